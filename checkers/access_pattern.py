@@ -19,8 +19,11 @@ _MOST = 0.75
 
 
 def access_counts(places: Places) -> dict[int, AccessCount]:
-    """What each access in the source did: copies of it, as where a loop was unrolled, are one.  The copy with the worst
-    execution, or the first one, stands for all."""
+    """Return the counts of each access in the source.
+
+    Copies of an access, as in an unrolled loop, are one: the copy with the worst execution, or the first one,
+    represents all.
+    """
     if "by_place" not in places.derived:
         places.derived["by_place"] = _merge_copies(places)
     found: dict[int, AccessCount] = places.derived["by_place"]

@@ -80,7 +80,7 @@ def _store_outlives(raw: RawFinding, places: Places) -> Finding:
 
 
 def _wait_text(raw: RawFinding, places: Places) -> str:
-    """What waits for an operation: its mbarrier, or its group."""
+    """Return the wait for an operation: for its mbarrier, or its group."""
     kind = words.operation(places, raw.pc)
     if kind.startswith("bulk.send"):
         sync = words.spell_instruction(places, raw.pc, "barrier.cluster")

@@ -56,7 +56,7 @@ class _Access:
         return passes(self.offsets, self.size, self.service, self.model)
 
     def worst(self) -> tuple[int, dict[int, int]]:
-        """How many ways the worst pass conflicts, and its lanes."""
+        """Return the degree of conflict of the worst pass, and its lanes."""
         return max(((self.ways(part), part) for part in self.parts()), key=lambda pair: pair[0])
 
     def ways(self, part: dict[int, int]) -> int:
@@ -73,7 +73,7 @@ class _Access:
         return 1 + self.model.extra[{8: 1, 16: 2}.get(self.size, 0)]
 
     def is_free(self, offsets: dict[int, int]) -> bool:
-        """Whether it has no conflict when its lanes are at these offsets."""
+        """Return whether it has no conflict when its lanes are at these offsets."""
         return all(self.ways(part) == self.fewest for part in passes(offsets, self.size, self.service, self.model))
 
 
@@ -255,14 +255,14 @@ def _longer(places: Places, array: SharedArray, row: int, together: list[_Access
 
 
 def _fits(places: Places, array: SharedArray, elements: int) -> bool:
-    """Whether shared memory has room for the array with that many elements."""
+    """Return whether shared memory has room for the array with that many elements."""
     more = (elements - _elements(array)) * array.dtype.itemsize
     return places.program.shared_bytes + more <= limits(places.outcome.arch).static_shared
 
 
 def _padding_removes_conflict(array: SharedArray, row: int, longer: int, access: _Access) -> bool:
-    """Whether an access has no conflict when rows of `row` elements are `longer`; nor, of elements shorter than a word,
-    its neighbour in the row, whose lanes share words in another way."""
+    """Return whether an access has no conflict when rows of `row` elements are `longer`; nor, of elements shorter than
+    a word, its neighbour in the row, whose lanes share words in another way."""
     size = array.dtype.itemsize
     for shift in range(max(1, WORD // size)):
         moved = {}

@@ -107,7 +107,8 @@ def _count_mismatch(raw: RawFinding, places: Places) -> Finding:
 
 
 def _one_count(raw: RawFinding, places: Places) -> str:
-    """Which of the two counts is to be changed: the other one is that of the threads that come to the barrier."""
+    """Return the help that changes one of the two counts: the other one is the number of threads that reach the
+    barrier."""
     d = raw.detail
     known, perhaps, once = _coming(raw, places)
     threads = range(32 * len(known), 32 * (len(known) + len(perhaps)) + 1, 32)
@@ -185,7 +186,7 @@ def _all_arrive(raw: RawFinding, places: Places) -> Finding:
 
 
 def _missing_sync_help(raw: RawFinding, places: Places) -> str:
-    """What would answer the arrivals."""
+    """Return the help that adds a sync for the arrivals."""
     role = places.role([raw.pc])
     if not role:
         return "let the consumer `bar_sync`, and count its threads too"
@@ -204,7 +205,8 @@ def _why_alone(raw: RawFinding, places: Places) -> str:
 
 
 def never_synced(raw: RawFinding, places: Places) -> bool:
-    """Whether no warp executed a sync on the barrier of a finding, so that its arrives cannot have released anybody."""
+    """Return whether no warp executed a sync on the barrier of a finding, so that its arrives cannot have released
+    anybody."""
     executed = np.flatnonzero(places.outcome.executions).tolist()
     uses = (pc for pc in executed if places.barrier(pc) in (raw.detail["barrier"], None))
     return all(_operation(places, pc) == "arrive" for pc in uses)
@@ -254,7 +256,7 @@ def _invalid_barrier(raw: RawFinding, places: Places) -> Finding:
 
 
 def _convergence_help(raw: RawFinding, places: Places) -> str:
-    """What lets all lanes of a mask come to an operation."""
+    """Return the help that lets all lanes of a mask reach an operation."""
     trips = "; or let all lanes make the same trips of the loop around it" * places.share_a_loop(raw.pc, raw.pc)
     return f"move the operation out of the branch, or compute the mask with `ballot_sync` before it{trips}"
 

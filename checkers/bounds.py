@@ -265,7 +265,7 @@ def _axis(raw: RawFinding, places: Places, shape: tuple[int, ...]) -> int | None
 
 
 def _guard(raw: RawFinding, places: Places, axis: int | None, shape: tuple[int, ...]) -> str:
-    """What keeps the index inside: a guard in the words of the source."""
+    """Return the help that keeps the index inside: a guard in the words of the source."""
     base, parts = _indices(raw, places)
     if not parts or (not shape and base == places.program.array_of[raw.pc]):
         return "check the index against the array's shape"
@@ -286,8 +286,7 @@ def _guard(raw: RawFinding, places: Places, axis: int | None, shape: tuple[int, 
 
 
 def _or_else(raw: RawFinding, places: Places) -> str:
-    """What a guard around a load needs besides: the place that its value goes to, in memory that begins with arbitrary
-    values, would be read without having been written."""
+    """Return the addition to a guarded load whose target in memory would otherwise be read uninitialized."""
     statement = places.source(raw.pc).statement(places.span(raw.pc)) if places.verb(raw.pc) == "load" else None
     match statement:
         case ast.Assign(targets=[ast.Subscript(value=ast.Name(id=name))]):
@@ -429,7 +428,7 @@ def _larger(places: Places, pc: int) -> str:
 
 
 def _is_dynamic(raw: RawFinding, places: Places) -> bool:
-    """Whether an access names an array in dynamic shared memory: one that is declared nowhere."""
+    """Return whether an access names an array in dynamic shared memory: one that is declared nowhere."""
     name, program = places.program.array_of[raw.pc], places.program
     arrays: list[Any] = [*places.arrays, *program.shared, *program.locals]
     known = {array.name for array in arrays}
@@ -460,7 +459,7 @@ def _outside_memory(raw: RawFinding, places: Places) -> Finding:
 
 
 def _byte_guard(raw: RawFinding, places: Places, at: int, whole: int) -> str:
-    """What keeps an access inside that says where it begins in bytes, or one of a transfer pattern."""
+    """Return the help that keeps an access by byte offset, or one of a transfer pattern, inside."""
     name, size = places.array_name(raw.pc), raw.detail["size"]
     array, offset = places.source(raw.pc).byte_offset(places.span(raw.pc))
     if places.source(raw.pc).has_addresses:

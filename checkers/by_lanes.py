@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 
 def remedy(found: Conflict, witness: Witness) -> str:
-    """Which operations all lanes are to come to, so that one of the two accesses happens before the other; nothing
-    where no part of a warp is to blame."""
+    """Return the operations that all lanes have to reach, so that one of the two accesses happens before the other; an
+    empty text if no partial warp is the cause."""
     if not witness.has_partial_barriers or witness.asynchronous:  # there, each lane arrives and waits for itself
         return ""
     for before, after in ((found.first, found.second), (found.second, found.first)):
@@ -41,7 +41,8 @@ def _lanes(side: Side, witness: Witness) -> int:
 
 
 def _is_known(before: Side, interval: int, after: Side, witness: Witness) -> bool:
-    """Whether the warp of one access knows of the other's in an interval of its own, by whichever of its lanes."""
+    """Return whether the warp of one access knows of the other's in an interval of its own, by whichever of its
+    lanes."""
     one, two = before.access, after.access
     return witness.clock_at(two.cta, two.warp, interval).get(one.warp, 0) >= one.interval
 

@@ -92,7 +92,7 @@ def _crossed_edges(findings: Sequence[Finding]) -> Iterator[tuple[int, int]]:
 
 
 def _marks(finding: Finding) -> list[Any]:
-    """What findings of one cause have in common."""
+    """Return the features that findings of one cause share."""
     if finding.code in ("bank-conflict", "uncoalesced"):
         return []
     ends = frozenset((site.file, site.line) for site in finding.places if site.warp is not None)

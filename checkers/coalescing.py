@@ -87,12 +87,12 @@ def _label(places: Places, pc: int, pattern: Pattern) -> str:
 
 
 def _begins(pattern: Pattern) -> int:
-    """Where in a sector the first byte is."""
+    """Return the offset of the first byte in its sector."""
     return min(offsets_by_lane(pattern).values()) % SECTOR
 
 
 def _has_gaps(pattern: Pattern) -> bool:
-    """Whether inactive lanes lie between active ones."""
+    """Return whether inactive lanes lie between active ones."""
     lanes = pattern.lanes // (pattern.lanes & -pattern.lanes)
     return bool(lanes & (lanes + 1))
 

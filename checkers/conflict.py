@@ -281,7 +281,7 @@ def step(found: Conflict, witness: Witness, number: int) -> Step:
 
 
 def _index(text: str) -> str | None:
-    """What stands in the brackets of `tile[s, lane]`."""
+    """Return the text in the brackets of `tile[s, lane]`."""
     return text.partition("[")[2].removesuffix("]") or None
 
 

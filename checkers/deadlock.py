@@ -57,7 +57,7 @@ class Group:
 
     @property
     def place(self) -> tuple[int, int]:
-        """What it waits on."""
+        """The barrier or mbarrier on which the group waits."""
         return self.barrier, self.address
 
 
@@ -81,7 +81,7 @@ def next_operation(places: Places, pc: int, barrier: int) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class _Waits:
-    """Who waits for what in a CTA that is deadlocked."""
+    """The wait-for relation of a deadlocked CTA."""
 
     places: Places
     ledger: Ledger
@@ -94,7 +94,7 @@ class _Waits:
     cycle: list[Group]
 
     def starvation(self, group: Group) -> str:
-        """Who or what is missing."""
+        """Return the missing threads, arrivals or bytes, in words."""
         if group.barrier < 0:
             return _lacking(self, group)
         return _starvation(self.places, group, self.states[group.barrier], self.edges[group])
@@ -156,7 +156,7 @@ def examine(places: Places, settings: Settings, trace_of: Tracer) -> list[Findin
 
 
 def _elsewhere_waiting(places: Places) -> list[str]:
-    """Where warps wait in other CTAs of the cluster or grid: a note each, three at most."""
+    """Return notes on warps that wait in other CTAs of the cluster or grid, three at most."""
     where: dict[str, None] = {}
     for cta, warp, pc in places.outcome.elsewhere if places.outcome.group != (1, 1, 1) else ():
         where[f"{places.who(cta, warp)} waits at {places.where(pc)}"] = None
@@ -266,7 +266,7 @@ def _lacking(waits: _Waits, group: Group) -> str:
 
 
 def _accounts(waits: _Waits, group: Group) -> list[str]:
-    """What was done in the phase that a group waits for, in the one before, and what went elsewhere."""
+    """Return notes on the operations in the phase that a group waits for, in the one before, and on other objects."""
     ledger, address, phase = waits.ledger, group.address, group.phase
     exited = [w.warp for w in waits.places.outcome.warps if not w.alive]
     name = words.quote_element(waits.places, address, group.pc)
@@ -356,7 +356,7 @@ def _supplier_sites(places: Places, group: Group, suppliers: dict[Group, int]) -
 
 
 def _starvation(places: Places, group: Group, state: BarrierState, suppliers: dict[Group, int]) -> str:
-    """Who is missing in a generation that the live warps cannot complete."""
+    """Return the missing participants of a generation that the live warps cannot complete."""
     count = _count(places, state)
     text = f"barrier {state.barrier} generation {state.generation} lacks {count - state.arrived} of {count} threads"
     text += f"{places.cta_text(places.outcome.cta)}: "
@@ -380,7 +380,7 @@ def _starvation(places: Places, group: Group, state: BarrierState, suppliers: di
 
 
 def _could_complete(places: Places, group: Group, state: BarrierState, suppliers: dict[Group, int]) -> bool:
-    """Whether the live warps that may still come are as many as a generation lacks."""
+    """Return whether the live warps that may still come are as many as a generation lacks."""
     coming = 32 * sum(len(supplier.warps) for supplier in suppliers)
     return bool(suppliers) and state.arrived + coming >= _count(places, state)
 
@@ -487,7 +487,7 @@ def _help(waits: _Waits) -> str:
 
 
 def _start(places: Places, group: Group, supplier: Group) -> str:
-    """What would let `group` go on."""
+    """Return the edit that would let `group` continue."""
     call = _call(places, group).removesuffix(" of ")
     arrive = f"let {supplier} arrive on {_what(places, group)}"
     what = f"call {call} in {supplier}" if call else arrive

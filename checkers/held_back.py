@@ -47,7 +47,7 @@ def message(places: Places, warp: WarpState) -> str:
 
 
 def sites(places: Places, warp: WarpState) -> Iterator[Site]:
-    """Where the lanes stand, those at barriers first."""
+    """Yield the locations at which the lanes wait, those at barriers first."""
     waiting, others = _separate_parked(places, warp)
     who, cta = places.who(places.outcome.cta, warp.warp), places.outcome.cta
     for group, primary in ((waiting, True), (others, False)):
@@ -58,7 +58,7 @@ def sites(places: Places, warp: WarpState) -> Iterator[Site]:
 
 
 def steps(places: Places, warp: WarpState) -> list[Step]:
-    """Where the lanes at barriers stand, as the last steps of the warp."""
+    """Return the waits of the lanes at barriers, as the last steps of the warp."""
     waiting, _ = _separate_parked(places, warp)
     return [
         places.step(pc, places.outcome.cta, warp.warp, _does(places, pc), what=lanes_text(lanes), mark="waits")
@@ -67,7 +67,7 @@ def steps(places: Places, warp: WarpState) -> list[Step]:
 
 
 def remedy(places: Places, warp: WarpState) -> str:
-    """What lets the lanes go on."""
+    """Return the edit that lets the lanes continue."""
     waiting, others = _separate_parked(places, warp)
     (pc, _), (other, _) = waiting[0], others[0]
     verb, who = _barrier_verb(places, pc), places.who(places.outcome.cta, warp.warp)

@@ -57,7 +57,7 @@ def severity(raw: RawFinding, places: Places) -> Severity | None:
 
 
 def traced(raw: RawFinding, places: Places) -> Iterable[int]:
-    """What may write these bytes later."""
+    """Return the instructions that may write these bytes later."""
     return places.writers(raw.pc)
 
 
@@ -109,7 +109,7 @@ def _copy(raw: RawFinding, places: Places, label: str) -> Finding:
 
 
 def _stored_by_some(raw: RawFinding, places: Places) -> list[str]:
-    """Of a store to the array that each thread would make once: how many threads did."""
+    """Return a note on a store to the array that each thread would execute once: how many threads did."""
     name, outcome = places.program.array_of[raw.pc], places.outcome
     threads, ctas = prod(places.block), prod(places.grid)
     writers = places.writers(raw.pc)
@@ -174,7 +174,7 @@ def written_later(raw: RawFinding, places: Places, trace: Trace) -> Event | None
 
 
 def may_be_meant(witness: Witness, position: int, raw: RawFinding) -> bool:
-    """Whether an execution of the read is one that its finding may be about."""
+    """Return whether an execution of the read is one that its finding may be about."""
     return witness.reaches(witness.events[position], raw.detail["address"], raw.lanes & -raw.lanes)
 
 

@@ -85,7 +85,7 @@ def explain(raw: RawFinding, places: Places, trace: Trace | None = None) -> Find
 
 
 def _lanes(arch: str) -> str:
-    """How the lanes of a warp run, and what says otherwise."""
+    """Return the note on how the lanes of a warp run, with the option that changes it."""
     return _INDEPENDENT if ARCHS[arch].independent else _OLDER.format(arch)
 
 
@@ -104,7 +104,7 @@ def _steps(found: Conflict, witness: Witness | None) -> list[Step]:
 
 
 def _before(raw: RawFinding, witness: Witness | None) -> list[Step]:
-    """What comes before a store whose lanes disagree: it is the first such execution of it by its warp."""
+    """Return the steps before a store whose lanes disagree, which is the first such execution by its warp."""
     if witness is None:
         return []
     before = witness.before((raw.cta, raw.warp, raw.detail["interval"]))
@@ -145,7 +145,8 @@ def _help(found: Conflict, witness: Witness | None) -> str:
 
 
 def _barrier(found: Conflict) -> tuple[str, str]:
-    """What lets lanes wait for each other, and who waits: threads of all warps, where these race at the same lines."""
+    """Return the barrier that lets lanes wait for each other, and the threads that wait: those of all warps, if these
+    race at the same lines."""
     places, one, two = found.places, found.first.access, found.second.access
     lines = {places.line(one.pc), places.line(two.pc)}
     across = any(

@@ -1,5 +1,5 @@
-"""Lanes that wait forever at a synchronization object of a kind that `deadlock` does not describe itself: what the
-object has, and what it needs.  A part of that checker."""
+"""Lanes that wait forever at a synchronization object that `deadlock` does not describe itself: what the object
+has, and what it needs.  A helper of the checker."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def leads(wait: ObjectWait) -> bool:
-    """Whether this wait says more of the cause than those for barriers and phases beside it."""
+    """Return whether this wait says more of the cause than those for barriers and phases beside it."""
     return bool(wait.missing) or wait.kind == WARPGROUP
 
 
@@ -44,7 +44,7 @@ def object_name(wait: ObjectWait) -> str:
 
 
 def wait_help(wait: ObjectWait) -> str:
-    """What to look for."""
+    """Return the help for a wait."""
     if wait.missing:
         return "let every CTA of the launch come to each `sync` of the grid, its thread 0 too, before it ends"
     if wait.kind == WARPGROUP:

@@ -20,7 +20,7 @@ SECTIONS = ("What is wrong", "Example", "Fixed", "On hardware")
 
 
 class Page(NamedTuple):
-    """What there is to know about a finding code."""
+    """The explanation of a finding code."""
 
     code: str
     text: str

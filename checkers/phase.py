@@ -92,7 +92,7 @@ def _alias(raw: RawFinding, places: Places) -> Finding:
 
 
 def _two(raw: RawFinding, places: Places) -> tuple[str, str]:
-    """Who executes (1) and (2); of one warp it is another lane."""
+    """Return the names of the lanes that execute (1) and (2); within one warp, (1) is another lane."""
     one, two = words.other(raw, places), places.who(raw.cta, raw.warp)
     if words.operation(places, raw.other_pc) in (*BRINGS, "cp.async.arrive"):
         noun = words.noun(places, raw.other_pc)

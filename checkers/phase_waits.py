@@ -30,7 +30,7 @@ _MOST_TOLD = 3
 
 @dataclass(slots=True)
 class _Phase:
-    """What was done in a phase: (warp, instruction) -> arrivals or bytes."""
+    """The operations in a phase: (warp, instruction) -> arrivals or bytes."""
 
     arrived: Counter[tuple[int, int]] = field(default_factory=Counter)
     expected: Counter[tuple[int, int]] = field(default_factory=Counter)
@@ -38,7 +38,7 @@ class _Phase:
 
 
 class Ledger:
-    """What the warps of a CTA did to its mbarriers, phase by phase; empty without a trace."""
+    """The operations of a CTA's warps on its mbarriers, phase by phase; empty without a trace."""
 
     def __init__(self, places: Places, trace: Trace | None, cta: int) -> None:
         self.places, self.cta = places, cta
@@ -69,7 +69,7 @@ class Ledger:
     # -- who could bring it -------------------------------------------------------------------------------------------
 
     def supplies(self, pc: int, address: int) -> bool:
-        """Whether an instruction may bring what the open phase of an mbarrier lacks."""
+        """Return whether an instruction may bring what the open phase of an mbarrier lacks."""
         state, kind = self.state(address), words.operation(self.places, pc)
         if state is None:
             return False
@@ -177,7 +177,7 @@ class Ledger:
         return [warp for warp in warps if self.seen.get((address, warp), -1) < phase - 2]
 
     def out_of_balance(self, address: int) -> bool:
-        """Whether all arrivals of a phase have come, and some bytes, but not as many as were expected."""
+        """Return whether all arrivals of a phase have come, and some bytes, but not as many as were expected."""
         state = self.state(address)
         if state is None or state.pending or not state.tx:
             return False
@@ -198,7 +198,7 @@ class Ledger:
         )
 
     def fresh(self, address: int) -> bool:
-        """Whether nobody has begun the first phase of an mbarrier."""
+        """Return whether nobody has begun the first phase of an mbarrier."""
         state = self.state(address)
         return state is not None and (state.phase, state.tx) == (0, 0) and state.pending == state.expected
 
@@ -211,7 +211,7 @@ class Ledger:
 
 
 def phase_help(ledger: Ledger, address: int, phase: int, pc: int) -> str:
-    """What brings what a phase lacks."""
+    """Return the help that completes a phase."""
     places, state = ledger.places, ledger.state(address)
     name = words.quote_element(places, address, pc)
     if state is None or phase < state.phase:

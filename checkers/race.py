@@ -198,7 +198,7 @@ def _access_lanes(found: Conflict, number: int) -> str:
 
 
 def _landing(found: Conflict) -> str:
-    """When the copies of a race begin, or end."""
+    """Return a note on when the copies of a race begin or end."""
     places, side = found.places, found.first if found.first.copies else found.second
     kind, noun = words.operation(places, side.access.pc), words.noun(places, side.access.pc)
     if side is found.second:
@@ -216,7 +216,7 @@ def _landing(found: Conflict) -> str:
 
 
 def _wait_help(found: Conflict) -> str:
-    """What would order the two: a wait for the copy (1), or one of the issuer of (2)."""
+    """Return the help that orders the two accesses: a wait for the copy (1), or one by the issuer of (2)."""
     raw, places, (one, two) = found.raw, found.places, (found.first.access, found.second.access)
     there = places.near(two.pc, one.pc)
     if not found.same_cta and not between_ctas(found):
@@ -250,7 +250,7 @@ def _wait_help(found: Conflict) -> str:
 
 
 def _reader(found: Conflict) -> str:
-    """Who has to wait for a copy: who makes (2), or issues it."""
+    """Return who has to wait for a copy: the threads that execute (2), or the issuer."""
     return "the thread that issues (2)" if found.second.copies else "the threads that make (2)"
 
 
@@ -270,7 +270,7 @@ def rank(raw: RawFinding, places: Places, trace: Trace | None) -> int:
 
 
 def _missing_edge(found: Conflict, witness: Witness) -> list[str]:
-    """What (1)'s warp gave last and gives next, and when (2)'s warp takes it."""
+    """Return notes on the last and the next release by (1)'s warp, and on when (2)'s warp acquires it."""
     places, first, second = found.places, found.first, found.second
     one, two = first.access, second.access
     given = witness.clock_at(two.cta, two.warp, two.interval).get(one.warp, 0)

@@ -24,7 +24,7 @@ PHASE_LANES_HELP = (
 
 
 def _loaded_plainly(found: Conflict) -> str:
-    """What is in the place of a plain load beside an atomic; nothing where there is none."""
+    """Return the help that replaces a plain load beside an atomic; an empty text if there is none."""
     kinds = {found.first.kind, found.second.kind}
     if not found.atomic or kinds != {ATOMIC, READ}:
         return ""
@@ -32,7 +32,7 @@ def _loaded_plainly(found: Conflict) -> str:
 
 
 def polling(found: Conflict) -> Side | None:
-    """Which of the two is a plain load of a loop that waits for what the other one stores."""
+    """Return the side that is a plain load of a loop that waits for the other's store; None if there is none."""
     places = found.places
     if {found.first.kind, found.second.kind} != {READ, WRITE} or found.asynchronous:
         return None
@@ -53,7 +53,8 @@ def operation(places: Places, event: Event) -> str:
 
 
 def between_ctas(found: Conflict) -> str:
-    """What orders CTAs of one cluster, or of a grid that meets; nothing where they are of two clusters."""
+    """Return the help that orders CTAs of one cluster, or of a cooperative grid; an empty text for CTAs of two
+    clusters."""
     places, one, two = found.places, found.first.access, found.second.access
     if places.cluster_index(one.cta) != places.cluster_index(two.cta):
         return ""
@@ -115,7 +116,7 @@ _ONE_ELEMENT = (
 
 
 def _is_one_element(found: Conflict) -> bool:
-    """Whether the same warp of two CTAs stores to one place with one instruction: no index tells CTAs apart."""
+    """Return whether the same warp of two CTAs stores to one place with one instruction: no index tells CTAs apart."""
     one, two = found.first.access, found.second.access
     alike = (one.pc, one.warp) == (two.pc, two.warp) and found.first.iteration == found.second.iteration
     return alike and found.hazard == "write-after-write" and not between_ctas(found)
@@ -198,7 +199,7 @@ def _is_loop_carried(found: Conflict, witness: Witness | None) -> bool:
 
 
 def has_partial_barriers(places: Places) -> bool:
-    """Whether a program has barriers that count a part of the CTA."""
+    """Return whether a program has barriers that count a part of the CTA."""
     code, count = places.program.code, FIELDS.index("b")
     return any(places.verb(pc) == "barrier" and code[pc, count] for pc in range(len(code)))
 
@@ -268,13 +269,14 @@ def _phase_help(found: Conflict, witness: Witness | None) -> str:
 
 
 def _is_recycled(places: Places, barrier: int) -> bool:
-    """Whether generations of a barrier run into each other: which one a warp waits for is up to the schedule then."""
+    """Return whether generations of a barrier run into each other: which one a warp waits for is up to the schedule
+    then."""
     found = (raw for raw in places.outcome.findings if raw.code == "barrier-recycling")
     return any(raw.detail["barrier"] == barrier for raw in found)
 
 
 def phase_lanes_help(found: Conflict, witness: Witness | None) -> str:
-    """What lets one lane arrive, or wait, for all of its warp."""
+    """Return the help that lets one lane arrive, or wait, for its whole warp."""
     places, (one, two) = found.places, (found.first.access, found.second.access)
     gives = witness.next_barrier(one.cta, one.warp, one.interval) if witness else None
     if gives is not None and gives.kind == "arrive_on" and not gives.lanes & _accessing_lanes(found, 1):
@@ -292,7 +294,7 @@ def phase_lanes_help(found: Conflict, witness: Witness | None) -> str:
 
 
 def meeting(places: Places, do: str) -> str:
-    """What lets lanes wait for each other: those of other warps, too, where a CTA has some."""
+    """Return the barrier that lets lanes wait for each other, and for lanes of other warps if a CTA has some."""
     x, y, z = places.block
     others = f", or `cuda.syncthreads()` where other warps {do}, too," if x * y * z > LANES else ""
     return f"`cuda.syncwarp()`{others}"
@@ -307,7 +309,7 @@ def _accessing_lanes(found: Conflict, number: int) -> int:
 
 
 def _comes_later(places: Places, pc: int, other: int) -> bool:
-    """Whether an instruction stands behind another one: by lines, or on one line in the order of the program."""
+    """Return whether an instruction stands behind another one: by lines, or on one line in the order of the program."""
     line, beside = places.line(pc), places.line(other)
     return line > beside or (line == beside and pc > other)
 

@@ -153,8 +153,8 @@ def _schedule(pair: Pair, witness: Witness, places: Places) -> tuple[list[Step],
 
 
 def _required_operations(pair: Pair, witness: Witness, end: int) -> list[int]:
-    """Where the barrier operations are that must come before (2), with (1) late: first those that happen before one of
-    the two or complete the generation of (1), or else all that need not wait for (1)."""
+    """Return the positions of the barrier operations that must precede (2) while (1) is late: those that happen before
+    one of the two or complete the generation of (1), or else all that need not wait for (1)."""
     first, second, g = pair.first, pair.second, pair.generation
     free = witness.without(first.cta, first.warp, first.interval, end)
     there = [n for n in free if (witness.events[n].place, witness.events[n].generation) == (pair.barrier, g)]
@@ -169,7 +169,7 @@ def _required_operations(pair: Pair, witness: Witness, end: int) -> list[int]:
 
 
 def _missing(pair: Pair, places: Places) -> str:
-    """What would keep (2) back until (1) is done."""
+    """Return the missing wait that would delay (2) until (1) is done."""
     waits = _waits(pair, places)
     if waits and waits != places.call(pair.second.pc):
         return f"no `{waits}()` lets {pair.second_who} wait for {pair.first_who}"

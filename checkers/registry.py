@@ -40,7 +40,7 @@ _NO_CURES = Cures(LAST)
 
 
 def module_name(checker: str) -> str:
-    """Where a checker is imported from."""
+    """Return the name of a checker's module."""
     return f"{__package__}.{checker.replace('-', '_')}"
 
 
@@ -78,7 +78,7 @@ def explain(raw: RawFinding, places: Places, trace: Trace | None) -> Finding:
 
 
 def severity(raw: RawFinding, places: Places) -> Severity | None:
-    """Of the finding that a raw one becomes; None: that of its code."""
+    """Return the severity of the finding that a raw one becomes; None for that of its code."""
     decide = getattr(module_of(CHECKER_OF[raw.code]), "severity", None)
     decided: Severity | None = decide(raw, places) if decide else None
     return decided
@@ -107,7 +107,7 @@ def drop_duplicates(findings: list[RawFinding], places: Places, trace: Trace | N
 
 
 def sort_by_rank(findings: list[RawFinding], places: Places, trace: Trace | None) -> list[RawFinding]:
-    """As they are shown: each code keeps its places, and has its findings there by rank."""
+    """Sort findings for display: each code keeps its positions, and has its findings there by rank."""
     ranks = {id(raw): _rank(raw, places, trace) for raw in findings}
     findings = sorted(findings, key=lambda raw: min(ranks[id(raw)], 0))
     queues: dict[str, Iterator[RawFinding]] = {}

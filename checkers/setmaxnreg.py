@@ -85,7 +85,7 @@ def _misuse(raw: RawFinding, places: Places) -> Finding:
 
 
 def _since(places: Places, pc: int, present: int) -> str:
-    """Where a warp got as many registers: `since line 8`."""
+    """Return the line at which a warp got this number of registers: `since line 8`."""
     before = [other for other in words.executed_instructions(places, "setmaxnreg.inc", "setmaxnreg.dec")
               if other != pc and _requested_registers(places, other) == present]  # fmt: skip
     if present == places.program.registers or not before:
@@ -151,7 +151,7 @@ def account(places: Places) -> str:
 
 
 def givers(places: Places) -> list[Site]:
-    """Where warps gave registers, in a launch in which others wait for more than that."""
+    """Return the locations at which warps released registers, if other warps wait for more than that."""
     if not budget(places).startswith("needs"):
         return []
     gives = [pc for pc in _counts(places) if _is(places, pc, "dec")]
@@ -161,7 +161,7 @@ def givers(places: Places) -> list[Site]:
 
 
 def remedy(places: Places, pc: int) -> str:
-    """What lets warps go on that wait for registers."""
+    """Return the edit that lets warps continue that wait for registers."""
     give = words.spell_instruction(places, pc, "setmaxnreg.dec", "count")
     return (
         f"let other warpgroups give registers first, with {give}, before they wait or end, or ask for fewer: the "
@@ -174,14 +174,15 @@ def _requested_registers(places: Places, pc: int) -> int:
 
 
 def _are_known(places: Places) -> bool:
-    """Whether it is known how many warps of the CTA gave registers: executions are counted of all CTAs that ran."""
+    """Return whether it is known how many warps of the CTA gave registers: executions are counted of all CTAs that
+    ran."""
     executions = places.outcome.executions
     gives = [pc for pc in range(len(places.program.code)) if _is(places, pc, "dec") and executions[pc]]
     return _ran_alone(places) or not gives
 
 
 def _ran_alone(places: Places) -> bool:
-    """Whether no other CTA ran: else its warps, too, began with the first instruction."""
+    """Return whether no other CTA ran: else its warps, too, began with the first instruction."""
     return places.grid == (1, 1, 1) or places.outcome.executions[0] <= len(places.outcome.warps)
 
 

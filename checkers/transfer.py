@@ -87,7 +87,7 @@ def _check_bytes(run: Run, places: Places) -> list[Finding]:
 
 
 def _into_destination(run: Run, places: Places, pc: int) -> bool:
-    """Whether a store went to the memory, shared or global, that holds the destination, and there alone."""
+    """Return whether a store went to the memory, shared or global, that holds the destination, and there alone."""
     access = places.outcome.accesses[pc]
     own, other = (access.sectors, access.wavefronts) if run.job.scatter else (access.wavefronts, access.sectors)
     return bool(own) and not other
@@ -183,7 +183,7 @@ def _missed_finding(run: Run, places: Places, missing: np.ndarray, misplaced: np
 
 
 def _origin(run: Run, byte: int) -> str:
-    """What a byte of the destination came from, as far as its word tells."""
+    """Return the source of a byte of the destination, as far as its word shows it."""
     word = byte // 4 * 4
     number = int(run.dst[word : word + 4].view(np.uint32)[0])
     expected = next((a + byte - run.job.first_dst - b for a, b, size in run.job.moves

@@ -218,5 +218,5 @@ def _expects(places: Places, pc: int, address: int) -> bool:
 
 
 def other(raw: RawFinding, places: Places) -> str:
-    """Who executed (1): `warp 1`."""
+    """Return the warp that executed (1): `warp 1`."""
     return places.who(raw.detail.get("other_cta", raw.cta), raw.other_warp)

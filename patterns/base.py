@@ -42,8 +42,8 @@ class CudaDMA:
     if TYPE_CHECKING:
 
         def transfer(self, *arguments: Any, **_: Any) -> Any:  # a form that any `transfer` may override
-            """What a pattern has, `transfer(self, thread, src, dst, *index)`: move everything, without a barrier;
-            `thread` is the rank among the DMA threads."""
+            """Move everything, without a barrier: `transfer(self, thread, src, dst, *index)`, which every pattern
+            defines; `thread` is the rank among the DMA threads."""
 
     def __post_init__(self) -> None:
         rules.integers(self, "dma_id", "dma_threads", "compute_threads", "first_dma_thread", "first_compute_thread")
@@ -88,11 +88,11 @@ class CudaDMA:
         return cls(0, threads, threads, 0, *fields, specialized=False, **options)  # type: ignore[arg-type]
 
     def objects(self) -> tuple[CudaDMA, ...]:
-        """What `block_size` counts: itself."""
+        """Return the patterns whose threads `block_size` counts: this one alone."""
         return (self,)
 
     def owns_this_thread(self) -> bool:
-        """Whether the calling thread transfers for this object."""
+        """Return whether the calling thread transfers for this object."""
         return self.first_dma_thread <= cuda.threadIdx.x < self.first_dma_thread + self.dma_threads
 
     def rank(self) -> int:

@@ -31,7 +31,7 @@ class RowsAround:
 
 @dataclass(frozen=True)
 class Flanks:
-    """What lies beside each row of a tile, `left` bytes before the origin and `right` after it, in turn.
+    """The columns beside each row of a tile: `left` bytes before the origin and `right` after it, in turn.
 
     In turn, since the two flanks of a few rows fall into more banks than one flank of twice as many.
     """
@@ -116,7 +116,7 @@ class CudaDMAHalo(Transfer):
         return self.part(2 * self.tile_y, self.flank)
 
     def flanks_of(self, array: Any, pitch: Any) -> Any:
-        """What lies beside the tile."""
+        """Return the columns beside the tile."""
         return Flanks(array, pitch, self.flank, self.row)
 
     def total_bytes(self) -> Any:

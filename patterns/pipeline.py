@@ -95,7 +95,8 @@ class Pipeline:
         return self.stages + i % self.stages
 
     def parity(self, i: Any) -> Any:
-        """Of the phase that ends when tile i is there, and of the one that ends when it was used."""
+        """Return the parity of the phase that ends when tile i has arrived, and of the one that ends when it was
+        used."""
         return i // self.stages & 1
 
     def start(self, bars: Any) -> Any:

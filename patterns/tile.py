@@ -65,7 +65,7 @@ class CudaDMATile(Transfer):
         return TensorMap(matrix, [self.rows, self.row_bytes // matrix.itemsize], swizzle=self.swizzle or None)
 
     def placed(self, row: Any, piece: Any) -> Any:
-        """Where in its row the 16 bytes with the number `piece` lie."""
+        """Return the position in its row of the 16 bytes with the number `piece`."""
         return piece ^ (row * self.row_bytes // 128 & self.turns)
 
     def total_bytes(self) -> Any:

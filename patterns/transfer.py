@@ -65,7 +65,7 @@ class Copy:
         return (rounds + self.slots() - 1) // self.slots()
 
     def way(self) -> str:
-        """Which of the three ways of splitting this is; see `strided.lanes_per_element`."""
+        """Return the method by which elements are split among lanes; see `strided.lanes_per_element`."""
         if self.lanes * self.pattern.alignment >= self.element_bytes and self.lanes <= rules.WARP:
             return "split"
         return "full" if self.turns() <= self.slots() else "big"
@@ -140,7 +140,7 @@ class Copy:
             self.store_step(step, thread, destination, registers)
 
     def complete(self, thread: Any, source: Any, destination: Any, registers: Any) -> Any:
-        """What is left once the first step was loaded."""
+        """Complete the copy after the load of its first step."""
         self.store_step(0, thread, destination, registers)
         for step in range(1, self.steps()):
             self.load_step(step, thread, source, registers)
@@ -203,7 +203,7 @@ class Transfer(CudaDMA):
             self._check_engine()
 
     def _check_engine(self) -> None:
-        """What copies past the registers can do."""
+        """Raise UsageError if the engine cannot do this transfer."""
         if self.to_global and not self.bulk:
             raise UsageError(f"engine is {self.engine!r}, which copies to shared memory only: give 'warps' or 'bulk'")
         if self.store:
@@ -241,7 +241,7 @@ class Transfer(CudaDMA):
         return self.bytes_per_thread if self.bytes_per_thread else 4 * self.alignment
 
     def parts(self) -> tuple[tuple[str, Copy], ...]:
-        """What is shared out on its own, and how."""
+        """Return the parts that are distributed separately, each with the name of its method."""
         return ((self.copy().way(), self.copy()),)
 
     def plan(self, arch: str = "sm_90", *, time: bool = False) -> Any:

@@ -47,7 +47,8 @@ def _command() -> None:
 
 
 def _is_plain(words: list[str]) -> bool:
-    """Whether a program is to be checked without an option: what reads options takes as long to load as the rest."""
+    """Return whether a program is to be checked without an option: what reads options takes as long to load as the
+    rest."""
     completes = "_WSEMU_COMPLETE" in os.environ or sys.platform == "win32"  # there `*` is for us to expand
     return (
         len(words) > 1

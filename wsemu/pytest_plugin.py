@@ -104,7 +104,7 @@ def wsemu() -> Wsemu:
 
 # -- settings --------------------------------------------------------------------------------------------------------
 class _Chosen(NamedTuple):
-    """What was configured for all tests."""
+    """The configuration of all tests."""
 
     path: Path | None
     table: dict[str, Any]
@@ -223,7 +223,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _option_or_ini(config: pytest.Config, name: str) -> Any:
-    """What the command line says of a setting, else pytest's configuration; None: nothing."""
+    """Return a setting from the command line, else from pytest's configuration, else None."""
     value = config.getoption(f"wsemu_{name}")
     try:
         value = config.getini(f"wsemu_{name}") if value is None else value
@@ -233,7 +233,7 @@ def _option_or_ini(config: pytest.Config, name: str) -> Any:
 
 
 def _has_table(folder: Path) -> bool:
-    """Whether a pyproject.toml from here upwards may speak of wsemu: only then it is read."""
+    """Return whether a pyproject.toml from here upwards may speak of wsemu: only then it is read."""
     for place in (folder, *folder.parents):
         try:
             if _TABLE.search((place / "pyproject.toml").read_bytes()):
@@ -244,7 +244,8 @@ def _has_table(folder: Path) -> bool:
 
 
 def _resolve_settings(config: pytest.Config, given: Mapping[str, Any]) -> _Chosen | None:
-    """What the project's pyproject.toml and these options say; pytest.UsageError where that is wrong."""
+    """Return the settings of the project's pyproject.toml and of these options; pytest.UsageError if they are
+    invalid."""
     from wsemu.app.config import parse_table
     from wsemu.app.pyproject import find
     from wsemu.model.errors import UsageError
@@ -269,7 +270,7 @@ def _hyphenate_names(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _marker_settings(item: pytest.Item) -> dict[str, Any]:
-    """What the markers of a test say, the closest one first."""
+    """Return the settings in the markers of a test; the closest marker takes precedence."""
     from wsemu.model.errors import UsageError
 
     said: dict[str, Any] = {}
@@ -282,7 +283,7 @@ def _marker_settings(item: pytest.Item) -> dict[str, Any]:
 
 
 def _test_settings(item: pytest.Item) -> Settings | None:
-    """What holds for the launches of a test; None where nothing was said."""
+    """Return the settings of a test's launches; None if there are none."""
     chosen = item.config.stash.get(_CHOSEN, None)
     if item.get_closest_marker("wsemu") is None:
         return chosen.settings if chosen else None

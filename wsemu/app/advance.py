@@ -12,7 +12,7 @@ APART = 0.2
 
 
 class Advance:
-    """What is shown of the launch that is under way; `how`: `bar` on a terminal, `json` or `none`."""
+    """The progress display of the running launch; `how`: `bar` on a terminal, `json` or `none`."""
 
     def __init__(self, how: str = "bar") -> None:
         self._how = (

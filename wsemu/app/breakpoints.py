@@ -37,7 +37,7 @@ class Breakpoint:
 
 @dataclass(slots=True)
 class Breakpoints:
-    """Those of a session, by file and line."""
+    """The breakpoints of a session, by file and line."""
 
     points: dict[tuple[str, int], Breakpoint] = field(default_factory=dict)
 
@@ -55,7 +55,7 @@ class Breakpoints:
         self.points.pop(("", line), None)
 
     def replace_in_file(self, file: str, points: Iterable[Breakpoint]) -> None:
-        """Those of a file, in the place of all that it had."""
+        """Replace all breakpoints of a file."""
         self.points = {key: point for key, point in self.points.items() if key[0] != file}
         for point in points:
             self.set(point)
@@ -78,7 +78,7 @@ def evaluate(text: str, variables: dict[str, Any]) -> Any:
 
 
 def holds(condition: str, variables: dict[str, Any]) -> bool:
-    """Whether a condition holds; one that cannot be evaluated does, so that the user sees it."""
+    """Return whether a condition holds; one that cannot be evaluated does, so that the user sees it."""
     try:
         return bool(evaluate(condition, variables))
     except Exception:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Chosen(NamedTuple):
-    """What concerns the program as a whole, as `config.Configuration` explains it."""
+    """The settings of the program as a whole, which `config.Configuration` explains."""
 
     format: str = "text"
     all: bool = False
@@ -30,8 +30,9 @@ class Chosen(NamedTuple):
 
 
 def resolve_settings(program: Path, given: Mapping[str, Any]) -> tuple[Chosen, Settings]:
-    """What holds for a program: `given` by the command line (keys as in the file), else by the nearest pyproject.toml
-    that has the table, else the defaults.  UsageError names the file, the key and what it may be."""
+    """Return the settings of a program: those `given` by the command line (keys as in the file), else those of the
+    nearest pyproject.toml that has the table, else the defaults. UsageError names the file, the key and its allowed
+    values."""
     path, table = find(program)
     if not table and not given:
         return Chosen(), Settings()

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Fixing(NamedTuple):
-    """What is to be done with edits that are cures."""
+    """The treatment of verified fixes."""
 
     wanted: bool = False
     """print them as a patch"""

@@ -86,7 +86,7 @@ class Suppress(_Table):
 
 
 class Configuration(_Table):
-    """What `wsemu check` and `wsemu run` were told, and what holds where they were not."""
+    """The options of `wsemu check` and `wsemu run`, with their defaults."""
 
     arch: str = DEFAULT
     sms: int = Field(default=0, ge=0)
@@ -169,7 +169,7 @@ class Configuration(_Table):
         return names
 
     def settings(self, file: Path | None = None) -> Settings:
-        """What holds for each launch; `file` is where the suppressions come from."""
+        """Return the settings of each launch; `file` is the source of the suppressions."""
         looking = checkers_named(self.only) if self.only else Settings().checkers
         looking -= checkers_named(self.skip)
         if not looking:
@@ -231,7 +231,7 @@ def parse_table(table: Mapping[str, Any], where: str) -> Configuration:
 
 
 def _explanation(error: ErrorDetails) -> str:
-    """What is wrong with a key and what it may be."""
+    """Return the error in a key, and the allowed values."""
     path, model = error["loc"], Configuration
     entry = f"`suppress` number {int(path[1]) + 1} " if path[0] == "suppress" and len(path) > 2 else ""
     keys = _names(Suppress if entry else model)

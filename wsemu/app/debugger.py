@@ -60,7 +60,7 @@ class Quit(Exception):
 
 @dataclass(slots=True)
 class Here:
-    """Where the thread stands."""
+    """The position of the thread."""
 
     stop: Stop
     span: Span
@@ -145,7 +145,7 @@ class Session:
             self.talk(here)
 
     def _should_pause(self, depth: int) -> bool:
-        """Whether this is a stop without a breakpoint, too."""
+        """Return whether this is a stop without a breakpoint, too."""
         match self.waits:
             case "replay":
                 return self.count >= self.target
@@ -276,7 +276,7 @@ class _Memory:
 
 
 def _width(how: Shown) -> int:
-    """How many values a variable shows."""
+    """Return the number of values that a variable shows."""
     match how.kind:
         case "number":
             return 1
@@ -342,7 +342,7 @@ def _line() -> str:
 
 @dataclass(slots=True)
 class Debugger:
-    """What stands around the launches of a program: it steps through those that are wanted, then lets them run."""
+    """The debugger around the launches of a program: it steps through the selected ones, then lets them run."""
 
     wanted: Callable[[Any], bool]
     cta: str = "0"

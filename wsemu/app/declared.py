@@ -63,7 +63,7 @@ class _Commands(TyperGroup):
 
 @contextlib.contextmanager
 def _reporting_aborts() -> Iterator[None]:
-    """What ends a command early, told in wsemu's words."""
+    """Report errors and interrupts that end a command early."""
     try:
         yield
     except KeyboardInterrupt:
@@ -97,7 +97,7 @@ def _has(command: Any, option: str) -> bool:
 
 
 def _show(error: Any, file: IO[str] | None = None) -> None:
-    """What typer writes for a wrong option, in wsemu's words: usage, where help is, and one line that begins small."""
+    """Print a usage error: usage, a hint to the help, and one line that begins in lowercase."""
     context = getattr(error, "ctx", None)
     lines = [context.get_usage(), f"try `{context.command_path} --help`", ""] if context else []
     message = str(error.format_message())
@@ -185,7 +185,7 @@ class OwnCommand(TyperCommand):
         return given
 
     def taken_values(self) -> dict[str, int]:
-        """How many words each option takes after its name."""
+        """Return the number of words that each option takes after its name."""
         options = [p for p in self.params if p.param_type_name == "option"]
         return {
             name: 0 if getattr(p, "is_flag", False) else p.nargs

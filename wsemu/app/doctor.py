@@ -57,7 +57,7 @@ def examine(program: Path | None = None) -> Iterator[Item]:
 
 
 def _run_probe(look: Callable[[], Item]) -> Item:
-    """What a look found; what it stumbles over is what is to be known."""
+    """Run a probe; an exception becomes a bad item."""
     try:
         return look()
     except Exception as error:
@@ -141,7 +141,7 @@ def _vm() -> Item:
 
 
 def _cache() -> Item:
-    """Where the compiled VM is kept, and how much of it: parts are compiled when a launch first needs them."""
+    """Report the location of the compiled VM, and how much of it is there: parts are compiled at their first use."""
     from wsemu.machine import cache, shipped
     from wsemu.machine.parts import PARTS
 
@@ -161,7 +161,7 @@ def _cache() -> Item:
 
 
 def _blocks() -> Item:
-    """How many blocks of programs are kept beside the compiled VM, and whether programs get any."""
+    """Report the number of compiled regions in the cache, and whether programs get any."""
     from wsemu.machine import cache
     from wsemu.machine.tier import hot
 
@@ -172,7 +172,7 @@ def _blocks() -> Item:
 
 
 def _can_be_made(folder: Path) -> bool:
-    """Whether files can be written into a folder that may not exist yet."""
+    """Return whether files can be written into a folder that may not exist yet."""
     there = next((place for place in (folder, *folder.parents) if place.exists()), folder)
     try:
         tempfile.TemporaryDirectory(dir=there).cleanup()
@@ -182,7 +182,7 @@ def _can_be_made(folder: Path) -> bool:
 
 
 def _gpu() -> Item:
-    """What the driver says of GPUs; wsemu needs none."""
+    """Report the GPUs that the driver lists; wsemu needs none."""
     tool = shutil.which("nvidia-smi")
     if tool is None:
         return Item("note", "GPU", "none found (no nvidia-smi): `wsemu crosscheck` needs one, nothing else does")

@@ -74,7 +74,7 @@ class Adapter:
         self.send("event", event=name, body=body)
 
     def answer(self, request: Message, body: Any = None, error: str = "") -> None:
-        """What a request gets."""
+        """Send the response to a request."""
         given = {"request_seq": request.get("seq", 0), "command": request.get("command", ""), "success": not error}
         more: dict[str, Any] = {"message": error} if error else {} if body is None else {"body": body}
         self.send("response", **given, **more)

@@ -115,18 +115,18 @@ def _frames(error: BaseException, target: Target) -> list[traceback.FrameSummary
 
 
 def _is_hidden(frame: traceback.FrameSummary) -> bool:
-    """Whether the frame is wsemu's, or of code that has no file, such as the `__init__` of a dataclass."""
+    """Return whether the frame is wsemu's, or of code that has no file, such as the `__init__` of a dataclass."""
     return is_own(frame.filename) or not os.path.isfile(frame.filename)
 
 
 def _is_ours(frame: traceback.FrameSummary) -> bool:
-    """Whether an exception there is wsemu's fault, and not the one who called NumPy through it."""
+    """Return whether an exception there is wsemu's fault, and not the one who called NumPy through it."""
     asked = frame.name == "__getattr__"  # for a name that a module or an object does not have
     return is_own(frame.filename) and os.path.basename(frame.filename) not in _THIN and not asked
 
 
 def _is_program(frames: list[traceback.FrameSummary], file: Path) -> bool:
-    """Whether the program runs again above wsemu: a device function called on the host."""
+    """Return whether the program runs again above wsemu: a device function called on the host."""
     return any(os.path.realpath(frame.filename) == os.path.realpath(file) for frame in frames)
 
 

@@ -118,7 +118,7 @@ def _cure_for_all(reports: list[Report]) -> Cure | None:
 
 
 def _ask_user(question: str) -> bool:
-    """Whether the user says yes; no, where there is nobody to ask."""
+    """Return whether the user says yes; no, where there is nobody to ask."""
     print(question, end="", file=sys.stderr, flush=True)
     try:
         return input().strip().lower() in ("y", "yes")

@@ -155,8 +155,10 @@ class Launches:
         return not known
 
     def first_swallowed_error(self, ending: BaseException | None) -> WsemuError | None:
-        """What a launch raised and the program caught, so that nobody has seen it; what a GPU refuses, too, it may
-        catch."""
+        """Return the first error of a launch that the program caught, so that no user saw it; None if there is none.
+
+        Errors that a GPU raises as well may be caught.
+        """
         known = (UnsupportedError, MistypedError)
         hidden = (e for e in self.refused if e is not ending and not isinstance(e, known))
         return next(hidden, None)

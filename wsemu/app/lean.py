@@ -37,7 +37,7 @@ class _Quiet(Printer):
 
 @dataclass(slots=True)
 class _Kernels:
-    """What the launches of each kernel need."""
+    """The synchronization that the launches of each kernel need."""
 
     parts: dict[str, dict[Part, list[Need]]] = field(default_factory=dict)
     launches: dict[str, list[str]] = field(default_factory=dict)
@@ -64,7 +64,8 @@ class _Kernels:
                 better.setdefault(layout, []).append(saved)
 
     def tell(self, printer: Printer) -> None:
-        """What no launch of a kernel needs, and how many things they do need."""
+        """Print the synchronization that no launch of a kernel needs, and the number of operations that launches do
+        need."""
         if not self.parts:
             printer.text("no launch is verified: there is no proof to take things from", "warning")
         any_spare = False

@@ -20,7 +20,7 @@ class Format(StrEnum):
 
 
 class Progress(StrEnum):
-    """How a campaign shows how far it is."""
+    """The formats in which a campaign reports its progress."""
 
     bar = "bar"
     json = "json"
@@ -42,21 +42,21 @@ class PageableOrder(StrEnum):
 
 
 class Sums(StrEnum):
-    """How matrix instructions add."""
+    """The rounding of sums in matrix instructions."""
 
     hardware = "hardware"
     exact = "exact"
 
 
 class Engine(StrEnum):
-    """Which interpreter runs the launch."""
+    """The interpreters that can run a launch."""
 
     vm = "vm"
     reference = "reference"
 
 
 class Tier(StrEnum):
-    """When programs get compiled blocks, as `machine.tier.hot` has it."""
+    """The conditions under which programs get compiled regions, as `machine.tier.hot` defines them."""
 
     auto = "auto"
     off = "off"
@@ -65,7 +65,7 @@ class Tier(StrEnum):
 
 
 def codes(incomplete: str) -> list[tuple[str, str]]:
-    """What a shell offers for a finding code, with its meaning."""
+    """Return the finding codes that a shell completes, with their meanings."""
     from wsemu.model.codes import CODES
 
     return [(code, meaning) for code, (_, meaning, *_) in CODES.items() if code.startswith(incomplete)]

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 class Enough(BaseException):
-    """What the program was run for is done, it need not go on.  No Exception, which it might catch."""
+    """The end of a program whose purpose is fulfilled; a BaseException, since the program might catch an Exception."""
 
 
 def run(
@@ -216,7 +216,7 @@ def _run_as_it_is(
 
 
 def _endings() -> Any:
-    """What tells of programs that end otherwise than by their last line: few do."""
+    """Import the module that reports unusual endings of programs: few programs need it."""
     from wsemu.app import endings
 
     return endings

@@ -46,7 +46,7 @@ class Target(NamedTuple):
 
 
 def is_ptx(file: Path) -> bool:
-    """Whether a file is PTX or CUDA C++, by its name: its kernels are launched, and it is not run."""
+    """Return whether a file is PTX or CUDA C++, by its name: its kernels are launched, and it is not run."""
     return file.suffix.lower() in KERNELS
 
 
@@ -63,7 +63,7 @@ def has_main(file: Path) -> bool:
 
 
 def is_launch(file: Path) -> bool:
-    """Whether a file is data that describes launches: PTX, CUDA C++, a launch file, or a folder of those."""
+    """Return whether a file is data that describes launches: PTX, CUDA C++, a launch file, or a folder of those."""
     return is_ptx(file) or file.suffix.lower() in (".json", ".toml") or file.is_dir()
 
 

@@ -71,7 +71,7 @@ _GRAMMAR = "write TYPE:VALUE, TYPE[SHAPE]:FILL or FILE.npy, such as `i32:7` and 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the command line says of a launch; the names are those of its options."""
+    """The options that describe a launch, under the names of the command line."""
 
     entry: str = ""
     """nothing: the only kernel of the file"""
@@ -98,7 +98,7 @@ class Options:
     """the launch file with names of arguments, expected results, and the memory that the launch runs in"""
 
     def words(self) -> list[str]:
-        """As on a command line."""
+        """Return the options as words of a command line."""
         return [*_words(self)]
 
     @classmethod
@@ -491,7 +491,7 @@ def _option(part: str, known: Sequence[str], text: str, example: str) -> tuple[s
 
 
 def _parts(text: str, inside: str) -> list[str]:
-    """What stands between the commas inside brackets; `text` is the whole."""
+    """Split the text inside brackets at its commas; `text` is the whole."""
     depth, start, parts = 0, 0, []
     for place, character in enumerate(inside):
         depth += (character in "{[(") - (character in "]})")

@@ -51,6 +51,6 @@ def read(path: Path) -> dict[str, Any] | None:
 
 
 def kind(value: Any) -> str:
-    """What a value of TOML is, in words."""
+    """Return the type of a TOML value, in words."""
     names = {dict: "a table", list: "a list", str: "a string", bool: "true or false", int: "an integer"}
     return names.get(type(value), f"a {type(value).__name__}")

@@ -26,7 +26,7 @@ _INTEGERS = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}
 
 @dataclass(frozen=True)
 class _Made:
-    """What a compiler says of a kernel."""
+    """The result of compiling a kernel."""
 
     ptx: str
     entry: str = ""
@@ -92,7 +92,7 @@ def _extents(grid: Any) -> tuple[int, ...]:
 
 
 def _describe_compiled(made: Any) -> _Made:
-    """What an object of a compiler has; UsageError where it has no PTX."""
+    """Return the parts of a compiler's object; UsageError if it has no PTX."""
     if isinstance(made, Path) or (isinstance(made, str) and "\n" not in made):
         return _Made(Path(made).read_text(encoding="utf-8"))
     if isinstance(made, str):
@@ -127,7 +127,8 @@ def _describe_triton(made: Any) -> _Made:
 
 
 def _threads(made: Any) -> tuple[int, ...]:
-    """Of a CTA: where warps are specialised the PTX has more than the source asked for, and says so."""
+    """Return the threads of a CTA, if the PTX does not declare them: with specialized warps it has more than the source
+    requests."""
     return () if ".reqntid" in _text(made.asm["ptx"]) else (int(made.metadata.num_warps) * 32,)
 
 

@@ -32,7 +32,7 @@ OUTPUTS = (".html", ".json")
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What to draw, and where."""
+    """The content and the destination of a drawing."""
 
     launch: int | None = None
     """counted from 1; None: the first that failed, else the first with a finding, else the first"""

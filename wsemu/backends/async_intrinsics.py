@@ -290,7 +290,7 @@ class _Statement:
         return f"${len(self.registers) - 1 + bool(self.form.returns)}"
 
     def operand(self, found: re.Match[str]) -> str:
-        """What stands for `<parameter>`."""
+        """Return the PTX operand for `<parameter>`."""
         comma, parameter = found.groups()
         if parameter == "type":
             return _reduced_type(self.name, self.given)
@@ -334,7 +334,7 @@ class _Statement:
         return self.register(self.context.cast(self.builder, self.values[parameter], kind, to))
 
     def value(self) -> str:
-        """What is sent, as the bits of an element."""
+        """Return the stored value, as the bits of an element."""
         to = self.given["dst"].dtype
         found = self.context.cast(self.builder, self.values["value"], types.unliteral(self.given["value"]), to)
         return self.register(self.builder.bitcast(found, I64 if to.bitwidth == 64 else I32))

@@ -114,7 +114,7 @@ def _load_module(text: str, name: str) -> ctypes.c_void_p:
 
 
 def available() -> bool:
-    """Whether there is a GPU here that the driver can use."""
+    """Return whether there is a GPU here that the driver can use."""
     try:
         _library()
     except UsageError:
@@ -124,7 +124,7 @@ def available() -> bool:
 
 # -- memory ------------------------------------------------------------------------------------------------------------
 class _Memory:
-    """What one launch has on the GPU."""
+    """The GPU memory of one launch."""
 
     def __init__(self) -> None:
         self.held: list[tuple[int, npt.NDArray[Any], npt.NDArray[np.uint8]]] = []
@@ -142,7 +142,7 @@ class _Memory:
         return pointer.value
 
     def address(self, array: npt.NDArray[Any]) -> int:
-        """Of the first element of an array there; parts of one memory are parts of one there."""
+        """Return the GPU address of an array's first element; arrays that share memory share it there."""
         low, high = np.lib.array_utils.byte_bounds(array)
         first = int(array.__array_interface__["data"][0])
         for address, _, held in self.held:

@@ -50,7 +50,7 @@ class GpuLaunch:
 
 @dataclass(slots=True)
 class GpuResult:
-    """What a launch left."""
+    """The results of a launch on the GPU."""
 
     arrays: dict[int, npt.NDArray[Any]] = field(default_factory=dict)
     """number among the arrays of the arguments (`find_arrays`) -> the array after the first run"""
@@ -103,7 +103,8 @@ def _one_by_one(launches: Sequence[GpuLaunch], limit: float) -> list[GpuResult]:
 
 
 def call(function: Callable[[], Any], limit: float) -> Any:
-    """What `function` returns in a forked child; UsageError where it raises or takes longer than `limit` seconds."""
+    """Return the result of `function` in a forked child; UsageError if it raises or takes longer than `limit`
+    seconds."""
     return _Child(lambda pipe: pipe.send(function())).receive(limit)
 
 

@@ -87,7 +87,7 @@ def check_barrier(name: str, barrier: Any, count: Any) -> None:
 
 
 def is_none(type_: Any) -> bool:
-    """Whether an argument was left out."""
+    """Return whether an argument was left out."""
     return isinstance(type_, (types.NoneType, types.Omitted))
 
 

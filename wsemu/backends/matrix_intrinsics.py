@@ -78,7 +78,7 @@ def _multiplication(name: str) -> Any:
 
 
 def _address(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-    """Of a row in shared memory, 32 bits."""
+    """Return the 32-bit address of a row in shared memory."""
     pointer = element_pointer(context, builder, signature.args[0], args[0], signature.args[1], args[1])
     return builder.ptrtoint(builder.addrspacecast(pointer, ir.PointerType(I8, _SHARED)), I32)
 

@@ -43,7 +43,7 @@ def numba_cuda() -> ModuleType:
 
 
 def available() -> bool:
-    """Whether a GPU can be used here."""
+    """Return whether a GPU can be used here."""
     try:
         return bool(numba_cuda().is_available())
     except UsageError:
@@ -98,7 +98,8 @@ def dispatcher(kernel: Any, threads: int = 0) -> Any:
 
 
 class _Arguments:
-    """How Numba-CUDA passes a pattern object to a kernel: the fields that are no literals, one after the other."""
+    """The extension by which Numba-CUDA passes a pattern object to a kernel: the fields that are no literals, one after
+    the other."""
 
     def prepare_args(self, type_: Any, value: Any, stream: Any, retr: Any) -> tuple[Any, Any]:
         from numba import types
@@ -181,7 +182,7 @@ def _type_name(value: Any) -> str:
 
 
 def _own(value: Any) -> Any:
-    """What Numba-CUDA has by the name of a `Foreign`, or what a call of it makes there."""
+    """Return the object of Numba-CUDA that has the name of a `Foreign`, or the result of calling it there."""
     if isinstance(value, (list, tuple)):
         return type(value)(_own(item) for item in value)
     if not isinstance(value, Foreign):
@@ -203,7 +204,7 @@ def _is_numbas(function: FunctionType) -> bool:
 
 
 def _is_pattern(value: Any) -> bool:
-    """Whether an object, or a class, is a frozen dataclass with methods."""
+    """Return whether an object, or a class, is a frozen dataclass with methods."""
     kind = value if isinstance(value, type) else type(value)
     return hasattr(kind, "__dataclass_fields__") and has_methods(kind)
 

@@ -31,7 +31,7 @@ HOPPER = (9, 0)
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """What Numba-CUDA makes of a kernel."""
+    """The result of compiling a kernel with Numba-CUDA."""
 
     ptx: str
     types: dict[str, str]
@@ -45,7 +45,8 @@ class Compiled:
         return made if isinstance(made, bytes) else bytes(getattr(made, "code", made))
 
     def registers(self) -> int:
-        """Of a thread: what ptxas notes in the ELF section `.nv.info` of a cubin (EIATTR_REGCOUNT)."""
+        """Return the registers of a thread, which ptxas notes in the ELF section `.nv.info` of a cubin
+        (EIATTR_REGCOUNT)."""
         found = re.search(rb"\x04\x2f\x08\x00.{4}(.{4})", self.cubin(), re.DOTALL)
         if found is None:
             raise UnsupportedError("the cubin does not say how many registers a thread has")
@@ -85,7 +86,7 @@ def _device() -> Iterator[None]:
 
 
 def call_for_sm_90(name: str, *arguments: Any, **named: Any) -> Any:
-    """What a function of `numba.cuda` returns, for an sm_90 where it asks for the device."""
+    """Return the result of a function of `numba.cuda`, which finds an sm_90 if it queries the device."""
     import numba.cuda
 
     with _device():
@@ -167,7 +168,7 @@ def _compile_cuda_source(source: str | bytes, name: str, lineinfo: bool) -> str:
 
 
 def _headers() -> str | None:
-    """Where CUDA's own headers are, if anywhere."""
+    """Return the folder of CUDA's own headers, if there is one."""
     from cuda import pathfinder
 
     found: str | None = pathfinder.find_nvidia_header_directory("cudart")
@@ -175,7 +176,7 @@ def _headers() -> str | None:
 
 
 def pack_arguments(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
-    """What a launch passes for the parameters of the PTX, for `wsemu.load_ptx(compiled.ptx).only()`.
+    """Return the values that a launch passes for the parameters of the PTX, for `wsemu.load_ptx(compiled.ptx).only()`.
 
     Numba-CUDA makes several parameters of an array: memory and parent, which are 0 on the GPU, the number of elements,
     the bytes of one, the address, and the extents and strides of the axes (its `_Kernel._prepare_args`).
@@ -189,7 +190,7 @@ passed = pack_arguments
 
 
 def parameter_names(arguments: tuple[Any, ...], names: Sequence[str]) -> tuple[str, ...]:
-    """What to call the parameters of the PTX, from the names of the kernel's."""
+    """Return names for the parameters of the PTX, made from those of the kernel's parameters."""
     pairs = zip(names, arguments, strict=True)
     return tuple(f"{name}{part}" for name, value in pairs for part, _ in _parts(value, numba_cuda.argument_type(value)))
 

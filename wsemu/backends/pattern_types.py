@@ -115,7 +115,7 @@ def _call(context: Any, function: Any, type_: Any) -> tuple[Any, Any]:
 
 
 def _enter_values(cls: type, made: type[PatternType]) -> None:
-    """How an object is held, and how its fields are read."""
+    """Register how an object is stored, and how its fields are read."""
 
     @register_model(made)
     class Model(models.StructModel):  # type: ignore[misc]
@@ -235,7 +235,8 @@ def _class_method(cls: type, name: str) -> Any:
 
 
 def _known_value(type_: Any) -> Any:
-    """What an argument of a literal's or a pattern's type is; TypingError where that is known at run time alone."""
+    """Return the value of an argument whose type is a literal's or a pattern's; TypingError if it is known only at run
+    time."""
     if isinstance(type_, types.Literal):
         return type_.literal_value
     if isinstance(type_, PatternType) and type_.is_known:

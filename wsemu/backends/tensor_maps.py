@@ -58,7 +58,7 @@ class _OnDevice:
         """kept as long as the launch runs"""
 
     def address(self, array: npt.NDArray[Any]) -> int:
-        """Of the first element of an array in this memory."""
+        """Return the address of an array's first element in this memory."""
         first: int = array.__array_interface__["data"][0] - self.low
         return first + int(self._device.device_ctypes_pointer.value)
 
@@ -88,7 +88,7 @@ def lower_tensor_map_argument(value: TensorMap, retrieve: list[Any]) -> tuple[An
 
 
 def driver_bytes(fields: MapFields) -> bytes:
-    """What `cuTensorMapEncodeTiled` writes; nothing where the driver's Python bindings are not there."""
+    """Return the bytes that `cuTensorMapEncodeTiled` writes; none without the driver's Python bindings."""
     try:
         from cuda.bindings import driver
     except ImportError:

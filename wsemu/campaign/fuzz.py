@@ -33,7 +33,7 @@ FOLDER = Path(".wsemu", "fuzz")
 
 @dataclass(frozen=True, slots=True)
 class Campaign:
-    """What is to be run."""
+    """The description of a campaign."""
 
     file: Path
     function: str
@@ -68,7 +68,7 @@ class Campaign:
         return Bundle("fuzz", str(self.file), self.function)
 
     def request(self, batch: Batch) -> dict[str, int]:
-        """What a process is asked for a batch."""
+        """Return the request for a batch, for a process."""
         return {"seed": self.batch_seed(batch), "examples": batch.size}
 
     def batch_seed(self, batch: Batch) -> int:
@@ -78,7 +78,7 @@ class Campaign:
 
 @dataclass(slots=True)
 class Progress:
-    """How far a campaign is."""
+    """The progress of a campaign."""
 
     campaign: Campaign
     changed: bool = False
@@ -127,7 +127,7 @@ def _outcome(answer: dict[str, Any]) -> Outcome:
 
 
 def _dead(campaign: Campaign, batch: Batch, why: str) -> Outcome:
-    """Of a batch at which processes die."""
+    """Return the outcome of a batch at which processes die."""
     title = f"the process that ran the test died ({why})"
     last = batch.first + batch.size - 1
     text = f"{title}\nexamples {batch.first} to {last}, @seed({campaign.batch_seed(batch)})"
@@ -191,7 +191,10 @@ class _Crew:
             self.answers.put(error)
 
     def _outcome(self, process: Process, batch: Batch) -> tuple[Outcome, Process | None]:
-        """What comes of a batch, and the process if it is still there.  One that dies is given a second chance."""
+        """Run a batch, and return its outcome, with the process if that still runs.
+
+        A process that dies gets a second chance.
+        """
         request = self.campaign.request(batch)
         try:
             return _outcome(process.ask(request)), process
@@ -246,7 +249,7 @@ def run(
 
 
 def _outcomes(crew: _Crew, left: list[Batch], jobs: int) -> Iterator[tuple[Batch, Outcome]]:
-    """What comes of batches, as it comes, from processes of this machine."""
+    """Yield the outcomes of batches in the order of completion, from processes of this machine."""
     for batch in left:
         crew.waiting.put(batch)
     crew.start(min(jobs, len(left)))

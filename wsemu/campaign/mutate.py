@@ -70,18 +70,18 @@ class Failure(NamedTuple):
 
 
 class Trial(Protocol):
-    """What is run."""
+    """A test, as a campaign runs it."""
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """The name of the test."""
 
     def run(self) -> Failure | None:
         """Run it; None where it passes."""
 
 
 def describe_failure(error: BaseException) -> Failure:
-    """What an exception of a trial says."""
+    """Return the failure that an exception of a trial reports."""
     if isinstance(error, CheckFailed):
         return Failure("check", ", ".join(dict.fromkeys(f.code for f in error.report.errors)) or error.report.verdict)
     text = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
@@ -93,7 +93,7 @@ def describe_failure(error: BaseException) -> Failure:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What came of a mutant."""
+    """The outcome of a mutant."""
 
     way: Way
     why: str = ""
@@ -120,7 +120,7 @@ class Mutant:
 
     @property
     def name(self) -> str:
-        """What tells it from others of the same sources."""
+        """The name that distinguishes it from other mutants of the same sources."""
         return f"{self.file}:{self.line}:{self.before}:{self.after}"
 
 
@@ -202,7 +202,7 @@ class _Watch:
             raise _Worse
 
     def _keep(self, seen: _Seen, places: Places, tracer: Tracer) -> None:
-        """What a launch did, to be compared."""
+        """Keep the effects of a launch, for comparison."""
         seen.program = program_digest(places.program)
         if sum(count.lanes for count in places.outcome.accesses.values()) <= MOST_TRACED:
             seen.accesses = _accesses(places, tracer)
@@ -231,7 +231,7 @@ def _accesses(places: Places, tracer: Tracer) -> bytes:
 # -- the bench ---------------------------------------------------------------------------------------------------------
 @dataclass(slots=True)
 class _Known:
-    """What a trial does without a mutant."""
+    """The effects of a trial without a mutant."""
 
     launches: list[_Seen]
     seconds: float
@@ -304,7 +304,7 @@ class Bench:
 
     # -- one mutant ----------------------------------------------------------------------------------------------------
     def judge(self, number: int) -> Told:
-        """What comes of a mutant: trials run until one of them tells."""
+        """Run trials until one of them detects the mutant, and return its outcome."""
         mutation = self.mutations[number]
         with self._applying_mutation(mutation) as compiles:
             if not compiles:
@@ -362,14 +362,14 @@ class Bench:
 
     # -- survivors -----------------------------------------------------------------------------------------------------
     def _deep(self, name: str) -> list[_Seen]:
-        """What the launches of a trial do now."""
+        """Return the effects of a trial's launches in the present source."""
         with _Watch([], deep=True) as watch, contextlib.suppress(_Worse, _Late):
             watch.expected = self.known[name].launches
             self.trials[name].run()
         return watch.launches
 
     def _as_it_is(self, name: str) -> list[_Seen] | None:
-        """What the launches of a trial do without a mutant; None where they do something else each time."""
+        """Return the effects of a trial's launches without a mutant; None if they differ from run to run."""
         known = self.known[name]
         if known.deep is None:
             with nothing_compiled(), _quick():
@@ -400,7 +400,7 @@ class _Pair(NamedTuple):
 
 
 def compare_survivor(mutation: Mutation, pairs: Sequence[_Pair]) -> Told:
-    """What of a survivor is the same, and what is not, by its launches without it and with it."""
+    """Compare the launches without and with a surviving mutant, and return its outcome."""
     count = f"{len(pairs):,} launch{'es' * (len(pairs) != 1)}"
     if all(a.program == b.program for a, b, _ in pairs):
         return Told("survives", "it compiles to the same code", same="code")
@@ -428,7 +428,7 @@ def _same_results(a: _Seen, b: _Seen) -> bool:
 
 
 def _alike(one: list[_Seen], other: list[_Seen]) -> bool:
-    """Whether two runs did the same."""
+    """Return whether two runs did the same."""
     return len(one) == len(other) and all(
         (a.program, a.accesses) == (b.program, b.accesses) and _same_results(a, b)
         for a, b in zip(one, other, strict=True)

@@ -105,7 +105,7 @@ class Campaign:
 
 @contextlib.contextmanager
 def _opening_test(test: str, chosen: str) -> Iterator[tuple[dict[str, Any], list[Mutant], spread.Bundle]]:
-    """What a process that has the tests open says of itself, and the mutants."""
+    """Open a test in a process, and return what the process reports about itself, and the mutants."""
     file, _, name = test.partition("::")
     bundle = spread.Bundle("mutate", file, name, options=chosen)
     process = spread.Process(bundle)
@@ -122,7 +122,7 @@ def _opening_test(test: str, chosen: str) -> Iterator[tuple[dict[str, Any], list
 
 
 def _answers(bundle: spread.Bundle, stamp: str, left: Sequence[int], jobs: int) -> Iterator[tuple[int, Told]]:
-    """What comes of mutants, as it comes."""
+    """Yield the outcomes of mutants in the order of completion."""
     requests = {number: {"mutant": number} for number in left}
     executor = ThreadPoolExecutor(max(min(jobs, len(left)), 1))
     try:

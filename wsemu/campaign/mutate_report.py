@@ -33,7 +33,7 @@ _EQUIVALENT: dict[Same, str] = {
 
 @dataclass(slots=True)
 class Mutated:
-    """What came of the mutants of a test."""
+    """The outcomes of the mutants of a test."""
 
     name: str
     mutants: Sequence[Mutant]
@@ -44,11 +44,11 @@ class Mutated:
     """why not all were tried: interrupted, the time limit"""
 
     def survivors(self) -> list[tuple[Mutant, Told]]:
-        """Those that no test tells and no reason explains, in the order of the sources."""
+        """Return the mutants that no test detects and no reason explains, in the order of the sources."""
         return self._alive(explained=False)
 
     def equivalent(self) -> list[tuple[Mutant, Told]]:
-        """Those that change nothing in the launches of the tests."""
+        """Return the mutants that change nothing in the launches of the tests."""
         return self._alive(explained=True)
 
     def _alive(self, *, explained: bool) -> list[tuple[Mutant, Told]]:

@@ -24,8 +24,10 @@ if TYPE_CHECKING:
 
 
 def run(items: Sequence[Any], folder: Path, kinds: Sequence[str], kernels: Sequence[str]) -> Mutated | None:
-    """What comes of the mutants; None where nothing is launched.  They are known from before where no source, and no
-    choice of tests and mutants, has changed."""
+    """Return the outcomes of the mutants; None if nothing is launched.
+
+    Earlier outcomes are reused if no source has changed, nor the selection of tests and mutants.
+    """
     try:
         bench = Bench([Item(item) for item in items], kinds, kernels, strict=False)
     except UsageError:
@@ -45,7 +47,7 @@ def run(items: Sequence[Any], folder: Path, kinds: Sequence[str], kernels: Seque
 
 
 def _show(state: State) -> None:
-    """How far it is, on a terminal."""
+    """Show the progress on a terminal."""
     if sys.stderr.isatty():
         end = "\n" if state.done == state.total else ""
         print(f"\rmutants: {state.done:,} of {state.total:,}", end=end, file=sys.stderr, flush=True)

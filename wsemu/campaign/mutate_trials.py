@@ -42,7 +42,7 @@ def run_with_trials(target: str, use: Callable[[Sequence[Trial]], None]) -> None
 
 
 def is_test(file: Path, name: str) -> bool:
-    """Whether pytest runs it."""
+    """Return whether pytest runs it."""
     if name.isidentifier() and not name.startswith("test"):
         return False
     named = bool(name) or file.name.startswith("test_") or file.stem.endswith("_test")
@@ -169,7 +169,7 @@ def run_in_pytest(target: str, use: Callable[[Sequence[Trial]], None]) -> None:
     made = _Session(use)
 
     class Plugin:
-        """What pytest calls."""
+        """The hooks for pytest."""
 
         @staticmethod
         @pytest.hookimpl(tryfirst=True)

@@ -40,7 +40,7 @@ class Bar:
             self._bar.stop()
 
     def show(self, progress: Progress) -> None:
-        """As `fuzz.Watcher` has it."""
+        """Implement `fuzz.Watcher`."""
         if self._bar is None:
             return
         failures = len(progress.kinds())
@@ -50,7 +50,7 @@ class Bar:
 
 @contextlib.contextmanager
 def watcher(printer: Printer, total: int, how: str) -> Iterator[Bar | Lines]:
-    """Who shows how far a campaign is: see `watch.showing_progress`."""
+    """Provide the display of a campaign's progress: see `watch.showing_progress`."""
     if how == "bar":
         with Bar(printer, total) as bar:
             yield bar

@@ -40,7 +40,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What failed, with the smallest example that does."""
+    """A failure, with the smallest example that fails."""
 
     title: str
     place: str
@@ -56,7 +56,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a batch."""
+    """The outcome of a batch."""
 
     examples: int
     """how often the test ran, shrinking included"""

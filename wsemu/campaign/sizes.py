@@ -44,7 +44,7 @@ class Reading:
 
 
 def read(program: Program, configuration: LaunchConfiguration) -> Reading:
-    """What a launch of a program tells."""
+    """Return the sizes that a launch of a program reveals."""
     found = Reading(tiles={n for n in (configuration.threads, *configuration.block) if n > 1})
     for array in program.shared:
         first, *rest = array.shape or (1,)
@@ -63,7 +63,7 @@ def read(program: Program, configuration: LaunchConfiguration) -> Reading:
 
 
 def _operation(name: str, fields: list[int], known: list[int], found: Reading) -> None:
-    """What one instruction tells, with these constants among its operands."""
+    """Add the sizes that one instruction reveals, with these constants among its operands."""
     word, _, type_ = name.partition(".")
     if word == "setp" and not type_.split(".")[-1].startswith("f"):
         found.compared.update(known)
@@ -94,7 +94,7 @@ def limit_sizes(sizes: Iterable[int], reading: Reading, most: int) -> list[int]:
 
 
 def smaller(value: int) -> Iterator[int]:
-    """What to try in place of a size to find a smaller one, the smallest first."""
+    """Yield smaller candidates for a size, the smallest first."""
     tried = set()
     for n in (*range(min(value, 9)), *(value >> k for k in range(value.bit_length(), 0, -1)), value - 1):
         if 0 <= n < value and n not in tried:

@@ -54,7 +54,7 @@ _ALONE: dict[str, Any] = (
 
 @dataclass(frozen=True)
 class Bundle:
-    """What a process runs."""
+    """The work of a process."""
 
     kind: Kind
     file: str
@@ -88,8 +88,8 @@ class Process:
         self._hello: dict[str, Any] = {}
 
     def hello(self) -> dict[str, Any]:
-        """What it says of itself when it is ready: a digest of all that it runs, `source`; that of what another machine
-        must have, `stamp`, and the `files` of it that are not installed.  UsageError where the function is wrong."""
+        """Return the greeting of a process: a digest `source` of all that it runs; the digest `stamp` that another
+        machine must match; and the `files` that are not installed. UsageError if the function is unsuitable."""
         if not self._hello:
             self._hello = self._answer()
         if "error" in self._hello:

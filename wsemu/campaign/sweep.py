@@ -51,7 +51,7 @@ _SEED = 2027
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """What came of one size."""
+    """The outcome of one size."""
 
     sizes: Sizes
     came: Came
@@ -68,7 +68,7 @@ class Tried:
 
 @dataclass(slots=True)
 class Swept:
-    """What came of all sizes."""
+    """The outcomes of all sizes."""
 
     name: str
     parameters: tuple[str, ...]
@@ -100,7 +100,7 @@ class Swept:
 
 
 def _raised_by_wsemu(error: Exception) -> bool:
-    """Whether it came about in wsemu itself, which is no matter of the size."""
+    """Return whether it came about in wsemu itself, which is no matter of the size."""
     at = error.__traceback__
     while at is not None and at.tb_next is not None:
         at = at.tb_next

@@ -65,7 +65,7 @@ def _state(swept: Swept, total: int) -> State:
 
 @contextlib.contextmanager
 def _executor(jobs: int, on: str) -> Iterator[Executor | None]:
-    """What carries sizes to other processes; None where they are tried in this one."""
+    """Provide the executor that runs sizes in other processes; None if they run in this one."""
     if on:
         with spread.on(on) as executor:
             yield executor

@@ -45,7 +45,7 @@ def _that(count: int, came: Came) -> str:
 
 
 def _more(swept: Swept) -> str:
-    """How many were tried beyond those that were chosen, and what for."""
+    """Return the number of sizes that were tried beyond the selected ones, and the purpose."""
     more = len(swept.tried) - swept.chosen if swept.chosen else 0
     what = "smallest that fails" if swept.smallest else "largest"
     return f", {more:,} of them to find the {what}" if more else ""
@@ -78,7 +78,8 @@ def _sizes(swept: Swept, tried: Tried) -> dict[str, int]:
 
 
 def _print_passing_values(printer: Printer, swept: Swept) -> None:
-    """Which values of each parameter hold with all sizes of the others that were tried, and which with some."""
+    """Print the values of each parameter that pass with all tried sizes of the others, and those that pass with
+    some."""
     others = [*swept.of("fails"), *swept.of("incomplete")]
     for n, name in enumerate(swept.parameters):
         some = {tried.sizes[n] for tried in swept.of("holds")}

@@ -48,7 +48,7 @@ def digest_files(of: str, names: list[str]) -> str:
 
 
 def versions() -> str:
-    """Of wsemu, Python and Hypothesis."""
+    """Return the versions of wsemu, Python and Hypothesis."""
     from wsemu import __version__
 
     hypothesis = sys.modules.get("hypothesis")

@@ -18,7 +18,7 @@ APART = 0.2
 
 
 class State(NamedTuple):
-    """How far it is."""
+    """The progress of a campaign."""
 
     what: str
     """the function that is swept, the test"""
@@ -31,7 +31,7 @@ class State(NamedTuple):
 
 @contextlib.contextmanager
 def showing_progress(how: str) -> Iterator[Callable[[State], None]]:
-    """What to call whenever a step is done: `json` writes lines, `none` nothing, anything else a bar where standard
+    """Provide a function to call after each step: `json` writes lines, `none` nothing, anything else a bar if standard
     output is a terminal."""
     if how == "json":
         yield _Lines()

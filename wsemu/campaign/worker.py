@@ -68,7 +68,7 @@ def load(file: Path, name: str) -> Any:
 
 
 def _hello() -> dict[str, Any]:
-    """What a process says of itself: see `spread.Process`."""
+    """Return the greeting of a process: see `spread.Process`."""
     from wsemu.machine import cache
 
     ours = os.path.realpath(os.path.join(os.path.dirname(os.path.realpath(__file__)), os.pardir)) + os.sep
@@ -187,7 +187,7 @@ def _witness(error: BaseException) -> str:
 
 
 def _place(traceback: TracebackType | None) -> str:
-    """Where the test was when it failed: the last frame below the working folder that is not wsemu's."""
+    """Return the location at which the test failed: the last frame below the working folder that is not wsemu's."""
     here = os.path.realpath(os.getcwd()) + os.sep
     place = ""
     while traceback is not None:

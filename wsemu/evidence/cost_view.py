@@ -22,7 +22,7 @@ MOST_PICTURES = 12
 
 
 class LineCost(NamedTuple):
-    """What the accesses of one source line cost; an ideal is what they need at least."""
+    """The cost of the accesses of one source line; an ideal is the minimum possible."""
 
     file: str
     line: int
@@ -75,7 +75,7 @@ def line_costs(places: Places) -> list[LineCost]:
 
 
 def bank_pictures(places: Places) -> list[BankPicture]:
-    """Of each shared access that took more wavefronts than it needs, the one with the most in excess first."""
+    """Return a picture of each shared access that took more wavefronts than necessary, the largest excess first."""
     counts = places.outcome.accesses
     conflicts = {pc: pattern for pc, count in counts.items() if (pattern := count.worst_wavefronts) is not None}
     excess = {pc: counts[pc].wavefronts - counts[pc].ideal_wavefronts for pc in conflicts}

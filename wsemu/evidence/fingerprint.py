@@ -51,7 +51,7 @@ class Value(Record):
 
 
 class Inputs(Record):
-    """What a launch was made of."""
+    """The inputs of a launch."""
 
     source: list[Lines] = []
     values: list[Value] = []
@@ -83,7 +83,7 @@ def inputs(bound: Bound, data: Sequence[npt.NDArray[np.uint8] | None] | None = N
 
 
 def changes(then: Inputs, now: Inputs) -> Iterator[str]:
-    """What has changed in between, in words: lines first, since they explain the rest."""
+    """Yield the differences in words, those of lines first, since they explain the rest."""
     lines = [*_changed_lines(then, now)]
     yield from lines
     values = {value.name: value for value in now.values}

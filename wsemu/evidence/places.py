@@ -100,14 +100,14 @@ class Places:
     """what several checkers work out of the launch as a whole, worked out once"""
 
     def share_a_loop(self, one: int, two: int) -> bool:
-        """Whether control can go from an instruction to another one and back."""
+        """Return whether control can go from an instruction to another one and back."""
         if self._loops is None:
             self._loops = loop_numbers(self.program)
         return self._loops[one] >= 0 and self._loops[one] == self._loops[two]
 
     def depends_on_races(self) -> bool:
-        """Whether what racing accesses load or leave may decide what the launch does: where warps go, what
-        they access."""
+        """Return whether what racing accesses load or leave may decide what the launch does: where warps go, what they
+        access."""
         if self._steered is None:
             from wsemu.proof.taint import is_influenced
 
@@ -117,8 +117,8 @@ class Places:
         return self._steered
 
     def span(self, pc: int) -> Span:
-        """Where an instruction was written; for one inside a transfer pattern, where the pattern was called, and for
-        one of a function that is an `asm` statement and no more, where that was."""
+        """Return the source location of an instruction: for one inside a transfer pattern, that of the pattern's call;
+        for one of a function that consists of an `asm` statement, that of the function's call."""
         if pc not in self._shown:
             self._shown[pc] = self._find_shown(pc)
         return self._shown[pc]
@@ -149,11 +149,13 @@ class Places:
         return self._names
 
     def origin(self, pc: int) -> object:
-        """Where an instruction was written, for comparison: in PTX whose source is not shown, the place there."""
+        """Return the source location of an instruction for comparison; in PTX whose source is not shown, the location
+        there."""
         return self.program.origins.get(self.program.span_of[pc]) or self.span(pc)
 
     def _is_of_asm(self, pc: int) -> bool:
-        """Whether an instruction is of a function in C++ that was inlined, and is an `asm` statement and no more."""
+        """Return whether an instruction is of a function in C++ that was inlined, and is an `asm` statement and no
+        more."""
         span, stack = self.program.spans[self.program.span_of[pc]], self.program.stack_of[pc]
         if not span.file.endswith(CUDA) or not self._view(span.file).has_asm(span.line):
             return False
@@ -194,7 +196,8 @@ class Places:
         return "" if self.grid == (1, 1, 1) else f" of CTA {self.cta(cta)}"
 
     def role(self, pcs: Iterable[int]) -> str:
-        """What a warp that executed these instructions is for, as far as its calls of transfer patterns tell."""
+        """Return the role of a warp that executed these instructions, as far as its calls of transfer patterns show
+        it."""
         found = {_ROLES[name] for pc in pcs for name in self._calls(pc)}
         return found.pop() if len(found) == 1 else ""
 
@@ -217,7 +220,8 @@ class Places:
         return found
 
     def asynchronous(self) -> bool:
-        """Whether the program has any operation of kind `async`: then each lane and each copy has clocks of its own."""
+        """Return whether the program has any operation of kind `async`: then each lane and each copy has clocks of its
+        own."""
         return self.program.asynchronous
 
     def syncs(self, file: str) -> list[int]:
@@ -281,7 +285,7 @@ class Places:
         return self._views[file]
 
     def counts_bytes(self, pc: int) -> bool:
-        """Whether an access, perhaps one inside a pattern, gives a distance in bytes in place of an index."""
+        """Return whether an access, perhaps one inside a pattern, gives a distance in bytes in place of an index."""
         span = self.program.spans[self.program.span_of[pc]]
         return self._view(span.file).counts_bytes(span)
 
@@ -306,12 +310,12 @@ class Places:
         return f"after {text.removesuffix(str(self.line(pc)))}{end}"
 
     def is_in_other_branch(self, pc: int, other: int) -> bool:
-        """Whether an instruction is in a branch that does not hold another one, as far as the source tells."""
+        """Return whether an instruction is in a branch that does not hold another one, as far as the source tells."""
         span, beside = self.span(pc), self.span(other)
         return span.file == beside.file and self.source(pc).is_in_other_branch(span, beside)
 
     def leaves(self, pc: int, other: int) -> bool:
-        """Whether lanes return behind an instruction, in a branch that does not hold another one."""
+        """Return whether lanes return behind an instruction, in a branch that does not hold another one."""
         span, beside = self.span(pc), self.span(other)
         return span.file == beside.file and self.source(pc).leaves(span, beside)
 
@@ -340,8 +344,8 @@ class Places:
         return next((int(c.value) for c in self.program.constants if c.row == row), None)
 
     def comes_to(self, pc: int, barrier: int) -> bool | None:
-        """Whether a warp that has executed an instruction, -1 for none yet, comes to an operation on a barrier; None:
-        on some ways."""
+        """Return whether a warp that has executed an instruction, -1 for none yet, comes to an operation on a barrier;
+        None: on some ways."""
         code = self.program.code.tolist()
         queue, seen, found, avoided = [0] if pc < 0 else [*successors(pc, code[pc])], set(), False, False
         while queue:
@@ -357,8 +361,8 @@ class Places:
         return None if found and avoided else found
 
     def writers(self, pc: int) -> list[int]:
-        """What was executed, may have gone to the array which an access names, and gives it a value whatever was there:
-        stores, exchanges and asynchronous copies."""
+        """Return the executed instructions that may have written the array which an access names, with a value
+        independent of the old one: stores, exchanges and asynchronous copies."""
         named, code = self.program.array_of, self.program.code
         plain = [
             other
@@ -375,7 +379,7 @@ class Places:
         return CP_ASYNC.get(name, 16) if OPERATIONS[name].kind == "async" else access_shape(name)[1]
 
     def access_text(self, pc: int, address: int) -> str:
-        """What an access names, as the source has it: `tile[s, lane]`; or the element at an address of it."""
+        """Return the text of an access in the source: `tile[s, lane]`; or the element at its address."""
         if self.verb(pc) == "async":  # it names two arrays
             return self.element(address, pc)
         text = self.source(pc).access(self.span(pc)) if self.program.array_of[pc] else ""
@@ -395,7 +399,7 @@ class Places:
         return step_word(name) if OPERATIONS[name].kind == "async" else name
 
     def service(self, pc: int) -> int:
-        """How an access to shared memory is served, see `isa.SERVED`."""
+        """Return how the hardware serves an access to shared memory, see `isa.SERVED`."""
         verb = self.verb(pc)
         return int(self.program.code[pc, 7]) & SERVED if verb == "atomic" else AS_STORE if verb == "store" else AS_LOAD
 
@@ -425,7 +429,7 @@ class Places:
 
     @property
     def together(self) -> str:
-        """What CTAs are in that are alive at once."""
+        """The group of co-resident CTAs: a cluster or the grid."""
         return "grid" if self.program.cooperative else "cluster"
 
     def cluster_index(self, cta: int) -> int:
@@ -522,11 +526,11 @@ class Places:
         return name, offset - lane * thread - start, owner
 
     def _may_be_of_heap(self, pc: int) -> bool:
-        """Whether an access is one of the heap or of any array: no block of the heap is left by its start."""
+        """Return whether an access is one of the heap or of any array: no block of the heap is left by its start."""
         return self._is_heap(self.program.array_of[pc])
 
     def _is_heap(self, name: str | None) -> bool:
-        """Whether an array is the memory of the heap, which is counted in bytes."""
+        """Return whether an array is the memory of the heap, which is counted in bytes."""
         return any(c.heap == "bytes" and c.name == name for c in self.program.constant_arrays)
 
     def phase(self, address: int, number: int, pc: int) -> str:
@@ -543,8 +547,8 @@ class Places:
         return near[0].name
 
     def beyond(self, address: int) -> tuple[str, str]:
-        """What an address outside of all memory is nearest to, `x`, and where it is then; nothing where that is
-        not known."""
+        """Return the object nearest to an address outside of all memory, `x`, and the position relative to it; empty
+        texts if unknown."""
         room = 1 << SEGMENT_SHIFT
         address = self.own_shared_address(address)
         if self.memory is not None and self.memory.nearest(address) is not None:
@@ -565,7 +569,7 @@ class Places:
         return f"`{array.name}`", where
 
     def _beyond_allocation(self, address: int) -> tuple[str, str]:
-        """As `beyond`, of the device memory of the launch."""
+        """Return the result of `beyond` for the device memory of the launch."""
         assert self.memory is not None
         near = self.memory.nearest(address)
         assert near is not None

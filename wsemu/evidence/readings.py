@@ -63,7 +63,7 @@ def format_steps(steps: list[Step]) -> list[str]:
 
 
 def _cells(step: Step, ctas: bool) -> list[str]:
-    """Who, what it does, to what, where, and the rest."""
+    """Return the cells of a step: actor, action, object, location, and the rest."""
     who = f"CTA {step.cta} warp {step.warp}" if ctas else f"warp {step.warp}"
     who += "" if step.lane is None else f" lane {step.lane}"
     what = step.what if step.barrier is None else f"barrier {step.barrier}"

@@ -49,7 +49,7 @@ class Access(NamedTuple):
 
 
 class Counted(NamedTuple):
-    """Where a barrier operation is counted."""
+    """The position at which a barrier operation is counted."""
 
     generation: int
     arrived: int
@@ -98,12 +98,12 @@ class Witness:
         return dict(found)
 
     def begins(self, position: int) -> bool:
-        """Whether an event is the first one of its kind in an execution of an instruction."""
+        """Return whether an event is the first one of its kind in an execution of an instruction."""
         return self._begins[position]
 
     @functools.cached_property
     def _begins(self) -> list[bool]:
-        """Of each event, whether it is the first one of its kind in an execution of an instruction.
+        """For each event, whether it is the first one of its kind in an execution of an instruction.
 
         Events of one execution are adjacent: one for each lane or each object, of disjoint lanes, or for a multicast
         one for each CTA.
@@ -112,7 +112,7 @@ class Witness:
 
     @functools.cached_property
     def _starts(self) -> list[bool]:
-        """Of each event, whether it is the first one of an execution."""
+        """For each event, whether it is the first one of an execution."""
         return [start for _, start in self._parts_of_executions]
 
     @functools.cached_property
@@ -139,13 +139,14 @@ class Witness:
         return (event.place & OFFSET_MASK) >> self.places.outcome.window
 
     def executions(self, cta: int, warp: int, pc: int) -> list[int]:
-        """Where in the trace a warp executes an access."""
+        """Return the positions in the trace at which a warp executes an access."""
         found = (self._executions.get((kind, cta, warp, pc)) for kind in _EXECUTIONS)
         return next((positions for positions in found if positions), [])
 
     def pair(self, first: Access, second: Access) -> tuple[int | None, int | None]:
-        """Where in the trace two accesses are that conflict: the second is the first execution of its instruction that
-        comes after one of the first's, which is the last one until then, both in their intervals and at the bytes.
+        """Return the positions in the trace of two conflicting accesses: the second is the first execution of its
+        instruction that follows one of the first's, which is the last one until then, both in their intervals and at
+        the bytes.
 
         Shadow memory holds the last access to a byte with its interval and instruction, and a finding is entered when
         the two first meet: those are the executions that it means.
@@ -158,7 +159,7 @@ class Witness:
         return (one[0] if one else None), (two[0] if two else None)  # the trace ends before that
 
     def next_to(self, address: int, pc: int, after: int, warps: Iterable[int] | None = None) -> int | None:
-        """Where an access of some warps, or of any, first touches a byte after a place in the trace."""
+        """Return the first position after another at which an access of some warps, or of any, touches a byte."""
         for n in self._steps_by_instruction.get(pc, [])[bisect_right(self._steps_by_instruction.get(pc, []), after) :]:
             event = self.events[n]
             if (warps is None or event.warp in warps) and self.reaches(event, address):
@@ -192,7 +193,7 @@ class Witness:
         ]
 
     def _copies(self, position: int, address: int) -> bool:
-        """Whether one of the copies issued there goes to an address, or comes from it."""
+        """Return whether one of the copies issued there goes to an address, or comes from it."""
         own = self.events[position]
         for n in range(position, len(self.events)):
             event = self.events[n]
@@ -207,8 +208,8 @@ class Witness:
         return self.events[position].interval
 
     def reaches(self, event: Event, address: int, lanes: int = ALL_LANES) -> bool:
-        """Whether one of some lanes touches the byte at an address; whether it may well do so, as the lowest one lies,
-        where the access was not asked for."""
+        """Return whether one of some lanes touches the byte at an address; whether it may well do so, as the lowest one
+        lies, where the access was not asked for."""
         if event.kind == "copy":
             return 0 <= address - event.place < event.amount
         size = self.places.size(event.pc)
@@ -231,7 +232,7 @@ class Witness:
         return f"its {ordinal(execution)} execution"
 
     def role(self, cta: int, warp: int) -> str:
-        """What a warp is for, from the calls of transfer patterns that it made."""
+        """Return the role of a warp, from its calls of transfer patterns."""
         return self.places.role(self._barrier_calls.get((cta, warp), ()))
 
     @functools.cached_property
@@ -245,7 +246,7 @@ class Witness:
 
     @functools.cached_property
     def barriers(self) -> list[int]:
-        """Where the barrier operations are."""
+        """The positions of the barrier operations."""
         return [n for n, event in enumerate(self.events) if event.kind in ("arrive", "sync")]
 
     @functools.cached_property
@@ -255,13 +256,13 @@ class Witness:
 
     @functools.cached_property
     def _orders(self) -> list[int]:
-        """Where the operations are that order warps: an exit does where a barrier is for the whole CTA (B7)."""
+        """The positions of the operations that order warps; an exit does if a barrier is for the whole CTA (B7)."""
         return [n for n, event in enumerate(self.events) if event.kind in _ORDERS and self._starts[n]]
 
     # -- what the warps knew ------------------------------------------------------------------------------------------
 
     def clocks(self, cta: int) -> Clocks:
-        """What the warps of a CTA knew of each other."""
+        """Return the clocks of a CTA's warps."""
         if cta not in self._clocks:
             silent = relaxed_operations(self.places.program) if self.asynchronous else frozenset()
             clusters = self.places.cluster_index
@@ -270,12 +271,12 @@ class Witness:
         return self._clocks[cta]
 
     def clock_at(self, cta: int, warp: int, interval: int) -> Knowledge:
-        """What a warp knew of the others of its CTA in an interval."""
+        """Return the clock of a warp in an interval: what it had observed of the other warps of its CTA."""
         return self.clocks(cta).of(warp, interval) | {warp: interval}
 
     def without(self, cta: int, warp: int, interval: int, end: int) -> list[int]:
-        """Where the barrier operations and exits before `end` are that need not wait for the one that ends an interval
-        of a warp."""
+        """Return the positions, before `end`, of the barrier operations and exits that need not wait for the one that
+        ends an interval of a warp."""
         clocks = self.clocks(cta)
         return [
             n
@@ -316,8 +317,8 @@ class Witness:
         return {(e.cta, e.place, e.generation, e.warp): e for e in events if e.kind in ("sync", "await")}
 
     def flag(self, first: Access, after: int | None, second: Access, before: int | None) -> tuple[int, int] | None:
-        """Where the trace has an atomic of the first access's warp after it, and one of the second's before that, to
-        one address."""
+        """Return the positions of an atomic of the first access's warp after that access, and of one of the second's
+        before the second access, at one address."""
         raised: dict[int, int] = {}
         for n in self._atomics:
             event = self.events[n]
@@ -337,8 +338,8 @@ class Witness:
     # -- a schedule ---------------------------------------------------------------------------------------------------
 
     def before(self, *operations: tuple[int, int, int]) -> list[int]:
-        """Where the barrier operations, and exits, are that happen before one of some operations, (CTA, warp,
-        interval) each."""
+        """Return the positions of the barrier operations and exits that happen before one of some operations, each
+        given as (CTA, warp, interval)."""
         knowledge = [
             (cta, {**self.clock_at(cta, warp, interval), warp: interval - 1}) for cta, warp, interval in operations
         ]
@@ -431,35 +432,35 @@ class Witness:
         ]
 
     def run_until(self, last: int) -> list[int]:
-        """Where all operations are up to one, as a schedule of the run itself: barriers and exits, and accesses too
-        where those that race decide what warps do."""
+        """Return the positions of all operations up to one, as a schedule of the run itself: barriers and exits, and
+        accesses as well if racing ones decide the control flow of warps."""
         before = self._orders[: bisect_right(self._orders, last)]
         if self.places.depends_on_races():
             before = sorted([*before, *(n for n in range(last + 1) if self._is_access(n))])
         return before
 
     def first(self, access: Access) -> int:
-        """Where the first execution of an access is that fits; the end of the trace if it has none."""
+        """Return the position of the first matching execution of an access; the end of the trace if there is none."""
         return next(iter(self._at(access)), len(self.events))
 
     def _is_barrier(self, position: int) -> bool:
         return self.events[position].kind in ("arrive", "sync")
 
     def _is_told(self, position: int) -> bool:
-        """Whether a schedule's text may have an operation: one that orders warps."""
+        """Return whether a schedule's text may have an operation: one that orders warps."""
         return self._is_barrier(position) or self.events[position].kind in ("arrive_on", "await")
 
     def _does(self, event: Event) -> str:
         return step_word(NAMES[int(self.places.program.code[event.pc, 0])])
 
     def _is_access(self, position: int) -> bool:
-        """Whether an access was made there; an atomic that was asked for is there twice."""
+        """Return whether an access was made there; an atomic that was asked for is there twice."""
         event = self.events[position]
         twice = ("access", event.cta, event.warp, event.pc) in self._executions
         return event.kind == "access" or (event.kind == "atomic" and not twice)
 
     def earlier(self, access: Access, position: int | None) -> list[int]:
-        """Where a warp executed an access before, once for each interval."""
+        """Return the positions at which a warp executed an access before, one for each interval."""
         if position is None:
             return []
         executions = self.executions(access.cta, access.warp, access.pc)
@@ -473,7 +474,7 @@ class Witness:
 
     @functools.cached_property
     def nth(self) -> list[int]:
-        """Of each event, which execution of its instruction by its warp it is, from 1."""
+        """For each event, the number of its execution among those of its instruction by its warp, from 1."""
         counts: Counter[tuple[str, int, int, int]] = Counter()
         found = []
         for event, begins in zip(self.events, self._begins, strict=True):

@@ -85,7 +85,7 @@ def _places(text: str, name: str, begin: int) -> Iterator[_Place]:
 
 
 def _past_brackets(text: str, at: int) -> int:
-    """Where the subscripts that begin at a place end; 0 where one is left open."""
+    """Return the end of the subscripts that begin at an index; 0 if a bracket stays open."""
     depth = 0
     end = 0
     for place in range(at, len(text)):
@@ -99,7 +99,8 @@ def _past_brackets(text: str, at: int) -> int:
 
 
 def _declaration(function: Span, name: str) -> Span:
-    """Where a shared array is declared, at or below the line of its function; that line where it is not found."""
+    """Return the location of a shared array's declaration, at or below the line of its function; that line if it is not
+    found."""
     lines = linecache.getlines(function.file) if function.file.endswith(CUDA) else []
     pattern = re.compile(rf"__shared__\b.*?\b({re.escape(name)})\s*\[")
     for number, line in enumerate(lines[function.line - 1 :], function.line):

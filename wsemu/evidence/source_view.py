@@ -169,7 +169,8 @@ class SourceView:
         return self._text(base), [self._text(part) for part in parts]
 
     def counts_bytes(self, span: Span) -> bool:
-        """Whether an access gives a distance in bytes in place of an index: `ptx.ld_bytes`, `ptx.st_bytes`, and PTX."""
+        """Return whether an access gives a distance in bytes in place of an index: `ptx.ld_bytes`, `ptx.st_bytes`, and
+        PTX."""
         node = self.node(span)
         return self.has_addresses or (isinstance(node, ast.Call) and _callee_name(node) in ("ld_bytes", "st_bytes"))
 
@@ -196,16 +197,16 @@ class SourceView:
         return next((node for node in self.ancestors(span) if isinstance(node, ast.stmt)), None)
 
     def apart(self, span: Span, other: Span) -> bool:
-        """Whether two places are in different branches of one `if`."""
+        """Return whether two places are in different branches of one `if`."""
         branches = dict(self._branches(other))
         return any(branches.get(node, branch) != branch for node, branch in self._branches(span))
 
     def is_in_other_branch(self, span: Span, other: Span) -> bool:
-        """Whether a place is in a branch that does not hold another place."""
+        """Return whether a place is in a branch that does not hold another place."""
         return not {*self._branches(span)} <= {*self._branches(other)}
 
     def leaves(self, span: Span, other: Span) -> bool:
-        """Whether a `return` stands behind a place, in a branch around it that does not hold another place."""
+        """Return whether a `return` stands behind a place, in a branch around it that does not hold another place."""
         beside = {*self._branches(other)}
         below: ast.AST | None = None
         inside = {node for node, branch in self._branches(span) if (node, branch) not in beside}
@@ -226,12 +227,12 @@ class SourceView:
             below = node
 
     def share_a_loop(self, span: Span, other: Span) -> bool:
-        """Whether two places are in one loop."""
+        """Return whether two places are in one loop."""
         around = {node for node in self.ancestors(span) if isinstance(node, (ast.For, ast.While))}
         return any(node in around for node in self.ancestors(other))
 
     def parts(self, between: Span, first: Span, second: Span) -> bool:
-        """Whether every way from `first` to the next run of `second` leads through the place `between`."""
+        """Return whether every way from `first` to the next run of `second` leads through the place `between`."""
         around, one, two = (
             [node for node in self.ancestors(span) if isinstance(node, (*_CONDITIONAL, ast.For))]
             for span in (between, first, second)
@@ -370,14 +371,14 @@ def _callee_name(call: ast.Call) -> str:
 
 
 def _takes_index(call: ast.Call) -> bool:
-    """Whether the first arguments of a call are an array and an index: `cuda.atomic.add(hist, bin, 1)`, `ptx.ld_v4(x,
-    i)`; not the offset in bytes of `ptx.ld_bytes`, nor what a pattern transfers."""
+    """Return whether the first arguments of a call are an array and an index: `cuda.atomic.add(hist, bin, 1)`,
+    `ptx.ld_v4(x, i)`; not the offset in bytes of `ptx.ld_bytes`, nor what a pattern transfers."""
     name = _callee_name(call)
     return isinstance(call.args[0], ast.Name) and (_is_ptx_access(name) or name in dir(cuda.atomic) or name in _CACHED)
 
 
 def _is_ptx_access(name: str) -> bool:
-    """Whether it is an access of `wsemu.ptx` by an index."""
+    """Return whether it is an access of `wsemu.ptx` by an index."""
     if not name.startswith(("ld_", "st_")) or name.endswith("_bytes"):
         return False
     from wsemu.language import ptx_names as ptx  # few kernels have them

@@ -71,7 +71,7 @@ def accept_at_lines(finding: Finding, settings: Settings) -> Suppressed | None:
 
 
 def accepts(suppression: Suppression, finding: Finding, kernel: str) -> bool:
-    """Whether a finding of a launch of `kernel` is one that the user accepts."""
+    """Return whether a finding of a launch of `kernel` is one that the user accepts."""
     return finding.code in suppression.codes and any(
         _matches_site(suppression, site, kernel) for site in finding.places
     )
@@ -96,7 +96,7 @@ def _unused_suppression(suppression: Suppression) -> Unused:
 
 
 def _was_checked(suppression: Suppression, places: Places, settings: Settings) -> bool:
-    """Whether a launch could have had a finding that this suppression accepts."""
+    """Return whether a launch could have had a finding that this suppression accepts."""
     if not {CHECKER_OF[code] for code in suppression.codes} <= settings.checkers:
         return False
     if suppression.kind == "source":
@@ -190,5 +190,5 @@ def _enclosing_function(file: str, line: int) -> _Function:
 
 
 def _matches(file: str, pattern: str) -> bool:
-    """Whether a file is meant by a pattern, both with their links resolved."""
+    """Return whether a file is meant by a pattern, both with their links resolved."""
     return file == pattern or fnmatch.fnmatchcase(os.path.realpath(file), pattern)

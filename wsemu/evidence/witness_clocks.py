@@ -17,7 +17,7 @@ Knowledge = dict[int, int]
 
 
 class Clocks:
-    """What the warps of a CTA knew of each other at each of their operations; read on only as far as it is asked."""
+    """The vector clocks of a CTA's warps at each of their operations; computed only as far as requested."""
 
     def __init__(self, events: list[Event], cta: int, order: HappensBefore) -> None:
         self._cta = cta
@@ -31,7 +31,8 @@ class Clocks:
         """warps whose last operation was a sync, or a wait for a phase: nothing else tells a warp of others"""
 
     def of(self, warp: int, interval: int) -> Knowledge:
-        """What a warp knew in an interval, or at its end if it has none as late; of itself it need not be true."""
+        """Return the clock of a warp in an interval, or at the warp's end if it has no such interval; its entry for the
+        warp itself may be wrong."""
         intervals = self._intervals[warp]
         while not intervals or intervals[-1] < interval:
             event = next(self._rest, None)

@@ -125,7 +125,7 @@ class Event:
         recorder.record(self.order, stream)
 
     def query(self) -> bool:
-        """Whether the work is over: not at the first look, unless something has waited for it."""
+        """Return whether the work is over: not at the first look, unless something has waited for it."""
         if recorder.armed:
             return recorder.query(self.order)
         recorder.synchronize_early(self.order)
@@ -270,7 +270,7 @@ class Device:
 
     @property
     def compute_capability(self) -> tuple[int, int]:
-        """Of the `arch` in the settings: (9, 0) for sm_90."""
+        """The compute capability of the `arch` in the settings: (9, 0) for sm_90."""
         return divmod(number_of(settings.current().arch), 10)
 
     @property
@@ -309,7 +309,7 @@ class Device:
         synchronize()
 
     def get_device_identity(self) -> dict[str, int]:
-        """Where it sits on the bus."""
+        """Return the device's position on the bus."""
         return {"pci_domain_id": 0, "pci_bus_id": 0, "pci_device_id": 0}
 
     def from_identity(self, identity: object) -> Device:
@@ -429,7 +429,7 @@ class CudaDriverError(Exception):
 
 
 class KernelRuntimeError(RuntimeError):
-    """What Numba-CUDA raised of kernels, once; for `except` clauses."""
+    """An error that Numba-CUDA once raised for kernels; for `except` clauses."""
 
 
 class CudaAPIError(CudaDriverError):

@@ -46,7 +46,7 @@ def guvectorize(types: Any, signature: str | None = None, /, **options: Any) -> 
 
 
 class _Function:
-    """What both have: signatures, and a kernel that calls the function for each thread."""
+    """The base of both kinds: signatures, and a kernel that calls the function for each thread."""
 
     __name__: str
 
@@ -142,7 +142,7 @@ class Vectorized(_Function):
 
     @property
     def types(self) -> list[str]:
-        """As those of a ufunc: `dd->d`."""
+        """The signatures in a ufunc's notation: `dd->d`."""
         return [
             f"{''.join(_dtype(t).char for t in one.arguments)}->{_dtype(one.result).char}" for one in self._signatures
         ]
@@ -272,7 +272,7 @@ def _names(text: str) -> list[str]:
 
 
 class _Builder:
-    """How Numba's decorators build a function: it gets signatures, one after the other."""
+    """A builder of functions, as Numba's decorators return it: signatures are added one after the other."""
 
     _made: Any
 
@@ -287,7 +287,7 @@ class _Builder:
 
 
 class CUDAVectorize(_Builder):
-    """What `numba.vectorize(..., target="cuda")` makes."""
+    """The result of `numba.vectorize(..., target="cuda")`."""
 
     def __init__(self, func: Callable[..., Any], identity: Any = None, cache: bool = False, **options: Any) -> None:
         self._made = Vectorized(func, [])

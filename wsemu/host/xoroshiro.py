@@ -105,7 +105,7 @@ def _splitmix_step(seed: int) -> int:
 
 
 def _apply_matrix(matrix: Words, words: Words) -> Words:
-    """What becomes of states."""
+    """Return the states after a linear map of their bits."""
     result = np.zeros_like(words)
     for bit in range(128):
         chosen = (words[:, bit // 64] >> np.uint64(bit % 64)) & np.uint64(1)

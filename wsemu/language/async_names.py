@@ -290,11 +290,11 @@ _CALLED = {"bytes": "number of bytes", "n": "number of groups"}
 
 
 def operand_text(name: str, parameter: str) -> str:
-    """How messages call an operand."""
+    """Return the name of an operand in messages."""
     return f"the {_CALLED.get(parameter, parameter)} of `ptx.{name}`"
 
 
 def operand_range_text(allowed: range) -> str:
-    """What to give for an operand."""
+    """Return the help for an operand: its allowed values."""
     step = f", a multiple of {allowed.step}" if allowed.step > 1 else ""
     return f"give {allowed[0]} to {allowed[-1]}{step}"

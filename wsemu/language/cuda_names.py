@@ -135,14 +135,14 @@ bf16 = Namespace("cuda.bf16", "Operations on bfloat16.", {
 
 
 class saturation_t(enum.IntEnum):
-    """What becomes of numbers beyond the largest one."""
+    """The conversion of numbers beyond the largest one."""
 
     NOSAT = 0
     SATFINITE = 1
 
 
 class fp8_interpretation_t(enum.IntEnum):
-    """Which float 8 bits are."""
+    """The formats of an 8-bit float."""
 
     E4M3 = 0
     E5M2 = 1

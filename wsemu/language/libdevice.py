@@ -128,7 +128,7 @@ def _conversions() -> None:
 
 
 def _parts() -> None:
-    """What takes numbers apart or puts them together, and functions with two results."""
+    """Add the functions that split numbers into parts or compose them, and those with two results."""
     for suffix, type_, _ in _FLOATS:
         one, two = (type_,), (type_, type_)
         for name in ("sincos", "sincospi"):

@@ -42,7 +42,7 @@ class KernelFunction:
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
-        """Of the few functions that a kernel calls."""
+        """The parameters of one of the few functions that a kernel calls."""
         rest = self.signature.partition("(")[2]
         parts = (p.strip() for p in rest.rstrip(")").split(",")) if rest != ")" else ()
         return tuple(Parameter(p.partition("=")[0].lstrip("*"), "=" in p, p.startswith("*")) for p in parts)
@@ -92,7 +92,7 @@ class Namespace:
         return member
 
     def has(self, value: object) -> bool:
-        """Whether it is one of the group."""
+        """Return whether it is one of the group."""
         return any(member is value for member in self._members.values())
 
     def __dir__(self) -> list[str]:
@@ -103,7 +103,7 @@ class Namespace:
 
 
 class Declared:
-    """What `cuda.jit` makes of a function; `launch.kernel.Kernel` can be launched.
+    """A function that `cuda.jit` has decorated; `launch.kernel.Kernel` can be launched.
 
     `py_func` is the function as written, `device` whether only kernels call it, `options` what `jit` was given.
     """

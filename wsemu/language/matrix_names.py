@@ -34,7 +34,7 @@ REGISTER: Final = {"f32": "float32", "f16": "uint32", "s32": "int32", "f64": "fl
 
 
 def operand_type(shape: Mma) -> str:
-    """Of a register of `a` and `b`."""
+    """Return the type of a register of `a` and `b`."""
     return "float64" if shape.a == "f64" else "uint32"
 
 

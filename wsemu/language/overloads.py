@@ -23,13 +23,14 @@ def register(function: Any, chooser: Callable[..., Any]) -> None:
 
 
 def of(function: Any) -> list[Callable[..., Any]]:
-    """What chooses a meaning of a function by Numba's types of its arguments; none for most functions."""
+    """Return the functions that choose a meaning of a function by the Numba types of its arguments; none for most
+    functions."""
     own = OWN.get(id(function))
     return (own[1] if own else []) + _numba_overloads(function)
 
 
 def _numba_overloads(function: Any) -> list[Callable[..., Any]]:
-    """Those in Numba's registry: of programs alone, not Numba's own."""
+    """Return the overloads in Numba's registry that programs have added; Numba's own are left out."""
     global _seen
     templates = sys.modules.get("numba.core.typing.templates")
     if templates is None:

@@ -46,7 +46,7 @@ COMPARISONS = frozenset(("<", "<=", ">", ">=", "==", "!="))
 
 
 class Conversion(IntEnum):
-    """How well one type converts into another; smaller is better."""
+    """The rank of a type conversion; smaller is better."""
 
     EXACT = 0
     PROMOTE = 1
@@ -171,7 +171,8 @@ _LOSSLESS = frozenset(("<<", ">>", "&", "|", "^", "~"))
 
 @functools.cache
 def resolve(op: str, *operands: NumberType) -> Signature | None:
-    """How Numba-CUDA computes `op` (an operator, `divmod` or `abs`) on operands of these types; None: it does not."""
+    """Return the signature with which Numba-CUDA computes `op` (an operator, `divmod` or `abs`) on operands of these
+    types; None if it does not."""
     if float16 in operands and len(operands) == 2 and op in ARITHMETIC | COMPARISONS:
         other = operands[1] if operands[0] is float16 else operands[0]
         if CONVERSIONS.get((other, float16), Conversion.UNSAFE) < Conversion.UNSAFE:

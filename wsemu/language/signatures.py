@@ -124,8 +124,8 @@ def _misfit_argument(type_: Any, value: Any, name: str) -> str:
 
 
 def _holds(dtype: np.dtype[Any], wanted: NumberType) -> bool:
-    """Whether elements of `dtype` can be read as the declared ones: Numba-CUDA does not look, and integers of one size
-    differ by their sign alone."""
+    """Return whether elements of `dtype` can be read as the declared ones: Numba-CUDA does not look, and integers of
+    one size differ by their sign alone."""
     given = number_type(dtype)
     if given is None or given is wanted:
         return given is wanted

@@ -24,17 +24,17 @@ def time_type(name: str) -> NumberType:
 
 
 def is_time(type_: NumberType) -> bool:
-    """Whether it is a date or a duration."""
+    """Return whether it is a date or a duration."""
     return type_.name in TYPES
 
 
 def is_date(type_: NumberType) -> bool:
-    """Whether a time is a date."""
+    """Return whether a time is a date."""
     return type_.name.startswith("datetime64")
 
 
 def ratio(source: NumberType, target: NumberType) -> int:
-    """How many of one unit the other one holds; an error names units that do not convert."""
+    """Return the number of target units in a source unit; an error names units that do not convert."""
     (unit, count), (wanted, many) = (np.datetime_data(np.dtype(t.name)) for t in (source, target))
     if unit == "generic" or (unit, count) == (wanted, many):
         return 1

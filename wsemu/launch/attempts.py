@@ -60,7 +60,7 @@ _AT_LEAST = 500_000
 
 
 class Attempted(NamedTuple):
-    """What a launch with other source did."""
+    """The outcome of a launch with edited source."""
 
     report: Report
     results: tuple[tuple[str, npt.NDArray[Any]], ...]
@@ -76,7 +76,7 @@ class Attempted(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Launched:
-    """What a report is of."""
+    """The launch that a report describes."""
 
     kernel: Any
     arguments: Sequence[Any]
@@ -112,7 +112,7 @@ class Launched:
     def of(
         cls, kernel: Any, arguments: Sequence[Any], uninitialized: tuple[str, ...], captured: list[Any], ran: Examined
     ) -> Launched | None:
-        """What is kept of a launch; None where that is too much, or not known."""
+        """Return the parts of a launch that are kept; None if they are too large or unknown."""
         pairs = [(now, before) for (now, _), before in zip(ran.bound.segments, ran.before, strict=True)]
         if any(before is None for _, before in pairs):
             return None
@@ -244,7 +244,7 @@ class Launched:
         return replace(self, only=tuple(sorted(only)), expected={}, _known={})
 
     def _is_plain(self) -> bool:
-        """Whether its CTAs run once each, in order."""
+        """Return whether its CTAs run once each, in order."""
         settings = self.settings
         return settings.engine == "vm" and settings.cta_order != "descending" and not settings.every
 
@@ -255,7 +255,7 @@ class Launched:
         ]
 
     def _is_near(self, program: Program) -> bool:
-        """Whether some code of a program is from the files that this kernel's is from."""
+        """Return whether some code of a program is from the files that this kernel's is from."""
         own = {span.file for span in self.bound.program.spans if not is_own(span.file)}
         return any(span.file in own for span in program.spans)
 
@@ -271,7 +271,7 @@ class Launched:
                 yield now, before
 
     def is_verified_with(self, cure: Cure) -> bool:
-        """Whether the launch is verified with these edits."""
+        """Return whether the launch is verified with these edits."""
         source = "".join(linecache.getlines(cure.file))
         if not cure.changes:
             return False  # of PTX: it is of one text alone
@@ -283,7 +283,7 @@ class Launched:
         return done is not None and done.report.verdict == "verified"
 
     def breaks(self, cure: Cure) -> bool:
-        """Whether a launch that was verified, perhaps after this one, is not with these edits."""
+        """Return whether a launch that was verified, perhaps after this one, is not with these edits."""
         if any(edit.kind == "launch" for edit in cure.edits):
             return any(other.site == self.site for other in self.earlier_verified())
         verified = [
@@ -292,7 +292,7 @@ class Launched:
         return not all(other.is_verified_with(cure) for other in verified)
 
     def arrays_before(self) -> tuple[tuple[str, npt.NDArray[Any]], ...]:
-        """What the arrays that it stored to held before it, inside `again`."""
+        """Return the contents, before the launch, of the arrays to which it stored, inside `again`."""
         for now, before in self._stored_segments():
             now[:] = before
         return self._results(self.bound)
@@ -337,8 +337,8 @@ class Launched:
         return isinstance(self.kernel, Code)
 
     def code(self) -> tuple[str, str, int, int, dict[int, str]] | None:
-        """Of a kernel in PTX its file's text and path, its first and last line, and the files that its lines name by
-        number; None for others, and where several files are linked."""
+        """Return, for a kernel in PTX, its file's text and path, its first and last line, and the files that its lines
+        name by number; None for other kernels, and if several files are linked."""
         known = self.kernel.text() if isinstance(self.kernel, Code) else None
         if known is None:
             return None
@@ -523,7 +523,7 @@ def _neighbors(given: Any) -> Iterator[Any]:
 
 
 def program_digest(program: Any) -> bytes:
-    """What tells programs apart that run differently; not where their source stands."""
+    """Return a digest that differs for programs that run differently; source locations do not count."""
     data = (program.constants, program.parameters, program.specials, program.shared, program.locals)
     return hashlib.blake2b(program.code.tobytes() + repr(data).encode()).digest()
 

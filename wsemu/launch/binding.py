@@ -74,7 +74,7 @@ class Memory:
         self._free = deque(free)
 
     def _lies_in_allocation(self, space: DeviceMemory, start: int, end: int, n: int) -> bool:
-        """Whether an array lies in an allocation of a device memory, which then is its place."""
+        """Return whether an array lies in an allocation of a device memory, which then is its place."""
         found = space.window_of(start, end) if start < end else None
         if found is not None:
             self._place[n] = found[0], found[1] + self._first[n] - start
@@ -139,7 +139,7 @@ class Packed:
         return "value" if self.arrays or self.maps or self.blocks or self.has_pointers else "number"
 
     def all_blocks(self) -> Iterator[tuple[Way, Block]]:
-        """Those, and the ones whose addresses stand in these."""
+        """Yield these blocks, and the ones whose addresses are in them."""
         for _, path, block in self.blocks:
             yield path, block
             yield from block.packed.all_blocks()
@@ -169,7 +169,8 @@ class Packed:
 
 
 def _bounds(array: npt.NDArray[Any], first: int) -> tuple[int, int]:
-    """Where the memory of an array begins and ends, whose first element is there."""
+    """Return the first address of an array's memory and the first one after it; `first` is that of its first
+    element."""
     if array.flags.c_contiguous:
         return first, first + array.nbytes
     low, high = np.lib.array_utils.byte_bounds(array)
@@ -177,7 +178,7 @@ def _bounds(array: npt.NDArray[Any], first: int) -> tuple[int, int]:
 
 
 def part_name(name: str, way: Way) -> str:
-    """What the part of an argument is called that a way leads to: `tiles[0].data`."""
+    """Return the name of a part of an argument, which a path leads to: `tiles[0].data`."""
     return name + "".join(f".{step}" if isinstance(step, str) else f"[{step}]" for step in way)
 
 
@@ -340,7 +341,7 @@ def _needed_arrays(program: Program, arguments: Sequence[Any]) -> _Arrays:
 
 
 def _value(parameter: Parameter, given: Any, wanted: _Arrays, places: _Places) -> int | float | bool:
-    """What goes into the row of a parameter."""
+    """Return the value for the row of a parameter."""
     argument, path = parameter.argument, parameter.component
     match parameter.part:
         case "bytes":
@@ -408,7 +409,7 @@ def _stored_names(program: Program) -> frozenset[str | None]:
 
 
 def _unpack_value(data: bytes, type_: str, at: int) -> int | float:
-    """What stands at a byte of an argument."""
+    """Return the value at a byte of an argument."""
     found = data[at : at + SIZE[type_]]
     if type_ in ("f32", "f64"):
         value: float = struct.unpack("<f" if type_ == "f32" else "<d", found)[0]

@@ -165,7 +165,7 @@ def _locate_error(error: UnsupportedError) -> UnsupportedError:
 def launch(
     kernel: Any, configuration: LaunchConfiguration, arguments: Sequence[Any], memory: DeviceMemory | None = None
 ) -> None:
-    """What `kernel[grid, block](*arguments)` does: check, tell the observers, or raise CheckFailed on an error; in a
+    """Implement `kernel[grid, block](*arguments)`: check, notify the observers, and raise CheckFailed on an error; in a
     device `memory` if there is one.
 
     What is not modelled raises UnsupportedError where nobody answers for it: the program would go on with arrays that

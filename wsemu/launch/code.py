@@ -60,9 +60,10 @@ class Code(abc.ABC):
         raise NotImplementedError
 
     def gpu_entry(self, arguments: Sequence[Any]) -> Entry:
-        """What a GPU gets of it, for fitted arguments; UsageError where wsemu does not send it there."""
+        """Return the entry that a GPU launches with fitted arguments; UsageError if wsemu does not send this code
+        there."""
         raise NotImplementedError
 
     @abc.abstractmethod
     def source(self) -> tuple[str, int, int]:
-        """Where the code stands: file, first and last line."""
+        """Return the location of the code: file, first and last line."""

@@ -103,7 +103,7 @@ def type_of_variable(function: Any, dtypes: Sequence[np.dtype[Any]], name: str) 
 
 
 def _debug(kernel: Any) -> bool:
-    """Whether a kernel was made with `debug=True`."""
+    """Return whether a kernel was made with `debug=True`."""
     return bool(getattr(kernel, "options", {}).get("debug"))
 
 

@@ -49,7 +49,7 @@ class ConfiguredLaunch:
 
     @property
     def pre_launch_callbacks(self) -> list[Callable[[Any, ConfiguredLaunch], object]]:
-        """What is called before each launch."""
+        """The functions that are called before each launch."""
         if self._callbacks is None:
             self._callbacks = []
         return self._callbacks

@@ -49,7 +49,7 @@ def rebound(space: dict[str, Any], text: Text, changed: Sequence[tuple[ast.Assig
 
 
 def _changes(value: Value, statement: ast.Assign) -> bool:
-    """Whether a name gets another value by a changed statement."""
+    """Return whether a name gets another value by a changed statement."""
     before, now = value.statement.value, statement.value
     if value.node is before or not isinstance(now, ast.Tuple) or not isinstance(before, ast.Tuple):
         return True
@@ -57,7 +57,7 @@ def _changes(value: Value, statement: ast.Assign) -> bool:
 
 
 def _plain(value: ast.expr, scope: dict[str, Any]) -> bool:
-    """Whether an expression is made of numbers, names, patterns and their attributes."""
+    """Return whether an expression is made of numbers, names, patterns and their attributes."""
     if not all(isinstance(node, _PLAIN) for node in ast.walk(value)):
         return False
     for node in ast.walk(value):

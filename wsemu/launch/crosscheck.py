@@ -217,7 +217,7 @@ def _captured_arrays(emulated: Emulated) -> list[str]:
 
 
 def _gpu_kernel(emulated: Emulated) -> Any:
-    """What of a kernel goes to the GPU."""
+    """Return the part of a kernel that goes to the GPU."""
     kernel: Any = emulated.kernel
     return kernel.gpu_entry(emulated.before) if isinstance(kernel, Code) else kernel
 
@@ -263,7 +263,7 @@ def _judge(emulated: Emulated, result: Any, launches: int, ulps: int) -> CrossRe
 
 
 def calls_library(program: Program) -> bool:
-    """Whether a kernel calls functions whose last bits IEEE 754 leaves open."""
+    """Return whether a kernel calls functions whose last bits IEEE 754 leaves open."""
     return any(NAMES[op].partition(".")[0] in LIBRARY for op in program.code[:, 0].tolist())
 
 
@@ -299,7 +299,7 @@ def _ulps_between(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def _store_location(program: Program, array: str) -> str:
-    """Where the program stores to an array, if that is one place."""
+    """Return the source location at which the program stores to an array, if there is exactly one."""
     found = set()
     for pc, op in enumerate(program.code[:, 0].tolist()):
         if OPERATIONS[NAMES[op]].kind in ("store", "atomic") and program.array_of[pc] == array:

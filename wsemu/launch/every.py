@@ -39,7 +39,7 @@ def add_scope(report: Report, places: Places, bound: Bound, again: Again, *, in_
 
 
 def scope(places: Places, bound: Bound, again: Again, *, in_orders: bool = False) -> Scope:
-    """What a verified launch says of others; `in_orders` as `add_scope` has it."""
+    """Return the launches for which the result of a verified one holds; `in_orders` as in `add_scope`."""
     executed = [1] * len(places.program.code) if in_orders else [*places.outcome.executions]
     found = _contents(places, executed)
     loops: list[str] = []
@@ -174,7 +174,7 @@ def _same(places: Places) -> frozenset[int] | None:
 
 
 def _names(source: Source, places: Places, arguments: Sequence[str]) -> list[str]:
-    """What the caller calls a source: of a segment, all arrays that lie in it."""
+    """Return the caller's names of a source: for a segment, all arrays in it."""
     if source.argument >= 0:
         return [arguments[source.argument]]
     return list(_arrays(source.segment, places, arguments))

@@ -37,19 +37,19 @@ _ends: dict[int, int] = {}
 
 
 class Heap(NamedTuple):
-    """That of one launch."""
+    """The device heap of one launch."""
 
     part: int
     """bytes of each thread's memory"""
     arrays: Mapping[str, npt.NDArray[Any]]
 
     def segments(self, bound: Bound) -> frozenset[int]:
-        """Those of its arrays."""
+        """Return the segments of its arrays."""
         rows = [array.row for array in bound.program.constant_arrays if array.heap]
         return frozenset(int(bound.rows[row][1]) >> SEGMENT_SHIFT for row in rows)
 
     def others(self, bound: Bound) -> list[int]:
-        """Which of the launch's segments hold what the host gave, and may be written."""
+        """Return the writable segments that hold arrays of the host."""
         own = self.segments(bound)
         return [n for n, (_, writable) in enumerate(bound.segments) if writable and n + FIRST_ARRAY not in own]
 
@@ -80,7 +80,8 @@ def launch_heap(program: Program, configuration: LaunchConfiguration, limit: int
 
 
 def holds_blocks(bound: Bound) -> bool:
-    """Whether arguments, or the memory that they lead to, hold what may be addresses of blocks of launches before."""
+    """Return whether arguments, or the memory that they lead to, hold what may be addresses of blocks of launches
+    before."""
     if not _ends:
         return False
     values = [value for _, value in bound.rows.values() if isinstance(value, (int, np.integer))]
@@ -99,7 +100,7 @@ def _has_block(data: npt.NDArray[np.uint8]) -> bool:
 
 
 def drop_sectors(bound: Bound, heap: Heap, outcome: Outcome) -> None:
-    """Where blocks lie is not known: what their accesses cost is not counted."""
+    """Drop the sectors of accesses to the heap: the addresses of its blocks on a GPU are unknown."""
     own = heap.segments(bound)
     for count in outcome.accesses.values():
         worst = count.worst_sectors
@@ -109,7 +110,7 @@ def drop_sectors(bound: Bound, heap: Heap, outcome: Outcome) -> None:
 
 
 def outgrown(bound: Bound, outcome: Outcome) -> bool:
-    """Whether the run ended as a thread's part of the memory was used up."""
+    """Return whether the run ended as a thread's part of the memory was used up."""
     if outcome.status != "trap" or bound.heap is None:
         return False
     trap = int(bound.program.code[outcome.fault_pc, 6])

@@ -32,7 +32,7 @@ _OF_OVERLOADS: dict[str, Callable[[Overload], Any]] = {
 
 
 class Stats(NamedTuple):
-    """Of Numba's cache of compiled code, which is not used."""
+    """The statistics of Numba's cache of compiled code, which is not used."""
 
     cache_path: str | None
     cache_hits: dict[Any, int]
@@ -92,12 +92,12 @@ _OF_THE_COMPILER = frozenset(
 
 
 def has(name: str) -> bool:
-    """Whether Numba-CUDA's dispatcher has such an attribute."""
+    """Return whether Numba-CUDA's dispatcher has such an attribute."""
     return any(name in names for names in (_OF_OVERLOADS, _METHODS, _VALUES, _OF_THE_COMPILER))
 
 
 def attribute(kernel: Kernel, name: str) -> Any:
-    """What a kernel has by such a name."""
+    """Return the attribute of a kernel that has this name."""
     if name in _OF_OVERLOADS:
         return functools.partial(_for_each_signature, kernel, _OF_OVERLOADS[name])
     if name in _METHODS:
@@ -108,7 +108,7 @@ def attribute(kernel: Kernel, name: str) -> Any:
 
 
 def _for_each_signature(kernel: Kernel, get: Callable[[Overload], Any], signature: Any = None) -> Any:
-    """What is said of the kernel for one signature, or for each."""
+    """Return the property of a kernel for one signature, or for each."""
     overloads = kernel.overloads
     if signature is not None:
         return get(overloads[signature])

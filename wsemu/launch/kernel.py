@@ -30,7 +30,7 @@ OPTIONS = (
 
 
 class Launchable:
-    """What `kernel[grid, block](*arguments)` launches, checked."""
+    """A kernel that `kernel[grid, block](*arguments)` launches, checked."""
 
     __name__: str
     __qualname__: str
@@ -147,7 +147,7 @@ class Kernel(DeclaredFunction, Launchable):
         return made
 
     def __getattr__(self, name: str) -> Any:
-        """What else Numba-CUDA's kernels have, most of it about compiled code."""
+        """Return another attribute of Numba-CUDA's kernels; most are about compiled code."""
         if not name.startswith("_"):
             from wsemu.launch import inspection  # few ask for it
 

@@ -115,7 +115,8 @@ class Overload:
         return compile_for_types(self._kernel, self._examples(), True).program
 
     def _from_numba(self, name: str, get: Callable[[Any], Any]) -> Any:
-        """What `get` finds in what Numba-CUDA makes of it; UnsupportedError that names `name` where that fails."""
+        """Return the result of `get` for the code that Numba-CUDA compiles; UnsupportedError that names `name` if that
+        fails."""
         from wsemu.launch.second_way import ask_compiled
 
         try:

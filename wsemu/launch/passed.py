@@ -59,15 +59,15 @@ def _shape_of_launch(configuration: LaunchConfiguration, arguments: Sequence[Any
 
 
 def _like(value: Any) -> Any:
-    """What arguments of launches are alike by: arrays by their shapes and types, numbers by themselves."""
+    """Return the key by which arguments of launches are compared: arrays by shape and type, numbers by value."""
     if hasattr(value, "shape"):
         return value.shape, getattr(value, "dtype", None)
     return value if isinstance(value, (bool, int, float, complex)) else type(value)
 
 
 def launches(kernel: Any, wanted: Callable[[Program], bool]) -> list[dict[str, Any]]:
-    """What `Launched` is made of, of launches of this kernel, and of others of the wanted programs that are from the
-    same run of a file; the kernel comes first."""
+    """Return the parts of `Launched` for the kept launches of this kernel, and of other matching programs from the same
+    run of a file; the kernel comes first."""
     own = getattr(kernel, "py_func", kernel)
     space = getattr(own, "__globals__", None)
     alike = [f for f in [*_kept] if f is not own and space is not None and _lives(f, space)]
@@ -76,7 +76,7 @@ def launches(kernel: Any, wanted: Callable[[Program], bool]) -> list[dict[str, A
 
 
 def _lives(function: Any, space: dict[str, Any]) -> bool:
-    """Whether a function is from the module with these names, or another one that is imported, as it is."""
+    """Return whether a function is from the module with these names, or another one that is imported, as it is."""
     own = getattr(function, "__globals__", None)
     return own is not None and (own is space or getattr(sys.modules.get(own.get("__name__")), "__dict__", None) is own)
 

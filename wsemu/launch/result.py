@@ -154,8 +154,8 @@ class Report(Record):
         return [] if self._trials is None else [*self._trials.cures]
 
     def is_cured_by(self, cure: Cure) -> bool:
-        """Whether this launch, too, is verified with the edits of another launch's cure; False where it cannot be made
-        again."""
+        """Return whether this launch, too, is verified with the edits of another launch's cure; False where it cannot
+        be made again."""
         if any(edit.kind == "launch" for edit in cure.edits):
             return any(own.says == cure.says and own.changes == cure.changes for own in self.cures())
         return self._launched is not None and self._launched.is_verified_with(cure)
@@ -227,7 +227,7 @@ class Report(Record):
         return [finding for finding in findings if finding not in costly] + errors
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
+        """Return the report as HTML for a notebook."""
         from wsemu.report.html import report_fragment
 
         return report_fragment(self)

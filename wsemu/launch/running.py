@@ -172,7 +172,7 @@ def _captured_segments(program: Program, rows: dict[int, Any], bound: list[Bound
 
 
 def together(program: Program, configuration: LaunchConfiguration, sms: int) -> Residency | None:
-    """What a launch needs whose CTAs meet by design: a cooperative one, or one in clusters; None for others."""
+    """Return the residency that a cooperative launch or one in clusters needs; None for other launches."""
     from wsemu.model.residency import residency
 
     if program.cooperative:
@@ -323,7 +323,7 @@ def _adjust_counts(bound: Bound, outcome: Outcome) -> Outcome:
 
 
 def _advance(name: str) -> Callable[[int, int], None] | None:
-    """Who is told how far the launch is, now and then; None: nobody."""
+    """Return a function that reports the launch's progress to observers; None if there are none."""
     if not advancing:
         return None
 
@@ -339,8 +339,10 @@ MUCH_WORK, MUCH_MEMORY = 400_000, 1 << 23
 
 
 def _workers(bound: Bound) -> int | None:
-    """How many cores share the CTAs of a launch that works much: as much as the kernel's last launch did, CTA by CTA,
-    or where there was none, as large as its arrays are.  None: the engine decides, by the threads."""
+    """Return the number of cores that share the CTAs of a long launch; None: the engine decides by the threads.
+
+    The work is estimated by the kernel's last launch, or by the size of the arrays if there was none.
+    """
     ctas = bound.configuration.ctas
     if ctas == 1:
         return None

@@ -89,8 +89,10 @@ def excuse_same_values(bound: Bound, run: Ran, *, tried: bool = False) -> Ran:
 def _compare_values(
     again: Bound, outcome: Outcome, racing: list[RawFinding], *, tried: bool
 ) -> list[RawFinding] | None:
-    """What is found where values are compared; None: they are not.  What races on the VM because cells of shadow memory
-    were wider before than they are now the reference engine may know better."""
+    """Return the findings if values are compared; None if they are not.
+
+    The reference engine may decide races that the VM finds only because cells of shadow memory were wider before.
+    """
     told = None
     if again.settings.engine == "vm":
         told = _compare_on_vm(again, outcome, racing, MOST_RUN >> 8 if tried else MOST_RUN)
@@ -115,7 +117,7 @@ def _mixes_widths(bound: Bound, outcome: Outcome) -> bool:
 
 
 def _compare_on_reference(again: Bound, outcome: Outcome) -> list[RawFinding] | None:
-    """What the reference engine finds, which compares values; None: it cannot."""
+    """Return the findings of the reference engine, which compares values; None if it cannot run the launch."""
     again = again._replace(settings=replace(again.settings, engine="reference"))
     try:
         slow = ran(again, 1, again.settings.budget, values=True)[0]
@@ -125,8 +127,8 @@ def _compare_on_reference(again: Bound, outcome: Outcome) -> list[RawFinding] | 
 
 
 def _compare_on_vm(again: Bound, outcome: Outcome, racing: list[RawFinding], most: int) -> list[RawFinding] | None:
-    """What the VM finds besides stores of one value, or with races that are none, by so many thread instructions; None:
-    it cannot tell."""
+    """Return the findings of the VM other than stores of one value, within a number of thread instructions; None if it
+    cannot decide."""
     code = again.program.code[:, 0].tolist()
     by_copies = [raw for raw in racing if raw.pc == raw.other_pc and NAMES[code[raw.pc]] in PUTS]
     plain = {pc for raw in racing if raw not in by_copies for pc in (raw.pc, raw.other_pc)}
@@ -157,8 +159,9 @@ def _compare_on_vm(again: Bound, outcome: Outcome, racing: list[RawFinding], mos
 def _with_stores_joined(
     again: Bound, outcome: Outcome, joined: frozenset[int], runs: Iterable[int]
 ) -> list[RawFinding] | None:
-    """What is found with these stores joined, in a run for each lane of those that store alike by a bulk operation,
-    which does so alone; up to the first run with a race.  None: the launch does something else."""
+    """Return the findings with these stores joined, up to the first run with a race; None if the launch then behaves
+    differently. There is a run for each lane that stores the same bytes by a bulk operation, in which that lane does so
+    alone."""
     found: dict[tuple[str, int, int], RawFinding] = {}
     for lane in runs:
         segments = [(data.copy(), writable) for data, writable in again.segments]

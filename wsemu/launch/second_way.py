@@ -85,8 +85,8 @@ def open_to(kernel: Any, arguments: Sequence[Any], error: UnsupportedError) -> W
 
 
 def ask_compiled(kernel: Any, types: Sequence[Any], get: Callable[[Any], Any]) -> Any:
-    """What `get` finds in the kernel as Numba-CUDA compiles it for these types of Numba's; UsageError that says why
-    where there is none."""
+    """Return the result of `get` for the kernel as Numba-CUDA compiles it for these Numba types; UsageError with the
+    reason if it does not compile."""
     with _numba_cuda() as found:
         if not found:
             raise UsageError("Numba-CUDA is not installed")

@@ -135,8 +135,10 @@ _FORMATS: dict[str, Any] = {
 
 
 def exception(bound: Bound, outcome: Outcome) -> BaseException | None:
-    """What the host raises for the first thread that ended by an exception of a kernel with `debug=True`: of the
-    type and with the arguments of the source, after the place and the thread, as Numba-CUDA words it."""
+    """Return the exception that the host raises for the first thread that ended by one, in a kernel with `debug=True`.
+
+    It has the type and arguments of the source, after the location and the thread, as Numba-CUDA words it.
+    """
     program = bound.program
     raised = [
         raw for raw in outcome.findings

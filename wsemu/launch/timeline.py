@@ -36,7 +36,7 @@ _LETTERS = 26
 
 
 class Place(NamedTuple):
-    """What an instruction does and where it was written."""
+    """The text and the source location of an instruction."""
 
     text: str
     """`store tile[lane]`, `arrive`"""
@@ -164,7 +164,7 @@ class Timeline:
         return self.mbarriers.get(barrier, f"barrier {barrier}")
 
     def letter(self, barrier: int) -> str:
-        """What stands for a barrier in little room: `2`, or `a` for the first mbarrier."""
+        """Return a short name of a barrier: `2`, or `a` for the first mbarrier."""
         if barrier not in self.mbarriers:
             return str(barrier)
         number = [*self.mbarriers].index(barrier)
@@ -187,7 +187,7 @@ class Timeline:
         return self.status == "deadlock" and self.complete
 
     def stretches(self) -> list[Stretch]:
-        """What the warps did between their barrier operations, warp by warp."""
+        """Return the stretches of the warps between their barrier operations, warp by warp."""
         return [stretch for run in self._runs().values() for stretch in run]
 
     def _runs(self) -> dict[int, list[Stretch]]:
@@ -212,7 +212,7 @@ class Timeline:
         return pairs
 
     def where(self, step: Step) -> str:
-        """What an operation is, in words: `arrive barrier 1 generation 0`, `store tile[lane]`."""
+        """Return an operation in words: `arrive barrier 1 generation 0`, `store tile[lane]`."""
         text = f"stops at {self.places[step.pc].text}" if step.kind == "stop" else self.places[step.pc].text
         if step.barrier < 0:
             return text
@@ -221,7 +221,7 @@ class Timeline:
         return f"{does} {self.name(step.barrier)} {self.generation_text(step.barrier, step.generation)}"
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
+        """Return the time line as HTML for a notebook."""
         from wsemu.report.html import timeline_fragment
 
         return timeline_fragment(self)

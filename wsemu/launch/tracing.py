@@ -343,7 +343,7 @@ class _Clock:
         return self.places.operation(step.pc)
 
     def _destination(self, position: int) -> int:
-        """Where the copies go whose first event is at a position."""
+        """Return the destination of the copies whose first event is at a position."""
         events = self.witness.events
         return next(e.place for e in events[position:] if e.kind == "copy" and e.pc == events[position].pc)
 
@@ -358,7 +358,7 @@ class _Clock:
                     yield Mark(number, part, self.step_of[position])
 
     def _waits(self) -> list[tuple[int, int | None]]:
-        """Where the warps of a deadlock wait."""
+        """Return the positions at which the warps of a deadlock wait."""
         if self.cta != self.places.outcome.cta:
             return []
         waits = {n for n, step in enumerate(self.steps) if step.until is None}
@@ -388,7 +388,8 @@ class _Clock:
         return [(0, self._position(raw))]
 
     def _latest(self, raw: RawFinding) -> int | None:
-        """Where (1) of a finding about two operations is: its last execution before (2), at the place in question."""
+        """Return the position of (1) in a finding about two operations: its last execution before (2), at the same
+        location."""
         second = self._position(raw)
         events = self.witness.events[: len(self.witness.events) if second is None else second]
         mine = (n for n, e in enumerate(events) if (e.warp, e.pc) == (raw.other_warp, raw.other_pc))
@@ -397,7 +398,7 @@ class _Clock:
         return there[-1] if there else None
 
     def _was_explained_by(self, raw: RawFinding, finding: Finding) -> bool:
-        """Whether a raw finding was explained by this finding."""
+        """Return whether a raw finding was explained by this finding."""
         if raw.code != finding.code:
             return False
         operations = ((raw.pc, raw.warp), (raw.other_pc, raw.other_warp))
@@ -406,7 +407,7 @@ class _Clock:
         return all((span.file, span.line, span.column + 1, warp) in sites for span, warp in spans)
 
     def _position(self, raw: RawFinding) -> int | None:
-        """Where the trace has the operation of a finding that is about one.
+        """Return the position in the trace of a finding's operation, if the finding is about one.
 
         An access that had no place in memory was left out: then another one of that place in the source stands for it.
         None where the run stopped before that.
@@ -430,6 +431,6 @@ class _Clock:
         return found[0] if found else None
 
     def _beside(self, pc: int, other: int) -> bool:
-        """Whether two instructions stand in one line."""
+        """Return whether two instructions stand in one line."""
         one, two = self.places.span(pc), self.places.span(other)
         return (one.file, one.line) == (two.file, two.line)

@@ -239,7 +239,7 @@ class Job:
         return words[: len(words) * 4 // self.pitch * (self.pitch // 4)].reshape(-1, self.pitch // 4)
 
     def threads(self) -> int:
-        """Of the CTA."""
+        """Return the number of threads of the CTA."""
         p = self.pattern
         return int(max(p.first_dma_thread + p.dma_threads, p.first_compute_thread + p.compute_threads))
 
@@ -248,7 +248,8 @@ class Job:
         return self.sizes[0] if self.scatter else self.sizes[1]
 
     def image(self, src: Bytes) -> tuple[Bytes, Bytes]:
-        """What the destination should hold; and how often each of its bytes should be written: 1, or 0 outside."""
+        """Return the expected contents of the destination, and how often each of its bytes should be written: once, or
+        never outside."""
         made, times = np.full(self.sizes[1], BLANK, np.uint8), np.zeros(self.sizes[1], np.uint8)
         for a, b, size in self.moves:
             made[self.first_dst + b : self.first_dst + b + size] = src[self.first_src + a : self.first_src + a + size]
@@ -256,12 +257,12 @@ class Job:
         return made, times
 
     def from_pattern(self, program: Program, pc: int) -> bool:
-        """Whether an instruction belongs to the pattern, not to the kernel around it."""
+        """Return whether an instruction belongs to the pattern, not to the kernel around it."""
         return program.spans[program.span_of[pc]].file != HARNESS
 
 
 def job(case: TransferCase) -> Job:
-    """What `case` says, laid out in arrays; UsageError where its parts do not fit together."""
+    """Lay out the transfer of `case` in arrays; UsageError if its parts do not fit together."""
     pattern, index = case.pattern, case.index
     if isinstance(pattern, type):
         raise UsageError(f"`{pattern.__name__}` is a class: give an object of it, `{pattern.__name__}(...)`")
@@ -459,7 +460,7 @@ def launch(
 # -- plan ------------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How a transfer goes; as text, a table."""
+    """The course of a transfer; as text, a table."""
 
     pattern: Any
     parts: tuple[dict[str, Any], ...]
@@ -481,7 +482,7 @@ class Plan:
 
     @property
     def steps(self) -> int:
-        """Of all parts."""
+        """The number of steps of all parts."""
         return int(sum(part["steps"] for part in self.parts))
 
     def __str__(self) -> str:

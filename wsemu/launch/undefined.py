@@ -212,7 +212,7 @@ def _maps(bound: Bound) -> tuple[tuple[int, int], ...]:
 
 
 class _Shown(NamedTuple):
-    """What a run shows that follows undefined values."""
+    """The results of a run that follows undefined values."""
 
     reach: Reach | None = None
     """the first thing that one of them reaches"""

@@ -81,7 +81,7 @@ _STEERING = "clocks", "placement", "active lanes", "polls"
 
 
 class _Doubts(NamedTuple):
-    """What keeps a run from proving anything, in words, kind by kind."""
+    """The reasons why a run proves nothing, in words, by kind."""
 
     stopped: list[str]
     unmodelled: list[str]
@@ -120,7 +120,8 @@ class _Doubts(NamedTuple):
 
 
 class _Findings(NamedTuple):
-    """What was found: what stays, what a suppression accepts, suppressions of no use, and how many are not told."""
+    """The findings: those kept, those that a suppression accepts, unused suppressions, and the number of unreported
+    ones."""
 
     kept: list[Finding]
     suppressed: list[Suppressed]
@@ -299,7 +300,7 @@ def _judge_findings(
 
 
 def _notes(places: Places, settings: Settings, found: _Findings, doubts: _Doubts, loose: list[str]) -> Iterator[str]:
-    """What a report says beside its findings."""
+    """Yield the notes of a report."""
     if found.untold and found.has_errors:
         yield _too_many(found.untold)
     yield from doubts.reasons()
@@ -316,7 +317,7 @@ def _notes(places: Places, settings: Settings, found: _Findings, doubts: _Doubts
 
 
 def _count_overflow(places: Places, wanted: list[RawFinding], settings: Settings) -> int:
-    """How many findings there are, at places of their own in the source, beyond those that a launch keeps."""
+    """Return the number of findings, at source locations of their own, beyond those that a launch keeps."""
     known = {_source_key(raw, places) for raw in wanted}
     chosen = (raw for raw in places.outcome.overflow if CHECKER_OF.get(raw.code) in settings.checkers)
     return len({_source_key(raw, places) for raw in chosen} - known)
@@ -332,14 +333,15 @@ def _too_many(untold: int) -> str:
 
 
 def _may_be_fenced(program: Program, findings: list[Finding]) -> bool:
-    """Whether all errors are races, in a program with strong accesses and fences: these may order them after all."""
+    """Return whether all errors are races, in a program with strong accesses and fences: these may order them after
+    all."""
     kinds = {OPERATIONS[NAMES[op]].kind for op in program.code[:, 0].tolist()}
     errors = {finding.code for finding in findings if finding.severity == "error"}
     return errors == {"race"} and {"atomic", "fence"} <= kinds
 
 
 def _is_up_to_atomics(outcome: Outcome, doubts: _Doubts) -> bool:
-    """Whether nothing but the order of atomics stands between a run and a proof."""
+    """Return whether nothing but the order of atomics stands between a run and a proof."""
     atomics = sum(word == "atomics" for word in doubts.steered.values())
     ended = outcome.status == "budget" or (outcome.status == "trap" and bool(doubts.asserted))
     endless = len(doubts.stopped) if ended else 0
@@ -350,7 +352,8 @@ def _is_up_to_atomics(outcome: Outcome, doubts: _Doubts) -> bool:
 def _decide_orders(
     found: _Findings, doubts: _Doubts, places: Places, settings: Settings, decide: Callable[[], Decided | None]
 ) -> Decided | None:
-    """What trying all orders of strong accesses says, where one run does not speak for all or may say too much."""
+    """Return the decision from all interleavings of strong accesses, if one run does not decide for all or may report
+    too much."""
     if not found.has_errors:
         return decide() if _is_up_to_atomics(places.outcome, doubts) else None
     if found.untold or _stop_reasons(places, settings, False) or not _may_be_fenced(places.program, found.kept):
@@ -362,8 +365,8 @@ def _decide_orders(
 def _apply_decision(
     found: _Findings, doubts: _Doubts, places: Places, settings: Settings, decided: Decided
 ) -> tuple[_Findings, _Doubts]:
-    """What was found, and what is in doubt, with what trying all orders says: a run knows warps alone, and `fence.sc`
-    orders more than it sees."""
+    """Return the findings and doubts, updated by the exploration of all interleavings: a run knows warps alone, and
+    `fence.sc` orders more than it observes."""
     kept = [finding for finding in found.kept if not (decided.proven and finding.code == "race")]
     told = [finding for finding in decided.findings if CHECKER_OF[finding.code] in settings.checkers]
     more, suppressed, _ = apply_suppressions([_promoted_to(finding, settings) for finding in told], places, settings)
@@ -379,8 +382,10 @@ def _apply_decision(
 
 
 def _proof(places: Places, settings: Settings, found: _Findings, tried: Decided | None, given: bool) -> str:
-    """What the silence of the chosen checkers shows, and what was not silent that would have to be for all of it;
-    `tried`: what says so for all orders of atomics; `given`: these only give out places."""
+    """Return what the silence of the selected checkers proves, and what is missing for a full proof.
+
+    `tried` is the decision for all interleavings of atomics; `given`: these only allocate slots.
+    """
     counts = Counter(finding.code for finding in (*found.kept, *(entry.finding for entry in found.suppressed)))
     reservations = [f"{n:,} {code}" for code, n in counts.items() if CODES[code].strict]
     in_all = ", in all orders of the atomics that steer it" if tried is not None else ""
@@ -492,14 +497,14 @@ def _separate_meetings(wanted: list[RawFinding], places: Places) -> tuple[list[R
 
 
 def _has_parts(program: Program) -> bool:
-    """Whether there are strong accesses of vectors, and others of as many bytes as one of their elements."""
+    """Return whether there are strong accesses of vectors, and others of as many bytes as one of their elements."""
     atomics = [pc for pc, op in enumerate(program.code[:, 0].tolist()) if NAMES[op] in ATOMICS]
     whole = {_bytes(program, pc) for pc in atomics}
     return any(parts > 1 and (size // parts, 1) in whole for size, parts in whole)
 
 
 def _is_atomic(program: Program, pc: int) -> bool:
-    """Whether an instruction is an atomic of a lane, not a reduction by a copy."""
+    """Return whether an instruction is an atomic of a lane, not a reduction by a copy."""
     return pc >= 0 and NAMES[int(program.code[pc, 0])] in ATOMICS
 
 
@@ -746,7 +751,7 @@ def _separate_reuse(
 
 
 def _analysis(places: Places, lockstep: bool, trace_of: Tracer) -> Analysis | None:
-    """Where results of atomics, clocks and masks of active lanes come to; None without any.
+    """Return what the results of atomics, clocks and masks of active lanes influence; None if there are none of these.
 
     Where it hangs on which array of several in shared or local memory an access goes to, a second run tells.
     """
@@ -821,12 +826,12 @@ def _is_alone(places: Places) -> bool:
 
 
 def _still(analysis: Analysis | None) -> bool:
-    """Whether something is steered, or nothing is known."""
+    """Return whether something is steered, or nothing is known."""
     return analysis is None or bool(analysis.find_tainted)
 
 
 def _accessed_addresses(trace: Trace, pcs: frozenset[int], places: Places) -> dict[int, set[int]] | None:
-    """Where in shared and local memory accesses went, those that went nowhere else; None where it is not all known."""
+    """Return the addresses in shared and local memory of accesses that went nowhere else; None if not all are known."""
     found: dict[int, set[int]] = {pc: set() for pc in pcs}
     for event in trace.events:
         if event.kind == "access" and event.pc in found:
@@ -840,7 +845,7 @@ def _accessed_addresses(trace: Trace, pcs: frozenset[int], places: Places) -> di
 
 
 def _only_atomics_influence(analysis: Analysis, program: Program) -> bool:
-    """Whether something is steered, and by nothing but atomics."""
+    """Return whether something is steered, and by nothing but atomics."""
     sources = {t.source for t in analysis.find_tainted}
     return bool(sources) and all(NAMES[int(program.code[pc, 0])] in ATOMICS for pc in sources)
 
@@ -872,7 +877,7 @@ def _order_dependent(places: Places, analysis: Analysis | None, given: bool) -> 
 
 
 def _source(places: Places, pc: int) -> tuple[str, str]:
-    """What differs by schedule, or by run."""
+    """Return the kind and the description of a value that differs by schedule or by run."""
     from wsemu.proof.taint import CLOCK, LOAD, atomic_source_name
 
     line = places.line(pc)
@@ -910,7 +915,7 @@ def _certain(wanted: list[RawFinding], places: Places, settings: Settings) -> tu
 
 
 def _is_steered_by_races(places: Places) -> bool:
-    """Whether what races may decide where warps go and what they access."""
+    """Return whether what races may decide where warps go and what they access."""
     from wsemu.proof.taint import may_be_influenced
 
     outcome = places.outcome
@@ -923,8 +928,9 @@ def _is_steered_by_races(places: Places) -> bool:
 
 
 def _always_stuck(places: Places) -> bool:
-    """Whether a deadlock is one in every schedule, as far as open phases of mbarriers and registers tell: in another
-    order bytes may balance before more come, expectations come after all arrivals, registers go to other warps."""
+    """Return whether a deadlock is one in every schedule, as far as open phases of mbarriers and registers tell: in
+    another order bytes may balance before more come, expectations come after all arrivals, registers go to other
+    warps."""
     code, executions = places.program.code, places.outcome.executions
     executed = {NAMES[op] for op in code[np.flatnonzero(executions), 0].tolist()}
     loose = bool(executed & {"mbarrier.expect_tx", "mbarrier.complete_tx", "cp.async.arrive"})
@@ -980,7 +986,7 @@ def _same_values(places: Places) -> list[str]:
 
 
 def _wrote_arrays(program: Program, outcome: Outcome) -> bool:
-    """Whether any store or atomic was made that may have gone to an argument."""
+    """Return whether any store or atomic was made that may have gone to an argument."""
     for pc, access in outcome.accesses.items():
         kind = OPERATIONS[NAMES[int(program.code[pc, 0])]].kind
         if kind == "atomic" or (kind == "store" and access.sectors):
@@ -1023,7 +1029,7 @@ def _stop_reasons(places: Places, settings: Settings, failed: bool) -> list[str]
 
 
 def _waits(places: Places) -> str:
-    """What is said of a run that was ended because all that ran was loops that wait."""
+    """Return the note on a run that was ended because only loops that wait were running."""
     where = sorted({places.where(warp.pc) for warp in places.outcome.warps if warp.alive and warp.waits < 0})
     at = f"{where[0]}: " if where else ""
     what = "a loop waits for memory to change, and nobody that runs before it changes it"
@@ -1032,7 +1038,7 @@ def _waits(places: Places) -> str:
 
 
 def _held_back(places: Places) -> Iterator[str]:
-    """Which lanes wait for others of their warp, which do not come (B14)."""
+    """Yield the lanes that wait for others of their warp, which do not arrive (B14)."""
     from wsemu.checkers import held_back
 
     held = held_back.held_warps(places)

@@ -74,7 +74,7 @@ def meeting(warp, mask):
 
 @compiled
 def meets(warp, pc, mask):
-    """Whether the lanes of `mask` wait at the join at pc for others."""
+    """Return whether the lanes of `mask` wait at the join at pc for others."""
     return meeting(warp, mask) == pc
 
 

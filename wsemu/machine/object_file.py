@@ -45,7 +45,7 @@ _PARTS: list[mmap.mmap] = []
 
 
 def is_known_here() -> bool:
-    """Whether this system's object files are of the kind that `load` takes."""
+    """Return whether this system's object files are of the kind that `load` takes."""
     return sys.platform.startswith("linux") and platform.machine() == "x86_64" and sys.maxsize > 1 << 32
 
 
@@ -137,7 +137,7 @@ def _outside(name: str) -> int:
 
 
 def _made_executable(memory: mmap.mmap) -> bool:
-    """Whether the system lets this memory be run, and written no more."""
+    """Return whether the system lets this memory be run, and written no more."""
     first = ctypes.addressof(ctypes.c_char.from_buffer(memory))
     protect = ctypes.CDLL(None).mprotect
     protect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)

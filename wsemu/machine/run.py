@@ -135,8 +135,8 @@ class Launch:
         """offsets of the bytes that were loaded as read-only and written, by segment"""
 
     def _can_window(self) -> bool:
-        """Whether large arrays that are written have windows: where CTAs do not hear of each other, and in launches
-        before none wrote before the end of those before it."""
+        """Return whether large arrays that are written have windows: where CTAs do not hear of each other, and in
+        launches before none wrote before the end of those before it."""
         watch = self.watch
         if not (watch.races and watch.stored) or watch.suspects is not None or watch.ordered or self.only:
             return False

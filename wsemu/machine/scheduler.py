@@ -131,7 +131,7 @@ FIRST_FENCE_EVENT = EVENT_KINDS.index(FENCES[0])
 
 @compiled
 def exchanges(op):
-    """Whether it may set memory up, if what it returns is not used."""
+    """Return whether it may set memory up, if what it returns is not used."""
     return (op - EXCHANGE) * (op - EXCHANGE64) * (op - EXCHANGE8) * (op - EXCHANGE16) == 0
 
 
@@ -902,7 +902,8 @@ def run_warp(address, w):
 
 @compiled
 def meets_all(m, pc, mask):
-    """Whether a warp as a whole waits at a barrier at which all others of the CTA may wait: no clock changes before."""
+    """Return whether a warp as a whole waits at a barrier at which all others of the CTA may wait: no clock changes
+    before."""
     op = instruction_at(m.code, pc).op
     waits = op >= FIRST_BARRIER and op <= LAST_BARRIER and op != ARRIVE
     return waits and mask == WHOLE and m.live_warps == m.cta_warps
@@ -1059,7 +1060,7 @@ def tell_all(m, row, value):
 
 @compiled
 def wakes(m, warp, w):
-    """Whether a warp that waits goes on: the wait of some of its lanes ends."""
+    """Return whether a warp that waits goes on: the wait of some of its lanes ends."""
     lanes = call(m.async_entry, m.address, w, -1, 0)
     if lanes == 0:
         return False
@@ -1070,7 +1071,8 @@ def wakes(m, warp, w):
 
 @compiled
 def somebody_passes(m):
-    """Whether lanes of a warp go past a join, since nobody can go on otherwise: those of the lowest such warp."""
+    """Return whether lanes of a warp go past a join, since nobody can go on otherwise: those of the lowest such
+    warp."""
     for w in range(m.warp_count):
         if warp_at(m.warps, w).alive and warp_at(m.warps, w).waits == SCRIPTED:  # it may be let go
             return False

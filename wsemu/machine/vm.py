@@ -192,21 +192,21 @@ class Machine(Readout):
         return True
 
     def _is_idle(self) -> bool:
-        """Whether a launch on it may begin where the one before has ended, if it has asynchronous operations."""
+        """Return whether a launch on it may begin where the one before has ended, if it has asynchronous operations."""
         if not self.image.asynchronous:
             return True
         lasting = sum(table.nbytes for name, table in vars(self).items() if name in _OF_GROUPS or name == "known")
         return lasting <= LASTING and not self.program.cooperative and max(self.image.opcodes) < N_OPERATIONS
 
     def _may_rest(self) -> bool:
-        """Whether what it goes on with is what a group leaves that has ended well, and leaves room to count."""
+        """Return whether what it goes on with is what a group leaves that has ended well, and leaves room to count."""
         state = self.state[0]
         if self.status != layout.DONE or state["raw_count"] or state["slot_count"]:
             return False
         return bool(state["operations"] < MOST_OPERATIONS and 2 * state["top"] < state["worn"])
 
     def ended_well(self) -> bool:
-        """Whether its last run found nothing, and came to its end or to that of its budget."""
+        """Return whether its last run found nothing, and came to its end or to that of its budget."""
         return self.status in (layout.DONE, layout.BUDGET) and not self.state[0]["raw_count"]
 
     def repeated_outcome(self, budget: int) -> Outcome | None:

@@ -124,7 +124,7 @@ def match(registers, i, mask, there):
 
 @compiled
 def alike(registers, i, mask):
-    """Whether the lanes that execute this have one value: they wait for nobody, and nothing is ordered."""
+    """Return whether the lanes that execute this have one value: they wait for nobody, and nothing is ordered."""
     first = load_i64(registers + i.a + 8 * lowest_bit(mask))
     equal = True
     rest = mask

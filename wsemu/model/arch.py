@@ -45,7 +45,7 @@ class Limits(NamedTuple):
 
 
 class CostModel(NamedTuple):
-    """How an architecture serves the accesses of a warp.  Triples are for 4 (or less), 8 and 16 bytes a lane.
+    """The cost model of an architecture for the accesses of a warp. Triples are for 4 (or less), 8 and 16 bytes a lane.
 
     A shared access takes passes of some lanes each, the first lanes first.  A pass takes as many wavefronts as its most
     wanted bank has distinct words to give, and without a conflict one.
@@ -73,7 +73,7 @@ class CostModel(NamedTuple):
 
 
 class Multiprocessor(NamedTuple):
-    """What one holds at once."""
+    """The resources of a multiprocessor."""
 
     threads: int
     ctas: int
@@ -89,7 +89,7 @@ class Multiprocessor(NamedTuple):
 
 
 class TensorCore(NamedTuple):
-    """How an architecture adds."""
+    """The arithmetic of an architecture's tensor cores."""
 
     bits: int
     """behind the largest exponent that a term keeps"""

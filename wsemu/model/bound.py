@@ -36,7 +36,7 @@ class BoundArray:
 
 
 class InElements:
-    """That a segment may be written, but not between the elements of its arrays; in the place of `True`."""
+    """The mark of a segment that may be written, except between the elements of its arrays; in place of `True`."""
 
     __slots__ = ("covered",)
 

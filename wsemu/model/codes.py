@@ -345,7 +345,7 @@ def _hyphenate(name: object) -> str:
 
 
 def _choice(name: str, known: Iterable[str], shown: int | None = None) -> str:
-    """What there is in place of a name, `shown` of them; and what may have been meant."""
+    """Return the known names in place of an unknown one, `shown` of them, and the closest match."""
     from difflib import get_close_matches
 
     names = list(known)

@@ -29,7 +29,7 @@ _CHANGES_FLOW[[BRA, JUMP, JOIN, EXIT, TRAP]] = True
 
 
 def changes_flow(op: int) -> bool:
-    """Whether what runs after an operation need not be what is written after it."""
+    """Return whether what runs after an operation need not be what is written after it."""
     return bool(_CHANGES_FLOW[min(op, N_OPERATIONS)])
 
 
@@ -44,7 +44,7 @@ def flow_lengths(code: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 
 
 def successors(pc: int, row: Sequence[int]) -> tuple[int, ...]:
-    """What may run after an instruction, nearest first, of which `row` has the fields.
+    """Return the instructions that may run after one, nearest first; `row` has its fields.
 
     Lanes that wait at a join go on behind it, as if they had run through it.
     """

@@ -113,7 +113,7 @@ class Cure(Record):
 
     @property
     def caution(self) -> str:
-        """What it does less, in brackets behind what it does, or nothing."""
+        """The result that the fix reduces, in parentheses after its description, or nothing."""
         parts = ["it leaves out stores"] * self.drops + [f"it computes less: {self.less}"] * bool(self.less)
         parts += ["it fails for other sizes"] * (self.fails > 0)
         return f" ({'; '.join(parts)})" if parts else ""
@@ -129,7 +129,7 @@ class Cure(Record):
 
     @property
     def changes(self) -> list[Change]:
-        """What is replaced in the file as it is; no two of them overlap."""
+        """The replacements in the present file; no two of them overlap."""
         return [change for edit in self.edits for change in edit.changes]
 
     def lines(self) -> list[tuple[str, int, str]]:
@@ -214,7 +214,7 @@ INTERRUPTED = "interrupted"
 
 
 class Trials(Record):
-    """What a search for cures did."""
+    """The extent of a search for fixes."""
 
     cures: list[Cure] = []
     """the best one first"""

@@ -91,7 +91,7 @@ _OF_TUPLES: dict[str, Any] = {
 
 # -- data classes ------------------------------------------------------------------------------------------------------
 class Field(NamedTuple):
-    """What is said of a field."""
+    """The declaration of a field."""
 
     default: Any = _MISSING
     default_factory: Any = _MISSING

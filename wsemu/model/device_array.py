@@ -348,17 +348,18 @@ def pinning(*arrays: Array) -> Iterator[None]:
 
 
 def is_cuda_array(obj: object) -> bool:
-    """Whether `obj` has the CUDA array interface."""
+    """Return whether `obj` has the CUDA array interface."""
     return hasattr(obj, "__cuda_array_interface__")
 
 
 def is_foreign(obj: object) -> bool:
-    """Whether `obj` has the CUDA array interface and none of NumPy's."""
+    """Return whether `obj` has the CUDA array interface and none of NumPy's."""
     return not hasattr(obj, "__array_interface__") and is_cuda_array(obj)
 
 
 def is_lent(obj: object) -> bool:
-    """Whether `obj` is an array of another library, which speaks DLPack and none of NumPy's or CUDA's interfaces."""
+    """Return whether `obj` is an array of another library, which speaks DLPack and none of NumPy's or CUDA's
+    interfaces."""
     return hasattr(obj, "__dlpack__") and not hasattr(obj, "__array_interface__") and not is_cuda_array(obj)
 
 
@@ -396,7 +397,7 @@ def record_array(record: np.void) -> Array:
 
 
 def is_cuda_ndarray(obj: object) -> bool:
-    """Whether `obj` is a device array."""
+    """Return whether `obj` is a device array."""
     return isinstance(obj, DeviceArray)
 
 

@@ -73,7 +73,7 @@ class Allocation:
 
 @dataclass(slots=True)
 class Window:
-    """What lies in a window: one allocation at its start, or those of an arena; by address, freed ones among them."""
+    """The allocations of a window: one at its start, or those of an arena, by address, freed ones among them."""
 
     data: Bytes
     """bytes from the start of the window on"""
@@ -117,7 +117,7 @@ class Layout(NamedTuple):
 
 @dataclass(slots=True)
 class _Cache:
-    """What follows from the allocations; None where it has to be made."""
+    """The data derived from the allocations; None if it has to be computed."""
 
     layout: Layout | None = None
     hosts: list[tuple[int, int, int]] | None = field(default=None)

@@ -30,7 +30,7 @@ Counter = Literal["", "accesses", "barriers", "tiles"]
 
 
 class Family(NamedTuple):
-    """What came with one generation of the hardware."""
+    """The operations that came with one generation of the hardware."""
 
     since: int
     """compute capability from which on there is an operation, times 10; 0: no architecture is asked for it"""
@@ -39,7 +39,7 @@ class Family(NamedTuple):
 
 
 class Moves(NamedTuple):
-    """What an operation does to memory."""
+    """The effect of an operation on memory."""
 
     reads: Memory
     writes: Memory

@@ -358,7 +358,7 @@ _NATIVE = "add and or xor exch min.s min.u max.s max.u inc dec".split()
 
 
 def _service(what: str, type_: str) -> int:
-    """How an atomic is served, as far as it does not depend on values."""
+    """Return how the hardware serves an atomic, as far as that does not depend on values."""
     if type_ in ("b8", "b16"):
         return UNCOUNTED
     if what == "cas":
@@ -605,14 +605,14 @@ _LEADING_OPERANDS = _TENSOR_OPERANDS | {
 
 
 def first_element(name: str) -> int:
-    """Where, among the operands of a graph's instruction, those begin that need consecutive rows; -1: there are none,
-    or they are results."""
+    """Return the position, among the operands of a graph's instruction, of the first that needs consecutive rows; -1 if
+    there are none, or if they are results."""
     return 1 if ".v" in name else _LEADING_OPERANDS.get(name, -1)
 
 
 def step_word(name: str) -> str:
-    """What a step of a schedule at an operation does: `arrive`, `sync`, `load`, `exit`; an asynchronous one has its own
-    name, without the type: `mbarrier.wait`."""
+    """Return the word for a schedule's step at an operation: `arrive`, `sync`, `load`, `exit`; for an asynchronous one,
+    its own name without the type: `mbarrier.wait`."""
     kind = OPERATIONS[name].kind
     if kind == "barrier":
         return "arrive" if name == "bar.arrive" else "sync"

@@ -61,7 +61,7 @@ class Mma(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Of the operation."""
+        """The name of the operation."""
         shape = f"mma.m{self.m}n{self.n}k{self.k}.{self.d}.{self.a}.{self.b}.{self.c}"
         return shape if self.combine == "mul" else f"{shape}.{self.combine}"
 
@@ -175,7 +175,7 @@ GROUP_BYTE_BITS = 13
 
 
 class Descriptor(NamedTuple):
-    """Where the elements of an operand in shared memory lie (PTX ISA, "Matrix descriptor format"), in bytes."""
+    """The layout of an operand in shared memory (PTX ISA, "Matrix descriptor format"), in bytes."""
 
     start: int
     leading: int

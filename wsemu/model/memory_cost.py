@@ -18,7 +18,7 @@ Offsets = dict[int, int]
 
 
 def wavefronts(offsets: Offsets, size: int, service: int, model: CostModel) -> tuple[int, int]:
-    """What one shared access of `size` bytes a lane costs, and its ideal.
+    """Return the wavefronts of one shared access of `size` bytes a lane, and the minimum possible.
 
     An atomic serves one lane of each bank at a time, with one wavefront, or with two where it compares (SWAP).  One
     that the hardware lacks (LOOP) loads the old values and swaps the new ones in, until no lane is left; that holds
@@ -79,7 +79,7 @@ def _triple(size: int) -> int:
 
 
 def ways(part: Offsets, size: int, service: int, model: CostModel) -> int:
-    """How many wavefronts each request of a pass takes: 1 is no conflict."""
+    """Return the wavefronts of each request of a pass; 1 is no conflict."""
     if service in (SERIAL, SWAP, LOOP):
         return max(Counter(at // WORD % model.banks for at in part.values()).values())
     extra = model.extra[_triple(size)]
@@ -126,7 +126,8 @@ def broadcasts(part: Offsets, model: CostModel) -> list[set[int]]:
 
 
 def sectors(offsets: Offsets, size: int, model: CostModel) -> tuple[int, int]:
-    """What one global access of `size` bytes a lane moves, and its ideal; arrays begin at 256-byte boundaries."""
+    """Return the sectors of one global access of `size` bytes a lane, and the minimum possible; arrays begin at
+    256-byte boundaries."""
     if not model.halves:
         moved = len({at // model.line for at in offsets.values()})
         return _sector_count(moved, model), _sector_count(min(moved, -(-len(offsets) * size // model.line)), model)

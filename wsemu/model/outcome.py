@@ -35,14 +35,14 @@ Status = Literal["done", "deadlock", "budget", "fault", "trap", "stack"]
 
 
 class Detail(NamedTuple):
-    """What a checker says of the `detail` of its raw findings: field -> what it holds."""
+    """The declaration of the `detail` of a checker's raw findings: field -> its meaning."""
 
     always: Mapping[str, str] = {}
     sometimes: Mapping[str, str] = {}
     """fields that only some of these findings have"""
 
     def allows(self, fields: Iterable[str]) -> bool:
-        """Whether a raw finding may have exactly these fields."""
+        """Return whether a raw finding may have exactly these fields."""
         return self.always.keys() <= {*fields} <= {*self.always, *self.sometimes, *ANYWHERE}
 
 
@@ -188,7 +188,7 @@ class Pattern(NamedTuple):
 
 @dataclass(slots=True)
 class AccessCount:
-    """What one load or store did.
+    """The counts of one load or store.
 
     An ideal is what each execution costs without a bank conflict, and the sectors that as many bytes need at least.
     """
@@ -255,7 +255,7 @@ class Stored(NamedTuple):
 
 @dataclass(slots=True)
 class Trace:
-    """What a launch did to order its memory accesses, from a second run that is equal to the first."""
+    """The events that order the memory accesses of a launch, from a second, identical run."""
 
     events: list[Event] = field(default_factory=list)
     complete: bool = True
@@ -274,7 +274,7 @@ class Trace:
         return dict(zip(lanes, map(int, mine), strict=True))
 
     def part(self, accesses: frozenset[int], cta: int | None = None) -> Trace:
-        """What a trace has that was asked for these accesses, and for this CTA alone."""
+        """Return the part of the trace with these accesses, and with this CTA alone."""
         events = [e for e in self.events if cta in (None, e.cta) and (e.kind != "access" or e.pc in accesses)]
         return Trace(events, self.complete, self.stores, self.addresses)
 
@@ -283,12 +283,12 @@ class Tracer(Protocol):
     """Runs a launch again and gives its trace; `accesses` are the instructions whose executions are wanted."""
 
     def __call__(self, accesses: frozenset[int], cta: int | None = None) -> Trace:
-        """Of all CTAs, or of one by its linear index."""
+        """Return the trace of all CTAs, or of one by its linear index."""
 
 
 @dataclass(frozen=True, slots=True)
 class TraceRequest:
-    """What a trace should hold besides the operations that order accesses."""
+    """The additional contents of a trace, besides operations that order accesses."""
 
     accesses: frozenset[int] = frozenset()
     """instructions whose executions are wanted, as events of kind `access`"""

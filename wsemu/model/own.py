@@ -11,7 +11,7 @@ HARNESS = os.path.join(_PACKAGE, "launch", "transfer.py")
 
 
 def _folder(name: str) -> str:
-    """Where `wsemu.NAME` lies: in the package, or in a checkout beside it."""
+    """Return the location of `wsemu.NAME`: in the package, or in a checkout next to it."""
     inside = os.path.join(_PACKAGE, name)
     return os.path.realpath(inside if os.path.isdir(inside) else os.path.join(os.path.dirname(_PACKAGE), name))
 
@@ -23,7 +23,7 @@ _FOLDERS = {"wsemu": _PACKAGE + os.sep, "wsemu/patterns": PATTERNS, "wsemu/check
 
 @functools.lru_cache(maxsize=1 << 12)
 def is_own(file: str) -> bool:
-    """Whether a file is a part of wsemu."""
+    """Return whether a file is a part of wsemu."""
     return os.path.realpath(file).startswith(tuple(_FOLDERS.values()))
 
 

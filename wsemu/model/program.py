@@ -117,7 +117,7 @@ class Raised(NamedTuple):
 
 
 class Shown(NamedTuple):
-    """How a debugger reads a variable from the values that a stop shows, one or more of them."""
+    """The layout of a variable in the values that a stop shows, one or more of them, for a debugger."""
 
     kind: str
     """`number`, `complex`, `tuple`, `array` or `known`"""

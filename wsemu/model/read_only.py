@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def loads_read_only(program: Program) -> bool:
-    """Whether a program has loads through the read-only cache."""
+    """Return whether a program has loads through the read-only cache."""
     return any(
         fields[7] & NON_COHERENT and OPERATIONS[NAMES[fields[0]]].kind == "load" for fields in program.code.tolist()
     )

@@ -58,7 +58,7 @@ class Padded:
 
 
 class _OfModel:
-    """What a class of records has from its model."""
+    """The parts of a record class that come from its model."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
@@ -68,7 +68,7 @@ class _OfModel:
 
 
 class _Plain:
-    """What Record is when it runs: the part of Pydantic's BaseModel that records have, by the same names."""
+    """The runtime base of Record: the part of Pydantic's BaseModel that records have, under the same names."""
 
     _fields: dict[str, Any] = {}
     """name -> default, a Derived, or _REQUIRED"""
@@ -103,7 +103,7 @@ class _Plain:
 
     @classmethod
     def build(cls, **fields: Any) -> Self:
-        """What `model_construct` makes, in less time; all fields without a default are given."""
+        """Construct a record like `model_construct`, in less time; all fields without a default are given."""
         record: Self = _blank(cls).again(**fields)
         return record
 
@@ -213,7 +213,7 @@ class _Plain:
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Callable[[Any], Any]) -> Any:
-        """How Pydantic reads and writes a record in a model or in another record."""
+        """Return the schema by which Pydantic reads and writes a record in a model or in another record."""
         from pydantic_core import core_schema
 
         def read(value: Any, read_model: Callable[[Any], BaseModel]) -> Any:

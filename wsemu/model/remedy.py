@@ -9,7 +9,7 @@ LAST = 1_000
 
 
 class Cures(NamedTuple):
-    """What one code declares, as a linter's rule has its fix."""
+    """The declaration of one code's fixes, as a linter's rule has its fix."""
 
     rank: int
     """among causes: what explains others has a lower rank, and is shown before them"""

@@ -36,8 +36,10 @@ def ctas_per_multiprocessor(arch: str, threads: int, shared: int, registers: int
 
 
 def residency(program: Program, configuration: LaunchConfiguration, ctas: int, what: str, sms: int) -> Residency:
-    """What a launch needs of which so many CTAs have to run at once, and what there is: `what` they are of, `sms`
-    multiprocessors, or 0 for those of the largest GPU of the architecture."""
+    """Return the requirement of a launch of which `ctas` CTAs must be co-resident, and the limit.
+
+    `what` is what they form; `sms` are the multiprocessors, or 0 for those of the largest GPU of the architecture.
+    """
     arch, most = configuration.arch, ARCHS[configuration.arch].multiprocessor.most
     shared = -(-program.shared_bytes // 16) * 16 + configuration.dynamic_shared
     each, by = ctas_per_multiprocessor(arch, configuration.threads, shared, program.registers)

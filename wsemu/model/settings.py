@@ -92,7 +92,7 @@ class Settings:
     """seconds in which edits of the kernel are tried for a report that is shown; 0: none are"""
 
     def wants(self, kernel: str) -> bool:
-        """Whether a kernel of this name is checked."""
+        """Return whether a kernel of this name is checked."""
         return not self.kernels or any(matches(kernel, pattern) for pattern in self.kernels)
 
 
@@ -122,7 +122,7 @@ def current() -> Settings:
 
 @functools.lru_cache(maxsize=1)
 def _default(fix_budget: float) -> Settings:
-    """Those of a program that asks for nothing."""
+    """Return the settings of a program that specifies none."""
     return Settings(fix_budget=fix_budget)
 
 

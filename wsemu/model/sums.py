@@ -28,5 +28,5 @@ def rounding_once(program: Program) -> Program:
 
 
 def rounds_once(program: Program) -> bool:
-    """Whether sums of the program are rounded once."""
+    """Return whether sums of the program are rounded once."""
     return any(int(aux) & _BITS.get(NAMES[op], 0) for op, aux in program.code[:, (0, 7)].tolist())

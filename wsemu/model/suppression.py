@@ -9,7 +9,7 @@ from wsemu.model.data import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Suppression:
-    """Which findings are accepted, and why; what is None matches any."""
+    """The findings that are accepted, with the reason; a field that is None matches any."""
 
     codes: frozenset[str]
     reason: str

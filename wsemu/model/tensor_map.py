@@ -77,7 +77,7 @@ _CORNER_BITS = {3: 16, 4: 8, 5: 5}
 
 
 class Im2col(NamedTuple):
-    """What a map of im2col mode has in place of a box; refused by copies."""
+    """The fields that a map of im2col mode has in place of a box; copies reject it."""
 
     lower: tuple[int, ...]
     upper: tuple[int, ...]
@@ -114,7 +114,7 @@ class MapFields(NamedTuple):
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """How many elements, slices of an interleaved map in dimension 0, a tile has in each dimension."""
+        """The number of elements in each dimension of a tile; in dimension 0 of an interleaved map, of slices."""
         counts = [self.box[0], *(-(-b // s) for b, s in zip(self.box[1:], self.steps[1:], strict=True))]
         if self.interleave:
             counts[-2] = 1
@@ -127,7 +127,7 @@ class MapFields(NamedTuple):
 
     @property
     def tile_bytes(self) -> int:
-        """That a copy credits its mbarrier with (measured rules T23, T28)."""
+        """The bytes with which a copy credits its mbarrier (measured rules T23, T28)."""
         total = self.unit
         for count in self.counts:
             total *= count
@@ -135,7 +135,7 @@ class MapFields(NamedTuple):
 
     @property
     def row_bytes(self) -> int:
-        """Of dimension 0 of a tile."""
+        """The bytes of a tile along dimension 0."""
         return self.counts[0] * self.unit
 
     @property
@@ -148,8 +148,10 @@ class MapFields(NamedTuple):
 
 
 def refusal(fields: MapFields, named: Sequence[str] = ()) -> str:
-    """What the driver refuses of a tiled map, with a remedy; nothing where it takes it.  `named` are the names of the
-    dimensions, the innermost first."""
+    """Return what the driver rejects in a tiled map, with a remedy; an empty text if it accepts the map.
+
+    `named` are the names of the dimensions, the innermost first.
+    """
     rank, alignment = fields.rank, 32 if fields.interleave == 2 else UNIT
     names = [*named, *(f"dimension {n}" for n in range(len(named), rank))]
     if not 1 <= rank <= MOST_RANK:
@@ -245,8 +247,8 @@ _DERIVED = (16, 18)
 
 
 def _read(data: bytes) -> bytes:
-    """What copies read: without strides, extents and element strides of dimensions that the map does not have, which
-    `tensormap.replace` writes too."""
+    """Return the bytes that copies read: without strides, extents and element strides of dimensions that the map does
+    not have, which `tensormap.replace` writes as well."""
     words = list(struct.unpack("<32I", data))
     rank = (words[2] >> 4 & 7) + 1
     for word in (*_DERIVED, *range(2 + rank, 7), *range(8 + rank, 8 + MOST_RANK)):

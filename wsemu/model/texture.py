@@ -127,7 +127,7 @@ class Surface:
 
     @property
     def geometry(self) -> str:
-        """As PTX names it."""
+        """The geometry, as PTX names it."""
         return f"{'a' if self.layered else ''}{len(self.extents)}d"
 
     @property
@@ -136,7 +136,7 @@ class Surface:
         return self.array
 
     def held(self) -> list[Any]:
-        """What stands in the description: the array, whose address does, and numbers."""
+        """Return the fields of the description: the array, in place of its address, and numbers."""
         extents = (*self.extents, 1, 1)[:3]
         strides = self.array.strides[: self.array.ndim - (self.channels > 1)]
         row = strides[-2] if len(self.extents) > 1 else 0

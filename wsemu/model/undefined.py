@@ -23,7 +23,7 @@ SINKS: tuple[Sink, ...] = get_args(Sink)
 
 
 class Source(NamedTuple):
-    """Where undefined values arise: at an instruction, or in a register that no instruction writes."""
+    """The origin of undefined values: an instruction, or a register that no instruction writes."""
 
     kind: Literal["load", "shuffle", "register"]
     place: int

@@ -31,7 +31,7 @@ _WANTED = {
 
 
 def expected_text(error: ErrorDetails) -> str:
-    """What may stand where a value is wrong."""
+    """Return the values that are allowed in place of an invalid one."""
     type_, about = error["type"], error.get("ctx", {})
     if type_ == "literal_error":
         return f"one of {about['expected']}" if " or " in about["expected"] else about["expected"]
@@ -51,8 +51,8 @@ def expected_text(error: ErrorDetails) -> str:
 
 
 def error_text(error: ErrorDetails, keys: Collection[str]) -> str:
-    """What is wrong in a JSON file whose object has these keys, to be put behind the file's name: the path to the
-    value, what stands there, and what may."""
+    """Return the error in a JSON file whose object has these keys, to follow the file's name: the path to the value,
+    the value, and the allowed ones."""
     type_, path = error["type"], error["loc"]
     if type_ == "json_invalid":
         return f" is not JSON: {error['ctx']['error']}"

@@ -250,12 +250,12 @@ def _are_halves(a: Value, b: Value) -> bool:
 
 
 def _is_address(a: Value) -> bool:
-    """Whether it is an address, null, or a number that depends on no place."""
+    """Return whether it is an address, null, or a number that depends on no place."""
     return not a.minus and not a.number
 
 
 def _is_whole(a: Value) -> bool:
-    """Whether it is an address of 64 bits."""
+    """Return whether it is an address of 64 bits."""
     return bool(a.plus) and _is_address(a) and not a.half
 
 
@@ -821,7 +821,7 @@ class _Analysis:
         return state.get(step.address, NOTHING)
 
     def _is_tile(self, step: Step) -> bool:
-        """Whether it is the side of a tensor copy that a tensor map describes."""
+        """Return whether it is the side of a tensor copy that a tensor map describes."""
         name: str = NAMES[self._code[step.pc][0]]
         return name.startswith("tensor.")
 

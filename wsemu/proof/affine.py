@@ -328,7 +328,7 @@ class Machine:
         return Value(value.a[where[warp]]) if np.ndim(value.a) else value
 
     def _are_together(self, threads: Any, members: Value) -> bool:
-        """Whether all lanes that a mask names, of each warp here, have gone this way."""
+        """Return whether all lanes that a mask names, of each warp here, have gone this way."""
         if not _is_one(members):
             return False
         warp, lane = self._warps(threads)

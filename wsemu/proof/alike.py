@@ -184,7 +184,8 @@ def _check_array(accesses: Sequence[_Access], ctas: int) -> None:
 
 
 def _meet(cells: Any, writes: Any, by: int, ctas: int) -> bool:
-    """Whether cells of two CTAs may be one: their remainders are equal, their quotients differ by less than `ctas`."""
+    """Return whether cells of two CTAs may be one: their remainders are equal, their quotients differ by less than
+    `ctas`."""
     written = np.unique(cells[writes] % by)
     inside = np.isin(cells % by, written)
     remainder, quotient = cells[inside] % by, cells[inside] // by

@@ -102,11 +102,11 @@ class _Scan:
         return found
 
     def _passes(self, guard: int) -> bool:
-        """Whether the first lane alone passes a guard."""
+        """Return whether the first lane alone passes a guard."""
         return bool(guard >> 1) and self.held.get(guard >> 1) == ("elected", 1 - (guard & 1))
 
     def _adds(self, name: str, fields: list[int]) -> bool:
-        """Whether an instruction adds the size at one place for all."""
+        """Return whether an instruction adds the size at one place for all."""
         if name not in ADDITIONS or self.held.get(fields[4]) != ("size", 0):
             return False
         return self.held.get(fields[3], ("", 0))[0] in ("uniform", "constant")

@@ -199,16 +199,17 @@ class HappensBefore:
         return self.clock(actor)[actor]
 
     def before(self, epoch: Epoch, actor: Actor) -> bool:
-        """Whether all that was done in an epoch, up to now, happens before what the actor does now."""
+        """Return whether all that was done in an epoch, up to now, happens before what the actor does now."""
         cta, warp, interval = epoch
         return interval <= self.clock(actor).get((cta, warp), 0)
 
     def has_lane_clocks(self, cta: int, lanes: int = ALL_LANES) -> bool:
-        """Whether the lanes of a CTA have clocks of their own, or will, if some lanes take part in a barrier now."""
+        """Return whether the lanes of a CTA have clocks of their own, or will, if some lanes take part in a barrier
+        now."""
         return cta in self._threads or (lanes != ALL_LANES and not self.lockstep)
 
     def lane_happens_before(self, actor: Actor, interval: int, lane: int, later: Actor, later_lane: int) -> bool:
-        """Whether what a lane of a warp did in an interval of it comes before what a lane of a warp of its CTA
+        """Return whether what a lane of a warp did in an interval of it comes before what a lane of a warp of its CTA
         does now."""
         if actor == later and (lane == later_lane or interval <= self._lanes[actor].met):
             return True
@@ -221,8 +222,8 @@ class HappensBefore:
         return self.lanes_happen_before(actor, interval, lane, lane, later_lane)
 
     def lanes_happen_before(self, actor: Actor, interval: int, first_lane: int, last_lane: int, lane: int) -> bool:
-        """Whether what lanes `first_lane` to `last_lane` of a warp did in an interval of it comes before what its lane
-        `lane` does now."""
+        """Return whether what lanes `first_lane` to `last_lane` of a warp did in an interval of it comes before what
+        its lane `lane` does now."""
         lanes = self._lanes[actor]
         known = lanes.known.get(lane, {})
         others = (other for other in range(first_lane, last_lane + 1) if other != lane)
@@ -453,7 +454,7 @@ def ordered_by_atomics(
 
 
 def _is_asynchronous(raw: RawFinding) -> bool:
-    """Whether one side is an asynchronous copy: atomics of threads do not order that."""
+    """Return whether one side is an asynchronous copy: atomics of threads do not order that."""
     return "async" in raw.detail or "other_async" in raw.detail
 
 

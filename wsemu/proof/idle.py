@@ -27,7 +27,7 @@ _SETTLES = frozenset({"cas", "exch", "and", "or", "min.s", "min.u", "max.s", "ma
 
 
 def waits(program: Program, pcs: Iterable[int]) -> bool:
-    """Whether these instructions, run again and again, do the same every time."""
+    """Return whether these instructions, run again and again, do the same every time."""
     members = frozenset(pcs)
     decoder = plain_decoder(program)
     code = decoder.code
@@ -118,7 +118,7 @@ def _carried_rows(
 
 
 def may_wait(program: Program) -> bool:
-    """Whether some loop of a program looks at memory, and may go round without moving on."""
+    """Return whether some loop of a program looks at memory, and may go round without moving on."""
     loops = _loops(program)
     if not loops:
         return False
@@ -128,8 +128,8 @@ def may_wait(program: Program) -> bool:
 
 
 def polls(program: Program, pc: int) -> bool:
-    """Whether a load is one of a loop that waits; or, as compilers make of a plain one, stands before a loop that does
-    nothing and never ends."""
+    """Return whether a load is one of a loop that waits; or, as compilers make of a plain one, stands before a loop
+    that does nothing and never ends."""
     code = plain_decoder(program).code
     number = loop_numbers(program)[pc]
     if number >= 0:

@@ -76,7 +76,7 @@ class _Spread:
         }  # fmt: skip
 
     def comes_to_know(self, trace: Trace) -> bool:
-        """Whether the lane that makes the later access knows of the earlier one by then."""
+        """Return whether the lane that makes the later access knows of the earlier one by then."""
         for event in trace.events:
             if event.kind in _ENDS and (event.cta, event.warp, event.interval) == self.until:
                 break  # in an interval of its warp a lane learns nothing
@@ -88,7 +88,7 @@ class _Spread:
         return self.later in self.knows
 
     def _ends_earlier(self, event: Event) -> bool:
-        """Whether an operation of the warp ends an interval before that of the access."""
+        """Return whether an operation of the warp ends an interval before that of the access."""
         return (event.cta, event.warp) == self.first[:2] and event.kind in _ENDS and event.interval < self.since
 
     def _threads(self, event: Event, lanes: int) -> list[Thread]:
@@ -120,7 +120,7 @@ class _Spread:
                 self.left |= {place} if self._is_it(event, thread, bare) else set()
 
     def _is_it(self, event: Event, thread: Thread, address: int) -> bool:
-        """Whether a strong access is the one that the race is about."""
+        """Return whether a strong access is the one that the race is about."""
         raw = self.raw
         mine = raw.detail["other_kind"] == ATOMIC and address == raw.detail["address"]
         return mine and (event.pc, event.interval, thread) == (raw.other_pc, self.since, self.first)

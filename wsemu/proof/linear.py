@@ -193,7 +193,7 @@ class Linear:
         return self._memory(step, self.code[step.pc], rows, bits)
 
     def holds_grown(self, step: Step, bits: Any) -> bool:
-        """Whether a result may stand in an array that an access touches."""
+        """Return whether a result may stand in an array that an access touches."""
         arrays = self.analysis._arrays(step, bits) >> self.analysis._regions.first
         return any(isinstance(held, Grown) and arrays >> n & 1 for n, held in self.memory.items())
 

@@ -152,7 +152,7 @@ class _Bits:
         return OPERATIONS[name].kind == "alu" and (name.startswith("and.b") or self._sign(fields))
 
     def _sign(self, fields: list[int]) -> bool:
-        """Whether a comparison tells the sign of its first operand."""
+        """Return whether a comparison tells the sign of its first operand."""
         wanted = next((value for prefix, value in _SIGNS.items() if NAMES[fields[0]].startswith(prefix)), None)
         return wanted is not None and self._constant(fields[4], NAMES[fields[0]]) == wanted
 

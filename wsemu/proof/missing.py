@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def is_fresh(program: Program, pc: int) -> bool:
-    """Whether an instruction is a load that passes by the cache of its multiprocessor."""
+    """Return whether an instruction is a load that passes by the cache of its multiprocessor."""
     operation, auxiliary = OPERATIONS[NAMES[int(program.code[pc, 0])]], int(program.code[pc, 7])
     return bool(auxiliary & (NO_STORE if operation.kind == "atomic" else FRESH * (operation.kind == "load")))
 
@@ -93,7 +93,7 @@ def missing(
 
 
 def _races(begin: Callable[[Imagined], Knowledge], imagined: Imagined, race: Race, made: Sequence[Made]) -> bool:
-    """Whether two accesses race on a way, with fences that are not there."""
+    """Return whether two accesses race on a way, with fences that are not there."""
     while True:
         known = begin(imagined)
         known.shared.grown = False

@@ -91,7 +91,7 @@ def _array(places: Any, size: int, sizes: Mapping[int, int]) -> int | None:
 
 
 def _differs(places: Any, geometry: Geometry) -> bool:
-    """Whether CTAs have other places than others."""
+    """Return whether CTAs have other places than others."""
     by_cta = places.reshape(geometry.ctas, -1)
     return bool(np.any(by_cta != by_cta[0]))
 

@@ -48,7 +48,8 @@ class _Order(PhaseOrder):
 
 
 def too_much(trace: Trace, raw: RawFinding, program: Program, cluster_of: Callable[[int], int]) -> bool | None:
-    """Whether in some schedule more is outstanding in a phase than an mbarrier holds; None: that is not decided."""
+    """Return whether in some schedule more is outstanding in a phase than an mbarrier holds; None: that is not
+    decided."""
     if not trace.complete:
         return None
     for operations in _phases(trace, raw, program, cluster_of).values():

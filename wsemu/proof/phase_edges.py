@@ -138,7 +138,7 @@ def _names(program: Program) -> set[str]:
 
 
 def fences_may_order(program: Program) -> bool:
-    """Whether there are strong accesses, or relaxed operations at barriers, and fences that go with them."""
+    """Return whether there are strong accesses, or relaxed operations at barriers, and fences that go with them."""
     names = _names(program)
     if any(OPERATIONS[name].kind == "atomic" for name in names):
         return True
@@ -204,7 +204,7 @@ def begins(trace: Trace, raw: RawFinding) -> set[Epoch]:
 
 
 def _touches(copy: Event, address: int) -> bool:
-    """Whether a copy writes or reads a byte; of a tensor copy its event tells where in shared memory alone."""
+    """Return whether a copy writes or reads a byte; of a tensor copy its event tells where in shared memory alone."""
     starts = copy.place, copy.generation
     if any(start >= 0 and start <= address < start + copy.amount for start in starts):
         return True
@@ -247,8 +247,8 @@ _USES = frozenset({"init", "arrive_on", "expect", "await"})
 
 
 def _concerns_lifetime(raw: RawFinding) -> bool:
-    """Whether a finding is that nothing orders the use of an mbarrier and its end, or its beginning and the use, of
-    different warps."""
+    """Return whether a finding is that nothing orders the use of an mbarrier and its end, or its beginning and the use,
+    of different warps."""
     if raw.other_warp in (-1, raw.warp):
         return False
     return (raw.code == "mbarrier-lifetime" and raw.detail["what"] == 0) or (

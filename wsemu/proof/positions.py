@@ -94,12 +94,12 @@ class Positions:
         self.own[key] = self.own[key] | unknown if key in self.own else unknown
 
     def touch(self, places: Iterable[tuple[int, int]]) -> bool:
-        """Whether a plain access touches (address, bytes) of arrays."""
+        """Return whether a plain access touches (address, bytes) of arrays."""
         units = {u for start, size in places for u in range(start // self.grain, -(-(start + size) // self.grain))}
         return any(not units.isdisjoint(self.arrays[one.number]) for one in self.all if not one.strong)
 
     def write(self, arrays: Iterable[int]) -> bool:
-        """Whether a plain access writes to arrays, by their numbers."""
+        """Return whether a plain access writes to arrays, by their numbers."""
         segments = {number + FIRST_ARRAY for number in arrays}
         return any(
             unit * self.grain >> SEGMENT_SHIFT in segments and any(what.writes for what in done)
@@ -107,7 +107,7 @@ class Positions:
         )  # fmt: skip
 
     def race(self) -> bool:
-        """Whether two plain accesses that nothing orders conflict."""
+        """Return whether two plain accesses that nothing orders conflict."""
         apart = np.ones((LANES, LANES), bool)
         np.fill_diagonal(apart, val=False)
         plain = [one for one in self.all if not one.strong]
@@ -169,17 +169,17 @@ class Positions:
 
 
 def _interfere(one: What, other: What) -> bool:
-    """Whether one of two writes."""
+    """Return whether one of two writes."""
     return one.writes or other.writes
 
 
 def _clash(one: What, other: What) -> bool:
-    """Whether one of two writes, and they are not atomic with each other."""
+    """Return whether one of two writes, and they are not atomic with each other."""
     return _interfere(one, other) and not (one.atomic and one.atomic == other.atomic)
 
 
 def _conflict(one: Mapping[What, int], other: Mapping[What, int], clash: Clash) -> bool:
-    """Whether two CTAs do so, of those that do something to a piece."""
+    """Return whether two CTAs do so, of those that do something to a piece."""
     return any(
         clash(what, beside) and (ctas != others or ctas & (ctas - 1) != 0)
         for what, ctas in one.items() for beside, others in other.items()

@@ -142,7 +142,7 @@ class Counts:
         return Stretch(place, first, count)
 
     def decides(self, one: Compared) -> bool:
-        """Whether a comparison comes out one way whatever the order."""
+        """Return whether a comparison comes out one way whatever the order."""
         grown = one.grown
         if grown.low is None or grown.high is None or not all(self.known.values()) or not self.now:
             return False
@@ -223,8 +223,9 @@ def proves_slots(
     inside: Callable[[Range], bool],
     operands: Mapping[int, int],
 ) -> bool:
-    """Whether a run shows that places are given out rightly in every order, where each lane uses what it was given
-    itself.  The trace has all accesses; `inside` says whether bytes belong to one array, `operands` what adds add."""
+    """Return whether a run shows that places are given out rightly in every order, where each lane uses what it was
+    given itself. The trace has all accesses; `inside` says whether bytes belong to one array, `operands` what adds
+    add."""
     code = program.code
     sizes = {pc: access_shape(NAMES[int(code[pc, 0])])[1] for pc in (*found.stores, *found.counters)}
     counts, last = Counts(held), dict[tuple[Thread, int], Stretch]()
@@ -260,7 +261,7 @@ def holds(
     others: Iterable[tuple[int, int, int]],
     inside: Callable[[Range], bool],
 ) -> bool:
-    """Whether all stores keep to their places, and nothing else comes there or to the counters."""
+    """Return whether all stores keep to their places, and nothing else comes there or to the counters."""
     made = ranges(found, puts, counts, sizes) if counts.grow else None
     if not made or not all(map(inside, made)) or not all(map(counts.decides, found.compared)):
         return False

@@ -187,7 +187,7 @@ def _written_sources(program: Program, segment_of: SegmentOf | None, sources: li
 
 
 def is_strong_load(program: Program, pc: int) -> bool:
-    """Whether an instruction is an atomic that writes nothing."""
+    """Return whether an instruction is an atomic that writes nothing."""
     return bool(N_MEMORY <= program.code[pc, 0] < N_ATOMIC and program.code[pc, 7] & NO_STORE)
 
 
@@ -234,7 +234,7 @@ def like_data(program: Program, atomics: Iterable[int], segment_of: SegmentOf | 
 
 
 def _is_access(program: Program, pc: int) -> bool:
-    """Whether an atomic is a strong load or store, which names no scope that leaves others out."""
+    """Return whether an atomic is a strong load or store, which names no scope that leaves others out."""
     auxiliary = int(program.code[pc, 7])
     return bool((auxiliary & NO_STORE or auxiliary & SERVED == AS_STORE) and not auxiliary & SCOPES)
 
@@ -269,8 +269,8 @@ def commuting_unused(program: Program, atomics: Iterable[int], segment_of: Segme
 def is_influenced(
     program: Program, executions: Sequence[int], racing: Iterable[int], segment_of: SegmentOf | None = None
 ) -> bool:
-    """Whether what racing accesses load or leave, by their pcs, may decide what the launch does: in another order of
-    the races warps may go other ways."""
+    """Return whether what racing accesses load or leave, by their pcs, may decide what the launch does: in another
+    order of the races warps may go other ways."""
     sources = sorted(set(racing))
     return bool(sources) and bool(Analysis(program, executions, sources, segment_of, racing=True).find_tainted)
 
@@ -278,8 +278,8 @@ def is_influenced(
 def may_be_influenced(
     program: Program, executions: Sequence[int], racing: Iterable[int], segment_of: SegmentOf | None = None
 ) -> bool:
-    """Whether what any access to the arrays of racing accesses loads or leaves may decide what the launch does: shadow
-    memory names one race of a byte, another access to the array may be in one, too."""
+    """Return whether what any access to the arrays of racing accesses loads or leaves may decide what the launch does:
+    shadow memory names one race of a byte, another access to the array may be in one, too."""
     sources = sorted(set(racing))
     if not sources:
         return False

@@ -185,7 +185,7 @@ class Regions:
         return found
 
     def is_anywhere(self, arrays: Bits) -> bool:
-        """Whether these are all arrays of a space that has several, because it is not known which."""
+        """Return whether these are all arrays of a space that has several, because it is not known which."""
         pairs = zip(self._spaces, (self._windows[LOCAL], self._windows[SHARED]), strict=True)
         return any(arrays & window and (space & ~window).bit_count() > 1 for space, window in pairs)
 

@@ -125,12 +125,12 @@ class Entry(NamedTuple):
     """made by an asynchronous copy: nobody knows of it but by its column"""
 
     def is_same_width(self, other: Entry) -> bool:
-        """Whether two are atomics of one width, which may be atomic with each other."""
+        """Return whether two are atomics of one width, which may be atomic with each other."""
         alike = self.size == other.size and self.agent == other.agent
         return self.kind == other.kind == ATOMIC and alike
 
     def covers(self, earlier: Entry) -> bool:
-        """Whether who comes after this, or is atomic with it, need not be judged against an earlier access."""
+        """Return whether who comes after this, or is atomic with it, need not be judged against an earlier access."""
         same = self.thread == earlier.thread and self.kind == earlier.kind
         return (
             same
@@ -695,7 +695,8 @@ class Knowledge:
                 self._remember(place, entry, writes)
 
     def _matters(self, place: Place, thread: Thread, writes: bool, plain: bool) -> bool:
-        """Whether an access has to be judged against those before it, and remembered: not the first one to a place."""
+        """Return whether an access has to be judged against those before it, and remembered: not the first one to a
+        place."""
         if place in self.shared.common:
             return True
         before = self.touched.get(place)
@@ -748,7 +749,7 @@ class Knowledge:
                 self.loose = other.pc, entry.pc
 
     def _include(self, one: Entry, other: Entry) -> bool:
-        """Whether two scopes include each other's threads (PTX ISA, "Morally strong operations")."""
+        """Return whether two scopes include each other's threads (PTX ISA, "Morally strong operations")."""
         cta, beside = one.thread // self.of_cta, other.thread // self.of_cta
         apart = _OF_CTA if cta == beside else _OF_CLUSTER if self.clusters[cta] == self.clusters[beside] else _OF_ALL
         return min(one.reach, other.reach) >= apart
@@ -770,7 +771,7 @@ class Knowledge:
 
     # -- phases and copies ---------------------------------------------------------------------------------------------
     def _phase(self, event: Event) -> tuple[int, int]:
-        """Return the key of a phase in the tables of what was released."""
+        """Return the key of a phase in the tables of released knowledge."""
         return event.cta, event.place << 32 | event.generation
 
     def _arrive_on(self, made: Made) -> None:

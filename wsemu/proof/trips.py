@@ -312,7 +312,7 @@ def _keep_value(value: Any, then: Any) -> Any:
 
 
 def _continues(value: Any, then: Any) -> bool:
-    """Whether a round takes a register from t, u to t + 1, u - 1."""
+    """Return whether a round takes a register from t, u to t + 1, u - 1."""
     if isinstance(value, Value):
         return (
             isinstance(then, Value)
@@ -451,7 +451,7 @@ class _Places:
             self.found[segment].append((event, places[inside], strides[inside]))
 
     def check(self) -> bool:
-        """Whether anything moves; Unfit where accesses meet that were not run."""
+        """Return whether anything moves; Unfit where accesses meet that were not run."""
         for segment, accesses in self.found.items():
             written = any(event.kind != "read" for event, _, _ in accesses)
             if segment != SHARED and written and any(np.any(strides) for _, _, strides in accesses):

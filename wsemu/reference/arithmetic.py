@@ -79,7 +79,7 @@ def from_float(value: float, type_: str) -> Bits:
 
 
 def _holds(value: float, code: str) -> bool:
-    """Whether a format has this finite number, so that it needs no rounding."""
+    """Return whether a format has this finite number, so that it needs no rounding."""
     try:
         return bool(struct.unpack(code, struct.pack(code, value))[0] == value)
     except OverflowError:

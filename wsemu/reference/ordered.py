@@ -62,7 +62,7 @@ class OrderedWarp(WarpRun):
         return lanes & ~self.own.served.get(self.warp.number, 0)
 
     def _stops(self) -> bool:
-        """Whether the warp stands; makes the access of the lane that was let go."""
+        """Return whether the warp stands; makes the access of the lane that was let go."""
         lanes = self.asks()
         if not lanes:
             return False

@@ -432,14 +432,16 @@ class Cta:
         return able
 
     def goes_past_standing(self) -> bool:
-        """Whether lanes of a warp go past a join where nobody can go on otherwise.  Lanes that are taken together wait
-        there for each other."""
+        """Return whether lanes of a warp go past a join where nobody can go on otherwise.
+
+        Lanes that are taken together wait there for each other.
+        """
         if self.launch.watch.options.converged:
             return False
         return any(WarpRun(self, warp).goes_past_standing() for warp in self.warps)
 
     def meets(self, warp: Warp) -> bool:
-        """Whether some of a warp stands at the barrier of the cluster."""
+        """Return whether some of a warp stands at the barrier of the cluster."""
         return any(self.launch.operation_name(group.pc - 1) == cluster_barrier.WAIT for group in warp.parked)
 
     def end(self) -> None:

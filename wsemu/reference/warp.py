@@ -265,7 +265,7 @@ class WarpRun:
         return [group for group in self.warp.parked if self._kind(group) == "stands"]
 
     def able(self) -> bool:
-        """Whether some lanes of the warp can go on."""
+        """Return whether some lanes of the warp can go on."""
         warp = self.warp
         return bool(warp.ready) or (warp.waits < 0 and any(self._may_go(group) for group in self._standing()))
 
@@ -391,7 +391,7 @@ class WarpRun:
             warp.ready.extend(reversed(merge_groups(groups)))
 
     def _same(self, group: Group, other: Group) -> bool:
-        """Whether two groups stand at the same kind of operation of the same barrier, with the same count."""
+        """Return whether two groups stand at the same kind of operation of the same barrier, with the same count."""
         one, two = (self.launch.code[g.pc - 1] for g in (group, other))
         return one[0] == two[0] and operands(self, one, group.lanes) == operands(self, two, other.lanes)
 

@@ -38,7 +38,7 @@ def exchange(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
 
 
 def names_absent(run: WarpRun, name: str, fields: list[int], lanes: int) -> bool:
-    """Whether the member mask of some lane names a live lane that is not there."""
+    """Return whether the member mask of some lane names a live lane that is not there."""
     masks = (run.read(fields[5], "b32", lane) for lane in list_lanes(lanes))
     return name not in LOOSE and any(members & run.warp.alive & ~lanes for members in masks)
 

@@ -37,7 +37,7 @@ def edits(scene: Scene) -> Iterator[Candidate]:
 
 
 def conditions(scene: Scene) -> list[ast.expr]:
-    """What decides: the tests of branches, loops and conditional expressions, and comparisons that have a name."""
+    """Return the conditions: tests of branches, loops and conditional expressions, and comparisons that have a name."""
     found: list[ast.expr] = []
     for function in scene.functions:
         for node in ast.walk(function):
@@ -124,13 +124,13 @@ def completion_edits(scene: Scene) -> Iterator[Candidate]:
 
 
 def is_named_by_findings(scene: Scene, node: ast.Subscript) -> bool:
-    """Whether a subscript is of an array that findings name."""
+    """Return whether a subscript is of an array that findings name."""
     name = scene.text.of(node.value)
     return isinstance(node.value, ast.Name) and (f"`{name}`" in scene.said or f"`{name}[" in scene.said)
 
 
 def _head(statement: ast.stmt) -> ast.AST:
-    """What a statement computes itself, without those inside of it."""
+    """Return the part that a statement computes itself, without the statements in it."""
     if isinstance(statement, (ast.If, ast.While)):
         return statement.test
     return statement.iter if isinstance(statement, ast.For) else statement
@@ -151,7 +151,7 @@ def _around(scene: Scene, statement: ast.stmt, accesses: list[ast.Subscript]) ->
 
 
 def _resolve_condition(scene: Scene, test: ast.expr) -> ast.expr:
-    """What a name in a condition stands for."""
+    """Return the comparison that a name in a condition refers to."""
     for statement in scene.statements if isinstance(test, ast.Name) else ():
         match statement:
             case ast.Assign(targets=[ast.Name(id=name)], value=(ast.Compare() | ast.BoolOp()) as value):
@@ -224,7 +224,8 @@ def repetition_edits(scene: Scene) -> Iterator[Candidate]:
 
 
 def has_several_bounds(scene: Scene, statement: ast.stmt) -> bool:
-    """Whether an `if` around a statement has several bounds of indices: one more belongs there, and no other value."""
+    """Return whether an `if` around a statement has several bounds of indices: one more belongs there, and no other
+    value."""
     for owner in scene.text.ancestors(statement):
         if isinstance(owner, ast.If):
             test = _resolve_condition(scene, owner.test)
@@ -234,6 +235,6 @@ def has_several_bounds(scene: Scene, statement: ast.stmt) -> bool:
 
 
 def idiom(scene: Scene, array: str) -> bool:
-    """Whether the kernel loads some element of an array, or another value where it lies outside."""
+    """Return whether the kernel loads some element of an array, or another value where it lies outside."""
     found = (n for f in scene.functions for n in ast.walk(f) if isinstance(n, ast.IfExp))
     return any(scene.text.of(n.body).startswith((f"{array}[",)) for n in found)

@@ -64,8 +64,8 @@ def dependent(made: dict[str, Value], on: set[str]) -> set[str]:
 
 
 def host_uses(text: Text, affected: set[str], functions: Collection[ast.FunctionDef] = ()) -> list[ast.expr] | None:
-    """What the host makes of some names: expressions whose values have to stay the same; None where it uses a name as
-    it is.  Kernels are the functions with `jit` among their decorators, and those that are given."""
+    """Return the host's expressions of some names, whose values have to stay the same; None if it uses a name
+    unchanged. Kernels are the functions with `jit` among their decorators, and the given ones."""
     kernels = [f for f in text.functions() if f in functions or any("jit" in text.of(d) for d in f.decorator_list)]
     inside = {n for f in kernels for n in ast.walk(f)} | {
         n for value in text.constant_values.values() for n in ast.walk(value.node)
@@ -83,7 +83,7 @@ def host_uses(text: Text, affected: set[str], functions: Collection[ast.Function
 
 
 def _use(scene: Scene, name: str) -> tuple[Kind, float]:
-    """What a name is in a kernel: an argument of what synchronises, a size, or a limit; and how far that is."""
+    """Return the use of a name in a kernel (an argument of synchronization, a size, or a limit), and its distance."""
     for call in scene.calls_named():
         kind = _USES.get(last_name(call), "argument" if last_name(call) in PARAMETERS else None)
         if kind and any(isinstance(n, ast.Name) and n.id == name for given in call.args for n in _parts(given)):
@@ -127,7 +127,7 @@ def _literals(node: ast.expr) -> Iterator[ast.Constant]:
 
 
 def _others(scene: Scene, value: Any) -> list[str]:
-    """What may stand in the place of a number: one more and one less, what findings name, sizes of warps."""
+    """Return replacements for a number: one more and one less, numbers in findings, sizes of warps."""
     if isinstance(value, bool):
         return [str(not value)]
     threads = [scene.threads] if value % _WARP == 0 else []

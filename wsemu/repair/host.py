@@ -101,7 +101,7 @@ class _Others(NamedTuple):
         return self.put([Piece(*self.text.span(node), new)], says, near, **other)
 
     def part(self, node: ast.expr, axis: int) -> ast.expr | None:
-        """What stands for one axis of a grid or block."""
+        """Return the expression for one axis of a grid or block."""
         if isinstance(node, ast.Tuple):
             return node.elts[axis] if axis < len(node.elts) else None
         return node if axis == 0 else None
@@ -120,7 +120,7 @@ class _Others(NamedTuple):
         return found
 
     def smaller_grids(self) -> Iterator[Other]:
-        """As many CTAs as an array has elements for."""
+        """Yield grids whose threads match the elements of an array."""
         for axis, (count, threads) in enumerate(zip(self.report.grid, self.report.block, strict=True)):
             node, by = self.part(self.launch.grid, axis), self.part(self.launch.block, axis)
             if node is None:
@@ -139,7 +139,7 @@ class _Others(NamedTuple):
                     yield self.replace_expression(node, new, far, needed, grid=_with(self.report.grid, axis, needed))
 
     def smaller_blocks(self) -> Iterator[Other]:
-        """As many threads as an array has elements."""
+        """Yield blocks whose threads match the elements of an array."""
         for axis, threads in enumerate(self.report.block):
             node = self.part(self.launch.block, axis)
             extent, name = max(self.extents().items(), default=(0, ""))
@@ -148,7 +148,7 @@ class _Others(NamedTuple):
                 yield self.replace_expression(node, new, 1.0, extent, block=_with(self.report.block, axis, extent))
 
     def threads(self) -> Iterator[Other]:
-        """As many threads as the findings say that a barrier counts."""
+        """Yield blocks whose threads match the count of a barrier in the findings."""
         node, block = self.part(self.launch.block, 0), self.report.block
         wanted = [n for n in self.numbers if n % _WARP == 0 and _WARP <= n <= _MOST_THREADS and n != block[0]]
         for rank, count in enumerate(
@@ -228,7 +228,8 @@ class _Others(NamedTuple):
                     yield self.swap_arguments(n, node, m, other, 0.7)
 
     def may_be_misplaced(self, n: int, node: ast.expr, m: int, other: ast.expr) -> bool:
-        """Whether two arguments may stand in the wrong order: not where the kernel's parameters have their names."""
+        """Return whether two arguments may stand in the wrong order: not where the kernel's parameters have their
+        names."""
         here = (self.report_name(n), self.report_name(m))
         given = (self.text.of(node), self.text.of(other))
         return here[0] != given[0] and here[1] != given[1]
@@ -267,7 +268,7 @@ class _Others(NamedTuple):
                 yield self.put([], says, 0.2, arguments=_with(tuple(self.given), n, more))
 
     def report_name(self, n: int) -> str:
-        """What the kernel calls an argument."""
+        """Return the kernel's name of an argument."""
         return str(self.report._launched.bound.names[n])
 
 

@@ -101,15 +101,15 @@ def layouts(launched: Launched, wavefronts: int) -> dict[Layout, int]:
 
 
 def shared_wavefronts(report: Any) -> int:
-    """Of all accesses of a launch to shared memory."""
+    """Return the wavefronts of all accesses of a launch to shared memory."""
     counted = report.counters
     loads: int = counted.shared_load_wavefronts
     return loads + int(counted.shared_store_wavefronts) + int(counted.shared_atomic_wavefronts)
 
 
 def _parts_of_ptx(text: ptx_text.Text) -> Iterator[tuple[Part, str]]:
-    """What can be taken out of a kernel in PTX, with all copies of a line that the compiler unrolled, and the text
-    without it."""
+    """Yield the removable parts of a kernel in PTX, each with all unrolled copies of its line, and the text without
+    it."""
     for copies in ptx.group_copies([place for place in text.places if _OF_PTX.match(place.text)]):
         first = copies[0]
         part = Part(first.file, first.line, ptx.instruction_text(first.text).strip("`"), "")
@@ -117,7 +117,7 @@ def _parts_of_ptx(text: ptx_text.Text) -> Iterator[tuple[Part, str]]:
 
 
 def _parts(scene: Scene) -> Iterator[tuple[Part, Piece]]:
-    """What can be taken out, and how."""
+    """Yield the removable parts, each with its replacement."""
     for statement in scene.statements:
         if not (isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call)):
             continue

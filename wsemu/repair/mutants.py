@@ -384,7 +384,7 @@ def program_mutations(path: Path) -> list[Mutation]:
 
 
 def _within(file: File, node: ast.AST, everything: dict[str, ast.FunctionDef], outer: ast.AST) -> bool:
-    """Whether a node belongs to a function inside `outer`."""
+    """Return whether a node belongs to a function inside `outer`."""
     inner = set(everything.values()) - {outer}
     at: ast.AST | None = file.owners.get(node)
     while at is not None and at is not outer:
@@ -426,7 +426,7 @@ def _indices(node: ast.expr) -> Iterator[ast.expr]:
 
 
 class Places:
-    """What is an index: local names of each kernel, and parameters of each by number."""
+    """The variables that are indices: local names of each kernel, and parameters of each by number."""
 
     def __init__(self) -> None:
         self.names: dict[str, set[str]] = {}
@@ -435,7 +435,7 @@ class Places:
         """device functions whose result is an index"""
 
     def value(self, node: ast.AST, function: str) -> ast.expr | None:
-        """What a statement gives an index: a local one, or the function's result."""
+        """Return the index expression of a statement: a local variable's value, or the function's result."""
         if isinstance(node, ast.Assign) and _targets(node) & self.names[function]:
             return node.value
         return node.value if isinstance(node, ast.Return) and function in self.returning else None
@@ -641,7 +641,7 @@ def _synchronising(file: File, statement: ast.Expr, call: ast.Call) -> None:
 
 
 def _trades(file: File, statement: ast.stmt, other: ast.stmt) -> bool:
-    """Whether two statements may change places: the other one does something that an order is for."""
+    """Return whether two statements may change places: the other one does something that an order is for."""
     if leaves(other) or synchronises(other) or not (file.whole.alone(statement) and file.whole.alone(other)):
         return False
     if isinstance(other, (ast.Assign, ast.AnnAssign)):

@@ -100,7 +100,7 @@ def candidates(
 
 
 def _missing(codes: list[str], text: Text) -> Iterator[str]:
-    """What is put in for some findings: a map that is acquired has a name."""
+    """Yield the instructions to insert for some findings; the acquire of a tensor map names the map."""
     if "tensormap-proxy" in codes:
         maps = dict.fromkeys(m[1] for place in text.places if (m := _COPY.match(place.text)))
         yield from (f"fence.proxy.tensormap::generic.acquire.gpu [{name}], 128;" for name in maps)
@@ -217,15 +217,19 @@ def _quote_instruction(instruction: str) -> str:
 
 
 def _before(text: Text, gap: Place, alike: list[Place], report: Any) -> tuple[str, bool]:
-    """Where something is put, and whether that is a line of C++: of one that says more than what stands at `gap`, or
-    that has the gap in its midst, it is the line of PTX."""
+    """Return the location of an insertion in words, and whether it is a line of C++.
+
+    If that line contains more than the instruction at `gap`, or has the gap in its midst, the location is the line of
+    PTX.
+    """
     if not gap.file or gap.file == text.path or _is_start(text, gap, alike):
         return _where(gap, report), True
     return f"line {gap.at + 1} of {os.path.basename(text.path)}, which is of {_where(gap, report)}", False
 
 
 def _is_start(text: Text, gap: Place, alike: list[Place]) -> bool:
-    """Whether a gap, or the first one of copies, is where the code of its line begins, and a line can stand there."""
+    """Return whether a gap, or the first one of copies, is where the code of its line begins, and a line can stand
+    there."""
     own = [place for place in text.places if (place.file, place.line) == (gap.file, gap.line)]
     earlier = [place.text for place in own if place.at < alike[0].at]
     first = not any(_ACTS.match(words) or _BRANCH.match(words) for words in earlier)
@@ -234,12 +238,13 @@ def _is_start(text: Text, gap: Place, alike: list[Place]) -> bool:
 
 
 def _is_crowded(file: str, line: int) -> bool:
-    """Whether several statements stand on a line of C++."""
+    """Return whether several statements stand on a line of C++."""
     return _HEAD_OF_FOR.sub("", linecache.getline(file, line)).count(";") > 1
 
 
 def _begins(file: str, line: int) -> bool:
-    """Whether a statement can stand before a line of C++: where its file is not there, that is taken for granted."""
+    """Return whether a statement can stand before a line of C++: where its file is not there, that is taken for
+    granted."""
     here = linecache.getline(file, line).strip()
     for number in range(line - 1, 0, -1):
         before = linecache.getline(file, number).partition("//")[0].strip()

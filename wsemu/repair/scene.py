@@ -143,7 +143,8 @@ class Scene:
         return found
 
     def depends_on_thread(self, node: ast.expr, known: dict[str, bool]) -> bool | None:
-        """Whether an expression has another value in each thread, as far as can be seen; None: in all the same."""
+        """Return whether an expression has another value in each thread, as far as can be seen; None: in all the
+        same."""
         names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)} & {*known}
         attributes = {n.attr for n in ast.walk(node) if isinstance(n, ast.Attribute)}
         if not names and not attributes & {"threadIdx", "grid", "laneid"}:
@@ -186,7 +187,7 @@ class Scene:
 
     @cached_property
     def uses(self) -> Counter[str]:
-        """How often the functions name something."""
+        """The number of times that the functions use each name."""
         return Counter(n.id for f in self.functions for n in ast.walk(f) if isinstance(n, ast.Name))
 
     # -- statements ----------------------------------------------------------------------------------------------------
@@ -316,14 +317,14 @@ def last_name(call: ast.Call) -> str:
 
 
 def synchronises(statement: ast.stmt) -> bool:
-    """Whether a statement is a call that synchronises."""
+    """Return whether a statement is a call that synchronises."""
     return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call) and (
         last_name(statement.value) in SYNCHRONISES
     )  # fmt: skip
 
 
 def leaves(statement: ast.stmt) -> bool:
-    """Whether a statement is a `return`, `break` or `continue`, or a condition around one of these alone."""
+    """Return whether a statement is a `return`, `break` or `continue`, or a condition around one of these alone."""
     if isinstance(statement, ast.If) and len(statement.body) == 1 and not statement.orelse:
         statement = statement.body[0]
     return isinstance(statement, _LEAVES)

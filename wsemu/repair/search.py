@@ -123,11 +123,11 @@ class Attempted(Protocol):
 
     @property
     def report(self) -> Any:
-        """What was found."""
+        """The report of the attempt."""
 
     @property
     def results(self) -> Results:
-        """What it left in the arrays."""
+        """The contents of the arrays after the launch."""
 
     @property
     def stores(self) -> int:
@@ -135,7 +135,7 @@ class Attempted(Protocol):
 
     @property
     def accesses(self) -> Accesses:
-        """Those that lie inside of their arrays, without those that poll."""
+        """The accesses inside their arrays, without those of polling loops."""
 
     @property
     def elsewhere(self) -> int:
@@ -143,7 +143,7 @@ class Attempted(Protocol):
 
     @property
     def result_of_use(self) -> Any:
-        """What was made of the report while its source was there."""
+        """The result of the function that used the report while its source was available."""
 
 
 class Launched(Protocol):
@@ -172,8 +172,8 @@ class Launched(Protocol):
         """Another launch, perhaps with other source."""
 
     def code(self) -> tuple[str, str, int, int, dict[int, str]] | None:
-        """Of a kernel in PTX its file's text and path, first and last line, and the files that its lines name by
-        number; None for others, and where several files are linked."""
+        """Return, for a kernel in PTX, its file's text and path, first and last line, and the files that its lines name
+        by number; None for other kernels, and if several files are linked."""
 
     transferred: tuple[int, ...]
     """bytes that copies transfer for each expect-tx operation of the launch as it is"""
@@ -200,7 +200,7 @@ class Launched(Protocol):
         """The launch as it was, made again; None where it cannot be."""
 
     def arrays_before(self) -> Results:
-        """What the arrays held before it."""
+        """Return the contents of the arrays before the launch."""
 
     def part(self, ctas: Iterable[Any]) -> Launched | None:
         """The launch with these CTAs run, the first one and the last, in place of all; None where that says little."""
@@ -279,7 +279,7 @@ class Search:
     """the questions about each edit with which the launch is verified"""
 
     def over(self) -> bool:
-        """Whether time or edits are used up."""
+        """Return whether time or edits are used up."""
         if self.tried >= MOST_TRIED:
             self.stopped = f"{MOST_TRIED} edits were tried"
         elif clock() > self.until:
@@ -390,8 +390,8 @@ class Search:
                 enough = min(enough, score + farther * _STEP) if len(self.cures) < ENOUGH else score
 
     def ways(self, seconds: float) -> Iterator[Launched]:
-        """What a search of so many seconds may try edits on, the best first: if all CTAs take long, those of the
-        findings."""
+        """Yield the launches on which a search of so many seconds may try edits, the best first: if all CTAs take long,
+        those of the findings."""
         whole, took = self.launched, self.report.seconds
         if _OFTEN * took > seconds:
             part = whole.part({site.cta for f in self.report.findings for site in f.sites if site.cta is not None})
@@ -500,7 +500,7 @@ class Search:
         return words, what == "loads" and bool(kinds & _NARROWS) and _MOST_OF * count < self.accesses[key]
 
     def right(self, tried: Tried) -> bool | None:
-        """Whether a cure leaves what is expected; None where nothing is."""
+        """Return whether a cure leaves what is expected; None where nothing is."""
         return agrees(tried.attempted.results, self.launched.expected)
 
     def attempt(self, file: str, base: Text, edits: tuple[Candidate, ...], report: Any) -> None:
@@ -525,8 +525,8 @@ class Search:
             self.partly.append(made)
 
     def keeps(self, attempted: Attempted) -> bool:
-        """Whether a launch that was right does what it did: an edit against costs, or of what is left over, may change
-        no result; nor may one keep it from most of what it stores, or from every store."""
+        """Return whether a launch that was right does what it did: an edit against costs, or of what is left over, may
+        change no result; nor may one keep it from most of what it stores, or from every store."""
         if self.stores and not attempted.stores:
             return False
         if count_changed(self.before, attempted.results) + attempted.elsewhere < self.changed // 2:
@@ -536,7 +536,7 @@ class Search:
         return {*_codes(self.report)} <= _DANGLING and attempted.stores > self.stores  # what was left out is done
 
     def _look(self, before: Any) -> Callable[[Any], Any]:
-        """What makes the keys of the errors that are left, of a report with fewer of them, which it explains."""
+        """Return a function that computes the keys of a report's errors, if the report has fewer than before."""
 
         def look(report: Any) -> Any:
             if report.verdict != "failed" or len(report.errors) >= len(before.errors):
@@ -649,7 +649,7 @@ def _codes(report: Any) -> list[str]:
 
 # -- what is a cure ----------------------------------------------------------------------------------------------------
 def is_cure(now: Any, before: Any) -> bool:
-    """Whether a launch is verified, and without what the one before it was told for."""
+    """Return whether a launch is verified, and without what the one before it was told for."""
     if now.verdict != "verified" or _rests_anew(now, before):
         return False
     if before.verdict != "verified":
@@ -663,9 +663,9 @@ def _total_stores(accesses: Accesses) -> int:
 
 
 def _rests_anew(now: Any, before: Any) -> bool:
-    """Whether a launch is verified on a convention alone that the one before it did not need: an edit that makes CTAs
-    store to one place, or that deletes a wait for a store, has made a mistake.  Of errors of an order it may be what is
-    left of them."""
+    """Return whether a launch is verified on a convention alone that the one before it did not need: an edit that makes
+    CTAs store to one place, or that deletes a wait for a store, has made a mistake. Of errors of an order it may be
+    what is left of them."""
     codes = {*_codes(before)}
     new = {f.code for f in now.findings if CODES[f.code].rests_on} - codes
     return bool(new - _HIDDEN if codes & _OF_CONVENTIONS else new)
@@ -690,7 +690,7 @@ def finding_keys(findings: Iterable[Finding]) -> set[Any]:
 
 # -- the order of edits ------------------------------------------------------------------------------------------------
 def scene(text: Text, lines: frozenset[int], report: Any, original: Text) -> Scene:
-    """What edits of a file are drawn from."""
+    """Return the scene from which edits of a file are derived."""
     findings = report.findings[:_EXPLAINED]
     functions = [*dict.fromkeys(f for line in sorted(lines) if (f := original.outermost(line)))]
     if text is not original:
@@ -758,7 +758,7 @@ def rank_cures(run: Search, expected: dict[str, Any]) -> list[Tried]:
 
 
 def kind_rank(tried: Tried) -> int:
-    """How far its kinds of edits are behind others."""
+    """Return the rank of its kinds of edits; smaller ones are tried first."""
     return max(
         _RANK.get(c.edit.kind, 0)
         + (_WEAK * c.odd if c.odd > 0 and c.edit.kind in _ELSEWHERE else 0)
@@ -768,27 +768,27 @@ def kind_rank(tried: Tried) -> int:
 
 
 def is_launch_edit(tried: Tried) -> bool:
-    """Whether another launch is the cure."""
+    """Return whether another launch is the cure."""
     return any(c.edit.kind == "launch" for c in tried.edits)
 
 
 def _leaves_out(tried: Tried) -> bool:
-    """Whether an edit may drop stores."""
+    """Return whether an edit may drop stores."""
     return any(c.edit.kind == "guard" for c in tried.edits)
 
 
 def _hides(tried: Tried) -> bool:
-    """Whether an edit puts 0 in the place of what was read amiss, where the kernel does so nowhere else."""
+    """Return whether an edit puts 0 in the place of what was read amiss, where the kernel does so nowhere else."""
     return any(c.edit.kind in ("load", "fill") and c.odd >= 0 for c in tried.edits)
 
 
 def digest(results: Results) -> bytes:
-    """What results are equal by."""
+    """Return the bytes by which results are compared."""
     return b"".join(name.encode() + data.tobytes() for name, data in results)
 
 
 def agrees(results: Results, expected: dict[str, Any]) -> bool | None:
-    """Whether results are as expected; None where nothing is."""
+    """Return whether results are as expected; None where nothing is."""
     if not expected:
         return None
     known = dict(results)
@@ -870,7 +870,7 @@ def difference(text: Text, source: str) -> list[str]:
 
 
 def differs(one: Results, other: Results) -> str:
-    """How two results differ, in a sentence."""
+    """Return the difference of two results, in a sentence."""
     for (name, a), (_, b) in zip(one, other, strict=False):
         if a.shape != b.shape or a.tobytes() == b.tobytes():
             continue

@@ -81,7 +81,7 @@ def split(scene: Scene) -> Iterator[Candidate]:
 
 
 def _meets(statement: ast.stmt) -> bool:
-    """Whether it is a call that the threads of a warp or CTA make together."""
+    """Return whether it is a call that the threads of a warp or CTA make together."""
     names = ("syncthreads", "syncwarp", "bar_sync", "bar_arrive", "barrier_sync", "start_async_dma",
              "wait_for_dma_finish", "fence_proxy_async")  # fmt: skip
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
@@ -115,7 +115,7 @@ def _same_in_both(scene: Scene, statement: ast.If) -> Iterator[Candidate]:
 
 
 def unguarding_edits(scene: Scene) -> Iterator[Candidate]:
-    """What stands in an `if`, without the condition; a value of a shuffle computed before the `if`."""
+    """Yield edits that drop the condition of an `if`, or compute the value of a shuffle before the `if`."""
     for statement in scene.statements:
         if not isinstance(statement, (ast.If, ast.For)) or not _clean(scene, [statement, *statement.body]):
             continue
@@ -186,7 +186,7 @@ def _split_store(scene: Scene, owner: ast.stmt, value: str, target: str, barrier
 
 
 def _loads_target(scene: Scene, target: ast.Subscript, value: ast.expr) -> bool:
-    """Whether an expression loads from the array that a statement stores to."""
+    """Return whether an expression loads from the array that a statement stores to."""
     array = scene.text.of(target.value)
     return any(isinstance(n, ast.Subscript) and scene.text.of(n.value) == array for n in ast.walk(value))
 
@@ -505,14 +505,14 @@ def all_inside(scene: Scene) -> Iterator[Candidate]:
 
 
 def _is_global_array(scene: Scene, node: ast.Subscript) -> bool:
-    """Whether a subscript is one of a parameter: an array of global memory."""
+    """Return whether a subscript is one of a parameter: an array of global memory."""
     inner = (f for outer in scene.functions for f in ast.walk(outer) if isinstance(f, ast.FunctionDef))
     parameters = {a.arg for f in inner for a in f.args.args}
     return isinstance(node.value, ast.Name) and node.value.id in parameters and bool(_limits(scene, node))
 
 
 def _but_the_last(scene: Scene, statement: ast.stmt) -> list[str]:
-    """That another round follows, or one that uses the same stage."""
+    """Return conditions that hold if another round follows, or one that uses the same stage."""
     found = []
     for owner in scene.text.ancestors(statement):
         match owner:
@@ -526,7 +526,7 @@ def _but_the_last(scene: Scene, statement: ast.stmt) -> list[str]:
 
 
 def _same_place(statement: ast.stmt) -> bool:
-    """Whether a statement stores to an element that a number names: then all threads store to the same one."""
+    """Return whether a statement stores to an element that a number names: then all threads store to the same one."""
     match statement:
         case ast.Assign(targets=[ast.Subscript(slice=ast.Constant())]):
             return True
@@ -542,7 +542,7 @@ def _is_chosen_by_data(scene: Scene, statement: ast.stmt) -> bool:
 
 
 def _shared_by_lanes(scene: Scene, statement: ast.stmt) -> bool:
-    """Whether several lanes store to one element: its index is computed by a division, or is the same in all."""
+    """Return whether several lanes store to one element: its index is computed by a division, or is the same in all."""
     if not isinstance(statement, ast.Assign) or "intra-warp-race" not in scene.codes:
         return False
     target = statement.targets[0]

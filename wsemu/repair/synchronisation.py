@@ -127,7 +127,7 @@ def _calls(scene: Scene) -> Iterator[tuple[ast.Expr, str, str]]:
 
 
 def _missing_pattern_calls(scene: Scene) -> Iterator[tuple[ast.stmt, tuple[str, ...]]]:
-    """What an object's methods need, and it is called for nowhere."""
+    """Yield the methods that an object needs and that the kernel calls nowhere."""
     called = {(receiver, name) for _, receiver, name in _calls(scene)}
     for statement, receiver, name in _calls(scene):
         for other in _SIBLINGS.get(name, ()):
@@ -137,7 +137,7 @@ def _missing_pattern_calls(scene: Scene) -> Iterator[tuple[ast.stmt, tuple[str, 
 
 
 def _missing_twin_calls(scene: Scene) -> Iterator[tuple[ast.stmt, tuple[str, ...]]]:
-    """What one object is called for, and not another one of the same methods, among the same statements."""
+    """Yield the calls that one object has, and another one of the same methods lacks, among the same statements."""
     calls = [*_calls(scene)]
     methods: dict[str, set[str]] = {}
     for _, receiver, name in calls:
@@ -192,7 +192,8 @@ def fence_edits(scene: Scene) -> Iterator[Candidate]:
 
 
 def _far(scene: Scene, gap: Gap) -> float:
-    """How far a gap is from where findings point: 0 beside the statement itself, or beside a loop or branch around."""
+    """Return the distance of a gap from the findings: 0 beside the statement itself, or beside a loop or branch around
+    it."""
     beside = list(gap.suite[gap.position - 1 : gap.position] + gap.suite[gap.position : gap.position + 1])
     around: dict[object, float] = {}
     for n, hot in enumerate(scene.hot):
@@ -205,18 +206,18 @@ def _far(scene: Scene, gap: Gap) -> float:
 
 
 def _under_a_condition(scene: Scene, gap: Gap) -> bool:
-    """Whether not all threads need pass a gap."""
+    """Return whether not all threads need pass a gap."""
     owners = scene.text.ancestors(gap.suite[0])
     return any(isinstance(owner, (ast.If, ast.While)) for owner in owners)
 
 
 def _beside(scene: Scene, gap: Gap, line: str) -> bool:
-    """Whether the same statement stands there already."""
+    """Return whether the same statement stands there already."""
     return any(scene.text.of(statement) == line for statement in gap.suite[max(gap.position - 1, 0) : gap.position + 1])
 
 
 def _statements(scene: Scene) -> list[tuple[str, ...]]:
-    """What may be missing, the likeliest first: lines each."""
+    """Return the statements that may be missing, the likeliest first, each as lines."""
     found: dict[tuple[str, ...], None] = {}
     for code in scene.codes:
         for name in cures_of(code).inserts:
@@ -253,8 +254,8 @@ def _statements(scene: Scene) -> list[tuple[str, ...]]:
 
 
 def _lacking(scene: Scene) -> Iterator[tuple[str, ...]]:
-    """What is nowhere in the kernel, and belongs to what is there: the other method of a pattern, an arrive where there
-    is a wait, a fence before an atomic that tells of a store."""
+    """Yield calls that the kernel lacks, and that belong to those that it has: the other method of a pattern, an arrive
+    for a wait, a fence before an atomic that publishes a store."""
     for call in scene.calls_named(*_SIBLINGS):
         for name in _SIBLINGS[last_name(call)]:
             line = _sibling(scene, call, name)
@@ -341,7 +342,7 @@ def _waits_for_copies(scene: Scene) -> Iterator[tuple[str, ...]]:
 
 
 def _elects(test: ast.expr) -> bool:
-    """Whether a condition is of the form `lane == 0`."""
+    """Return whether a condition is of the form `lane == 0`."""
     return isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Eq)
 
 
@@ -425,7 +426,7 @@ def moving_edits(scene: Scene) -> Iterator[Candidate]:
 
 
 def _copies(statement: ast.Expr) -> bool:
-    """Whether a statement starts an asynchronous copy."""
+    """Return whether a statement starts an asynchronous copy."""
     return isinstance(statement.value, ast.Call) and last_name(statement.value).startswith(("cp_async", "cp_reduce"))
 
 
@@ -458,7 +459,7 @@ def pairing_edits(scene: Scene) -> Iterator[Candidate]:
 
 
 def _end(scene: Scene, end: ast.stmt, gap: Gap) -> float:
-    """How far a gap is from one end of a missing edge: beside it, or at the ends of the loop around."""
+    """Return the distance of a gap from one end of a missing edge: beside it, or at the ends of the loop around it."""
     beside = gap.suite[max(gap.position - 1, 0) : gap.position + 1]
     if end in beside:
         return 0.0
@@ -480,7 +481,7 @@ def _counts(scene: Scene) -> list[str]:
 
 
 def _branch_thread_counts(scene: Scene, statement: ast.stmt) -> Iterator[str]:
-    """How many threads there are in the branches around a statement, of the form `cuda.threadIdx.x < count`."""
+    """Yield the thread counts of the branches around a statement, of the form `cuda.threadIdx.x < count`."""
     inner: ast.AST = statement
     for owner in scene.text.ancestors(statement):
         if isinstance(owner, ast.If) and inner in owner.body:

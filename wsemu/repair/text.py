@@ -26,7 +26,7 @@ class Piece(NamedTuple):
 
 
 class Value(NamedTuple):
-    """What a name at the top of a file gets."""
+    """The value of a name at the top of a file."""
 
     statement: ast.Assign
     node: ast.expr
@@ -92,16 +92,16 @@ class Text:
         return self.starts[node.lineno - 1], self.starts[node.end_lineno]
 
     def alone(self, statement: Any) -> bool:
-        """Whether nothing else stands on the lines of a statement, comments aside."""
+        """Return whether nothing else stands on the lines of a statement, comments aside."""
         return self.leads(statement) and self.trails(statement)
 
     def leads(self, statement: Any) -> bool:
-        """Whether nothing stands before a statement on its line, which is not the rest of the one above."""
+        """Return whether nothing stands before a statement on its line, which is not the rest of the one above."""
         first = self.starts[statement.lineno - 1]
         return not self.indent(statement).strip() and not self.data[:first].endswith((b"\\\n", b"\\\r\n"))
 
     def trails(self, statement: Any) -> bool:
-        """Whether nothing stands behind a statement on its line, comments aside."""
+        """Return whether nothing stands behind a statement on its line, comments aside."""
         after = self.data[self.span(statement)[1] : self.lines(statement)[1]].strip()
         return not after or after.startswith(b"#")
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def try_edits(report: Any, launched: Launched, seconds: float) -> Trials:
-    """What edits of the kernel of a report do; `seconds` is the time for it."""
+    """Try edits of the kernel of a report, for `seconds`."""
     code = launched.code()
     if code is not None:
         return ptx.search(report, launched, seconds, ptx_text.Text.of(*code))

@@ -102,7 +102,7 @@ def arguments(scene: Scene) -> Iterator[Candidate]:
 
 
 def _same_object_bonus(scene: Scene, call: ast.Call) -> float:
-    """How much nearer than its lines is where an mbarrier is made that findings name."""
+    """Return how much nearer than its lines the initialization of an mbarrier is, if findings name that mbarrier."""
     far = scene.distance(call)
     if last_name(call) == "mbarrier_init" and call.args and f"`{scene.text.of(call.args[0])}[" in scene.said:
         return min(far, 1.0) - far
@@ -110,7 +110,7 @@ def _same_object_bonus(scene: Scene, call: ast.Call) -> float:
 
 
 def _used(scene: Scene) -> dict[str, list[str]]:
-    """What calls of this file give for each kind of argument."""
+    """Return the arguments that calls of this file pass, by kind."""
     found: dict[str, dict[str, None]] = {}
     for call in scene.calls_named(*PARAMETERS):
         for argument, what in zip(call.args, PARAMETERS[last_name(call)], strict=False):
@@ -119,7 +119,7 @@ def _used(scene: Scene) -> dict[str, list[str]]:
 
 
 def _others(scene: Scene, node: ast.expr, what: str, used: dict[str, list[str]]) -> list[str]:
-    """What may stand in the place of an argument."""
+    """Return replacements for an argument."""
     old = scene.text.of(node)
     wrapped = parenthesize(scene, node)
     near = used.get(what, [])
@@ -231,7 +231,8 @@ def _loop_names(scene: Scene, node: ast.AST) -> list[str]:
 
 
 def _stages(scene: Scene, node: ast.AST) -> list[str]:
-    """What selects a stage near a node: names such as `s` or `stage`, `i % 2` of the loops around, `RING.stage(i)`."""
+    """Return the expressions that select a stage near a node: names such as `s` or `stage`, `i % 2` of the loops
+    around, `RING.stage(i)`."""
     function = next((o for o in scene.text.ancestors(node) if isinstance(o, ast.FunctionDef)), None)
     found: dict[str, None] = {}
     for part in ast.walk(function) if function else ():
@@ -248,14 +249,14 @@ def _stages(scene: Scene, node: ast.AST) -> list[str]:
 
 
 def _is_lane_number(scene: Scene, node: ast.expr) -> bool:
-    """Whether an expression is of the form `t % 32`: a lane, and no stage."""
+    """Return whether an expression is of the form `t % 32`: a lane, and no stage."""
     return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) and (
         scene.depends_on_thread(node, scene.thread_variables) is not None
     )  # fmt: skip
 
 
 def _selects(node: ast.AST) -> bool:
-    """Whether an expression is of the form `i % 2` or `1 - s`, or asks a pattern for its stage."""
+    """Return whether an expression is of the form `i % 2` or `1 - s`, or asks a pattern for its stage."""
     match node:
         case ast.BinOp(op=ast.Mod()):
             return not isinstance(node.left, ast.Attribute)
@@ -267,7 +268,7 @@ def _selects(node: ast.AST) -> bool:
 
 
 def _is_stage(scene: Scene, node: ast.AST) -> bool:
-    """Whether an index says which stage of a ring, or is a number."""
+    """Return whether an index says which stage of a ring, or is a number."""
     text = scene.text.of(node)
     return isinstance(node, ast.Constant) or any(part.strip("()") in text.split() for part in _stages(scene, node)) or (
         _selects(node) or text in ("s", "stage", "slot", "buffer")
@@ -370,7 +371,7 @@ def bounds(scene: Scene) -> Iterator[Candidate]:
 
 
 def _step_from(scene: Scene, node: ast.expr) -> str:
-    """What a number is added to, or taken from."""
+    """Return the term that a constant is added to, or subtracted from; an empty text if there is none."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)) and isinstance(node.right, ast.Constant):
         return scene.text.of(node.left)
     return ""
@@ -417,7 +418,7 @@ def _loaded_elements(scene: Scene, statement: ast.AST) -> Counter[str]:
 
 
 def _again(scene: Scene, node: ast.Subscript, made: Candidate, loaded: Counter[str]) -> bool:
-    """Whether an edit of a load's index makes it a second load of what the same statement loads already."""
+    """Return whether an edit of a load's index makes it a second load of what the same statement loads already."""
     (piece,) = made.pieces
     start, end = scene.text.span(node)
     data = scene.text.data
@@ -438,7 +439,8 @@ _MIRROR = str.maketrans("+-", "-+")
 
 
 def _has_mirror_index(scene: Scene, part: ast.expr) -> bool:
-    """Whether the statement has an index on the other side too, as `i - 1` beside `i + 1`: then its place is meant."""
+    """Return whether the statement has an index on the other side too, as `i - 1` beside `i + 1`: then its place is
+    meant."""
     text, statement = scene.text.of(part), scene.text.statement(part)
     other = text.translate(_MIRROR)
     nodes = ast.walk(statement) if statement is not None else ()
@@ -561,7 +563,7 @@ def _drop_parentheses(before: str, operand: str, after: str) -> str:
 
 
 def _index_texts(scene: Scene, array: str, dimensions: int) -> list[list[str]]:
-    """What stands in each dimension of an array's other subscripts."""
+    """Return the indices of an array's other subscripts, for each dimension."""
     found: list[dict[str, None]] = [{} for _ in range(dimensions)]
     for function in scene.functions:
         for node in ast.walk(function):
@@ -630,8 +632,8 @@ _OF_A_GRID = {
 
 
 def identities(scene: Scene) -> Iterator[Candidate]:
-    """Which thread of the CTA in the place of which one of the grid, where CTAs meet at one place, and the other way
-    round, where an array of the CTA is too small."""
+    """Yield edits that exchange the thread index in the CTA with that in the grid: if CTAs access one location, or if
+    an array of the CTA is too small."""
     cuda = scene.modules.get("cuda", "cuda")
     meet = "CTA (" in scene.said and "race" in scene.codes
     own = "out-of-bounds" in scene.codes and any(f"`{name}`" in scene.said for name in _shared_array_names(scene))

@@ -29,7 +29,7 @@ class Launch(NamedTuple):
 
 
 class Message(NamedTuple):
-    """What is said of no launch in particular."""
+    """A message that concerns no particular launch."""
 
     level: str
     """`error`, `warning` or `note`"""

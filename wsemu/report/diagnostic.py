@@ -79,7 +79,7 @@ def cause_lines(report: Report, shown: Sequence[Finding], width: int, *, all_: b
 
 
 def _failed_trials_text(trials: Trials) -> str:
-    """That no edit was a cure."""
+    """Return the note that no edit was a verified fix."""
     if trials.stopped == INTERRUPTED:
         return "the search for an edit that is a cure was interrupted"
     number = "" if trials.stopped else f"{trials.tried:,} "  # which of them the time is enough for differs
@@ -354,7 +354,8 @@ def excerpt(site: Site) -> str:
 
 
 def display_path(file: str) -> str:
-    """Where the file really is, relative to the working folder if it lies in it; a notebook's cell by its number."""
+    """Return the real path of the file, relative to the working folder if the file is in it; for a notebook, the cell's
+    number."""
     if file.startswith("<"):
         return cell(file) or file
     if named := cell(file):

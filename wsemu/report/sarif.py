@@ -234,12 +234,12 @@ def _thread_flows(finding: Finding, *, one_cta: bool) -> list[Json]:
 
 
 def _steps(finding: Finding) -> list[tuple[Index | None, int, Json]]:
-    """Who does a step of the schedule, and where."""
+    """Return the CTA and warp of each step of the schedule, with its location."""
     return [(step.cta, step.warp, _step(finding, step)) for step in finding.steps if step.shown and finding.sites]
 
 
 def _step(finding: Finding, step: Step) -> Json:
-    """Where a step is: in the file of a site on its line, else of the first site."""
+    """Return the location of a step: its line in the file of a site on that line, else in that of the first site."""
     file = next((site.file for site in finding.sites if site.line == step.line), finding.sites[0].file)
     return {
         "physicalLocation": _physical(file, {"startLine": step.line}),

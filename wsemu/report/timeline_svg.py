@@ -35,7 +35,7 @@ _CLASSES = {"arrive_on": "arrive", "await": "sync"}
 
 
 class Window(NamedTuple):
-    """What is drawn of a time line: steps from `first` up to, not including, `end`; a step is `scale` pixels wide."""
+    """The drawn part of a time line: steps from `first` up to, not including, `end`; a step is `scale` pixels wide."""
 
     first: int
     end: int
@@ -56,7 +56,7 @@ def window(timeline: Timeline, first: int | None = None) -> Window:
 
 
 class _Picture:
-    """Where things are in the picture."""
+    """The positions of the picture's elements."""
 
     def __init__(self, timeline: Timeline, part: Window, linked: bool) -> None:
         self.timeline, self.part, self.linked = timeline, part, linked
@@ -81,7 +81,7 @@ class _Picture:
         return round((inside - self.part.first) * self.part.scale + 2, 1)
 
     def _mark_rows(self, warp: int) -> list[list[tuple[float, Mark]]]:
-        """Where the marks of a warp stand, in rows in which none hides another."""
+        """Return the marks of a warp with their positions, in rows in which no mark hides another."""
         rows: list[list[tuple[float, Mark]]] = []
         steps = self.timeline.steps
         for mark in sorted(self.timeline.marks, key=lambda mark: steps[mark.step].at):
@@ -165,7 +165,7 @@ class _Picture:
                 yield tag("g", tag("title", self._list_stretch(stretch)), box)
 
     def _list_stretch(self, stretch: Stretch) -> str:
-        """What a stretch has, for who points at it."""
+        """Return the content of a stretch, as its tooltip."""
         counts: dict[str, int] = {}
         for step in stretch.steps:
             place = self.timeline.places[step.pc]
@@ -274,7 +274,7 @@ def _box(x: float, y: float, width: float, height: float, class_: str) -> Markup
 
 
 def legend() -> Markup:
-    """What the boxes are."""
+    """Return the legend of the boxes."""
     kinds = [
         ("run", "memory accesses, fences, warp-wide operations"),
         ("arrive", "arrive on a barrier or mbarrier"),
@@ -299,7 +299,8 @@ def tools() -> Markup:
 
 
 def describe_picture(timeline: Timeline) -> Markup:
-    """What the picture shows, for who does not see it: each warp, and each barrier or mbarrier."""
+    """Return the content of the picture in words, for readers who cannot see it: each warp, and each barrier or
+    mbarrier."""
     head = tag("tr", *(tag("th", text, scope="col") for text in ("lane", "steps", "what it does", "how it ends")))
     rows = [*_warps_in_words(timeline), *_objects_in_words(timeline)]
     table = tag("table", head, *(tag("tr", *(tag("td", cell) for cell in row)) for row in rows), class_="words")

@@ -90,7 +90,7 @@ def timeline_lines(timeline: Timeline, width: int, first: int | None = None) -> 
 
 
 def _extent(timeline: Timeline, start: int, end: int) -> str:
-    """Which CTA, and which steps of it."""
+    """Return the CTA and the range of its steps."""
     cta = f"CTA {timeline.cta}" + ("" if timeline.report.grid[1:] == (1, 1) else f" at {timeline.index}")
     if not timeline.length:
         return f"{cta}, no steps: {NO_STEPS}"
@@ -176,7 +176,7 @@ def _write(row: list[str], at: int, text: str, limit: int) -> None:
 
 
 def _warp_rows(timeline: Timeline, warp: Warp, steps: list[Step], begin: int, end: int) -> tuple[_Row, ...]:
-    """What a warp does; the numbers of its barriers; and where findings are about it, their marks."""
+    """Return the rows of a warp: its operations, the numbers of its barriers, and the marks of findings about it."""
     symbols, barriers = [" "] * (end - begin), [" "] * (end - begin)
     for step in steps:
         until = warp.until if step.until is None else step.until
@@ -241,7 +241,7 @@ def _legend(timeline: Timeline, used: set[str], width: int) -> Iterator[Line]:
 
 
 def _left_out(timeline: Timeline, start: int, end: int, width: int) -> Iterator[Line]:
-    """What the picture lacks."""
+    """Yield the limits of the picture."""
     parts = []
     if start or end < timeline.length:
         more = f"`--from {end}` goes on" if end < timeline.length else "`--from 0` shows the start"

@@ -255,7 +255,7 @@ def invalid_launches(arch: str = DEFAULT) -> st.SearchStrategy[Invalid]:
 
 
 def _launch_faults(n: int, arch: str) -> list[tuple[Fields, str]]:
-    """What may be wrong with the shape of a launch, by a little or more."""
+    """Return invalid shapes of a launch, each with its error; some are only slightly wrong."""
     most = limits(arch)
     y, z, ctas, size = most.threads // n + 1, most.block[2] + n, most.grid[2] + n, most.shared + n
     return [

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class KernelCase:
-    """How a kernel with a pipeline is made and launched; as text the call that makes it.
+    """The construction and launch of a kernel with a pipeline; as text, the call that constructs it.
 
     `kernel[case.launch](x, y, case.trips)`, or `check(kernel, case.grid, case.block, (x, y, case.trips))`.
     """
@@ -44,7 +44,7 @@ class KernelCase:
 
     @property
     def launch(self) -> Launch:
-        """What stands in the brackets of a launch."""
+        """The configuration in the brackets of a launch."""
         return Launch(self.grid, self.block, 0, self.dynamic_shared)
 
     def __repr__(self) -> str:

@@ -65,7 +65,7 @@ def _roles(draw: Draw, *, specialized: bool) -> Fields:
 
 
 def _options(draw: Draw, *, scatter: bool = False, engine: str = "warps") -> Fields:
-    """How a pattern accesses memory."""
+    """Draw the options by which a pattern accesses memory."""
     if engine == "bulk":
         return {"alignment": BULK, "engine": engine}
     alignment = draw(st.sampled_from(sorted(ptx.ACCESS_WIDTHS)))

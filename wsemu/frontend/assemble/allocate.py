@@ -67,7 +67,7 @@ class Webs:
 
 
 def _overlap(first: Sequence[tuple[int, int]], second: Sequence[tuple[int, int]]) -> bool:
-    """Whether two ordered lists of half-open stretches have a common position."""
+    """Return whether two ordered lists of half-open stretches have a common position."""
     i = j = 0
     while i < len(first) and j < len(second):
         if first[i][1] <= second[j][0]:

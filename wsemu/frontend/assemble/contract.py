@@ -100,7 +100,7 @@ class _Contraction:
         self._find_uses()
 
     def _plain(self, instruction: Instruction) -> bool:
-        """Whether it always runs, and its values stay what they are."""
+        """Return whether it always runs, and its values stay what they are."""
         assigned = self.assigned
         return (
             not instruction.guard
@@ -182,7 +182,8 @@ class _Contraction:
         return sign, register
 
     def _goes_with(self, register: Register, type_: str) -> bool:
-        """Whether a product or negation is of the type of a sum; a sign is part of any sum that flushes its terms."""
+        """Return whether a product or negation is of the type of a sum; a sign is part of any sum that flushes its
+        terms."""
         own = self.types.get(register, type_)
         return own == type_ or (own == "f32" and type_ == "ftz.f32" and register in self.negations)
 
@@ -192,7 +193,7 @@ class _Contraction:
             yield from [s for s in block if s.factor is None]
 
     def _free(self, register: Register) -> bool:
-        """Whether it is a product of which all uses that are left are sums."""
+        """Return whether it is a product of which all uses that are left are sums."""
         return register in self.products and register not in self.other
 
     def _fuse(self, s: _Sum, factor: int) -> None:

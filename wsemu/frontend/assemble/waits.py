@@ -178,7 +178,7 @@ class _Reader:
     # -- the shapes -----------------------------------------------------------------------------------------------
 
     def blocks(self, place: Place) -> bool:
-        """Whether the wait at a place is the only thing of a retry loop."""
+        """Return whether the wait at a place is the only thing of a retry loop."""
         question = self.code[place.block].instructions[place.at]
         if self._deep(question.guard, {}) != ("is", int(not question.negated)):
             return False
@@ -267,7 +267,8 @@ class _Reader:
             yield from (phi.incoming[block] for phi in self.code[successor].phis)
 
     def repeats(self, place: Place) -> bool:
-        """Whether the wait at a place is the first of those that ask the same until one of them answers "yes"."""
+        """Return whether the wait at a place is the first of those that ask the same until one of them answers
+        "yes"."""
         question = self.code[place.block].instructions[place.at]
         if self._deep(question.guard, {}) != ("is", int(not question.negated)):
             return False
@@ -306,7 +307,8 @@ class _Reader:
         return found
 
     def _replaces_question(self, wait: Instruction, question: Instruction, values: Values) -> bool:
-        """Whether a later wait asks the same and, if it answers "yes", has taken what the question would have."""
+        """Return whether a later wait asks the same and, if it answers "yes", has taken what the question would
+        have."""
         kind, asked = (instruction.auxiliary & ~(BLOCKS | PEEK | TRY) for instruction in (wait, question))
         return kind == asked and self._asks_the_same(wait, question, values)
 
@@ -320,11 +322,11 @@ class _Reader:
         return self._direct(place.block, values)
 
     def _meet(self, one: Mapping[int, Values], two: Mapping[int, Values]) -> bool:
-        """Whether two trails come to one block with the same in all registers that are needed from there on."""
+        """Return whether two trails come to one block with the same in all registers that are needed from there on."""
         return any(self._agree(self._live(block), one[block], held) for block, held in two.items() if block in one)
 
     def peeks(self, place: Place) -> bool:
-        """Whether the answer of the wait at a place only guards a wait for the same that blocks."""
+        """Return whether the answer of the wait at a place only guards a wait for the same that blocks."""
         question = self.code[place.block].instructions[place.at]
         if self._deep(question.guard, {}) != ("is", int(not question.negated)):
             return False
@@ -335,7 +337,7 @@ class _Reader:
             return False
 
     def is_ignored(self, place: Place) -> bool:
-        """Whether nothing depends on the answer of the wait at a place."""
+        """Return whether nothing depends on the answer of the wait at a place."""
         return self.heard.isdisjoint(self.code[place.block].instructions[place.at].results)
 
     def _only_guards(self, place: Place, question: Instruction) -> bool:
@@ -503,7 +505,7 @@ class _Reader:
             yield _Stop(Place(way, 0), held)
 
     def _passes(self, value: Value) -> bool:
-        """Whether a value may be another one at a later try: a clock, or a count of them."""
+        """Return whether a value may be another one at a later try: a clock, or a count of them."""
         pending, met = [value], set[Register]()
         while pending:
             name, *rest = pending.pop()

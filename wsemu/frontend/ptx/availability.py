@@ -193,8 +193,8 @@ class Target(NamedTuple):
         return f"sm_{self.number}{self.suffix}"
 
     def runs_on(self, number: int) -> bool:
-        """Whether a GPU of an architecture loads a file for this target: any later one, of `a` that one alone, of `f`
-        those of its family (PTX ISA, ".target")."""
+        """Return whether a GPU of an architecture loads a file for this target: any later one, of `a` that one alone,
+        of `f` those of its family (PTX ISA, ".target")."""
         if self.suffix == "a":
             return number == self.number
         if self.suffix == "f":
@@ -202,13 +202,13 @@ class Target(NamedTuple):
         return number >= self.number
 
     def has(self, requirement: Requirement) -> bool:
-        """Whether the target has an instruction."""
+        """Return whether the target has an instruction."""
         if self.number < requirement.since:
             return False
         return not requirement.only or any(self._includes(name) for name in requirement.only.split())
 
     def _includes(self, name: str) -> bool:
-        """Whether this target has all of `90a`, or of the family of `100f`."""
+        """Return whether this target has all of `90a`, or of the family of `100f`."""
         number = int(name[:-1])
         if not self.suffix:
             return False

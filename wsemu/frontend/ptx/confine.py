@@ -216,7 +216,7 @@ class _Confined:
         return name
 
     def _inside(self, instruction: Instruction, side: _Side, room: _Room) -> bool:
-        """Whether an access is known to be inside."""
+        """Return whether an access is known to be inside."""
         address = instruction.operands[side.operand]
         immediate, _ = _split(instruction.immediate)
         if self.graph.specials.get(room.special) == address:
@@ -264,7 +264,7 @@ class _Confined:
         instruction.array = instruction.array or name
 
     def _may_be_elsewhere(self, instruction: Instruction) -> bool:
-        """Whether an access that does not say so may be one of other memory."""
+        """Return whether an access that does not say so may be one of other memory."""
         if instruction.operation not in OPERATIONS or OPERATIONS[instruction.operation].kind not in _MEMORY:
             return False
         return instruction.operands[0] not in self.graph.specials.values()

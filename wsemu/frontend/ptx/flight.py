@@ -371,7 +371,7 @@ def _sources(found: _Found, registers: Bits) -> Bits:
 
 
 def _takes_over(state: _Touched, i: Instruction, n: int, target: _Target) -> bool:
-    """Whether a `wgmma` has all that was touched as accumulators of the shape of a later one."""
+    """Return whether a `wgmma` has all that was touched as accumulators of the shape of a later one."""
     if i.operation not in WGMMA or _parts(i)[2] != target.use:
         return False
     taken = _parts(i)[1] | target.constants

@@ -385,13 +385,13 @@ def watch(e: Emitter, instruction: Instruction) -> None:
 
 
 def _is_alignment(instruction: Instruction) -> bool:
-    """Whether an `and` has the bits that are 0 in all addresses that `malloc` gives, or all others."""
+    """Return whether an `and` has the bits that are 0 in all addresses that `malloc` gives, or all others."""
     masks = [operand.value for operand in instruction.operands[1:] if type(operand) is Number]
     return bool(masks) and masks[0] & (_WHOLE - _ALIGNED) in (0, _WHOLE - _ALIGNED)
 
 
 def _is_for_alignment(e: Emitter, instruction: Instruction) -> bool:
-    """Whether of half an address only such bits are used."""
+    """Return whether of half an address only such bits are used."""
     users = _users(e)
     todo, seen = [instruction], set[str]()
     while todo:
@@ -413,7 +413,7 @@ def _is_for_alignment(e: Emitter, instruction: Instruction) -> bool:
 
 
 def _is_carried(e: Emitter, instruction: Instruction) -> bool:
-    """Whether halves of an address only go to other lanes, and are put together again."""
+    """Return whether halves of an address only go to other lanes, and are put together again."""
     users = _users(e)
     todo, seen = list(_operand_names(instruction.operands[0])), set[str]()
     while todo:

@@ -145,7 +145,7 @@ def copies_arrive(flags: Flags) -> Lower:
 
 
 def _is_short(e: Emitter, operand: Operand) -> bool:
-    """Whether an address is a register of 32 bits."""
+    """Return whether an address is a register of 32 bits."""
     if not isinstance(operand, Address) or not isinstance(operand.base, Name):
         return False
     found = e.lookup(operand.base)

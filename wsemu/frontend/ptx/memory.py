@@ -308,7 +308,7 @@ def _shape(e: Emitter, instruction: Instruction) -> tuple[str, int, str]:
 
 
 def _has_known_modifiers(instruction: Instruction) -> bool:
-    """Whether all modifiers besides the type are known."""
+    """Return whether all modifiers besides the type are known."""
     modifiers = instruction.modifiers
     if modifiers and modifiers[-1] in TYPE_BYTES:
         modifiers = modifiers[:-1]
@@ -406,7 +406,7 @@ def _parameter(e: Emitter, operand: Operand) -> tuple[EntryParameter | CallParam
 def _load_parameter(
     e: Emitter, instruction: Instruction, type_: str, targets: tuple[Operand, ...], source: Operand
 ) -> bool:
-    """Whether the load named bytes of a parameter; one through a register is a load from memory."""
+    """Return whether the load named bytes of a parameter; one through a register is a load from memory."""
     named = _parameter(e, source)
     if named is None:
         return False

@@ -40,7 +40,7 @@ def _short(home: Module, text: str) -> set[str]:
 
 
 def uses_heap(home: Module, names: Container[str]) -> bool:
-    """Whether one of these names, in a file, is that of the system's `malloc` or `free`."""
+    """Return whether one of these names, in a file, is that of the system's `malloc` or `free`."""
     found = [home.function(name) for name in ON_HEAP if name in names]
     return any(function is not None and function[1].body is None for function in found)
 
@@ -173,7 +173,7 @@ class Reached:
 
 
 def _names_itself(home: Module, function: Function) -> bool:
-    """Whether a function's name stands in its own body."""
+    """Return whether a function's name stands in its own body."""
     assert function.body is not None
     return function.name in _NAME.findall(home.file.text, function.body.at, function.end)
 
@@ -201,7 +201,7 @@ def _flat(body: Block) -> Iterator[Statement]:
 
 
 def _polls(body: Block | None) -> bool:
-    """Whether a loop does nothing but load a volatile number of shared memory until it may go on."""
+    """Return whether a loop does nothing but load a volatile number of shared memory until it may go on."""
     begun: dict[str, bool] = {}
     """labels with nothing else behind them -> whether there is such a load"""
     for statement in _flat(body) if body is not None else ():

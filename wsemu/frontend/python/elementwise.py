@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def is_meant(ufunc: np.ufunc, args: list[Value]) -> bool:
-    """Whether a call has an array to write to, after the operands."""
+    """Return whether a call has an array to write to, after the operands."""
     return len(args) == ufunc.nargs and isinstance(args[-1], ArrayValue)
 
 

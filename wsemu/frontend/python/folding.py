@@ -186,7 +186,7 @@ def _saturate(rounding: str, value: float, bits: int, signed: bool, source: str)
 
 @functools.cache
 def foldable(operation: str) -> bool:
-    """Whether `evaluate` may know this operation."""
+    """Return whether `evaluate` may know this operation."""
     base, *rounding, type_ = operation.split(".")
     if base in ("selp", "setp", "cvt"):
         return True

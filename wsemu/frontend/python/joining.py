@@ -139,7 +139,7 @@ def typed_as(b: Builder, value: Value, other: Value) -> Value:
 
 
 def same_value(a: Any, v: Any) -> bool:
-    """Whether two values are one: the same register, the same bits, the same host object."""
+    """Return whether two values are one: the same register, the same bits, the same host object."""
     if a is v:
         return True
     if type(a) is not type(v):
@@ -395,7 +395,7 @@ def zero_constant(type_: NumberType) -> Value:
 
 
 def same_types(a: Value, v: Value) -> bool:
-    """Whether two values of one form have the same types."""
+    """Return whether two values of one form have the same types."""
     match a, v:
         case Scalar(), Scalar():
             return a.type is v.type and a.enumeration is v.enumeration
@@ -411,7 +411,7 @@ def same_types(a: Value, v: Value) -> bool:
 
 
 def alike(a: Value, v: Value) -> bool:
-    """Whether two values have the same types, whichever arrays they are."""
+    """Return whether two values have the same types, whichever arrays they are."""
     match a, v:
         case TupleValue(), TupleValue() if len(a.items) == len(v.items):
             return all(map(alike, a.items, v.items))

@@ -75,7 +75,8 @@ class Loops:
         self.loop(names, node.orelse, lambda: self.while_once(node, names, tested))
 
     def enters(self: Walker, node: ast.While, names: tuple[str, ...]) -> bool | None:
-        """Whether Numba knows that a loop is entered: Python's compiler tests once before the loop and at its end.
+        """Return whether Numba knows that a loop is entered: Python's compiler tests once before the loop and at its
+        end.
 
         A `continue` goes back to the first test.
         """
@@ -221,7 +222,7 @@ class Loops:
         raise Widen
 
     def widens(self: Walker, name: str, assumed: Value, seeds: Seeds) -> bool:
-        """Whether the body gives a variable a wider type than was assumed; the new one is remembered."""
+        """Return whether the body gives a variable a wider type than was assumed; the new one is remembered."""
         now = self.env[name]
         if now is assumed or isinstance(assumed, (joining.Ambiguous, Unread)):
             return False
@@ -274,7 +275,7 @@ class Loops:
         return left
 
     def narrows(self: Walker, header: Header) -> bool:
-        """Whether a variable at the end of a loop's body has another type than where the loop begins."""
+        """Return whether a variable at the end of a loop's body has another type than where the loop begins."""
         return any(not joining.alike(entry.value, self.env[name]) for name, entry in header.carried.items())
 
     def while_to_its_end(self: Walker, node: ast.While, names: tuple[str, ...]) -> list[Edge]:
@@ -326,7 +327,7 @@ class Loops:
         return [(self.b.block, self.env), (self.b.dead_end(), before)]
 
     def outgrows(self: Walker, names: tuple[str, ...], held: Environment, seeds: Seeds) -> bool:
-        """Whether a round gives variables wider types than they had before it; the new ones are remembered."""
+        """Return whether a round gives variables wider types than they had before it; the new ones are remembered."""
         wider = False
         for name in names:
             old = held.get(name)

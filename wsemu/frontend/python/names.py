@@ -64,7 +64,7 @@ _NO_PATTERNS = (
 
 
 def is_pattern(obj: Any) -> bool:
-    """Whether an object is one whose methods a kernel may call, itself as `self`."""
+    """Return whether an object is one whose methods a kernel may call, itself as `self`."""
     kind: Any = type(obj)
     return not isinstance(obj, _NO_PATTERNS) and not hasattr(obj, "py_func") and has_methods(kind)
 
@@ -76,7 +76,7 @@ class Names:
         return self.read_name(node, node.id)
 
     def is_own_library(self: Walker) -> bool:
-        """Whether a function is wsemu's own, written for this front end alone: Numba never types it."""
+        """Return whether a function is wsemu's own, written for this front end alone: Numba never types it."""
         file = self.frame.source.file
         return is_own(file) and not file.startswith(PATTERNS)
 

@@ -32,7 +32,7 @@ _WAY, _RETURNED, _TREE = 0, 8, 16
 
 
 def is_together(operation: str) -> bool:
-    """Whether the lanes of a warp execute it together."""
+    """Return whether the lanes of a warp execute it together."""
     kind = OPERATIONS[operation].kind
     return operation in _ASYNCHRONOUS or (kind in ("barrier", "warp", "matrix") and operation not in LOOSE)
 

@@ -142,7 +142,7 @@ def refusal(message: str, remedy: str, *values: Value) -> KernelError:
 
 
 def _is_of_numba_alone(x: Value) -> bool:
-    """Whether a value is of a kind on which Numba computes and the emulator does not."""
+    """Return whether a value is of a kind on which Numba computes and the emulator does not."""
     if isinstance(x, TupleValue):
         return any(map(_is_of_numba_alone, x.items))
     if isinstance(x, Static):

@@ -124,7 +124,7 @@ def _find(tree: ast.AST, code: CodeType) -> ast.FunctionDef | ast.Lambda | None:
 
 
 def _holds(node: ast.Lambda, code: CodeType) -> bool:
-    """Whether a code object's instructions stand in the body of this lambda."""
+    """Return whether a code object's instructions stand in the body of this lambda."""
     body: Any = node.body
     start, end = (body.lineno, body.col_offset), (body.end_lineno, body.end_col_offset)
     places = [(p[0], p[2]) for p in code.co_positions() if p[0] is not None and p[2] is not None and p[3] != p[2]]

@@ -64,7 +64,7 @@ UNSUPPORTED: dict[type[ast.AST], tuple[str, str]] = {
 
 
 def fits(w: Walker, pattern: ast.pattern, subject: Known | None) -> bool | None:
-    """Whether a pattern of `match` fits, where Numba drops the branches on it; None where it keeps them."""
+    """Return whether a pattern of `match` fits, where Numba drops the branches on it; None where it keeps them."""
     match pattern:
         case ast.MatchValue():
             return fold_comparison(ast.Eq(), subject, constant_object(w, pattern.value))

@@ -24,7 +24,7 @@ def is_simple(node: ast.expr) -> bool:
 
 @functools.lru_cache(maxsize=FACTS)
 def _is_constant(node: ast.expr) -> bool:
-    """Whether an expression is one of numbers alone."""
+    """Return whether an expression is one of numbers alone."""
     if isinstance(node, ast.BinOp):
         return _is_constant(node.left) and _is_constant(node.right)
     if isinstance(node, ast.UnaryOp):
@@ -59,7 +59,7 @@ def constant_container(op: ast.cmpop, node: ast.expr) -> ast.expr:
 
 @functools.lru_cache(maxsize=FACTS)
 def is_folded(node: ast.expr) -> bool:
-    """Whether Python's compiler makes one number of an expression."""
+    """Return whether Python's compiler makes one number of an expression."""
     return fold_constant(node) is not None
 
 
@@ -130,7 +130,7 @@ def stored_names(function: ast.AST) -> dict[str, int]:
 
 @functools.lru_cache(maxsize=FACTS)
 def has_continue(loop: ast.For | ast.While) -> bool:
-    """Whether a loop has a `continue` of its own."""
+    """Return whether a loop has a `continue` of its own."""
     pending: list[ast.AST] = [*loop.body]
     while pending:
         part = pending.pop()

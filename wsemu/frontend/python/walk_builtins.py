@@ -98,7 +98,7 @@ def _number_of_range(w: Walker, span: RangeValue, i: Scalar) -> Value:
 
 
 def _has_runtime_length(value: Value) -> bool:
-    """Whether a loop over it has to count: its length is known at run time only."""
+    """Return whether a loop over it has to count: its length is known at run time only."""
     if isinstance(value, ArrayValue):
         return not value.ndim or value.shape[0].literal is None
     if isinstance(value, RangeValue):

@@ -54,7 +54,7 @@ _WIDE = -1
 
 
 class Left(NamedTuple):
-    """What was decided."""
+    """The result of the analysis."""
 
     results: int
     """what arrays may hold in the end"""
@@ -82,12 +82,12 @@ class Touch(NamedTuple):
     """of such a load"""
 
     def conflicts(self, other: Touch) -> bool:
-        """Whether one of two that touch the same bytes writes, and they are not atomic with each other."""
+        """Return whether one of two that touch the same bytes writes, and they are not atomic with each other."""
         return (self.writes or other.writes) and not (self.atomic and self.atomic == other.atomic)
 
     def comes_after(self, other: Touch, *, fresh: bool = False) -> bool:
-        """Whether an access behind the last arrival at a counter comes after one before an arrival there; `fresh`: if
-        there were a fence."""
+        """Return whether an access behind the last arrival at a counter comes after one before an arrival there;
+        `fresh`: if there were a fence."""
         acquired = any(a and b for a, b in zip(self.fresh if fresh else self.ordered, other.ordered, strict=True))
         return acquired and self.counter == other.counter
 
@@ -207,7 +207,7 @@ class Arrivals:
         return Left(len(ends), end, self.unfenced)
 
     def _go(self, session: Session, ask: Ask | None, values: Any, *, last: bool) -> Moved | None:
-        """What a CTA does when it arrives; None where it does not come to its end."""
+        """Run a CTA on from its arrival; None if it does not end."""
         from wsemu.launch.explore.session import Moved
 
         if ask is None:
@@ -220,7 +220,8 @@ class Arrivals:
         return SIZE[ATOMICS[NAMES[self.code[pc][0]]][1]]
 
     def _values(self, session: Session, asks: list[Ask], compared: dict[int, list[Compared]]) -> Any:
-        """What the first one finds in a counter, and the last one, where all but the last do the same; else None."""
+        """Return the values that the first and the last arrival read from a counter, if all but the last act alike;
+        else None."""
         pc, place = asks[0].pc, asks[0].place
         number = (place[1] >> SEGMENT_SHIFT) - FIRST_ARRAY
         operands = {session.operand(ask) for ask in asks}
@@ -246,7 +247,7 @@ class Arrivals:
         return does(self.code[pc], data=pc in self.data)
 
     def _stores(self, made: Iterable[Made]) -> bool:
-        """Whether something is stored in arrays besides by atomics that are not ordered, and the arrival."""
+        """Return whether something is stored in arrays besides by atomics that are not ordered, and the arrival."""
         return any(
             one.event.kind == "access" and self._does(one.event.pc)[:2] == (False, True)
             and any(address >> SEGMENT_SHIFT not in (SHARED, LOCAL) for _, address in one.addresses)
@@ -255,15 +256,15 @@ class Arrivals:
 
     # -- judging ------------------------------------------------------------------------------------------------------
     def _alone(self, made: list[Made], arrival: int, ask: Ask | None, *, last: bool) -> list[Any] | None:
-        """Of each lane's access in a CTA, and of each event: what is known of others then; None where it races with
-        itself."""
+        """Return, for each lane's access in a CTA and each event, what is known of other CTAs then; None if the CTA
+        races with itself."""
         key = self._shape(made, arrival, ask, last)
         if key not in self.known_shapes:
             self.known_shapes[key] = self._judge_arrival(made, arrival, ask, last)
         return self.known_shapes[key]
 
     def _shape(self, made: list[Made], arrival: int, ask: Ask | None, last: bool) -> tuple[Any, ...]:
-        """What decides who races with whom in a CTA: what happened, and which addresses are the same ones."""
+        """Return the facts that decide the races within a CTA: its events, and which of their addresses are equal."""
         number: dict[int, int] = {} if ask is None else {ask.place[1] // self.grain: 0}
         told: list[Any] = [arrival, last]
         for one in made:
@@ -321,7 +322,7 @@ class Arrivals:
         return location.given.get(_WIDE), location.written.get(_WIDE)
 
     def _mark_released(self, made: list[Made], arrival: int, released: tuple[Any, Any]) -> list[Any]:
-        """Of each event and lane whether what it did is released."""
+        """Return, for each event and lane, whether its effects are released."""
         facts: list[Any] = []
         for n, one in enumerate(made):
             found = np.zeros((LANES, 3), bool)
@@ -378,7 +379,7 @@ class Arrivals:
                 self.before.setdefault((-1, start), []).append(Touch(cta, True, size, (False, False, False), ask.place))
 
     def _apart(self) -> bool:
-        """Whether nothing conflicts of what comes in any order."""
+        """Return whether nothing conflicts of what comes in any order."""
         for there in self.before.values():
             if len({touch.cta for touch in there}) == 1 or not any(touch.writes for touch in there):
                 continue
@@ -387,7 +388,7 @@ class Arrivals:
         return True
 
     def _fits(self, cta: int, ask: Ask, start: list[Made], rest: list[Made], seen: set[int]) -> bool:
-        """Whether what the last one does comes after what it conflicts with."""
+        """Return whether what the last one does comes after what it conflicts with."""
         arrival = _arrival(start, rest)
         facts = self._alone([*start, *rest], arrival, ask, last=True)
         if facts is None:

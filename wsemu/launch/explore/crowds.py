@@ -76,7 +76,7 @@ class _SplitError(Exception):
 
 
 class Ran(NamedTuple):
-    """What one CTA did by a step."""
+    """The effect of one step of a CTA."""
 
     saved: Any
     digest: bytes
@@ -87,14 +87,14 @@ class Ran(NamedTuple):
     """at the place of its access, then"""
 
     def shape(self) -> object:
-        """What CTAs that are alike have in common."""
+        """Return the facts that symmetric CTAs have in common."""
         asks = tuple((*ask[1:4], ask.place) for ask in self.asks)
         return self.status, asks, self.value
 
 
 @dataclass(slots=True)
 class Local:
-    """Where a CTA stands, of a group."""
+    """The local state of a CTA, within a group."""
 
     number: int
     group: int
@@ -135,7 +135,7 @@ OWN = -2
 
 
 class Config(NamedTuple):
-    """How many CTAs stand where, and what places hold that have changed."""
+    """The number of CTAs in each local state, and the locations that have changed."""
 
     counts: tuple[tuple[int, int], ...]
     held: tuple[tuple[Place, bytes], ...]
@@ -161,7 +161,7 @@ class Crowds:
         self.groups = [list(range(session.ctas))]
 
     def is_proven(self) -> bool:
-        """Whether the launch is right in all orders."""
+        """Return whether the launch is right in all orders."""
         held = sum(len(data) for data in self.initial)
         scoped = any(OPERATIONS[NAMES[fields[0]]].kind == "atomic" and fields[7] & SCOPES for fields in self.code)
         if self.bound.uninitialized or self.session.ctas == 1 or held > MOST_BYTES or scoped:
@@ -238,7 +238,7 @@ class Crowds:
             raise _SplitError([*self.groups[:group], *shapes.values(), *self.groups[group + 1 :]])
 
     def _synchronization_signature(self, made: Iterable[Made]) -> object:
-        """What of a way is no plain access."""
+        """Return the events of a path other than plain accesses."""
         told: list[object] = []
         for one in made:
             if one.event.kind != "access":
@@ -308,7 +308,7 @@ class Crowds:
         return len(self.known) * self.session.state_bytes() > MOST_KEPT
 
     def _writes(self, ask: Ask, made: Iterable[Made]) -> bool:
-        """Whether the access that was let go has written."""
+        """Return whether the access that was let go has written."""
         first = next((one for one in made if one.event.kind == "access"), None)
         if first is None or first.event.pc != ask.pc:
             raise UnfitError
@@ -327,7 +327,7 @@ class Crowds:
         return size
 
     def place_number(self, place: Place) -> int:
-        """What a place is called among those who know."""
+        """Return the number of a location in the tables of knowledge."""
         return self.numbered.setdefault(place, len(self.numbered))
 
     def _at(self, image: list[Any], place: Place) -> bytes:
@@ -336,7 +336,7 @@ class Crowds:
 
     # -- all of them ---------------------------------------------------------------------------------------------------
     def _began(self, roots: list[tuple[tuple[Local, Did], int]]) -> tuple[Config, Unknown]:
-        """Where the launch begins: what CTAs did up to there, they did side by side."""
+        """Return the initial configuration: CTAs act independently up to their first ordered access."""
         counts = tuple(sorted((local.number, count) for (local, _), count in roots))
         unknown: Unknown = {}
         for (local, did), count in roots:
@@ -401,7 +401,7 @@ class Crowds:
 
     # -- what is asked of all ways -------------------------------------------------------------------------------------
     def _ends(self) -> bool:
-        """Whether no state comes back."""
+        """Return whether no state comes back."""
         before = dict.fromkeys(self.after, 0)
         for later in self.after.values():
             for config in later:
@@ -417,8 +417,8 @@ class Crowds:
         return done == len(before)
 
     def _bytes_fit(self) -> bool:
-        """Whether places of ordered accesses are apart from each other and from all else, and what decides something is
-        written there alone."""
+        """Return whether places of ordered accesses are apart from each other and from all else, and what decides
+        something is written there alone."""
         units = [unit for (_, at), size in self.sizes.items() for unit in range(at, at + size)]
         places = [(at, size) for (_, at), size in self.sizes.items()]
         if len(set(units)) < len(units) or self.positions.touch(places):
@@ -427,8 +427,11 @@ class Crowds:
         return self.compares <= steering and not self.positions.write(steering)
 
     def _strong(self) -> bool:
-        """Whether interleavings of the ordered accesses are all that there is.  One that comes before or behind all
-        that conflict with it, by what its thread has acquired, is seen as a plain access is."""
+        """Return whether interleavings of the ordered accesses are all that there is.
+
+        One that comes before or behind all that conflict with it, by what its thread has acquired, is seen as a plain
+        access is.
+        """
         if len(self.shared.places) < 2:
             return True
         self._find_followers()
@@ -457,7 +460,7 @@ class Crowds:
         return weak(pairs, strong, meet=meet) is None
 
     def _name(self, position: Position) -> _Name:
-        """Of the position of an ordered access."""
+        """Return the name of an ordered access's position."""
         cta, ((lane, address, pc),) = next(iter(position.places.items()))
         group = next(n for n, ctas in enumerate(self.groups) if cta in ctas)
         return group, position.warp * LANES + lane, pc, (-1, address)
@@ -483,7 +486,7 @@ class Crowds:
 
 
 class _Told:
-    """What all know of each other when one of them has moved."""
+    """The mutual knowledge of all CTAs after one of them has moved."""
 
     MOVER = -1
     """who moves, among those who know and those that stand somewhere"""
@@ -517,7 +520,7 @@ class _Told:
         return self._join_at_place(found)
 
     def _collect_unknown(self) -> Unknown:
-        """What others and places know, of others and of the one that moves."""
+        """Return what other CTAs and locations do not know, of each other and of the CTA that moves."""
         found: Unknown = {}
         made, crowds = self.move.did.made, self.crowds
         rows = [(o, share) for o in self.others for share in range(crowds.locals[o].shares)]
@@ -539,7 +542,7 @@ class _Told:
                 positions.note_own(positions.all[later], positions.all[earlier], unknown)
 
     def _leave(self, found: Unknown) -> None:
-        """What the place of the access has to tell from now on."""
+        """Update the knowledge at the location of the access."""
         for n, left in enumerate(self.move.did.left):
             row = self.place, n
             if left is None:
@@ -575,6 +578,6 @@ def _merge(into: dict[Any, frozenset[Any]], more: dict[Any, frozenset[Any]]) -> 
 
 
 def _join_unknown(known: Unknown, more: Unknown) -> Unknown:
-    """What is known on two ways: at a place that nobody has written on one of them, nothing."""
+    """Return the knowledge of two paths: nothing at a location that one of them has not written."""
     none = {key: NOTHING if key[0][0] < 0 or key[1] == OWN else 0 for key in (*known, *more)}
     return {key: known.get(key, least) | more.get(key, least) for key, least in none.items()}

@@ -67,8 +67,8 @@ take longer"""
 
 
 def feasible(bound: Bound, places: Places) -> bool:
-    """Whether the orders of a launch can be told apart: all that it does is followed thread by thread, and nothing but
-    atomics steers it, whatever it executes."""
+    """Return whether the orders of a launch can be told apart: all that it does is followed thread by thread, and
+    nothing but atomics steers it, whatever it executes."""
     program, cluster = bound.program, math.prod(bound.configuration.cluster)
     known = not program.unmodelled and (not program.asynchronous or (supports_asynchronous(program) and cluster == 1))
     # each CTA runs by itself there, and does not know its rank
@@ -84,14 +84,15 @@ def clusters(bound: Bound) -> Callable[[int], int]:
 
 
 def small(bound: Bound) -> bool:
-    """Whether all of a launch's CTAs can be alive at once while its orders are tried."""
+    """Return whether all of a launch's CTAs can be alive at once while its orders are tried."""
     (gx, gy, gz), (bx, by, bz) = bound.configuration.grid, bound.configuration.block
     ctas, threads = gx * gy * gz, bx * by * bz
     return ctas <= MOST_CTAS and -(-threads // LANES) * LANES * ctas <= MOST_THREADS
 
 
 def _depends_on_atomics_alone(bound: Bound, places: Places) -> bool:
-    """Whether no clock and no mask of active lanes could steer the launch or what it stores, if all were executed."""
+    """Return whether no clock and no mask of active lanes could steer the launch or what it stores, if all were
+    executed."""
     code = bound.program.code
     analysis = taint.examine(
         bound.program, [1] * len(code), places.segment_of.get, lockstep=bound.settings.lockstep, lanes_by_x=False
@@ -264,12 +265,12 @@ class _Attempt:
             result.why = "undefined"
 
     def _by(self, method: Method, session: Session, begin: functools.partial[Knowledge]) -> Decided | None:
-        """What a method says, from the arrays as they were."""
+        """Return the decision of a method, from the initial arrays."""
         put_back(self.bound, self.initial)
         return method(Case(self.bound, self.places, session, self.apart, begin))
 
     def _decide_by_lanes(self, begin: functools.partial[Knowledge]) -> Decided | None:
-        """What all orders say where the lanes of a warp take turns by themselves; None where that decides nothing."""
+        """Explore every interleaving in which the lanes of a warp run independently; None if that decides nothing."""
         bound = self.bound
         put_back(bound, self.initial)
         session: Any = make_threads(bound, self.ordered, self.logged)
@@ -319,7 +320,7 @@ class _Attempt:
         return self._search(session, kind, samples=samples, most=most).run()
 
     def _search(self, session: Session, kind: type[Knowledge], *, samples: bool, most: int) -> Search:
-        """Of all orders, by such a kind of knowledge, in as many steps at most; 0: as many as a search makes."""
+        """Search all interleavings with one kind of knowledge, in at most `most` steps; 0: the default of a search."""
         bound, lockstep = self.bound, self.bound.settings.lockstep
         search = Search(
             session,

@@ -89,7 +89,7 @@ def describe_phase_order(places: Places, raw: RawFinding) -> str:
 
 
 def _trace(made: Iterable[Made]) -> Trace:
-    """What happened, as an engine would have logged it."""
+    """Return the events as the trace that an engine would have logged."""
     events, addresses = [], list[int]()
     for one in made:
         places = [address for _, address in one.addresses]
@@ -164,7 +164,7 @@ class Description:
         )
 
     def _fences(self, race: Race, made: tuple[Made, ...]) -> str:
-        """Which fences are missing, and where they belong; nothing where that is not told."""
+        """Return the missing fences and their positions; an empty text if they are unknown."""
         lockstep = self.bound.settings.lockstep
         strong = self.begin.keywords["ordered"]
         shared = Shared()
@@ -228,7 +228,7 @@ class Description:
         return f"; `--effort {effort}` (`effort={effort}`) tries ten times as many"
 
     def _sampling_text(self) -> str:
-        """What was tried at random."""
+        """Return the extent of random sampling, in words."""
         found = self.result.sampled
         if found is None or not found.orders:
             return ""
@@ -318,7 +318,7 @@ class Description:
         return [*steps]
 
     def _races_as_warps(self) -> bool:
-        """Whether the order races even if a fence or an atomic of one lane counts for its whole warp."""
+        """Return whether the order races even if a fence or an atomic of one lane counts for its whole warp."""
         shared = Shared()
         while True:
             knowledge = self.begin(shared, lockstep=True)
@@ -357,7 +357,7 @@ class Description:
         return Decided(findings=(self._explain_finding(raw),))
 
     def _has_fences(self) -> bool:
-        """Whether there are fences, so that atomics may order something."""
+        """Return whether there are fences, so that atomics may order something."""
         names = {NAMES[fields[0]] for fields in self.code}
         return not names.isdisjoint(FENCES)
 
@@ -372,7 +372,7 @@ class Description:
         return Decided(reasons=(f"{where}, and {why}",))
 
     def for_ever(self, stuck: list[Ask]) -> bool:
-        """Whether lanes that wait, where the session stands, do so for ever."""
+        """Return whether lanes that wait, where the session stands, do so for ever."""
         return self._first_releasable(stuck) is None
 
     def _first_releasable(self, stuck: list[Ask]) -> Ask | None:
@@ -382,8 +382,8 @@ class Description:
         return next((ask for ask in stuck if self._others_may_write(ask)), None)
 
     def _others_may_write(self, ask: Ask) -> bool:
-        """Whether lanes of the warp that wait at a join for the one that spins could write, if they went on: as they
-        may, for PTX promises no meeting points."""
+        """Return whether lanes of the warp that wait at a join for the one that spins could write, if they went on: as
+        they may, for PTX promises no meeting points."""
         todo = self.session.elsewhere(ask.cta, ask.warp)
         seen = set(todo)
         while todo:
@@ -400,7 +400,7 @@ class Description:
         return False
 
     def _may_write(self, pc: int, kind: str, ask: Ask) -> bool:
-        """Whether an instruction may write where a lane waits."""
+        """Return whether an instruction may write where a lane waits."""
         arrays = self.places.program.array_of
         same = arrays[pc] is None or arrays[ask.pc] is None or arrays[pc] == arrays[ask.pc]
         return same and (kind == "store" or (kind == "atomic" and not self.code[pc][7] & NO_STORE))
@@ -473,7 +473,7 @@ class Description:
         return self.places.step(pc, cta, warp, step_word(NAMES[self.code[pc][0]]), mark="waits")
 
     def _writers(self, ask: Ask) -> str:
-        """Who could write where a lane waits."""
+        """Return the warps that could write the location for which a lane waits."""
         waiting = {(a.cta, a.warp) for a in self.result.stuck}
         others = {
             (cta, w) for cta in range(self.session.ctas) for w, _, _ in self.session.alive(cta)

@@ -39,7 +39,7 @@ class Given:
         self.bound, self.places, self.trace, self.initial, self.analysis = bound, places, trace, initial, analysis
 
     def right(self) -> bool:
-        """Whether nothing but places of their own depends on the order."""
+        """Return whether nothing but places of their own depends on the order."""
         if self.bound.program.asynchronous or self.bound.program.unmodelled or self.places.outcome.status != "done":
             return False
         known = known_rows(self.bound)
@@ -187,7 +187,7 @@ class Given:
         return slots.holds(found, puts, counts, sizes, others, self._inside)
 
     def _initial_value_reader(self, before: list[Any]) -> Callable[[Place, int], int | None]:
-        """What stood at a place before the launch."""
+        """Return a function that reads the value of a location before the launch."""
 
         def initial_value(place: Place, size: int) -> int | None:
             number, offset = (place[1] >> SEGMENT_SHIFT) - FIRST_ARRAY, place[1] & _OFFSET
@@ -198,7 +198,7 @@ class Given:
         return initial_value
 
     def _inside(self, part: Range) -> bool:
-        """Whether bytes belong to one array."""
+        """Return whether bytes belong to one array."""
         segment, start = part.start >> SEGMENT_SHIFT, part.start & _OFFSET
         end = start + part.end - part.start
         if segment == SHARED:
@@ -248,7 +248,7 @@ class _Way:
         self.made: list[Made] = []
 
     def run(self) -> bool:
-        """Whether it comes to its end without a finding, and all wait for nothing else."""
+        """Return whether it comes to its end without a finding, and all wait for nothing else."""
         moved = self.session.start()
         for cta in range(self.session.ctas):
             now = moved[cta]
@@ -274,7 +274,7 @@ class _Way:
         return self.session.go(ask)
 
     def is_like(self, other: _Way, found: Plan) -> bool:
-        """Whether another order differs in nothing but where places are that are given out."""
+        """Return whether another order differs in nothing but where places are that are given out."""
         if self.asks != other.asks or self.stretches != other.stretches or len(self.made) != len(other.made):
             return False
         return all(
@@ -309,7 +309,7 @@ class _Way:
 
 
 def _what(event: Event) -> tuple[Any, ...]:
-    """What an event is, without where an access went."""
+    """Return an event without the location of an access."""
     access = event.kind == "access"
     return (*event[:3], event.pc, event.lanes if access else event.place)
 
@@ -326,7 +326,7 @@ def _elements(shape: tuple[int, ...]) -> int:
 
 
 def _dense(shape: tuple[int, ...], strides: tuple[int, ...], size: int) -> bool:
-    """Whether elements lie one after another, in the order of their indices."""
+    """Return whether elements lie one after another, in the order of their indices."""
     for extent, stride in zip(reversed(shape), reversed(strides), strict=True):
         if stride != size:
             return False

@@ -37,7 +37,7 @@ Share = int
 
 
 class Did(NamedTuple):
-    """What a CTA did from one ordered access to the next, as others see it."""
+    """The effect of a CTA between two ordered accesses, as others observe it."""
 
     made: int
     """positions, a bit each"""
@@ -147,7 +147,7 @@ class Kin(Knowledge):
         return rows[:, self._columns(self.positions.all[number])] >= mark
 
     def _share(self, rows: Rows) -> list[Share]:
-        """Of each row, the shares in it."""
+        """Return the shares in each row."""
         count = self.shares + OF_PLACE
         there = rows[:, self.of_cta : self.of_cta + count] > 0
         found: list[int] = (there @ (1 << np.arange(count, dtype=np.int64))).tolist()
@@ -170,7 +170,7 @@ class Kin(Knowledge):
         return Did(self.news, tuple(self.accesses), tuple(kinds or [0]), tuple(self.of_own), left), shape
 
     def _remaining_shares(self, ask: Ask | None) -> tuple[tuple[Share, int] | None, ...]:
-        """What the place of an access that was let go has to tell."""
+        """Return the shares that the location of a released access still publishes."""
         if ask is None:
             return ()
         location, found = self.locations[ask.place], list[tuple[Share, int] | None]()
@@ -195,7 +195,7 @@ class Kin(Knowledge):
         return made
 
     def _collect_rows(self) -> tuple[list[Any], Rows]:
-        """What is known from here on, each row with a name."""
+        """Return the knowledge that matters from here on, each row with a name."""
         rows = self.rows[0]
         alive = [w * LANES + lane for w in range(self.warps) if (0, w) not in self.gone for lane in range(LANES)]
         if not alive:
@@ -220,7 +220,7 @@ class Kin(Knowledge):
         return [name for name, _ in found], np.stack([self._pad_rows(row) for _, row in found])
 
     def _adds(self, name: str, row: Rows, known: Rows) -> bool:
-        """Whether what the next `fence.sc` of a thread takes tells more than that knows anyway."""
+        """Return whether what the next `fence.sc` of a thread takes tells more than that knows anyway."""
         if name != "forced":
             return True
         taken, own = self._share(np.stack([self._pad_rows(row), self._pad_rows(known)]))

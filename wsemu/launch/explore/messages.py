@@ -97,7 +97,7 @@ class Messages:
         """where CTAs draw their numbers"""
 
     def is_proven(self) -> bool:
-        """Whether the launch is right in all orders."""
+        """Return whether the launch is right in all orders."""
         if self.bound.uninitialized or self.session.ctas == 1 or len(self.content) > MOST_BYTES:
             return False
         try:
@@ -120,7 +120,7 @@ class Messages:
         return int(self.bases[self._number(address)]) + (address & _OFFSET)
 
     def _number(self, address: int) -> int:
-        """Of the array of an address."""
+        """Return the number of an address's array."""
         number = ((address & ~ADDRESS_WRAPPED) >> SEGMENT_SHIFT) - FIRST_ARRAY
         if not 0 <= number < len(self.initial):
             raise UnfitError
@@ -175,7 +175,7 @@ class Messages:
         self._take(state, moved[cta])
 
     def _draws(self, moved: list[Moved]) -> bool:
-        """Whether CTAs begin alike and draw numbers: all stand before an `add` of one to the same place."""
+        """Return whether CTAs begin alike and draw numbers: all stand before an `add` of one to the same place."""
         session = self.session
         asks = [session.asks(cta) for cta in range(session.ctas)]
         digests = {session.digest(cta) for cta in range(session.ctas)}
@@ -205,7 +205,7 @@ class Messages:
         return own
 
     def _options(self, state: State, ask: Ask) -> list[tuple[bytes, Message | None]]:
-        """What an access may read."""
+        """Return the values that an access may read."""
         place = ask.place
         if place == self.spare:
             raise UnfitError
@@ -286,7 +286,7 @@ class Messages:
             _put([data for data, _ in self.bound.segments], place, value)
 
     def _writes(self, ask: Ask, made: Iterable[Made]) -> bool:
-        """Whether the access that was let go has written."""
+        """Return whether the access that was let go has written."""
         first = next((one for one in made if one.event.kind == "access"), None)
         if first is None or first.event.pc != ask.pc:
             raise UnfitError
@@ -329,7 +329,7 @@ class Messages:
         return key, state
 
     def _note(self, state: State, before: int) -> None:
-        """What a CTA has written, for the others."""
+        """Publish to other CTAs what a CTA has written."""
         wrote, flat = state.knowledge.wrote, _flat(state.image)
         own = {at for w in wrote[:before] for at in range(w.start, w.start + w.size)}
         for w in wrote[before:]:
@@ -405,8 +405,10 @@ class Messages:
                 return masks
 
     def _check_interleavings(self) -> None:
-        """What threads of a CTA tell each other by strong accesses is what some interleaving of them shows; whatever
-        comes by way of others has been tried at any time."""
+        """Raise UnfitError if threads of a CTA exchange values that no interleaving of them shows.
+
+        Values that pass through other CTAs have been tried at every time.
+        """
         for shared in self.shared:
             if weak(shared.pairs, shared.strong, self.begin(shared).spread) is not None:
                 raise UnfitError
@@ -431,7 +433,7 @@ class Messages:
                 raise UnfitError
 
     def _makes_progress(self) -> bool:
-        """Whether CTAs can be put in an order in which each waits only for those before."""
+        """Return whether CTAs can be put in an order in which each waits only for those before."""
         ends: dict[Place, set[bytes]] = {}
         for place, cta in self.writer.items():
             done = [state for state in self.states[cta].values() if state.status == "done"]
@@ -446,7 +448,7 @@ class Messages:
         return True
 
     def _leaves(self, state: State, ends: dict[Place, set[bytes]], finished: set[int]) -> bool:
-        """Whether a CTA goes on from a state once others have ended."""
+        """Return whether a CTA goes on from a state once others have ended."""
         if state.status == "done":
             return True
         for ask in state.asks:

@@ -51,7 +51,7 @@ def decide_by_arrivals(
 
 
 def judge_room(said: Decided | None, met: Together | None, bound: Bound, places: Places) -> Decided | None:
-    """What is said of a launch whose CTAs wait for each other: a deadlock where not all of them fit at once."""
+    """Return the decision for a launch whose CTAs wait for each other: a deadlock if they cannot all be co-resident."""
     if said is None or met is None or met.ctas == 1:
         return said
     needed = residency(bound.program, bound.configuration, met.ctas, "launch", bound.settings.sms)

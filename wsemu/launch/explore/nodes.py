@@ -24,7 +24,7 @@ class Reached(NamedTuple):
 
 @dataclass(slots=True)
 class Result:
-    """What a search found."""
+    """The result of a search."""
 
     states: int = 0
     steps: int = 0

@@ -48,15 +48,15 @@ class Orders:
         return PATIENCE if self.bound.settings.budget > PATIENCE and self.influences_control() else None
 
     def influences_control(self) -> bool:
-        """Whether what is stored meanwhile may steer it: then one run does not say what is amiss."""
+        """Return whether what is stored meanwhile may steer it: then one run does not say what is amiss."""
         return _may_wait(self.bound.program) or _may_look(self.bound.program)
 
     def may_decide(self) -> bool:
-        """Whether there are any: a launch without speaks for itself."""
+        """Return whether there are any: a launch without speaks for itself."""
         return not _ATOMIC.isdisjoint(self.bound.program.opcodes)
 
     def needs_full_budget(self, outcome: Outcome, initial: Callable[[], list[Any]]) -> bool:
-        """Whether a run that ended with its patience has to be made anew, with all of its budget."""
+        """Return whether a run that ended with its patience has to be made anew, with all of its budget."""
         if outcome.status != "budget" or self.patience() is None:
             return False
         if any(raw.code in CODES and CODES[raw.code].severity == "error" for raw in outcome.findings):
@@ -75,8 +75,8 @@ class Orders:
         return True
 
     def _stays(self, before: list[Any]) -> bool:
-        """Whether all that runs is loops that wait, and nobody else is there who could write: more steps would be the
-        same again."""
+        """Return whether all that runs is loops that wait, and nobody else is there who could write: more steps would
+        be the same again."""
         from wsemu.launch.running import ran
         from wsemu.proof.idle import waits
 
@@ -94,14 +94,14 @@ class Orders:
         return again and waits(self.bound.program, running)
 
     def gives_places(self, places: Places, trace: Tracer, initial: Callable[[], list[Any]], analysis: Analysis) -> bool:
-        """Whether all that atomics steer is at which places of their own threads store, so that one run of the launch
-        speaks for all."""
+        """Return whether all that atomics steer is at which places of their own threads store, so that one run of the
+        launch speaks for all."""
         from wsemu.launch.explore.given import Given
 
         return Given(self.bound, places, trace, initial, analysis).right()
 
     def decide(self, places: Places, initial: Callable[[], list[Any]]) -> Decided | None:
-        """What trying all orders says; None where they cannot be tried."""
+        """Return the decision from all interleavings; None if they cannot be explored."""
         from wsemu.launch.explore.decide import decide, decide_large, feasible, small
         from wsemu.launch.explore.given import known_rows
         from wsemu.launch.explore.methods import decide_by_arrivals

@@ -75,7 +75,7 @@ def _loop(code: list[list[int]], pc: int) -> tuple[list[int], int] | None:
 
 
 def _comes_back(code: list[list[int]], at: int, pc: int) -> bool:
-    """Whether an instruction leads to the access, without a branch."""
+    """Return whether an instruction leads to the access, without a branch."""
     seen = set[int]()
     while at != pc:
         if at in seen or at >= len(code) or code[at][0] in ENDS:
@@ -125,6 +125,6 @@ class Polls:
         return there if alike else [ask]
 
     def ahead(self, cta: int, warp: int, pc: int) -> list[int]:
-        """Where lanes that stand before an access may come before others of them have made it."""
+        """Return the instructions that lanes waiting before an access may reach before other lanes have issued it."""
         lanes = next((asks for number, _, asks in self.session.alive(cta) if number == warp), 0)
         return [self.loops.get(pc, pc + 1)] if (lanes & ((1 << LANES) - 1)).bit_count() > 1 else []

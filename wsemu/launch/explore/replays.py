@@ -34,8 +34,8 @@ _FOLLOWED = (
 
 
 def supports_asynchronous(program: Program) -> bool:
-    """Whether all asynchronous operations of a program are such as the orders of its atomics can be tried with: those
-    of a CTA by itself, which give and take what they should, and say where in arrays they go."""
+    """Return whether all asynchronous operations of a program are such as the orders of its atomics can be tried with:
+    those of a CTA by itself, which give and take what they should, and say where in arrays they go."""
     from wsemu.model.isa import OPERATIONS
 
     for fields in program.code.tolist():
@@ -55,7 +55,7 @@ class DiffersError(Exception):
 
 
 class Judged(NamedTuple):
-    """What was found in an order."""
+    """The findings of an interleaving."""
 
     findings: list[RawFinding]
     order: tuple[Ask, ...]
@@ -74,7 +74,8 @@ class Replays(NamedTuple):
     def judge_orders(
         self, ended: Mapping[bytes, tuple[Ask, ...]], matters: Callable[[RawFinding], bool]
     ) -> Judged | None:
-        """What an engine finds in the first order that fails, of those with these histories; None where none does.
+        """Return the findings of an engine in the first interleaving that fails, of those with these histories; None if
+        none does.
 
         DiffersError where a replay is another run than that of the search.
         """
@@ -131,11 +132,11 @@ class Replays(NamedTuple):
 
 
 def _moves(session: Session, order: tuple[Ask, ...]) -> list[Moved]:
-    """What the CTAs did: each at the start, then those of the order, one by one."""
+    """Return the moves of the CTAs: the first of each, then those of the interleaving in order."""
     return [*session.start(), *(session.go(ask) for ask in order)]
 
 
 def _last(moves: Sequence[Moved], order: tuple[Ask, ...], ctas: int) -> list[Moved]:
-    """What each CTA did last: how it stands, and all that was found in it."""
+    """Return the last move of each CTA, with its state and all its findings."""
     movers = [*range(ctas), *(ask.cta for ask in order)]
     return [*dict(zip(movers, moves, strict=True)).values()]

@@ -34,7 +34,7 @@ _AGAIN = 2
 
 
 class Sampled(NamedTuple):
-    """What was tried."""
+    """The extent of the sampling."""
 
     orders: int
     """that came to their end"""
@@ -107,7 +107,7 @@ class Samples:
         return product
 
     def _next(self, node: Node, asks: list[Ask], ranks: dict[Lane, float] | None) -> tuple[Node | None, int]:
-        """Where one of the lanes leads that can go on, and how many can, those counted that it is known of."""
+        """Return the node after a move of one of the lanes that can move, and their number."""
         self.lanes.update(ask[:3] for ask in asks)
         self.dice.shuffle(asks)
         if ranks is not None:

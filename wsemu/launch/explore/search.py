@@ -185,7 +185,7 @@ class Search:
                 self.shared.grown = True
 
     def _common(self, ask: Ask) -> bool:
-        """Whether another thread touches a place, too."""
+        """Return whether another thread touches a place, too."""
         users = self.users[ask.place]
         return len(users) > 1 or any(cta == _ANY for cta, _, _ in users)
 
@@ -315,7 +315,7 @@ class Search:
             before.sampled = sampled
 
     def _continues_after_deadlock(self) -> bool:
-        """Whether other orders are tried behind one in which all wait."""
+        """Return whether other orders are tried behind one in which all wait."""
         result = self.result
         if self.hangs is None or result.why not in ("", "barriers") or not self.hangs(result.stuck):
             return False
@@ -332,8 +332,8 @@ class Search:
         self.result.why, self.result.reached = "circle", last.reached_state()
 
     def all_wait(self, node: Node) -> bool:
-        """Whether nobody can ever do anything else: the lanes of each instruction, let go one after another, change
-        nothing and are back there."""
+        """Return whether nobody can ever do anything else: the lanes of each instruction, let go one after another,
+        change nothing and are back there."""
         session = self.session
         groups = {ask[:2]: [one for one in own if one.warp == ask.warp] for own in node.asks for ask in own}
         for (cta, _), lanes in groups.items():
@@ -366,13 +366,13 @@ class Search:
             self.wanders = False
 
     def _apart_from(self, one: Ask, other: Ask) -> bool:
-        """Whether it is no matter which of two lanes goes on first."""
+        """Return whether it is no matter which of two lanes goes on first."""
         reads = self.reads(one.pc) and self.reads(other.pc)
         return one.cta != other.cta and (reads or one.place != other.place)
 
     def _is_news(self, node: Node, key: bytes) -> bool:
-        """Whether a state has not come up yet, or has more to go on with than then (Godefroid, sleep sets and state
-        caching)."""
+        """Return whether a state has not come up yet, or has more to go on with than then (Godefroid, sleep sets and
+        state caching)."""
         before = self.seen.get(key)
         if before is None:
             self.seen[key] = node.asleep
@@ -395,8 +395,8 @@ class Search:
         return bool(node.todo)
 
     def _apart_of_alike(self, node: Node, asks: list[Ask]) -> list[Ask]:
-        """Of the CTAs that begin alike and stand where they began, one: to let another one go leads to the same with
-        the two exchanged."""
+        """Return the accesses without those of all but one CTA among symmetric ones that have not moved: another one's
+        move leads to the same node with the two exchanged."""
         if not self.alike:
             return asks
         kept: dict[tuple[object, ...], Ask] = {}
@@ -415,7 +415,7 @@ class Search:
         self.result.reached = node.reached_state()
 
     def root(self) -> Node | None:
-        """Where the launch begins: None where it fails before."""
+        """Return the node at the start of the launch; None if the launch fails before."""
         session = self.session
         session.named = self.named
         moved = session.start()
@@ -469,7 +469,7 @@ class Search:
             node.groups = self._persistent_sets(node)
 
     def _judge(self, node: Node, cta: int, moved: Moved, first: int) -> bool:
-        """Whether the launch goes on from what a CTA did; else the result says why not."""
+        """Return whether the launch goes on from what a CTA did; else the result says why not."""
         races = list(node.knowledge.apply(cta, moved.made, first))
         for one in list(self.shared.excused.values())[len(self.result.excused) :]:
             self.result.excused.append((one, node.reached_state()))
@@ -503,7 +503,7 @@ class Search:
         return is_warning(raw) or self.idle(raw)
 
     def _meets(self, made: Iterable[Made]) -> bool:
-        """Whether something else touches arrays of which CTAs have places by their numbers."""
+        """Return whether something else touches arrays of which CTAs have places by their numbers."""
         assert self.named
         return any(
             one.event.pc not in self.named.stores and _array(address) in self.named.places
@@ -511,7 +511,7 @@ class Search:
         )  # fmt: skip
 
     def _shares(self) -> bool:
-        """Whether such a place is touched more than once."""
+        """Return whether such a place is touched more than once."""
         assert self.named
         return self.shared.grown and any(_array(address) in self.named.places for _, address in self.shared.common)
 
@@ -523,7 +523,7 @@ class Search:
         return 1 + known.weight() / WEIGHT + beyond
 
     def step(self, node: Node, ask: Ask) -> Node | None:
-        """Where it leads to let a lane go: None where it waits, or where the search ends."""
+        """Return the node after one lane's access; None if the lane waits or the search ends."""
         session, cta = self.session, ask.cta
         known, place = node.knowledge, ask.place
         seen = session.value(place, node.memory) if place[0] < 0 else b""
@@ -573,7 +573,7 @@ def _done_part(stack: Iterable[Node]) -> float:
 
 
 def is_warning(raw: RawFinding) -> bool:
-    """Whether a finding is a warning, and no error of an order."""
+    """Return whether a finding is a warning, and no error of an order."""
     return raw.code in _WARNINGS
 
 

@@ -63,7 +63,7 @@ class Ask(NamedTuple):
 
 
 class Moved(NamedTuple):
-    """What a CTA did until it stood still again."""
+    """The effect of a CTA until it stopped again."""
 
     made: list[Made]
     findings: list[RawFinding]
@@ -106,10 +106,10 @@ class Session(Protocol):
         """Put them back."""
 
     def value(self, place: tuple[int, int], memory: Any) -> bytes:
-        """What stands at a place of an array, of saved arrays."""
+        """Return the bytes at a location, in saved arrays."""
 
     def digest(self, cta: int) -> bytes:
-        """What of a CTA decides what it will do."""
+        """Return a digest of the state that decides the CTA's further execution."""
 
     def digest_memory(self) -> bytes:
         """Return a digest of the arrays."""
@@ -118,13 +118,13 @@ class Session(Protocol):
         """(warp, lanes alive, lanes that stand before an ordered access) of the warps that have not ended."""
 
     def elsewhere(self, cta: int, warp: int) -> list[int]:
-        """Where lanes of a warp would go on that wait for others to meet them."""
+        """Return the instructions at which lanes of a warp would continue that wait for others to meet them."""
 
     def waiting_warps(self, cta: int) -> list[tuple[int, int]]:
         """(warp, instruction) of the warps of a CTA that wait at barriers, mbarriers or joins."""
 
     def operand(self, ask: Ask) -> int:
-        """What an integer atomic that stands adds, or combines with."""
+        """Return the operand of a waiting integer atomic."""
 
     def write(self, place: tuple[int, int], value: int, size: int) -> None:
         """Let something else stand at a place."""
@@ -143,14 +143,15 @@ class Session(Protocol):
         what others do there; of launches without such operations nothing."""
 
     def suspects(self) -> Any:
-        """Where lanes may conflict, which a run that looks there decides; nothing if it has decided."""
+        """Return the locations where lanes may conflict, for a run that watches them; nothing if this run has
+        decided."""
 
     def close(self) -> None:
         """Give memory back."""
 
 
 class Looking(NamedTuple):
-    """What a session is for, where it is not to try orders."""
+    """The purpose of a session that explores no interleavings."""
 
     races: bool = False
     """all that an engine finds is looked for, and no CTA is put back"""
@@ -227,7 +228,7 @@ class VmSession:
         self.fresh = [self._arrays(cta) for cta in range(self.ctas)]
 
     def _machine_count(self, grid: tuple[int, int, int]) -> int:
-        """How many machines there are: one for each CTA."""
+        """Return the number of machines: one for each CTA."""
         return math.prod(grid)
 
     def _number(self, cta: int) -> int:
@@ -277,7 +278,7 @@ class VmSession:
         return self._run(ask.cta, 0 if not swaps else 1 << ask.lane)
 
     def _swaps(self, ask: Ask, machine: Machine) -> bool:
-        """Whether what is asked is a `cas` that will leave memory alone."""
+        """Return whether what is asked is a `cas` that will leave memory alone."""
         fields = self.program.code[ask.pc]
         name = NAMES[int(fields[0])]
         if ATOMIC_NAMES[name][0] != "cas":
@@ -322,7 +323,7 @@ class VmSession:
         return moved
 
     def _new_findings(self, cta: int, machine: Machine) -> list[RawFinding]:
-        """What was found in a CTA: where it may be put back, the machine keeps nothing of it."""
+        """Return the new findings of a CTA; the machine forgets them if the CTA may be restored."""
         state = machine.state[0]
         now = [machine._finding(raw) for raw in machine.raw[: int(state["raw_count"])]]
         if self.looking.races:
@@ -486,7 +487,7 @@ class VmSession:
         return [*kept, ("agents", machine.agents[:agents].copy()), ("phases", machine.phases[:rows].copy())]
 
     def _used(self, machine: Machine) -> tuple[int, int]:
-        """How many asynchronous operations a CTA has had, and how much of the rows of its mbarriers it has used."""
+        """Return the number of a CTA's asynchronous operations, and the used part of the rows of its mbarriers."""
         state = machine.state[0]
         if not state["running"]:
             return 0, 0
@@ -560,14 +561,14 @@ class VmSession:
         return hashed.digest()
 
     def _live_shared_bytes(self, shared: Any) -> bytes:
-        """What of shared memory may be read before it is written again."""
+        """Return the bytes of shared memory that may be read before they are written again."""
         if not (self.asynchronous or self.rounds):
             return bytes(shared.tobytes())
         values, written = shared.reshape(2, -1)
         return bytes(values[self.outlasting].tobytes() + written[self.outlasting].tobytes())
 
     def _digest_objects(self, hashed: Any, cta: int) -> None:
-        """What decides how asynchronous operations go on, and how they are judged."""
+        """Hash the state that decides how asynchronous operations proceed and are judged."""
         machine = self.machines[cta]
         state = machine.state[0]
         live = machine.mbarriers[: int(state["mbarrier_count"])]
@@ -610,7 +611,7 @@ class VmSession:
             hashed.update(machine.local[start : start + 2 * room].tobytes())
 
     def _digest_barriers(self, hashed: Any, machine: Machine) -> None:
-        """Who knows of which operations of barriers: so it is judged whether one is used again too early."""
+        """Hash the warps' knowledge of barrier operations, by which early reuse of a barrier is judged."""
         if self.asynchronous:  # the history tells it
             return
         if machine.state[0]["by_lanes"]:  # no two are held for one state
@@ -637,7 +638,7 @@ class VmSession:
             yield resume, mask
 
     def _digest_lanes(self, hashed: Any, block: Any, pc: int, lanes: int) -> None:
-        """What lanes hold that still matters to them at an instruction."""
+        """Hash the registers of lanes that are live at an instruction."""
         live = self.named.live if self.named else self.live
         if not lanes or pc >= len(live):
             return

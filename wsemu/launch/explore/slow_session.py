@@ -81,7 +81,7 @@ class SlowSession:
         return self._finish_move(ask.cta, self.run.ctas[ask.cta].run_until_stuck(ask.warp, ask.lane), wrote)
 
     def _leaves(self, ask: Ask) -> bool:
-        """Whether what is asked is a `cas` that will leave memory alone."""
+        """Return whether what is asked is a `cas` that will leave memory alone."""
         fields = self.run.ctas[ask.cta].launch.code[ask.pc]
         what, type_ = ATOMICS[NAMES[fields[0]]]
         if what != "cas":
@@ -112,7 +112,7 @@ class SlowSession:
         return Moved(made, list(self.run.findings(cta)), status if trace.complete else "events")
 
     def _tell_history(self, cta: int, trace: Trace) -> None:
-        """As on the VM."""
+        """Hash the history of a CTA; its contents are those of the VM's."""
         told: list[Any] = []
         for event in trace.events:
             if event.kind in _DROPPED or (event.kind == "access" and not _is_shared(event.place)):

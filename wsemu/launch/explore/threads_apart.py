@@ -35,7 +35,7 @@ _TOGETHER = ("barrier", "warp", "matrix", "cluster")
 
 
 class Thread(NamedTuple):
-    """Where a thread is."""
+    """The position of a thread in the launch."""
 
     cta: int
     warp: int
@@ -49,7 +49,7 @@ def all_threads(bound: Bound) -> list[Thread]:
 
 
 def suits(bound: Bound) -> bool:
-    """Whether the threads of a launch can be run apart: they have nothing but global memory in common."""
+    """Return whether the threads of a launch can be run apart: they have nothing but global memory in common."""
     program = bound.program
     code = program.code.tolist()
     names = {NAMES[fields[0]] for fields in code}
@@ -62,19 +62,19 @@ def suits(bound: Bound) -> bool:
 
 
 def few(session: VmThreads | SlowThreads) -> bool:
-    """Whether not too many threads take turns."""
+    """Return whether not too many threads take turns."""
     session.start()
     standing = [cta for cta in range(session.ctas) if session.asks(cta)]
     return len(standing) <= MOST_STANDING and len({session.digest(cta) for cta in standing}) <= MOST_KINDS
 
 
 class _Apart:
-    """What sessions of both engines have in common."""
+    """The common part of both engines' sessions."""
 
     threads: list[Thread]
 
     def _own(self, ask: Ask) -> Ask:
-        """As the engine has it."""
+        """Return an access with the engine's number of its warp."""
         return ask._replace(warp=self.threads[ask.cta].warp)
 
     def _renumber_move(self, cta: int, moved: Moved) -> Moved:
@@ -123,7 +123,7 @@ class VmThreads(_Apart, VmSession):
         return [ask._replace(warp=0) for ask in super().asks(cta)]
 
     def digest(self, cta: int) -> bytes:
-        """What decides what a thread will do: not which lane it is."""
+        """Return a digest of the state that decides a thread's further execution, independent of its lane."""
         machine, thread = self.machines[cta], self.threads[cta]
         warp = machine.warps[thread.warp]
         hashed = hashlib.blake2b(digest_size=16)
@@ -193,7 +193,7 @@ class Whole:
         self.ctas = math.prod(bound.configuration.grid)
 
     def alive(self, cta: int) -> list[tuple[int, int, int]]:
-        """As sessions say it."""
+        """Return the live lanes of each warp of a CTA, in the form of sessions."""
         found: dict[int, tuple[int, int]] = {}
         for number, thread in enumerate(self.threads):
             for _, alive, asks in self.session.alive(number) if thread.cta == cta else ():

@@ -36,7 +36,7 @@ class _Run:
         self.last: Ask | None = None
 
     def moves(self, cta: int) -> bool:
-        """Whether a CTA does anything else than wait; StopIteration where it cannot be told."""
+        """Return whether a CTA does anything else than wait; StopIteration where it cannot be told."""
         session = self.session
         before = session.digest(cta), session.digest_memory()
         if self.waiting.get(cta) == before:
@@ -52,7 +52,7 @@ class _Run:
         return False
 
     def round(self, begun: int) -> bool:
-        """Whether one of the CTAs that have begun moves; each has its turn."""
+        """Return whether one of the CTAs that have begun moves; each has its turn."""
         moved = [self.moves(cta) for cta in range(begun)]
         return any(moved)
 

@@ -43,7 +43,7 @@ class _Wrote(NamedTuple):
 
 
 class Own(Knowledge):
-    """What the threads of one CTA know: of each other, and which messages."""
+    """The knowledge of the threads of one CTA: of each other, and of messages."""
 
     def of(self, cta: int, flat: Callable[[int], int], reads: dict[bytes, set[tuple[int, int]]]) -> None:
         """Be that of a CTA that has not begun; `flat` finds bytes among those of all arrays, `reads` takes what is
@@ -56,7 +56,7 @@ class Own(Knowledge):
         """what atomics touched that have no order"""
 
     def messages(self, rows: Any) -> Any:
-        """Which messages are known by who has a row, or rows."""
+        """Return the known messages of a row, or of rows."""
         return np.packbits(rows[..., self.total : self.total + MOST_MESSAGES] > 0, axis=-1)
 
     def _access(self, made: Made, number: int) -> Iterator[Race]:
@@ -82,7 +82,7 @@ class Own(Knowledge):
         return frozenset((w.start, w.size) for w in self.wrote if row[w.thread] >= w.mark)
 
     def digest(self, cta: int) -> bytes:
-        """What of all that matters to a CTA."""
+        """Return a digest of the knowledge that matters to a CTA."""
         if cta not in self.living():
             return b""
         names, rows = self.cta_rows(cta)
@@ -133,5 +133,5 @@ class Message:
 
 
 def is_own(address: int) -> bool:
-    """Whether an address is one of shared or local memory."""
+    """Return whether an address is one of shared or local memory."""
     return (address & ~ADDRESS_WRAPPED) >> SEGMENT_SHIFT in (SHARED, LOCAL)

@@ -232,8 +232,10 @@ def _field(value: Any, way: Way, where: str) -> tuple[bytearray, Arrays, int]:
 
 
 def _alignment(given: np.dtype[Any]) -> int:
-    """Where C puts such a field: at a multiple of this.  NumPy aligns records only where it was told to; one whose own
-    fields are not aligned is as `packed` in C."""
+    """Return the alignment of such a field in C.
+
+    NumPy aligns records only if requested; a record whose fields are not aligned is as `packed` in C.
+    """
     if given.fields:
         fields = [(_alignment(entry[0]), entry[1]) for entry in given.fields.values()]
         return 1 if any(at % own for own, at in fields) else max(own for own, _ in fields)
@@ -256,7 +258,7 @@ _REMEDIES: dict[str, Callable[[int], str]] = {
 
 
 def _remedy(parameter: Parameter) -> str:
-    """What may be given."""
+    """Return the values that a parameter accepts."""
     if parameter.type == "b8" and parameter.bytes > 1:
         return f"give the structure's {parameter.bytes} bytes, a NumPy record, or a tuple of its fields"
     return _REMEDIES.get(parameter.type[0], _REMEDIES["u"])(parameter.bytes)

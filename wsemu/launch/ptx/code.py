@@ -155,7 +155,8 @@ class PtxCode(Code):
         return with_cluster(configuration, required)
 
     def gpu_entry(self, arguments: Sequence[Any]) -> Entry:
-        """What the CUDA driver takes of it, for fitted arguments; UsageError where it takes more than its text."""
+        """Return the entry for the CUDA driver, with fitted arguments; UsageError if the driver needs more than the
+        text."""
         from wsemu.backends.driver import Entry
         from wsemu.model import settings
 
@@ -186,7 +187,7 @@ class PtxCode(Code):
         return PtxCode(module, module.entries[self.entry.name], self.__name__, self._variables)
 
     def source(self) -> tuple[str, int, int]:
-        """Where the kernel stands in the PTX."""
+        """Return the location of the kernel in the PTX."""
         return self._module.source.path, self.entry.line, self.entry.end_line
 
 

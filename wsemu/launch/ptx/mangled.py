@@ -41,7 +41,7 @@ class Characters:
         return self.text[self.at : self.at + count] or "\0"
 
     def skip(self, character: str) -> bool:
-        """Whether the next character is this one, which is passed then."""
+        """Return whether the next character is this one, which is passed then."""
         found = self.peek() == character
         self.at += found
         return found

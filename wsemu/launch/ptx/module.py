@@ -157,7 +157,7 @@ class PtxModule(Mapping[str, "PtxKernel"]):
 
     @property
     def name(self) -> str:
-        """Of the file."""
+        """The name of the file."""
         file = self._cuda or self._module.source.path
         return file if file.startswith("<") else os.path.basename(file)
 
@@ -174,7 +174,7 @@ class PtxModule(Mapping[str, "PtxKernel"]):
 
 
 def _display_name(function: Function, shared: Counter[str]) -> str:
-    """How a kernel is called: without its parameters, unless another one has the same name."""
+    """Return the name of a kernel: without its parameters, unless another one has the same name."""
     return function.name if shared[function.name] == 1 else str(function)
 
 

@@ -28,7 +28,7 @@ _SHOWN = 8
 
 
 class _Value(NamedTuple):
-    """What a variable holds."""
+    """The value of a variable."""
 
     array: npt.NDArray[Any]
     live: bool
@@ -86,7 +86,7 @@ class Variables:
 
     @property
     def values(self) -> dict[str, _Value]:
-        """Those that were given."""
+        """The values that were given."""
         return self._values
 
     def enter(self, program: Program) -> None:

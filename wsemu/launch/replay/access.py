@@ -68,7 +68,7 @@ class AccessRecord:
         return [self] if self.source is None else [self, self.source]
 
     def at(self, address: int, size: int, values: dict[int, bytes]) -> bytes | None:
-        """What it has of an element: of the highest lane, whose store stays."""
+        """Return the bytes that it stores to an element: those of the highest lane, whose store remains."""
         if not self.starts:
             self.starts = {start: lane for lane, start in sorted(self.addresses.items())}
         for offset in range(self.size - size + 1):

@@ -97,7 +97,7 @@ class Machine:
         return events
 
     def execution_count(self, cta: Cta, warp: Warp, pc: int) -> int:
-        """How often a warp has executed an access."""
+        """Return the number of times that a warp has executed an access."""
         return max(self._counts[kind, cta.number, warp.number, pc] for kind in ("access", "copy"))
 
     def until(self, step: Step) -> tuple[Step, AccessRecord | None]:

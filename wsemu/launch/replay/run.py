@@ -108,7 +108,7 @@ class WaitingForPhase(_Data):
 
 
 class Replay(_Data):
-    """What a replay did."""
+    """The result of a replay."""
 
     steps: list[Step]
     """as they were executed"""
@@ -192,7 +192,7 @@ def _check(bound: Bound, steps: Sequence[Step]) -> None:
 
 
 def _does(bound: Bound, instruction: int) -> str:
-    """What a step at an instruction does; empty for one that the program does not have."""
+    """Return the word for a step at an instruction; empty if the program does not have the instruction."""
     if instruction >= len(bound.program.code):
         return ""
     return step_word(NAMES[int(bound.program.code[instruction, 0])])
@@ -287,7 +287,8 @@ def _within_a_warp(bound: Bound, code: str, steps: Sequence[Step], budget: int, 
 
 
 def _replay_atomics(bound: Bound, code: str, steps: Sequence[Step], budget: int) -> Replay:
-    """What an order of atomics leads to: a race, lanes that wait for ever, or an error of an instruction."""
+    """Return the result of an interleaving of atomics: a race, lanes that wait forever, or an error of an
+    instruction."""
     from wsemu.launch.replay.orders import Followed, follow_order, racing_accesses
 
     grid, marked = bound.configuration.grid, [step for step in steps if step.mark]

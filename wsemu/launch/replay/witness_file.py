@@ -55,7 +55,7 @@ def _check_code(code: str) -> str:
 
 
 def has_witness(finding: Finding) -> bool:
-    """Whether a schedule shows a finding, which `wsemu replay` can execute."""
+    """Return whether a schedule shows a finding, which `wsemu replay` can execute."""
     return bool(finding.steps) and finding.code not in NOT_REPLAYED
 
 

@@ -249,7 +249,7 @@ def await_groups(m, w, mask, bulk, left, only_read):
 
 @compiled
 def known_at_exit(m, member, at):
-    """Whether a thread of a CTA knew when it ended that an asynchronous operation was over."""
+    """Return whether a thread of a CTA knew when it ended that an asynchronous operation was over."""
     exited = cta_row(m, member, np.int64(BARRIERS)) + time_bits(m)
     return (load_i64(exited + 8 * (at >> 6)) >> (at & 63)) & 1 != 0
 

@@ -208,7 +208,7 @@ def copy_lane(m, w, pc, registers, i, lane, width):
 
 @compiled
 def sends(i):
-    """Whether a bulk copy goes from the CTA's shared memory to that of another one."""
+    """Return whether a bulk copy goes from the CTA's shared memory to that of another one."""
     return i.op in (SEND, SEND_REDUCE)
 
 

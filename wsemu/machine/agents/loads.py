@@ -51,8 +51,8 @@ def is_pair_tile(i):
 
 @compiled
 def together(m, w, pc, registers, i, at, lanes):
-    """Whether the mbarriers that lanes name lie in the CTAs that their copies go to; the first one that does not is
-    reported."""
+    """Return whether the mbarriers that lanes name lie in the CTAs that their copies go to; the first one that does not
+    is reported."""
     rest = lanes
     while rest:
         lane = lowest_bit(rest)
@@ -76,8 +76,8 @@ def together(m, w, pc, registers, i, at, lanes):
 
 @compiled
 def names_mbarriers(m, w, pc, registers, i, at, lanes):
-    """Whether lanes name words for mbarriers that their copies may credit, and if these can be but those of the CTA,
-    live ones."""
+    """Return whether lanes name words for mbarriers that their copies may credit, and if these can be but those of the
+    CTA, live ones."""
     if not good_addresses(m, w, pc, registers, at, np.int64(0), lanes):
         return False
     if m.clusters == 0:
@@ -121,7 +121,7 @@ def multicast_rank(m, registers, i, bars, lane, goal):
 
 @compiled
 def credits_live(m, w, pc, registers, i, bars, lanes):
-    """Whether the mbarriers are live that copies of some lanes credit; the first one that is not is reported."""
+    """Return whether the mbarriers are live that copies of some lanes credit; the first one that is not is reported."""
     good = True
     while lanes and good:
         lane = lowest_bit(lanes)

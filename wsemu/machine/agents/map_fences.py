@@ -67,7 +67,7 @@ NOT_RELEASED, NOT_ACQUIRED = range(2)
 
 @compiled
 def is_watched(m, address):
-    """Whether it is known who writes at an address."""
+    """Return whether it is known who writes at an address."""
     segment = segment_at(m.segments, address >> SEGMENT_SHIFT)
     return m.clocks and segment.tracked == TRACKED and segment.grain >= 0
 
@@ -86,7 +86,7 @@ def last_write(m, address, q):
 
 @compiled
 def written_otherwise(m, address):
-    """Whether something else than a plain store has written to a map: an asynchronous operation or an atomic."""
+    """Return whether something else than a plain store has written to a map: an asynchronous operation or an atomic."""
     if not is_watched(m, address):
         return False
     segment = segment_at(m.segments, address >> SEGMENT_SHIFT)
@@ -116,14 +116,14 @@ def lanes_of_write(m, v):
 
 @compiled
 def is_known(m, w, lane, v):
-    """Whether a lane knows of a write."""
+    """Return whether a lane knows of a write."""
     return lanes_unknown(m, w, lane, writer(v), lanes_of_write(m, v), interval_number(v)) == 0
 
 
 @compiled
 def is_released(m, w, lane, v, wide):
-    """Whether a lane knows that a write was released, and a fence of it, which may be `wide`, acquires that: each of
-    the two has the CTA of the other in its scope.  What no warp wrote is released by none."""
+    """Return whether a lane knows that a write was released, and a fence of it, which may be `wide`, acquires that:
+    each of the two has the CTA of the other in its scope. What no warp wrote is released by none."""
     u = writer(v)
     if u >= GENERIC:
         return False
@@ -179,7 +179,7 @@ def release(m, w, pc, i, mask):
 
 @compiled
 def is_stale(m, r):
-    """Whether all bytes of an acquired map were written since."""
+    """Return whether all bytes of an acquired map were written since."""
     q = np.int64(0)
     while q < MAP_BYTES:
         if r.cells[q] and r.cells[q] == last_write(m, r.address, q):
@@ -202,7 +202,8 @@ def free_place(m):
 
 @compiled
 def has_acquired(m, w, lane, address, q, v, itself):
-    """Whether a write to byte q was acquired by a lane of the CTA that this one knows of, or by this lane `itself`."""
+    """Return whether a write to byte q was acquired by a lane of the CTA that this one knows of, or by this lane
+    `itself`."""
     for n in range(m.map_count):
         r = acquired_at(m.maps, n)
         if r.address != address or r.member != warp_at(m.warps, w).member:

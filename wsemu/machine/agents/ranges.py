@@ -97,7 +97,7 @@ def outside(m, w, pc, lane, address, what, size, number, limit, report):
 
 @compiled
 def is_own(m, offset):
-    """Whether a place in shared memory is the CTA's at hand."""
+    """Return whether a place in shared memory is the CTA's at hand."""
     return m.members == 1 or offset >> m.window == m.member
 
 
@@ -228,8 +228,8 @@ def judge_some(m, w, pc, lane, number, offset, size, bytes_):
 
 @compiled
 def comes_after(m, w, lane, v, low, high, space, bulk):
-    """Whether what a lane, or its agent, does now comes after the access v of a cell by lanes of this CTA from `low` to
-    `high`; the asynchronous proxy asks for more than order."""
+    """Return whether what a lane, or its agent, does now comes after the access v of a cell by lanes of this CTA from
+    `low` to `high`; the asynchronous proxy asks for more than order."""
     interval, u = (v >> INTERVAL_SHIFT) & INTERVALS, (v >> WARP_SHIFT) & ACTORS
     if interval <= m.base:
         return True
@@ -250,7 +250,7 @@ def comes_after(m, w, lane, v, low, high, space, bulk):
 
 @compiled
 def conflicts(m, pc, kind, v, reads):
-    """Whether an access of this kind conflicts with v, of the last writes or of the reads and atomics since."""
+    """Return whether an access of this kind conflicts with v, of the last writes or of the reads and atomics since."""
     if not reads or kind == WRITE:
         return True
     if v & ATOMIC_BIT == 0:
@@ -269,8 +269,8 @@ def other_kind(v, reads):
 
 @compiled
 def judge_set(m, w, lane, pc, v, kind, address, floor, space, bulk, size):
-    """Whether something in a set of accesses conflicts with this one and may not come before it; what other CTAs did is
-    reported."""
+    """Return whether something in a set of accesses conflicts with this one and may not come before it; what other CTAs
+    did is reported."""
     place = load_i64(m.sets + 8 * set_number(v))
     suspect = False
     for q in range(place & 0xFFFF):

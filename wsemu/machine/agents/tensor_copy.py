@@ -170,8 +170,8 @@ def swizzle_address(p, address):
 
 @compiled
 def clean(p):
-    """Whether all that a map does not use is 0, but for what it says of dimensions that it does not have: kernels of
-    CUTLASS for groups write strides there (`tensormap.replace`), whatever the rank."""
+    """Return whether all that a map does not use is 0, but for what it says of dimensions that it does not have:
+    kernels of CUTLASS for groups write strides there (`tensormap.replace`), whatever the rank."""
     rank, w2 = rank_of(p), word(p, 2)
     if rank > MOST_RANK or w2 & 0xFFF8000E or code_of(p) > HIGHEST or interleave_of(p) == 3:
         return False
@@ -185,7 +185,7 @@ def clean(p):
 
 @compiled
 def is_im2col(p):
-    """Whether these are the bytes of a map of im2col mode."""
+    """Return whether these are the bytes of a map of im2col mode."""
     rank = rank_of(p)
     if word(p, 2) & 1 == 0 or rank < 3 or not clean(p):
         return False
@@ -194,7 +194,7 @@ def is_im2col(p):
 
 @compiled
 def is_tiled(p):
-    """Whether these are bytes of a tiled map, as the driver writes them; words 16 and 18 are not read."""
+    """Return whether these are bytes of a tiled map, as the driver writes them; words 16 and 18 are not read."""
     if word(p, 2) & 1 or word(p, 15) or not clean(p):
         return False
     rank = rank_of(p)
@@ -280,7 +280,7 @@ def reject_copy(m, w, pc, lane, address, what, value):
 
 @compiled
 def reduces(what, code, rounds):
-    """Whether there is such a reduction of elements of a type (T27)."""
+    """Return whether there is such a reduction of elements of a type (T27)."""
     if what >= AND:
         return code >= U32 and code <= U64 and rounds == 0
     if what >= INC and what <= DEC:
@@ -625,7 +625,7 @@ def store_lane(m, w, pc, registers, i, lane):
 
 @compiled
 def is_copy_needed(p, registers, i, lane):
-    """Whether any of a tile lies in the tensor."""
+    """Return whether any of a tile lies in the tensor."""
     low, high = stretch(p, registers, i, lane)
     if high > low:
         for r in range(rows_of(p)):

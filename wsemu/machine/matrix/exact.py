@@ -161,7 +161,7 @@ def field(limbs, at):
 
 @compiled
 def below(limbs, at):
-    """Whether some bit below this one is set."""
+    """Return whether some bit below this one is set."""
     found = load_i64(limbs + 8 * (at >> 5)) & ((np.int64(1) << (at & 31)) - 1)
     for n in range(at >> 5):
         found |= load_i64(limbs + 8 * n)

@@ -84,7 +84,7 @@ def note_commit(m, w):
 
 @compiled
 def all_have_committed(m, w):
-    """Whether those of a warp's warpgroup that have not exited have committed as often as it has."""
+    """Return whether those of a warp's warpgroup that have not exited have committed as often as it has."""
     first = first_of(m, w)
     if first < 0:
         return True

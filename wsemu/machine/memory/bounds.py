@@ -237,7 +237,7 @@ def was_written(initialised, offset, size, unused):
 
 @compiled
 def some_unset(place, size):
-    """Whether one of a number's bytes in the map was not written; of a power of two of them up to 16."""
+    """Return whether one of a number's bytes in the map was not written; of a power of two of them up to 16."""
     if size == 4:
         v = load_u32(place)
         return (v - 0x01010101) & ~v & 0x80808080 != 0
@@ -252,7 +252,7 @@ def some_unset(place, size):
 
 @compiled
 def all_set(registers, a, bias, mask, pattern, size, initialised):
-    """Whether all bytes of an access were written."""
+    """Return whether all bytes of an access were written."""
     if pattern == SAME:
         mask &= -mask
     while mask:

@@ -359,14 +359,15 @@ def note_lanes_set(segment, first, steps, size):
 
 @compiled
 def dearer(m, row, place, cost):
-    """Whether an execution that costs so much is to be remembered, see `costs.keep_worst`."""
+    """Return whether an execution that costs so much is to be remembered, see `costs.keep_worst`."""
     kept = pattern_at(m.patterns + PATTERN_BYTES * (2 * row.pattern + (place != SHARED)), 0)
     return not (cost < kept.cost or (cost == kept.cost and m.group * m.members + m.member >= kept.cta))
 
 
 @compiled
 def judged_here(m, segment, grain):
-    """Whether races in a segment are looked for with cells of this grain, and there is room for one more access."""
+    """Return whether races in a segment are looked for with cells of this grain, and there is room for one more
+    access."""
     if segment.tracked != TRACKED or segment.grain != grain or segment.watched:
         return False
     if m.moment_count > m.moment_room:

@@ -63,7 +63,7 @@ def present(m, w):
 
 @compiled
 def takes(m, w, v):
-    """Whether a read by warp w now adds to a cell like v nothing but its bit."""
+    """Return whether a read by warp w now adds to a cell like v nothing but its bit."""
     return load_i64(moment_of(m, v) + 8 * w) == present(m, w)
 
 
@@ -95,8 +95,10 @@ def unknown(m, w, v, warps, floor):
 
 @compiled
 def forgettable(m, w, v, warps, floor):
-    """Whether warp w knows of the reads of some warps, so that a read by it now stands for them.  It does not stand for
-    reads by its own lanes that need not know of each other."""
+    """Return whether warp w knows of the reads of some warps, so that a read by it now stands for them.
+
+    It does not stand for reads by its own lanes that need not know of each other.
+    """
     if (warps >> w) & 1 and (m.by_lanes or is_unsynced(m, w, v)):
         return False
     return others_unknown(m, w, v, warps, floor) == 0
@@ -104,7 +106,7 @@ def forgettable(m, w, v, warps, floor):
 
 @compiled
 def agrees(m, w, at, row, warps, u, interval):
-    """Whether a moment has warp w in its present interval, u in this one, and `warps` in theirs of `row`."""
+    """Return whether a moment has warp w in its present interval, u in this one, and `warps` in theirs of `row`."""
     if load_i64(at + 8 * w) != present(m, w) or load_i64(at + 8 * u) != interval:
         return False
     return warps == 0 or (behind(at, row) | behind(row, at)) & warps == 0

@@ -305,7 +305,8 @@ def set_clashes(m, w, kind, pc, v, floor):
 
 @compiled
 def keeps(m, w, e, new, floor):
-    """Whether element e stays in a set when `new` is added: unless it comes before it, and conflicts with the same."""
+    """Return whether element e stays in a set when `new` is added: unless it comes before it, and conflicts with the
+    same."""
     if not is_ordered_before(m, w, e, floor):
         return True
     if floor == 0 and (e >> INTERVAL_SHIFT) & INTERVALS <= m.base:  # of an earlier CTA's shared memory

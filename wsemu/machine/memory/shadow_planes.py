@@ -96,7 +96,7 @@ class Room:
         self._lock = threading.Lock()
 
     def take(self, n: int) -> bool:
-        """Whether there is room for n bytes more, which are taken then."""
+        """Return whether there is room for n bytes more, which are taken then."""
         with self._lock:
             if n > self._left:
                 return False
@@ -514,8 +514,8 @@ def overlapping(planes: list[Planes], number: int) -> Iterator[tuple[Planes, Pla
 
 
 def collide(first: Planes, second: Planes, number: int, low: int, high: int) -> bool:
-    """Whether two machines that ran different CTAs touched one cell of a segment from byte `low` up to `high`, one of
-    them writing; where there was a window, of which nothing is left, it counts as such.
+    """Return whether two machines that ran different CTAs touched one cell of a segment from byte `low` up to `high`,
+    one of them writing; where there was a window, of which nothing is left, it counts as such.
 
     A launch with atomics runs on one machine, so that planes of reads hold plain reads here.
     """

@@ -19,7 +19,8 @@ from wsemu.model.isa import ADDRESS_WRAPPED, FIRST_STORE, OFFSET_MASK, OWN_SHARE
 
 @compiled
 def is_in_window(m, offset, size):
-    """Whether bytes of the segment of all shared memories are one CTA's, which may be accessed from the one at hand."""
+    """Return whether bytes of the segment of all shared memories are one CTA's, which may be accessed from the one at
+    hand."""
     if m.members == 1:
         return True
     inside = offset & ((np.int64(1) << m.window) - 1)
@@ -93,7 +94,7 @@ def member_lanes(m, registers, i, mask, member):
 
 @compiled
 def goes_far(m, registers, i, mask):
-    """Whether a lane accesses the shared memory of another CTA."""
+    """Return whether a lane accesses the shared memory of another CTA."""
     while mask:
         lane = lowest_bit(mask)
         mask &= mask - 1

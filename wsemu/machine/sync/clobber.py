@@ -94,13 +94,15 @@ def good_lanes(m, registers, i, mask, size):
 
 @compiled
 def near_objects(m, low, end):
-    """Whether bytes of shared memory, from offset `low` to before `end`, lie among those of the CTA's mbarriers."""
+    """Return whether bytes of shared memory, from offset `low` to before `end`, lie among those of the CTA's
+    mbarriers."""
     return m.mbarrier_count != 0 and low >> 3 <= m.mbarrier_high and (end - 1) >> 3 >= m.mbarrier_low
 
 
 @compiled
 def row_near_objects(m, place, imm, mask, size):
-    """Whether an access may be to bytes of mbarriers: by its lowest and its highest address, of those at `place`."""
+    """Return whether an access may be to bytes of mbarriers: by its lowest and its highest address, of those at
+    `place`."""
     if m.mbarrier_count == 0:
         return False
     lane, first = lowest_bit(mask), np.int64(SHARED << SEGMENT_SHIFT)

@@ -116,7 +116,7 @@ def execute(m, warp, w, pc, i, mask):
 
 @compiled
 def wakes(m, warp, w, pc, mask):
-    """Whether lanes that stand at a wait go on."""
+    """Return whether lanes that stand at a wait go on."""
     if mask & warp.cluster_arrived:
         return np.int64(0)
     accept(m, warp, w, pc, mask)

@@ -93,7 +93,7 @@ def execute(m, warp, w, pc, i, mask):
 
 @compiled
 def wakes(m, warp, w, pc, i, mask):
-    """Whether lanes that stand at a wait go on."""
+    """Return whether lanes that stand at a wait go on."""
     if cta_at(m.ctas, warp.member).met > m.grid_phase:
         return np.int64(0)
     accept(m, warp, w, pc, i, mask)

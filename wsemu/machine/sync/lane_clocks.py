@@ -559,7 +559,7 @@ def end_lanes(m, number):
 
 @compiled
 def lane_knows(m, w, lane, u, other, interval):
-    """Whether a lane of warp w knows what lane `other` of warp u did up to an interval."""
+    """Return whether a lane of warp w knows what lane `other` of warp u did up to an interval."""
     if u == w and (lane == other or m.lockstep):
         return True
     return load_i64(lane_row(m, w, lane) + 256 * u + 8 * other) >= interval
@@ -567,7 +567,7 @@ def lane_knows(m, w, lane, u, other, interval):
 
 @compiled
 def agent_known(m, w, lane, number):
-    """Whether a lane of warp w knows that an asynchronous operation has ended."""
+    """Return whether a lane of warp w knows that an asynchronous operation has ended."""
     at = number - m.agent_low
     if at < 0:
         return True
@@ -589,7 +589,8 @@ def has_agent_bit(m, w, lane, number, offset):
 
 @compiled
 def agent_relied(m, w, lane, space, number):
-    """Whether an asynchronous operation of a lane of warp w may rely, in a space, on one of the generic proxy."""
+    """Return whether an asynchronous operation of a lane of warp w may rely, in a space, on one of the generic
+    proxy."""
     at = number - m.agent_low
     if at < 0:
         return True
@@ -601,8 +602,8 @@ def agent_relied(m, w, lane, space, number):
 
 @compiled
 def lane_relies(m, w, lane, space, u, other, interval):
-    """Whether an asynchronous operation of a lane of warp w may rely, in a space, on what lane `other` of warp u did up
-    to an interval."""
+    """Return whether an asynchronous operation of a lane of warp w may rely, in a space, on what lane `other` of warp u
+    did up to an interval."""
     own = u == w and (lane == other or m.lockstep)
     if own and load_i64(warp_at(m.warps, w).fenced + 256 * space + 8 * lane) >= interval:
         return True
@@ -611,7 +612,7 @@ def lane_relies(m, w, lane, space, u, other, interval):
 
 @compiled
 def lane_released(m, w, lane, wide, u, other, interval):
-    """Whether a lane of warp w knows that what lane `other` of warp u did up to an interval was released to the
+    """Return whether a lane of warp w knows that what lane `other` of warp u did up to an interval was released to the
     tensormap proxy of all CTAs (`wide`), or by a thread of its CTA."""
     own = u == w and (lane == other or m.lockstep)
     if own and load_i64(warp_at(m.warps, w).fenced + (512 if wide else 768) + 8 * lane) >= interval:
@@ -634,7 +635,8 @@ def lanes_unknown(m, w, lane, u, others, interval):
 
 @compiled
 def operation_known(m, w, lanes, u, others, interval):
-    """Whether one of some lanes of warp w comes after the operation by which others of warp u ended this interval."""
+    """Return whether one of some lanes of warp w comes after the operation by which others of warp u ended this
+    interval."""
     if u == w and (lanes & others or m.lockstep):
         return True
     rest = heads(m, w, lanes)

@@ -136,7 +136,7 @@ def word_of(registers, a, imm, lane):
 
 @compiled
 def good_addresses(m, w, pc, registers, a, imm, mask):
-    """Whether these lanes name words of shared memory (M19); what is wrong is reported."""
+    """Return whether these lanes name words of shared memory (M19); what is wrong is reported."""
     good = True
     while mask:
         lane = lowest_bit(mask)
@@ -187,7 +187,7 @@ def find_mbarrier(m, word):
 
 @compiled
 def all_live(m, w, pc, registers, a, imm, mask):
-    """Whether there is an mbarrier at each of these words; the first one without is reported."""
+    """Return whether there is an mbarrier at each of these words; the first one without is reported."""
     while mask:
         group = same_word(registers, a, imm, mask)
         word = word_of(registers, a, imm, lowest_bit(mask))
@@ -412,7 +412,7 @@ def registering(b, lanes, adding, pending):
 
 @compiled
 def check_range(m, b, w, pc, registers, source, lanes, what):
-    """Whether an mbarrier can hold each of the b32 operands of some lanes."""
+    """Return whether an mbarrier can hold each of the b32 operands of some lanes."""
     bad = above_u32(registers + source, np.int64(MOST_COUNT)) & lanes
     if bad:
         lane = lowest_bit(bad)
@@ -439,7 +439,7 @@ def add_bytes(m, b, w, pc, lanes, change):
 
 @compiled
 def enough(m, b, w, pc, lanes, count):
-    """Whether no more arrive than the phase waits for (M4)."""
+    """Return whether no more arrive than the phase waits for (M4)."""
     if count > b.pending:
         record_finding(
             m.report_entry,
@@ -570,13 +570,14 @@ def change_bytes(m, b, w, pc, registers, i, lanes, sign):
 
 @compiled
 def is_far(m, b):
-    """Whether an mbarrier is another CTA's."""
+    """Return whether an mbarrier is another CTA's."""
     return b.word >> (m.window - 3) != m.member
 
 
 @compiled
 def own_alone(m, w, pc, registers, i, mask, far):
-    """Whether lanes name mbarriers that an operation may have: of the CTA, or also of others of the cluster (M20)."""
+    """Return whether lanes name mbarriers that an operation may have: of the CTA, or also of others of the cluster
+    (M20)."""
     if m.clusters == 0:
         return True
     while mask:
@@ -938,7 +939,7 @@ def execute(m, w, pc, registers, i, mask):
 
 @compiled
 def wakes(m, w, pc, registers, i, mask):
-    """Whether lanes that stand at a wait go on: one of them has its phase."""
+    """Return whether lanes that stand at a wait go on: one of them has its phase."""
     true = answered_lanes(m, registers, i, mask)
     if true == 0:
         return False

@@ -93,7 +93,7 @@ def operands(registers, instruction, mask):
 
 @compiled
 def check_operands(m, w, pc, mask):
-    """Whether the operands of the barrier operation at pc are good; what is wrong with them is reported."""
+    """Return whether the operands of the barrier operation at pc are good; what is wrong with them is reported."""
     instruction = instruction_at(m.code, pc)
     registers = warp_at(m.warps, w).registers
     id_row, count_row = instruction.a, instruction.b
@@ -339,7 +339,8 @@ def alike(registers, i):
 
 @compiled
 def usual(m, warp, i, count, mask):
-    """Whether all lanes of a warp are at a barrier, and no more is to be known of it than `take_whole` takes down."""
+    """Return whether all lanes of a warp are at a barrier, and no more is to be known of it than `take_whole` takes
+    down."""
     if (i.op != SYNC and i.op != ARRIVE) or mask & warp.alive != WHOLE:
         return False
     if m.clocks == 0 or m.by_lanes or m.lockstep or m.trace:

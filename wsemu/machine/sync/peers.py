@@ -54,7 +54,7 @@ def reached_pc(m, member):
 
 @compiled
 def has_started(m, w, lane, member):
-    """Whether a lane knows of an operation of a thread of a CTA."""
+    """Return whether a lane knows of an operation of a thread of a CTA."""
     own = lane_row(m, w, lane) + time_offset(m)
     for u in range(member * m.cta_warps, (member + 1) * m.cta_warps):
         for q in range(LANES):
@@ -129,8 +129,8 @@ def reach(m, w, pc, member, lanes, number, told):
 
 @compiled
 def is_told(m, a, member):
-    """Whether an asynchronous operation that a CTA has to know of is one that accesses its memory from outside; its own
-    ones are told by `agents.report_outliving`."""
+    """Return whether an asynchronous operation that a CTA has to know of is one that accesses its memory from outside;
+    its own ones are told by `agents.report_outliving`."""
     return a.warp // m.cta_warps != member
 
 

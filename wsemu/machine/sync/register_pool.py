@@ -24,7 +24,7 @@ MIX = 0x2545F4914F6CDD1D
 
 @compiled
 def judge_count(m, warp, w, pc, i, mask):
-    """Whether a warp may ask for, or keep, so many registers; what is wrong is reported."""
+    """Return whether a warp may ask for, or keep, so many registers; what is wrong is reported."""
     wrong = np.int64(-1)
     if i.imm < 24 or i.imm > 256 or i.imm & 7:
         wrong = np.int64(BAD_COUNT)
@@ -55,7 +55,7 @@ def follow(m, warp, w, pc, i, mask):
 
 @compiled
 def end(m):
-    """Whether the warps of each warpgroup have executed the same.  One finding of each."""
+    """Return whether the warps of each warpgroup have executed the same. One finding of each."""
     told = np.int64(-1)
     for w in range(m.warp_count):
         first = w - ((w % m.cta_warps) & 3)
@@ -84,7 +84,7 @@ def tell_different(m, w, other):
 
 @compiled
 def has(m, warp, i):
-    """Whether the pool has what a warp asks for."""
+    """Return whether the pool has what a warp asks for."""
     return i.imm - warp.held <= m.pool
 
 
@@ -111,7 +111,7 @@ def execute(m, warp, w, pc, i, mask):
 
 @compiled
 def wakes(m, warp, i):
-    """Whether a warp that waits for registers goes on, with them."""
+    """Return whether a warp that waits for registers goes on, with them."""
     if not has(m, warp, i):
         return False
     take(m, warp, i)

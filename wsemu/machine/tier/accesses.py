@@ -61,7 +61,7 @@ def count_execution(row, number, lanes, cost, ideal):
 
 @compiled
 def some_unset(place, size):
-    """Whether one of the bytes that lanes side by side access was never written."""
+    """Return whether one of the bytes that lanes side by side access was never written."""
     for piece in range(size):  # noqa: SIM110 (a generator does not compile)
         if unset_bytes(place + piece * LANES):
             return True
@@ -126,7 +126,7 @@ def side_by_side(address, w, pc, first, log_size, kind):
 
 @compiled
 def some_word_unset(place, end):
-    """Whether one of the bytes of words was never written."""
+    """Return whether one of the bytes of words was never written."""
     while place < end:
         if load_u32(place) & EACH_BYTE != EACH_BYTE:
             return True

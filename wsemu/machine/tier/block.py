@@ -73,7 +73,7 @@ def meet(m, warp):
 
 
 def covers(op: int) -> bool:
-    """Whether a block has an operation."""
+    """Return whether a block has an operation."""
     return op < N_MEMORY or op in (BRA, JUMP, JOIN)
 
 

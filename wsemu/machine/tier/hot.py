@@ -158,7 +158,7 @@ def warm(machine: Machine, executed: int) -> None:
 
 
 def may_need_block(machine: Machine) -> bool:
-    """Whether it may soon be time for a block; whether it can have one is asked from SEEN on."""
+    """Return whether it may soon be time for a block; whether it can have one is asked from SEEN on."""
     return machine.tier == "auto" and machine.permits is None and (machine.work < SEEN or _fit(machine))
 
 
@@ -219,7 +219,7 @@ def _with_registers(machine: Machine, wanted: Wanted, heat: Heat) -> Wanted:
 
 
 def _hot(machine: Machine, heat: Heat) -> bool:
-    """Whether its program is worth a block."""
+    """Return whether its program is worth a block."""
     state = machine.state[0]
     done, left = (abs(int(state[name] - state["group"])) for name in ("group_first", "group_end"))
     to_come = machine.executed * left // done if done else 0
@@ -227,8 +227,8 @@ def _hot(machine: Machine, heat: Heat) -> bool:
 
 
 def _other_one(machine: Machine, heat: Heat) -> bool:
-    """Whether a machine that has a block may get another one: where rows lie otherwise than that has them, and one
-    knows more by now.  Until that is made the first one stays."""
+    """Return whether a machine that has a block may get another one: where rows lie otherwise than that has them, and
+    one knows more by now. Until that is made the first one stays."""
     wanted = machine.wanted
     if machine.tier != "auto" or wanted is None or machine.blocks is None:
         return False
@@ -299,7 +299,7 @@ def drop(machine: Machine) -> None:
 
 
 def _fit(machine: Machine) -> bool:
-    """Whether its accesses are made in the way that blocks have them."""
+    """Return whether its accesses are made in the way that blocks have them."""
     state = machine.state[0]
     before = (("noted_entry", bool(machine.marks)), ("guarded_entry", machine.image.asynchronous))
     made, usual = native.address("access_entry", machine.width), True

@@ -90,7 +90,7 @@ def keep(m, known, w):
 
 @compiled
 def change_repeats(m, known, n, before):
-    """Whether a change of the period at hand is that of the one before it, later by a period."""
+    """Return whether a change of the period at hand is that of the one before it, later by a period."""
     if n >= before.changes:
         return False
     now, then = change_at(known.change, n), change_at(before.change, n)
@@ -149,7 +149,7 @@ def measure(m, known, period, before):
 
 @compiled
 def same_accesses(known, period, before, warps):
-    """Whether two periods have the same ones, all by some warps."""
+    """Return whether two periods have the same ones, all by some warps."""
     for k in range(period.count):
         one, other = foreseen_at(known.foreseen, period.first + k), foreseen_at(known.foreseen, before.first + k)
         if one.key == CHANGED and other.key == CHANGED:
@@ -165,7 +165,7 @@ def same_accesses(known, period, before, warps):
 
 @compiled
 def repeats(m, known):
-    """Whether the period that has been noted is the same as the one before it."""
+    """Return whether the period that has been noted is the same as the one before it."""
     period, before = period_at(known.periods, known.which), period_at(known.periods, 1 - known.which)
     if period.count != before.count or period.changes != before.changes:
         return False

@@ -4,7 +4,7 @@ An access whose lanes lie by known steps is made as `accesses` has it.  If it wa
 PERMIT from then on: the addresses at which an access by such lanes is within the same segment, and costs the same.  The
 next one that has such an address is judged by its cells alone.
 A permit holds until the next group begins, or the host has done something, for what it rests on stays till then: a
-segment's place and bytes and what is looked for in it.  The places of synchronization objects may change, and are
+segment's place and bytes and what is looked for in it.  Synchronization objects may come and go, and are
 checked each time.
 """
 
@@ -86,7 +86,7 @@ def cells_of(steps: Steps, size: int, grain: int) -> Cells | None:
 
 
 def _side_by_side(cells: list[int], each: int) -> bool:
-    """Whether cells in order are so many side by side, and so many others, and so on."""
+    """Return whether cells in order are so many side by side, and so many others, and so on."""
     return len(cells) % each == 0 and all(b == a + 1 for k, (a, b) in enumerate(pairwise(cells), 1) if k % each)
 
 

@@ -43,7 +43,7 @@ _COUNTS = ("lanes", "shared", "ideal_shared")
 
 
 def may_have(program: Program) -> bool:
-    """Whether CTAs of a program may have sections: blocks of others do not know of them."""
+    """Return whether CTAs of a program may have sections: blocks of others do not know of them."""
     barriers = any(OPERATIONS[NAMES[opcode]].kind == "barrier" for opcode in program.opcodes)
     return barriers and not program.asynchronous
 

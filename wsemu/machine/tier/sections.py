@@ -110,8 +110,8 @@ def give_up(m, known):
 
 @compiled
 def worth(m, section):
-    """Whether a section may be followed: in CTAs that count as later ones, unless mostly others begin like it; and
-    there is room for what its accesses take if they have to be judged."""
+    """Return whether a section may be followed: in CTAs that count as later ones, unless mostly others begin like it;
+    and there is room for what its accesses take if they have to be judged."""
     if m.group < section.group or section.failed >= section.used + PATIENCE:
         return False
     if m.set_count + section.sets > m.set_room or m.element_count + section.elements > m.element_room:
@@ -230,7 +230,7 @@ def seek(m, known, key, first):
 
 @compiled
 def all_initialized(m, noted, first, lanes):
-    """Whether all bytes of a load are written; those of a store are, from now on."""
+    """Return whether all bytes of a load are written; those of a store are, from now on."""
     shared = segment_at(m.segments, SHARED)
     if shared.initialised == 0:
         return True
@@ -249,8 +249,8 @@ def all_initialized(m, noted, first, lanes):
 
 @compiled
 def is_block_access(kind, how, lanes):
-    """Whether blocks make such accesses without a closer look: where lanes that store lie apart, several may store to
-    one place; and some lanes are side by side."""
+    """Return whether blocks make such accesses without a closer look: where lanes that store lie apart, several may
+    store to one place; and some lanes are side by side."""
     return how == UNIT or (kind == READ and lanes == FULL)
 
 
@@ -367,7 +367,7 @@ def pattern_of(place, mask, log_size):
 
 @compiled
 def share(place, lanes, size):
-    """Whether two of these lanes access the same byte, `size` each."""
+    """Return whether two of these lanes access the same byte, `size` each."""
     while lanes:
         lane = lowest_bit(lanes)
         lanes &= lanes - 1

@@ -84,7 +84,7 @@ def uniform(bits: int) -> Shape:
 
 
 def same_steps(one: Shape | None, other: Shape | None) -> bool:
-    """Whether a row of one shape is kept like one of the other."""
+    """Return whether a row of one shape is kept like one of the other."""
     return one is not None and other is not None and one.bits == other.bits and one.steps == other.steps
 
 

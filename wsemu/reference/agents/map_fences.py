@@ -68,7 +68,7 @@ def acquire(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
 
 
 def written_otherwise(run: WarpRun, address: int) -> bool:
-    """Whether something else than a plain store has written to a map: an asynchronous operation or an atomic."""
+    """Return whether something else than a plain store has written to a map: an asynchronous operation or an atomic."""
     return _watch(run).written_otherwise(range(address, address + MAP_BYTES))
 
 
@@ -120,8 +120,8 @@ def _knows(run: WarpRun, known: Known, made: Made) -> bool:
 
 
 def _was_released(run: WarpRun, clocks: Clocks, made: Made, *, wide: bool) -> bool:
-    """Whether a lane knows that a write was released, and a fence of it, which may be `wide`, acquires that: each of
-    the two has the CTA of the other in its scope."""
+    """Return whether a lane knows that a write was released, and a fence of it, which may be `wide`, acquires that:
+    each of the two has the CTA of the other in its scope."""
     own = made.by.cta == run.cta.number
     flags = run.launch.code[made.by.pc][7]
     if (flags & PUBLISHED and (wide or own)) or (flags & PUBLISHED_IN_CTA and own):

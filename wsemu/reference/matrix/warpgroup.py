@@ -85,7 +85,7 @@ def behind(cta: Cta, warp: int) -> list[int]:
 
 
 def stands(cta: Cta, warp: int) -> bool:
-    """Whether a warp has to stand at its commit."""
+    """Return whether a warp has to stand at its commit."""
     return bool(behind(cta, warp))
 
 

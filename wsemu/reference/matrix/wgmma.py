@@ -57,7 +57,7 @@ def fence(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
 
 
 def commit(run: WarpRun, name: str, fields: list[int], lanes: int) -> bool:
-    """Whether the warp has to stand there, for others of its warpgroup."""
+    """Return whether the warp has to stand there, for others of its warpgroup."""
     gather_lanes(run, lanes)
     cta, warp = run.cta, run.warp.number
     cta.parts_of_groups[warp].commit()

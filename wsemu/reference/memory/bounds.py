@@ -63,7 +63,7 @@ def find_segment(run: WarpRun, number: int) -> Segment | None:
 
 
 def _is_in_window(run: WarpRun, offset: int, size: int) -> bool:
-    """Whether bytes of shared memory are one CTA's, which this one may access."""
+    """Return whether bytes of shared memory are one CTA's, which this one may access."""
     launch = run.launch
     member, inside = divmod(offset, 1 << launch.window)
     own = launch.grouping.of(run.cta.number)[1]

@@ -66,11 +66,11 @@ class Scope(NamedTuple):
         return self.named != OF_CLUSTER or self.cluster == other.cluster
 
     def meets(self, other: Scope) -> bool:
-        """Whether each takes in the other's thread (PTX ISA, "Morally strong operations")."""
+        """Return whether each takes in the other's thread (PTX ISA, "Morally strong operations")."""
         return self.includes(other) and other.includes(self)
 
     def covers(self, other: Scope) -> bool:
-        """Whether what does not meet the other does not meet this."""
+        """Return whether what does not meet the other does not meet this."""
         return self.named == other.named and (not self.named or self.cta == other.cta)
 
 
@@ -100,14 +100,16 @@ class Access(NamedTuple):
         return self.kind == WRITE or (self.kind == ATOMIC and not self.loads)
 
     def conflicts(self, other: Access) -> bool:
-        """Whether an order between the two matters: one writes, and they are not atomic with respect to each other."""
+        """Return whether an order between the two matters: one writes, and they are not atomic with respect to each
+        other."""
         if not (self.writes or other.writes):
             return False
         atomic = self.kind == other.kind == ATOMIC
         return not atomic or self.size != other.size or not self.scope.meets(other.scope)
 
     def covers(self, earlier: Access) -> bool:
-        """Whether what conflicts with an earlier access, both being no plain writes, conflicts with this as well."""
+        """Return whether what conflicts with an earlier access, both being no plain writes, conflicts with this as
+        well."""
         if self.kind != earlier.kind or self.kind == READ:
             return self.kind == earlier.kind
         return self.size == earlier.size and self.scope.covers(earlier.scope) and self.loads <= earlier.loads
@@ -203,7 +205,7 @@ class Watch:
         """The CTAs of a group have ended."""
 
     def together(self, cta: int, other: int) -> bool:
-        """Whether two CTAs are in one group."""
+        """Return whether two CTAs are in one group."""
         return cta == other or self.grouping.of(cta)[0] == self.grouping.of(other)[0]
 
     # -- operations ---------------------------------------------------------------------------------------------------
@@ -260,7 +262,7 @@ class Watch:
             self.report(RawFinding("barrier-recycling", now.pc, cta, now.warp, 0, earlier.pc, u, detail))
 
     def _happens_before(self, cta: int, earlier: Participant, now: Participant) -> bool:
-        """Whether one barrier operation happens before another: some lane of the one that some lane of the other
+        """Return whether one barrier operation happens before another: some lane of the one that some lane of the other
         knows of."""
         actors = (cta, earlier.warp), (cta, now.warp)
         if not self.order.has_lane_clocks(cta, now.lanes):

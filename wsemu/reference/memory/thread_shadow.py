@@ -57,7 +57,8 @@ class Touch(NamedTuple):
         return self.kind == WRITE or (self.kind == ATOMIC and not self.loads)
 
     def conflicts(self, other: Touch) -> bool:
-        """Whether an order between the two matters: one writes, and they are not atomic with respect to each other."""
+        """Return whether an order between the two matters: one writes, and they are not atomic with respect to each
+        other."""
         if not (self.writes or other.writes):
             return False
         if self.kind == other.kind == ATOMIC:
@@ -67,7 +68,7 @@ class Touch(NamedTuple):
         return True
 
     def covers(self, earlier: Touch) -> bool:
-        """Whether what conflicts with an earlier access, both being no writes, conflicts with this as well."""
+        """Return whether what conflicts with an earlier access, both being no writes, conflicts with this as well."""
         if self.agent >= 0 or self.kind != earlier.kind:
             return False
         if self.kind == READ:
@@ -173,7 +174,7 @@ class ThreadWatch(Watch):
         return self._bytes.get(address, UNTOUCHED).write
 
     def written_otherwise(self, addresses: Iterable[int]) -> bool:
-        """Whether asynchronous operations or atomics have written to such bytes."""
+        """Return whether asynchronous operations or atomics have written to such bytes."""
         bytes_ = [self._bytes.get(at, UNTOUCHED) for at in addresses]
         by_agent = any(byte.write is not None and byte.write.by.agent >= 0 for byte in bytes_)
         return by_agent or any(made.by.kind == ATOMIC for byte in bytes_ for made in byte.since)

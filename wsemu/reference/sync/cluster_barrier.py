@@ -97,7 +97,7 @@ def arrive(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
 
 
 def wait(run: WarpRun, name: str, fields: list[int], lanes: int) -> bool:
-    """Whether lanes have to stand there."""
+    """Return whether lanes have to stand there."""
     cta, actor, barrier = run.cta, (run.cta.number, run.warp.number), run.cta.group.barrier
     _whole(run, fields, lanes)
     strangers = lanes & ~(barrier.arrived.get(actor, 0) | barrier.passed.get(actor, 0))
@@ -121,7 +121,7 @@ def _accept(run: WarpRun, pc: int, lanes: int) -> None:
 
 
 def may_go(run: WarpRun, group: Group) -> bool:
-    """Whether the phase of lanes that stand at a wait is over."""
+    """Return whether the phase of lanes that stand at a wait is over."""
     return not group.lanes & run.cta.group.barrier.arrived.get((run.cta.number, run.warp.number), 0)
 
 

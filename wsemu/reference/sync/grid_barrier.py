@@ -45,7 +45,7 @@ class GridBarrier:
         return [cta.number for cta in self.group.ctas if self.met.get(cta.number, -1) < self.phase]
 
     def stands(self, cta: Cta) -> bool:
-        """Whether who waits in a CTA has to stand."""
+        """Return whether who waits in a CTA has to stand."""
         return self.met.get(cta.number, -1) == self.phase
 
 
@@ -69,7 +69,7 @@ def arrive(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
 
 
 def wait(run: WarpRun, name: str, fields: list[int], lanes: int) -> bool:
-    """Whether lanes have to stand there."""
+    """Return whether lanes have to stand there."""
     barrier = run.cta.group.grid
     if run.cta.number not in barrier.met:
         run.cta.finding("cluster-barrier", run.group.pc, run.warp.number, lanes, what=UNARRIVED)
@@ -97,7 +97,7 @@ def _tell(run: WarpRun, row: int, lanes: int, phase: int) -> None:
 
 
 def may_go(run: WarpRun, group: Group) -> bool:
-    """Whether the phase of lanes that stand at a wait is over."""
+    """Return whether the phase of lanes that stand at a wait is over."""
     return not run.cta.group.grid.stands(run.cta)
 
 

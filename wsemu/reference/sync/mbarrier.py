@@ -185,7 +185,7 @@ def targets(
 
 
 def is_far(run: WarpRun, mbarrier: Mbarrier) -> bool:
-    """Whether it is another CTA's."""
+    """Return whether it is another CTA's."""
     return peers.member_rank(run, mbarrier.address & OFFSET_MASK) != run.launch.grouping.of(run.cta.number)[1]
 
 
@@ -434,7 +434,7 @@ def _change_bytes(run: WarpRun, mbarrier: Mbarrier, lanes: int, change: int) -> 
 
 
 def _complete(run: WarpRun, mbarrier: Mbarrier, at: At) -> bool:
-    """Whether the phase completes (PTX ISA, "Phase Completion"; M9): then the next one opens."""
+    """Return whether the phase completes (PTX ISA, "Phase Completion"; M9): then the next one opens."""
     if mbarrier.pending or mbarrier.tx:
         return False
     phases.completes(at, mbarrier)
@@ -615,7 +615,7 @@ def _check_observed(run: WarpRun, mbarrier: Mbarrier, lanes: int, answers: dict[
 
 
 def may_go(run: WarpRun, group: Group) -> bool:
-    """Whether some lane that stands at a wait is told now that its phase has completed."""
+    """Return whether some lane that stands at a wait is told now that its phase has completed."""
     fields, name = run.launch.code[group.pc - 1], run.launch.operation_name(group.pc - 1)
     return any(_answer(run, name, fields, lane).yes for lane in list_lanes(group.lanes))
 

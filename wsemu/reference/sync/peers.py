@@ -46,7 +46,7 @@ def remote_address(run: WarpRun, address: int, member: int) -> int:
 
 
 def go_far(run: WarpRun, places: dict[int, Place]) -> bool:
-    """Whether some of these places are in the shared memory of another CTA."""
+    """Return whether some of these places are in the shared memory of another CTA."""
     own = run.launch.grouping.of(run.cta.number)[1]
     return run.launch.clusters and any(
         number == SHARED and member_rank(run, offset) != own for _, number, offset in places.values()

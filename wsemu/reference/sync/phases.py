@@ -243,7 +243,7 @@ def report_unfenced(at: At, mbarrier: Mbarrier) -> None:
 
 
 def _initialized_before(mbarrier: Mbarrier, clocks: Clocks) -> bool:
-    """Whether who knows this may use an mbarrier: each lane that made it did so before."""
+    """Return whether who knows this may use an mbarrier: each lane that made it did so before."""
     return all(clocks.all.of(made) or _is_published(mbarrier, made, clocks) for made in mbarrier.made)
 
 

@@ -94,7 +94,7 @@ def compare_warpgroups(cta: Cta) -> None:
 
 
 def may_go(run: WarpRun, group: Group) -> bool:
-    """Whether the pool has what a warp waits for."""
+    """Return whether the pool has what a warp waits for."""
     pool = run.cta.registers
     return run.launch.code[group.pc - 1][6] - pool.of_warp[run.warp.number] <= pool.free
 

@@ -75,11 +75,11 @@ class Known:
         self.agents = other.agents
 
     def includes_lane(self, warp: int, lane: int, time: int) -> bool:
-        """Whether what a lane did then is known."""
+        """Return whether what a lane did then is known."""
         return bool(self.lanes[warp * LANES + lane] >= time)
 
     def includes_agent(self, agent: int, what: int) -> bool:
-        """Whether it is known that an agent has read, or written."""
+        """Return whether it is known that an agent has read, or written."""
         return bool(self.agents >> (2 * agent + what) & 1)
 
     def of(self, mark: Mark) -> bool:
@@ -250,8 +250,8 @@ class ThreadOrder:
         return True
 
     def before(self, epoch: tuple[int, int, int], actor: Actor) -> bool:
-        """Whether what each lane of a warp did at a barrier that ended an interval comes before what each lane of an
-        actor does now."""
+        """Return whether what each lane of a warp did at a barrier that ended an interval comes before what each lane
+        of an actor does now."""
         cta, warp, interval = epoch
         lanes = range(LANES)
         return all(
@@ -259,8 +259,8 @@ class ThreadOrder:
         )
 
     def lane_happens_before(self, actor: Actor, interval: int, lane: int, later: Actor, later_lane: int) -> bool:
-        """Whether what a lane did at a barrier that ended an interval of its warp comes before what a lane of a warp
-        of its CTA does now."""
+        """Return whether what a lane did at a barrier that ended an interval of its warp comes before what a lane of a
+        warp of its CTA does now."""
         warp = self.number(actor)
         ended = self._of(actor[0]).ended[warp][interval - 1]
         return self.clocks(later, later_lane).came.includes_lane(warp, lane, ended)

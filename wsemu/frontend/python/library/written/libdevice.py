@@ -332,8 +332,8 @@ def double2float_ru(x):
 
 
 def _beyond(near, x):
-    """Whether the float nearest to an integer lies above (1) or below (-1) it; numbers of 64 bits are compared as
-    such."""
+    """Return whether the float nearest to an integer lies above (1) or below (-1) it; numbers of 64 bits are compared
+    as such."""
     wide = np.float64(near)
     if wide >= 9223372036854775808.0:
         rest = np.uint64(wide - 9223372036854775808.0) if wide < 18446744073709551616.0 else np.uint64(1 << 63)
