@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.counts import count
 
-MOST_LITERALS, MOST_MBARRIER_FILES, MOST_SIDE_TABLES = 195, 60, 12
+MOST_LITERALS, MOST_MBARRIER_FILES, MOST_SIDE_TABLES = 190, 60, 12
 """lower them when a count has fallen; a new fact about an operation is a field of its row in `model/effects.py`"""
 
 

@@ -111,7 +111,7 @@ def drop_sectors(bound: Bound, heap: Heap, outcome: Outcome) -> None:
 
 def outgrown(bound: Bound, outcome: Outcome) -> bool:
     """Return whether the run ended as a thread's part of the memory was used up."""
-    if outcome.status != "trap" or bound.heap is None:
+    if not outcome.is_trap or bound.heap is None:
         return False
     trap = int(bound.program.code[outcome.fault_pc, 6])
     return trap < len(bound.program.traps) and bound.program.traps[trap].startswith(OUTGROWN)

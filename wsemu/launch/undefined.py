@@ -235,7 +235,7 @@ def _run_shadow(bound: Bound, made: Shadowed, program: Program, initial: Callabl
         shape = replace(shape, dynamic_shared=dynamic)
     launch = bound._replace(program=program, segments=segments, settings=settings, configuration=shape)
     outcome, *_ = ran(launch, None, maps=maps)
-    sink = made.sinks.get(outcome.fault_pc) if outcome.status == "trap" else None
+    sink = made.sinks.get(outcome.fault_pc) if outcome.is_trap else None
     if sink is None:
         return _Shown(left_out=outcome.status != "done" or made.leaves_out(outcome))
     lanes = next((raw.lanes for raw in outcome.findings if raw.pc == outcome.fault_pc), 1)

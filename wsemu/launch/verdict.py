@@ -210,9 +210,26 @@ def judge(
     if find_unordered_load is not None and not (found.has_errors or any(doubts) or (decided and decided.proven)):
         doubts = doubts._replace(undefined=_load_doubts(places, find_unordered_load()))
     verdict: Verdict = "failed" if found.has_errors else "incomplete" if any(doubts) else "verified"
+    proof = _proof(places, settings, found, decided, given) if verdict == "verified" else ""
+    notes = (*notes, *_notes(places, settings, found, doubts, loose))
+    reasons = doubts.words(outcome.status) if verdict == "incomplete" else []
+    return _build_report(configuration, places, found, verdict, proof, notes, reasons, time.perf_counter() - started)
+
+
+def _build_report(
+    configuration: LaunchConfiguration,
+    places: Places,
+    found: _Findings,
+    verdict: Verdict,
+    proof: str,
+    notes: Sequence[str],
+    reasons: list[str],
+    seconds: float,
+) -> Report:
+    """Return the report of a launch that was judged."""
     unreached = find_unreached(places)
     return Report.build(
-        kernel=program.name,
+        kernel=places.program.name,
         grid=configuration.grid,
         block=configuration.block,
         verdict=verdict,
@@ -223,16 +240,12 @@ def judge(
         unused=found.unused,
         untold=found.untold,
         costliest=found.costliest,
-        counters=count(program, outcome),
+        counters=count(places.program, places.outcome),
         unreached=unreached,
-        notes=[
-            *notes,
-            *_notes(places, settings, found, doubts, loose),
-            *([unreached_note(unreached)] if unreached and verdict != "failed" else []),
-        ],
-        reasons=doubts.words(outcome.status) if verdict == "incomplete" else [],
-        proof=_proof(places, settings, found, decided, given) if verdict == "verified" else "",
-        seconds=time.perf_counter() - started,
+        notes=[*notes, *([unreached_note(unreached)] if unreached and verdict != "failed" else [])],
+        reasons=reasons,
+        proof=proof,
+        seconds=seconds,
     )
 
 
@@ -343,7 +356,7 @@ def _may_be_fenced(program: Program, findings: list[Finding]) -> bool:
 def _is_up_to_atomics(outcome: Outcome, doubts: _Doubts) -> bool:
     """Return whether nothing but the order of atomics stands between a run and a proof."""
     atomics = sum(word == "atomics" for word in doubts.steered.values())
-    ended = outcome.status == "budget" or (outcome.status == "trap" and bool(doubts.asserted))
+    ended = outcome.status == "budget" or (outcome.is_trap and bool(doubts.asserted))
     endless = len(doubts.stopped) if ended else 0
     hangs = atomics + len(doubts.orders)
     return hangs > 0 and len(doubts.reasons()) == hangs + endless + len(doubts.asserted) + len(doubts.tried)
@@ -1000,16 +1013,16 @@ def _stop_reasons(places: Places, settings: Settings, failed: bool) -> list[str]
     if outcome.status == "done":
         return []
     where = f" at {places.where(outcome.fault_pc)}" if outcome.fault_pc >= 0 else ""
-    if outcome.status == "trap" and NAMES[int(places.program.code[outcome.fault_pc, 0])] != "trap":
+    if outcome.is_trap and NAMES[int(places.program.code[outcome.fault_pc, 0])] != "trap":
         if effects_of(NAMES[int(places.program.code[outcome.fault_pc, 0])]).moves.unit == "tile":
             what = "of im2col mode, interleaved with element strides, or written by an atomic or a copy of the launch"
             return [f"a tensor map {what}, is not modelled{where}"]
         if effects_of(NAMES[int(places.program.code[outcome.fault_pc, 0])]).moves.unit == "columns":
             return [f"a `tcgen05.mma` of K = 96 is not modelled{where}"]
         return [f"more live mbarriers in a CTA than the {len(outcome.phases) - 1:,} that are modelled{where}"]
-    if outcome.status == "trap" and failed and int(places.program.code[outcome.fault_pc, 7]) == ABORTS:
+    if outcome.is_trap and failed and int(places.program.code[outcome.fault_pc, 7]) == ABORTS:
         return []
-    if outcome.status == "trap":
+    if outcome.is_trap:
         why = places.program.traps[int(places.program.code[outcome.fault_pc, 6])]
         if why.startswith(UNDEFINED):
             why = f"{why.removeprefix(UNDEFINED).splitlines()[0]}; its checker is off, or it is suppressed"

@@ -193,23 +193,7 @@ class Tables:
         self.rooms = rooms or Rooms()
         self.grouping = groups = grouping_of(grid, shape)
         self.clusters = clusters
-        self.tier: Tier = "off"
-        self.executed = 0
-        """warp instructions of its run so far, by slices"""
-        self.work = self.worth = 0
-        """the same of its launch"""
-        self.permits: npt.NDArray[Any] | None = None
-        """see tier/permits.py"""
-        self.sections: Sections | None = None
-        """see tier/sections.py"""
-        self.ahead: npt.NDArray[np.int64] | None = None
-        """where each warp's last loads were, see tier/accesses.py"""
-        self.blocks: npt.NDArray[np.int64] | None = None
-        """where its block may be entered, by instruction"""
-        self.block: Placed | None = None
-        """the block that it uses, if it uses one"""
-        self.wanted: Wanted | None = None
-        """that block, or the one that it waits for"""
+        self._start_without_block()
         image = image_of(ProgramKey(program))
         self.program = program
         self.image = image
@@ -229,21 +213,7 @@ class Tables:
         )
         self._lay_out_registers(rows, block, dynamic)
         local_bytes = program.local_bytes * LANES
-        # one block for all small tables: arrays of two threads must not share cache lines
-        self.flow = image.flow.copy()
-        self.accesses = image.accesses.copy()
-        accesses = int(self.accesses["pattern"].max()) + 1
-        self.patterns = np.zeros(2 * accesses, layout.PATTERN)
-        self.weighed = np.zeros(accesses, layout.WEIGHED)
-        self.plans, self.plans_due = np.zeros(accesses, layout.PLAN), np.zeros(accesses, layout.PLAN_DUE)
-        self.warps = layout.table(count, layout.WARP)
-        self.barriers = layout.table(groups.members * layout.BARRIERS, layout.BARRIER)
-        self.ctas = layout.table(groups.members, layout.CTA)
-        self.raw = _take_pooled(MOST_FINDINGS, layout.RAW)
-        self.slots = _take_pooled(SLOTS, layout.SLOT)
-        self.stacks = np.zeros((count, 2, layout.STACK_ROOM), layout.ENTRY)
-        self.scratch = np.zeros(layout.SCRATCH, np.int64)
-        self.lanes_scratch = np.zeros(128, np.int64)
+        self._allocate_tables(count)
         before = (groups.members - 1) << self.window
         """bytes of shared memory before that of a group's last CTA"""
         shared_room, local_room = -(-shared_bytes // 8) * 8, -(-local_bytes // 8) * 8
@@ -260,6 +230,49 @@ class Tables:
         self._lay_out_clocks(min(most or groups.number, groups.number))
         if image.asynchronous:
             self._lay_out_mbarriers()
+        self._forget_runs()
+
+    def _start_without_block(self) -> None:
+        """Begin without a block of the JIT tier."""
+        self.tier: Tier = "off"
+        self.executed = 0
+        """warp instructions of its run so far, by slices"""
+        self.work = self.worth = 0
+        """the same of its launch"""
+        self.permits: npt.NDArray[Any] | None = None
+        """see tier/permits.py"""
+        self.sections: Sections | None = None
+        """see tier/sections.py"""
+        self.ahead: npt.NDArray[np.int64] | None = None
+        """where each warp's last loads were, see tier/accesses.py"""
+        self.blocks: npt.NDArray[np.int64] | None = None
+        """where its block may be entered, by instruction"""
+        self.block: Placed | None = None
+        """the block that it uses, if it uses one"""
+        self.wanted: Wanted | None = None
+        """that block, or the one that it waits for"""
+
+    def _allocate_tables(self, warps: int) -> None:
+        """Allocate the tables whose sizes the program and the number of warps decide."""
+        image, groups = self.image, self.grouping
+        # one block for all small tables: arrays of two threads must not share cache lines
+        self.flow = image.flow.copy()
+        self.accesses = image.accesses.copy()
+        accesses = int(self.accesses["pattern"].max()) + 1
+        self.patterns = np.zeros(2 * accesses, layout.PATTERN)
+        self.weighed = np.zeros(accesses, layout.WEIGHED)
+        self.plans, self.plans_due = np.zeros(accesses, layout.PLAN), np.zeros(accesses, layout.PLAN_DUE)
+        self.warps = layout.table(warps, layout.WARP)
+        self.barriers = layout.table(groups.members * layout.BARRIERS, layout.BARRIER)
+        self.ctas = layout.table(groups.members, layout.CTA)
+        self.raw = _take_pooled(MOST_FINDINGS, layout.RAW)
+        self.slots = _take_pooled(SLOTS, layout.SLOT)
+        self.stacks = np.zeros((warps, 2, layout.STACK_ROOM), layout.ENTRY)
+        self.scratch = np.zeros(layout.SCRATCH, np.int64)
+        self.lanes_scratch = np.zeros(128, np.int64)
+
+    def _forget_runs(self) -> None:
+        """Begin as tables that have not run."""
         self.key: Any = None
         """under which it is kept for the next launch of its kind; None: it is not"""
         self.left = 0

@@ -341,6 +341,11 @@ class Outcome:
     written: dict[int, Any] = field(default_factory=dict, compare=False)
     """segment that was `Allocated` with unwritten bytes -> a 1 for each byte that is written now"""
 
+    @property
+    def is_trap(self) -> bool:
+        """True if the run stopped at an operation that is not modelled, or at a `trap`."""
+        return self.status == "trap"
+
     def add_initializations(self, events: Iterable[Event]) -> None:
         """Add the mbarriers that a trace initializes."""
         self.mbarriers.update({event.place: (event.pc, event.amount) for event in events if event.kind == "init"})

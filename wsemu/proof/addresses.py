@@ -75,7 +75,7 @@ _OUTLIVE = ("global", "variable", "constant", "heap")
 
 
 class Value(NamedTuple):
-    """What a register holds, of places in memory."""
+    """The value of a register, as far as it concerns locations in memory."""
 
     plus: Bits = 0
     """the allocations of which one is added: of an address"""
@@ -125,7 +125,7 @@ class ByPlace(NamedTuple):
 
 
 class Placed(NamedTuple):
-    """What depends on where memory lies."""
+    """A use of a value that depends on the location of memory."""
 
     found: list[ByPlace]
     strays: frozenset[int]
@@ -202,7 +202,7 @@ def _power(number: int) -> int:
 
 
 def _number(*values: Value, low: int = 0) -> Value:
-    """What depends on all of these in some way, but for its low bits."""
+    """Return a value that depends on all of these in some way, except for its low bits."""
     return _make_value(0, 0, functools.reduce(operator.or_, (v.bits for v in values), 0), low)
 
 
@@ -267,7 +267,7 @@ def _low_zeros(number: int) -> int:
 
 
 class _Arithmetic:
-    """What comes of values, operation by operation."""
+    """The transfer functions of values, operation by operation."""
 
     def __init__(self, program: Program, small: Bits, multiples: Multiples) -> None:
         self.multiples = multiples
@@ -278,7 +278,7 @@ class _Arithmetic:
         """the allocations whose addresses have 32 bits that count"""
 
     def result(self, pc: int, name: str, fields: Sequence[int], state: _State) -> Value:
-        """Of an operation without effects, whatever its guard."""
+        """Return the result of an operation without effects, whatever its guard."""
         operation = OPERATIONS[name]
         rows = fields[3 : 3 + len(operation.operands)]
         values = [state.get(row, NOTHING) for row in rows]
@@ -406,7 +406,8 @@ class _Arithmetic:
         return _spread(address, _power(self.factors[1 - n]))
 
     def _of_xor(self, name: str, rows: Sequence[int], values: list[Value], bits: int) -> Value:
-        """As for `or`; bits of an array's address that a launch does not fix are a number when they are turned."""
+        """Return the result of `xor`: that of `or`, except that an address becomes a number when bits change that a
+        launch does not fix."""
         by = self.constants.get(rows[1], self.constants.get(rows[0], 0)) & ((1 << bits) - 1)
         low = min(value.low for value in values)
         if by >> low and (values[0].plus | values[1].plus) & ~self.small:
@@ -585,7 +586,7 @@ class _Field(NamedTuple):
 
 
 class _Source(NamedTuple):
-    """What a copy reads."""
+    """The source of a copy."""
 
     places: list[int]
     address: Value
@@ -593,7 +594,7 @@ class _Source(NamedTuple):
 
 
 class _Memory:
-    """What is known of an allocation's contents."""
+    """The known contents of an allocation."""
 
     def __init__(self) -> None:
         self.number: Bits = 0
@@ -646,7 +647,7 @@ class _Memory:
 
 
 class _Analysis:
-    """What executed instructions do with addresses."""
+    """The effects of executed instructions on addresses."""
 
     def __init__(
         self,
@@ -764,7 +765,7 @@ class _Analysis:
                 state.pop(row, None)
 
     def _effect(self, step: Step, state: _State) -> list[Value]:
-        """What an instruction writes to its rows; the last one to all further rows."""
+        """Return the values that an instruction writes to its rows; the last one also goes to all further rows."""
         fields = self._code[step.pc]
         name = NAMES[fields[0]]
         if OPERATIONS[name].kind == "alu":
@@ -826,7 +827,7 @@ class _Analysis:
         return name.startswith("tensor.")
 
     def _spots(self, step: Step, address: Value) -> list[tuple[list[int], Value]]:
-        """Where an access may go: to which allocations, by which address."""
+        """Return the allocations that an access may reach, with the address for each."""
         reached = self._reached.get(step.pc)
         if reached is not None:
             return [([found.plus.bit_length() - 1], found) for found in reached]
@@ -856,7 +857,7 @@ class _Analysis:
         return [functools.reduce(_join_values, values) for values in zip(*found, strict=True)]
 
     def _saved_value(self, where: tuple[str, int], step: Step, state: _State) -> list[Value]:
-        """What a register holds that is saved before a call and restored behind it."""
+        """Follow a register that is saved before a call and restored after it."""
         before = self._saved.get(where, NOTHING)
         if step.kind == "load":
             return [before]
@@ -866,7 +867,7 @@ class _Analysis:
         return []
 
     def _stored_fields(self, step: Step, state: _State, to: Value) -> Iterator[_Field]:
-        """What an instruction stores at an address, and where."""
+        """Yield the fields that an instruction stores at an address."""
         if COPIED in step.reads:
             for field in self._copied_fields():
                 yield self._arriving(field, to, reduced=step.kind == "atomic")
@@ -880,7 +881,7 @@ class _Analysis:
             yield _Field(there.at, there.step, size, value if keeps else _number(value))
 
     def _copied_fields(self) -> Iterator[_Field]:
-        """What the source of a copy holds: numbers have a size of 0."""
+        """Yield the fields in the source of a copy; numbers have a size of 0."""
         places, source, size = self._source
         for place in list(self._memory) if ELSEWHERE in places else (*places, ELSEWHERE):
             contents = self._memory.get(place)
@@ -895,7 +896,8 @@ class _Analysis:
                 yield field if field.size <= size else field._replace(value=_number(field.value))
 
     def _arriving(self, field: _Field, to: Value, *, reduced: bool) -> _Field:
-        """What a copy leaves: at the same distance from its address as before, where both are known."""
+        """Return the field that a copy writes: at the same distance from its address as in the source, if both are
+        known."""
         source = self._source.address
         value = _number(field.value) if reduced else field.value
         if not (source.plus and to.plus):

@@ -78,7 +78,7 @@ State = dict[int, Any]
 
 
 class Unfit(Exception):
-    """What threads do is not followed for all trip counts; `final`: in no family of launches."""
+    """A behavior of threads that is not followed for all trip counts; `final`: in no family of launches."""
 
     def __init__(self, pc: int, why: str, *, final: bool = False) -> None:
         super().__init__(why)
@@ -118,7 +118,7 @@ class Path:
     """its threads and their state whenever it was asked for"""
 
     def part(self, mask: npt.NDArray[np.bool_], pc: int) -> Path:
-        """Those of its threads that go on at pc."""
+        """Return the part of its threads that continue at pc."""
         state = {row: _part(value, mask) for row, value in self.state.items()}
         return Path(pc, self.threads[mask], state, [*self.events], self.rounds, self.head, False, [*self.history])
 
@@ -138,7 +138,7 @@ class Geometry(NamedTuple):
 
     @property
     def threads(self) -> int:
-        """Of a CTA."""
+        """The threads of a CTA."""
         return self.block[0] * self.block[1] * self.block[2]
 
     @property
@@ -316,7 +316,7 @@ class Machine:
             self._write(path, fields[2], result, guard)
 
     def _from_lane(self, threads: Any, value: Any, source: Value) -> Any:
-        """What lane `source` has, one and the same in all threads, where all warps have it here."""
+        """Return the value of lane `source`, if it is known and the same in all warps."""
         if not isinstance(value, Value) or not value.constant or not source.constant or np.ndim(source.a):
             return SHUFFLED
         warp, lane = self._warps(threads)

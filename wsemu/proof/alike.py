@@ -78,7 +78,7 @@ class _Machine(Machine):
         self.span = 0
 
     def follow(self, low: int, high: int) -> list[Event]:
-        """What the threads of the CTAs from low to high do."""
+        """Return the events of the threads of the CTAs from low to high."""
         self.span = high - low
         specials = self.program.specials
         given: State = {}

@@ -52,7 +52,7 @@ class Steering(NamedTuple):
 
 
 class Contents(Analysis):
-    """What the contents of arrays and the values of scalars reach."""
+    """The influence of array contents and scalar values."""
 
     def __init__(
         self, program: Program, executions: Sequence[int], segment_of: SegmentOf, same: Set[int] | None = frozenset()
@@ -121,7 +121,7 @@ class Contents(Analysis):
         return bits & self._taint
 
     def _through_maps(self, step: Step, state: State) -> Bits:
-        """What a tensor map that is no argument holds: the machine reads it from memory."""
+        """Return the sources in a tensor map that is no argument: the machine reads it from memory."""
         fields = self._program.code[step.pc].tolist()
         if not NAMES[fields[0]].startswith("tensor.") or fields[4] in self._regions.mapped:
             return 0
@@ -145,7 +145,7 @@ class Contents(Analysis):
 
 
 def _sources(program: Program, segment_of: SegmentOf) -> list[Source]:
-    """What of a launch's arguments a program may look at: segments, and scalars."""
+    """Return the sources in a launch's arguments: segments and scalars."""
     found: dict[Source, None] = {}
     for p in program.parameters:
         if p.part in _VALUES:

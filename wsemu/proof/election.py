@@ -87,7 +87,7 @@ class _Scan:
             self._assign(name, kind, fields)
 
     def _region(self, branch: int, region: range) -> list[Election]:
-        """What one lane does for all in a stretch of code; nothing, if it does anything else there."""
+        """Return the additions of one lane for all in a stretch of code; none if it does anything else there."""
         found = []
         for pc in region:
             fields = self.code[pc]
@@ -112,7 +112,7 @@ class _Scan:
         return self.held.get(fields[3], ("", 0))[0] in ("uniform", "constant")
 
     def _assign(self, name: str, kind: str, fields: list[int]) -> None:
-        """What the rows hold after an instruction."""
+        """Update the meanings of rows after an instruction."""
         operation = OPERATIONS[name]
         if kind == "store" or not operation.result:
             return
@@ -157,7 +157,7 @@ class _Scan:
         return self._select_meaning(what, x)
 
     def _combine_bits(self, what: str, name: str, a: Meaning, b: Meaning) -> Meaning | None:
-        """What is made of the mask, or of tid.x."""
+        """Return the meaning of an operation on the mask, or on tid.x."""
         if a[0] == "thread":
             return ("lane", 0) if what == "and" and b == ("constant", 31) and self.lanes_by_x else None
         if name.startswith("setp.eq.") and b == ("constant", 0):
@@ -173,8 +173,8 @@ class _Scan:
 
 
 def _convert_meaning(name: str, a: Meaning) -> Meaning | None:
-    """What an integer of another width still means: one that is cut off may lose lanes of a mask, and one that is
-    extended has them elsewhere, seen from its highest bit."""
+    """Return the meaning of an integer after a conversion: a truncated one may lose lanes of a mask, and an extended
+    one has them elsewhere, counted from its highest bit."""
     if a[0] in ("constant", "uniform"):
         return "uniform", 0
     _, result, source = name.split(".")

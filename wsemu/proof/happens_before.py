@@ -91,8 +91,7 @@ class _Generation:
 
 @dataclass(slots=True)
 class _Lanes:
-    """What the lanes of a warp know of each other: up to interval `met` everything; `known[lane][other]` may
-    be later."""
+    """The mutual knowledge of a warp's lanes: everything up to interval `met`; `known[lane][other]` may be later."""
 
     met: int = 0
     known: dict[int, dict[int, int]] = field(default_factory=dict)
@@ -106,7 +105,7 @@ def join_lanes(known: Known, other: Known) -> None:
 
 
 def _spread(clock: Clock) -> Known:
-    """What a clock of warps knows, lane by lane."""
+    """Return the knowledge in a clock of warps, lane by lane."""
     return {warp: [interval] * LANES for (_, warp), interval in clock.items()}
 
 
@@ -191,7 +190,7 @@ class HappensBefore:
     # -- questions ----------------------------------------------------------------------------------------------------
 
     def clock(self, actor: Actor) -> Clock:
-        """What an actor knows now; not to be changed."""
+        """Return the clock of an actor, which must not be changed."""
         return self._clocks.setdefault(actor, {actor: 1})
 
     def interval(self, actor: Actor) -> int:
@@ -334,7 +333,7 @@ class HappensBefore:
         self._begin_interval(actor)
 
     def _apart(self, cta: int, other: int) -> int:
-        """How far fences of two CTAs have to reach."""
+        """Return the scope that fences of two CTAs need."""
         if cta == other:
             return OF_CTA
         return OF_CLUSTER if self._cluster_of(cta) == self._cluster_of(other) else OF_ALL
@@ -395,7 +394,7 @@ def are_ordered(
 
 
 class Asynchronous(NamedTuple):
-    """What launches with asynchronous operations have more."""
+    """The additional orders of launches with asynchronous operations."""
 
     order: Callable[[], HappensBefore]
     """new clocks, with what orders there"""
@@ -416,8 +415,8 @@ def ordered_by_atomics(
     wide: Container[int] = (),
     compares: Container[int] = (),
 ) -> list[RawFinding]:
-    """Those of the races and recycled barriers that atomics and fences order, in the run of this trace: barriers alone
-    did not, or they would not have been found.  Findings of other codes are never among them.
+    """Return the races and recycled barriers that atomics and fences order, in the run of this trace. Barriers alone
+    did not order them, or they would not have been found. Findings of other codes are never among them.
 
     `observed`: what an atomic observes counts as well, without fences.  That is for launches in which some access may
     be made because of what an atomic returned; elsewhere the atomics of other schedules observe other things, and all
@@ -459,8 +458,8 @@ def _is_asynchronous(raw: RawFinding) -> bool:
 
 
 def _observers(trace: Trace, raw: RawFinding, cluster_of: Callable[[int], int]) -> set[Epoch]:
-    """Where warps did an atomic on what a race is about after its earlier access, an atomic, and before its later one:
-    a plain one, or an atomic that is none to it.
+    """Return the epochs of a warp's atomics on the address of a race after its earlier access, an atomic, and before
+    its later one: a plain one, or an atomic that is none to it.
 
     PTX ISA, "Causality order": a write comes before what follows an atomic that observes it, on the same address and
     without any fence.  So the last CTA may reset the counter that it was told by to be the last one."""
@@ -497,15 +496,15 @@ def epochs(raw: RawFinding) -> tuple[Epoch, Epoch]:
 
 
 class Edge(NamedTuple):
-    """How one warp last came to know of another: `given` by the other, `taken` by the one; between the two there may be
-    further warps."""
+    """The last synchronization by which one warp observed another: `given` by the other, `taken` by the one; further
+    warps may be between the two."""
 
     given: Event
     taken: Event
 
 
 class Chain(NamedTuple):
-    """What there is, and what is missing, between an access and a later one that it should happen before."""
+    """The existing and the missing part of a chain between an access and a later one that it should happen before."""
 
     forth: Edge | None
     """the last edge from the earlier warp to the later one before the later access; it was given before the earlier

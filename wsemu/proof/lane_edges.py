@@ -43,14 +43,14 @@ def strong(program: Program) -> frozenset[int]:
 
 
 def lanes_ordered_by_atomics(trace: Trace, findings: Iterable[RawFinding], program: Program) -> list[RawFinding]:
-    """Those of the races inside a warp whose first two lanes atomics and fences order, in the run of this trace, which
-    has the addresses of all that is `strong`.  Lanes of one store are never among them."""
+    """Return the races within a warp whose first two lanes atomics and fences order, in the run of this trace, which
+    has the addresses of all `strong` accesses. Lanes of one store are never among them."""
     asked = [raw for raw in findings if raw.code == "intra-warp-race" and raw.other_pc >= 0]
     return [raw for raw in asked if _Spread(program, raw).comes_to_know(trace)]
 
 
 class _Spread:
-    """Who knows of the earlier access of a race."""
+    """The threads that have observed the earlier access of a race."""
 
     def __init__(self, program: Program, raw: RawFinding) -> None:
         self.code, self.raw = program.code.tolist(), raw

@@ -71,7 +71,7 @@ _TURNED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le", "eq": "eq", "ne": "ne
 
 
 class Linear:
-    """What rows hold at each instruction that was executed."""
+    """The values of rows at each executed instruction."""
 
     def __init__(self, program: Program, analysis: Analysis, known: Mapping[int, int]) -> None:
         """`analysis` has followed the atomics; `known` are rows with a number that is the same for the launch."""
@@ -153,7 +153,7 @@ class Linear:
                 rows[row] = now
 
     def _memory(self, step: Step, fields: list[int], rows: Rows, bits: Any) -> Held | None:
-        """What a store leaves in arrays, or a load finds there."""
+        """Return the value that a load finds in arrays, or note the one that a store leaves there."""
         arrays = self.analysis._arrays(step, bits) >> self.analysis._regions.first
         numbers = [n for n in range(arrays.bit_length()) if arrays >> n & 1]
         if step.kind == "load":
@@ -189,7 +189,7 @@ class Linear:
         return _compute_held(name, operands, fields)
 
     def loads(self, step: Step, rows: Rows, bits: Any) -> Held | None:
-        """What a load finds."""
+        """Return the value that a load finds."""
         return self._memory(step, self.code[step.pc], rows, bits)
 
     def holds_grown(self, step: Step, bits: Any) -> bool:
@@ -198,14 +198,14 @@ class Linear:
         return any(isinstance(held, Grown) and arrays >> n & 1 for n, held in self.memory.items())
 
     def address(self, step: Step, rows: Rows) -> Held | None:
-        """What the address of an access holds."""
+        """Return the address of an access."""
         held = rows.get(step.address)
         offset = offset_of(self.code[step.pc][6])
         return _plus(held, offset) if isinstance(held, Grown) else held
 
 
 def _join_held(one: Held | None, other: Held | None) -> Held | None:
-    """What is held where control comes from two ways."""
+    """Return the value where two paths of control meet."""
     if one == other:
         return one
     if one == MIXED or other == MIXED:
@@ -221,7 +221,7 @@ def _join_held(one: Held | None, other: Held | None) -> Held | None:
 
 
 def _widen_held(before: Held | None, now: Held) -> Held:
-    """What is held where a bound moves round after round: none then."""
+    """Return the value after widening: a bound that moves from round to round is dropped."""
     if not isinstance(before, Grown) or not isinstance(now, Grown):
         return now
     low = now.low if now.low == before.low else None

@@ -157,7 +157,7 @@ class _Bits:
         return wanted is not None and self._constant(fields[4], NAMES[fields[0]]) == wanted
 
     def _constant(self, row: int, name: str) -> int | None:
-        """What a row always holds, as a signed number."""
+        """Return the constant value of a row, as a signed number; None if it has none."""
         value = self.constants.get(row)
         bits = 64 if name.endswith("64") else 32
         return None if value is None else (value & (1 << bits) - 1) - (value >> bits - 1 & 1) * (1 << bits)

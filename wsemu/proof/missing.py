@@ -31,7 +31,7 @@ def is_fresh(program: Program, pc: int) -> bool:
 
 
 class Lenient(Knowledge):
-    """What threads know, with two that imagine fences beside: races that these have not are excused."""
+    """The knowledge of threads, with two that imagine further fences: races that these do not have are excused."""
 
     def __init__(self, program: Program, *rest: Any, **options: Any) -> None:
         super().__init__(program, *rest, **options)

@@ -31,7 +31,7 @@ def _power(number: int) -> int:
 
 
 class Multiples:
-    """What the operands of executed sums and products are multiples of."""
+    """The known divisors of the operands of executed sums and products."""
 
     def __init__(self, program: Program, code: Sequence[Sequence[int]], blocks: Mapping[int, Block]) -> None:
         self._code = code

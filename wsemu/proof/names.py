@@ -111,7 +111,7 @@ def _bytes_by_cta(program: Program, stores: list[tuple[int, Any]], geometry: Geo
 
 
 class _Numbers:
-    """Which rows hold such numbers at each instruction: the same on every way there."""
+    """The rows that hold such numbers at each instruction: the same on every path to it."""
 
     def __init__(self, program: Program) -> None:
         self.code = program.code.tolist()
@@ -153,7 +153,7 @@ class _Numbers:
         return self.numbers[key]
 
     def _through(self, pc: int, rows: dict[int, int], keep: bool = False) -> dict[int, int]:
-        """What rows hold behind an instruction."""
+        """Return the numbers in rows after an instruction."""
         fields = self.code[pc]
         operation = OPERATIONS[NAMES[fields[0]]]
         if not operation.result:
@@ -196,7 +196,7 @@ class _Known:
         self.values: dict[int, Any] = {}
 
     def addresses(self, number: int, immediate: int) -> Any:
-        """Where a store goes, by thread; None where that is not known, or an index leaves its dimension."""
+        """Return the address of a store by thread; None if it is unknown, or if an index leaves its dimension."""
         value = self._value(number)
         if not isinstance(value, Value) or not value.constant:
             return None

@@ -112,7 +112,7 @@ def _most(operations: list[_Operation], sign: int) -> int:
 
 
 class _Flow:
-    """What is expected, as far as it is sure to be matched by what has come before it."""
+    """The flow from expectations to the transfers that certainly precede and match them."""
 
     def __init__(self, adds: list[int], after: list[frozenset[int]]) -> None:
         self._adds = adds
@@ -122,7 +122,7 @@ class _Flow:
         """of what has come: whom it is for -> how much"""
 
     def left_over(self) -> int:
-        """What nothing matches."""
+        """Return the amount that nothing matches."""
         for n, add in enumerate(self._adds):
             while add > 0 and self._left[n] and (path := self._path(n)):
                 self._push(path)

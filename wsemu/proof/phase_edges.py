@@ -146,7 +146,7 @@ def fences_may_order(program: Program) -> bool:
 
 
 def asynchronous(program: Program, cluster_of: Callable[[int], int]) -> Asynchronous:
-    """What orders in a program beside named barriers."""
+    """Return the orders in a program besides named barriers."""
     with_all = functools.partial(with_atomics, program, cluster_of)
     return Asynchronous(with_all, functools.partial(ends, _promises(program)), begins)
 
@@ -161,8 +161,8 @@ def _promises(program: Program) -> frozenset[int]:
 
 
 def ends(promises: Container[int], trace: Trace, raw: RawFinding) -> set[Epoch]:
-    """Where warps know that the copy is over that a race is about, the last one of its instruction there before the
-    later access: behind waits for the phase that it credited, or that one of `promises` arrives in, and for its
+    """Return the epochs at which warps have observed the end of a race's copy, the last one of its instruction before
+    the later access: after waits for the phase that it credited, or in which one of `promises` arrives, and for its
     group."""
     issuer, address = (raw.detail.get("other_cta", raw.cta), raw.other_warp), raw.detail["address"]
     later = epochs(raw)[1]
@@ -189,8 +189,8 @@ def ends(promises: Container[int], trace: Trace, raw: RawFinding) -> set[Epoch]:
 
 
 def begins(trace: Trace, raw: RawFinding) -> set[Epoch]:
-    """Where copies are issued that touch the bytes that a race is about, by its later instruction, since the earlier
-    access may have been made: a copy knows what its issuer knows then."""
+    """Return the epochs at which the later instruction of a race issues copies that touch its bytes, since the earlier
+    access may have been performed: a copy inherits the knowledge of its issuer."""
     earlier = epochs(raw)[0]
     found: set[Epoch] = set()
     for event in trace.events:
@@ -214,8 +214,8 @@ def _touches(copy: Event, address: int) -> bool:
 def exits_ordered_by_atomics(
     trace: Trace, findings: Iterable[RawFinding], program: Program, cluster_of: Callable[[int], int]
 ) -> list[RawFinding]:
-    """Those of the findings that a CTA may exit before others have accessed its shared memory that atomics and fences
-    contradict, in the run of this trace: all such accesses come before something that it does."""
+    """Return the findings about an early exit of a CTA that atomics and fences refute, in the run of this trace: all
+    accesses of others to its shared memory come before something that it does."""
     asked = [raw for raw in findings if raw.code in EXITS]
     if not asked or not trace.complete:
         return []
@@ -259,8 +259,8 @@ def _concerns_lifetime(raw: RawFinding) -> bool:
 def lives_ordered_by_atomics(
     trace: Trace, findings: Iterable[RawFinding], program: Program, cluster_of: Callable[[int], int] = int
 ) -> list[RawFinding]:
-    """Those of the findings about the life of an mbarrier that atomics and fences contradict, in the run of this trace:
-    with them each use comes before its end, and after its beginning.  So a library may count its threads down, and let
+    """Return the findings about an mbarrier's lifetime that atomics and fences refute, in the run of this trace: with
+    them, each use comes before the mbarrier's end and after its beginning. So a library may count its threads, and let
     the last one end its barriers."""
     asked = [raw for raw in findings if _concerns_lifetime(raw)]
     if not asked or not trace.complete:

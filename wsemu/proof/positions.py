@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class What(NamedTuple):
-    """What is done to a piece of memory."""
+    """The kind of access to a piece of memory."""
 
     writes: bool
     atomic: int
@@ -30,7 +30,7 @@ class What(NamedTuple):
 
 
 class Touch(NamedTuple):
-    """What a lane does."""
+    """The access of a lane."""
 
     lane: int
     address: int
@@ -41,7 +41,7 @@ Touches = tuple[Touch, ...]
 
 
 class _Piece(NamedTuple):
-    """Some bytes, in units of the grain, and what is done to them."""
+    """A range of bytes, in units of the grain, and the access to it."""
 
     unit: int
     what: What
@@ -49,7 +49,7 @@ class _Piece(NamedTuple):
 
 @dataclass(slots=True)
 class Position:
-    """What each CTA of a group does, some time or other."""
+    """The accesses that each CTA of a group executes at some time."""
 
     number: int
     warp: int
@@ -61,7 +61,7 @@ class Position:
 
 
 class Positions:
-    """Of one launch; `grain`: bytes to which all accesses are aligned."""
+    """The positions of one launch; `grain`: bytes to which all accesses are aligned."""
 
     def __init__(self, grain: int, does: Callable[[int], Does]) -> None:
         self.grain, self.does = grain, does
@@ -134,7 +134,7 @@ class Positions:
         return self.all[key[0]], self.all[key[1]]
 
     def _beside(self, number: int) -> list[Position]:
-        """Those of other CTAs of which a position does not know."""
+        """Return the positions of other CTAs that a position has not observed."""
         others = self.across.get(number, 0)
         return [other for other in self.all if others >> other.number & 1]
 
@@ -187,8 +187,8 @@ def _conflict(one: Mapping[What, int], other: Mapping[What, int], clash: Clash) 
 
 
 def unknown_lanes(rows: Rows, later: Position, earlier: Position, mark: int, *, lockstep: bool) -> Rows | None:
-    """Which lanes of a position do not know of lanes of an earlier one in the CTA, made up to an interval of its warp:
-    `rows` has what the threads of the CTA know.  None where all know."""
+    """Return the lanes of a position that have not observed lanes of an earlier one in the CTA, up to an interval of
+    its warp; `rows` has the knowledge of the CTA's threads. None if all have."""
     if later.warp == earlier.warp and lockstep:
         return None
     first, before = later.warp * LANES, earlier.warp * LANES

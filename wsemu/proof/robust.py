@@ -81,7 +81,7 @@ def _grid_component(threads: frozenset[int]) -> int:
 
 
 class _Way(NamedTuple):
-    """What is left to close to a cycle."""
+    """The part of a cycle that is still open."""
 
     pair: Pair
     """the last one"""
@@ -161,7 +161,7 @@ class _Search:
         return None
 
     def _on(self, way: _Way, link: _Link, apart: int, held: int, home: Place) -> Iterator[_Way]:
-        """How a cycle may go on from an access."""
+        """Yield the continuations of a cycle after an access."""
         met = way.met | {link.to.thread}
         for after in self.after.get(link.to, ()) if way.pair.second.place != home else ():
             place, thread = after.second.place, after.second.thread
@@ -202,5 +202,5 @@ def _pairs_in_cycles(pairs: list[Pair]) -> list[Pair]:
 
 
 def _carries(pair: Pair, observed: bool, observes: bool) -> int:
-    """How far a pair carries on the order that it is entered with."""
+    """Return the scope in which a pair passes on the order with which it is entered."""
     return min(pair.takes if observed else EVERYWHERE, pair.gives if observes else EVERYWHERE)

@@ -68,7 +68,7 @@ _MOVED: dict[str, tuple[int, ...]] = {
 
 
 class Sink(NamedTuple):
-    """Where a run ends because an undefined value reaches something."""
+    """The point at which a run ends because an undefined value reaches something."""
 
     kind: Kind
     pc: int

@@ -49,7 +49,7 @@ Thread = tuple[int, int, int]
 
 
 class Plan(NamedTuple):
-    """What has to hold of a run."""
+    """The facts that a run has to satisfy."""
 
     stores: dict[int, Grown]
     """pc -> what its address holds"""
@@ -64,7 +64,7 @@ class Plan(NamedTuple):
 
 
 class Stretch(NamedTuple):
-    """What one add was given."""
+    """The slots that one add was given."""
 
     counter: Place
     first: int
@@ -82,7 +82,7 @@ class Put(NamedTuple):
 
 
 def plan(program: Program, analysis: Analysis, known: Mapping[int, int]) -> Plan | None:
-    """What to look at in a run; None: results of atomics are used for something else."""
+    """Return the facts to check in a run; None if results of atomics are used for something else."""
     wanted: dict[int, set[str]] = {}
     for t in analysis.find_tainted:
         wanted.setdefault(t.pc, set()).add(t.what)
@@ -157,7 +157,7 @@ class Counts:
 
 
 def compares(one: Compared, results: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    """How a comparison comes out for each of these results, the rest being its lower bound."""
+    """Return the outcome of a comparison for each of these results, the rest being its lower bound."""
     values = one.grown.factor * results + (one.grown.low or 0)
     relations: dict[str, Callable[[Any, int], Any]] = {
         "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge, "eq": operator.eq,
@@ -174,8 +174,7 @@ def _holds(relation: str, value: int, number: int) -> bool:
 
 
 def _firsts(starts: list[int], length: int) -> dict[int, int]:
-    """Where what is stored at the first place of a counter lies, for each of these: those whose places would meet have
-    one in common."""
+    """Return, for each start of a slot, the start that represents it: overlapping slots share one."""
     first, made = starts[0], dict[int, int]()
     for start in starts:
         if start >= first + length:

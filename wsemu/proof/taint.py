@@ -192,7 +192,7 @@ def is_strong_load(program: Program, pc: int) -> bool:
 
 
 def read_only(program: Program, segment_of: SegmentOf | None, atomics: Iterable[int]) -> set[int]:
-    """Of these atomics those that work on arrays which no instruction writes."""
+    """Return those of the atomics that access arrays which no instruction writes."""
     wanted = sorted(atomics)
     if not any(is_strong_load(program, pc) for pc in wanted):
         return set()
@@ -211,7 +211,8 @@ def read_only(program: Program, segment_of: SegmentOf | None, atomics: Iterable[
 
 
 def like_data(program: Program, atomics: Iterable[int], segment_of: SegmentOf | None = None) -> frozenset[int]:
-    """Of these atomics the strong loads and stores in arrays on which there are no others, and which steer nothing."""
+    """Return those of the atomics that are strong loads and stores in arrays without other atomics, and that influence
+    no control."""
     everywhere = sorted(atomics)
     plain = {pc for pc in everywhere if _is_access(program, pc)}
     if not plain:
@@ -255,8 +256,9 @@ def _sources(program: Program, lockstep: bool) -> list[int]:
 
 
 def commuting_unused(program: Program, atomics: Iterable[int], segment_of: SegmentOf | None = None) -> frozenset[int]:
-    """Of these atomics, by their pcs, those whose order shows nowhere: what they return is not used, and all that may
-    touch their arrays are of one kind that commutes, unused too.  The order of a `cas` shows in which of them write."""
+    """Return those of the atomics, by their pcs, whose order is unobservable: their results are unused, and all atomics
+    that may touch their arrays are of one kind that commutes, unused as well. The order of a `cas` shows in which of
+    them write."""
     sources = sorted(atomics)
     analysis = Analysis(program, [1] * len(program.code), sources, segment_of)
     live = live_rows(program)
@@ -340,7 +342,7 @@ def _addressing(steps: Sequence[Step]) -> set[int]:
 
 
 class Analysis:
-    """What executed atomics reach.  `sources` are their pcs."""
+    """The influence of executed atomics; `sources` are their pcs."""
 
     def __init__(
         self,
@@ -392,7 +394,7 @@ class Analysis:
         self._settle()
 
     def _seed(self) -> None:
-        """What is in rows and arrays before the first instruction."""
+        """Set rows and arrays before the first instruction."""
 
     @cached_property
     def find_tainted(self) -> list[Tainted]:
@@ -406,7 +408,7 @@ class Analysis:
         return [Tainted(pc, source, what) for (pc, what), source in sorted(found.items())]
 
     def _influenced_rows(self, step: Step) -> Iterator[tuple[str, tuple[int, ...]]]:
-        """What of an instruction must not depend on the sources, with its rows."""
+        """Yield the uses in an instruction that must not depend on the sources, with their rows."""
         return _influenced_rows(step)
 
     def _influencing_masks(self, pc: int, what: str) -> Bits:
@@ -638,7 +640,7 @@ def _union(state: State, rows: Sequence[int]) -> Bits:
 
 
 def _influenced_rows(step: Step) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """What of an instruction must not depend on the order, with its rows."""
+    """Yield the uses in an instruction that must not depend on the order, with their rows."""
     if step.kind in STEERS:
         yield STEERS[step.kind], (step.guard,)
     elif step.guard and step.kind in GUARDED:
@@ -675,7 +677,7 @@ def _why_order_matters(program: Program, group: Sequence[int]) -> dict[int, str]
 
 
 def atomic_source_name(program: Program, pc: int) -> str:
-    """What an atomic, or a strong access that is one here, is called in a kernel in Python."""
+    """Return the Python name of an atomic, or of a strong access that is one here."""
     what, auxiliary = _combines(program, pc).partition(".")[0], int(program.code[pc, 7])
     if int(program.code[pc, 0]) in REDUCES:
         return f"`{what}`"
@@ -691,7 +693,8 @@ def _is_atomic(opcode: int) -> bool:
 
 
 def _combines(program: Program, pc: int) -> str:
-    """What an atomic does with memory, as `COMMUTING` has it; a reduction of a bulk copy does it element by element."""
+    """Return how an atomic combines with memory, in the words of `COMMUTING`; a bulk reduction does so for each
+    element."""
     opcode, auxiliary = int(program.code[pc, 0]), int(program.code[pc, 7])
     if EFFECTS[NAMES[opcode]].moves.unit == "tile":  # its map says of what, and floats are the worst
         what = TENSOR_REDUCTIONS[auxiliary >> 3 & 7]

@@ -109,7 +109,7 @@ class Regions:
 
     @property
     def votes(self) -> Bits:
-        """What barriers with a reduction (`bar.red`) hand from thread to thread."""
+        """The region of values that barriers with a reduction (`bar.red`) pass between threads."""
         return 2 << self.first
 
     @property
@@ -119,7 +119,7 @@ class Regions:
 
     @property
     def constant(self) -> Bits:
-        """What nothing writes, from whatever address: constant arrays, and the bytes of arguments."""
+        """The region that nothing writes: constant arrays, and the bytes of arguments."""
         return 1 << self.first
 
     def _arguments(self, program: Program, segment_of: SegmentOf | None) -> None:
@@ -193,7 +193,7 @@ class Regions:
         return self._spaces[space == "shared"]
 
     def window(self, value: int) -> Bits:
-        """What an address holds of which this is a part: the space whose segment it names."""
+        """Return the space whose segment an address names, of which `value` is a part."""
         return self._windows.get(value + (1 << SEGMENT_SHIFT - 1) >> SEGMENT_SHIFT, 0)
 
     def escape(self, address: Bits) -> None:
@@ -203,7 +203,7 @@ class Regions:
                 self.escaped |= space
 
     def result_bits(self, step: Step, state: State, bits: Bits) -> Bits:
-        """What the result of arithmetic holds, where all operands together hold `bits`.
+        """Return the regions of an arithmetic result, if all operands together hold `bits`.
 
         What selects has one operand as it is.  A sum is in the array of one operand where the others are numbers; in
         shared and local memory, where arrays lie side by side, numbers may lead to another one.
@@ -229,7 +229,7 @@ class Regions:
         return bits | self._besides(bits)
 
     def _besides(self, address: Bits) -> Bits:
-        """What stands for all of the spaces in which this is an address of an array."""
+        """Return the bits for all spaces in which this is the address of an array."""
         spaces = zip(self._spaces, (self._windows[LOCAL], self._windows[SHARED]), strict=True)
         return sum(within for space, within in spaces if address & space)
 
@@ -308,7 +308,7 @@ class Decoder:
         self.constants32 = {row: int(value) for row, type_, value in program.constants if type_ == "b32"}
 
     def steps(self, pc: int) -> Iterator[Step]:
-        """What the instruction at pc does; nothing for one that moves no values and cannot be steered."""
+        """Yield the steps of the instruction at pc; none if it moves no values and cannot be influenced."""
         fields = self.code[pc]
         name = NAMES[fields[0]]
         kind = OPERATIONS[name].kind
@@ -400,7 +400,7 @@ class Decoder:
         yield Step(pc, "warp", (*values, *guards), writes, guard, operands=members, keeps=self.taint)
 
     def _matrix(self, pc: int, name: str, fields: list[int], guards: tuple[int, ...]) -> Step:
-        """What lanes have in their rows goes to all of them."""
+        """Return the step of a matrix instruction: values in the rows of lanes go to all lanes."""
         to, *counts = vector_counts(name)
         rows = [(fields[at], count) for at, count in zip((3, 4, 6), counts, strict=False)]
         reads = tuple(row + k * ROW for row, count in rows for k in range(count))

@@ -57,7 +57,7 @@ class _Ranks(dict[int, int]):
 
 
 class Key:
-    """What a `Knowledge` says, with CTAs in some order."""
+    """The contents of a `Knowledge`, with CTAs in some order."""
 
     def __init__(self, known: Knowledge, order: Sequence[int]) -> None:
         self.known = known
@@ -131,8 +131,8 @@ class Key:
         return sorted(known.rows, key=lambda cta: (alike[cta], colours.get(cta, 0)))
 
     def _owned_rows(self) -> tuple[Rows, list[int], Any]:
-        """What threads of CTAs that have not ended know, and all other rows, with the CTA whose each is, or the last,
-        and a number that tells rows of one CTA apart."""
+        """Return the rows of threads in CTAs that have not ended, and all other rows, with the CTA of each, or the last
+        one, and a number that distinguishes rows of one CTA."""
         known, last = self.known, len(self.known.rows)
         blocks, owners, numbers = [], list[int](), list[int]()
         for cta, w in self.alive:
@@ -191,13 +191,13 @@ class Key:
         return sorted((number(key), told[found]) for key, found in items)
 
     def _before(self, before: Before) -> tuple[Any, ...]:
-        """As plain tuples, which are shown and compared much faster."""
+        """Return an earlier access as plain tuples, which are hashed and compared much faster."""
         (thread, place, *access), *between = before
         return (self._thread(thread), self._place(place), *access), *between
 
     # -- what is told --------------------------------------------------------------------------------------------------
     def special(self) -> tuple[list[object], list[Rows]]:
-        """What is known besides what threads know, each with a name."""
+        """Return the knowledge besides that of threads, each with a name."""
         names: list[object] = []
         held: list[Rows] = []
         tables = self._tables()

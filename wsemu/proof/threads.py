@@ -143,7 +143,7 @@ class Entry(NamedTuple):
 
 
 class Does(NamedTuple):
-    """What an access counts as."""
+    """The classification of an access."""
 
     atomic: bool
     stores: bool
@@ -152,7 +152,7 @@ class Does(NamedTuple):
 
 
 def does(fields: Sequence[int], *, data: bool) -> Does:
-    """What an instruction counts as; `data`: a strong load or store as a plain one."""
+    """Return the classification of an instruction; `data`: a strong load or store counts as a plain one."""
     name = NAMES[fields[0]]
     store, size = access_shape(name)
     if not data:
@@ -194,7 +194,7 @@ Cell = tuple[tuple[Entry, ...], tuple[Entry, ...]]
 
 @dataclass(slots=True)
 class Location:
-    """What a strong read of a place would get to know."""
+    """The knowledge that a strong read of a location would acquire."""
 
     observed: dict[int, int] = field(default_factory=dict)
     """column -> count"""
@@ -211,7 +211,7 @@ class Location:
 
 
 class Shared:
-    """What is learnt over all orders that are tried."""
+    """The facts that are collected over all interleavings."""
 
     def __init__(self) -> None:
         self.common: set[Place] = set()
@@ -236,7 +236,7 @@ class Shared:
 
 
 class _Touch(NamedTuple):
-    """What was done to a place that is not known to be common."""
+    """An access to a location that is not known to be shared."""
 
     thread: Thread
     """-1: several, which all read"""
@@ -381,7 +381,7 @@ class Knowledge:
         return [thread - cta * self.of_cta for thread in threads]
 
     def _giving(self, event: Event, threads: list[Thread]) -> Rows:
-        """What threads of a warp know and have done up to now, a row each."""
+        """Return the knowledge and the past accesses of a warp's threads, a row for each."""
         rows: Rows = self._wide(event.cta, self.width)[self._at(event.cta, threads), : self.width]
         rows[np.arange(len(threads)), threads] = event.interval
         return rows
@@ -522,20 +522,20 @@ class Knowledge:
             table[thread] = _join_reached(table.get(thread, _NO_REACH), given)
 
     def _extent(self, fields: Sequence[int]) -> int:
-        """How far a fence goes, of all there is: one that goes to all CTAs is like a wider one."""
+        """Return the reach of a fence within this launch: one that reaches all CTAs equals a wider one."""
         reach = _OF_ALL
         if NAMES[fields[0]] == CTA_FENCE:
             reach = _OF_CLUSTER if is_cluster_fence(fields) and self.by_clusters else _OF_CTA
         return _OF_ALL if reach >= self.everywhere else reach
 
     def spread(self, threads: Iterable[Thread]) -> int:
-        """How far a fence has to reach to order some threads."""
+        """Return the reach that a fence needs to order some threads."""
         ctas = {thread // self.of_cta for thread in threads}
         reach = _OF_CTA if len(ctas) == 1 else _OF_CLUSTER if len({self.clusters[c] for c in ctas}) == 1 else _OF_ALL
         return _FAR[reach]
 
     def _ends(self, event: Event) -> tuple[int, ...]:
-        """What a `fence.sc` is found by: two have one in common if their scopes include each other's threads."""
+        """Return the keys of a `fence.sc`: two have a key in common if their scopes include each other's threads."""
         reach = self._extent(self.code[event.pc])
         if not self.one_reach:
             return self._within(event.cta, reach)
@@ -557,7 +557,7 @@ class Knowledge:
         return tuple(place for own, place in self.seen if own == thread)
 
     def _reach(self, event: Event) -> int:
-        """How far a fence goes."""
+        """Return the reach of a fence."""
         if event.kind != CTA_FENCE:
             return _OF_ALL
         return _OF_CLUSTER if is_cluster_fence(self.code[event.pc]) else _OF_CTA
@@ -833,7 +833,8 @@ class Knowledge:
         return column
 
     def _matters_to_copy(self, place: Place, kind: int) -> bool:
-        """As `_matters`, of a copy: reductions are atomic among themselves alone."""
+        """Return whether an earlier access matters to a copy, like `_matters`: reductions are atomic only among
+        themselves."""
         before = self.touched.get(place)
         reduces = kind == ATOMIC and (before is None or before.thread == _REDUCES)
         if reduces:
@@ -879,9 +880,11 @@ class Knowledge:
 
     # -- comparing -----------------------------------------------------------------------------------------------------
     def key(self, alike: Sequence[bytes] | None = None) -> bytes:
-        """What of all that matters to accesses to come: who knows of which of those before.  Equal for two histories
-        that leave the same knowledge, whoever brought it about.  `alike`: by CTA, what of it is no knowledge, where it
-        does not matter which CTA is which."""
+        """Return a digest of the knowledge that matters to later accesses.
+
+        It is equal for two histories that leave the same knowledge. `alike`: by CTA, its state other than knowledge, if
+        the numbers of CTAs do not matter.
+        """
         if not self.living():
             return b""
         order = list(self.rows)
@@ -925,7 +928,7 @@ def _join_reached(one: Reached, other: Reached) -> Reached:
 
 
 def _fences_to(within: Sequence[int], given: Reached) -> Fences:
-    """Of what was released, that of `fence.sc` which goes to some."""
+    """Return, from what was released, the `fence.sc` that reach some threads."""
     found: Fences = {}, {}
     for key, row in given.items():
         to, kind, end = parts(key)

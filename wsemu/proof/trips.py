@@ -67,7 +67,7 @@ _APART = ((0, 1), (1, 1), (0, 2), (1, 2), (2, 2), (4, 2), (4, 3), (8, 3), (16, 3
 
 
 class Proof(NamedTuple):
-    """What speaks for every trip count."""
+    """The result for all trip counts."""
 
     ends: tuple[int, ...]
     """the branches that end the loops"""
@@ -78,7 +78,8 @@ class Proof(NamedTuple):
 
 
 def loop_ends(program: Program, steered: Iterable[int]) -> dict[int, int]:
-    """Of the branches that an argument steers, those that end loops, each by the instruction where its loop goes on."""
+    """Return the branches that an argument influences and that end loops, each by the instruction at which its loop
+    continues."""
     return _ends(program, steered, loop_numbers(program))
 
 
@@ -169,7 +170,7 @@ def _look(machine: Machine, paths: list[Path], heads: frozenset[int], iterations
 
 
 def _find_periods(paths: Sequence[Path]) -> tuple[tuple[int, int, list[int]], bool]:
-    """What these iterations tell, as `_periods` has it; whether all registers tell something."""
+    """Return the periods of these iterations, in the form of `_periods`, and whether all registers show one."""
     complete = True
     start, period = 1, 1
     steps: Counter[int] = Counter()
@@ -212,7 +213,7 @@ def _row_period(path: Path, row: int) -> tuple[int, int, int] | None:
 # -- one family of launches ------------------------------------------------------------------------------------------
 @dataclass(slots=True)
 class _Trace:
-    """What the threads of a path do."""
+    """The events of a path's threads."""
 
     before: list[Event]
     round: list[Event]
@@ -271,7 +272,7 @@ class _Family:
         return ends[0]
 
     def _one_round(self, path: Path) -> State:
-        """What the registers are after t rounds, as the first one suggests; there t is 0, and u all rounds."""
+        """Return the registers after t rounds, as the first round suggests; t is 0 there, and u is all rounds."""
         after = self._round(path, path.state).state
         guess: State = {}
         for row, value in path.state.items():
@@ -292,7 +293,7 @@ class _Family:
             state = {**state, **dict.fromkeys(wrong, COMPUTED)}
 
     def _end(self, path: Path, state: State) -> list[Event]:
-        """What is done when there are fewer rounds left than `margin`."""
+        """Return the events when fewer than `margin` rounds are left."""
         left = self.margin - 1
         state = {
             row: Value(value.a + value.c * left, value.b, 0) if isinstance(value, Value) else value
@@ -423,7 +424,7 @@ _OWN = {SHARED: "shared", LOCAL: "local"}
 
 
 class _Places:
-    """Where the launches of a family access global memory, and whether two accesses meet that were not run."""
+    """The global accesses of a family of launches, and whether two accesses overlap that were not run."""
 
     def __init__(self, traces: Sequence[_Trace], rounds: int, geometry: Geometry) -> None:
         self.rounds = rounds

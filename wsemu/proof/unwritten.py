@@ -40,7 +40,7 @@ class Use(NamedTuple):
 
 
 class Unwritten(Analysis):
-    """What the registers of a program that nothing has written may reach, and what some instructions give."""
+    """The influence of uninitialized registers, and of the results of some instructions."""
 
     def __init__(
         self,

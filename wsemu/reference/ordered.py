@@ -152,7 +152,7 @@ class OrderedRun:
             self.ctas.append(OrderedCta(launch, number, self.ordered, self.look))
 
     def trace(self, cta: int) -> Trace:
-        """What a CTA has done since it was asked last."""
+        """Return the events of a CTA since the last call."""
         watch = self.ctas[cta].launch.watch
         made = watch.trace
         assert made is not None
@@ -180,15 +180,18 @@ class OrderedRun:
         return [(w, own.warps[w].ready[-1].pc, lanes) for w, lanes in found if lanes]
 
     def elsewhere(self, cta: int, warp: int) -> list[int]:
-        """Where lanes of a warp would go on that wait at a join or for their turn."""
+        """Return the instructions at which lanes of a warp would continue that wait at a join or for their turn."""
         own = self.ctas[cta].warps[warp]
         regions = {region.number: region for group in own.ready for region in chain(group.region)}
         waiting = [region.join + 1 for region in regions.values() if region.waiting & own.alive]
         return [*waiting, *(group.pc for group in own.ready[:-1])]
 
     def state(self, cta: int, live: list[frozenset[int]], bytes_: list[int] | None = None) -> tuple[Any, ...]:
-        """What decides what a CTA will do: `live` has the rows that matter at each instruction; `bytes_`: of shared
-        memory these alone, and of phases their parity."""
+        """Return the state that decides a CTA's further execution.
+
+        `live` has the rows that matter at each instruction; `bytes_`: of shared memory these alone, and of phases their
+        parity.
+        """
         own = self.ctas[cta]
         if not own.live_warps:
             return ()
@@ -247,7 +250,8 @@ def _drop_kept_state(launch: Launch) -> tuple[Any, ...]:
 
 
 def _objects(cta: OrderedCta, *, rounds: bool) -> tuple[Any, ...]:
-    """What decides how asynchronous operations of a CTA go on; `rounds`: of phases their parity alone."""
+    """Return the state that decides how asynchronous operations of a CTA continue; `rounds`: of phases their parity
+    alone."""
     mbarriers = [
         (b.address, b.phase & 1 if rounds else b.phase, b.pending, b.expected, b.tx)
         for b in cta.mbarriers.live.values()

@@ -145,7 +145,7 @@ def run(
 
 
 class Launch:
-    """What all CTAs share: code, arrays, findings, counters."""
+    """The state that all CTAs share: code, arrays, findings, counters."""
 
     def __init__(
         self,
@@ -227,7 +227,7 @@ class Launch:
             known.count += finding.count
 
     def unwritten(self, size: int) -> bytearray | None:
-        """What marks the bytes of a stretch of memory that nobody has written yet, if that is looked for."""
+        """Return the marks of a range of uninitialized memory, if uninitialized reads are checked."""
         return bytearray(size) if self.initialised else None
 
     def operation_name(self, pc: int) -> str:
@@ -385,7 +385,7 @@ class Cta:
         return self.launch.watch.order
 
     def runner(self, warp: Warp) -> WarpRun:
-        """What runs a warp."""
+        """Return the interpreter of a warp."""
         return WarpRun(self, warp)
 
     def _warp(self, number: int) -> Warp:

@@ -125,7 +125,7 @@ class WarpRun:
             self.warp.registers.setdefault(row, [0] * LANES)[lane] = value
 
     def write_lanes(self, row: int, type_: str, lanes: int, values: Sequence[int]) -> None:
-        """Some lanes of a register or predicate, of which all 32 are given."""
+        """Write some lanes of a register or predicate; `values` has all 32."""
         if type_ == "p":
             true = sum(1 << lane for lane in list_lanes(lanes) if values[lane])
             self.warp.predicates[row] = self.warp.predicates.get(row, 0) & ~lanes | true
@@ -325,8 +325,8 @@ class WarpRun:
             raise StopError("fault", aligned[-1].pc - 1, self.warp.number)
 
     def _kind(self, group: Group) -> str:
-        """What a standing group is at: `warp`, or `arrive`, `sync`, with `aligned` before it where that is so; `stands`
-        at what others let it go on from."""
+        """Return where a parked group waits: `warp`, or `arrive` or `sync`, after `aligned` if it is; `stands` at an
+        operation from which others release it."""
         name, fields = self.launch.operation_name(group.pc - 1), self.launch.code[group.pc - 1]
         if name in STANDING:
             return "stands"

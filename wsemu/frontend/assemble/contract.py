@@ -226,7 +226,7 @@ class _Contraction:
                             break
 
     def ptxas(self) -> None:
-        """What is left: products with a single use, then the others."""
+        """Contract the rest: products with a single use first, then the others."""
         self.other.update(s.terms[0][1] for s in self._open() if s.terms[0][1] == s.terms[1][1])
         for single in (True, False):
             for s in self._open():

@@ -284,7 +284,7 @@ class _Layout:
             self.code[pc][column] = self._pc[index]
 
     def _through(self, index: int, sections: dict[int, list[Fields]]) -> int:
-        """Where a jump to this block ends up: past blocks that do nothing but jump."""
+        """Return the final target of a jump to this block, past blocks that only jump."""
         seen = {index}
         while not sections[index] and len(self._blocks[index].successors) == 1:
             index = self._blocks[index].successors[0]
@@ -443,7 +443,7 @@ def _program(graph: Graph, rows: _Rows, layout: _Layout) -> Program:
 
 
 def _static_bytes(graph: Graph) -> int:
-    """Of shared memory, up to where dynamic shared memory can begin if there is some."""
+    """Return the bytes of static shared memory, up to where dynamic shared memory can begin if there is some."""
     align = graph.dynamic_alignment if graph.uses_dynamic_shared and graph.dynamic_alignment > 16 else 1
     return -(-graph.shared_bytes // align) * align
 

@@ -198,7 +198,7 @@ def _depth_first(root: int, edges: Mapping[int, Sequence[int]]) -> tuple[list[in
 
 
 class Liveness:
-    """Where each register is needed.
+    """The positions at which each register is live.
 
     `fixed` registers (constants, parameters, ...) have rows of their own and are left out.  Positions: a block with n
     instructions starts at `start[block]`, where its phis are defined; instruction k reads at start + 1 + 2k and, if it

@@ -41,7 +41,7 @@ def simplify_blocks(graph: Graph) -> Blocks:
 
 
 def assignments(blocks: Iterable[Block]) -> dict[Register, int]:
-    """How often each register is assigned, phis included."""
+    """Return the number of assignments to each register, phis included."""
     count: dict[Register, int] = {}
     for block in blocks:
         for phi in block.phis:

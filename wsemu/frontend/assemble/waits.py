@@ -97,8 +97,8 @@ def _mark(blocks: Blocks, places: Iterable[Place], found: Callable[[Place], bool
 
 
 def _forget_clocks(graph: Graph, blocks: Blocks) -> None:
-    """Where a wait that blocks decides a conjunction or disjunction alone, take out what else was asked there, such as
-    how long it took: `answered or clock() - start > limit`, in place."""
+    """Remove, in place, conditions beside a blocking wait that alone decides a conjunction or disjunction, such as a
+    time limit: `answered or clock() - start > limit`."""
     reader = _Reader(graph, blocks)
     for block in blocks.values():
         for at, instruction in enumerate(block.instructions):
@@ -111,7 +111,7 @@ def _forget_clocks(graph: Graph, blocks: Blocks) -> None:
 
 
 class _Stop(NamedTuple):
-    """Where a way ends, and what registers hold there."""
+    """The end of a path, with the values of registers there."""
 
     place: Place
     values: Values
@@ -170,7 +170,7 @@ class _Reader:
         """what waits that block have answered when they are over"""
 
     def constant_after_wait(self, register: Register) -> int | None:
-        """What a register holds that only waits that block decide."""
+        """Return the value of a register that only blocking waits decide."""
         self.known |= cast("dict[Register, Value]", self.answers)
         value = self._deep(register, {})
         return cast("int", value[1]) if value[0] == "is" and register not in self.fixed else None
@@ -192,7 +192,7 @@ class _Reader:
             return False
 
     def _tries(self, place: Place, question: Instruction) -> tuple[list[Values], set[int]]:
-        """What registers hold when it is asked again after a "no"; the blocks on the way."""
+        """Return the values of registers when the wait is tried again after a "no", and the blocks on the path."""
         tried: list[Values] = []
         seen: set[int] = {place.block}
         start: Values = {question.results[0]: ("is", 0)}
@@ -219,7 +219,8 @@ class _Reader:
         return all(self._value(r, values) == self._as_made(r, values) for r in question.operands)
 
     def _as_made(self, register: Register, values: Mapping[Register | Value, Value]) -> Value:
-        """What a register held at the question: if it is made on the way there each time, what it is made of."""
+        """Return the value of a register at the question; if the path to it recomputes the register each time, the
+        computation."""
         made = self.made.get(register)
         if register not in values or made is None:
             return self.known.get(register, ("register", register))
@@ -281,7 +282,7 @@ class _Reader:
             return False
 
     def _later(self, place: Place, question: Instruction) -> list[_Stop]:
-        """Where the tries that follow a "no" may answer "yes", and what registers hold there."""
+        """Return the points at which tries that follow a "no" may answer "yes", with the values of registers there."""
         found: list[_Stop] = []
         pending = [(_Stop(Place(place.block, place.at + 1), {question.results[0]: ("is", 0)}), frozenset[int]())]
         while pending:
@@ -461,7 +462,7 @@ class _Reader:
         return result
 
     def _live(self, block: int) -> Iterator[Register]:
-        """What is needed where a block begins."""
+        """Yield the registers that are live at the start of a block."""
         yield from self.liveness.before(block)
         yield from (phi.result for phi in self.code[block].phis)
 
@@ -480,8 +481,11 @@ class _Reader:
         return self._value(instruction.guard, values) == ("is", int(instruction.negated))
 
     def _onward(self, index: int, values: Values, *, unanswered: bool = False) -> Iterator[_Stop]:
-        """Where control goes from the end of a block; a trap is never reached, but an `unanswered` question's that is
-        no watchdog's, and an exit, end the search."""
+        """Yield the continuations from the end of a block.
+
+        A trap is never reached, except for an `unanswered` question that is no watchdog's; it and an exit end the
+        search.
+        """
         block = self.code[index]
         if not block.successors:
             if index in self.hopeless:
@@ -548,7 +552,7 @@ class _Reader:
 
 
 def _conditions(values: Values) -> Iterator[Value]:
-    """What a way has decided since the question."""
+    """Yield the conditions that a path has decided since the question."""
     yield from (condition for condition in values if isinstance(condition, tuple))
 
 
@@ -585,8 +589,10 @@ def _simplify_operation(name: str, how: object, operands: list[Any]) -> Value:
 
 
 def _apart(address: Value, offset: int) -> tuple[Value, int]:
-    """What is added to an address, and the address without it.  An address of 32 bits does not wrap: the tries of waits
-    in shared memory would end the run where it did."""
+    """Return an address without its constant offset, and the offset.
+
+    An address of 32 bits does not wrap: the tries of waits in shared memory would end the run if it did.
+    """
     while True:
         wide = str(address[0]).startswith("cvt.b64.") and len(address) == 3
         inner = cast("Value", address[2]) if wide else address

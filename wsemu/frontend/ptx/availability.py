@@ -23,7 +23,7 @@ Version = tuple[int, int]
 
 
 class Row(NamedTuple):
-    """What instructions of an opcode with certain modifiers need."""
+    """The requirement of an opcode's instructions with certain modifiers."""
 
     opcode: str
     """`*` for all"""
@@ -175,7 +175,7 @@ _VERSIONS = {
 
 
 class Requirement(NamedTuple):
-    """What an instruction needs of its file."""
+    """The requirement of an instruction on its file."""
 
     since: int
     version: Version
@@ -243,7 +243,7 @@ def _is_about(row: Row, modifiers: tuple[str, ...], operands: int) -> bool:
 
 @functools.cache
 def requirement(opcode: str, modifiers: tuple[str, ...], operands: int = 0) -> Requirement:
-    """What an instruction of so many operands needs."""
+    """Return the requirement of an instruction with `operands` operands."""
     rows = [row for row in (*_BY_OPCODE["*"], *_BY_OPCODE.get(opcode, ())) if _is_about(row, modifiers, operands)]
     since = max((row.since for row in rows), default=0)
     version = max((parse_version(row.version) or (0, 0) for row in rows), default=(0, 0))
@@ -251,7 +251,7 @@ def requirement(opcode: str, modifiers: tuple[str, ...], operands: int = 0) -> R
 
 
 def _special_register_requirement(instruction: Instruction) -> Requirement | None:
-    """What the special register needs that a `mov` reads."""
+    """Return the requirement of the special register that a `mov` reads."""
     if instruction.opcode != "mov" or len(instruction.operands) < 2:
         return None
     operand = instruction.operands[1]
@@ -264,7 +264,7 @@ def _special_register_requirement(instruction: Instruction) -> Requirement | Non
 
 
 def instruction_requirement(instruction: Instruction) -> Requirement:
-    """What an instruction needs."""
+    """Return the requirement of an instruction."""
     found = _special_register_requirement(instruction)
     return found or requirement(instruction.opcode, instruction.modifiers, len(instruction.operands))
 

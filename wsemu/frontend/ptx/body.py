@@ -111,7 +111,7 @@ def _is_together(instruction: Instruction) -> bool:
 
 
 def _elements(e: Emitter, variable: Variable) -> Iterator[tuple[str, Register | Place]]:
-    """Of a register of vector type: `v.x`, which is `v.r`, and so on (PTX ISA 6.4.3)."""
+    """Yield the elements of a register of vector type: `v.x`, which is `v.r`, and so on (PTX ISA 6.4.3)."""
     for axis, color in zip(AXES[: variable.vector], COLORS, strict=False):
         element = graph_registers(e, variable)
         yield f"{variable.name}.{axis}", element
@@ -197,7 +197,7 @@ def _static(e: Emitter, variable: Variable) -> Place:
 
 
 def find_place(e: Emitter, name: str) -> Place | None:
-    """What a name outside of functions stands for, in the file at hand; None if it is not there."""
+    """Return the object of a name outside of functions, in the current file; None if it is not there."""
     function = e.module.function(name)
     if function is not None:
         if function[1].body is None:

@@ -133,7 +133,7 @@ def _check_size(e: Emitter, function: Function, operand: Operand, variable: Vari
 def _bind_call_places(
     e: Emitter, function: Function, results: Operands, arguments: Operands
 ) -> tuple[list[Place | Register], list[Place | Register]]:
-    """Where arguments and results of a call that is not inlined are."""
+    """Return the locations of arguments and results of a call that is not inlined."""
     values = [_argument(e, v, operand) for v, operand in zip(function.parameters, arguments, strict=True)]
     places = [_result(e, v, operand) for v, operand in zip(function.results, results, strict=True)]
     return values, places
@@ -214,7 +214,7 @@ def _inline(e: Emitter, home: Module, function: Function, results: Operands, arg
 
 
 def _argument(e: Emitter, variable: Variable, operand: Operand) -> Register | Place:
-    """What a parameter's name means in the function."""
+    """Return the meaning of a parameter's name in the function."""
     if isinstance(operand, Name):
         found = e.lookup(operand)
         if isinstance(found, CallParameter):
@@ -231,7 +231,7 @@ def _argument(e: Emitter, variable: Variable, operand: Operand) -> Register | Pl
 
 
 def _result(e: Emitter, variable: Variable, operand: Operand) -> Register | Place:
-    """What a result's name means in the function."""
+    """Return the meaning of a result's name in the function."""
     if variable.space == "reg":
         return graph_registers(e, variable)
     if isinstance(operand, Sink):
@@ -244,7 +244,8 @@ def _result(e: Emitter, variable: Variable, operand: Operand) -> Register | Plac
 
 # -- the stack ---------------------------------------------------------------------------------------------------------
 def _save_stack_pointer(e: Emitter, home: Module, function: Function) -> Register | None:
-    """Where the stack ends before a function that takes memory from it, which it gives back with its end."""
+    """Return the end of the stack before a function that allocates on it and frees that at its end; None for other
+    functions."""
     if not home.file.text.count("alloca", function.at, function.end):
         return None
     return e.emit("mov.b64", stack(e).top)

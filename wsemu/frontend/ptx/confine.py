@@ -100,7 +100,10 @@ def _rooms(graph: Graph, dynamic: Iterable[str]) -> dict[str, _Room]:
 
 
 def _sources(graph: Graph, given: Sources) -> Sources:
-    """What each register may be computed from, whatever the way.  Of a sum the addresses count, of a choice all."""
+    """Return the possible sources of each register, on any path.
+
+    Of a sum, the addresses count; of a choice, all operands.
+    """
     steps = list(_steps(graph))
     made = {result for result, _, _ in steps}
     found = dict(given)
@@ -281,7 +284,7 @@ class _Confined:
 
 
 def _sides(instruction: Instruction) -> tuple[_Side, ...]:
-    """What of an instruction is compared."""
+    """Return the accesses of an instruction that are compared."""
     name = instruction.operation
     if name in CP_ASYNC:
         return (_Side(0, CP_ASYNC[name]),)

@@ -89,7 +89,7 @@ class Constants(Cursor):
         return left
 
     def extent(self, wanted: str) -> int:
-        """How many elements an array has."""
+        """Return the number of elements of an array."""
         at = self.i
         value = self._integer(wanted, _ANY)
         if value < 0:

@@ -79,7 +79,8 @@ def _copy(flags: Flags) -> Lower:
 
 
 def _read_bytes(e: Emitter, operand: Operand, size: int) -> Register:
-    """How many bytes come from the source: as many as the operand says, or none where it is a predicate that holds."""
+    """Return the number of bytes that come from the source: the operand's value, or none if the operand is a predicate
+    that holds."""
     bits = _bits(e, operand)
     if bits == 64:
         raise UnhandledForm
@@ -89,7 +90,7 @@ def _read_bytes(e: Emitter, operand: Operand, size: int) -> Register:
 
 
 def _bits(e: Emitter, operand: Operand) -> int:
-    """Of the register that an operand names, 1 for a predicate; 0 for what is none."""
+    """Return the bits of the register that an operand names, 1 for a predicate; 0 for another operand."""
     if not isinstance(operand, Name):
         return int(isinstance(operand, Not))
     found = next((scope[operand.text] for scope in reversed(e.names) if operand.text in scope), None)

@@ -150,7 +150,7 @@ class Emitter(Steps):
 
     @contextlib.contextmanager
     def within(self, module: Module) -> Iterator[None]:
-        """What is emitted meanwhile stands in this file."""
+        """Attribute the code that is emitted inside to this file."""
         before = self.module, self.source
         self.module, self.source = module, module.source
         try:
@@ -159,7 +159,8 @@ class Emitter(Steps):
             self.module, self.source = before
 
     def begin(self, instruction: Instruction) -> None:
-        """What follows belongs to this instruction; with line information `span` and `stack` are set already."""
+        """Attribute the following code to this instruction; with line information `span` and `stack` are set
+        already."""
         self.instruction = instruction
         self.unused, self._unused_next = self._unused_next, 0
         self.exact = int(instruction.opcode not in _CONTRACTED or not _ROUNDINGS.isdisjoint(instruction.modifiers))
@@ -174,7 +175,7 @@ class Emitter(Steps):
             self.guard, self.negated = self.read(instruction.guard, "p"), instruction.negated
 
     def used_bytes(self, mask: int) -> None:
-        """Of what the next instruction loads, only these bytes matter."""
+        """Note that only these bytes of the next instruction's load matter."""
         self._unused_next = ~mask & 0xFFFF
 
     def span_number(self, span: Span, inner: tuple[int, ...] = ()) -> int:
@@ -196,7 +197,7 @@ class Emitter(Steps):
 
     # -- names --------------------------------------------------------------------------------------------------------
     def lookup(self, name: Name) -> Register | Place:
-        """What a name stands for; KernelError where it was not declared."""
+        """Return the object that a name refers to; KernelError if it was not declared."""
         for scope in reversed(self.names):
             found = scope.get(name.text)
             if found is not None:
@@ -243,7 +244,7 @@ class Emitter(Steps):
         raise self.error(operand.at, "this operand does not go here", f"give a register or a constant of type .{type_}")
 
     def _address(self, place: Place, type_: str) -> Register:
-        """Of a variable; as 32 bits it may be a short one."""
+        """Return the address of a variable; with 32 bits it may be a short one."""
         short = short_address(self, place) if type_ == "b32" else None
         return place.address(self) if short is None else short
 
@@ -422,7 +423,7 @@ class Emitter(Steps):
         block.successors = (other.index, target.index) if self.negated else (target.index, other.index)
 
     def leave(self, end: str, trap: int = 0) -> None:
-        """Where the guard holds the thread ends (`exit`), or the run (`trap`); what follows is for the others."""
+        """End the thread (`exit`) or the run (`trap`) if the guard holds; the following code is for other threads."""
         last = self.graph.block()
         last.end, last.trap, last.span, last.stack = end, trap, self.span, self.stack
         self.aside.append(last)

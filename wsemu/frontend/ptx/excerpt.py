@@ -38,7 +38,7 @@ def loc_span(path: str, line: int, column: int) -> Span:
 
 
 def _extent(text: str) -> int:
-    """How many characters of the rest of a line are meant."""
+    """Return the number of characters of the rest of a line that belong to the construct."""
     depth, end = 0, 0
     for match in _TOKEN.finditer(text):
         token = match[0]

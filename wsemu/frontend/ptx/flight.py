@@ -68,7 +68,7 @@ class _State(NamedTuple):
 
 
 class _Wrong(NamedTuple):
-    """What is wrong with an instruction: what it touches; whether it uses what no fence has ordered."""
+    """The error of an instruction: what it touches, and whether it uses registers that no fence has ordered."""
 
     touches: dict[_Flight, bool]
     """whether it is certain, if that is under way"""
@@ -151,7 +151,7 @@ def _solve(
 
 
 def _join_held(one: dict[_K, _Held], other: dict[_K, _Held]) -> dict[_K, _Held]:
-    """Of two ways: what is certain where something has happened is so on the ways on which it may have."""
+    """Return the facts after two paths: a fact is certain if it is so on each path on which it may hold."""
     joined = dict(one)
     for key, (may, must) in other.items():
         own = joined.get(key)
@@ -241,7 +241,7 @@ def _step(found: _Found, state: _State, instruction: Instruction) -> _State:
 
 
 class _Marks:
-    """What is put before and behind instructions, by their identity."""
+    """The operations to insert before and after instructions, by their identity."""
 
     def __init__(self) -> None:
         self.before: dict[int, list[tuple[int, int]]] = {}
@@ -344,7 +344,7 @@ def _target(found: _Found, group: Instruction, use: _Use, registers: Bits) -> _T
 
 
 def _mark_one(n: int, target: _Target, state: _Touched, instructions: list[Instruction], marks: _Marks) -> None:
-    """What is touched on the way to one of them."""
+    """Mark the touches of registers on the paths to one of them."""
     clear = True
     for (of, toucher), held in state.items():
         if of != n or not held.may & target.registers:

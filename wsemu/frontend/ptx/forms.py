@@ -88,7 +88,8 @@ def parse_form(modifiers: tuple[str, ...]) -> Form:
 
 
 def pick_flags(flags: tuple[str, ...], *groups: frozenset[str]) -> tuple[str, ...]:
-    """Of each group the flag that is there, "" where none is; UnhandledForm for two of a group, and for one of none."""
+    """Return the flag of each group, "" if there is none; UnhandledForm for two of a group, and for a flag of no
+    group."""
     found = [[flag for flag in flags if flag in group] for group in groups]
     if sum(map(len, found)) != len(flags) or any(len(some) > 1 for some in found):
         raise UnhandledForm

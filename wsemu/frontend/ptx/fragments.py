@@ -48,7 +48,7 @@ class _Shape:
         self.down, self.across = self.m // rows, self.n // 8
 
     def registers(self, matrix: str) -> int:
-        """Of a fragment, as the text of PTX has it."""
+        """Return the number of registers of a fragment in the text of PTX."""
         if matrix in "ab" and self.part.a == "f16":
             return _HALF_REGISTERS
         return self.used(matrix)
@@ -99,7 +99,8 @@ class _Elements:
         return self.e.emit("mul.b64", value, self.e.constant("b64", bits))
 
     def address(self, of_g: tuple[int, int], of_t: tuple[int, int], g_is_row: bool) -> Register:
-        """Of the element with the coordinates g of_g[0] + of_g[1], t of_t[0] + of_t[1]; which of them is the row."""
+        """Return the address of the element with the coordinates g `of_g[0] + of_g[1]`, t `of_t[0] + of_t[1]`;
+        `g_is_row` selects which of them is the row."""
         e = self.e
         first = self._line(self.group, *of_g)
         second = self._line(self.quarter, *of_t)

@@ -125,7 +125,7 @@ def _array(e: Emitter, part: str) -> Register:
 
 @contextlib.contextmanager
 def _emitting_unguarded(e: Emitter) -> Iterator[None]:
-    """What is emitted meanwhile has no guard."""
+    """Emit the code inside without a guard."""
     kept = e.guard, e.negated
     e.guard, e.negated = TRUE, False
     yield
@@ -188,7 +188,7 @@ _ELSEWHERE = "a block of the heap that another launch allocated: blocks end here
 
 
 def heap_place(e: Emitter, address: Register) -> Register:
-    """Where in memory the instruction at hand finds what is at an address that may be a block's."""
+    """Return the location at which the current instruction finds the data of an address that may be a block's."""
     s = _Steps(e)
     with _emitting_unguarded(e):
         asked = _ask(e, address)
@@ -212,7 +212,7 @@ def _none(s: _Steps, asked: _Asked) -> Register:
 
 
 def _bytes(instruction: Instruction | None) -> int:
-    """Of the access that an instruction makes; of copies, whose size a register tells, the first one counts."""
+    """Return the bytes of an instruction's access; for copies, whose size is in a register, the first byte counts."""
     if instruction is None or instruction.opcode not in _ACCESSES:
         return 1
     type_ = next((m for m in reversed(instruction.modifiers) if m in TYPE_BYTES), "b8")
@@ -465,7 +465,7 @@ def _operand_names(operand: Operand) -> Iterator[str]:
 
 
 def _registers(e: Emitter, operands: list[Name]) -> list[Register]:
-    """Those of 64 bits."""
+    """Return the 64-bit registers among the operands."""
     found = [e.lookup(operand) if any(operand.text in scope for scope in e.names) else None for operand in operands]
     return [register for register in found if isinstance(register, int) and e.bits(register) == 64]
 

@@ -36,7 +36,7 @@ _READ = {"f32": "f32", "f64": "f64"}
 
 
 def comparison(form: Form, type_: str) -> Callable[[Emitter, Register, Register], Register]:
-    """What compares two registers of `type_` by the form's relation."""
+    """Return the function that compares two registers of `type_` by the form's relation."""
     if type_ in _FLOATS:
         return _float_comparison(form, type_)
     relation = form.find_flag(*INTEGER_RELATIONS)

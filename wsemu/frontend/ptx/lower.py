@@ -133,8 +133,7 @@ _IN_CLUSTERS = ("reqnctapercluster", "explicitcluster", "blocksareclusters")
 
 
 def _clusters(function: Function) -> Clusters:
-    """Of how many CTAs the kernel's clusters are: without a number the launch says so, of which nothing is known.
-    A kernel with `.maxclusterrank` is one that launches put into clusters, or not."""
+    """Return the cluster requirement of a kernel; without a number the launch specifies it, and nothing is known."""
     asked = [name for name in _IN_CLUSTERS if name in function.directives]
     if not asked:
         most = function.directives.get("maxclusterrank")
@@ -165,7 +164,7 @@ def _registers(function: Function) -> int:
 
 
 def _unsupported_parts(reached: Reached) -> Iterator[tuple[str, str]]:
-    """What is not modelled of a kernel as a whole, and where it stands."""
+    """Yield the unsupported parts of a kernel as a whole, with their locations."""
     module, kernel = reached.functions[0]
     directive = kernel.directives.get("blocksareclusters")
     if directive is not None:

@@ -106,7 +106,7 @@ def _parse_matrix_shape(modifiers: tuple[str, ...]) -> tuple[int, str, str]:
 
 
 class _Lanes:
-    """What is done under the guard by the lanes alone that give the address of a row."""
+    """The code that only the lanes which give a row's address execute under the guard."""
 
     def __init__(self, e: Emitter, count: int) -> None:
         self.e, self.kept = e, (e.guard, e.negated)

@@ -127,7 +127,7 @@ def access_scope(instruction: Instruction) -> int:
 
 
 def strong_bits(e: Emitter, instruction: Instruction) -> int:
-    """What a strong access says of whom it goes to."""
+    """Return the bits for the space and the scope of a strong access."""
     return space_bits(e, instruction.modifiers) | access_scope(instruction)
 
 
@@ -278,14 +278,14 @@ def _fill(e: Emitter, instruction: Instruction) -> None:
 
 
 def _strong(e: Emitter, instruction: Instruction, space: str, length: int, bits: int) -> frozenset[str]:
-    """What makes an access a strong one; nothing of a weak one."""
+    """Return the modifiers that make an access strong; none for a weak one."""
     known = space == "global" or (space == "shared" and e.reached.polls_shared)
     volatile = "volatile" in instruction.modifiers and known and length == 1 and bits >= 32
     return frozenset({"volatile"}) if volatile else STRONG.intersection(instruction.modifiers)
 
 
 def _as(width: str, operand: Operand, type_: str) -> str:
-    """How a stored operand is read: a decimal literal needs to know that it is a floating-point one."""
+    """Return the type as which a stored operand is read: a decimal literal has to be a floating-point number."""
     return type_ if type(operand) is Number and type_ in ("f32", "f64") else width
 
 

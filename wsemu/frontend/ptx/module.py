@@ -95,7 +95,7 @@ _EXPORTED = ("visible", "weak", "common")
 
 @dataclass(slots=True)
 class Symbols:
-    """What several files define for each other, by name."""
+    """The symbols that several files define for each other, by name."""
 
     functions: dict[str, tuple[Module, Function]] = field(default_factory=dict)
     variables: dict[str, tuple[Module, Variable]] = field(default_factory=dict)

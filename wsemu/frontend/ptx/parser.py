@@ -349,7 +349,7 @@ class _Parser(Operands):
                 self.fail("an instruction")
 
     def _pragma(self) -> Iterator[UsedBytes]:
-        """What matters to a run of `.pragma "...", "...";`"""
+        """Yield the relevant parts of `.pragma "...", "...";`."""
         start = self.i
         self._skip()
         for text in self.texts[start + 1 : self.i]:

@@ -102,7 +102,8 @@ class Reached:
             self.functions.append(found)
 
     def _follow_initializer(self, home: Module, variable: Variable) -> None:
-        """What the initial value of a variable names is used, too; of functions it has the addresses."""
+        """Follow the names in a variable's initial value, which are used as well; functions are used by their
+        addresses."""
         named = {item.name for item in variable.initial if isinstance(item, Symbol)}
         if named:
             self._use(home, named)
@@ -237,5 +238,5 @@ def candidates(reached: Reached, targets: Targets) -> list[tuple[int, Module, Fu
 
 
 def _form(variables: tuple[Variable, ...]) -> list[tuple[str, int]]:
-    """What two declarations have to have in common."""
+    """Return the properties in which two declarations have to agree."""
     return [(variable.space, variable_size(variable)) for variable in variables]

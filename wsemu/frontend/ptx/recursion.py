@@ -116,7 +116,7 @@ class _Site:
 
 # -- the stack ---------------------------------------------------------------------------------------------------------
 def stack(e: Emitter) -> Stack:
-    """That of the kernel, from its first use on."""
+    """Return the kernel's stack, which its first use allocates."""
     if e.stack_memory is None:
         new = e.graph.new
         e.stack_memory = Stack(new("b64"), new("b64"), new("b64"), new("b32"), new("b32"))
@@ -215,7 +215,7 @@ def check_ways(e: Emitter) -> None:
 
 
 def _instance(e: Emitter, region: Region, home: Module, function: Function) -> Instance:
-    """That of a function, to be emitted if it is new."""
+    """Return the instance of a function, to be emitted if it is new."""
     found = region.instances.get(id(function))
     if found is None:
         names = {v.name: _place(e, v) for v in function.parameters}
@@ -346,7 +346,7 @@ def _end(e: Emitter, region: Region, instance: Instance) -> None:
 
 # -- what calls keep ---------------------------------------------------------------------------------------------------
 def finish(e: Emitter) -> None:
-    """Of a kernel that is emitted whole: what calls keep on the stack, and where the stack begins."""
+    """Complete a kernel that is emitted whole: the values that calls keep on the stack, and the start of the stack."""
     own = e.stack_memory
     if own is None:
         return

@@ -33,7 +33,7 @@ _BY_CALL = {
 
 
 def remedy(opcode: str, modifiers: Sequence[str], what: str) -> str:
-    """What may be done about an instruction that is not modelled, as `what` is told of it; nothing where that is not
+    """Return the remedy for an instruction that is not modelled, which messages call `what`; an empty text if none is
     known."""
     for name, told in _BY_CALL.items():
         if opcode == "call" and f"`{name}`" in what:

@@ -114,8 +114,8 @@ def _workspace(half: int) -> Special:
 
 
 def _reserved_shared_offset(number: str) -> Special:
-    """Where a part of the shared memory begins that the system keeps to itself (PTX ISA, "%reserved_smem_offset_"):
-    barriers of tiles of several warps lie there."""
+    """Return a special register: the start of a part of shared memory that the system reserves (PTX ISA,
+    "%reserved_smem_offset_"), for barriers of tiles of several warps."""
     name = f"{SYSTEM}{number}"
 
     def special(e: Emitter) -> Register:

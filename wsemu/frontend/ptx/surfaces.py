@@ -43,7 +43,7 @@ def _form(instruction: Instruction) -> tuple[str, int, int, str]:
 
 
 class _Place:
-    """Where an access goes."""
+    """The location of an access."""
 
     def __init__(self, e: Emitter, instruction: Instruction, operand: Operand) -> None:
         self.geometry, self.length, self.bits, self.outside = _form(instruction)

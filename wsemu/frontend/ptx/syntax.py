@@ -56,7 +56,7 @@ class Both:
 
 
 def split_results(destination: Operand) -> tuple[Operand, Operand | None]:
-    """Where an instruction's first result goes, and its second one, if there is a place for it."""
+    """Return the destinations of an instruction's first and second result; None without a second one."""
     return (destination.first, destination.second) if isinstance(destination, Both) else (destination, None)
 
 

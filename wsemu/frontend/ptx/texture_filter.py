@@ -32,7 +32,7 @@ Corner = tuple[int, ...]
 
 
 class Weight(NamedTuple):
-    """Of a corner of a cell."""
+    """The weight of a corner of a cell."""
 
     part: Register
     """b32, in 256ths"""
@@ -91,7 +91,8 @@ def filter_channel(
 def _filter_integers(
     e: Emitter, corners: Mapping[Corner, Weight], texels: Mapping[Corner, Register], most: int
 ) -> Register:
-    """Of texels that are parts of the largest number: as numbers of 16 bits again, of which `most` is the largest."""
+    """Filter texels that are fractions of the largest number, as 16-bit numbers again, of which `most` is the
+    largest."""
     largest = e.emit("cvt.rn.f32.u32", e.constant("b32", most))
     total = e.constant("b32", 128)
     for corner, weight in corners.items():
@@ -111,7 +112,7 @@ _SPARE = 4
 def _filter_floats(
     e: Emitter, corners: Mapping[Corner, Weight], texels: Mapping[Corner, Register], half: Register
 ) -> Register:
-    """Of floats in f32, which `half` ones were f16."""
+    """Filter floats in f32; those with `half` were f16."""
     bits = {corner: e.emit("ftz.f32", x) for corner, x in texels.items()}
     total = None
     for behind in sorted({corner[2:] for corner in corners}):

@@ -86,7 +86,7 @@ class Described:
         return self._e.emit("setp.eq.b32", self.word(word, more), self._e.constant("b32", value))
 
     def address(self, place: tuple[Register, ...], layer: Register | None, unit: Register) -> Register:
-        """Of what lies at x (in units of so many bytes), y, z (b32), in a layer."""
+        """Return the address of the element at x (in units of `unit` bytes), y, z (b32), in a layer."""
         e = self._e
         address = e.emit("add.b64", self.pair(Word.ADDRESS), self._product(place[0], e.emit("cvt.b64.u32", unit)))
         if len(place) > 1:
@@ -128,7 +128,7 @@ def layer_and_rest(
 
 # -- coordinates -------------------------------------------------------------------------------------------------------
 class Along(NamedTuple):
-    """What a coordinate becomes along a dimension: the texel, the next one for the linear filter, and its weight."""
+    """A coordinate along one dimension: the texel, the next one for the linear filter, and its weight."""
 
     texels: tuple[Register, Register]
     inside: tuple[Register, Register]
@@ -138,7 +138,7 @@ class Along(NamedTuple):
 
 
 def _along(e: Emitter, described: Described, axis: int, x: Register, linear: Register, gathers: bool = False) -> Along:
-    """Of a coordinate in f32; with `gathers` for the four texels of a cell that may lie outside."""
+    """Resolve a coordinate in f32; with `gathers` for the four texels of a cell that may be outside."""
     place = _scale_to_512ths(e, described, axis, x)
     half = e.emit("shr.s64", e.emit("add.b64", place, e.constant("b64", 1)), e.constant("b64", 1))
     half = e.emit("sub.b64", half, e.constant("b64", 128))  # in 256ths, from the middle of the first texel
@@ -195,7 +195,7 @@ def _select_constant(e: Emitter, condition: Register, value: float, other: float
 
 
 def _texel_pair(e: Emitter, described: Described, axis: int, first: Register, weight: Register) -> Along:
-    """Of a texel's number and the next one, which may lie outside."""
+    """Resolve a texel's number and the next one, which may be outside."""
     extent = described.extent(axis)
     wraps, mirrors, border = (described.equals(Word.MODE, mode, axis) for mode in (WRAP, MIRROR, BORDER))
     zero, one = e.constant("b32", 0), e.constant("b32", 1)
@@ -215,7 +215,7 @@ def _texel_pair(e: Emitter, described: Described, axis: int, first: Register, we
 
 
 def _whole(e: Emitter, described: Described, axis: int, index: Register) -> Along:
-    """Of an integer coordinate: whatever the mode, outside there is no texel (`tex1Dfetch`; of more dimensions
+    """Resolve an integer coordinate: in any mode, there is no texel outside (`tex1Dfetch`; for more dimensions,
     measured)."""
     extent = described.extent(axis)
     inside = e.emit("setp.lt.u32", index, extent)
@@ -249,7 +249,7 @@ def _apply_guard(e: Emitter, condition: Register) -> Register:
 
 
 def _channel(e: Emitter, described: Described, words: list[Register], channel: int) -> Register:
-    """What a fetch gives of a channel: 32 bits."""
+    """Return the 32 bits that a fetch returns for a channel."""
     eight, sixteen = (described.equals(Word.BITS, bits) for bits in (8, 16))
     byte = e.emit("bfe.u32", words[0], e.constant("b32", 8 * channel), e.constant("b32", 8))
     short = e.emit("bfe.u32", words[channel // 2], e.constant("b32", 16 * (channel % 2)), e.constant("b32", 16))

@@ -57,7 +57,7 @@ def tokens(source: Source) -> Tokens:
 
 
 def _invalid_token(source: Source, at: int) -> Exception:
-    """What is wrong at an offset where no token begins."""
+    """Return the error at an offset where no token begins."""
     text = source.text
     if text.startswith("/*", at):
         return source.error(at, "this comment does not end", "close it with `*/`", at + 2)

@@ -151,7 +151,7 @@ class FunctionPlace:
     number: int
 
     def address(self, e: Emitter) -> Register:
-        """What stands for it."""
+        """Return the number that represents the function's address."""
         return e.constant("b64", self.number)
 
     def direct(self, e: Emitter) -> tuple[Register, int, str]:
@@ -177,7 +177,7 @@ class ModulePlace:
 
 @dataclass(slots=True)
 class UnknownPlace:
-    """What has no memory here: a variable defined elsewhere, a texture, a function as a value."""
+    """An object without memory here: a variable defined elsewhere, a texture, a function as a value."""
 
     what: str
 

@@ -79,7 +79,7 @@ def _never_used(b: Builder, space: str, name: str, extents: tuple[int, ...], dty
 
 
 def _alignment(value: Value) -> int:
-    """What Numba-CUDA takes: a power of two, and whole pointers."""
+    """Return an alignment that Numba-CUDA accepts: a power of two, and whole pointers."""
     given = _constant(value, "the alignment")
     if given % 8 or given & (given - 1) or not given:
         remedy = "give a power of two from 8 on, such as 16"

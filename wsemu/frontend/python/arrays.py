@@ -122,7 +122,7 @@ def store(b: Builder, array: ArrayValue, indices: list[Value], value: Value) -> 
 
 
 def read(b: Builder, dtype: np.dtype[Any], address: Register, offset: int, source: ArrayValue | RecordValue) -> Value:
-    """What lies at an address: a number, a record, or an array inside a record."""
+    """Return the value at an address: a number, a record, or an array inside a record."""
     if dtype.subdtype is not None:
         base, shape = dtype.subdtype
         strides: list[Scalar] = []

@@ -210,7 +210,7 @@ def _walk_function(
     link: Sequence[Any],
     regions: Regions = (),
 ) -> Walker:
-    """Who has walked a kernel; `regions` are functions whose calls of each other it keeps."""
+    """Walk a kernel, and return the walker; `regions` are functions whose mutual calls it keeps."""
     graph = Graph(function.__name__, registers=registers)
     builder = Builder(graph)
     walker = Walker(builder, debug=debug, stepping=stepping)
@@ -236,7 +236,7 @@ def _walk_function(
 
 
 def _expansion(walker: Walker) -> Any:
-    """What makes steps of the compound operations of PTX, where there is some."""
+    """Return the function that expands compound operations of PTX, if there are some."""
     if not walker.has_ptx:
         return None
     from wsemu.frontend.ptx.expand import expand

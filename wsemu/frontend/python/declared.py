@@ -28,7 +28,7 @@ def arguments(
 
 
 def result(b: Builder, value: Value, type_: NumberType | None) -> Value:
-    """What the function returned, as the declared type."""
+    """Return a function's result as the declared type."""
     return value if type_ is None else cast(b, value, type_)
 
 

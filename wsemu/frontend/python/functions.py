@@ -281,7 +281,8 @@ class Functions:
             self.env, self.b.stack, self.b.span, self.node = kept_env, kept_stack, kept_span, kept_node
 
     def note_call(self: Walker, code: CodeType | None) -> bool:
-        """Of a function that may come to call itself: whether the call, of the frame on top, is from within these."""
+        """Return whether the call of the top frame, of a function that may call itself, comes from within these
+        functions."""
         region = self.ways.find_region(code) if self.ways is not None else ()
         if not region or self.ways is None:
             return False
@@ -322,7 +323,8 @@ class Functions:
             raise Unreachable
 
     def _limit(self: Walker, code: CodeType) -> int:
-        """How deep a function is walked in place that is being walked, with those that it calls itself by."""
+        """Return the depth to which a function is walked in place, together with those through which it calls
+        itself."""
         around = self.frames[[frame.code for frame in self.frames].index(code) :]
         names = frozenset(frame.code.co_name for frame in around if frame.code is not None)
         bodies = {id(frame.source.node): frame.source.node for frame in around}

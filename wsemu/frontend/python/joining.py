@@ -171,7 +171,7 @@ def same_value(a: Any, v: Any) -> bool:
 
 
 def blank(b: Builder, value: Value) -> Value:
-    """What a variable of the form of `value` holds where nothing has been assigned to it: zeros."""
+    """Return the value of a variable like `value` before its first assignment: zeros."""
     match value:
         case Scalar():
             return replace(constant(value.type, 0), enumeration=value.enumeration)

@@ -39,7 +39,7 @@ _RESULT = 16
 
 
 def call_foreign(w: Walker, node: ast.AST, declared: Foreign, args: list[Value]) -> Value | None:
-    """What a declared function returns; None where PTX of it is not linked."""
+    """Return the result of a declared function; None if no PTX of it is linked."""
     if declared.path != "declare_device" or declared.made is None:
         return None
     _, (name, signature, *_), named = declared.made

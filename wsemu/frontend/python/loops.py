@@ -45,7 +45,7 @@ class Header:
 
 @dataclass(slots=True)
 class Tested:
-    """Where a `while` loop is tested."""
+    """The test of a `while` loop."""
 
     peeled: bool
     """whether Numba knows that it is entered"""

@@ -117,7 +117,7 @@ class Names:
             self.b.graph.doubts[self.doubtful(node, name)] = None
 
     def doubtful(self: Walker, node: ast.AST, name: str) -> str:
-        """What is said of such a use."""
+        """Return the note on such a use."""
         span = self.frame.source.span(node)
         where = f"{short(span.file)}:{span.line}"
         return f"{where}: not all paths to this use of `{name}` assign it: it is 0 on the others, as in Numba-CUDA"

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def find_overload(function: Any, args: list[Value], kwargs: dict[str, Value]) -> FunctionType | None:
-    """What a call means by an overload; None where there is none."""
+    """Return the function that a call selects by an overload; None if there is none."""
     choosers = overloads.of(function)
     if not choosers:
         return None

@@ -67,7 +67,7 @@ def _item(w: Walker, node: ast.Call, value: Value, parts: list[str], values: lis
 
 
 def _format_specifier(w: Walker, value: Scalar) -> tuple[str, Scalar]:
-    """How a number is written, and its 64 bits."""
+    """Return the format of a number, and its 64 bits."""
     if value.type.kind == "f":
         return "%f", reinterpret(scalar_cast(w.b, value, float64), int64)
     kind = {"u": "%u", "b": "%b"}.get(value.type.kind, "%i")

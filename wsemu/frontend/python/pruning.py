@@ -59,7 +59,7 @@ def mark_value(w: Walker, node: ast.expr, value: Value) -> Value:
 
 
 def _prune_expression(w: Walker, node: ast.expr) -> ast.expr:
-    """What the jumps of an expression that go one way leave of it."""
+    """Return an expression without the parts that decided jumps skip."""
     match node:
         case ast.BoolOp(op=op, values=values):
             for part in values[:-1]:
@@ -100,7 +100,7 @@ def unmark_value(value: Value) -> Value:
 
 
 def constant_object(w: Walker, node: ast.expr) -> Known | None:
-    """What Numba finds for an expression; None if nothing."""
+    """Return the object that Numba finds for an expression; None if there is none."""
     match node:
         case ast.Constant():
             return Known(node.value, True)
@@ -118,7 +118,7 @@ def constant_object(w: Walker, node: ast.expr) -> Known | None:
 
 
 def _lookup_name(w: Walker, name: str) -> Known | None:
-    """What a name stands for, in the function or in those around it."""
+    """Return the object that a name refers to, in the function or in those around it."""
     found = _variable(w, name)
     if found is not None:
         return None if found[1] is None else _value_knowledge(found[0], found[1])
@@ -141,7 +141,8 @@ def _variable(w: Walker, name: str) -> tuple[Frame, Value | None] | None:
 
 
 def _assigned_once(frame: Frame, name: str) -> Value | None:
-    """What the only assignment of a function to a name gives it, if that was walked: Numba looks no further."""
+    """Return the value of a name that a function assigns only once, if that assignment was walked: Numba looks no
+    further."""
     return frame.last.get(name) if stored_names(frame.source.node).get(name) == 1 else None
 
 
@@ -171,7 +172,7 @@ def _argument(w: Walker, node: ast.expr) -> Value | None:
 
 
 def decide_branch(w: Walker, test: ast.expr) -> bool | None:
-    """How the jumps on a condition go if Numba drops those that go the other way; None if both sides stay."""
+    """Return the direction of a condition's jumps if Numba drops the other one; None if both sides stay."""
     match test:
         case ast.UnaryOp(op=ast.Not(), operand=ast.Compare(left, [op], [right])) if type(op) in _FOLDED_NOT:
             return decide_branch(w, ast.Compare(left, [_FOLDED_NOT[type(op)]()], [right]))

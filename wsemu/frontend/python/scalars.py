@@ -116,7 +116,7 @@ def compute(b: Builder, operation: str, result: NumberType, *operands: Scalar, i
 
 
 def describe(x: Value) -> str:
-    """What `x` is, for messages."""
+    """Return the kind of `x`, for messages."""
     match x:
         case Scalar() | ComplexValue():
             return x.type.name

@@ -223,7 +223,7 @@ def editing_source(file: str, before: ast.Module, text: str) -> Iterator[Sequenc
 
 
 def _parse_changes(before: ast.Module, old: list[str], new: list[str]) -> _Edited:
-    """What lines that are exchanged change: only the statements around them are parsed."""
+    """Return the edits that exchanged lines make: only the statements around them are parsed."""
     same = next(
         (n for n, pair in enumerate(zip(old, new, strict=False)) if pair[0] != pair[1]), min(len(old), len(new))
     )

@@ -244,7 +244,7 @@ class Statements:
         self.reachable = False
 
     def failing(self: Walker, kind: type[BaseException], message: ast.expr | None = None, text: str = "") -> int:
-        """How a thread ends that fails by an exception of this kind."""
+        """Return the `aux` of the exit of a thread that fails by an exception of this kind."""
         if not self.debug:
             return ASSERTS if kind is AssertionError else FAILS
         arguments: tuple[Any, ...] = (text,) if text else ()

@@ -149,8 +149,8 @@ _WALKS = 3
 
 @functools.lru_cache(maxsize=FACTS)
 def count_calls(node: ast.AST, names: frozenset[str]) -> int:
-    """How many calls of functions or methods by these names stand in a piece of source; those in a loop count as often
-    as it may be walked."""
+    """Return the number of calls of functions or methods by these names in a piece of source; those in a loop count as
+    often as it may be walked."""
 
     def count(inner: ast.AST, times: int) -> int:
         func = inner.func if isinstance(inner, ast.Call) else None

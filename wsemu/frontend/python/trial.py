@@ -68,7 +68,8 @@ for _name in (*_UNARY, *_BINARY, *(f"r{name}" for name in _BINARY), *_COMPARED):
 
 
 def refusal(cls: type, known: Mapping[str, Any], unknown: tuple[str, ...]) -> UsageError | None:
-    """What `cls` raises of its fields whatever integers those of `unknown` are; None where it may accept them."""
+    """Return the error that `cls` raises for its fields, whatever integers those of `unknown` are; None if it may
+    accept them."""
     check: Callable[[Any], None] | None = getattr(cls, "__post_init__", None)
     if check is None:
         return None

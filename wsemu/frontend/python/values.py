@@ -180,7 +180,7 @@ class Closure(Value):
 
 @dataclass(frozen=True, slots=True)
 class Keywords(Value):
-    """What `**options` of a function got; it can be handed on as `**options`."""
+    """The value of a function's `**options`; it can be passed on as `**options`."""
 
     items: dict[str, Value]
 

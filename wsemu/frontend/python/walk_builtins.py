@@ -68,7 +68,7 @@ def _range(w: Walker, node: ast.Call, args: list[Value], kwargs: dict[str, Value
 
 @dataclass(frozen=True, slots=True)
 class Stepped(Value):
-    """What a `for` loop runs over, `count` items long: `item` gives number i."""
+    """The sequence of a `for` loop, `count` items long: `item` gives number i."""
 
     count: Scalar
     item: Callable[[Scalar], Value]

@@ -96,7 +96,7 @@ class Walker(Expressions, Names, Functions, Construction, Statements, Loops):
 
     # -- places -------------------------------------------------------------------------------------------------------
     def at(self, node: ast.AST) -> None:
-        """What is emitted now comes from this node."""
+        """Attribute the code that is emitted from now on to this node."""
         self.node = node
         number = self.span_numbers.get(node)
         if number is None:

@@ -320,10 +320,9 @@ class Properties:
         self.uuid = "00000000-0000-0000-0000-000000000000"
 
 
-def _replace_cuda(torch, driver, devices):
-    """Replace the functions of `torch.cuda`."""
-    library, cuda, generator = driver.library, torch.cuda, torch.default_generator
-    current = threading.local()
+def _define_stream_classes(cuda, driver, devices, current):
+    """Return the classes of streams, events and device contexts; `current` has the stream of each thread."""
+    library = driver.library
 
     class Stream:
         """A stream of the driver."""
@@ -402,6 +401,14 @@ def _replace_cuda(torch, driver, devices):
         def __exit__(self, *_):
             return None
 
+    return Stream, Event, InDevice
+
+
+def _replace_cuda(torch, driver, devices):
+    """Replace the functions of `torch.cuda`."""
+    library, cuda, generator = driver.library, torch.cuda, torch.default_generator
+    current = threading.local()
+    Stream, Event, InDevice = _define_stream_classes(cuda, driver, devices, current)
     default = Stream(stream_ptr=0)
 
     def set_stream(stream):

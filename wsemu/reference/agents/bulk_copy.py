@@ -156,7 +156,7 @@ def store_one(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
 
 
 def _combination(what: str, type_: str, value: bytes) -> Callable[[bytes, bytes], bytes]:
-    """What is there after a value has come."""
+    """Return the function from the old value at the destination to the new one."""
     return lambda old, _: combine_elements(what, type_, old, value) if what else value
 
 
@@ -244,7 +244,7 @@ def wait(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
 
 
 def _reads(agents: int) -> int:
-    """Of these epochs those of having read: every other bit."""
+    """Return the epochs of having read among these: every other bit."""
     return agents & int("01" * (agents.bit_length() // 2 + 1), 2)
 
 

@@ -118,7 +118,7 @@ class Copies:
 
 
 def _unused_mask(side: Side) -> int:
-    """Those of its bytes that do not count, as a mask."""
+    """Return a mask of the bytes that do not count."""
     return sum(1 << q for q in set(range(side.size)) - set(side.bytes)) if len(side.bytes) < side.size else 0
 
 
@@ -128,8 +128,9 @@ def _content(side: Side) -> bytes:
 
 
 def report_outliving(group: CtaGroup) -> None:
-    """When the CTAs of a group have ended: agents, as they were issued, that no thread knew to be over when it ended;
-    of those that read shared memory no thread of that CTA, for it is the source that ends with it."""
+    """Report, when the CTAs of a group have ended, the agents that no thread had observed complete when it ended, in
+    the order of issue. For those that read shared memory, threads of that CTA count alone, since the source ends with
+    it."""
     every = [(issued.agent, issued, cta) for cta in group.ctas for issued in cta.issued]
     ended = {cta.number: cta.order.join_exited(cta.number).came for cta in group.ctas} if every else {}
     for _, issued, cta in sorted(every, key=lambda item: item[0]):

@@ -29,7 +29,8 @@ NOT_RELEASED, NOT_ACQUIRED = range(2)
 
 
 class Acquired(NamedTuple):
-    """What a lane has acquired of a map: of each byte the last write, or None where that was not released to it."""
+    """The writes of a map that a lane has acquired: for each byte the last write, or None if that was not released to
+    it."""
 
     cta: int
     warp: int
@@ -39,7 +40,7 @@ class Acquired(NamedTuple):
 
 
 def release(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
-    """What the lanes know of, and have done, may be acquired."""
+    """Release what the lanes have observed and done to later acquires."""
     cta, warp = run.cta, run.warp.number
     cta.order.release_maps((cta.number, warp), lanes, widely=fields[7] != OF_CTA_ALONE)
     run.launch.watch.happen("proxy", cta.number, warp, run.group.pc, lanes=lanes)
@@ -108,7 +109,7 @@ def _clocks(run: WarpRun, lane: int) -> Clocks:
 
 
 def _last_writes(run: WarpRun, address: int) -> list[Made | None]:
-    """Of each byte of a map the last write by the CTAs that run now."""
+    """Return the last write of each byte of a map by the CTAs that run now."""
     watch = _watch(run)
     made = [watch.last_write(at) for at in range(address, address + MAP_BYTES)]
     return [one if one and watch.together(one.by.cta, run.cta.number) else None for one in made]

@@ -67,7 +67,7 @@ class Row(NamedTuple):
 
 
 class Tile(NamedTuple):
-    """What a lane's copy moves."""
+    """The tile that a lane's copy moves."""
 
     fields: MapFields
     map: Place
@@ -87,11 +87,12 @@ class Tile(NamedTuple):
         return max(self.swizzle_address(last + q) for q in units) + UNIT - self.to
 
     def swizzle_address(self, address: int) -> int:
-        """Where a unit of 16 bytes lies in shared memory (T22)."""
+        """Return the address in shared memory of a unit of 16 bytes (T22)."""
         return address ^ (address >> 7 & (1 << self.fields.swizzle) - 1) << 4
 
     def units(self, row: Row) -> Iterator[tuple[int, int]]:
-        """Of the units of a row that are in the tensor, the first byte in the row, and the address in shared memory."""
+        """Yield the units of a row that are in the tensor: the first byte in the row, and the address in shared
+        memory."""
         for q in range(row.low, row.high, UNIT):
             yield q, self.swizzle_address(row.inside + q)
 
@@ -345,7 +346,8 @@ class _Copies:
     def _places(
         self, lane: int, tile: Tile, runs: Sequence[tuple[int, int]], *, stores: bool
     ) -> tuple[Place, list[tuple[Place, int]]] | None:
-        """Where the tile lies in shared memory, and the rows of it in the tensor; None where one of them does not."""
+        """Return the location of the tile in shared memory, and those of its rows in the tensor; None if one of them is
+        invalid."""
         own = True if tile.own else None
         inner = locate(self._run, tile.to, lane, tile.span, not stores, SHARED_ALIGNMENT, shared=True, own=own)
         if inner is None:

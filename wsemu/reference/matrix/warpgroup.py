@@ -29,7 +29,7 @@ COMMIT = "wgmma.commit"
 
 @dataclass(slots=True)
 class Issues:
-    """What a warp has issued: epochs of agents, and what came before the last of them in time."""
+    """The operations that a warp has issued: epochs of agents, and what preceded the last of them in time."""
 
     agents: int = 0
     before: Clocks | None = None
@@ -98,7 +98,7 @@ def go(run: WarpRun, group: Group) -> None:
 
 
 def waits(cta: Cta) -> Iterator[ObjectWait]:
-    """Who stands at a commit when nobody can go on."""
+    """Yield the warps that wait at a commit when none can continue."""
     parts = cta.parts_of_groups
     for warp in cta.warps:
         for group in warp.parked:

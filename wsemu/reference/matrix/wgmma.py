@@ -79,8 +79,8 @@ def wait(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
 
 
 class GroupRegisters:
-    """Which `wgmma` of a warp, of those with a mark in the program, have registers that must not be touched, and which
-    would use some that no fence has ordered."""
+    """The marked `wgmma` of a warp whose registers must not be touched, and those that would use registers that no
+    fence has ordered."""
 
     def __init__(self) -> None:
         self.flying = [0] * (OLDEST_GROUP + 1)
@@ -105,7 +105,8 @@ def touch(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
 
 
 def check(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
-    """What is executed next uses registers of a `wgmma` under way, or is one whose registers no fence has ordered."""
+    """Report that the next instruction uses registers of a `wgmma` in flight, or is one whose registers no fence has
+    ordered."""
     registers, age = run.cta.registers_of_groups[run.warp.number], fields[7]
     wrong = fields[6] & (registers.unfenced if age == UNFENCED else registers.flying[age])
     if wrong:
@@ -117,8 +118,11 @@ def check(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
 
 
 def offset_of(d: Descriptor, row: int, k: int, size: int, *, turned: bool) -> int:
-    """Of the element (row of a or column of b, k) of so many bytes: W12.  A group of 8 rows is 8 lines of as many bytes
-    as the swizzle has; where it is `turned`, a line has one k and several rows."""
+    """Return the offset of the element (row of a or column of b, k) of `size` bytes: W12.
+
+    A group of 8 rows is 8 lines of as many bytes as the swizzle has; if it is `turned`, a line has one k and several
+    rows.
+    """
     plain = d.swizzle == PIECE
     if turned:
         along = d.swizzle // size
@@ -165,7 +169,7 @@ class _Operand:
 
 
 def _operand_places(run: WarpRun, lane: int, operands: list[_Operand]) -> list[Place] | None:
-    """Where all pieces lie; None, and a finding of each operand, where one may not be read."""
+    """Return the locations of all pieces; None, and a finding for each operand, if one may not be read."""
     places: list[Place] = []
     good = True
     for operand in operands:
@@ -203,7 +207,7 @@ def _read(run: WarpRun, lane: int, places: list[Place], first: int) -> None:
 
 
 def _operands(run: WarpRun, name: str, fields: list[int], lane: int) -> list[_Operand]:
-    """Those in shared memory: b, and before it a if it lies there."""
+    """Return the operands in shared memory: b, and before it a if it is there."""
     part, auxiliary = WGMMA[name].part, fields[7]
     columns, first = 8 * (auxiliary & COLUMNS), ROWS * (run.warp.number % 4)
     b = _Operand(run.read(fields[4], "b64", lane), part, range(columns), turned=bool(auxiliary & TURNS_B))

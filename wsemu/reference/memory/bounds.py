@@ -131,7 +131,7 @@ def locate(
 
 
 def _kind(number: int, segment: Segment) -> int:
-    """Which kind of memory a segment is."""
+    """Return the kind of memory of a segment."""
     if number in (SHARED, LOCAL):
         return IN_SHARED if number == SHARED else IN_LOCAL
     return IN_ARRAY if segment.writable else IN_CONSTANT
@@ -140,8 +140,8 @@ def _kind(number: int, segment: Segment) -> int:
 def _locate_in_local(
     run: WarpRun, address: int, lane: int, size: int, writes: bool, alignment: int, wrapped: bool, anywhere: bool
 ) -> Place | None:
-    """As `locate`, in local memory: each thread has its own, and an address there names the variable that it is for
-    (PTX ISA, "Local State Space": private memory for each thread).  `anywhere`: local memory is allowed."""
+    """Locate an address in local memory: each thread has its own, and an address there names its variable (PTX ISA,
+    "Local State Space": private memory for each thread). `anywhere`: local memory is allowed."""
     variable, offset = divmod(address & ((1 << SEGMENT_SHIFT) - 1), 1 << LOCAL_SHIFT)
     thread = run.launch.program.local_bytes
     start, length, writable = _variable(run, variable, lane * thread)
@@ -297,7 +297,7 @@ def _shape(name: str) -> tuple[int, int]:
 
 
 def _value(run: WarpRun, row: int, lane: int, element: int, count: int) -> bytes:
-    """What a lane stores: `count` elements in consecutive rows."""
+    """Return the bytes that a lane stores: `count` elements in consecutive rows."""
     return b"".join(run.read(row + k * ROW, "b", lane).to_bytes(element, "little") for k in range(count))
 
 

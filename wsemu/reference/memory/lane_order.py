@@ -38,7 +38,7 @@ class Conflict(NamedTuple):
 
 
 class LaneOrder:
-    """Which lanes touched each byte, and what they do to each other."""
+    """The lanes that touched each byte, and their conflicts."""
 
     def __init__(self, order: Order) -> None:
         self._order = order
@@ -73,7 +73,7 @@ class LaneOrder:
                         yield Conflict(lane, byte, earlier, unknown)
 
     def _unknown(self, earlier: Access, before: int, now: Access, lane: int) -> int:
-        """Those of the lanes of an earlier access whose doing it is not known to a lane now."""
+        """Return the lanes of an earlier access that a lane has not observed now."""
         known = self._order.lane_happens_before
         return sum(
             1 << other

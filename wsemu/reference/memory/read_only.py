@@ -45,7 +45,7 @@ class ReadOnly:
                         first.setdefault((at << SEGMENT_SHIFT) + offset + q, (number, lane))
 
     def findings(self, program: Program) -> list[RawFinding]:
-        """Those of the accesses so far."""
+        """Return the findings about the accesses so far."""
         loads, stores = self._first
         both = {address: (loads[address], stores[address]) for address in sorted(loads.keys() & stores.keys())}
         lanes = [0] * len(self._accesses)

@@ -47,8 +47,8 @@ if TYPE_CHECKING:
 
 
 class Stores(NamedTuple):
-    """What happened to a byte: its last stores, of one value; the reads and atomics since; all before these stores
-    that the next one of them has to come after; and stores of this value that one of the last ones has replaced."""
+    """The history of a byte: its last stores, of one value; the reads and atomics since; the accesses before these
+    stores that the next one of them has to follow; and stores of this value that one of the last ones has replaced."""
 
     last: tuple[Made, ...] = ()
     since: tuple[Made, ...] = ()
@@ -209,8 +209,8 @@ class SameValueWatch(ThreadWatch):
         return Stores((*kept, made), (), (*state.before, *state.since), replaced)
 
     def _seen_last(self, replaced: tuple[Made, ...]) -> tuple[Made, ...]:
-        """Those of the replaced stores that a proxy fence may be missing behind: no bulk copies, and of stores by the
-        same lanes the last one."""
+        """Return the replaced stores that may lack a proxy fence: no bulk copies, and for stores by the same lanes the
+        last one."""
         if not self._asynchronous:
             return ()
         lanes = {(m.by.agent, m.by.cta, m.by.warp, m.lanes): m for m in replaced if not m.by.bulk}

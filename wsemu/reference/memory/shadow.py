@@ -116,7 +116,7 @@ class Access(NamedTuple):
 
 
 class Byte(NamedTuple):
-    """What happened to a byte: its last plain write, and the reads and atomics since."""
+    """The history of a byte: its last plain write, and the reads and atomics since."""
 
     write: Access | None = None
     since: tuple[Access, ...] = ()
@@ -126,7 +126,7 @@ UNTOUCHED = Byte()
 
 
 class Judged(NamedTuple):
-    """What an access makes of a byte: the earlier ones that it does not come after, the byte afterwards."""
+    """The result of an access to a byte: the earlier accesses that it does not follow, and the byte afterwards."""
 
     before: Byte
     disordered: list[Access]
@@ -145,7 +145,7 @@ class Conflict(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What is looked for, as of `reference.run`."""
+    """The options of `reference.run` for findings."""
 
     races: bool = True
     lockstep: bool = False
@@ -162,7 +162,7 @@ class Options:
 
 
 class Order(Protocol):
-    """What is known to have happened: `HappensBefore`, or `ThreadOrder` where there are asynchronous operations."""
+    """The happens-before order: `HappensBefore`, or `ThreadOrder` if there are asynchronous operations."""
 
     def apply(self, event: Event) -> None: ...
     def interval(self, actor: tuple[int, int]) -> int: ...
@@ -433,8 +433,8 @@ def access_scope(run: WarpRun, kind: int) -> Scope:
 
 
 def _firsts(earlier: list[Access]) -> list[Access]:
-    """Of the accesses of earlier groups the first read and the first atomic of each width and scope, and of those that
-    stand for loads: nothing orders any of them before this group's."""
+    """Return, from the accesses of earlier groups, the first read, the first atomic of each width and scope, and the
+    first of those that replace loads: none of them is ordered before this group's accesses."""
     kinds = [(e.kind, (e.size, e.scope.named, e.loads) if e.kind == ATOMIC else None) for e in earlier]
     firsts = dict(zip(reversed(kinds), reversed(earlier), strict=True))
     return [e for e in earlier if e in firsts.values()]

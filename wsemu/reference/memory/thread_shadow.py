@@ -85,7 +85,7 @@ class Made(NamedTuple):
 
 
 class Byte(NamedTuple):
-    """What happened to a byte: its last write, and the reads and atomics since."""
+    """The history of a byte: its last write, and the reads and atomics since."""
 
     write: Made | None = None
     since: tuple[Made, ...] = ()
@@ -105,7 +105,7 @@ class Conflict(NamedTuple):
     lanes: int
 
     def order(self, groups: Grouping) -> tuple[int, ...]:
-        """Of those of one cause the least one is reported."""
+        """Return the sort key by which the least conflict of one cause is reported."""
         lowest = (self.lanes & -self.lanes).bit_length() - 1
         earlier = self.earlier
         when = lowest if earlier.agent >= 0 else earlier.interval
@@ -113,7 +113,7 @@ class Conflict(NamedTuple):
 
 
 class ThreadWatch(Watch):
-    """As `Watch`, with clocks for each lane."""
+    """A `Watch` with clocks for each lane."""
 
     order: ThreadOrder
 
@@ -238,8 +238,8 @@ class ThreadWatch(Watch):
         return Byte(state.write, (*_firsts(earlier_), *own_, Made(now, merged)))
 
     def _unknown(self, by: Touch, lanes: int, clocks: Clocks, fenced: int) -> int:
-        """Those of the lanes of an earlier access whose doing is not known; where `fenced` is a segment, to the
-        asynchronous proxy there."""
+        """Return the lanes of an earlier access that are not observed; if `fenced` is a segment, by the asynchronous
+        proxy there."""
         known = clocks.all if fenced < 0 else clocks.async_visible(fenced)
         if by.agent >= 0:
             return 0 if known.includes_agent(by.agent, HAS_READ if by.kind == READ else HAS_WRITTEN) else lanes
@@ -277,8 +277,10 @@ class ThreadWatch(Watch):
 
 
 def _firsts(earlier: list[Made]) -> list[Made]:
-    """Of the reads and atomics of earlier groups the first read, and the first atomic of each width and scope, and of
-    those that stand for loads: nothing orders any of them before this group's."""
+    """Return the first reads and atomics of earlier groups: none of them is ordered before this group's accesses.
+
+    They are the first read, the first atomic of each width and scope, and the first of those that replace loads.
+    """
     firsts: dict[tuple[int, int, int, bool, bool], Made] = {}
     for made in earlier:
         atomic = made.by.kind == ATOMIC

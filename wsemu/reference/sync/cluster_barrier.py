@@ -43,7 +43,7 @@ class ClusterBarrier:
     """the same of those that arrived in the phase before, and have not waited"""
 
     def open(self) -> Clocks:
-        """What the open phase was given."""
+        """Return the knowledge released to the current phase."""
         if self.given is None:
             first = self.group.ctas[0]
             self.given = Clocks(first.order.size(first.number))
@@ -140,7 +140,7 @@ def _whole(run: WarpRun, fields: list[int], lanes: int) -> None:
 
 
 def waits(cta: Cta) -> Iterator[ObjectWait]:
-    """Who stands there when nobody can go on."""
+    """Yield the lanes that wait at the barrier when none can continue."""
     barrier = cta.group.barrier
     for warp in cta.warps:
         for group in sorted(warp.parked, key=lambda group: group.lanes & -group.lanes):

@@ -106,7 +106,7 @@ def go(run: WarpRun, group: Group) -> None:
 
 
 def waits(cta: Cta) -> Iterator[ObjectWait]:
-    """Who stands there when nobody can go on."""
+    """Yield the lanes that wait at the barrier when none can continue."""
     barrier = cta.group.grid
     missing, ctas = barrier.missing(), len(cta.group.ctas)
     for warp in cta.warps:

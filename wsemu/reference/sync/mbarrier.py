@@ -81,18 +81,18 @@ class Mbarrier:
 
     @property
     def word(self) -> int:
-        """What the unit keeps (M1), and inval writes to memory."""
+        """The 64-bit word that the unit keeps (M1), and inval writes to memory."""
         tx = (-self.tx & ((1 << 21) - 1)) << 21
         return (self.phase & 1) << 63 | (-self.pending & FIELD) << 43 | tx | (-self.expected & FIELD) << 1
 
     @property
     def token(self) -> int:
-        """What an arrival gets."""
+        """The token that an arrival returns."""
         return self.word >> 32 << 32 | (self.phase + 1) & 0xFFFFFFFF
 
 
 class Mbarriers:
-    """Those of the CTAs of a group."""
+    """The mbarriers of the CTAs of a group."""
 
     def __init__(self, group: CtaGroup) -> None:
         self._group = group
@@ -214,7 +214,7 @@ def live(run: WarpRun, address: int, lanes: int) -> Mbarrier:
 
 
 def at_(run: WarpRun, lanes: int, pc: int | None = None) -> At:
-    """Where some lanes are."""
+    """Return the position of some lanes, with their clocks."""
     order, warp = run.cta.order, run.warp.number
     clocks = {lane: order.clocks((run.cta.number, warp), lane) for lane in list_lanes(lanes)}
     return At(run.cta, run.group.pc if pc is None else pc, warp, clocks)
@@ -402,7 +402,8 @@ def _register_arrivals(run: WarpRun, fields: list[int], mbarrier: Mbarrier, lane
 
 
 def _tell_time(run: WarpRun, at: At, mbarrier: Mbarrier) -> None:
-    """What gives nothing is in its phase nevertheless: who sees that complete comes after it in time."""
+    """Let an operation that releases nothing precede its phase in time: a thread that observes the phase complete
+    follows it."""
     for clocks in at.clocks.values():
         mbarrier.open.given.came.join(clocks.came)
     if is_far(run, mbarrier):
@@ -554,7 +555,7 @@ def _add_arrivals(run: WarpRun, mbarrier: Mbarrier, lanes: int) -> None:
 
 
 class Answer(NamedTuple):
-    """What a wait of a lane is told."""
+    """The answer to a lane's wait."""
 
     address: int
     phase: int
@@ -565,7 +566,7 @@ class Answer(NamedTuple):
 
 
 def _answer(run: WarpRun, name: str, fields: list[int], lane: int) -> Answer:
-    """As things stand; M13, M14."""
+    """Return the answer to a wait in the current state; M13, M14."""
     address = to_unsigned(run.read(fields[3], "b64", lane) + fields[6], 64)
     mbarrier = run.cta.mbarriers.live.get(address)
     if mbarrier is None:

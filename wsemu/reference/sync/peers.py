@@ -96,7 +96,7 @@ def reach_phase(group: CtaGroup, member: int, mbarrier: Mbarrier, marks: Iterabl
 
 
 def report_late(group: CtaGroup) -> None:
-    """When all have ended: accesses that no exit of a CTA comes after, and those that are not sure to be over then."""
+    """Report, when all have ended, accesses that no exit of a CTA follows, and those that may not be over then."""
     for member, marks in sorted(group.reached.items()):
         cta = group.ctas[member]
         exited = cta.order.join_exited(cta.number)
@@ -110,7 +110,7 @@ def report_late(group: CtaGroup) -> None:
 
 
 def _report(group: CtaGroup, cta: Cta, member: int, code: str, marks: list[Mark]) -> None:
-    """Of each instruction the accesses by its lowest warp."""
+    """Report, for each instruction, the accesses by its lowest warp."""
     by_pc: dict[int, list[Mark]] = {}
     for mark in marks:
         by_pc.setdefault(mark.pc, []).append(mark)

@@ -53,7 +53,7 @@ class At(NamedTuple):
 
     @property
     def known_by_lane(self) -> dict[int, Known]:
-        """Of each lane what came before in time."""
+        """For each lane, what precedes it in time."""
         return {lane: clocks.came for lane, clocks in self.clocks.items()}
 
     @property
@@ -151,7 +151,7 @@ def register(at: At, mbarrier: Mbarrier, marks: Iterable[Mark], *, arrives: bool
 
 
 def _follow(at: At, phase: Phase) -> None:
-    """What comes before these registrants themselves."""
+    """Note what precedes these registrants themselves."""
     number, now = at.cta.order.number((at.cta.number, at.warp)), at.cta.order.time((at.cta.number, at.warp))
     for known in at.known_by_lane.values():
         before = Known(len(known.lanes))
@@ -308,7 +308,7 @@ def _unknown(at: At, marks: Iterable[Mark]) -> list[tuple[Mark, int]]:
 
 
 def _first_by_instruction(marks: Iterable[Mark]) -> list[Mark]:
-    """Of those at each instruction the one of the lowest thread."""
+    """Return, for each instruction, the mark of its lowest thread."""
     found: dict[int, Mark] = {}
     for mark in marks:
         first = found.setdefault(mark.pc, mark)

@@ -26,7 +26,7 @@ BAD_COUNT, BAD_DIRECTION, PART, DIFFERENT, AT_ONCE = range(5)
 
 
 class RegisterPool:
-    """What the warps of a CTA have, in registers a thread, and what none of them has."""
+    """The registers of each warp of a CTA, for each thread, and the free ones."""
 
     def __init__(self, warps: int, registers: int) -> None:
         self.of_warp = [registers] * warps

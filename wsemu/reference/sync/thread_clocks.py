@@ -44,8 +44,8 @@ ALL_CTAS = -1
 
 
 class Mark(NamedTuple):
-    """When a lane of a warp, by its number in the group, did something at `pc`; or, if `agent` is one, when that had
-    written."""
+    """The time at which a lane of a warp, by its number in the group, executed `pc`; or, if `agent` is one, at which
+    the agent had written."""
 
     pc: int
     warp: int
@@ -55,7 +55,8 @@ class Mark(NamedTuple):
 
 
 class Known:
-    """Of each lane of a CTA the last time, of each agent the epochs that are known to come before now."""
+    """The vector clock of a thread: the last time of each lane of a CTA, and the epochs of each agent, that precede
+    now."""
 
     __slots__ = ("agents", "lanes")
 
@@ -89,7 +90,8 @@ class Known:
 
 
 class Clocks:
-    """What is known to have happened, what of it holds for the asynchronous proxy, and what came before in time."""
+    """The clocks of a thread: what has happened, the part that holds for the asynchronous proxy, and what came before
+    in time."""
 
     __slots__ = ("all", "came", "elsewhere", "fenced_tensor", "published_tensor", "released", "shared")
 
@@ -135,7 +137,7 @@ class Clocks:
         self.came.agents |= agents
 
     def async_visible(self, segment: int) -> Known:
-        """What the asynchronous proxy may rely on at addresses of a segment."""
+        """Return the accesses visible to the asynchronous proxy at addresses of a segment."""
         return self.shared if segment == SHARED else self.elsewhere
 
 
@@ -237,7 +239,7 @@ class ThreadOrder:
         return self._of(cta).size
 
     def clocks(self, actor: Actor, lane: int) -> Clocks:
-        """What a lane knows now, its own present included."""
+        """Return the clocks of a lane now, its own present included."""
         group, warp = self._of(actor[0]), self.number(actor)
         first = warp * LANES
         own = group.clocks[first + lane]
@@ -280,13 +282,13 @@ class ThreadOrder:
         to.publish_tensor()
 
     def take(self, actor: Actor, lanes: int, given: Clocks) -> None:
-        """Some lanes of a warp know what was given."""
+        """Join released clocks into those of some lanes."""
         group, first = self._of(actor[0]), self.number(actor) * LANES
         for lane in list_lanes(self._together(actor, lanes)):
             group.clocks[first + lane].join(given)
 
     def take_time(self, actor: Actor, lanes: int, given: Clocks) -> None:
-        """Some lanes of a warp come after what was given, in time alone."""
+        """Order some lanes of a warp after what was released, in time alone."""
         group, first = self._of(actor[0]), self.number(actor) * LANES
         for lane in list_lanes(self._together(actor, lanes)):
             group.clocks[first + lane].came.join(given.came)
@@ -316,8 +318,7 @@ class ThreadOrder:
                 getattr(clocks, which).assign(clocks.all)
 
     def release_maps(self, actor: Actor, lanes: int, *, widely: bool) -> None:
-        """What some lanes of a warp know is released to the tensormap proxy, each by itself: of all CTAs, or of their
-        own alone."""
+        """Release what each of some lanes has observed to the tensormap proxy, of all CTAs or of their own alone."""
         for lane in list_lanes(self._together(actor, lanes)):
             clocks = self.clocks(actor, lane)
             for goal in (actor[0], ALL_CTAS) if widely else (actor[0],):
@@ -330,11 +331,11 @@ class ThreadOrder:
         return of.agents - 1
 
     def join_exited(self, cta: int) -> Clocks:
-        """What the threads of a CTA knew that have exited."""
+        """Return the joined clocks of a CTA's exited threads."""
         return self._of(cta).exited[cta]
 
     def tick(self, actor: Actor) -> None:
-        """What a warp does from now on is told apart from what it did until now."""
+        """Advance the time of a warp, which separates its later accesses from earlier ones."""
         self._of(actor[0]).times[self.number(actor)] += 1
 
     def begin_interval(self, actor: Actor) -> None:
@@ -345,7 +346,7 @@ class ThreadOrder:
         self.tick(actor)
 
     def _together(self, actor: Actor, lanes: int) -> int:
-        """Some lanes, with those that know all that they know."""
+        """Return some lanes, with those that share their clocks."""
         lanes &= ALL_LANES
         return self._of(actor[0]).whole[self.number(actor)] if self._lockstep and lanes else lanes
 

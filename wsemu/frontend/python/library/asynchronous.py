@@ -95,8 +95,8 @@ def element_place(call: Any, function: KernelFunction, ary: Value, index: Value,
 
 
 def byte_place(call: Any, function: KernelFunction, ary: Value, index: Value, space: str, written: bool) -> _Place:
-    """Where a copy begins: at an element of an array whose last axis has its elements side by side, or so many bytes
-    after the first one."""
+    """Return the start of a copy: an element of an array whose last axis is contiguous, or a number of bytes after the
+    first element."""
     if function.__name__.endswith("_bytes"):
         target = _array(call, function, ary, space, _REMEDIES[space])
         distance = integer(call, index, f"the offset of `{function.name}`", int64)

@@ -106,7 +106,7 @@ def this_grid(call: Any) -> Value:
 
 @means(cuda.GRID_GROUP.sync)
 def sync_grid(call: Any) -> Value:
-    """As `cudaCGSynchronize`: one thread of each CTA meets those of the others, between two barriers of the CTA."""
+    """Emit `cudaCGSynchronize`: one thread of each CTA meets those of the others, between two barriers of the CTA."""
     b = call.b
     zero = b.constant("b32", 0)
     x, y, z = (b.special(f"tid.{axis}") for axis in "xyz")

@@ -72,7 +72,7 @@ def canonical(obj: object) -> object:
 
 
 def _entry(table: dict[object, Handler], key: object) -> Handler | None:
-    """What a table has under a key, once the modules that may have filled it are there."""
+    """Return the entry of a table under a key, after importing the modules that may add it."""
     found = table.get(key)
     if found is None:
         _load_further()

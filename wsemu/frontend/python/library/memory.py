@@ -168,7 +168,7 @@ def enter_store(function: KernelFunction) -> None:
 
 
 def _one(call: Any, function: KernelFunction, source: ArrayValue, index: Value) -> list[Value]:
-    """As many integer indices as the array has dimensions."""
+    """Return the integer indices, one for each dimension of the array."""
     items = list(index.items) if isinstance(index, TupleValue) else [index]
     if len(items) != source.ndim:
         raise call.error(
@@ -179,7 +179,7 @@ def _one(call: Any, function: KernelFunction, source: ArrayValue, index: Value) 
 
 
 def cache_qualifier(name: str) -> int:
-    """What a cache operator, at the end of a name, says of a load."""
+    """Return the bits of a load for the cache operator at the end of a name."""
     return FRESH if name.endswith(("cg", "cv")) else NON_COHERENT if name.endswith("_nc") else 0
 
 

@@ -29,7 +29,7 @@ def _same(type_: NumberType) -> NumberType:
 
 
 def _total(type_: NumberType) -> NumberType:
-    """Of a sum or product."""
+    """Return the type of a sum or product."""
     return type_ if type_.kind in "fc" else uint64 if type_.kind == "u" else int64
 
 
@@ -38,12 +38,12 @@ def _mean(type_: NumberType) -> NumberType:
 
 
 def _wide(type_: NumberType) -> NumberType:
-    """Of a mean that leaves out nans, which is computed in double precision."""
+    """Return the type of a mean that leaves out nans, which is computed in double precision."""
     return complex128 if type_.kind == "c" else float64
 
 
 def _spread(type_: NumberType) -> NumberType:
-    """Of a variance or deviation."""
+    """Return the type of a variance or deviation."""
     return float64
 
 
