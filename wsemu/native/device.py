@@ -18,7 +18,7 @@ def attributes(arch: Arch, sms: int = 0) -> dict[int, int]:
         13: 1_785_000, 14: 512, 15: 1, 16: sms or has.most, 19: 1, 30: 512, 31: 1, 36: 2_619_000, 37: 5120,
         38: 50 << 20, 39: has.threads, 40: 3, 41: 1, 50: 0, 51: 32, 75: major, 76: minor, 78: 1, 79: 1, 80: 1,
         81: has.shared, 82: has.registers, 83: 1, 87: 2, 89: 1, 90: 1, 91: 0, 95: 1, 97: limits.shared, 99: 1,
-        106: has.ctas, 111: has.reserved, 115: 1, 120: int(arch.cluster > 1), 127: int(arch.number >= 90),
+        102: 1, 106: has.ctas, 111: has.reserved, 115: 1, 120: int(arch.cluster > 1), 127: int(arch.number >= 90),
         129: 0,
     }  # fmt: skip
     numbers |= {2 + n: size for n, size in enumerate(limits.block)}

@@ -28,7 +28,9 @@ def check_program(path: Path) -> None:
     found = [*fat_binary.sections(data)]
     if not any(section.name in fat_binary.SECTIONS for section in found):
         return
-    if not any(_REGISTERS in section.data for section in found if section.name in (b".strtab", b".dynstr")):
+    if any(section.name == b".strtab" for section in found):  # with names: without kernels, it registers nothing
+        return
+    if not any(_REGISTERS in section.data for section in found if section.name == b".dynstr"):
         raise UsageError(
             f"`{path}` is stripped: the CUDA runtime in it has no names by which wsemu replaces it; {RELINK} in the "
             "environment, or do not strip the program"

@@ -10,7 +10,7 @@ from wsemu.frontend.ptx.emit import REGISTER_TYPES, Emitter, Frame, Place
 from wsemu.frontend.ptx.heap import allocate as allocate_block
 from wsemu.frontend.ptx.heap import release as release_block
 from wsemu.frontend.ptx.module import variable_size
-from wsemu.frontend.ptx.printing import print_values, show_assertion
+from wsemu.frontend.ptx.printing import print_values, read_argument, show_assertion
 from wsemu.frontend.ptx.reach import candidates
 from wsemu.frontend.ptx.recursion import again, allocate, enter, pieces, stack
 from wsemu.frontend.ptx.syntax import Function, Instruction, Name, Number, Operand, Sink, Variable, Vector
@@ -315,12 +315,19 @@ def _grid_sync(e: Emitter, results: Operands, arguments: Operands) -> None:
     _emit_under_guard(e, emit)
 
 
+def _set_condition(e: Emitter, results: Operands, arguments: Operands) -> None:
+    """`cudaGraphSetConditional`: a handle is the address of its value."""
+    handle, value = read_argument(e, arguments[0]), read_argument(e, arguments[1], "b32")
+    e.effect("st.b32", (handle, value))
+
+
 EXTERNAL: dict[str, Callable[[Emitter, Operands, Operands], None]] = {
     "vprintf": _print,
     "__assertfail": _assertion,
     "__assert_fail": _assertion,
     "cudaCGGetIntrinsicHandle": _grid_handle,
     "cudaCGSynchronize": _grid_sync,
+    "cudaGraphSetConditional": _set_condition,
 }
 
 ON_HEAP: dict[str, Callable[[Emitter, Operands, Operands], None]] = {"malloc": allocate_block, "free": release_block}

@@ -72,7 +72,7 @@ def parse_format(text: str) -> Format:
 
 def print_values(e: Emitter, results: Operands, arguments: Operands) -> None:
     """`vprintf`: show the values of a call; the result is their number."""
-    address, buffer = (_value(e, operand) for operand in arguments)
+    address, buffer = (read_argument(e, operand) for operand in arguments)
     found = _find_strings(e, address)
     if found is None:
         _show(e, (f"{C_FORMAT}?",), ())
@@ -103,13 +103,13 @@ def show_assertion(e: Emitter, arguments: Operands) -> None:
     texts = [_constant_string(e, operand) for operand in (file, function, message)]
     if any(text is None for text in texts):
         return
-    number = _value(e, line, "b32") if line is not None else e.constant("b32", 0)
+    number = read_argument(e, line, "b32") if line is not None else e.constant("b32", 0)
     where, name, condition = (text or "" for text in texts)
     _show(e, (C_ASSERTION, where, name, condition), (e.resize(number, 64),))
 
 
 def _constant_string(e: Emitter, operand: Operand | None) -> str | None:
-    found = _find_strings(e, _value(e, operand)) if operand is not None else None
+    found = _find_strings(e, read_argument(e, operand)) if operand is not None else None
     return found[0][0] if found and len(found) == 1 else None
 
 
@@ -133,7 +133,7 @@ def _load_values(e: Emitter, buffer: Register, values: tuple[Value, ...]) -> tup
     return tuple(loaded)
 
 
-def _value(e: Emitter, operand: Operand, type_: str = "b64") -> Register:
+def read_argument(e: Emitter, operand: Operand, type_: str = "b64") -> Register:
     """Return the register of an argument."""
     found = e.lookup(operand) if isinstance(operand, Name) else None
     if isinstance(found, CallParameter):

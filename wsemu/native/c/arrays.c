@@ -3,7 +3,7 @@
    An array is device memory with rows one after the other.  The handle of a texture or surface is the address of a
    description in device memory, whose words are those of `model/texture.py`. */
 #define _GNU_SOURCE
-#include "state.h"
+#include "runtime.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -74,7 +74,6 @@ static Result destroy_array(Array *array) {
     return free_memory(array->address, DEVICE);
 }
 
-typedef struct Extent { size_t width, height, depth; } Extent;
 EXPORT Result cudaMalloc3DArray(Array **array, const ChannelDesc *desc, Extent extent, unsigned flags) {
     BEGIN_RUNTIME;
     Texel texel = {0};

@@ -374,11 +374,29 @@ Node *add_node(Graph *graph, NodeKind kind) {
     return node;
 }
 
+static unsigned condition_of(const Node *node) {
+    unsigned value = 0;
+    const void *place = host_memory(node->to, sizeof value);
+    if (place) memcpy(&value, place, sizeof value);
+    return value;
+}
+
+static Result run_conditional(const Node *node, const void *stream) {
+    unsigned value = condition_of(node);
+    if (node->value == WHILE) {
+        for (Result result; condition_of(node);)
+            if ((result = run_graph(node->bodies[0], stream))) return result;
+        return SUCCESS;
+    }
+    unsigned chosen = node->value == IF ? !value : value;
+    return chosen < node->body_count ? run_graph(node->bodies[chosen], stream) : SUCCESS;
+}
+
 static Result run_node(Node *node, const void *stream) {
     switch (node->kind) {
     case NODE_KERNEL: return launch_bytes(node->function, &node->shape, stream, node->parameters);
     case NODE_COPY: return copy_memory((void *)node->to, (const void *)node->from, node->bytes, stream, true);
-    case NODE_ROWS: return copy_rows(node->to, node->to_pitch, node->from, node->from_pitch, node->bytes, node->height, stream, true);
+    case NODE_ROWS: return run_copy(node->copy, stream);
     case NODE_FILL:
         for (uint64_t y = 0; y < (node->height ? node->height : 1); y++) {
             Result result = fill_memory(node->to + y * node->to_pitch, node->value, node->width, node->bytes, stream, true);
@@ -387,6 +405,11 @@ static Result run_node(Node *node, const void *stream) {
         return SUCCESS;
     case NODE_HOST: node->call(node->data); return SUCCESS;
     case NODE_GRAPH: return run_graph(node->child, stream);
+    case NODE_FREE: {
+        Allocation *one = find_allocation(node->to);
+        return one && one->pool != OF_GRAPH ? free_memory(node->to, DEVICE) : SUCCESS;
+    }
+    case NODE_CONDITIONAL: return run_conditional(node, stream);
     default: return SUCCESS;
     }
 }
@@ -398,7 +421,12 @@ static bool is_ready(const Node *node) {
 }
 
 Result run_graph(Graph *graph, const void *stream) {
-    for (uint32_t n = 0; n < graph->count; n++) graph->nodes[n]->done = false;
+    for (uint32_t n = 0; n < graph->count; n++) graph->nodes[n]->done = graph->nodes[n]->disabled;
+    for (uint32_t n = 0; n < graph->condition_count; n++) {
+        const Condition *one = &graph->conditions[n];
+        Result result = one->assigned ? fill_memory(one->address, one->value, 4, 1, stream, true) : SUCCESS;
+        if (result) return result;
+    }
     for (bool moved = true; moved;) {
         moved = false;
         for (uint32_t n = 0; n < graph->count; n++) {

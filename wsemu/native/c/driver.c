@@ -22,7 +22,12 @@ static char primary[16];
 static __thread void *stack[64];
 static __thread int depth;
 
-static void *current(void) { return depth ? stack[depth - 1] : NULL; }
+bool runtime_used;
+
+static void *current(void) {
+    if (!depth && runtime_used) add_handle(primary, CONTEXT);
+    return depth ? stack[depth - 1] : runtime_used ? primary : NULL;
+}
 
 /* -- start and device -- */
 
@@ -322,8 +327,11 @@ static Result allocate_from_pool(Address *address, size_t bytes, const void *str
     NEED(address);
     Result result = check_stream(stream);
     if (result) return result;
-    if (capturing(stream)) return CAPTURE_UNSUPPORTED;
-    return allocate_memory(address, bytes ? bytes : 1, DEVICE);
+    Graph *graph = capturing(stream);
+    if (!graph) return allocate_memory(address, bytes ? bytes : 1, DEVICE);
+    result = allocate_for_graph(address, bytes);
+    if (!result) add_node(graph, NODE_ALLOCATE)->to = *address;
+    return result;
 }
 EXPORT Result cuMemAllocAsync(Address *address, size_t bytes, void *stream) { BEGIN; return allocate_from_pool(address, bytes, stream); }
 EXPORT Result cuMemAllocFromPoolAsync(Address *address, size_t bytes, void *pool, void *stream) { BEGIN; HANDLE(pool, POOL); return allocate_from_pool(address, bytes, stream); }
@@ -337,14 +345,22 @@ EXPORT Result cuMemAllocPitch_v2(Address *address, size_t *pitch, size_t width, 
     return allocate_memory(address, *pitch * height, DEVICE);
 }
 ALIAS(cuMemAllocPitch, cuMemAllocPitch_v2);
-EXPORT Result cuMemFree_v2(Address address) { BEGIN; return address ? free_memory(address, DEVICE) : SUCCESS; }
+EXPORT Result cuMemFree_v2(Address address) {
+    BEGIN;
+    Allocation *one = find_allocation(address);
+    if (one && one->address == address && one->pool == OF_GRAPH) return SUCCESS; /* the graph may run again */
+    return address ? free_memory(address, DEVICE) : SUCCESS;
+}
 ALIAS(cuMemFree, cuMemFree_v2);
 EXPORT Result cuMemFreeAsync(Address address, void *stream) {
     BEGIN;
     Result result = check_stream(stream);
     if (result) return result;
-    if (capturing(stream)) return CAPTURE_UNSUPPORTED;
+    Graph *graph = capturing(stream);
     Allocation *one = find_allocation(address);
+    if (graph && !one) return INVALID_VALUE;
+    if (graph) { add_node(graph, NODE_FREE)->to = address; return SUCCESS; }
+    if (one && one->pool == OF_GRAPH) return SUCCESS;
     if (one && one->address == address) send_action(FREE_IN_STREAM, stream, NULL, 0, address, 0, 0);
     return free_memory(address, DEVICE);
 }
@@ -398,6 +414,42 @@ EXPORT Result cuMemcpyDtoDAsync_v2(Address to, Address from, size_t bytes, void 
 ALIAS(cuMemcpyDtoDAsync, cuMemcpyDtoDAsync_v2);
 EXPORT Result cuMemcpyPeer(Address to, void *to_context, Address from, void *from_context, size_t bytes) { BEGIN; (void)to_context; (void)from_context; return copy_memory((void *)to, (const void *)from, bytes, NULL, false); }
 EXPORT Result cuMemcpyPeerAsync(Address to, void *to_context, Address from, void *from_context, size_t bytes, void *stream) { BEGIN; (void)to_context; (void)from_context; return copy_memory((void *)to, (const void *)from, bytes, stream, true); }
+
+/* Virtual memory: a reserved range is one allocation, and each handle is mapped at one place. */
+typedef struct Physical { uint64_t bytes; Address mapped; char properties[64]; } Physical;
+enum { GRANULARITY = 2 << 20, PROPERTY_BYTES = 32 };
+EXPORT Result cuMemGetAllocationGranularity(size_t *bytes, const void *properties, int option) { BEGIN; (void)option; NEED(bytes && properties); *bytes = GRANULARITY; return SUCCESS; }
+EXPORT Result cuMemAddressReserve(Address *address, size_t bytes, size_t alignment, Address wanted, unsigned long long flags) {
+    BEGIN; (void)alignment; (void)wanted; NEED(address && bytes && bytes % 4096 == 0 && !flags);
+    return allocate_memory(address, bytes, DEVICE);
+}
+EXPORT Result cuMemAddressFree(Address address, size_t bytes) {
+    BEGIN;
+    Allocation *one = find_allocation(address);
+    NEED(one && one->address == address && one->bytes == bytes);
+    return free_memory(address, DEVICE);
+}
+EXPORT Result cuMemCreate(Physical **handle, size_t bytes, const void *properties, unsigned long long flags) {
+    BEGIN; NEED(handle && properties && bytes && bytes % GRANULARITY == 0 && !flags);
+    if (bytes > total_memory - used_memory()) return OUT_OF_MEMORY;
+    *handle = calloc(1, sizeof **handle);
+    (*handle)->bytes = bytes;
+    memcpy((*handle)->properties, properties, PROPERTY_BYTES);
+    add_handle(*handle, PHYSICAL);
+    return SUCCESS;
+}
+EXPORT Result cuMemRelease(Physical *handle) { BEGIN; NEED(has_handle(handle, PHYSICAL)); remove_handle(handle); return SUCCESS; }
+EXPORT Result cuMemMap(Address address, size_t bytes, size_t offset, Physical *handle, unsigned long long flags) {
+    BEGIN; NEED(has_handle(handle, PHYSICAL) && !flags && offset + bytes <= handle->bytes && host_memory(address, bytes));
+    if (handle->mapped) return unsupported("cuMemMap of memory that is mapped already");
+    handle->mapped = address;
+    return SUCCESS;
+}
+EXPORT Result cuMemUnmap(Address address, size_t bytes) { BEGIN; NEED(host_memory(address, bytes)); return SUCCESS; }
+EXPORT Result cuMemSetAccess(Address address, size_t bytes, const void *access, size_t count) { BEGIN; NEED(access && count && host_memory(address, bytes)); return SUCCESS; }
+EXPORT Result cuMemGetAccess(unsigned long long *flags, const void *location, Address address) { BEGIN; NEED(flags && location && find_allocation(address)); *flags = 3; return SUCCESS; }
+EXPORT Result cuMemGetAllocationPropertiesFromHandle(void *properties, Physical *handle) { BEGIN; NEED(properties && has_handle(handle, PHYSICAL)); memcpy(properties, handle->properties, PROPERTY_BYTES); return SUCCESS; }
+EXPORT Result cuMemRetainAllocationHandle(void **handle, void *address) { BEGIN; (void)handle; (void)address; return unsupported("cuMemRetainAllocationHandle"); }
 
 typedef struct End2D { size_t x, y; int type; void *host; Address device; void *array; size_t pitch; } End2D;
 typedef struct Copy2D { End2D from, to; size_t width, height; } Copy2D;
@@ -594,6 +646,9 @@ EXPORT Result cuStreamGetCaptureInfo_v3(void *stream, int *status, uint64_t *id,
     if (edges) *edges = NULL;
     return cuStreamGetCaptureInfo_v2(stream, status, id, graph, before, count);
 }
+/* Nodes of a capture run in the order in which they were made: that fulfils any dependencies that a program sets. */
+EXPORT Result cuStreamUpdateCaptureDependencies(void *stream) { BEGIN; Result result = check_stream(stream); return result ? result : capturing(stream) ? SUCCESS : ILLEGAL_STATE; }
+ALIAS(cuStreamUpdateCaptureDependencies_v2, cuStreamUpdateCaptureDependencies);
 EXPORT Result cuStreamAttachMemAsync(void *stream, Address address, size_t length, unsigned flags) { BEGIN; (void)length; (void)flags; NEED(find_allocation(address)); return check_stream(stream); }
 EXPORT Result cuStreamCopyAttributes(void *to, void *from) { BEGIN; Result result = check_stream(to); return result ? result : check_stream(from); }
 EXPORT Result cuStreamSetAttribute(void *stream, int attribute, const void *value) { BEGIN; (void)attribute; NEED(value); return check_stream(stream); }
@@ -705,23 +760,31 @@ EXPORT Result cuStreamBeginCapture_v2(void *stream, int mode) {
 }
 ALIAS(cuStreamBeginCapture, cuStreamBeginCapture_v2);
 EXPORT Result cuStreamEndCapture(void *stream, void **graph) {
-    BEGIN; NEED(graph);
+    BEGIN;
     HANDLE(stream, STREAM);
     Graph *found = capturing(stream);
     if (!found) return ILLEGAL_STATE;
     stream_of(stream)->capture = NULL;
-    *graph = found;
+    if (graph) *graph = found;
     return SUCCESS;
 }
 EXPORT Result cuGraphCreate(void **graph, unsigned flags) { BEGIN; NEED(graph && !flags); *graph = calloc(1, sizeof(Graph)); add_handle(*graph, GRAPH); return SUCCESS; }
 EXPORT Result cuGraphDestroy(void *graph) { BEGIN; HANDLE(graph, GRAPH); remove_handle(graph); return SUCCESS; }
 EXPORT Result cuGraphExecDestroy(void *exec) { BEGIN; HANDLE(exec, EXEC); remove_handle(exec); return SUCCESS; }
 
-static Graph *copy_graph(const Graph *graph) {
+Graph *copy_graph(const Graph *graph) {
     Graph *made = calloc(1, sizeof *made);
+    made->condition_count = graph->condition_count;
+    made->conditions = calloc(graph->condition_count + 1, sizeof *made->conditions);
+    if (graph->condition_count) memcpy(made->conditions, graph->conditions, graph->condition_count * sizeof *made->conditions);
     for (uint32_t n = 0; n < graph->count; n++) {
         Node *node = add_node(made, graph->nodes[n]->kind), *old = graph->nodes[n];
         *node = *old;
+        node->origin = old;
+        if (old->bodies) {
+            node->bodies = calloc(old->body_count, sizeof(Graph *));
+            for (uint32_t k = 0; k < old->body_count; k++) node->bodies[k] = copy_graph(old->bodies[k]);
+        }
         if (old->kind == NODE_KERNEL) {
             node->parameters = malloc(old->function->parameter_bytes + 1);
             memcpy(node->parameters, old->parameters, old->function->parameter_bytes);

@@ -250,15 +250,32 @@ static int nvlink_code(void *handle, char *out) {
     return result;
 }
 
-EXPORT void *dlsym(void *handle, const char *name) {
+static void find_dlsym(void) {
     if (!real_dlsym) real_dlsym = (void *(*)(void *, const char *))dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.2.5");
+}
+
+static void find_nvrtc(void *handle, void *code) {
+    nvrtc.code = (Get)code;
+    nvrtc.ptx = (Get)real_dlsym(handle, "nvrtcGetPTX");
+    nvrtc.code_size = (GetSize)real_dlsym(handle, "nvrtcGetCUBINSize");
+    nvrtc.ptx_size = (GetSize)real_dlsym(handle, "nvrtcGetPTXSize");
+}
+
+/* In place of that of a program that is linked with NVRTC. */
+EXPORT int nvrtcGetCUBIN(void *program, char *out) {
+    find_dlsym();
+    void *code = real_dlsym(RTLD_NEXT, "nvrtcGetCUBIN");
+    if (!code) return 7; /* internal error */
+    find_nvrtc(RTLD_NEXT, code);
+    return nvrtc_code(program, out);
+}
+
+EXPORT void *dlsym(void *handle, const char *name) {
+    find_dlsym();
     void *found = real_dlsym(handle, name);
     if (!found || name[0] != 'n' || name[1] != 'v' || !getenv("WSEMU_KEPT_PTX")) return found;
     if (!strcmp(name, "nvrtcGetCUBIN")) {
-        nvrtc.code = (Get)found;
-        nvrtc.ptx = (Get)real_dlsym(handle, "nvrtcGetPTX");
-        nvrtc.code_size = (GetSize)real_dlsym(handle, "nvrtcGetCUBINSize");
-        nvrtc.ptx_size = (GetSize)real_dlsym(handle, "nvrtcGetPTXSize");
+        find_nvrtc(handle, found);
         return (void *)nvrtc_code;
     }
     if (!strcmp(name, "nvJitLinkCreate")) {

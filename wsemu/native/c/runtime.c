@@ -1,23 +1,22 @@
 /* The runtime's functions: cuda*, and those that the compiler calls for `<<<...>>>` and for variables. */
 #define _GNU_SOURCE
-#include "state.h"
+#include "runtime.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct Dim3 { unsigned x, y, z; } Dim3;
-typedef void *Handle;
 
 static __thread Result last;
 
 Result keep(Result result) {
+    runtime_used = true;
     if (result) last = result;
     return result;
 }
 static inline void leave(int *unused) { (void)unused; unlock(); }
 #define GUARD __attribute__((cleanup(leave))) int guard = (lock(), 0); (void)guard
-#define BEGIN GUARD; log_call("%s", __func__); { Result failed = begin_call(); if (failed) return keep(failed); }
+#define BEGIN GUARD; log_call("%s", __func__); runtime_used = true; { Result failed = begin_call(); if (failed) return keep(failed); }
 #define NEED(condition) do { if (!(condition)) return keep(INVALID_VALUE); } while (0)
 #define IS_DEVICE(device) do { if ((device) != 0) return keep(INVALID_DEVICE); } while (0)
 #define PER_THREAD(name) ALIAS(name##_ptsz, name)
@@ -28,6 +27,7 @@ Result cuStreamCreateWithPriority(Handle *, unsigned, int), cuStreamDestroy_v2(H
 Result cuStreamWaitEvent(Handle, Handle, unsigned), cuStreamGetPriority(Handle, int *), cuStreamGetFlags(Handle, unsigned *), cuStreamGetId(Handle, unsigned long long *);
 Result cuStreamIsCapturing(Handle, int *), cuStreamBeginCapture_v2(Handle, int), cuStreamEndCapture(Handle, Handle *), cuStreamAddCallback(Handle, void (*)(void *, Result, void *), void *, unsigned);
 Result cuStreamGetCaptureInfo_v3(Handle, int *, uint64_t *, Handle *, const void ***, const void **, size_t *);
+Result cuStreamUpdateCaptureDependencies(Handle);
 Result cuLaunchHostFunc(Handle, void (*)(void *), void *);
 Result cuEventCreate(Handle *, unsigned), cuEventRecord(Handle, Handle), cuEventSynchronize(Handle), cuEventQuery(Handle), cuEventDestroy_v2(Handle), cuEventElapsedTime_v2(float *, Handle, Handle);
 Result cuMemAlloc_v2(Address *, size_t), cuMemAllocAsync(Address *, size_t, Handle), cuMemAllocFromPoolAsync(Address *, size_t, Handle, Handle), cuMemAllocManaged(Address *, size_t, unsigned);
@@ -102,7 +102,7 @@ EXPORT void __cudaRegisterHostVar(Binary *binary, const char *name, char *host, 
 EXPORT char __cudaInitModule(Binary *binary) { (void)binary; return 1; }
 EXPORT void __cudaRegisterUnifiedTable(void *a, void *b) { (void)a; (void)b; }
 
-static Function *function_of(const void *host, Result *result) {
+Function *function_of(const void *host, Result *result) {
     *result = SUCCESS;
     if (has_handle(host, FUNCTION)) return (Function *)host; /* a kernel of a library */
     Symbol *symbol = table_get(&functions, host);
@@ -137,7 +137,7 @@ EXPORT Result __cudaPopCallConfiguration(Dim3 *grid, Dim3 *block, size_t *shared
 }
 EXPORT Result __cudaGetKernel(Handle *kernel, const void *host) { *kernel = (Handle)host; return SUCCESS; }
 
-static Shape shape_of(Dim3 grid, Dim3 block, size_t shared) {
+Shape shape_of_launch(Dim3 grid, Dim3 block, size_t shared) {
     return (Shape){{grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, shared > UINT32_MAX ? UINT32_MAX : (unsigned)shared, {0, 0, 0}, 0, 0};
 }
 static Result launch(const void *host, const Shape *shape, void **arguments, Handle stream) {
@@ -148,7 +148,7 @@ static Result launch(const void *host, const Shape *shape, void **arguments, Han
 }
 EXPORT Result cudaLaunchKernel(const void *host, Dim3 grid, Dim3 block, void **arguments, size_t shared, Handle stream) {
     BEGIN;
-    Shape shape = shape_of(grid, block, shared);
+    Shape shape = shape_of_launch(grid, block, shared);
     return launch(host, &shape, arguments, stream);
 }
 PER_THREAD(cudaLaunchKernel);
@@ -156,7 +156,7 @@ EXPORT Result __cudaLaunchKernel(Handle kernel, Dim3 grid, Dim3 block, void **ar
 PER_THREAD(__cudaLaunchKernel);
 EXPORT Result cudaLaunchCooperativeKernel(const void *host, Dim3 grid, Dim3 block, void **arguments, size_t shared, Handle stream) {
     BEGIN;
-    Shape shape = shape_of(grid, block, shared);
+    Shape shape = shape_of_launch(grid, block, shared);
     shape.cooperative = 1;
     return launch(host, &shape, arguments, stream);
 }
@@ -164,7 +164,7 @@ PER_THREAD(cudaLaunchCooperativeKernel);
 typedef struct Attribute { int id; char pad[4]; union { char bytes[64]; int number; unsigned extent[3]; } value; } Attribute;
 typedef struct Configuration { Dim3 grid, block; size_t shared; Handle stream; Attribute *attributes; unsigned count; } Configuration;
 static Shape configured(const Configuration *given) {
-    Shape shape = shape_of(given->grid, given->block, given->shared);
+    Shape shape = shape_of_launch(given->grid, given->block, given->shared);
     for (unsigned n = 0; n < given->count && given->attributes; n++) {
         const Attribute *one = &given->attributes[n];
         if (one->id == 2) shape.cooperative = one->value.number;
@@ -248,9 +248,6 @@ EXPORT Result cudaMallocPitch(Address *address, size_t *pitch, size_t width, siz
     if (!width || !height) { *address = 0; return SUCCESS; }
     return keep(allocate_memory(address, *pitch * height, DEVICE));
 }
-typedef struct Pitched { Address address; size_t pitch, width, height; } Pitched;
-typedef struct Extent { size_t width, height, depth; } Extent;
-typedef struct Position { size_t x, y, z; } Position;
 EXPORT Result cudaMalloc3D(Pitched *out, Extent extent) {
     BEGIN; NEED(out);
     *out = (Pitched){0, (extent.width + 511) / 512 * 512, extent.width, extent.height};
@@ -277,7 +274,6 @@ EXPORT Result cudaMemcpy2D(void *to, size_t to_pitch, const void *from, size_t f
 PER_THREAD_SYNC(cudaMemcpy2D);
 EXPORT Result cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height, int kind, Handle stream) { BEGIN; DIRECTION(kind); return keep(copy_rows((Address)to, to_pitch, (Address)from, from_pitch, width, height, stream, true)); }
 PER_THREAD(cudaMemcpy2DAsync);
-typedef struct Copy3D { Handle from_array; Position from_position; Pitched from; Handle to_array; Position to_position; Pitched to; Extent extent; int kind; } Copy3D;
 typedef struct End { Address start; uint64_t pitch, slice; } End; /* one side of a copy: its first byte, and its rows and slices */
 static End find_end(const Array *array, const Position *position, const Pitched *memory) {
     if (!array) {
@@ -287,7 +283,7 @@ static End find_end(const Array *array, const Position *position, const Pitched 
     uint64_t texel = (uint64_t)(array->texel.bits / 8 * array->texel.channels);
     return (End){array->address + position->z * array->slice + position->y * array->pitch + position->x * texel, array->pitch, array->slice};
 }
-static Result copy_3d(const Copy3D *copy, Handle stream, bool asynchronous) {
+Result copy_3d(const Copy3D *copy, Handle stream, bool asynchronous) {
     NEED(copy);
     const Array *from_array = copy->from_array, *to_array = copy->to_array, *array = from_array ? from_array : to_array;
     if ((from_array && !has_handle(from_array, ARRAY)) || (to_array && !has_handle(to_array, ARRAY))) return keep(INVALID_HANDLE);
@@ -299,6 +295,7 @@ static Result copy_3d(const Copy3D *copy, Handle stream, bool asynchronous) {
     }
     return SUCCESS;
 }
+Result run_copy(const void *copy, const void *stream) { return copy_3d(copy, (Handle)stream, true); }
 EXPORT Result cudaMemcpy3D(const Copy3D *copy) { BEGIN; return copy_3d(copy, NULL, false); }
 EXPORT Result cudaMemcpy3DAsync(const Copy3D *copy, Handle stream) { BEGIN; return copy_3d(copy, stream, true); }
 EXPORT Result cudaMemset(Address to, int value, size_t bytes) { BEGIN; return keep(fill_memory(to, (unsigned char)value, 1, bytes, NULL, false)); }
@@ -461,6 +458,14 @@ EXPORT Result cudaStreamIsCapturing(Handle stream, int *status) { return keep(cu
 PER_THREAD(cudaStreamIsCapturing);
 EXPORT Result cudaStreamBeginCapture(Handle stream, int mode) { return keep(cuStreamBeginCapture_v2(stream, mode)); }
 PER_THREAD(cudaStreamBeginCapture);
+EXPORT Result cudaStreamUpdateCaptureDependencies(Handle stream) { return keep(cuStreamUpdateCaptureDependencies(stream)); }
+ALIAS(cudaStreamUpdateCaptureDependencies_v2, cudaStreamUpdateCaptureDependencies);
+EXPORT Result cudaStreamBeginCaptureToGraph(Handle stream, Graph *graph, const void *before, const void *edges, size_t count, int mode) {
+    BEGIN; (void)before; (void)edges; (void)count; NEED(has_handle(graph, GRAPH));
+    Result result = cuStreamBeginCapture_v2(stream, mode);
+    if (!result) stream_of(stream)->capture = graph;
+    return keep(result);
+}
 EXPORT Result cudaStreamEndCapture(Handle stream, Handle *graph) { return keep(cuStreamEndCapture(stream, graph)); }
 PER_THREAD(cudaStreamEndCapture);
 EXPORT Result cudaStreamGetCaptureInfo(Handle stream, int *status, uint64_t *id, Handle *graph, const void ***before, const void **edges, size_t *count) { return keep(cuStreamGetCaptureInfo_v3(stream, status, id, graph, before, edges, count)); }
@@ -489,85 +494,6 @@ EXPORT Result cudaGraphUpload(Handle exec, Handle stream) { return keep(cuGraphU
 EXPORT Result cudaGraphClone(Handle *clone, Handle graph) { return keep(cuGraphClone(clone, graph)); }
 EXPORT Result cudaGraphGetNodes(Handle graph, Handle *nodes, size_t *count) { return keep(cuGraphGetNodes(graph, nodes, count)); }
 
-static Result join(Graph *graph, Node *node, Node *const *before, size_t count, Node **out) {
-    (void)graph;
-    node->before = calloc(count + 1, sizeof(Node *));
-    node->before_count = (uint32_t)count;
-    for (size_t n = 0; n < count; n++) node->before[n] = before[n];
-    if (out) *out = node;
-    return SUCCESS;
-}
-#define GRAPH_NODE(kind) \
-    BEGIN; NEED(out && (before || !count)); if (!has_handle(graph, GRAPH)) return keep(INVALID_VALUE); \
-    for (size_t n = 0; n < count; n++) NEED(has_handle(before[n], NODE)); \
-    Node *node = add_node(graph, kind)
-typedef struct KernelParameters { void *host; Dim3 grid, block; unsigned shared; void **arguments, **extra; } KernelParameters;
-static Result set_kernel(Node *node, const KernelParameters *given) {
-    FUNCTION_OF(given->host);
-    NEED(given->arguments || !function->parameter_count);
-    node->function = function;
-    node->shape = shape_of(given->grid, given->block, given->shared);
-    node->parameters = calloc(1, function->parameter_bytes + 1);
-    for (uint32_t n = 0; n < function->parameter_count; n++) memcpy((char *)node->parameters + function->offsets[n], given->arguments[n], function->sizes[n]);
-    return SUCCESS;
-}
-EXPORT Result cudaGraphAddKernelNode(Node **out, Graph *graph, Node *const *before, size_t count, const KernelParameters *given) {
-    GRAPH_NODE(NODE_KERNEL); NEED(given);
-    Result result = set_kernel(node, given);
-    return result ? result : join(graph, node, before, count, out);
-}
-EXPORT Result cudaGraphAddMemcpyNode(Node **out, Graph *graph, Node *const *before, size_t count, const Copy3D *copy) {
-    GRAPH_NODE(NODE_ROWS); NEED(copy && !copy->from_array && !copy->to_array && copy->extent.depth <= 1);
-    node->to = copy->to.address + copy->to_position.y * copy->to.pitch + copy->to_position.x;
-    node->from = copy->from.address + copy->from_position.y * copy->from.pitch + copy->from_position.x;
-    node->to_pitch = copy->to.pitch;
-    node->from_pitch = copy->from.pitch;
-    node->bytes = copy->extent.width;
-    node->height = copy->extent.height;
-    return join(graph, node, before, count, out);
-}
-EXPORT Result cudaGraphAddMemcpyNode1D(Node **out, Graph *graph, Node *const *before, size_t count, void *to, const void *from, size_t bytes, int kind) {
-    GRAPH_NODE(NODE_COPY); (void)kind;
-    node->to = (Address)to;
-    node->from = (Address)from;
-    node->bytes = bytes;
-    return join(graph, node, before, count, out);
-}
-typedef struct FillParameters { Address to; size_t pitch; unsigned value, element; size_t width, height; } FillParameters;
-EXPORT Result cudaGraphAddMemsetNode(Node **out, Graph *graph, Node *const *before, size_t count, const FillParameters *given) {
-    GRAPH_NODE(NODE_FILL); NEED(given);
-    node->to = given->to;
-    node->to_pitch = given->pitch;
-    node->value = given->value;
-    node->width = given->element;
-    node->bytes = given->width;
-    node->height = given->height;
-    return join(graph, node, before, count, out);
-}
-typedef struct HostParameters { void (*call)(void *); void *data; } HostParameters;
-EXPORT Result cudaGraphAddHostNode(Node **out, Graph *graph, Node *const *before, size_t count, const HostParameters *given) {
-    GRAPH_NODE(NODE_HOST); NEED(given && given->call);
-    node->call = given->call;
-    node->data = given->data;
-    return join(graph, node, before, count, out);
-}
-EXPORT Result cudaGraphAddEmptyNode(Node **out, Graph *graph, Node *const *before, size_t count) { GRAPH_NODE(NODE_EMPTY); return join(graph, node, before, count, out); }
-EXPORT Result cudaGraphAddChildGraphNode(Node **out, Graph *graph, Node *const *before, size_t count, Graph *child) {
-    GRAPH_NODE(NODE_GRAPH);
-    Handle copy;
-    Result result = cuGraphClone(&copy, child);
-    node->child = copy;
-    return result ? keep(result) : join(graph, node, before, count, out);
-}
-EXPORT Result cudaGraphAddDependencies(Graph *graph, Node *const *from, Node *const *to, const void *edges, size_t count) {
-    BEGIN; (void)edges; if (!has_handle(graph, GRAPH)) return keep(INVALID_VALUE);
-    for (size_t n = 0; n < count; n++) {
-        NEED(has_handle(from[n], NODE) && has_handle(to[n], NODE));
-        to[n]->before = realloc(to[n]->before, (to[n]->before_count + 1) * sizeof(Node *));
-        to[n]->before[to[n]->before_count++] = from[n];
-    }
-    return SUCCESS;
-}
 EXPORT Result cudaGetDriverEntryPointByVersion(const char *name, void **function, unsigned version, unsigned long long flags, int *status) {
     BEGIN; (void)flags; NEED(name && function);
     int found = 0;

@@ -26,6 +26,7 @@ enum {
 
 /* -- memory -- */
 
+enum { OF_GRAPH = 1 };
 enum { DEVICE, MANAGED, PINNED, REGISTERED, VARIABLE, BLANK }; /* BLANK: managed, and nothing has written it yet */
 
 typedef struct Allocation {
@@ -33,7 +34,7 @@ typedef struct Allocation {
     uint64_t bytes;
     uint64_t offset; /* of the shared file */
     int kind;
-    int pool;        /* allocated by cudaMallocAsync */
+    int pool;        /* OF_GRAPH: a node of a graph allocates it */
     void *host;      /* of registered memory, its address in the program */
 } Allocation;
 
@@ -78,12 +79,13 @@ extern char device_name[256];
 extern uint64_t total_memory;
 
 extern Result sticky; /* what an earlier launch has left the device with: every call returns it */
+extern bool runtime_used; /* the program has called the runtime: its primary context is current */
 Result begin_call(void); /* connect; the error that calls return, or success */
 Result unsupported(const char *name);
 
 /* -- handles: which pointers are live objects of a kind -- */
 
-enum { STREAM = 1, EVENT, MODULE, FUNCTION, CONTEXT, GRAPH, EXEC, NODE, ARRAY, POOL, TEXTURE, LINK };
+enum { STREAM = 1, EVENT, MODULE, FUNCTION, CONTEXT, GRAPH, EXEC, NODE, ARRAY, POOL, TEXTURE, LINK, PHYSICAL };
 void add_handle(const void *handle, int kind);
 bool has_handle(const void *handle, int kind);
 void remove_handle(const void *handle);
@@ -142,9 +144,11 @@ Stream *stream_of(const void *handle); /* NULL: a default stream */
 /* -- graphs -- */
 
 typedef struct Node Node;
-typedef struct Graph { Node **nodes; uint32_t count, room; } Graph;
+typedef struct Condition { Address address; unsigned value; unsigned assigned; } Condition; /* assigned: at each launch */
+typedef struct Graph { Node **nodes; uint32_t count, room; Condition *conditions; uint32_t condition_count; } Graph;
 Graph *capturing(const void *stream);
-typedef enum { NODE_KERNEL, NODE_COPY, NODE_FILL, NODE_HOST, NODE_EMPTY, NODE_GRAPH, NODE_ROWS, NODE_RECORD, NODE_WAIT } NodeKind;
+typedef enum { NODE_KERNEL, NODE_COPY, NODE_FILL, NODE_HOST, NODE_EMPTY, NODE_GRAPH, NODE_ROWS, NODE_RECORD, NODE_WAIT, NODE_ALLOCATE, NODE_FREE, NODE_CONDITIONAL } NodeKind;
+enum { IF, WHILE, SWITCH }; /* kinds of conditional nodes */
 struct Node {
     NodeKind kind;
     Function *function;
@@ -158,8 +162,16 @@ struct Node {
     Graph *child;
     Node **before; /* nodes that come before it */
     uint32_t before_count;
+    Graph **bodies; /* of a conditional node */
+    uint32_t body_count;
+    void *copy; /* a Copy3D, in rows */
+    const Node *origin; /* of a node of an instantiated graph the one that it was made from */
+    bool disabled;
     bool done;
 };
+Graph *copy_graph(const Graph *graph);
+Result run_copy(const void *copy, const void *stream);
+Result allocate_for_graph(Address *address, uint64_t bytes);
 Node *add_node(Graph *graph, NodeKind kind);
 Result run_graph(Graph *graph, const void *stream);
 
