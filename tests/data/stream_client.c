@@ -7,7 +7,9 @@ int cuMemAlloc_v2(Address *, size_t), cuMemAllocAsync(Address *, size_t, void *)
 int cuMemHostAlloc(void **, size_t, unsigned), cuMemcpyHtoDAsync_v2(Address, const void *, size_t, void *), cuMemcpyHtoD_v2(Address, const void *, size_t);
 int cuStreamCreate(void **, unsigned), cuStreamSynchronize(void *), cuStreamWaitEvent(void *, void *, unsigned), cuStreamQuery(void *), cuEventCreate(void **, unsigned), cuEventRecord(void *, void *), cuCtxSynchronize(void);
 int cuLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **);
+int cuLaunchHostFunc(void *, void (*)(void *), void *);
 static void *add;
+static void call(void *data) {}
 static void launch(Address x, void *stream) {
     void *arguments[] = {&x};
     cuLaunchKernel(add, 1, 1, 1, 32, 1, 1, 0, stream, arguments, NULL);
@@ -53,6 +55,7 @@ int main(int count, char **words) {
     else if (!strcmp(what, "legacy") || !strcmp(what, "nonblocking")) launch(x, NULL);
     else if (!strcmp(what, "copied")) cuMemcpyHtoDAsync_v2(x, pinned, 256, b);
     else if (!strcmp(what, "filled")) cuMemsetD32Async(x, 1, 32, b);
+    else if (!strcmp(what, "called")) { cuLaunchHostFunc(a, call, NULL); launch(x, b); } /* call may wake the thread that issues it */
     else if (!strcmp(what, "freed") || !strcmp(what, "kept")) {
         cuMemAllocAsync(&y, 128, a);
         cuMemsetD32Async(y, 0, 32, a);

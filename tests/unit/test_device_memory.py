@@ -452,3 +452,14 @@ def test_random_programs_of_pointers_do_what_a_plain_model_does(seed: int, arena
         assert int(memory.read(out, "u8", 1)[0]) == model.sum & (1 << 64) - 1
         outcomes.append((report.verdict, [(f.code, f.message, f.notes, f.count) for f in report.findings]))
     assert outcomes[0] == outcomes[1]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_what_a_launch_that_ended_early_would_have_written_is_not_reported_later(engine: Engine) -> None:
+    memory = DeviceMemory()
+    x, out = memory.allocate(128), memory.allocate(128)
+    report = wsemu.check(
+        KERNELS["copy"], 1, 32, (x, array(memory, np.zeros(32, "i4")), 32), memory=memory, budget=3, engine=engine
+    )
+    assert report.verdict == "incomplete"
+    assert codes(check("copy", (out, x, 32), memory, engine)) == []

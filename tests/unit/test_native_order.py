@@ -41,7 +41,7 @@ def test_a_copy_of_pageable_memory_is_ordered_as_cuda_promises_if_that_is_strict
     [
         ("race", "stream-race"), ("nonblocking", "stream-race"), ("early", "stream-race"), ("copied", "stream-race"),
         ("filled", "stream-race"), ("freed", "freed-in-use"), ("disjoint", ""), ("synchronized", ""), ("queried", ""),
-        ("waited", ""), ("legacy", ""), ("kept", ""), ("uploaded", ""),
+        ("waited", ""), ("legacy", ""), ("kept", ""), ("uploaded", ""), ("called", ""),
         ("first", "stream-race"), ("first filled", "stream-race"), ("first waited", ""), ("first recorded", ""),
         ("first blocking", ""), ("first disjoint", ""), ("first per thread", "stream-race"),
     ],

@@ -280,6 +280,8 @@ def _examine(
         array.blank = False
     if memory is not None:
         memory.enter_written(places.outcome.written, done.bound.uninitialized)
+        if places.outcome.status != "done":
+            memory.mark_all_written()
     if memory is None and (report.findings or keeping) and more is None:
         from wsemu.launch.attempts import Launched
 

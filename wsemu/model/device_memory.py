@@ -259,6 +259,12 @@ class DeviceMemory:
             one = self._allocation(address, "mark_written")
             self._mark(one, address - one.address, size, 1)
 
+    def mark_all_written(self) -> None:
+        """Count all bytes as written: what a launch that ended early would have written is unknown."""
+        for one in self:
+            if one.written is not None:
+                self._mark(one, 0, one.bytes, 1)
+
     # -- for launches --------------------------------------------------------------------------------------------------
     def layout(self) -> Layout:
         """Return the segments that the allocations are, and their descriptions."""

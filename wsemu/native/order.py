@@ -43,6 +43,10 @@ MAX_EARLY_BYTES = 256 << 20
 """bytes of arrays that launches before the first stream keep, to determine what they touch"""
 
 
+_WAITS = (ActionKind.SYNC_ALL, ActionKind.SYNC_STREAM, ActionKind.HOST_CALL)
+"""steps after which the host may have observed all work of the default stream"""
+
+
 class EarlyLaunch(NamedTuple):
     """A launch before the first stream."""
 
@@ -80,7 +84,7 @@ class EarlyWork:
 
     def keep(self, action: Action) -> None:
         """Keep a copy, a fill or the record of an event; drop all once the host has waited for it."""
-        if action.kind in (ActionKind.SYNC_ALL, ActionKind.SYNC_STREAM) or _waits_in_practice(action):
+        if action.kind in _WAITS or _waits_in_practice(action):
             self.clear()
         else:
             self._keep(action, action)
@@ -260,6 +264,7 @@ class HostOrder:
     def _call_host(self, session: Session, action: Action) -> None:
         stream = self._stream(action.stream)
         session.end_callback(stream, session.begin_callback(stream, None))
+        session.synchronize(stream)  # the function may tell any host thread that it has run
 
 
 def _waits_in_practice(action: Action) -> bool:
