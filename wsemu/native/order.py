@@ -264,7 +264,7 @@ class HostOrder:
     def _call_host(self, session: Session, action: Action) -> None:
         stream = self._stream(action.stream)
         session.end_callback(stream, session.begin_callback(stream, None))
-        session.synchronize(stream)  # the function may tell any host thread that it has run
+        session.synchronize(stream)  # any host thread may learn from it that it has run
 
 
 def _waits_in_practice(action: Action) -> bool:

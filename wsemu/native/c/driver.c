@@ -356,6 +356,7 @@ EXPORT Result cuMemFreeAsync(Address address, void *stream) {
     BEGIN;
     Result result = check_stream(stream);
     if (result) return result;
+    if (!address) return SUCCESS;
     Graph *graph = capturing(stream);
     Allocation *one = find_allocation(address);
     if (graph && !one) return INVALID_VALUE;
