@@ -15,7 +15,6 @@ import pickle
 import re
 import resource
 import signal
-import sys
 import traceback
 import zlib
 from pathlib import Path
@@ -350,7 +349,7 @@ def run_apart(mutant: Mutant, compiled: int = COMPILED) -> Ending:
         code = 1
         try:
             os.close(read)
-            resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
+            resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, 2 * SECONDS))  # SIGXCPU; SIGKILL is for want of memory
             with contextlib.suppress(ValueError, OSError):
                 resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
             with os.fdopen(write, "wb") as pipe:
@@ -378,7 +377,11 @@ def _run_or_traceback(mutant: Mutant, compiled: int) -> Ending:
 
 
 def warm() -> None:
-    """Compile what mutants need, so that children need not."""
-    sys.setrecursionlimit(max(sys.getrecursionlimit(), 1000))
+    """Compile what mutants need, so that children need not: it takes each as much memory as time."""
+    from wsemu.machine import build
+    from wsemu.machine.memory.cell_bits import WIDTHS
+
+    for width in range(len(WIDTHS)):
+        build.load_parts(width=width)
     case = next(case for case in CASES if case.source == "integers")
     run(Mutant(case, (FOLDER / "integers.sm_90.ptx").read_text(encoding="utf-8"), ""))

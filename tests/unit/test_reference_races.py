@@ -675,3 +675,42 @@ def bytes_alone(x):
 def test_a_launch_leaves_nothing_to_the_next():
     for kernel in (bytes_alone, words_then_bytes, bytes_alone):
         assert wsemu.check(kernel, 1, 64, (np.zeros(64, np.int32),)).verdict == "verified"
+
+
+PARTED = """
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 out) {{
+  .reg .pred %p<3>; .reg .b32 %r<6>;
+  .shared .align 4 .b32 word;
+  mov.u32 %r1, %tid.x;
+  mov.u32 %r2, 0;
+  setp.ge.u32 %p1, %r1, 50;
+  @%p1 bra MEET;
+  {filler}
+  setp.eq.u32 %p2, %r1, 99;
+  @%p2 bra LOOP;
+MEET:
+  bar.sync 0;
+LOOP:
+  ld.shared.u32 %r3, [word];
+  st.shared.u32 [word], %r2;
+  add.u32 %r2, %r2, 1;
+  setp.lt.u32 %p2, %r2, 40;
+  @%p2 bra LOOP;
+  ret;
+}}
+"""
+
+
+@pytest.mark.parametrize("length", [2, 4, 6])
+def test_turns_of_a_warp_that_parts_at_a_barrier(length):
+    """Lanes that begin a stretch while others of their warp wait take it off the turn on both engines."""
+    kernel = wsemu.load_ptx(PARTED.format(filler="membar.cta;" * length))["k"]
+    found = []
+    for engine in ("vm", "reference"):
+        report = wsemu.check(kernel, 1, 64, [np.zeros(1, np.int32)], engine=engine)
+        found.append(sorted((f.code, f.count, [site.text for site in f.sites]) for f in report.findings))
+    assert found[0] == found[1]
+    assert any(code == "race" for code, *_ in found[0])

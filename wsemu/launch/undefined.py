@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wsemu.evidence.places import lanes_text
-from wsemu.model.codes import CHECKER_OF
+from wsemu.model.codes import CHECKER_OF, CODES
 from wsemu.model.data import NamedTuple, replace
 from wsemu.model.errors import UnsupportedError
 from wsemu.model.isa import (
@@ -85,10 +85,12 @@ def follow(
     before the launch."""
     if any(data is None for data in initial()):
         return None
-    if (followed := _follow_compiled(bound, outcome, initial, findings, failed)) is not None:
-        return followed
+    followed = _follow_compiled(bound, outcome, initial, findings, failed)
     most = _affordable(bound, outcome, MAX_FOLLOWED_EDIT if tried else MAX_FOLLOWED)
-    if outcome.warp_instructions <= most:
+    affordable = outcome.warp_instructions <= most
+    if followed is not None and not (failed and affordable and _may_have_passed(outcome, followed)):
+        return followed
+    if affordable:
         return _follow_slowly(bound, outcome, initial, findings, most)
     if findings:
         return None if tried or failed else _follow_slowly(bound, outcome, initial, findings, most)
@@ -97,6 +99,13 @@ def follow(
         return _compare_contents(bound, outcome, initial)
     followed = None if tried else _follow_slowly(bound, outcome, initial, findings, most)
     return followed if followed is not None and followed.reached else Followed({}, {}, {}, steered=steered, most=most)
+
+
+def _may_have_passed(outcome: Outcome, followed: Followed) -> bool:
+    """Return whether an undefined value that reached nothing may not have arisen in the run that followed it: warps
+    that race, or meet in other phases, take other turns in a program with more instructions."""
+    unordered = any(CODES[raw.code].proves for raw in outcome.findings)
+    return unordered and not followed.reached.keys() >= followed.arisen.keys()
 
 
 def _affordable(bound: Bound, outcome: Outcome, most: int) -> int:

@@ -36,6 +36,8 @@ class Group:
     pc: int
     lanes: int
     region: Region | None
+    midway: bool = False
+    """they go on in the midst of a stretch of code that they have begun before"""
 
 
 def chain(region: Region | None) -> Iterator[Region]:

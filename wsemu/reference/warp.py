@@ -50,13 +50,13 @@ class WarpRun:
         self.warp = warp
         self.launch = cta.launch
         self.group = warp.ready[-1] if warp.ready else Group(warp.last_pc, warp.alive, None)
+        self.turn = TURN
+        """instructions left of its turn, by stretches that it has begun"""
 
     def run(self) -> None:
-        turn = TURN
         self.resume()
         while self.warp.ready:
-            turn -= self.step()
-            if turn < 0:
+            if self.step() and self.turn < 0:
                 return
 
     def resume(self) -> None:
@@ -64,8 +64,8 @@ class WarpRun:
         if not self.warp.ready:
             self._release()
 
-    def step(self) -> int:
-        """Execute one instruction; returns the length of the stretch that begins there, where control changed."""
+    def step(self) -> bool:
+        """Execute one instruction; return whether the turn may end: control changed, and a stretch begins."""
         warp = self.warp
         self.group = group = warp.ready[-1]
         fields = self.launch.code[group.pc]
@@ -80,27 +80,36 @@ class WarpRun:
         if self.launch.undefined is not None:
             self.launch.undefined.before(self, name, operation, fields, lanes)
         if operation.kind == "control":
+            group.midway = False
             getattr(self, f"_{name}")(fields, lanes)
             if not warp.ready:
                 self._resolve_parked()
-            return self.launch.lengths[warp.ready[-1].pc] if warp.ready else 0
+            return self._begin_stretch()
         if operation.kind == "barrier":
             self._barrier(name, fields, lanes)
-            return 0
+            return False
         if operation.kind == "async":
             stands = bool(lanes) and execute(self, name, fields, lanes)
             group.pc += 1
             if stands:
                 self._stand(lanes)
-            return 0
+            return False
         if operation.kind in _WIDE and names_absent(self, name, fields, lanes):
             group.pc += 1
             self._stand(lanes)
-            return 0
+            return False
         if lanes:
             _EXECUTE[operation.kind](self, name, fields, lanes)
         group.pc += 1
-        return 0
+        return False
+
+    def _begin_stretch(self) -> bool:
+        """Subtract the stretch that the next lanes begin from the turn; return whether they begin one."""
+        ready = self.warp.ready
+        if not ready or ready[-1].midway:
+            return False
+        self.turn -= self.launch.lengths[ready[-1].pc]
+        return True
 
     # -- registers ------------------------------------------------------------------------------------------------
     def read(self, row: int, type_: str, lane: int) -> int:
@@ -214,6 +223,7 @@ class WarpRun:
         if name != ARRIVE:
             warp.ready.pop()
             warp.parked.append(group)
+            group.midway = True
         self._count(pc, lanes)
 
     def _count(self, pc: int, lanes: int) -> None:
@@ -226,12 +236,14 @@ class WarpRun:
         """A part of a warp waits at an operation, behind which its group is already, while the others run."""
         group, warp = self.group, self.warp
         if lanes != group.lanes:  # it is guarded: the other lanes go on
-            warp.ready.insert(-1, Group(group.pc, group.lanes & ~lanes, group.region))
+            warp.ready.insert(-1, Group(group.pc, group.lanes & ~lanes, group.region, midway=True))
             group.lanes = lanes
         warp.ready.pop()
         warp.parked.append(group)
+        group.midway = True
         if not warp.ready:
             self._resolve_parked()
+        self._begin_stretch()
 
     def _resolve_parked(self) -> None:
         """No lanes can run, and some stand at operations.  Lanes at warp-wide operations that miss none of those at
