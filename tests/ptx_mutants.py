@@ -291,10 +291,11 @@ def _difference(one: _Run, other: _Run, name: str) -> str:
     if _is_cut_short(one.report) != _is_cut_short(other.report):
         return ""
     stopped = _is_stopped(one.report)
+    followed = any(map(_is_followed, (one.report, other.report)))
     for field, value in one.report.items():
         if field == "counters" and (stopped or one.report["verdict"] == "incomplete"):
             continue  # of a launch that was stopped each engine counts what it had begun
-        mine, own = (_compared(field, v, stopped) for v in (value, other.report[field]))
+        mine, own = (_compared(field, v, stopped, followed) for v in (value, other.report[field]))
         if mine != own:
             return f"{name}: {field} differs: {_short(mine)} and {_short(own)}"
     if one.report["verdict"] != "failed" and one.left != other.left:
@@ -302,10 +303,16 @@ def _difference(one: _Run, other: _Run, name: str) -> str:
     return ""
 
 
-def _compared(field: str, value: Any, stopped: bool) -> Any:
-    """Return what of a field engines must agree on: each follows undefined values in its own way, as far as its effort
-    goes, and names the use that it comes to first.  Of a launch that was stopped these are the codes of errors: each
-    engine stops in the midst of other warps' turns, with other counts."""
+def _is_followed(report: dict[str, Any]) -> bool:
+    """Return whether a report has findings of undefined values."""
+    findings = report["findings"]
+    return any(f["code"] in FOLLOWED or any(_NOT_STORED in note for note in f["notes"]) for f in findings)
+
+
+def _compared(field: str, value: Any, stopped: bool, followed: bool) -> Any:
+    """Return what of a field engines must agree on; `followed`: one of them reports undefined values.  Each follows
+    these in its own way, as far as its effort goes, and names the use that it comes to first.  Of a launch that was
+    stopped these are the codes of errors: each engine stops in the midst of other warps' turns, with other counts."""
     if field == "notes":
         return [note for note in value if not any(text in note for text in _FOLLOWED_NOTES)]
     if field != "findings":
@@ -314,7 +321,6 @@ def _compared(field: str, value: Any, stopped: bool) -> Any:
     if stopped:
         return {finding["code"] for finding in value if finding["severity"] == "error"} - FOLLOWED
     others = [finding for finding in value if finding["code"] not in FOLLOWED | PAIRED]
-    followed = codes & FOLLOWED or any(_NOT_STORED in note for finding in value for note in finding["notes"])
     return [_without_followed(finding) if followed else finding for finding in others], codes & PAIRED
 
 

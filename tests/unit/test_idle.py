@@ -9,6 +9,7 @@ import pytest
 
 import wsemu
 from wsemu import cuda
+from wsemu.launch.explore import orders
 
 
 @cuda.jit
@@ -66,3 +67,74 @@ def test_a_loop_that_counts_goes_on() -> None:
     y = np.zeros(1, np.int32)
     assert wsemu.check(counts_its_tries, 1, 1, (np.zeros(1, np.int32), y)).verdict == "verified"
     assert y[0] == 100_000
+
+
+POLLS = """.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 p, .param .u64 q) {{
+  .reg .pred %p<3>; .reg .b32 %r<6>; .reg .b64 %rd<4>;
+  ld.param.u64 %rd1, [p]; ld.param.u64 %rd2, [q];
+  mov.u32 %r1, %tid.x;
+  {before}
+LOOP:
+  {poll}
+  setp.eq.u32 %p2, %r3, 0;
+  @%p2 bra LOOP;
+  {after}
+END:
+  ret;
+}}
+"""
+RELAXED = "ld.relaxed.gpu.global.u32 %r3, [%rd1];"
+STORED = "st.relaxed.gpu.global.u32 [%rd2], %r3;"
+FOR_EVER = {
+    "relaxed": ("", RELAXED, STORED),
+    "acquire": ("", RELAXED.replace("relaxed", "acquire"), STORED),
+    "volatile": ("", "ld.volatile.global.u32 %r3, [%rd1];", STORED),
+    "compare and swap": ("", "atom.global.cas.b32 %r3, [%rd1], 1, 2;", STORED),
+    "the others have ended": ("setp.ge.u32 %p1, %r1, 32; @%p1 bra END;", RELAXED, STORED),
+    "the others wait": ("setp.ge.u32 %p1, %r1, 32; @%p1 bra END;", RELAXED, "END: bar.sync 0; ret; LATE:"),
+    "two warps wait for each other": (
+        (
+            "and.b32 %r2, %r1, 31; setp.ne.u32 %p1, %r2, 0; @%p1 bra END; setp.ne.u32 %p1, %r1, 0;"
+            "@%p1 mov.u64 %rd3, %rd1; @%p1 mov.u64 %rd1, %rd2; @%p1 mov.u64 %rd2, %rd3;"
+        ),
+        RELAXED,
+        STORED,
+    ),
+}
+
+
+def polling(before: str, poll: str, after: str) -> Any:
+    text = POLLS.format(before=before, poll=poll, after=after)
+    return wsemu.load_ptx(text.replace("END:\n  ret;", "ret;") if "END:" in after else text)["k"]
+
+
+@pytest.mark.parametrize(("engine", "block"), [("vm", 1), ("vm", 64), ("reference", 1)])
+@pytest.mark.parametrize("parts", FOR_EVER.values(), ids=FOR_EVER)
+def test_a_poll_of_what_nobody_writes_waits_for_ever(
+    parts: tuple[str, str, str], engine: Any, block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(orders, "PATIENCE", 4_000)
+    report = wsemu.check(polling(*parts), 1, block, [np.zeros(1, np.uint32), np.zeros(1, np.uint32)], engine=engine)
+    assert report.verdict == "failed"
+    (finding,) = report.findings
+    assert (finding.code, finding.holds_in) == ("deadlock", "every schedule")
+    assert "waits for ever for `p[0]` to change" in finding.message
+    assert finding.sites[0].line == 10
+    assert report.counters.warp_instructions <= 4_000
+
+
+def test_a_poll_of_what_is_there_goes_on() -> None:
+    report = wsemu.check(polling("", RELAXED, ""), 1, 1024, [np.ones(1, np.uint32), np.zeros(1, np.uint32)])
+    assert report.verdict == "verified"
+
+
+def test_a_loop_that_ends_threads_is_one_that_waits() -> None:
+    """Lanes that wait for others of their warp, and leave the kernel from the loop, end the run soon."""
+    before = "setp.ne.u32 %p1, %r1, 0; @!%p1 bra LOOP; OTHER: ld.relaxed.gpu.global.u32 %r3, [%rd2];"
+    before += "setp.eq.u32 %p2, %r3, 0; @%p2 bra OTHER; st.relaxed.gpu.global.u32 [%rd1], 1; bra END;"
+    report = wsemu.check(polling(before, RELAXED, ""), 1, 64, [np.zeros(1, np.uint32), np.zeros(1, np.uint32)])
+    assert report.verdict == "failed"
+    assert report.counters.warp_instructions <= 100_000

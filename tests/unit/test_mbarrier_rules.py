@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 
+import wsemu
 from tests.unit.async_kernels import BAR, DATA, ENGINES, Kernel, launch
 from wsemu.model.isa import BLOCKS, DROP, MOST_COUNT, NO_COMPLETE, PEEK, RELAXED
 from wsemu.model.outcome import PhaseState, PhaseWait
@@ -668,3 +670,19 @@ def test_registers_are_of_a_whole_warp(k: Kernel, engine: str) -> None:
     ran = launch(k, 32, engine)
     assert (ran.status, ran.codes) == ("done", ["setmaxnreg"])
     assert ran.finding("setmaxnreg").detail == {"count": 24, "what": 2, "present": 0}
+
+
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+def test_an_mbarrier_in_an_array_is_out_of_bounds_whatever_its_alignment(engine):
+    text = """.version 8.0
+    .target sm_90
+    .address_size 64
+    .visible .entry k(.param .u64 p) {
+      .reg .b32 %r<2>; .reg .b64 %rd<3>;
+      ld.param.u64 %rd1, [p]; mov.u32 %r1, %tid.x;
+      mad.wide.u32 %rd1, %r1, 4, %rd1;
+      mbarrier.init.b64 [%rd1], 1;
+      ret;
+    }"""
+    report = wsemu.check(wsemu.load_ptx(text)["k"], 1, 2, [np.zeros(4, np.int64)], engine=engine)
+    assert [(finding.code, finding.count) for finding in report.findings] == [("out-of-bounds", 2)]

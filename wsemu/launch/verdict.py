@@ -359,7 +359,9 @@ def _is_up_to_atomics(outcome: Outcome, doubts: _Doubts) -> bool:
     ended = outcome.status == "budget" or (outcome.is_trap and bool(doubts.asserted))
     endless = len(doubts.stopped) if ended else 0
     hangs = atomics + len(doubts.orders)
-    return hangs > 0 and len(doubts.reasons()) == hangs + endless + len(doubts.asserted) + len(doubts.tried)
+    return (hangs > 0 or outcome.waits) and len(doubts.reasons()) == hangs + endless + len(doubts.asserted) + len(
+        doubts.tried
+    )
 
 
 def _decide_orders(

@@ -37,7 +37,7 @@ class Group:
     lanes: int
     region: Region | None
     midway: bool = False
-    """they go on in the midst of a stretch of code that they have begun before"""
+    """whether they are in the midst of a stretch of code that they began before"""
 
 
 def chain(region: Region | None) -> Iterator[Region]:

@@ -10,6 +10,7 @@ from wsemu.evidence.places import Places
 from wsemu.model.isa import ATOMICS, FIRST_ARRAY, NAMES, OPCODE, OPERATIONS, SCOPES
 from wsemu.proof import taint
 from wsemu.proof.contents import Contents
+from wsemu.proof.idle import polls
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -40,6 +41,10 @@ def find_steering(bound: Bound, places: Places) -> frozenset[int]:
 
 def find_ordered(bound: Bound, places: Places, atomics: frozenset[int]) -> frozenset[int]:
     """The atomics whose order is tried: not those that only add up, whatever their order, and whose results nobody
-    uses.  What they happen to order is no order: another schedule has it the other way round."""
-    unwritten = taint.read_only(bound.program, places.segment_of.get, atomics)
-    return atomics - taint.commuting_unused(bound.program, atomics, places.segment_of.get) - unwritten
+    uses.  What they happen to order is no order: another schedule has it the other way round.  Strong loads
+    of what nothing writes have none either, unless a run ended in loops that wait with them: such a lane waits for
+    ever."""
+    program = bound.program
+    unwritten = taint.read_only(program, places.segment_of.get, atomics)
+    idle = {pc for pc in unwritten if not (places.outcome.waits and polls(program, pc))}
+    return atomics - taint.commuting_unused(program, atomics, places.segment_of.get) - idle

@@ -66,28 +66,32 @@ class Orders:
             self.bound.program, shape.grid, shape.block, outcome, self.bound.arrays, self.segment_of
         )  # fmt: skip
         before = initial()
+        put_back(self.bound, before)
+        outcome.waits = self.stays = self._stays(outcome, before)
         if _may_wait(self.bound.program):
             self.known = self.decide(places, initial)
         if self.known is not None and (self.known.proven or self.known.findings):
             return False
         put_back(self.bound, before)
-        self.stays = self._stays(before)
         return True
 
-    def _stays(self, before: list[Any]) -> bool:
+    def _stays(self, first: Outcome, before: list[Any]) -> bool:
         """Return whether all that runs is loops that wait, and nobody else is there who could write: more steps would
-        be the same again."""
+        be the same again; `first` ended with its patience."""
         from wsemu.launch.running import ran
         from wsemu.proof.idle import waits
 
-        counts = []
-        for steps in (PATIENCE, 2 * PATIENCE):
+        def run_alone(steps: int) -> Outcome:
             outcome = ran(self.bound, 1, steps)[0]
             put_back(self.bound, before)
-            counts.append(np.array(outcome.executions))
-            if outcome.status != "budget":
-                return False
-        more = counts[1] - counts[0]
+            return outcome
+
+        outcome = run_alone(2 * PATIENCE)
+        if outcome.status != "budget":
+            return False
+        more = np.array(outcome.executions) - np.array(first.executions)
+        if int(more.min()) < 0:  # on several cores other CTAs ran as well
+            more = np.array(outcome.executions) - np.array(run_alone(PATIENCE).executions)
         running = np.flatnonzero(more).tolist()
         warps = self.bound.configuration.warps * math.prod(self.bound.configuration.cluster)
         again = bool(running) and int(more[running].min()) > 2 * warps
@@ -106,13 +110,14 @@ class Orders:
         from wsemu.launch.explore.given import known_rows
         from wsemu.launch.explore.methods import decide_by_arrivals
 
-        if self.known is not None:
+        if self.known is not None or not self.may_decide():
             return self.known
         chosen = self.bound.settings
         if not chosen.checkers & {*SCHEDULES}:
             return None
         # what steers whom takes all of them; which findings are told is asked behind
-        bound = self.bound._replace(settings=replace(chosen, checkers=chosen.checkers | {*SCHEDULES}))
+        budget = min(chosen.budget, 2 * PATIENCE) if self.stays else chosen.budget
+        bound = self.bound._replace(settings=replace(chosen, checkers=chosen.checkers | {*SCHEDULES}, budget=budget))
         before = initial()
         kept = all(data is not None for data in before)
         if not kept or not feasible(bound, places):

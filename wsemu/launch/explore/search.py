@@ -58,7 +58,7 @@ MOST_BYTES = 1 << 30
 _ANY = -1
 """a CTA, where they all begin alike: what one does another may"""
 MOST_LANES = 6
-"""lanes of a warp that stand before ordered accesses to places that others touch, too: more come in too many orders"""
+"""lanes of a warp before ordered accesses to written places that other threads touch: more come in too many orders"""
 
 
 class _NewsError(Exception):
@@ -185,9 +185,9 @@ class Search:
                 self.shared.grown = True
 
     def _common(self, ask: Ask) -> bool:
-        """Return whether another thread touches a place, too."""
+        """Return whether another thread touches a place as well, and some thread may write it."""
         users = self.users[ask.place]
-        return len(users) > 1 or any(cta == _ANY for cta, _, _ in users)
+        return any(users.values()) and (len(users) > 1 or any(cta == _ANY for cta, _, _ in users))
 
     def _persistent_sets(self, node: Node) -> list[list[Ask]]:
         """The lanes that may go on, in sets of which one has to be tried, the smallest first."""
@@ -446,7 +446,7 @@ class Search:
         for asks in node.asks:
             self._touches(asks)
         self._begin(node, range(session.ctas))
-        return None if self.result.why else node
+        return node if self.result.is_decided else None
 
     def _begin(self, node: Node, moved: Iterable[int]) -> None:
         if self.shared.grown and not self.wanders:
@@ -454,7 +454,7 @@ class Search:
         for asks in node.asks if not self.wanders else ():
             met = Counter(ask.warp for ask in asks if self._common(ask))
             if met and max(met.values()) > MOST_LANES:
-                self.result.why = "lanes"
+                self._give_up(node, "lanes")
                 return
         if self.asynchronous:
             if any(ask.place[0] >= 0 for asks in node.asks for ask in asks):
@@ -463,10 +463,17 @@ class Search:
                 if node.status[cta] == "done" and self.session.history(cta) not in self.result.ended:
                     self.result.ended[self.session.history(cta)] = node.reached_state().asks
         if any(self.apart(cta, node.asks[cta]) for cta in moved):
-            self.result.why = "apart"
+            self._give_up(node, "apart")
             self.result.reached = node.reached_state()
         if not self.wanders:
             node.groups = self._persistent_sets(node)
+
+    def _give_up(self, node: Node, why: str) -> None:
+        """End the search at a state with too many ways on, unless it is one in which all wait for ever."""
+        if not self.wanders and self.all_wait(node):
+            self.stand_still(node)
+        else:
+            self.result.why = why
 
     def _judge(self, node: Node, cta: int, moved: Moved, first: int) -> bool:
         """Return whether the launch goes on from what a CTA did; else the result says why not."""
@@ -558,7 +565,7 @@ class Search:
         child.asks[cta] = session.asks(cta)
         self._touches(child.asks[cta])
         self._begin(child, (cta,))
-        return None if self.result.why else child
+        return child if self.result.is_decided else None
 
 
 def _done_part(stack: Iterable[Node]) -> float:

@@ -97,6 +97,7 @@ from wsemu.model.isa import (
     BLOCKS,
     DROP,
     EXPECT,
+    FIRST_ARRAY,
     LANES,
     MOST_COUNT,
     NARROW,
@@ -156,11 +157,12 @@ def good_addresses(m, w, pc, registers, a, imm, mask):
             mask &= ~same_key(registers + a, -1, address - imm)
             continue
         mask &= mask - 1
-        if careful_lane(m, pc, w, address, lane, 8, False) == 0:
+        number = (address & ~ADDRESS_WRAPPED) >> SEGMENT_SHIFT
+        in_array = number >= FIRST_ARRAY and number < m.segment_count
+        if not in_array and careful_lane(m, pc, w, address, lane, 8, False) == 0:
             good = False
             continue
         address &= ~ADDRESS_WRAPPED
-        number = address >> SEGMENT_SHIFT
         if number != SHARED:
             record_finding(
                 m.report_entry,
