@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wsemu.model.control_flow import loop_numbers, successors
+from wsemu.model.control_flow import ENDS, loop_numbers, successors
 from wsemu.model.isa import ATOMICS, NAMES, NO_STORE, OPERATIONS
 from wsemu.proof.taint_steps import plain_decoder
 
@@ -95,7 +95,7 @@ def _memory_dependences(
 def _may_wait(fields: list[int]) -> bool:
     name = NAMES[fields[0]]
     kind = OPERATIONS[name].kind
-    ends = name == "trap" or (name == "exit" and not fields[1])  # lanes that stay after a guarded exit always stay
+    ends = fields[0] in ENDS and not fields[1]  # lanes that stay behind a guard stay in each round
     if kind not in _KINDS or ends or name.startswith("varying."):
         return False
     return kind != "atomic" or bool(fields[7] & NO_STORE) or ATOMICS[name][0] in _SETTLES

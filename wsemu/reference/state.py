@@ -37,7 +37,7 @@ class Group:
     lanes: int
     region: Region | None
     midway: bool = False
-    """whether they are in the midst of a stretch of code that they began before"""
+    """the lanes continue in the middle of a stretch of code"""
 
 
 def chain(region: Region | None) -> Iterator[Region]:

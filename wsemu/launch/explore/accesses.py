@@ -40,11 +40,13 @@ def find_steering(bound: Bound, places: Places) -> frozenset[int]:
 
 
 def find_ordered(bound: Bound, places: Places, atomics: frozenset[int]) -> frozenset[int]:
-    """The atomics whose order is tried: not those that only add up, whatever their order, and whose results nobody
-    uses.  What they happen to order is no order: another schedule has it the other way round.  Strong loads
-    of what nothing writes have none either, unless a run ended in loops that wait with them: such a lane waits for
-    ever."""
+    """Return the atomics whose order is tried, without two kinds.  Atomics that commute and whose results are unused
+    have no order: another schedule has it reversed.  Strong loads of arrays that nothing writes have none either,
+    unless a run ended in loops that wait with them.  Such a lane waits forever, if no host and no other launch may
+    write there.
+    """
     program = bound.program
     unwritten = taint.read_only(program, places.segment_of.get, atomics)
-    idle = {pc for pc in unwritten if not (places.outcome.waits and polls(program, pc))}
+    alone = places.outcome.waits and bound.memory is None
+    idle = {pc for pc in unwritten if not (alone and polls(program, pc))}
     return atomics - taint.commuting_unused(program, atomics, places.segment_of.get) - idle

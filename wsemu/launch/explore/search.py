@@ -469,7 +469,7 @@ class Search:
             node.groups = self._persistent_sets(node)
 
     def _give_up(self, node: Node, why: str) -> None:
-        """End the search at a state with too many ways on, unless it is one in which all wait for ever."""
+        """End the search at a state with too many successors, unless all wait there forever."""
         if not self.wanders and self.all_wait(node):
             self.stand_still(node)
         else:
