@@ -307,7 +307,7 @@ def print_sum(results: list[Judged]) -> int:
     """Print the sum of the results; return the number of goals that they miss."""
     cured = [r for r in results if r.cure is not None]
     right, verified = sum(r.right for r in cured), sum(r.verified for r in cured)
-    median = statistics.median(r.seconds for r in results)
+    median = statistics.median(r.seconds for r in results) if results else 0.0
     slowest = max(r.seconds for r in results)
     print(f"C++ mutants: {len(results)}, cured {len(cured)}, right {right} ({right / len(results):.0%}), verified as "
           f"applied {verified} of {len(cured)}, median {median:.1f} s, slowest {slowest:.1f} s")  # fmt: skip

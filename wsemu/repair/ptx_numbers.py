@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from wsemu.repair.ptx_text import Place
     from wsemu.repair.rings import Operation
 
+_GROUP = 128
+"""threads of a warpgroup"""
 _GROUPS = re.compile(r"((?:cp\.async\.(?:bulk\.)?|wgmma\.)wait_group\S*\s+)(\d+);")
 
 
@@ -60,6 +62,8 @@ def _count_edits(kernel: Kernel) -> Iterator[Scored]:
         op, old = inits[0], ring.count
         likely = [n - lack for lack, n in kernel.numbers.lacks if n == old and lack < n]
         likely += [old + kernel.numbers.surplus] if kernel.numbers.surplus else []
+        groups = [n for n in (_GROUP, kernel.threads // 2, kernel.threads - _GROUP) if n > old]
+        likely += groups if kernel.numbers.surplus and kernel.threads > _GROUP else []
         less = [*others, 2 * old, old - 1, old + 1, 1, WARP, kernel.threads, warps, warps - 1, kernel.threads - WARP,
                 kernel.threads - WARP + 1, WARP + 1]  # fmt: skip
         for n, new in enumerate(dict.fromkeys([*likely, *less])):

@@ -34,12 +34,18 @@ _UPDATE = re.compile(
 _STORE = re.compile(r"st\.|stmatrix|cp\.async\.c[ag]|red\.|atom\.")
 _NAMED = re.compile(r"((?:bar|barrier)(?:\.cta)?\.(?:sync|arrive|red)\S*)\s+([%\w]+),\s*([%\w]+);")
 _BRANCH = re.compile(r"bra(?:\.uni)?\s+(\S+);")
+_FIRST_WAIT = re.compile(
+    r"warps? (?P<first>\d+)(?:[ -]+(?:to )?(?P<last>\d+))? waits?: barrier (?P<id>\d+) generation 0 has \d+ of (?P<count>\d+)"
+)
+"""a wait for the first generation of a named barrier"""
 _IDS = re.compile(r"\bbarrier (\d+)")
 _COUNTS = re.compile(r"\b(\d[\d,]*)\b")
 _RACES = frozenset("race intra-warp-race uninitialized-read proxy barrier-recycling phase-alias".split())
 _OF_NAMED = frozenset(
     "count-mismatch oversubscribed barrier-recycling all-arrive deadlock dangling-arrive race".split()
 )
+_NEAR = 12
+"""lines between an atomic and its fence"""
 _MOST = 4
 """maximum number of statements that are tried"""
 
@@ -55,6 +61,7 @@ def order_edits(kernel: Kernel) -> Iterator[Scored]:
     if _OF_NAMED & codes:
         yield from _named_edits(kernel)
         yield from _lone_barrier_edits(kernel)
+        yield from _first_arrive_edits(kernel)
     yield from _cluster_edits(kernel)
 
 
@@ -79,11 +86,12 @@ def _fence_edits(kernel: Kernel) -> Iterator[Scored]:
                 patch.before(kernel.start(place), fence)
             for patch in (after, both):
                 patch.before(_follows(kernel, place), fence)
-        lacks = not any(places[0].at - 12 < at < places[-1].at + 12 for at in fenced)
-        yield score_edit(0.05 + 0.2 * (not lacks), "insert", f"insert `__threadfence()` before {where}", before, 1)
-        yield score_edit(0.1 + 0.2 * (not lacks), "insert", f"insert `__threadfence()` after {where}", after, 1)
+        lacks = not any(places[0].at - _NEAR < at < places[-1].at + _NEAR for at in fenced)
+        late = 0.3 * (not lacks)  # behind the barriers between the stores and the fence
+        yield score_edit(0.05 + late, "insert", f"insert `__threadfence()` before {where}", before, 1)
+        yield score_edit(0.1 + late, "insert", f"insert `__threadfence()` after {where}", after, 1)
         says = f"insert `__threadfence()` before and after {where}"
-        yield score_edit(0.15 + 0.2 * (not lacks), "pair", says, both, 2)
+        yield score_edit(0.15 + late, "pair", says, both, 2)
     for one in atomics[:_MOST]:
         for other in atomics[:_MOST]:
             if one is not other:
@@ -205,12 +213,13 @@ def _line_barrier_edits(kernel: Kernel) -> Iterator[Scored]:
     The compiler may have copied the lines to the paths of a branch, so the barrier is not an aligned one.
     """
     stores, loads = (_copies_of_lines(kernel, pattern) for pattern in (_STORE, _LOAD))
+    fenced = _are_fenced(kernel)
     for n, copies in enumerate(stores[:_MOST]):
         where = kernel.source.where(copies[0])
         patch = Patch(kernel.text)
         for place in copies:
             patch.after(place.at, _ANY_BARRIER)
-        near = 0.05 * n + (0.45 if _paths_differ(kernel, copies) else _LATE)
+        near = 0.05 * n + (0.1 if fenced else 0.45 if _paths_differ(kernel, copies) else _LATE)
         yield score_edit(near, "insert", f"insert `__syncthreads()` after {where}", patch, 1)
         for k, others in enumerate(loads[:_MOST]):
             if others[0].line > copies[0].line:
@@ -222,6 +231,13 @@ def _line_barrier_edits(kernel: Kernel) -> Iterator[Scored]:
                 says = f"insert `__syncthreads()` between {where} and {kernel.source.where(others[0])}"
                 near = 0.05 * (n + k) + (0.5 if _paths_differ(kernel, [copies[-1], others[0]]) else _LATE)
                 yield score_edit(near, "insert", says, patch, 1)
+
+
+def _are_fenced(kernel: Kernel) -> bool:
+    """Return whether each atomic has a fence near it: what publishes a store may then lack a barrier."""
+    atomics = [p.at for p in kernel.text.places if _ATOMIC.match(p.text)]
+    fences = [p.at for p in kernel.text.places if p.text.startswith(("fence", "membar"))]
+    return bool(atomics) and all(any(abs(at - other) < _NEAR for other in fences) for at in atomics)
 
 
 def _paths_differ(kernel: Kernel, places: list[Place]) -> bool:
@@ -308,6 +324,39 @@ def _lone_barrier_edits(kernel: Kernel) -> Iterator[Scored]:
                 turn = f"from round {stages} on" + (", in turn" if stages > 1 else "")
                 says = f"insert `bar.{what}` on {names} for {count} threads in the loop around {where}, {turn}"
                 yield score_edit(0.5 + 0.1 * (stages != len(numbers)), "insert", says, patch, 1)
+
+
+def _first_arrive_edits(kernel: Kernel) -> Iterator[Scored]:
+    """Insert a first arrive on a named barrier: by warps that wait on another one, so that a turn begins."""
+    if "deadlock" not in kernel.codes:
+        return
+    waits = {
+        (match["first"], match["last"] or match["first"], match["id"], match["count"]): site
+        for finding in kernel.report.findings[:12]
+        for site in finding.sites
+        if (match := _FIRST_WAIT.search(site.text))
+    }
+    syncs = {p.spot: p for p in reversed(kernel.text.places) if (m := _NAMED.match(p.text)) and ".sync" in m[1]}
+    for n, ((first, last, own, _), site) in enumerate(waits.items()):
+        hosts = [p for p in syncs.values() if (p.file, p.line) == (site.file, site.line)]
+        others = dict.fromkeys((other, count) for _, _, other, count in waits if other != own)
+        for host in hosts:
+            copies = [p for p in kernel.text.places if p.spot == host.spot and p.text == host.text]
+            for k, (other, count) in enumerate(others):
+                patch = Patch(kernel.text).declare(".reg .pred %wsemu_s;", "setp.ne.u32 %wsemu_s, 0, 0;")
+                for number, place in enumerate(copies):
+                    warp, far, label = f"%wsemu_w{number}", f"%wsemu_x{number}", f"$wsemu_begun{number}"
+                    patch.before(
+                        kernel.start(place), f".reg .b32 {warp};", f".reg .pred {far};", f"@%wsemu_s bra {label};",
+                        "setp.eq.u32 %wsemu_s, 0, 0;", f"mov.u32 {warp}, %tid.x;", f"shr.u32 {warp}, {warp}, 5;",
+                        f"sub.u32 {warp}, {warp}, {first};", f"setp.gt.u32 {far}, {warp}, {int(last) - int(first)};",
+                        f"@{far} bra {label};", f"bar.arrive {other}, {count};", f"{label}:",
+                    )  # fmt: skip
+                who = f"warp {first}" if first == last else f"warps {first} to {last}"
+                loops = kernel.loops_around(host)
+                where = f"the loop around line {host.line}" if loops else kernel.source.where(host)
+                says = f"insert `bar.arrive {other}, {count}` before {where}, by {who}"
+                yield score_edit(0.3 + 0.02 * (n + k), "insert", says, patch, 1)
 
 
 def _barrier_numbers(kernel: Kernel, group: list[tuple[Place, re.Match[str]]]) -> set[int]:

@@ -22,6 +22,9 @@ _BRANCH = re.compile(r"bra\b")
 _BARRIER = re.compile(r"bar(?:rier)?\.(?:cta\.)?sync|bar\.warp")
 _MAX_GAPS = 6
 """maximum number of positions at which a wait is inserted"""
+_MAPS = re.compile(r"mapa\S*\s+(?P<there>[%\w]+),\s*(?P<local>[%\w]+),\s*[%\w]+;")
+_RANKS = {1: "the next CTA of the cluster", -1: "the CTA before in the cluster", 0: "its own CTA"}
+"""distance of a CTA in a cluster -> words"""
 _STARTS = re.compile(r"(?:wgmma\.mma|cp\.async\.(?:ca|cg)|cp\.async\.bulk\S*bulk_group)")
 
 
@@ -36,6 +39,7 @@ def wait_edits(kernel: Kernel) -> Iterator[Scored]:
         yield from _address_edits(kernel)
         yield from _init_barrier_edits(kernel)
         yield from _remote_arrive_edits(kernel)
+        yield from _rank_edits(kernel)
     yield from _drain_edits(kernel)
 
 
@@ -391,6 +395,33 @@ def _remote_arrive_edits(kernel: Kernel) -> Iterator[Scored]:
             patch.replace(place.at, remote_arrive_instruction(lane))
         says = f"arrive on {kernel.name(op.ring)} of the CTA whose rank is the lane in {kernel.source.where(op.place)}"
         yield score_edit(0.2 + kernel.distance(op), "argument", says, patch)
+
+
+def _rank_edits(kernel: Kernel) -> Iterator[Scored]:
+    """Arrive on the ring of another CTA of the cluster than the one that the kernel names: of a neighbor, or its own."""
+    maps = [(place, match) for place in kernel.text.places if (match := _MAPS.match(place.text))]
+    for op in kernel.uses.all("arrive"):
+        if op.ring is None or op.is_local_arrive or not op.is_of_thread:
+            continue
+        locals_ = [
+            next((m["local"] for p, m in reversed(maps) if p.at < place.at and m["there"] == at), None)
+            for place, (at, _) in zip(op.places, op.operands, strict=True)
+        ]
+        if None in locals_:
+            continue
+        for n, (step, words) in enumerate(_RANKS.items()):
+            patch = Patch(kernel.text)
+            for k, (place, (at, _), local) in enumerate(zip(op.places, op.operands, locals_, strict=True)):
+                rank, size, there = f"%wsemu_k{k}", f"%wsemu_s{k}", f"%wsemu_c{k}"
+                patch.before(
+                    place.at, *(f".reg .b32 {name};" for name in (rank, size, there)),
+                    f"mov.u32 {rank}, %cluster_ctarank;", f"mov.u32 {size}, %cluster_nctarank;",
+                    f"add.u32 {rank}, {rank}, {size};", f"add.u32 {rank}, {rank}, {step};",
+                    f"rem.u32 {rank}, {rank}, {size};", f"mapa.shared::cluster.u32 {there}, {local}, {rank};",
+                )  # fmt: skip
+                patch.replace(place.at, place.text.replace(f"[{at}]", f"[{there}]"))
+            says = f"arrive on {kernel.name(op.ring)} of {words} in {kernel.source.where(op.place)}"
+            yield score_edit(0.12 + 0.3 * kernel.distance(op) + 0.01 * n, "argument", says, patch)
 
 
 # -- drains ------------------------------------------------------------------------------------------------------------

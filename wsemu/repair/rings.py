@@ -114,7 +114,8 @@ class Rings:
         grouped: dict[object, list[tuple[Address, _Use]]] = {}
         for use in uses:
             address, name = registers.address(use.at, use.place.at), use.place.text.split()[0]
-            grouped.setdefault((use.place.spot, name, use.what, address.symbol), []).append((address, use))
+            statement = _statement(use) if use.what == "init" else use.place.spot
+            grouped.setdefault((statement, name, use.what, address.symbol), []).append((address, use))
         self.operations = [
             Operation(alike[0][1].what, self._ring(alike), tuple(u.place for _, u in alike),
                       tuple((u.at, u.value) for _, u in alike))
@@ -144,13 +145,18 @@ def _uses(text: Text) -> Iterator[_Use]:
                 break
 
 
+def _statement(use: _Use) -> object:
+    """Return what identifies the statement that initializes an mbarrier, inside of the functions that are inlined."""
+    return use.place.frames or use.place.spot
+
+
 def _rings(uses: list[_Use], registers: Registers) -> list[Ring]:
     """Return the rings, by the statements that initialize them."""
     grouped: dict[object, list[tuple[Address, _Use]]] = {}
     for use in uses:
         if use.what == "init":
             address = registers.address(use.at)
-            key = use.place.spot, address.symbol, registers.number(use.value)
+            key = _statement(use), address.symbol, registers.number(use.value)
             grouped.setdefault(key, []).append((address, use))
     runs = [run for group in grouped.values() for run in _contiguous(sorted(group, key=lambda e: e[0].offset))]
     varying = {(a.symbol, a.offset) for use in uses if use.what != "init" if (a := registers.address(use.at)).varies}
