@@ -244,6 +244,133 @@ TALLY = (
 	.file	1 "tally.cu"
 """
 )
+FIRST = (
+    HEAD
+    + """\
+.visible .entry first(.param .u64 y)
+{
+	.reg .pred %p<4>;
+	.reg .b32 %r<10>;
+	.reg .b64 %rd<4>;
+	.shared .align 4 .b8 total[4];
+	ld.param.u64 %rd1, [y];
+	mov.u32 %r1, %tid.x;
+	shr.u32 %r2, %r1, 5;
+	and.b32 %r3, %r1, 31;
+	setp.ne.u32 %p1, %r1, 0;
+	@%p1 bra $begun;
+	st.shared.u32 [total], 0;
+$begun:
+	bar.sync 0;
+	setp.eq.u32 %p2, %r2, 0;
+	@%p2 bra $turn;
+	bar.arrive 1, 64;
+$turn:
+	add.u32 %r4, %r2, 1;
+	bar.sync %r4, 64;
+	setp.ne.u32 %p3, %r3, 0;
+	@%p3 bra $passed;
+	ld.shared.u32 %r5, [total];
+	add.u32 %r5, %r5, 5;
+	st.shared.u32 [total], %r5;
+	mul.wide.u32 %rd2, %r2, 4;
+	add.u64 %rd1, %rd1, %rd2;
+	st.global.u32 [%rd1], %r5;
+$passed:
+	setp.ne.u32 %p2, %r2, 0;
+	@%p2 bra $end;
+	bar.arrive 2, 64;
+$end:
+	ret;
+}
+"""
+)
+PARTS = (
+    HEAD
+    + """\
+.visible .entry parts(.param .u64 data, .param .u64 ready, .param .u64 out)
+{
+	.reg .pred %p<4>;
+	.reg .b32 %r<6>;
+	.reg .b64 %rd<8>;
+	.loc 1 1 1
+	ld.param.u64 %rd1, [data];
+	ld.param.u64 %rd2, [ready];
+	ld.param.u64 %rd3, [out];
+	mov.u32 %r5, %tid.x;
+	mul.wide.u32 %rd4, %r5, 4;
+	add.u64 %rd5, %rd1, %rd4;
+	mov.u32 %r1, %ctaid.x;
+	setp.ne.u32 %p1, %r1, 0;
+	setp.ne.u32 %p3, %r5, 0;
+	@%p1 bra $read;
+	.loc 1 2 1
+	st.global.u32 [%rd5], 7;
+	.loc 1 3 1
+	bar.sync 0;
+	.loc 1 4 1
+	@%p3 bra $end;
+	.loc 1 5 1
+	fence.acq_rel.gpu;
+	.loc 1 6 1
+	atom.global.exch.b32 %r2, [%rd2], 1;
+	bra $end;
+$read:
+	.loc 1 7 1
+	atom.global.add.u32 %r3, [%rd2], 0;
+	setp.eq.u32 %p2, %r3, 0;
+	@%p2 bra $read;
+	.loc 1 8 1
+	fence.acq_rel.gpu;
+	.loc 1 9 1
+	ld.global.u32 %r4, [%rd5];
+	add.u64 %rd6, %rd3, %rd4;
+	.loc 1 10 1
+	st.global.u32 [%rd6], %r4;
+$end:
+	.loc 1 11 1
+	ret;
+}
+	.file	1 "parts.cu"
+"""
+)
+CIRCLE = (
+    HEAD
+    + """\
+.visible .entry circle(.param .u64 y) .explicitcluster .reqnctapercluster 3, 1, 1
+{
+	.reg .pred %p<3>;
+	.reg .b32 %r<12>;
+	.reg .b64 %rd<4>;
+	.shared .align 4 .b8 box[4];
+	.shared .align 8 .b8 came[8];
+	ld.param.u64 %rd1, [y];
+	mov.u32 %r1, %cluster_ctarank;
+	add.u32 %r2, %r1, 1;
+	rem.u32 %r2, %r2, 3;
+	mov.u32 %r3, box;
+	mov.u32 %r4, came;
+	mbarrier.init.shared::cta.b64 [%r4], 1;
+	fence.mbarrier_init.release.cluster;
+	barrier.cluster.arrive.aligned;
+	barrier.cluster.wait.aligned;
+	mapa.shared::cluster.u32 %r5, %r3, %r2;
+	st.shared::cluster.u32 [%r5], %r1;
+	mapa.shared::cluster.u32 %r6, %r4, %r2;
+	mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r6];
+$again:
+	mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %p1, [%r4], 0;
+	@!%p1 bra $again;
+	ld.shared.u32 %r7, [%r3];
+	mul.wide.u32 %rd2, %r1, 4;
+	add.u64 %rd1, %rd1, %rd2;
+	st.global.u32 [%rd1], %r7;
+	barrier.cluster.arrive.aligned;
+	barrier.cluster.wait.aligned;
+	ret;
+}
+"""
+)
 FENCE, SYNC = "\tfence.acq_rel.gpu;\n", "\tbarrier.cluster.arrive.aligned;\n\tbarrier.cluster.wait.aligned;\n"
 CASES: dict[str, tuple[str, str, int, int, Callable[[], tuple[Any, ...]], list[int]]] = {
     "flag": (FLAG, "flag", 2, 1, lambda: (_zeros(1), _zeros(1), _zeros(1)), [7]),
@@ -252,6 +379,9 @@ CASES: dict[str, tuple[str, str, int, int, Callable[[], tuple[Any, ...]], list[i
     "arms": (ARMS, "arms", 1, 64, lambda: (_zeros(64),), [7] * 64),
     "turns": (TURNS, "turns", 1, 64, lambda: (_zeros(128),), [n // 32 for n in range(128)]),
     "tally": (TALLY, "tally", 1, 64, lambda: (_zeros(1),), [sum(range(64))]),
+    "first": (FIRST, "first", 1, 64, lambda: (_zeros(2),), [5, 10]),
+    "parts": (PARTS, "parts", 2, 64, lambda: (_zeros(64), _zeros(1), _zeros(64)), [7] * 64),
+    "circle": (CIRCLE, "circle", 3, 1, lambda: (_zeros(3),), [2, 0, 1]),
     "mail": (MAIL, "mail", 2, 1, lambda: (_zeros(2),), [1, 0]),
 }
 """text, entry, CTAs, threads of a CTA, arguments, and the contents of the last array afterwards"""
@@ -303,6 +433,14 @@ MISTAKES = {
         "\tbar.arrive %r11, 64;\n$kept",
         "$kept",
         "insert `bar.arrive` on barriers 3 to 4 for 64 threads in the loop around line 43",
+    ),
+    "nobody begins": ("first", "\tbar.arrive 1, 64;\n", "", "insert `bar.arrive 1, 64` before line 23, by warp 1"),
+    "no barrier before the fence": ("parts", "\tbar.sync 0;\n", "", "insert `__syncthreads()` after line 2"),
+    "an arrive on its own CTA": (
+        "circle",
+        "%r6, %r4, %r2",
+        "%r6, %r4, %r1",
+        "arrive on `came` of the next CTA of the cluster in line 24",
     ),
     "no barrier of the cluster": ("mail", SYNC + "\tmapa", "\tmapa", "insert `cluster.sync()` before"),
 }

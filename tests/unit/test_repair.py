@@ -683,3 +683,29 @@ def test_without_a_cure_the_command_that_writes_says_so(tmp_path):
     done = command("check", "--fix-budget", 0, "--fix", "--write", "program.py", cwd=tmp_path)
     assert "no fix: no edit that was tried is a cure" in done.stdout
     assert (tmp_path / "program.py").read_text() == UNCURED
+
+
+@cuda.jit
+def mail_without_an_answer(x, y):
+    message = cuda.shared.array(1, np.float32)
+    ready, taken = cuda.shared.array(1, np.uint64), cuda.shared.array(1, np.uint64)
+    t = cuda.threadIdx.x
+    if t == 0:
+        ptx.mbarrier_init(ready, 0, 1)
+        ptx.mbarrier_init(taken, 0, 1)
+    cuda.syncthreads()
+    if t == 0:
+        for i in range(x.size):
+            message[0] = x[i]
+            ptx.mbarrier_arrive(ready, 0)
+    elif t == 32:
+        for k in range(x.size):
+            ptx.mbarrier_wait_parity(ready, 0, k & 1)
+            y[k] = message[0]
+
+
+def test_an_mbarrier_that_nobody_uses_gets_both_of_its_sides():
+    report = wsemu.check(mail_without_an_answer, 1, 64, (np.ones(4, F32), zeros(4)))
+    fix = report.cures(budget=PLENTY)[0]
+    assert "`ptx.mbarrier_wait_parity(taken, 0, i & 1 ^ 1)` before" in fix.says
+    assert "`ptx.mbarrier_arrive(taken, 0)` after" in fix.says

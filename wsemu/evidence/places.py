@@ -137,9 +137,10 @@ class Places:
         from another folder than the kernel's is shown at the kernel's call."""
         own = len(self.program.inner_spans.get(self.program.span_of[pc], ()))
         found = self.names.find_object(pc) if len(frames) > 1 else None
+        wraps = not own and len(frames) > 1 and self._is_of_asm(pc)
         if found is not None and (found.depth >= own or _folder(frames[found.depth]) == _folder(frames[own])):
-            return found.depth
-        return 1 if not own and len(frames) > 1 and self._is_of_asm(pc) else own
+            return max(found.depth, int(wraps))
+        return 1 if wraps else own
 
     @property
     def names(self) -> SharedNames:

@@ -35,7 +35,8 @@ _STORE = re.compile(r"st\.|stmatrix|cp\.async\.c[ag]|red\.|atom\.")
 _NAMED = re.compile(r"((?:bar|barrier)(?:\.cta)?\.(?:sync|arrive|red)\S*)\s+([%\w]+),\s*([%\w]+);")
 _BRANCH = re.compile(r"bra(?:\.uni)?\s+(\S+);")
 _FIRST_WAIT = re.compile(
-    r"warps? (?P<first>\d+)(?:[ -]+(?:to )?(?P<last>\d+))? waits?: barrier (?P<id>\d+) generation 0 has \d+ of (?P<count>\d+)"
+    r"warps? (?P<first>\d+)(?:[ -]+(?:to )?(?P<last>\d+))? waits?: "
+    r"barrier (?P<id>\d+) generation 0 has \d+ of (?P<count>\d+)"
 )
 """a wait for the first generation of a named barrier"""
 _IDS = re.compile(r"\bbarrier (\d+)")
@@ -356,7 +357,8 @@ def _first_arrive_edits(kernel: Kernel) -> Iterator[Scored]:
                 loops = kernel.loops_around(host)
                 where = f"the loop around line {host.line}" if loops else kernel.source.where(host)
                 says = f"insert `bar.arrive {other}, {count}` before {where}, by {who}"
-                yield score_edit(0.3 + 0.02 * (n + k), "insert", says, patch, 1)
+                rounds = bool(loops) or len(copies) > 1  # else an arrive is more likely to come too late
+                yield score_edit((0.3 if rounds else _LATE) + 0.02 * (n + k), "insert", says, patch, 1)
 
 
 def _barrier_numbers(kernel: Kernel, group: list[tuple[Place, re.Match[str]]]) -> set[int]:

@@ -398,7 +398,7 @@ def _remote_arrive_edits(kernel: Kernel) -> Iterator[Scored]:
 
 
 def _rank_edits(kernel: Kernel) -> Iterator[Scored]:
-    """Arrive on the ring of another CTA of the cluster than the one that the kernel names: of a neighbor, or its own."""
+    """Arrive on the ring of another CTA of the cluster: of a neighbor, or its own."""
     maps = [(place, match) for place in kernel.text.places if (match := _MAPS.match(place.text))]
     for op in kernel.uses.all("arrive"):
         if op.ring is None or op.is_local_arrive or not op.is_of_thread:

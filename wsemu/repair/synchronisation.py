@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import re
 from typing import TYPE_CHECKING
 
 from wsemu.checkers.registry import cures_of
@@ -67,6 +68,7 @@ _SIBLINGS = {
     "consumer_release": ("consumer_wait",),
 }
 """a call of a pattern -> others of the same arguments, or fewer, that may be missing beside it"""
+_ARRIVE, _WAIT = "mbarrier_arrive", "mbarrier_wait_parity"
 _PAIRS = ("bar_arrive", "bar_sync"), ("bar_sync", "bar_arrive"), ("bar_sync", "bar_sync")
 _NEAREST = 30
 """gaps that a statement is tried at"""
@@ -74,6 +76,7 @@ _NEAREST = 30
 
 def edits(scene: Scene) -> Iterator[Candidate]:
     """All edits of this module."""
+    yield from answering_edits(scene)
     yield from insertion_edits(scene)
     yield from fence_edits(scene)
     yield from call_edits(scene)
@@ -435,6 +438,49 @@ def _same_function(scene: Scene, statement: ast.stmt, gap: Gap) -> bool:
         return next((o for o in scene.text.ancestors(node) if isinstance(o, ast.FunctionDef)), None)
 
     return owner(statement) is owner(gap.suite[0])
+
+
+# -- answers -----------------------------------------------------------------------------------------------------------
+def answering_edits(scene: Scene) -> Iterator[Candidate]:
+    """A wait before what an arrive follows, and an arrive behind the wait for it, on mbarriers that nobody uses."""
+    calls = [*scene.calls_named("mbarrier_init", _ARRIVE, _WAIT)]
+    uses = {name: [call for call in calls if last_name(call) == name and call.args] for name in (_ARRIVE, _WAIT)}
+    used = {scene.text.of(call.args[0]) for found in uses.values() for call in found}
+    inits = (call for call in calls if last_name(call) == "mbarrier_init" and call.args)
+    for array in dict.fromkeys(scene.text.of(call.args[0]) for call in inits):
+        for arrive in uses[_ARRIVE] if array not in used else ():
+            for wait in uses[_WAIT]:
+                made = _answer(scene, array, arrive, wait)
+                if made is not None:
+                    yield made
+
+
+def _answer(scene: Scene, array: str, arrive: ast.Call, wait: ast.Call) -> Candidate | None:
+    """Return the edit for an arrive and a wait of one mbarrier in two loops."""
+    loops = [_loop_around(scene, call) for call in (arrive, wait)]
+    if scene.text.of(arrive.args[0]) != scene.text.of(wait.args[0]) or len(wait.args) < 3 or None in loops:
+        return None
+    giver, taker = loops
+    assert giver is not None
+    assert taker is not None
+    if giver is taker:
+        return None
+    index, parity = (scene.text.of(wait.args[n]) for n in (1, 2))
+    there = re.sub(rf"\b{taker.target.id}\b", giver.target.id, f"{index}|{parity}").split("|")  # type: ignore[attr-defined]
+    starts = [gap for gap in scene.gaps if gap.suite is giver.body and not gap.position]
+    ends = [gap for gap in scene.gaps if gap.suite is taker.body and gap.position == len(taker.body)]
+    if not starts or not ends:
+        return None
+    first = scene.call(_WAIT, array, there[0], f"{there[1]} ^ 1") or ""
+    last = scene.call(_ARRIVE, array, index) or ""
+    says = f"insert `{first}` {starts[0].says} and `{last}` {ends[0].says}"
+    return scene.candidate("pair", says, [scene.put(starts[0], first), scene.put(ends[0], last)], -3.0, 2)
+
+
+def _loop_around(scene: Scene, call: ast.Call) -> ast.For | None:
+    """Return the innermost loop over a variable around a call."""
+    owners = scene.text.ancestors(call)
+    return next((o for o in owners if isinstance(o, ast.For) and isinstance(o.target, ast.Name)), None)
 
 
 # -- pairs -------------------------------------------------------------------------------------------------------------
