@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from wsemu.repair.rings import Operation
 
 _GROUP = 128
-"""threads of a warpgroup"""
+"""the number of threads in a warpgroup, which usually arrive together"""
 _GROUPS = re.compile(r"((?:cp\.async\.(?:bulk\.)?|wgmma\.)wait_group\S*\s+)(\d+);")
 
 

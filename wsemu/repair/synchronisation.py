@@ -442,7 +442,7 @@ def _same_function(scene: Scene, statement: ast.stmt, gap: Gap) -> bool:
 
 # -- answers -----------------------------------------------------------------------------------------------------------
 def answering_edits(scene: Scene) -> Iterator[Candidate]:
-    """A wait before what an arrive follows, and an arrive behind the wait for it, on mbarriers that nobody uses."""
+    """Insert a wait and an arrive on an unused mbarrier, into the loops around an arrive and the wait for it."""
     calls = [*scene.calls_named("mbarrier_init", _ARRIVE, _WAIT)]
     uses = {name: [call for call in calls if last_name(call) == name and call.args] for name in (_ARRIVE, _WAIT)}
     used = {scene.text.of(call.args[0]) for found in uses.values() for call in found}
