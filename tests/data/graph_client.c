@@ -12,7 +12,7 @@ int cudaMalloc(void **, size_t), cudaMemset(void *, int, size_t), cudaMemcpy(voi
 int cudaGraphCreate(void **, unsigned), cudaGraphConditionalHandleCreate(uint64_t *, void *, unsigned, unsigned), cudaGraphInstantiate(void **, void *, unsigned long long), cudaGraphLaunch(void *, void *);
 int cudaGraphAddNode(void **, void *, void **, const void *, size_t, Node *), cudaGraphAddKernelNode(void **, void *, void **, size_t, const Kernel *), cudaGraphAddMemAllocNode(void **, void *, void **, size_t, Memory *), cudaGraphAddMemFreeNode(void **, void *, void **, size_t, void *);
 int cudaGraphExecKernelNodeSetParams(void *, void *, const Kernel *), cudaGraphNodeSetEnabled(void *, void *, unsigned), cudaGraphExecUpdate(void *, void *, void *), cudaStreamCreate(void **), cudaStreamBeginCaptureToGraph(void *, void *, void *, void *, size_t, int), cudaStreamEndCapture(void *, void **);
-int cudaLaunchKernel(void *, Dim3, Dim3, void **, size_t, void *);
+int cudaLaunchKernel_ptsz(void *, Dim3, Dim3, void **, size_t, void *), cudaLaunchKernel(void *, Dim3, Dim3, void **, size_t, void *);
 static int step(const char *what, int result) {
     if (result) printf("%s %d\n", what, result);
     return result;
@@ -25,6 +25,17 @@ int main(int count, char **words) {
     cudaLibraryGetKernel(&decide, library, "decide");
     cudaMalloc(&x, 4);
     cudaMemset(x, 0, 4);
+    if (!strcmp(what, "per thread") || !strcmp(what, "legacy")) { /* the default stream, as in a program of `--default-stream per-thread` */
+        Dim3 single = {1, 1, 1};
+        unsigned increment = 1;
+        void *adds[] = {&x, &increment};
+        cudaStreamCreate(&stream);
+        cudaDeviceSynchronize();
+        step("launch", cudaLaunchKernel(add, single, single, adds, 0, stream));
+        step("launch", (!strcmp(what, "legacy") ? cudaLaunchKernel : cudaLaunchKernel_ptsz)(add, single, single, adds, 0, NULL));
+        step("launch", cudaLaunchKernel(add, single, single, adds, 0, NULL));
+        return 0;
+    }
     step("create", cudaGraphCreate(&graph, 0));
     uint64_t handle = 0;
     unsigned limit = 3, one = 1, two = 2;

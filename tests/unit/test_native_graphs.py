@@ -50,3 +50,10 @@ def test_memory_of_a_graph_is_uninitialized(client):
     command = [sys.executable, "-m", "wsemu", "run", "--", str(client), str(DATA / "graph_client.ptx"), "memory"]
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
     assert "error[uninitialized-read]" in done.stdout, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(("what", "races"), [("per thread", 1), ("legacy", 0)])
+def test_the_default_stream_of_a_thread_is_no_legacy_stream(client, what, races):
+    command = [sys.executable, "-m", "wsemu", "run", "--", str(client), str(DATA / "graph_client.ptx"), what]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
+    assert done.stdout.count("error[stream-race]") == races, done.stdout + done.stderr

@@ -313,7 +313,7 @@ Result launch_bytes(Function *function, const Shape *shape, const void *stream, 
         function->module->id, function->index, {shape->grid[0], shape->grid[1], shape->grid[2]},
         {shape->block[0], shape->block[1], shape->block[2]}, shape->shared,
         {shape->cluster[0], shape->cluster[1], shape->cluster[2]},
-        (uint32_t)((shape->cooperative ? 1 : 0) | (shape->dependent ? 2 : 0)), 0, (uint64_t)stream};
+        (uint32_t)((shape->cooperative ? 1 : 0) | (shape->dependent ? 2 : 0)), 0, (uint64_t)own_stream(stream)};
     Reply reply;
     char all[sizeof head + 4096];
     memcpy(all, &head, sizeof head);

@@ -19,8 +19,8 @@ static inline void leave(int *unused) { (void)unused; unlock(); }
 #define BEGIN GUARD; log_call("%s", __func__); runtime_used = true; { Result failed = begin_call(); if (failed) return keep(failed); }
 #define NEED(condition) do { if (!(condition)) return keep(INVALID_VALUE); } while (0)
 #define IS_DEVICE(device) do { if ((device) != 0) return keep(INVALID_DEVICE); } while (0)
-#define PER_THREAD(name) ALIAS(name##_ptsz, name)
-#define PER_THREAD_SYNC(name) ALIAS(name##_ptds, name)
+#define PER_THREAD(name) PER_THREAD_AS(name, _ptsz)
+#define PER_THREAD_SYNC(name) PER_THREAD_AS(name, _ptds)
 
 /* Functions of the driver, declared as they are used here. */
 Result cuStreamCreateWithPriority(Handle *, unsigned, int), cuStreamDestroy_v2(Handle), cuStreamSynchronize(Handle), cuStreamQuery(Handle);
@@ -151,16 +151,16 @@ EXPORT Result cudaLaunchKernel(const void *host, Dim3 grid, Dim3 block, void **a
     Shape shape = shape_of_launch(grid, block, shared);
     return launch(host, &shape, arguments, stream);
 }
-PER_THREAD(cudaLaunchKernel);
+PER_THREAD(cudaLaunchKernel)
 EXPORT Result __cudaLaunchKernel(Handle kernel, Dim3 grid, Dim3 block, void **arguments, size_t shared, Handle stream) { return cudaLaunchKernel(kernel, grid, block, arguments, shared, stream); }
-PER_THREAD(__cudaLaunchKernel);
+PER_THREAD(__cudaLaunchKernel)
 EXPORT Result cudaLaunchCooperativeKernel(const void *host, Dim3 grid, Dim3 block, void **arguments, size_t shared, Handle stream) {
     BEGIN;
     Shape shape = shape_of_launch(grid, block, shared);
     shape.cooperative = 1;
     return launch(host, &shape, arguments, stream);
 }
-PER_THREAD(cudaLaunchCooperativeKernel);
+PER_THREAD(cudaLaunchCooperativeKernel)
 typedef struct Attribute { int id; char pad[4]; union { char bytes[64]; int number; unsigned extent[3]; } value; } Attribute;
 typedef struct Configuration { Dim3 grid, block; size_t shared; Handle stream; Attribute *attributes; unsigned count; } Configuration;
 static Shape configured(const Configuration *given) {
@@ -178,10 +178,10 @@ EXPORT Result cudaLaunchKernelExC(const Configuration *given, const void *host, 
     Shape shape = configured(given);
     return launch(host, &shape, arguments, given->stream);
 }
-PER_THREAD(cudaLaunchKernelExC);
+PER_THREAD(cudaLaunchKernelExC)
 EXPORT Result cudaLaunchKernelEx(const Configuration *given, const void *host, void **arguments) { return cudaLaunchKernelExC(given, host, arguments); }
 EXPORT Result cudaLaunchHostFunc(Handle stream, void (*call)(void *), void *data) { return keep(cuLaunchHostFunc(stream, call, data)); }
-PER_THREAD(cudaLaunchHostFunc);
+PER_THREAD(cudaLaunchHostFunc)
 
 /* -- functions, libraries, occupancy -- */
 
@@ -236,9 +236,9 @@ EXPORT Result cudaLibraryEnumerateKernels(Function **kernels, unsigned count, Mo
 
 EXPORT Result cudaMalloc(Address *address, size_t bytes) { BEGIN; NEED(address); if (!bytes) { *address = 0; return SUCCESS; } return keep(cuMemAlloc_v2(address, bytes)); }
 EXPORT Result cudaMallocAsync(Address *address, size_t bytes, Handle stream) { return keep(cuMemAllocAsync(address, bytes, stream)); }
-PER_THREAD(cudaMallocAsync);
+PER_THREAD(cudaMallocAsync)
 EXPORT Result cudaMallocFromPoolAsync(Address *address, size_t bytes, Handle pool, Handle stream) { return keep(cuMemAllocFromPoolAsync(address, bytes, pool, stream)); }
-PER_THREAD(cudaMallocFromPoolAsync);
+PER_THREAD(cudaMallocFromPoolAsync)
 EXPORT Result cudaMallocManaged(Address *address, size_t bytes, unsigned flags) { return keep(cuMemAllocManaged(address, bytes, flags)); }
 EXPORT Result cudaHostAlloc(void **address, size_t bytes, unsigned flags) { BEGIN; NEED(address); if (!bytes) { *address = NULL; return SUCCESS; } return keep(cuMemHostAlloc(address, bytes, flags & 7)); }
 EXPORT Result cudaMallocHost(void **address, size_t bytes) { return cudaHostAlloc(address, bytes, 0); }
@@ -256,7 +256,7 @@ EXPORT Result cudaMalloc3D(Pitched *out, Extent extent) {
 }
 EXPORT Result cudaFree(Address address) { return keep(cuMemFree_v2(address)); }
 EXPORT Result cudaFreeAsync(Address address, Handle stream) { return keep(cuMemFreeAsync(address, stream)); }
-PER_THREAD(cudaFreeAsync);
+PER_THREAD(cudaFreeAsync)
 EXPORT Result cudaFreeHost(void *address) { return keep(cuMemFreeHost(address)); }
 EXPORT Result cudaHostRegister(void *host, size_t bytes, unsigned flags) { return keep(cuMemHostRegister_v2(host, bytes, flags)); }
 EXPORT Result cudaHostUnregister(void *host) { return keep(cuMemHostUnregister(host)); }
@@ -265,15 +265,15 @@ EXPORT Result cudaHostGetFlags(unsigned *flags, void *host) { return keep(cuMemH
 EXPORT Result cudaMemGetInfo(size_t *unused, size_t *total) { return keep(cuMemGetInfo_v2(unused, total)); }
 #define DIRECTION(kind) do { if ((unsigned)(kind) > 4) return keep(INVALID_DIRECTION); } while (0)
 EXPORT Result cudaMemcpy(void *to, const void *from, size_t bytes, int kind) { BEGIN; DIRECTION(kind); return keep(copy_memory(to, from, bytes, NULL, false)); }
-PER_THREAD_SYNC(cudaMemcpy);
+PER_THREAD_SYNC(cudaMemcpy)
 EXPORT Result cudaMemcpyAsync(void *to, const void *from, size_t bytes, int kind, Handle stream) { BEGIN; DIRECTION(kind); return keep(copy_memory(to, from, bytes, stream, true)); }
-PER_THREAD(cudaMemcpyAsync);
+PER_THREAD(cudaMemcpyAsync)
 EXPORT Result cudaMemcpyPeer(void *to, int to_device, const void *from, int from_device, size_t bytes) { BEGIN; IS_DEVICE(to_device); IS_DEVICE(from_device); return keep(copy_memory(to, from, bytes, NULL, false)); }
 EXPORT Result cudaMemcpyPeerAsync(void *to, int to_device, const void *from, int from_device, size_t bytes, Handle stream) { BEGIN; IS_DEVICE(to_device); IS_DEVICE(from_device); return keep(copy_memory(to, from, bytes, stream, true)); }
 EXPORT Result cudaMemcpy2D(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height, int kind) { BEGIN; DIRECTION(kind); return keep(copy_rows((Address)to, to_pitch, (Address)from, from_pitch, width, height, NULL, false)); }
-PER_THREAD_SYNC(cudaMemcpy2D);
+PER_THREAD_SYNC(cudaMemcpy2D)
 EXPORT Result cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height, int kind, Handle stream) { BEGIN; DIRECTION(kind); return keep(copy_rows((Address)to, to_pitch, (Address)from, from_pitch, width, height, stream, true)); }
-PER_THREAD(cudaMemcpy2DAsync);
+PER_THREAD(cudaMemcpy2DAsync)
 typedef struct End { Address start; uint64_t pitch, slice; } End; /* one side of a copy: its first byte, and its rows and slices */
 static End find_end(const Array *array, const Position *position, const Pitched *memory) {
     if (!array) {
@@ -299,9 +299,9 @@ Result run_copy(const void *copy, const void *stream) { return copy_3d(copy, (Ha
 EXPORT Result cudaMemcpy3D(const Copy3D *copy) { BEGIN; return copy_3d(copy, NULL, false); }
 EXPORT Result cudaMemcpy3DAsync(const Copy3D *copy, Handle stream) { BEGIN; return copy_3d(copy, stream, true); }
 EXPORT Result cudaMemset(Address to, int value, size_t bytes) { BEGIN; return keep(fill_memory(to, (unsigned char)value, 1, bytes, NULL, false)); }
-PER_THREAD_SYNC(cudaMemset);
+PER_THREAD_SYNC(cudaMemset)
 EXPORT Result cudaMemsetAsync(Address to, int value, size_t bytes, Handle stream) { BEGIN; return keep(fill_memory(to, (unsigned char)value, 1, bytes, stream, true)); }
-PER_THREAD(cudaMemsetAsync);
+PER_THREAD(cudaMemsetAsync)
 EXPORT Result cudaMemset2DAsync(Address to, size_t pitch, int value, size_t width, size_t height, Handle stream) {
     BEGIN;
     for (size_t y = 0; y < height; y++) {
@@ -330,13 +330,13 @@ static Result copy_symbol(void *to, const void *from, const void *symbol, bool t
     return keep(to_symbol ? copy_memory((void *)(address + offset), from, bytes, stream, asynchronous) : copy_memory(to, (void *)(address + offset), bytes, stream, asynchronous));
 }
 EXPORT Result cudaMemcpyToSymbol(const void *symbol, const void *from, size_t bytes, size_t offset, int kind) { BEGIN; return copy_symbol(NULL, from, symbol, true, bytes, offset, kind, NULL, false); }
-PER_THREAD_SYNC(cudaMemcpyToSymbol);
+PER_THREAD_SYNC(cudaMemcpyToSymbol)
 EXPORT Result cudaMemcpyToSymbolAsync(const void *symbol, const void *from, size_t bytes, size_t offset, int kind, Handle stream) { BEGIN; return copy_symbol(NULL, from, symbol, true, bytes, offset, kind, stream, true); }
-PER_THREAD(cudaMemcpyToSymbolAsync);
+PER_THREAD(cudaMemcpyToSymbolAsync)
 EXPORT Result cudaMemcpyFromSymbol(void *to, const void *symbol, size_t bytes, size_t offset, int kind) { BEGIN; return copy_symbol(to, NULL, symbol, false, bytes, offset, kind, NULL, false); }
-PER_THREAD_SYNC(cudaMemcpyFromSymbol);
+PER_THREAD_SYNC(cudaMemcpyFromSymbol)
 EXPORT Result cudaMemcpyFromSymbolAsync(void *to, const void *symbol, size_t bytes, size_t offset, int kind, Handle stream) { BEGIN; return copy_symbol(to, NULL, symbol, false, bytes, offset, kind, stream, true); }
-PER_THREAD(cudaMemcpyFromSymbolAsync);
+PER_THREAD(cudaMemcpyFromSymbolAsync)
 EXPORT Result cudaGetSymbolAddress(Address *address, const void *symbol) { BEGIN; NEED(address); Result result; *address = variable_of(symbol, NULL, &result); return keep(result); }
 EXPORT Result cudaGetSymbolSize(size_t *bytes, const void *symbol) { BEGIN; NEED(bytes); Result result; variable_of(symbol, bytes, &result); return keep(result); }
 
@@ -351,7 +351,7 @@ EXPORT Result cudaPointerGetAttributes(PointerAttributes *out, const void *point
 }
 EXPORT Result cudaMemAdvise(Address address, size_t bytes, int advice, uint64_t location) { return keep(cuMemAdvise_v2(address, bytes, advice, location)); }
 EXPORT Result cudaMemPrefetchAsync(Address address, size_t bytes, uint64_t location, unsigned flags, Handle stream) { return keep(cuMemPrefetchAsync_v2(address, bytes, location, flags, stream)); }
-PER_THREAD(cudaMemPrefetchAsync);
+PER_THREAD(cudaMemPrefetchAsync)
 EXPORT Result cudaDeviceGetDefaultMemPool(Handle *pool, int device) { return keep(cuDeviceGetDefaultMemPool(pool, device)); }
 EXPORT Result cudaDeviceGetMemPool(Handle *pool, int device) { return keep(cuDeviceGetMemPool(pool, device)); }
 EXPORT Result cudaDeviceSetMemPool(int device, Handle pool) { return keep(cuDeviceSetMemPool(device, pool)); }
@@ -445,19 +445,19 @@ EXPORT Result cudaStreamCreateWithFlags(Handle *stream, unsigned flags) { return
 EXPORT Result cudaStreamCreate(Handle *stream) { return keep(cuStreamCreateWithPriority(stream, 0, 0)); }
 EXPORT Result cudaStreamDestroy(Handle stream) { return keep(cuStreamDestroy_v2(stream)); }
 EXPORT Result cudaStreamSynchronize(Handle stream) { return keep(cuStreamSynchronize(stream)); }
-PER_THREAD(cudaStreamSynchronize);
+PER_THREAD(cudaStreamSynchronize)
 EXPORT Result cudaStreamQuery(Handle stream) { return keep(cuStreamQuery(stream)); }
-PER_THREAD(cudaStreamQuery);
+PER_THREAD(cudaStreamQuery)
 EXPORT Result cudaStreamWaitEvent(Handle stream, Handle event, unsigned flags) { return keep(cuStreamWaitEvent(stream, event, flags)); }
-PER_THREAD(cudaStreamWaitEvent);
+PER_THREAD(cudaStreamWaitEvent)
 EXPORT Result cudaStreamGetPriority(Handle stream, int *priority) { return keep(cuStreamGetPriority(stream, priority)); }
 EXPORT Result cudaStreamGetFlags(Handle stream, unsigned *flags) { return keep(cuStreamGetFlags(stream, flags)); }
 EXPORT Result cudaStreamGetId(Handle stream, unsigned long long *id) { return keep(cuStreamGetId(stream, id)); }
 EXPORT Result cudaStreamGetDevice(Handle stream, int *device) { BEGIN; NEED(device); *device = 0; return keep(check_stream(stream)); }
 EXPORT Result cudaStreamIsCapturing(Handle stream, int *status) { return keep(cuStreamIsCapturing(stream, status)); }
-PER_THREAD(cudaStreamIsCapturing);
+PER_THREAD(cudaStreamIsCapturing)
 EXPORT Result cudaStreamBeginCapture(Handle stream, int mode) { return keep(cuStreamBeginCapture_v2(stream, mode)); }
-PER_THREAD(cudaStreamBeginCapture);
+PER_THREAD(cudaStreamBeginCapture)
 EXPORT Result cudaStreamUpdateCaptureDependencies(Handle stream) { return keep(cuStreamUpdateCaptureDependencies(stream)); }
 ALIAS(cudaStreamUpdateCaptureDependencies_v2, cudaStreamUpdateCaptureDependencies);
 EXPORT Result cudaStreamBeginCaptureToGraph(Handle stream, Graph *graph, const void *before, const void *edges, size_t count, int mode) {
@@ -467,7 +467,7 @@ EXPORT Result cudaStreamBeginCaptureToGraph(Handle stream, Graph *graph, const v
     return keep(result);
 }
 EXPORT Result cudaStreamEndCapture(Handle stream, Handle *graph) { return keep(cuStreamEndCapture(stream, graph)); }
-PER_THREAD(cudaStreamEndCapture);
+PER_THREAD(cudaStreamEndCapture)
 EXPORT Result cudaStreamGetCaptureInfo(Handle stream, int *status, uint64_t *id, Handle *graph, const void ***before, const void **edges, size_t *count) { return keep(cuStreamGetCaptureInfo_v3(stream, status, id, graph, before, edges, count)); }
 EXPORT Result cudaThreadExchangeStreamCaptureMode(int *mode) { return keep(cuThreadExchangeStreamCaptureMode(mode)); }
 EXPORT Result cudaStreamAddCallback(Handle stream, void (*call)(void *, Result, void *), void *data, unsigned flags) { return keep(cuStreamAddCallback(stream, call, data, flags)); }
@@ -477,7 +477,7 @@ EXPORT Result cudaStreamGetAttribute(Handle stream, int attribute, void *value) 
 EXPORT Result cudaEventCreateWithFlags(Handle *event, unsigned flags) { return keep(cuEventCreate(event, flags)); }
 EXPORT Result cudaEventCreate(Handle *event) { return keep(cuEventCreate(event, 0)); }
 EXPORT Result cudaEventRecord(Handle event, Handle stream) { return keep(cuEventRecord(event, stream)); }
-PER_THREAD(cudaEventRecord);
+PER_THREAD(cudaEventRecord)
 EXPORT Result cudaEventRecordWithFlags(Handle event, Handle stream, unsigned flags) { (void)flags; return keep(cuEventRecord(event, stream)); }
 EXPORT Result cudaEventSynchronize(Handle event) { return keep(cuEventSynchronize(event)); }
 EXPORT Result cudaEventQuery(Handle event) { return keep(cuEventQuery(event)); }
@@ -489,7 +489,7 @@ EXPORT Result cudaGraphExecDestroy(Handle exec) { return keep(cuGraphExecDestroy
 EXPORT Result cudaGraphInstantiate(Handle *exec, Handle graph, unsigned long long flags) { return keep(cuGraphInstantiateWithFlags(exec, graph, flags)); }
 EXPORT Result cudaGraphInstantiateWithFlags(Handle *exec, Handle graph, unsigned long long flags) { return keep(cuGraphInstantiateWithFlags(exec, graph, flags)); }
 EXPORT Result cudaGraphLaunch(Handle exec, Handle stream) { return keep(cuGraphLaunch(exec, stream)); }
-PER_THREAD(cudaGraphLaunch);
+PER_THREAD(cudaGraphLaunch)
 EXPORT Result cudaGraphUpload(Handle exec, Handle stream) { return keep(cuGraphUpload(exec, stream)); }
 EXPORT Result cudaGraphClone(Handle *clone, Handle graph) { return keep(cuGraphClone(clone, graph)); }
 EXPORT Result cudaGraphGetNodes(Handle graph, Handle *nodes, size_t *count) { return keep(cuGraphGetNodes(graph, nodes, count)); }
@@ -501,7 +501,18 @@ EXPORT Result cudaGetDriverEntryPointByVersion(const char *name, void **function
     if (status) *status = found;
     return SUCCESS;
 }
-PER_THREAD(cudaGetDriverEntryPointByVersion);
+PER_THREAD(cudaGetDriverEntryPointByVersion)
 EXPORT Result cudaGetDriverEntryPoint(const char *name, void **function, unsigned long long flags, int *status) { return cudaGetDriverEntryPointByVersion(name, function, 13000, flags, status); }
-PER_THREAD(cudaGetDriverEntryPoint);
+PER_THREAD(cudaGetDriverEntryPoint)
 EXPORT Result cudaGetExportTable(const void **table, const void *id) { (void)id; if (table) *table = NULL; return keep(NOT_FOUND); }
+
+/* -- functions of `--default-stream per-thread` that are beside no definition above -- */
+
+PER_THREAD(cudaEventRecordWithFlags) PER_THREAD(cudaGraphUpload) PER_THREAD(cudaMemcpy2DFromArrayAsync) PER_THREAD(cudaMemcpy2DToArrayAsync)
+PER_THREAD(cudaMemcpy3DAsync) PER_THREAD(cudaMemcpyFromArrayAsync) PER_THREAD(cudaMemcpyToArrayAsync) PER_THREAD(cudaMemset2DAsync)
+PER_THREAD(cudaMemset3DAsync) PER_THREAD(cudaStreamAddCallback) PER_THREAD(cudaStreamAttachMemAsync)
+PER_THREAD(cudaStreamBeginCaptureToGraph) PER_THREAD(cudaStreamGetAttribute) PER_THREAD(cudaStreamGetCaptureInfo)
+PER_THREAD(cudaStreamGetDevice) PER_THREAD(cudaStreamGetFlags) PER_THREAD(cudaStreamGetId) PER_THREAD(cudaStreamGetPriority)
+PER_THREAD(cudaStreamSetAttribute) PER_THREAD(cudaStreamUpdateCaptureDependencies) PER_THREAD_SYNC(cudaMemcpy2DFromArray)
+PER_THREAD_SYNC(cudaMemcpy2DToArray) PER_THREAD_SYNC(cudaMemcpy3D) PER_THREAD_SYNC(cudaMemcpyFromArray) PER_THREAD_SYNC(cudaMemcpyToArray)
+PER_THREAD_SYNC(cudaMemset2D) PER_THREAD_SYNC(cudaMemset3D)

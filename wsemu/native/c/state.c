@@ -65,12 +65,22 @@ static void start(void) {
     pthread_atfork(NULL, NULL, after_fork);
 }
 
+/* Functions of programs with `--default-stream per-thread` (`..._ptsz`) set it, to the handle of that stream, for one call. */
+__attribute__((tls_model("initial-exec"))) __thread uint64_t default_stream;
+static __thread unsigned lock_depth;
+
 void lock(void) {
     pthread_once(&once, start);
     pthread_mutex_lock(&mutex);
+    lock_depth++;
 }
 
-void unlock(void) { pthread_mutex_unlock(&mutex); }
+void unlock(void) {
+    if (!--lock_depth) default_stream = 0;
+    pthread_mutex_unlock(&mutex);
+}
+
+const void *own_stream(const void *stream) { return stream ? stream : (const void *)default_stream; }
 
 void log_call(const char *format, ...) {
     static FILE *file;
@@ -176,7 +186,7 @@ Result ask_server(int op, const void *head, size_t head_bytes, const void *body,
 }
 
 void send_action(int kind, const void *stream, const void *event, Address to, Address from, uint64_t bytes, unsigned flags) {
-    uint64_t words[7] = {(uint64_t)kind, (uint64_t)stream, (uint64_t)event, to, from, bytes, flags};
+    uint64_t words[7] = {(uint64_t)kind, (uint64_t)own_stream(stream), (uint64_t)event, to, from, bytes, flags};
     if (connection >= 0) send_message(OP_ACTION, words, sizeof words, NULL, 0);
     bool waits = kind == SYNC_STREAM || kind == SYNC_EVENT || kind == SYNC_ALL || kind == HOST_CALL || (kind == COPY && !flags);
     if (waits) write_output();

@@ -11,6 +11,13 @@
 #define EXPORT __attribute__((visibility("default")))
 #define ALIAS(new_name, name) extern __typeof(name) new_name __attribute__((alias(#name), visibility("default")))
 
+/* The function `name_suffix`, which does what `name` does, with the stream of the thread as the default stream. */
+#define PER_THREAD_AS(name, suffix) \
+    EXPORT void name##suffix(void); \
+    EXPORT __attribute__((naked)) void name##suffix(void) { \
+        __asm__("movq default_stream@gottpoff(%rip), %rax\n\tmovq $2, %fs:(%rax)\n\tjmp " #name "@PLT"); \
+    }
+
 typedef int Result;       /* CUresult and cudaError_t, whose numbers agree where this driver uses them */
 typedef uint64_t Address; /* CUdeviceptr */
 
@@ -63,6 +70,7 @@ typedef struct Reply {
 } Reply;
 
 void lock(void);
+const void *own_stream(const void *stream); /* the handle of a stream for the server: that of the default stream for none */
 void unlock(void);
 Result connect_server(void);
 bool is_connected(void);
