@@ -463,3 +463,34 @@ def test_what_a_launch_that_ended_early_would_have_written_is_not_reported_later
     )
     assert report.verdict == "incomplete"
     assert codes(check("copy", (out, x, 32), memory, engine)) == []
+
+
+EMBEDDED = """
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry read(.param .u64 out) {{
+    .reg .b64 %a<4>; .reg .b32 %r<3>;
+    ld.param.u64 %a1, [out];
+    mov.u64 %a2, {address};
+    mov.u32 %r1, %tid.x;
+    mul.wide.u32 %a3, %r1, 4;
+    add.u64 %a2, %a2, %a3;
+    add.u64 %a1, %a1, %a3;
+    ld.u32 %r2, [%a2];
+    st.global.u32 [%a1], %r2;
+    ret;
+}}
+"""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_an_address_that_a_compiler_has_put_into_the_code_is_followed(engine: Engine) -> None:
+    memory = DeviceMemory()
+    x, out = array(memory, np.arange(32, dtype="i4")), memory.allocate(128)
+    module = wsemu.load_ptx(EMBEDDED.format(address=x))
+    report = wsemu.check(module["read"], 1, 32, (out,), memory=memory, engine=engine)
+    assert report.verdict == "verified", report
+    assert (memory.read(out, "i4", 32) == np.arange(32)).all()
+    wild = wsemu.load_ptx(EMBEDDED.format(address=x + (20 << 40)))
+    assert codes(wsemu.check(wild["read"], 1, 32, (out,), memory=memory, engine=engine)) == ["out-of-bounds"]

@@ -2,7 +2,8 @@
 
 A GPU has some memory at some numbers, and PTX does not say which.  An address that is computed from constants, special
 registers and numbers that the launch gives is the address of nothing, and one that is computed from the addresses of
-arrays leads to no shared memory, whatever their distance here.  An address from memory may be any.
+arrays leads to no shared memory, whatever their distance here.  An address from memory may be any.  A constant as
+large as the address of an allocation of a device memory may be one: compilers at run time put addresses into code.
 """
 
 from __future__ import annotations
@@ -12,7 +13,17 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from wsemu.frontend.ptx.memory import FORBIDDEN
-from wsemu.model.isa import ANYWHERE, FORBIDS_SHIFT, IN_ARRAY, IN_CONSTANT, IN_LOCAL, IN_SHARED, OPERATIONS
+from wsemu.model.isa import (
+    ANYWHERE,
+    FIRST_ARRAY,
+    FORBIDS_SHIFT,
+    IN_ARRAY,
+    IN_CONSTANT,
+    IN_LOCAL,
+    IN_SHARED,
+    OPERATIONS,
+    SEGMENT_SHIFT,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -22,6 +33,10 @@ if TYPE_CHECKING:
 
 _BASES = {"shared": IN_SHARED, "dynamic": IN_SHARED, "local": IN_LOCAL}
 """special values that are addresses"""
+_LAST_SEGMENT = 127
+"""number of the last segment of addresses of 47 bits"""
+_STEPS = frozenset({"mov.b64", "add.b64", "selp.b64"})
+"""operations whose result may be in the array that a constant is the address of"""
 _SHARES = "an address of local memory is stored where another warp may load it, to which it means its own memory"
 _ACCESSES = ("load", "store", "atomic")
 _ANY_SPACE = frozenset({0, FORBIDDEN["global"]})
@@ -66,6 +81,8 @@ def _origins(graph: Graph, kinds: Sequence[Kind], windowed: Iterable[Register]) 
     leads: dict[Register, list[Register]] = defaultdict(list)
     held = _sources(graph, kinds)
     held.update(dict.fromkeys(windowed, IN_SHARED))
+    literal = _literal_addresses(graph)
+    held.update(dict.fromkeys(literal, IN_ARRAY | IN_CONSTANT))
     for block in graph.blocks:
         for phi in block.phis:
             for operand in phi.incoming.values():
@@ -76,7 +93,8 @@ def _origins(graph: Graph, kinds: Sequence[Kind], windowed: Iterable[Register]) 
                 held.update(dict.fromkeys(instruction.results, ANYWHERE))
                 continue
             for operand in instruction.operands:
-                leads[operand].extend(instruction.results)
+                if operand not in literal or instruction.operation in _STEPS:
+                    leads[operand].extend(instruction.results)
     pending = list(held)
     while pending:
         register = pending.pop()
@@ -86,6 +104,14 @@ def _origins(graph: Graph, kinds: Sequence[Kind], windowed: Iterable[Register]) 
                 held[result] = kinds_
                 pending.append(result)
     return held
+
+
+def _literal_addresses(graph: Graph) -> set[Register]:
+    """Return the constants that may be addresses of allocations of a device memory."""
+    return {
+        register for (type_, value), register in graph.constants.items()
+        if type_ == "b64" and isinstance(value, int) and FIRST_ARRAY <= value >> SEGMENT_SHIFT <= _LAST_SEGMENT
+    }  # fmt: skip
 
 
 def _sources(graph: Graph, kinds: Sequence[Kind]) -> dict[Register, int]:
