@@ -1,8 +1,8 @@
 """The verdict against enumeration, on as many random programs as asked for.
 
     python benchmarks/soundness.py [--kind barriers|phases|clusters|atomics|steered|maps|lanes|heap|vectors|recursion|
-            undefined|lag|values|inits|slots|guarded|spaces|variants|all] [--programs 100000] [--seed 0] [--workers N]
-            [--warps N] [--seconds S]
+            undefined|lag|values|inits|slots|windows|guarded|spaces|variants|all] [--programs 100000] [--seed 0]
+            [--workers N] [--warps N] [--seconds S]
 
 Makes programs of barriers and accesses, enumerates the interleavings of each, and compares wsemu's report with them
 (tests/properties/agreement.py). A fifth of them are abstract programs (programs.py, explorer.py), which the compiled
@@ -31,7 +31,8 @@ threads compute locations from numbers that they draw (slot_programs.py), and al
 every eighth there. With `--kind guarded` a read decides whether a fence comes before a strong write; every sixteenth
 there. With `--kind spaces` accesses have all sizes and go through all state spaces: those of one thread, in calls and
 beyond the ends of variables (space_programs.py), and those of several threads to the same bytes (byte_programs.py);
-every eighth there.
+every eighth there. With `--kind windows` warps look back at what CTAs publish (window_programs.py), and all that
+their loads may return is enumerated; every eighth there.
 With `--kind variants` programs of barriers are changed such that nothing else can happen
 (variant_programs.py): warps get other numbers, barriers of all warps are added, loops unrolled, CTAs change places; the
 verdict and the codes must stay. `--kind all` takes every kind in turn; with `--seconds` no more begin after that.
@@ -55,7 +56,7 @@ import time
 from collections import Counter
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.properties.agreement import LANE_WAYS, WAYS, Judged, judged, judged_lanes
@@ -88,6 +89,7 @@ from tests.properties.undefined_programs import (
 )
 from tests.properties.variant_programs import judged_variants
 from tests.properties.wide_programs import MOST_REFERENCE, WARPS, Wide
+from tests.properties.window_programs import draw_windows, judge_windows
 
 if TYPE_CHECKING:
     from wsemu.model.settings import Engine
@@ -99,6 +101,7 @@ SMALL_CHUNKS = {
     "steered": 25,
     "atomics": 50,
     "slots": 50,
+    "windows": 50,
     "lanes": 50,
     "heap": 10,
     "vectors": 50,
@@ -133,9 +136,12 @@ SHARES = {
     "slots": {"slots": 1},
     "guarded": {"guarded": 1},
     "spaces": {"spaces": 1, "bytes": 1},
+    "windows": {"windows": 1},
     "lag": {f"lag {family}": 1 for family in LAG_FAMILIES},
 }
 """kind -> family -> its weight"""
+DRAWN: dict[str, Any] = {"slots": (draw_slots, judge_slots), "windows": (draw_windows, judge_windows)}
+"""family -> how its programs are drawn, and judged"""
 HARMLESS = "refused for a harmless expectation"
 UNKNOWN = "too many interleavings"
 SHRUNK = 2
@@ -220,8 +226,8 @@ def work(part: Part) -> Result:
         return work_values(part)
     if part.family == "inits":
         return work_inits(part)
-    if part.family == "slots":
-        return work_slots(part)
+    if part.family in DRAWN:
+        return work_drawn(part)
     if part.family in ("spaces", "bytes"):
         return work_spaces(part)
     if part.family.startswith("lag "):
@@ -325,13 +331,14 @@ def work_inits(part: Part) -> Result:
     return result
 
 
-def work_slots(part: Part) -> Result:
-    """Compare verdicts on programs that compute locations from drawn numbers with all assignments of these."""
+def work_drawn(part: Part) -> Result:
+    """Compare verdicts with all assignments of drawn numbers, or with all that loads of published values return."""
+    draw, judge = DRAWN[part.family]
     source = random.Random(part.seed)
     result = Result(part.family, Counter(), Counter(), [])
     for k in range(part.programs):
         engines = part.engines(k)
-        found = judge_slots(draw_slots(source), engines)
+        found = judge(draw(source), engines)
         result.found["can fail" if found.fails else "is right"] += 1
         result.found[found.verdicts[0]] += 1
         result.checks.update(engines)

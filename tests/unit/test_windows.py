@@ -1,111 +1,115 @@
-"""Cells of shadow memory that one CTA after the other has find what cells of the whole array find."""
+"""Warps that look back at what CTAs publish: all that their loads may return is tried, many combinations at a time."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+import itertools
+import random
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
 import wsemu
-from tests.properties import cta_programs
-from tests.properties.loop_programs import loaded
-from wsemu import cuda
-from wsemu.machine import run
-from wsemu.machine import workers as kept
-from wsemu.machine.memory import shadow_planes
-from wsemu.machine.state import WINDOW
+from tests.properties.window_programs import PADDING, ROOM, WHOLE, WindowProgram, draw_windows, judge_windows
+from wsemu.launch.explore import windows
+from wsemu.launch.explore.partial import ARITHMETIC, Value, compute, merge
+from wsemu.model.isa import LANES, OPERATIONS, SIZE
+from wsemu.reference.arithmetic import semantics
 
-NEVER = 1 << 60
+if TYPE_CHECKING:
+    from wsemu.model.settings import Engine
 
-
-def _windows_from(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
-    for module in (run, shadow_planes):
-        monkeypatch.setattr(module, "WINDOWS_FROM", size)
+ENGINES: tuple[Engine, ...] = ("vm", "reference")
+HOW = "whatever published values each CTA reads"
+RIGHT = WindowProgram(4, 2, (1, 2, 1, 3), "le", "any", counts=False, mask=0, bound=-1)
 
 
-@pytest.fixture(autouse=True)
-def opened(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The segments for which windows were opened, each time; every array may have one."""
-    found: list[int] = []
-    plain = shadow_planes._Window.open
-
-    def opening(self: Any, segment: Any) -> None:
-        found.append(self.size)
-        plain(self, segment)
-
-    monkeypatch.setattr(shadow_planes._Window, "open", opening)
-    monkeypatch.setattr(kept, "_kept", {})
-    _windows_from(monkeypatch, 1)
-    return found
+def check(program: WindowProgram, ctas: int = 0, lanes: int = 0, ptx: str = "", **options: Any) -> Any:
+    words = np.zeros(PADDING + (ctas or program.ctas) + 64, np.uint32)
+    words[:PADDING] = WHOLE
+    kernel = wsemu.load_ptx(ptx or program.ptx())["k"]
+    return wsemu.check(
+        kernel, ctas or program.ctas, lanes or program.lanes, (words, np.zeros(ROOM, np.uint32)), **options
+    )
 
 
-def _told(kernel: Any, grid: int, block: int, arguments: tuple[Any, ...], **options: Any) -> tuple[Any, ...]:
-    """All that a launch says and leaves."""
-    report = wsemu.check(kernel, grid, block, arguments, **options)
-    arrays = (argument for argument in arguments if isinstance(argument, np.ndarray))
-    return report.model_copy(update={"seconds": 0.0}).model_dump(), *(array.tobytes() for array in arrays)
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_look_back_by_windows_is_decided(engine: Engine) -> None:
+    report = check(RIGHT, engine=engine)
+    assert report.verdict == "verified", str(report)
+    assert HOW in report.proof
+    assert not any("depends on the order" in note for note in report.notes)
 
 
-def test_random_kernels_are_told_the_same_of(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, opened: list[int]
-) -> None:
-    made = [cta_programs.program(seed) for seed in range(40)]
-    for one, kernel in zip(made, loaded(made, tmp_path, "windows"), strict=True):
-        _windows_from(monkeypatch, NEVER)
-        options = {"budget": 300_000}
-        expected = _told(kernel, one.grid, one.threads, one.arguments(4), **options)
-        _windows_from(monkeypatch, 1)
-        for workers in (1, 1, 3, 3):
-            assert _told(kernel, one.grid, one.threads, one.arguments(4), workers=workers, **options) == expected
-    assert opened
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"kept": "all", "mask": 16},
+        {"kept": "lt", "mask": 16},
+        {"waits": "never", "mask": 16},
+        {"counts": True, "mask": 20},
+    ],
+)
+def test_a_sum_that_depends_on_what_is_seen_is_not_verified(change: dict[str, Any]) -> None:
+    assert check(RIGHT._replace(**change)).verdict != "verified"
 
 
-@cuda.jit
-def places(y: Any, step: int, back: int, far: int) -> None:
-    """Each thread stores one element and reads it again; CTAs lie `step` apart, or go back, or reach far."""
-    t, cta = cuda.threadIdx.x, cuda.blockIdx.x
-    at = (cuda.gridDim.x - 1 - cta if back else cta) * step + t
-    y[at] = t
-    y[at] += 1
-    if far and t == 0:
-        y[y.size - 1 - cta] = 7
+def test_a_location_that_two_threads_write_is_not_one_of_a_look_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    proven, decide = list[bool](), windows.Windows.is_proven
+
+    def watched(self: windows.Windows) -> bool:
+        proven.append(decide(self))
+        return proven[-1]
+
+    monkeypatch.setattr(windows.Windows, "is_proven", watched)
+    check(
+        RIGHT, ptx=RIGHT.ptx().replace("mad.wide.u32 %m, %t, 4, %w;", "shr.u32 %d, %t, 1; mad.wide.u32 %m, %d, 4, %w;")
+    )
+    assert not any(proven)
 
 
-@cuda.jit
-def words_and_bytes(y: Any, z: Any) -> None:
-    """Words, then their last bytes; `z` is the same memory."""
-    i = cuda.grid(1)
-    y[i] = i
-    z[4 * i + 3] = 255
+def test_what_looks_at_cta_that_comes_later_is_not_decided_so() -> None:
+    back = RIGHT.ptx().replace("sub.u32 %i, %t, 1; sub.u32 %i, %i, %l;", "add.u32 %i, %t, 1; add.u32 %i, %i, %l;")
+    assert HOW not in check(RIGHT, ptx=back).proof
 
 
-APART = [(0, 0, 0), (1, 0, 0), (100, 0, 0), (100, 1, 0), (100, 0, 1), (300, 0, 0)]
-BEHIND = {(100, 0, 0), (300, 0, 0)}
+def test_verdicts_of_random_windows_are_those_of_all_combinations() -> None:
+    source = random.Random(45)
+    found = [judge_windows(draw_windows(source), ("vm",)) for _ in range(30)]
+    assert not [str(one) for one in found if one.complaints]
+    assert {"verified", "failed"} <= {one.verdicts[0] for one in found}
 
 
-@pytest.mark.parametrize("block", [64, 100])
-@pytest.mark.parametrize("given", APART)
-def test_windows_stay_where_ctas_come_one_behind_the_other(
-    given: tuple[int, int, int], block: int, opened: list[int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    grid = 7 + APART.index(given)  # what was learnt of a kernel is kept for its grid and block
-
-    def launch() -> tuple[Any, ...]:
-        return _told(places, grid, block, (np.zeros(3 * WINDOW, np.float32), *given))
-
-    here = launch()
-    first = len(opened)
-    assert launch() == here
-    assert first
-    assert (len(opened) > first) == (given in BEHIND)
-    _windows_from(monkeypatch, NEVER)
-    assert launch() == here
+# -- values with unknown bits ------------------------------------------------------------------------------------------
+def choices(source: random.Random, size: int) -> list[int]:
+    """Some values that differ in few bits."""
+    first = source.choice((0, 1, 5, source.getrandbits(8 * size), (1 << 8 * size) - 1, source.getrandbits(6)))
+    flips = [1 << source.randrange(8 * size) for _ in range(source.choice((0, 1, 2)))]
+    every = itertools.product((False, True), repeat=len(flips))
+    return [first ^ sum({flip for flip, on in zip(flips, bits, strict=True) if on}) for bits in every]
 
 
-def test_a_second_size_of_access_ends_them(opened: list[int]) -> None:
-    words = np.zeros(256, np.uint32)
-    assert wsemu.check(words_and_bytes, 4, 64, (words, words.view(np.uint8))).verdict == "verified"
-    assert len(opened) == 1
-    assert (words == np.arange(256) | 255 << 24).all()
+@pytest.mark.parametrize("name", sorted(ARITHMETIC))
+def test_known_bits_of_a_result_are_those_of_all_values(name: str) -> None:
+    source, operation = random.Random(name), OPERATIONS[name]
+    for _ in range(6):
+        drawn = [
+            [[source.choice(([False], [True], [False, True]))] if type_ == "p" else [choices(source, SIZE[type_])]
+             for _ in range(LANES)]
+            for type_ in operation.operands
+        ]  # fmt: skip
+        values = [value_of(lanes, type_) for lanes, type_ in zip(drawn, operation.operands, strict=True)]
+        result = compute(name, values, (1 << LANES) - 1)
+        for lane in range(LANES):
+            unknown, bits = int(result.unknown[lane]), int(result.bits[lane])
+            for given in itertools.product(*(lanes[lane][0] for lanes in drawn)):
+                assert (int(semantics[name](*given)) ^ bits) & ~unknown == 0, (name, given, bits, unknown)
+
+
+def value_of(lanes: list[list[list[Any]]], type_: str) -> Value:
+    if type_ == "p":
+        unknown = np.array([len(one[0]) > 1 for one in lanes])
+        return Value(np.array([one[0][0] for one in lanes]) & ~unknown, unknown)
+    parts = [merge(one[0], SIZE[type_]) for one in lanes]
+    kind = np.dtype(f"u{SIZE[type_]}")
+    return Value(*(np.array([part[n] for part in parts], kind) for n in (0, 1)))

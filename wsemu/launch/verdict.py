@@ -195,7 +195,7 @@ def judge(
     decided = _decide_orders(found, doubts, places, settings, decide) if decide is not None and asks else None
     if decided is not None:
         found, doubts = _apply_decision(found, doubts, places, settings, decided)
-        if program.undefined and decided.proven and not found.has_errors:
+        if program.undefined and decided.proven and decided.besides is None and not found.has_errors:
             doubts = doubts._replace(undefined=[*doubts.undefined, *_unwritten(places)])
         loose = [*decided.notes, *(() if decided.proven else loose)]
     if failing and not found.has_errors and _is_up_to_atomics(outcome, doubts) and not _may_poll(program):
@@ -204,7 +204,7 @@ def judge(
     shared_locals = (
         program.shared_locals if math.prod(configuration.block) > LANES else []
     )  # each lane of a warp is checked
-    placed, addresses = _memory_placement_doubts(places, trace_of, proven=decided is not None and decided.proven)
+    placed, addresses = _memory_placement_doubts(places, trace_of, decided)
     loose = [*loose, *addresses]
     doubts = doubts._replace(unpromised=shared_locals, placed=placed)
     if find_unordered_load is not None and not (found.has_errors or any(doubts) or (decided and decided.proven)):
@@ -569,14 +569,18 @@ def _marks(outcome: Outcome, code: str) -> list[RawFinding]:
     return [raw for raw in outcome.findings if raw.code == code]
 
 
-def _memory_placement_doubts(places: Places, trace_of: Tracer, *, proven: bool) -> tuple[list[str], list[str]]:
+def _memory_placement_doubts(
+    places: Places, trace_of: Tracer, decided: Decided | None
+) -> tuple[list[str], list[str]]:  # fmt: skip
     """Return why the proof does not apply, where what happens, or what is left, depends on where memory lies; and notes
-    on addresses that are left for the host; `proven`: in all orders of the atomics, which execute what the initial run
+    on addresses that are left for the host; `decided`: in all orders of the atomics, which execute what the initial run
     does not."""
     from wsemu.proof.addresses import LEFT, depends_on_places
 
     names = {array.segment: f"`{array.name}`" for array in reversed(places.arrays)}
-    executed = [1] * len(places.program.code) if proven else places.outcome.executions
+    proven = decided is not None and decided.proven and decided.besides is None
+    besides = decided.besides if decided is not None and decided.besides is not None else frozenset[int]()
+    executed = [int(proven or count or pc in besides) for pc, count in enumerate(places.outcome.executions)]
     examined = functools.partial(
         depends_on_places, places.program, executed, places.segment_of, lambda segment: names.get(segment, "an array")
     )

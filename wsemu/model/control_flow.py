@@ -56,6 +56,16 @@ def successors(pc: int, row: Sequence[int]) -> tuple[int, ...]:
     return (pc + 1, target) if op == BRA else (pc + 1,)
 
 
+def destinations(pc: int, row: Sequence[int]) -> tuple[int, int] | None:
+    """Return where lanes go for which the guard of a control instruction holds, and others; -1: they end.
+
+    None if the launch, or a thread by an error, ends there.
+    """
+    if row[0] in ENDS:
+        return None if row[0] == TRAP or row[7] else (-1, pc + 1)
+    return row[6] if row[0] in JUMPS else pc + 1, pc + 1
+
+
 def reachable(program: Program, pc: int) -> Iterator[int]:
     """Instructions that may run after the one at pc, nearest first; with that one itself where control comes back."""
     code = program.code.tolist()

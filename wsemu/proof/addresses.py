@@ -151,7 +151,12 @@ def depends_on_places(
     known = program.derived.get("places") if reached is None else None
     if known is None or known[0] != key:
         analysis = _Analysis(program, ran, segment_of, name_of, reached)
-        known = key, Placed(analysis.find_placement(), frozenset(analysis.strays))
+        placed = analysis.find_placement()
+        if placed and (alike := analysis.find_lookalikes()):
+            segment_of = {row: segment for row, segment in segment_of.items() if row not in alike}
+            analysis = _Analysis(program, ran, segment_of, name_of, reached)
+            placed = analysis.find_placement()
+        known = key, Placed(placed, frozenset(analysis.strays))
         if reached is None:
             program.derived["places"] = known
     found: Placed = known[1]
@@ -963,6 +968,37 @@ class _Analysis:
             ByPlace(pc, what, tuple(dict.fromkeys(n for k, n in enumerate(self._places.names) if k and bits >> k & 1)))
             for (pc, what), bits in sorted(made.items())
         ]
+
+    def find_lookalikes(self) -> frozenset[int]:
+        """Return the rows of 8 bytes of structures that only look like addresses: their upper bytes name an allocation.
+
+        Bytes between the members of a structure hold anything.  The launch only stores such a word to the structure's
+        own memory, and loads other bytes of it than the upper ones.
+        """
+        rows = {p.row for p in self._program.parameters if p.part == "bytes"} & self._places.entry.keys()
+        stored: dict[int, list[tuple[int, int]]] = {row: [] for row in rows}
+        loaded: list[tuple[list[int], Value, int]] = []
+        for step, state in self._steps():
+            used = rows & {*step.reads, *step.operands, step.address}
+            if not used and step.kind not in ("load", "atomic"):
+                continue
+            address = self._address(step, state) if step.address >= 0 else NOTHING
+            where, (offset, size) = self._where(step, address), self._field(step)
+            if step.kind in ("load", "atomic"):
+                loaded.append((where, self._arithmetic.move_address(address, offset), size * max(1, len(step.writes))))
+            known = (
+                step.kind == "store" and size == 8 and not address.step and len(where) == 1 and ELSEWHERE not in where
+            )
+            for row in used:
+                stored.setdefault(row, []).append((where[0], address.at + offset) if known else (ELSEWHERE, 0))
+
+        def meets(place: int, at: int) -> bool:
+            return place == ELSEWHERE or any(
+                ELSEWHERE in where or (place in where and (one.step or not size or one.at + size > at + 5 > one.at - 3))
+                for where, one, size in loaded
+            )
+
+        return frozenset(row for row, there in stored.items() if there and not any(meets(*spot) for spot in there))
 
     def _steps(self) -> Iterator[tuple[Step, _State]]:
         for start, first in self._states.items():

@@ -186,6 +186,24 @@ class OrderedRun:
         waiting = [region.join + 1 for region in regions.values() if region.waiting & own.alive]
         return [*waiting, *(group.pc for group in own.ready[:-1])]
 
+    def lanes_by_instruction(self, cta: int, warp: int) -> dict[int, int]:
+        """Return where each lane of a warp continues by itself."""
+        own = self.ctas[cta]
+        one, found = own.warps[warp], dict[int, int]()
+        served, rest = own.served.get(warp, 0), one.alive
+        regions = [region for group in (*one.ready, *one.parked) for region in chain(group.region)]
+        places = [
+            *((group.pc, group.lanes & ~served) for group in one.ready),
+            *((group.pc + 1, group.lanes & served) for group in one.ready),
+            *((group.pc - 1, group.lanes) for group in one.parked),
+            *((region.join + 1, region.waiting) for region in regions),
+        ]
+        for pc, lanes in places:
+            if lanes & rest:
+                found[pc] = found.get(pc, 0) | lanes & rest
+            rest &= ~lanes
+        return found
+
     def state(self, cta: int, live: list[frozenset[int]], bytes_: list[int] | None = None) -> tuple[Any, ...]:
         """Return the state that decides a CTA's further execution.
 

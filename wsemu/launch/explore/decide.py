@@ -90,6 +90,12 @@ def small(bound: Bound) -> bool:
     return ctas <= MOST_CTAS and -(-threads // LANES) * LANES * ctas <= MOST_THREADS
 
 
+def may_publish(bound: Bound) -> bool:
+    """Return whether CTAs may be run in their order, each with the values that earlier ones publish."""
+    alone = bound.group == (1, 1, 1) and not bound.program.asynchronous and bound.heap is None
+    return alone and 1 < bound.configuration.ctas <= MOST_DRAWING_CTAS
+
+
 def _depends_on_atomics_alone(bound: Bound, places: Places) -> bool:
     """Return whether no clock and no mask of active lanes could steer the launch or what it stores, if all were
     executed."""

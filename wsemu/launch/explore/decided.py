@@ -29,6 +29,8 @@ class Decided(NamedTuple):
     """the words for the method in a report"""
     needed: Residency | None = None
     """the CTAs that wait for each other"""
+    besides: frozenset[int] | None = None
+    """the instructions that other orders execute beside those of the initial run; None: it is not known"""
 
 
 class Case(NamedTuple):

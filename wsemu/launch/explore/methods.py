@@ -11,6 +11,8 @@ from wsemu.launch.explore.accesses import ACCESSES, find_kinds, find_ordered, fi
 from wsemu.launch.explore.arrays import copy_arrays, put_back
 from wsemu.launch.explore.decided import Case, Decided
 from wsemu.launch.explore.describe import describe_missing_fence, group_by_fence
+from wsemu.launch.explore.readings import find_idle
+from wsemu.launch.explore.sessions import make_session
 from wsemu.launch.explore.together import Together, together
 from wsemu.model.finding import Finding
 from wsemu.model.residency import residency
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 
     from wsemu.model.bound import Bound
     from wsemu.model.outcome import RawFinding
+
+RACES = ("race", "intra-warp-race")
 
 
 def decide_by_arrivals(
@@ -109,6 +113,32 @@ def decide_by_draws(
         return None
     notes = ("what is left in arrays may depend on the order of atomics",) if draws.uneven else ()
     return Decided(proven=True, notes=notes, how="whatever numbers each CTA draws")
+
+
+def decide_by_windows(bound: Bound, places: Places) -> Decided | None:
+    """Each CTA does the same whatever published values its loads return."""
+    from wsemu.launch.explore.search import is_warning
+    from wsemu.launch.explore.windows import Windows, publishes
+
+    ordered = find_ordered(bound, places, frozenset(find_kinds(bound, ("atomic",))))
+    data = taint.like_data(bound.program, ordered, places.segment_of.get)
+    code = bound.program.code
+    if not publishes(code, ordered - data) or any(raw.code in RACES for raw in places.outcome.findings):
+        return None
+    idle = find_idle(bound, places.segment_of.get)
+    noted = {(raw.code, raw.pc) for raw in places.outcome.findings}
+
+    def passes(raw: RawFinding) -> bool:
+        return idle(raw) or (is_warning(raw) and (raw.code, raw.pc) in noted)
+
+    session = make_session(bound, ordered - data, frozenset(find_kinds(bound, ACCESSES)))
+    try:
+        windows = Windows(bound, session, ordered - data, data, passes)
+        proven = windows.is_proven()
+    finally:
+        session.close()
+    how = "whatever published values each CTA reads"
+    return Decided(proven=True, how=how, besides=windows.besides) if proven else None
 
 
 def decide_by_counter_abstraction(case: Case) -> Decided | None:

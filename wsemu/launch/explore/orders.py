@@ -106,7 +106,7 @@ class Orders:
 
     def decide(self, places: Places, initial: Callable[[], list[Any]]) -> Decided | None:
         """Return the decision from all interleavings; None if they cannot be explored."""
-        from wsemu.launch.explore.decide import decide, decide_large, feasible, small
+        from wsemu.launch.explore.decide import decide, decide_large, feasible, may_publish, small
         from wsemu.launch.explore.given import known_rows
         from wsemu.launch.explore.methods import decide_by_arrivals
 
@@ -125,6 +125,9 @@ class Orders:
         left = [data.copy() for data, _ in bound.segments]
         put_back(bound, before)
         stays = left if places.outcome.status == "done" else None
+        if stays is not None and may_publish(bound) and (found := self._decide_by_windows(bound, places, before)):
+            put_back(bound, left)
+            return found  # whatever any memory model lets loads return was tried
         found = decide_by_arrivals(bound, places, known_rows(bound), left=stays)
         if found is None and small(bound):
             found = decide(bound, places, left=stays, first=self.first)
@@ -134,6 +137,14 @@ class Orders:
             found = self._doubt_guarded_release(found, places)
         self.tried = found is not None
         self.needed = found.needed if found is not None else None
+        return found
+
+    def _decide_by_windows(self, bound: Bound, places: Places, before: list[Any]) -> Decided | None:
+        from wsemu.launch.explore.methods import decide_by_windows
+
+        found = decide_by_windows(bound, places)
+        put_back(bound, before)
+        self.tried = found is not None
         return found
 
     def _doubt_guarded_release(self, found: Decided, places: Places) -> Decided:

@@ -6,6 +6,7 @@ so a state of the launch is one in which every warp has ended, waits for others,
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import math
 from typing import TYPE_CHECKING, Any, Protocol
@@ -60,6 +61,15 @@ class Ask(NamedTuple):
     pc: int
     place: tuple[int, int]
     """(CTA of shared memory or -1, address)"""
+
+
+class Snapshot(NamedTuple):
+    """A warp with lanes at an ordered access, and its shared memory."""
+
+    registers: Any
+    groups: dict[int, int]
+    """Instruction -> the lanes that are there."""
+    shared: Any
 
 
 class Moved(NamedTuple):
@@ -119,6 +129,9 @@ class Session(Protocol):
 
     def elsewhere(self, cta: int, warp: int) -> list[int]:
         """Return the instructions at which lanes of a warp would continue that wait for others to meet them."""
+
+    def snapshot(self, cta: int, warp: int) -> Snapshot:
+        """Return the registers of a warp, and where each of its lanes continues by itself."""
 
     def waiting_warps(self, cta: int) -> list[tuple[int, int]]:
         """(warp, instruction) of the warps of a CTA that wait at barriers, mbarriers or joins."""
@@ -198,8 +211,6 @@ class VmSession:
         self.bound, self.program = bound, bound.program
         self.effort = float(chosen.effort)
         self.named: Named | None = None
-        self.live, self.widths = live_rows(bound.program), lane_bytes(bound.program)
-        self.bits = live_bits(bound.program)
         self.initial = [data.copy() for data, _ in bound.segments]
         self.budget, self.patience = chosen.budget, min(chosen.budget, MOST_INSTRUCTIONS)
         watch = Watch(
@@ -226,6 +237,18 @@ class VmSession:
         self.parted = 0
         """states in which parts of warps had met barriers"""
         self.fresh = [self._arrays(cta) for cta in range(self.ctas)]
+
+    @functools.cached_property
+    def live(self) -> list[frozenset[int]]:
+        return live_rows(self.program)
+
+    @functools.cached_property
+    def widths(self) -> dict[int, int]:
+        return lane_bytes(self.program)
+
+    @functools.cached_property
+    def bits(self) -> list[dict[int, int]]:
+        return live_bits(self.program)
 
     def _machine_count(self, grid: tuple[int, int, int]) -> int:
         """Return the number of machines: one for each CTA."""
@@ -430,6 +453,22 @@ class VmSession:
         asks = int(machine.warps[warp]["asks"])
         entries = self.stacks(machine, warp, 0, int(machine.warps[warp]["depth"]))
         return [resume for _, resume, mask in entries if mask & ~asks]
+
+    def snapshot(self, cta: int, warp: int) -> Snapshot:
+        machine = self.machines[cta]
+        one = machine.warps[warp]
+        entries = [self.stacks(machine, warp, 0, int(one["depth"])), self.stacks(machine, warp, 1, 0)]
+        if one["parked"]:
+            entries[1] = self.stacks(machine, warp, 1, int(one["parked_count"]))
+        running = int(one["mask"]) & int(one["alive"])
+        served = int(one["served"]) & running if int(one["waits"]) == layout.SCRIPTED else 0
+        at = int(one["pc"])
+        groups, rest = dict[int, int](), int(one["alive"])
+        for pc, lanes in ((at + 1, served), (at, running & ~served), *self._elsewhere(entries)):
+            if lanes & rest:
+                groups[pc] = groups.get(pc, 0) | lanes & rest
+            rest &= ~lanes
+        return Snapshot(machine.registers[warp].copy(), groups, machine.shared.reshape(2, -1)[0].copy())
 
     def waiting_warps(self, cta: int) -> list[tuple[int, int]]:
         machine = self.machines[cta]

@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Any
 
-from wsemu.launch.explore.session import TRYING, Ask, Looking, Moved, bytes_around
+import numpy as np
+
+from wsemu.launch.explore.session import TRYING, Ask, Looking, Moved, Snapshot, bytes_around
 from wsemu.model.grid import Grouping
 from wsemu.model.isa import ADDRESS_WRAPPED, ATOMICS, FIRST_ARRAY, LANES, NAMES, SEGMENT_SHIFT, SHARED, SIZE
 from wsemu.model.outcome import FENCES, Trace, TraceRequest
-from wsemu.proof.liveness import live_rows
+from wsemu.proof.liveness import lane_bytes, live_rows
 from wsemu.proof.threads import Made
 from wsemu.reference.memory.shadow import Options
 from wsemu.reference.ordered import OrderedRun
@@ -146,6 +148,18 @@ class SlowSession:
 
     def elsewhere(self, cta: int, warp: int) -> list[int]:
         return self.run.elsewhere(cta, warp)
+
+    def snapshot(self, cta: int, warp: int) -> Snapshot:
+        own = self.run.ctas[cta]
+        one, widths = own.warps[warp], lane_bytes(self.program)
+        block = np.zeros(self.program.register_bytes, np.uint8)
+        for row, values in one.registers.items():
+            size = widths.get(row) or 8
+            block[row : row + size * LANES] = np.array(values, np.dtype(f"u{size}")).view(np.uint8)
+        for row, lanes in one.predicates.items():
+            block[row : row + 4] = np.array([lanes & 0xFFFFFFFF], np.uint32).view(np.uint8)
+        shared = np.frombuffer(bytes(own.shared.data), np.uint8)
+        return Snapshot(block, self.run.lanes_by_instruction(cta, warp), shared)
 
     def waiting_warps(self, cta: int) -> list[tuple[int, int]]:
         asked = {w for w, _, _ in self.run.asks(cta)}

@@ -1,0 +1,175 @@
+"""Random kernels whose warps look back at what CTAs before them publish, and all that their loads may return."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+import wsemu
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Iterator
+
+    from wsemu.model.settings import Engine
+
+ROOM = 24
+"""Elements of the output."""
+PADDING = 8
+"""Words before that of the first CTA: each holds a sum of 0."""
+NOTHING, OWN, WHOLE = range(3)
+"""What a word says in its low two bits: nothing, the sum of a CTA, or the sum up to a CTA."""
+
+
+class WindowProgram(NamedTuple):
+    """Lanes look at words, each at one, until none says nothing; they add up to the first one with a whole sum."""
+
+    ctas: int
+    lanes: int
+    sums: tuple[int, ...]
+    """The sum of each CTA."""
+    kept: str
+    """Lanes that add: up to the first whole sum (`le`), before it (`lt`), or `all`."""
+    waits: str
+    """A round is repeated while `any` word says nothing, while `all` do, or `never`."""
+    counts: bool
+    """The number of whole sums is added to the location of the store."""
+    mask: int
+    """The location of the store is the sum, exclusive-or this."""
+    bound: int
+    """The greatest location of a store that a thread makes; others are skipped.  -1: it makes all."""
+
+    def rounds(self, whole: tuple[int, ...], first: int, total: int) -> Iterator[tuple[int, int]]:
+        """Yield what a CTA may add up from a lane's first CTA on, and how many whole sums it saw."""
+        there = [self._choices(first - lane, whole) for lane in range(self.lanes)]
+        for seen in itertools.product(*there):
+            says = [one for one, _ in seen]
+            if (self.waits == "any" and NOTHING in says) or (self.waits == "all" and {*says} == {NOTHING}):
+                continue
+            count = says.count(WHOLE)
+            last = says.index(WHOLE) if count else self.lanes - 1
+            added = total + sum(value for lane, (_, value) in enumerate(seen) if self._adds(lane, last))
+            if count:
+                yield added, count
+            else:
+                yield from self.rounds(whole, first - self.lanes, added)
+
+    def _choices(self, cta: int, whole: tuple[int, ...]) -> list[tuple[int, int]]:
+        if cta < 0:
+            return [(WHOLE, 0)]
+        own = [] if cta == 0 else [(OWN, self.sums[cta])]
+        return [(NOTHING, 0), *own, (WHOLE, whole[cta])]
+
+    def _adds(self, lane: int, last: int) -> bool:
+        return self.kept == "all" or lane < last or (self.kept == "le" and lane == last)
+
+    def can_fail(self, whole: tuple[int, ...] = (), stored: frozenset[int] = frozenset()) -> bool:
+        """Return whether some CTA may store out of bounds, or two to one location; of the first CTAs it is known what
+        they publish and store."""
+        cta = len(whole)
+        if cta == self.ctas:
+            return False
+        for total, count in {*self.rounds(whole, cta - 1, 0)} if cta else {(0, 0)}:
+            at = (total ^ self.mask) + (count if self.counts else 0)
+            stores = frozenset[int]() if 0 <= self.bound < at else frozenset({at})
+            if stores & stored or any(at >= ROOM for at in stores):
+                return True
+            if self.can_fail((*whole, total + self.sums[cta]), stored | stores):
+                return True
+        return False
+
+    def ptx(self) -> str:
+        """Return the kernel."""
+        members, steps = (1 << self.lanes) - 1, [1 << k for k in range(self.lanes.bit_length() - 1)]
+        adds = " ".join(
+            f"shfl.sync.bfly.b32 %u, %v, {step}, 31, {members}; add.u32 %v, %v, %u;" for step in steps
+        )  # fmt: skip
+        polls = {"any": f"vote.sync.any.pred %q, %q, {members}; @%q bra POLL;",
+                 "all": f"vote.sync.all.pred %q, %q, {members}; @%q bra POLL;", "never": ""}[self.waits]  # fmt: skip
+        keeps = {"le": "setp.le.u32 %q, %l, %s;", "lt": "setp.lt.u32 %q, %l, %s;", "all": "setp.ge.u32 %q, %l, 0;"}
+        sums = " ".join(f"setp.eq.u32 %q, %t, {n}; @%q mov.u32 %o, {value};" for n, value in enumerate(self.sums))
+        return f"""
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 w_, .param .u64 y_)
+{{
+  .reg .b32 %l, %t, %o, %i, %v, %u, %s, %b, %e, %c, %d; .reg .b64 %w, %y, %a, %m; .reg .pred %q, %p, %f;
+  ld.param.u64 %w, [w_]; ld.param.u64 %y, [y_];
+  mov.u32 %l, %tid.x; mov.u32 %t, %ctaid.x; mov.u32 %o, 0; mov.u32 %e, 0; mov.u32 %c, 0;
+  setp.eq.u32 %f, %l, 0;
+  {sums}
+  mad.wide.u32 %m, %t, 4, %w; add.u64 %m, %m, {4 * PADDING};
+  setp.eq.u32 %q, %t, 0; @%q bra PUBLISH;
+  shl.b32 %d, %o, 2; or.b32 %d, %d, {OWN};
+  @%f st.relaxed.gpu.global.u32 [%m], %d;
+  sub.u32 %i, %t, 1; sub.u32 %i, %i, %l;
+WINDOW:
+  mul.wide.s32 %a, %i, 4; add.u64 %a, %a, %w; add.u64 %a, %a, {4 * PADDING};
+POLL:
+  ld.relaxed.gpu.global.u32 %v, [%a];
+  and.b32 %u, %v, 3; setp.eq.u32 %q, %u, {NOTHING};
+  {polls}
+  setp.eq.u32 %p, %u, {WHOLE};
+  vote.sync.ballot.b32 %b, %p, {members};
+  or.b32 %s, %b, {1 << self.lanes - 1}; brev.b32 %s, %s; clz.b32 %s, %s;
+  {keeps[self.kept]}
+  shr.u32 %v, %v, 2; selp.b32 %v, %v, 0, %q;
+  {adds}
+  add.u32 %e, %e, %v;
+  popc.b32 %c, %b; sub.u32 %i, %i, {self.lanes};
+  setp.eq.u32 %q, %b, 0; @%q bra WINDOW;
+PUBLISH:
+  add.u32 %d, %e, %o; shl.b32 %d, %d, 2; or.b32 %d, %d, {WHOLE};
+  @!%f exit;
+  st.relaxed.gpu.global.u32 [%m], %d;
+  xor.b32 %s, %e, {self.mask};
+  {"add.u32 %s, %s, %c;" if self.counts else ""}
+  {f"setp.gt.u32 %q, %s, {self.bound}; @%q exit;" if self.bound >= 0 else ""}
+  mad.wide.u32 %a, %s, 4, %y; st.global.u32 [%a], %o;
+  exit;
+}}
+"""
+
+
+def draw_windows(source: random.Random) -> WindowProgram:
+    """Draw a program, half of the time one without a mistake."""
+    ctas = source.choice((2, 3, 3, 4))
+    right = source.random() < 0.5
+    return WindowProgram(
+        ctas, source.choice((2, 2, 4)), tuple(source.choice((1, 1, 2, 3)) for _ in range(ctas)),
+        "le" if right else source.choice(("le", "lt", "all")),
+        "any" if right else source.choice(("any", "any", "all", "never")),
+        not right and source.random() < 0.4, source.choice((0, 0, 4, 16)), source.choice((-1, -1, 2, 8)),
+    )  # fmt: skip
+
+
+class JudgedWindows(NamedTuple):
+    """A program with the verdicts of engines, and what is wrong with these."""
+
+    program: WindowProgram
+    fails: bool
+    verdicts: tuple[str, ...]
+    complaints: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{'; '.join(self.complaints)}: {self.program}"
+
+
+def judge_windows(program: WindowProgram, engines: tuple[Engine, ...]) -> JudgedWindows:
+    """Compare wsemu's verdicts with all that loads may return."""
+    fails, kernel = program.can_fail(), wsemu.load_ptx(program.ptx())["k"]
+    verdicts, complaints = [], []
+    for engine in engines:
+        words = np.zeros(PADDING + program.ctas, np.uint32)
+        words[:PADDING] = WHOLE
+        given = words, np.zeros(ROOM, np.uint32)
+        report = wsemu.check(kernel, program.ctas, program.lanes, given, engine=engine)
+        verdicts.append(report.verdict)
+        if fails and report.verdict == "verified":
+            complaints.append(f"{engine}: missed")
+        if not fails and report.verdict == "failed":
+            complaints.append(f"{engine}: false alarm")
+    return JudgedWindows(program, fails, tuple(verdicts), tuple(complaints))

@@ -1,0 +1,290 @@
+"""Decide launches whose warps look back at what other CTAs publish, such as CUB's scans over several tiles.
+
+Each strong location is written by one thread, and read by later CTAs.  A load returns the first contents, or something
+that its writer stores.  If a CTA does the same whichever of these its loads return, it does so in every schedule.  A
+warp that looks at 32 locations has too many combinations to try each: `partial.py` tries many in one run.
+docs/how.md, "Published values", has the theorem.
+
+CTAs run in their order, each with the values that earlier ones publish.  At its loads a tree of choices covers all
+combinations: a load returns one value, or some of several.  Each path of the tree ends before further loads, or at a
+barrier, where all paths have to meet in one state.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from wsemu.launch.explore.partial import AmbiguousError, Code, Partial, merge
+from wsemu.launch.explore.ways import UnfitError, is_own
+from wsemu.model.data import dataclass, field
+from wsemu.model.isa import (
+    ADDRESS_WRAPPED,
+    AS_STORE,
+    FIRST_ARRAY,
+    NAMES,
+    NO_STORE,
+    OFFSET_MASK,
+    SCOPES,
+    SEGMENT_SHIFT,
+    SERVED,
+    access_shape,
+)
+from wsemu.proof.threads import does
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from wsemu.launch.explore.session import Ask, Moved, Session
+    from wsemu.model.bound import Bound
+    from wsemu.model.outcome import RawFinding
+
+MOST_RUNS = 4_000
+"""The limit of paths for one unit of effort."""
+MOST_NODES = 200
+"""The limit of states before loads, between two barriers of a warp."""
+_READ, _WRITTEN, _ADDED = 1, 2, 4
+"""Kinds of accesses, as bits."""
+Choice = dict[int, tuple[int, ...]]
+"""Lane -> what its load may return."""
+
+
+@dataclass(slots=True)
+class Word:
+    """A location that one thread writes by strong stores."""
+
+    cta: int
+    thread: tuple[int, int]
+    size: int
+    values: list[int] = field(default_factory=list)
+
+
+class Windows:
+    """The published values of one launch."""
+
+    def __init__(
+        self, bound: Bound, session: Session, ordered: frozenset[int], data: frozenset[int],
+        passes: Callable[[RawFinding], bool],
+    ) -> None:  # fmt: skip
+        """`ordered` are the strong accesses that wait, `data` those that count as plain ones.
+
+        `passes` returns whether a finding is harmless.
+        """
+        self.bound, self.session, self.ordered, self.data = bound, session, ordered, data
+        self.passes = passes
+        self.code = bound.program.code.tolist()
+        self.plans = Code(bound, ordered)
+        self.initial = [content.copy() for content, _ in bound.segments]
+        self.words: dict[int, Word] = {}
+        self.looked: dict[int, tuple[int, int]] = {}
+        """Location without a writer so far -> (CTA that read it, bytes)."""
+        self.warps = set[int]()
+        """The warps of the current CTA that perform strong accesses."""
+        self.covered = False
+        """True if all that their loads return until the next barrier has been tried."""
+        self.runs = 0
+        sizes = [len(content) for content, _ in bound.segments]
+        self.bases = np.cumsum([0, *sizes])
+        self.kinds = np.zeros(int(self.bases[-1]), np.uint8)
+        """The kinds of accesses to each byte of arrays."""
+        self.owner = np.full(int(self.bases[-1]), -1, np.int32)
+        """The CTA that accesses it; -2: several."""
+
+    @property
+    def besides(self) -> frozenset[int] | None:
+        """The instructions of all paths; None if these may read registers that nothing has written."""
+        return None if self.plans.read else frozenset(self.plans.executed)
+
+    def is_proven(self) -> bool:
+        """Return whether each CTA does the same whatever its loads return."""
+        try:
+            moved = self.session.start()
+            for cta in range(self.session.ctas):
+                self._follow(cta, moved[cta])
+            self._check_plain()
+        except UnfitError:
+            return False
+        return True
+
+    # -- a CTA --------------------------------------------------------------------------------------------------------
+    def _follow(self, cta: int, moved: Moved) -> None:
+        self.covered, self.warps = False, set[int]()
+        self._take(cta, moved)
+        while asks := self.session.asks(cta):
+            self.warps |= {ask.warp for ask in asks}
+            if len(self.warps) > 1:  # what one warp publishes might order it with another one of its CTA
+                raise UnfitError
+            if not self.covered and any(self.code[ask.pc][7] & NO_STORE for ask in asks):
+                self._explore(cta, asks[0].warp)
+                self.covered = True
+            for ask in asks:
+                moved = self.session.go(ask)
+                if self.code[ask.pc][7] & SERVED == AS_STORE:
+                    self._publish(ask)
+                self._take(cta, moved)
+        if moved.status != "done":
+            raise UnfitError
+
+    def _publish(self, ask: Ask) -> None:
+        """Record a strong store."""
+        place, size = ask.place[1], access_shape(NAMES[self.code[ask.pc][0]])[1]
+        if ask.place[0] >= 0 or place in self.looked:
+            raise UnfitError
+        word = self.words.setdefault(place, Word(ask.cta, (ask.warp, ask.lane), size))
+        if (word.cta, word.thread, word.size) != (ask.cta, (ask.warp, ask.lane), size):
+            raise UnfitError
+        word.values.append(self._content([content for content, _ in self.bound.segments], place, size))
+
+    def _content(self, arrays: list[Any], place: int, size: int) -> int:
+        number, offset = (place >> SEGMENT_SHIFT) - FIRST_ARRAY, place & OFFSET_MASK
+        if not 0 <= number < len(arrays) or offset + size > len(arrays[number]):
+            raise UnfitError
+        return int.from_bytes(bytes(arrays[number][offset : offset + size]), "little")
+
+    # -- all that loads may return ------------------------------------------------------------------------------------
+    def _explore(self, cta: int, warp: int) -> None:
+        """Try all that the loads of a warp may return, up to the next barrier, where all paths have to meet."""
+        first = Partial(self.plans, self.session.snapshot(cta, warp))
+        nodes = {first.key(): first}
+        pending, last = [first], dict[bytes, bytes]()
+        ends = set[bytes]()
+        while pending:
+            node = pending.pop()
+            choice = self._options(cta, warp, node)
+            for taken, child in self._leaves(node, choice):
+                after = b""
+                if child.loads():
+                    after = child.key()
+                    if after not in nodes:
+                        nodes[after] = child
+                        pending.append(child)
+                else:
+                    ends.add(child.end())
+                if all(choice[lane][-1] in values for lane, values in taken.items()):
+                    last[node.key()] = after
+            if len(ends) > 1 or len(nodes) > MOST_NODES:
+                raise UnfitError
+        self._check_progress(last)
+
+    def _check_progress(self, last: dict[bytes, bytes]) -> None:
+        """Check that a warp leaves each state once all that it looks at was published."""
+        for key in last:
+            seen = set[bytes]()
+            while key:
+                if key in seen:
+                    raise UnfitError
+                seen.add(key)
+                key = last[key]
+
+    def _options(self, cta: int, warp: int, node: Partial) -> Choice:
+        found: Choice = {}
+        for lane, pc in node.loads().items():
+            place, size = node.address(lane, pc), access_shape(NAMES[self.code[pc][0]])[1]
+            if is_own(place):
+                raise UnfitError
+            first = self._content(self.initial, place, size)
+            self._check_written(place, size)
+            word = self.words.get(place)
+            if word is None:
+                self.looked[place] = cta, size
+                found[lane] = (first,)
+            elif word.size != size or word.cta == cta:
+                raise UnfitError
+            else:
+                found[lane] = tuple(dict.fromkeys((first, *word.values)))
+        return found
+
+    def _check_written(self, place: int, size: int) -> None:
+        """Check that a location was written before the launch."""
+        number, offset = (place >> SEGMENT_SHIFT) - FIRST_ARRAY, place & OFFSET_MASK
+        written = getattr(self.bound.segments[number][1], "written", None)
+        if written is not None:
+            if not written[offset : offset + size].all():
+                raise UnfitError
+        elif number + FIRST_ARRAY in self.bound.uninitialized:
+            raise UnfitError
+
+    def _leaves(self, node: Partial, choice: Choice) -> Iterator[tuple[Choice, Partial]]:
+        """Yield the paths of a tree that covers all combinations."""
+        first = {lane: values[0] for lane, values in choice.items()}
+        sizes = {lane: access_shape(NAMES[self.code[pc][0]])[1] for lane, pc in node.loads().items()}
+        pending = [choice]
+        while pending:
+            taken = pending.pop()
+            self.runs += 1
+            if self.runs > MOST_RUNS * self.session.effort:
+                raise UnfitError
+            child = node.copy()
+            try:
+                child.choose({lane: merge([*values], sizes[lane]) for lane, values in taken.items()})
+                child.advance()
+                if not child.loads():
+                    child.end()
+            except AmbiguousError:
+                pending += _split(taken, first)
+                continue
+            yield taken, child
+
+    # -- plain accesses -----------------------------------------------------------------------------------------------
+    def _take(self, cta: int, moved: Moved) -> None:
+        """Record what a CTA did: its plain accesses must not meet those of other CTAs."""
+        if moved.status not in ("done", "stands") or not all(map(self.passes, moved.findings)):
+            raise UnfitError
+        for one in moved.made:
+            kind = one.event.kind
+            if kind in ("sync", "arrive") and one.event.warp in self.warps:
+                self.covered = False
+            if kind != "access" or one.event.pc in self.ordered:
+                continue
+            atomic, stores, size = does(self.code[one.event.pc], data=one.event.pc in self.data)
+            places = [at & ~ADDRESS_WRAPPED for _, at in one.addresses if not is_own(at)]
+            if places:
+                self._touch(cta, np.array(places, np.int64), size, _ADDED if atomic else _WRITTEN if stores else _READ)
+
+    def _touch(self, cta: int, places: Any, size: int, kind: int) -> None:
+        numbers = (places >> SEGMENT_SHIFT) - FIRST_ARRAY
+        if (numbers < 0).any() or (numbers >= len(self.initial)).any():
+            raise UnfitError
+        at = (self.bases[numbers] + (places & OFFSET_MASK))[:, None] + np.arange(size)
+        at = at.ravel()
+        self.kinds[at] |= kind
+        others = (self.owner[at] != -1) & (self.owner[at] != cta)
+        self.owner[at] = np.where(others, -2, cta)
+
+    def _check_plain(self) -> None:
+        """Check that CTAs share only what they read, or add to, and that strong locations are apart."""
+        if ((self.owner == -2) & ~np.isin(self.kinds, (_READ, _ADDED))).any():
+            raise UnfitError
+        strong = np.zeros(len(self.kinds), np.uint8)
+        sized = {**{at: size for at, (_, size) in self.looked.items()}, **{at: w.size for at, w in self.words.items()}}
+        for place, size in sized.items():
+            start = int(self.bases[(place >> SEGMENT_SHIFT) - FIRST_ARRAY]) + (place & OFFSET_MASK)
+            strong[start : start + size] += 1
+        if (strong > 1).any() or (self.kinds[strong > 0] != 0).any():
+            raise UnfitError
+
+
+def publishes(code: Any, ordered: frozenset[int]) -> bool:
+    """Return whether strong accesses are loads and stores for all CTAs."""
+    how = [int(code[pc, 7]) for pc in ordered]
+    fit = all(not one & SCOPES and (one & NO_STORE or one & SERVED == AS_STORE) for one in how)
+    return fit and any(one & NO_STORE for one in how)
+
+
+def _split(taken: Choice, first: dict[int, int]) -> list[Choice]:
+    """Return choices that cover one.
+
+    While some lanes may find what was there before the launch: the lowest lane that does, and all that do not.  Then
+    likewise the lowest lane that finds the last value.
+    """
+    several = [lane for lane, values in sorted(taken.items()) if len(values) > 1]
+    if not several:
+        raise UnfitError
+    early = [lane for lane in several if first[lane] in taken[lane]]
+    chosen = {lane: first[lane] for lane in early} or {lane: taken[lane][-1] for lane in several}
+    found, rest = [], dict(taken)
+    for lane, value in chosen.items():
+        found.append({**rest, lane: (value,)})
+        rest[lane] = tuple(other for other in taken[lane] if other != value)
+    return [*found, rest]
