@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 from wsemu.model.data import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator
 
 Place = tuple[int, int]
 NOWHERE, IN_CTA, IN_CLUSTER, EVERYWHERE = range(4)
@@ -41,6 +41,8 @@ class Strong(NamedTuple):
     reads: bool
     writes: bool
     pc: int
+    number: int = 0
+    """number of the thread's strong accesses before it, if they are counted; else 0"""
 
 
 class Before(NamedTuple):
@@ -101,22 +103,62 @@ class _Way(NamedTuple):
 def weak(
     pairs: Collection[Pair], accesses: Collection[Strong], spread: Callable[[frozenset[int]], int] = _grid_component,
     meet: Callable[[Strong, Strong], bool] = lambda one, other: True,
+    misses: Callable[[Strong, Strong], bool] = lambda read, write: True,
 ) -> Pair | bool | None:  # fmt: skip
     """A pair of accesses in a cycle that is no interleaving; None: there is none; True: too many to be told.  `spread`:
     how far what orders some threads has to reach.
 
     `meet` says of two accesses to one place whether some interleaving has one after the other and nothing else that
     orders them.  Others are seen in no other order, as plain accesses without a race; and what orders them is itself
-    made of steps that observe."""
-    return _Search(pairs, accesses, spread, meet).run()
+    made of steps that observe.  `misses` says whether a read may end with a value from before a write."""
+    return _Search(pairs, accesses, spread, meet, misses).run()
+
+
+class Waits:
+    """Reads that end a wait, with the writes whose values they have seen: with those in vain, or as the last.
+
+    A wait is one access that reads the value it ends with; reads in vain have no effect.  Where one thread writes a
+    place, its writes have one order.  A wait that has failed with all values before one of them never misses that one,
+    nor do later reads of its thread there."""
+
+    def __init__(self) -> None:
+        self.failed: dict[Strong, set[Strong | None]] = {}
+        """None: the value from before the launch"""
+        self.ended: dict[Strong, set[Strong | None]] = {}
+
+    def note(self, read: Strong, source: Strong | None, *, in_vain: bool) -> None:
+        """Note a read and the write that it sees."""
+        (self.failed if in_vain else self.ended).setdefault(read, set()).add(source)
+
+    def misses(self, accesses: Iterable[Strong]) -> Callable[[Strong, Strong], bool]:
+        """Return a function that tells whether a read may end with a value from before a write."""
+        at: dict[Place, list[Strong]] = {}
+        for access in sorted(accesses, key=lambda one: one.number):
+            at.setdefault(access.place, []).append(access)
+        first_seen: dict[Strong, int] = {}
+        position: dict[Strong, int] = {}
+        for there in at.values():
+            writes = [one for one in there if one.writes]
+            if len({one.thread for one in writes}) != 1 or any(one.reads for one in writes):
+                continue
+            position |= {one: n for n, one in enumerate(writes, 1)}
+            sources = [None, *writes]
+            lowest: dict[int, int] = {}
+            for read in (one for one in there if one.reads):
+                low = lowest.get(read.thread, 0)
+                vain = self.failed.get(read, set()) - self.ended.get(read, set())
+                while low < len(writes) and sources[low] in vain:
+                    low += 1
+                first_seen[read] = lowest[read.thread] = low
+        return lambda read, write: first_seen.get(read, 0) < position.get(write, 1)
 
 
 class _Search:
     def __init__(
         self, pairs: Collection[Pair], accesses: Collection[Strong], spread: Callable[[frozenset[int]], int],
-        meet: Callable[[Strong, Strong], bool],
+        meet: Callable[[Strong, Strong], bool], misses: Callable[[Strong, Strong], bool],
     ) -> None:  # fmt: skip
-        self.meet = meet
+        self.meet, self.misses = meet, misses
         self.spread = spread
         self.pairs = _pairs_in_cycles([pair for pair in pairs if pair.first.place != pair.second.place])
         self.at: dict[Place, list[Strong]] = {}
@@ -181,7 +223,7 @@ class _Search:
             chained = both and access.place not in self.stored
             if access.writes and other.reads:
                 yield _Link(other, observes=True)
-            if other.writes and not chained:
+            if other.writes and not chained and (access.writes or self.misses(access, other)):
                 yield _Link(other, observes=False)
 
 

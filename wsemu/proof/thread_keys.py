@@ -77,7 +77,8 @@ class Key:
         touched = sorted(
             (self.rank[own], key) for own, key in known.touched_keys.items() if own < 0 or own in self.living
         )
-        told = repr((names, alive, last, before, gathered, touched))
+        counted = [sorted(known.numbers.items()), sorted(known.writers.items())] if known.numbers else []
+        told = repr((names, alive, last, before, gathered, touched, counted))
         hashed = hashlib.blake2b(told.encode(), digest_size=16)
         width = known.width
         blocks = [known._wide(cta, width)[w * LANES : (w + 1) * LANES, :width] for cta, w in self.alive]

@@ -60,7 +60,7 @@ from wsemu.model.isa import (
     is_cluster_fence,
 )
 from wsemu.model.outcome import ALL_LANES, CTA_FENCE, FENCES
-from wsemu.proof.robust import EVERYWHERE, IN_CLUSTER, IN_CTA, NOWHERE, Before, Pair, Strong
+from wsemu.proof.robust import EVERYWHERE, IN_CLUSTER, IN_CTA, NOWHERE, Before, Pair, Strong, Waits
 from wsemu.proof.thread_keys import BEHIND, FORCED, WIDE, Key, fence_name, parts
 
 if TYPE_CHECKING:
@@ -224,6 +224,8 @@ class Shared:
         self.strong: set[Strong] = set()
         self.places: set[Place] = set()
         """of them"""
+        self.waits: Waits | None = None
+        """what reads saw; None: strong accesses are not counted"""
         self.excused: dict[tuple[int, int], Excused] = {}
         """instructions that race by the lack of a fence alone, which a warning tells (`missing.py`)"""
 
@@ -249,6 +251,7 @@ class _Touch(NamedTuple):
 _TABLES = (
     "rows", "fenced", "pending", "own", "seen", "last", "columns", "counts", "given", "exited", "behind", "forced",
     "meeting", "cells", "touched", "touched_keys", "before", "gathered", "loads", "groups",
+    "numbers", "writers",
 )  # fmt: skip
 """of `Knowledge`, each of which a copy has of its own"""
 
@@ -312,6 +315,12 @@ class Knowledge:
         """strong accesses before now, in program order and by barriers"""
         self.gathered: dict[tuple[int, int], frozenset[Before]] = {}
         """the same of the open generation of a (CTA, barrier)"""
+        self.numbers: dict[Thread, int] = {}
+        """strong accesses so far, if they are counted"""
+        self.writers: dict[Place, Strong] = {}
+        """the last strong write there, if they are counted"""
+        self.in_vain = False
+        """whether accesses are of a thread that waits on"""
         one = len(set(self.clusters.values())) == 1
         self.everywhere = _OF_ALL if others or not one else _OF_CTA if ctas == 1 else _OF_CLUSTER
         """how far what goes to all threads has to reach"""
@@ -648,6 +657,8 @@ class Knowledge:
     def _follow(self, event: Event, thread: Thread, place: Place, reads: bool, writes: bool) -> None:
         """Note which strong accesses come before one."""
         access = Strong(thread, place, reads, writes, event.pc)
+        if self.shared.waits is not None:
+            access = self._count(access, self.shared.waits)
         released = EVERYWHERE if writes and thread in self.pending else NOWHERE
         known = self.before.get(thread, _NOTHING)
         self.shared.pairs.update(
@@ -657,6 +668,17 @@ class Knowledge:
         )
         self.shared.follow(access)
         self.before[thread] = known | {Before(access)}
+
+    def _count(self, access: Strong, waits: Waits) -> Strong:
+        """Return an access with its number in its thread, and note what it sees."""
+        number = self.numbers.get(access.thread, 0)
+        self.numbers[access.thread] = number + 1
+        access = access._replace(number=number)
+        if access.reads:
+            waits.note(access, self.writers.get(access.place), in_vain=self.in_vain)
+        if access.writes:
+            self.writers[access.place] = access
+        return access
 
     # -- accesses ------------------------------------------------------------------------------------------------------
     def _access(self, made: Made, number: int) -> Iterator[Race]:

@@ -36,7 +36,7 @@ from wsemu.launch.explore.nodes import Node, Result
 from wsemu.launch.explore.samples import Samples
 from wsemu.launch.explore.session import Ask, Moved, Session
 from wsemu.model.isa import ADDRESS_WRAPPED, FIRST_ARRAY, SEGMENT_SHIFT
-from wsemu.proof.robust import Pair, Strong, weak
+from wsemu.proof.robust import Pair, Strong, Waits, weak
 from wsemu.proof.threads import Knowledge, Made, Shared
 
 if TYPE_CHECKING:
@@ -135,12 +135,32 @@ class Search:
             if self.samples and self.result.why in ("steps", "lanes"):
                 self._sample()
             if self.result.is_decided:
-                found = weak(*self._pairs(), self.begin(self.shared).spread)
+                found = self._find_weak()
+                if found is not None and self._counts_accesses():
+                    continue
                 if found is not None:
                     self.result.why = "weak"
                     self.result.pair = found if isinstance(found, Pair) else None
             self.result.warned += self.warned.values()
             return self.result
+
+    def _find_weak(self) -> Pair | bool | None:
+        """Return a pair of accesses in a cycle that is no interleaving."""
+        pairs, strong = self._pairs()
+        spread = self.begin(self.shared).spread
+        if self.shared.waits is None:
+            return weak(pairs, strong, spread)
+        return weak(pairs, strong, spread, misses=self.shared.waits.misses(strong))
+
+    def _counts_accesses(self) -> bool:
+        """Begin again and count the strong accesses of each thread, if some of them wait; return whether that helps."""
+        if self.shared.waits is not None or self.alike or not self.waits:
+            return False
+        common, places = self.shared.common, self.shared.places
+        self.shared = Shared()
+        self.shared.waits, self.shared.common, self.shared.places = Waits(), common, places
+        self.seen, self.waits = {}, set()
+        return True
 
     def _learns(self) -> bool:
         """Try all orders; whether there was news, so that they have to be tried anew."""
@@ -549,6 +569,7 @@ class Search:
             node.knowledge.copy(), node.number + len(moved.made), node, ask, moved.made,
         )  # fmt: skip
         if same and all(map(self._passes, moved.findings)):  # it waits; that it knows more now makes nothing worse
+            child.knowledge.in_vain = True
             if not self._judge(child, cta, moved, node.number):  # what is polled may be written by a plain store
                 return None
             if any(one.event.kind == "access" and one.event.pc != ask.pc for one in moved.made):
