@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 OPTIONS: dict[str, tuple[Literal["string", "bool", "args"], str]] = {
     "arch": ("string", "architecture whose limits apply"),
+    "ranks": ("string", "GPUs of one host among which the CTAs of each launch are divided"),
     "sms": ("string", "multiprocessors of the GPU; 0: as many as the largest GPU of the architecture has"),
     "heap": ("string", "bytes of the heap from which kernels allocate memory"),
     "fma": ("bool", "contract a * b + c into one rounding, as the GPU's compiler does"),
@@ -62,6 +63,7 @@ OPTIONS: dict[str, tuple[Literal["string", "bool", "args"], str]] = {
 """names of `[tool.wsemu]` (with `_` for `-`) -> pytest's type of configuration value, help"""
 _NUMBERS: dict[str, type[int] | type[float]] = {
     "sms": int,
+    "ranks": int,
     "heap": int,
     "budget": int,
     "effort": int,

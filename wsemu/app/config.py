@@ -90,6 +90,7 @@ class Configuration(_Table):
 
     arch: str = DEFAULT
     sms: int = Field(default=0, ge=0)
+    ranks: int = Field(default=1, ge=1)
     """multiprocessors of the GPU; 0: those of the largest one of the architecture"""
     heap: int = Field(default=Settings().heap, ge=1)
     """bytes of the heap from which kernels allocate memory"""
@@ -178,6 +179,7 @@ class Configuration(_Table):
             arch=self.arch,
             arch_chosen="arch" in self.model_fields_set,
             sms=self.sms,
+            ranks=self.ranks,
             heap=self.heap,
             fma=self.fma,
             mma=self.mma,

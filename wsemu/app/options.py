@@ -133,6 +133,15 @@ Effort = Annotated[
         show_default="1",
     ),
 ]
+Ranks = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        metavar="N",
+        help="GPUs of one host among which the CTAs of each launch are divided: `.gpu` scope reaches no other one.",
+        show_default="1",
+    ),
+]
 Sms = Annotated[
     int | None,
     typer.Option(

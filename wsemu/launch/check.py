@@ -64,6 +64,7 @@ def check(
     uninitialized: Iterable[str] = (),
     cluster: int | tuple[int, ...] | None = None,
     sms: int | None = None,
+    ranks: int | None = None,
     heap: int | None = None,
     effort: int | None = None,
     memory: DeviceMemory | None = None,
@@ -77,7 +78,8 @@ def check(
     `uninitialized` names array arguments whose contents count as uninitialized.
 
     Target: `arch` selects the limits and the memory cost model; `sms` is the number of multiprocessors of the GPU, for
-    CTAs that must be co-resident (`Report.residency`); `heap` is how many bytes kernels may allocate (`malloc`,
+    CTAs that must be co-resident (`Report.residency`); `ranks` divides the CTAs among as many GPUs of one host, beyond
+    each of which `.gpu` scope does not reach; `heap` is how many bytes kernels may allocate (`malloc`,
     cudaLimitMallocHeapSize); `lockstep` runs the lanes of a warp together, as before sm_70; `fma` contracts a * b + c
     as the compiler does; `mma` is "hardware" or "exact": sums of matrix instructions as the tensor cores of `arch`
     compute them, or rounded once.
@@ -99,6 +101,7 @@ def check(
         "fma": fma,
         "mma": mma,
         "sms": sms,
+        "ranks": ranks,
         "heap": heap,
         "effort": effort,
         "budget": budget,

@@ -11,6 +11,7 @@ from wsemu.launch.code import Code
 from wsemu.launch.compiled import compile_for_types
 from wsemu.launch.heap import drop_sectors, holds_blocks, launch_heap
 from wsemu.launch.hooks import advancing
+from wsemu.launch.ranks import divide_grid, divide_program
 from wsemu.launch.same import as_comparable
 from wsemu.model.arch import DEFAULT, limits
 from wsemu.model.bound import Allocated, Bound
@@ -51,6 +52,8 @@ def bind_launch(
         raise UsageError(f"budget of {chosen.budget:,} warp instructions: give 1 or more")
     if not 1 <= check_int(chosen.effort, "effort") <= MAX_EFFORT:
         raise UsageError(f"effort={chosen.effort:,}: give 1 to {MAX_EFFORT:,}")
+    if check_int(chosen.ranks, "ranks") < 1:
+        raise UsageError(f"ranks={chosen.ranks}: give the number of GPUs that the CTAs are divided among")
     source = None
     if isinstance(kernel, Code):
         kernel.admit(configuration)
@@ -78,6 +81,8 @@ def _bind_program(
     from wsemu.launch.binding import bind
 
     program, names, notes = made
+    if chosen.ranks > 1:
+        program, configuration = divide_program(program), divide_grid(configuration, chosen.ranks)
     if chosen.mma != "hardware":
         program, more = _with_sums(program, chosen.mma)
         notes = (*notes, *more)

@@ -61,6 +61,8 @@ PUBLISHED, PUBLISHED_IN_CTA = 1 << 21, 1 << 22
 """in `aux` of a store: it releases what it writes to the tensormap proxy, of all CTAs or of its own alone"""
 FRESH = 1 << 24
 """in `aux` of a load: by `.cg`, `.cv` or volatile it passes by the cache of a multiprocessor"""
+OF_GPU = FRESH
+"""in `aux` of an atomic: it names the scope of a GPU, which leaves out other GPUs"""
 BY_TEXTURE = 1 << 23
 """in `aux` of a load or store: it is a part of an access to a texture or surface, whose sectors are not counted"""
 PARTS_SHIFT = 25

@@ -54,6 +54,8 @@ class Settings:
     """sums of matrix instructions: those of the architecture's tensor cores, or `exact`, rounded once"""
     sms: int = 0
     """multiprocessors of the GPU; 0: as many as the largest one of the architecture has"""
+    ranks: int = 1
+    """GPUs of one host among which the CTAs of a launch are divided"""
     heap: int = SIZE
     """bytes of the heap from which kernels allocate memory"""
     fma: bool = True

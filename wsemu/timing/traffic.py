@@ -86,7 +86,9 @@ def measure(stream: Stream, device: Device) -> Traffic:
     step, sector, by = found.concatenate()
     order = np.argsort(step, kind="stable")
     made = Traffic(space, y, step[order], sector[order], by[order], np.zeros(0, bool))
-    flags = stream.bound.program.code[:, 7] & FRESH != 0
+    code = stream.bound.program.code
+    loads = np.array([OPERATIONS[NAMES[number]].kind == "load" for number in code[:, 0].tolist()], bool)
+    flags = loads & (code[:, 7] & FRESH != 0)
     made.bypass = flags[stream.pc[made.step]] if len(made.step) else made.bypass
     _footprints(stream, made)
     return made

@@ -40,6 +40,7 @@ from wsemu.model.isa import (
     NON_COHERENT,
     OF_CLUSTER,
     OF_CTA,
+    OF_GPU,
     OFFSET_MASK,
     OWN_SHARED,
     PARTS_SHIFT,
@@ -61,8 +62,8 @@ FENCES = {"cta": "fence.cta", "cluster": "fence.cta", "gpu": "fence.gpu", "gl": 
 """scope -> fence; without clusters each CTA is one of its own, and with them CLUSTER_WIDE tells the two apart"""
 STRONG = frozenset({"relaxed", "acquire", "release", "acq_rel", "mmio"})
 SCOPES = frozenset({"cta", "cluster", "gpu", "sys"})
-_NARROW = {"cta": OF_CTA, "cluster": OF_CLUSTER}
-"""scopes that leave other CTAs out"""
+_NARROW = {"cta": OF_CTA, "cluster": OF_CLUSTER, "gpu": OF_GPU}
+"""scopes that leave other CTAs or other GPUs out"""
 LENGTHS = {"v2": 2, "v4": 4, "v8": 8}
 _HINTS = frozenset(
     {
@@ -122,8 +123,9 @@ def space_bits(e: Emitter, modifiers: Iterable[str]) -> int:
 
 
 def access_scope(instruction: Instruction) -> int:
-    """The scope of a strong access, as the bytecode has it: none is written for one that is wide enough."""
-    return next((_NARROW[m] for m in instruction.modifiers if m in _NARROW), 0)
+    """The scope of a strong access, as the bytecode has it: none is written for `.sys`; atomics without are `.gpu`."""
+    default = OF_GPU if instruction.opcode in ("atom", "red") and "sys" not in instruction.modifiers else 0
+    return next((_NARROW[m] for m in instruction.modifiers if m in _NARROW), default)
 
 
 def strong_bits(e: Emitter, instruction: Instruction) -> int:

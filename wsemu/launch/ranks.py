@@ -1,0 +1,50 @@
+"""Ranks: a launch whose CTAs are divided among several GPUs of one host.
+
+The CTAs of a grid belong to `ranks` GPUs, in order of their numbers an equal share each.  The scope `.gpu` covers the
+threads of one GPU, `.sys` those of all.  A cluster has the same relation to its grid, so the CTAs of a GPU run as one
+cluster, and operations of scope `.gpu` count as those of `.cluster`.
+
+Reference: PTX ISA, "Scope", "Morally strong operations".
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from wsemu.model.errors import UsageError
+from wsemu.model.isa import CLUSTER_WIDE, NAMES, OF_CLUSTER, OF_GPU, OPCODE, OPERATIONS
+from wsemu.model.launch_shape import with_cluster
+
+if TYPE_CHECKING:
+    from wsemu.model.launch_shape import LaunchConfiguration
+    from wsemu.model.program import Program
+
+_DIVIDED = "divided among GPUs"
+
+
+def divide_grid(configuration: LaunchConfiguration, ranks: int) -> LaunchConfiguration:
+    """Return a launch whose CTAs are divided among GPUs; UsageError for a grid that cannot be."""
+    if configuration.cluster != (1, 1, 1):
+        raise UsageError(f"ranks={ranks}: clusters cannot be divided among GPUs; launch without clusters")
+    axis = max((n for n, extent in enumerate(configuration.grid) if extent > 1), default=0)
+    share, rest = divmod(configuration.grid[axis], ranks)
+    if rest:
+        grid = " x ".join(map(str, configuration.grid))
+        raise UsageError(f"ranks={ranks}: a grid of {grid} CTAs has no equal share for each GPU; give a multiple")
+    shape = tuple(share if n == axis else extent for n, extent in enumerate(configuration.grid))
+    return configuration if shape == (1, 1, 1) else with_cluster(configuration, shape)
+
+
+def divide_program(program: Program) -> Program:
+    """Return a program whose operations of scope `.gpu` do not reach CTAs of other GPUs."""
+    known: Program | None = program.derived.get(_DIVIDED)
+    if known is None:
+        code = program.code.copy()
+        for fields in code:
+            if fields[0] == OPCODE["fence.gpu"]:
+                fields[0], fields[6] = OPCODE["fence.cta"], CLUSTER_WIDE
+            elif OPERATIONS[NAMES[int(fields[0])]].kind == "atomic" and fields[7] & OF_GPU:
+                fields[7] = fields[7] & ~OF_GPU | OF_CLUSTER
+        known = program.derived[_DIVIDED] = replace(program, code=code)
+    return known
