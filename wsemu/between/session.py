@@ -371,9 +371,10 @@ class Session:
         return None
 
     def synchronize(
-        self, what: Stream | Event | None = None, host: Actor | None = None, where: Where | None = None
-    ) -> None:
-        """Let the host wait for a stream, an event, or the device."""
+        self, what: Stream | Event | None = None, host: Actor | None = None, where: Where | None = None, *,
+        device: int = 0,
+    ) -> None:  # fmt: skip
+        """Let the host wait for a stream, an event, or a device."""
         host = host or self.order.host
         if self.captures and self._forbids_wait(what, where):
             return
@@ -382,7 +383,7 @@ class Session:
         elif isinstance(what, Event):
             join_clocks(host.clock, what.clock or {})
         else:
-            join_clocks(host.clock, self.order.device_clock())
+            join_clocks(host.clock, self.order.device_clock(device))
         self._forget(host)
 
     def query(self, what: Stream | Event, host: Actor | None = None) -> bool:

@@ -17,6 +17,7 @@ from wsemu.model.isa import CLUSTER_WIDE, NAMES, OF_CLUSTER, OF_GPU, OPCODE, OPE
 from wsemu.model.launch_shape import with_cluster
 
 if TYPE_CHECKING:
+    from wsemu.model.finding import Finding
     from wsemu.model.launch_shape import LaunchConfiguration
     from wsemu.model.program import Program
 
@@ -48,3 +49,41 @@ def divide_program(program: Program) -> Program:
                 fields[7] = fields[7] & ~OF_GPU | OF_CLUSTER
         known = program.derived[_DIVIDED] = replace(program, code=code)
     return known
+
+
+_WORDS = (
+    (
+        "an atomic of `.cta` scope is atomic with those of its own CTA alone, of `.cluster` with its cluster's",
+        "an atomic of `.gpu` scope is atomic with those of its own GPU alone, and these CTAs are of two GPUs",
+    ),
+    ("`.cluster`", "`.sys`"),
+    ("`.gpu`", "`.sys`"),
+    ("cuda.threadfence()", "cuda.threadfence_system()"),
+    ("`__threadfence()`", "`__threadfence_system()`"),
+)
+"""texts of findings in one GPU, and among several"""
+_NARROW = "of too narrow a scope"
+
+
+def name_scopes(findings: list[Finding], ranks: int) -> list[Finding]:
+    """Return the findings of a launch with the scopes that order its GPUs: those of `.gpu` scope are `scope`."""
+    return [_name_scope(finding) for finding in findings] if ranks > 1 else findings
+
+
+def _name_scope(finding: Finding) -> Finding:
+    changes: dict[str, object] = {
+        "notes": [_replace_words(note) for note in finding.notes],
+        "help": finding.help and _replace_words(finding.help),
+    }
+    if finding.code == "race" and _NARROW in finding.message:
+        changes["code"] = "scope"
+    return finding.model_copy(update=changes)
+
+
+def _replace_words(text: str) -> str:
+    for one, other in _WORDS:
+        if one in text:
+            text = text.replace(one, other)
+            if other.startswith("an atomic"):
+                return text
+    return text

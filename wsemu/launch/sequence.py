@@ -72,13 +72,14 @@ class Sequence:
         """location of the steps; None: lines of the calling program"""
 
     # -- names ---------------------------------------------------------------------------------------------------------
-    def stream(self, name: str, kind: StreamKind = "blocking") -> None:
-        """Declare a stream; one that is only used is a blocking stream, as `cudaStreamCreate` returns it."""
+    def stream(self, name: str, kind: StreamKind = "blocking", *, device: int = 0) -> None:
+        """Declare a stream of a device; one that is only used is a blocking stream of the first device, as
+        `cudaStreamCreate` returns it."""
         if name in self._streams or name in DEFAULT_STREAMS:
             raise UsageError(f"stream {name!r} exists already: declare its kind before it is used")
         if kind not in ("blocking", "nonblocking"):
             raise UsageError(f"stream {name!r} of kind {kind!r}: give `blocking` or `nonblocking`")
-        self._streams[name] = self._session.order.add_stream(kind, f"stream {name}")
+        self._streams[name] = self._session.order.add_stream(kind, f"stream {name}", device)
 
     def declare(self, array: Array, name: str = "", kind: BlockKind = "device") -> None:
         """Declare the name and the kind of memory of an array, before it is used."""
@@ -187,11 +188,11 @@ class Sequence:
         with self._collecting():
             self._session.wait_event(self._event(event), self._stream(stream), self._where())
 
-    def synchronize(self, what: str | None = None) -> None:
-        """Let the host wait for a stream or an event of this name; for the device without one."""
+    def synchronize(self, what: str | None = None, *, device: int = 0) -> None:
+        """Let the host wait for a stream or an event of this name; for a device without one."""
         with self._collecting():
             if what is None:
-                self._session.synchronize(where=self._where())
+                self._session.synchronize(where=self._where(), device=device)
             elif what in self._events:
                 self._session.synchronize(self._events[what], where=self._where())
             else:

@@ -21,6 +21,7 @@ from wsemu.checkers import registry
 from wsemu.evidence.places import Places, lanes_text
 from wsemu.evidence.suppressions import apply_suppressions
 from wsemu.evidence.unreached import find_unreached, unreached_note
+from wsemu.launch.ranks import name_scopes
 from wsemu.launch.result import Report
 from wsemu.model.codes import CHECKER_OF, CHECKERS, CODES, SCHEDULES
 from wsemu.model.control_flow import loop_numbers
@@ -235,7 +236,7 @@ def _build_report(
         verdict=verdict,
         arch=configuration.arch,
         dynamic_shared=configuration.dynamic_shared,
-        findings=found.kept,
+        findings=name_scopes(found.kept, settings.ranks),
         suppressed=found.suppressed,
         unused=found.unused,
         untold=found.untold,

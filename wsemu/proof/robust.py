@@ -139,7 +139,7 @@ class Waits:
         position: dict[Strong, int] = {}
         for there in at.values():
             writes = [one for one in there if one.writes]
-            if len({one.thread for one in writes}) != 1 or any(one.reads for one in writes):
+            if len({one.thread for one in writes}) != 1:
                 continue
             position |= {one: n for n, one in enumerate(writes, 1)}
             sources = [None, *writes]

@@ -1,0 +1,108 @@
+"""Launches whose CTAs are those of several GPUs: scopes, flags, and random programs against all executions."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import wsemu
+from tests.commands import wsemu as command
+from wsemu import cuda
+from wsemu.proof.robust import EVERYWHERE, Pair, Strong, Waits, weak
+
+BENCHMARK: dict[str, Any] = runpy.run_path(str(Path(__file__).parents[2] / "benchmarks" / "ranks.py"))
+Step = BENCHMARK["Step"]
+
+
+def message(release: str, acquire: str, reader: int, count: int = 4) -> list[list[Any]]:
+    """Return a program in which CTA 0 hands a word over to another CTA."""
+    threads: list[list[Any]] = [[] for _ in range(count)]
+    threads[0] = [Step("store", 0, 7), Step("set", 0, 1, "release", release)]
+    threads[reader] = [Step("wait", 0, 1, "acquire", acquire), Step("load", 0)]
+    return threads
+
+
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+@pytest.mark.parametrize(
+    ("release", "acquire", "reader", "verdict"),
+    [
+        ("sys", "sys", 2, "verified"), ("gpu", "sys", 2, "failed"), ("sys", "gpu", 3, "failed"),
+        ("gpu", "gpu", 2, "failed"), ("gpu", "gpu", 1, "verified"),
+    ],
+)  # fmt: skip
+def test_gpu_scope_reaches_the_ctas_of_one_rank(
+    release: str, acquire: str, reader: int, verdict: str, engine: str
+) -> None:
+    assert BENCHMARK["verdict_of"](message(release, acquire, reader), engine) == verdict
+
+
+def test_flags_of_both_ranks_are_no_store_buffering() -> None:
+    threads = [
+        [Step("store", t, 1), Step("set", t, 1, "release", "sys"), Step("wait", 1 - t, 1, "acquire", "sys"),
+         Step("load", 1 - t)]
+        for t in range(2)
+    ]  # fmt: skip
+    assert BENCHMARK["verdict_of"](threads) == "verified"
+
+
+def test_random_programs_are_decided_as_by_all_executions() -> None:
+    found = [BENCHMARK["compare"](seed) for seed in range(60)]
+    assert sum(right for right, _ in found) > 15
+    assert not [verdict for right, verdict in found if verdict == ("failed" if right else "verified")]
+
+
+def test_a_wait_that_failed_with_all_earlier_values_misses_no_store() -> None:
+    def access(thread: int, place: int, number: int, *, writes: bool) -> Strong:
+        return Strong(thread, (-1, place), not writes, writes, number, number)
+
+    sets = [access(t, t, 0, writes=True) for t in range(2)]
+    reads = [access(t, 1 - t, 1, writes=False) for t in range(2)]
+    pairs = [Pair(sets[t], reads[t], EVERYWHERE, EVERYWHERE, 0) for t in range(2)]
+    assert weak(pairs, [*sets, *reads]) is not None
+    waits = Waits()
+    for t in range(2):
+        waits.note(reads[t], None, in_vain=True)
+        waits.note(reads[t], sets[1 - t], in_vain=False)
+    assert weak(pairs, [*sets, *reads], misses=waits.misses([*sets, *reads])) is None
+    for read in reads:
+        waits.note(read, None, in_vain=False)  # it may end with the value from before the store
+    assert weak(pairs, [*sets, *reads], misses=waits.misses([*sets, *reads])) is not None
+
+
+@cuda.jit
+def hand_over(word: Any, flag: Any, out: Any) -> None:
+    if cuda.blockIdx.x == 0:
+        word[0] = 7
+        cuda.threadfence()
+        cuda.atomic.exch(flag, 0, 1)
+    else:
+        while cuda.atomic.add(flag, 0, 0) == 0:
+            pass
+        cuda.threadfence()
+        out[0] = word[0]
+
+
+def test_a_fence_of_gpu_scope_does_not_order_two_ranks() -> None:
+    arrays = [np.zeros(1, np.int32) for _ in range(3)]
+    assert wsemu.check(hand_over, 2, 1, arrays).verdict == "verified"
+    report = wsemu.check(hand_over, 2, 1, [np.zeros(1, np.int32) for _ in range(3)], ranks=2)
+    assert [finding.code for finding in report.findings] == ["race"]
+
+
+def test_a_grid_needs_an_equal_share_for_each_rank(tmp_path: Path) -> None:
+    arrays = [np.zeros(1, np.int32) for _ in range(3)]
+    with pytest.raises(wsemu.UsageError, match="no equal share for each GPU"):
+        wsemu.check(hand_over, 3, 1, arrays, ranks=2)
+    with pytest.raises(wsemu.UsageError, match="clusters cannot be divided"):
+        wsemu.check(hand_over, 4, 1, arrays, ranks=2, cluster=2)
+    file = tmp_path / "k.ptx"
+    file.write_text(BENCHMARK["ptx_text"](message("gpu", "gpu", 1, 2)))
+    launch = ("check", file, "--grid", 2, "--block", 1, *("--arg", "u32[4]:zeros") * 3)
+    assert command(*launch).returncode == 0
+    done = command(*launch, "--ranks", 2)
+    assert done.returncode == 1
+    assert "error[scope]" in done.stdout
