@@ -12,6 +12,8 @@ import pytest
 import wsemu
 from tests.commands import wsemu as command
 from wsemu import cuda
+from wsemu.host.recorder import recorder
+from wsemu.launch.hooks import adding_hook, observers
 from wsemu.proof.robust import EVERYWHERE, Pair, Strong, Waits, weak
 
 BENCHMARK: dict[str, Any] = runpy.run_path(str(Path(__file__).parents[2] / "benchmarks" / "ranks.py"))
@@ -106,3 +108,58 @@ def test_a_grid_needs_an_equal_share_for_each_rank(tmp_path: Path) -> None:
     done = command(*launch, "--ranks", 2)
     assert done.returncode == 1
     assert "error[scope]" in done.stdout
+
+
+@cuda.jit
+def fill(x: Any, value: Any) -> None:
+    x[cuda.grid(1)] = value
+
+
+def device_codes(program: Any) -> set[str]:
+    """Return the codes of findings between the launches of a program."""
+    reports: list[Any] = []
+    recorder.reset()
+    with adding_hook(observers, reports.append):
+        program()
+    recorder.reset()
+    return {finding.code for report in reports for finding in report.findings}
+
+
+def test_default_streams_of_two_devices_do_not_order_each_other() -> None:
+    def run(between: Any) -> None:
+        d = cuda.device_array(64, np.float32)
+        fill[2, 32](d, 1)
+        between()
+        with cuda.gpus[1]:
+            assert cuda.get_current_device().id == 1
+            fill[2, 32](d, 2)
+        assert cuda.get_current_device().id == 0
+
+    def wait_there() -> None:
+        with cuda.gpus[1]:
+            cuda.synchronize()
+
+    def pass_event() -> None:
+        event = cuda.event()
+        event.record()
+        with cuda.gpus[1]:
+            event.wait()
+
+    assert device_codes(lambda: run(lambda: None)) == {"stream-race"}
+    assert device_codes(lambda: run(wait_there)) == {"stream-race"}
+    assert device_codes(lambda: run(cuda.synchronize)) == set()
+    assert device_codes(lambda: run(pass_event)) == set()
+
+
+def test_a_device_is_current_until_another_one_is_selected() -> None:
+    def run() -> None:
+        assert cuda.select_device(1) is cuda.gpus[1]
+        assert cuda.current_context().can_access_peer(0)
+        d, stream = cuda.device_array(64, np.float32), cuda.stream()
+        fill[2, 32, stream](d, 1)
+        fill[2, 32](d, 2)
+        cuda.select_device(0)
+        fill[2, 32](d, 3)
+
+    assert device_codes(run) == {"stream-race"}
+    assert cuda.get_current_device().id == 0

@@ -94,7 +94,7 @@ class Session:
         self._violate = violate or (lambda _: None)
         self.captures: list[Capture] = []
         self._seen: set[object] = set()
-        self.legacy = self.order.add_stream("legacy", "default stream")
+        self._legacy = [self.order.add_stream("legacy", "default stream")]
         self.dependence: dict[int, Callable[[], Dependence | None]] = {}
         """operation number of a launch -> what it does about earlier ones"""
         self._by_number: dict[int, Operation] = {}
@@ -104,6 +104,18 @@ class Session:
         """reads of the present operation that only a fence before a trigger orders"""
         self._running: list[Operation] = []
         """launches that may run, if managed memory is exclusive"""
+
+    @property
+    def legacy(self) -> Stream:
+        """The legacy default stream of the first device."""
+        return self._legacy[0]
+
+    def find_legacy(self, device: int) -> Stream:
+        """Return the legacy default stream of a device."""
+        while len(self._legacy) <= device:
+            name = f"default stream of GPU {len(self._legacy)}"
+            self._legacy.append(self.order.add_stream("legacy", name, len(self._legacy)))
+        return self._legacy[device]
 
     # -- memory --------------------------------------------------------------------------------------------------------
     def allocate(

@@ -54,8 +54,9 @@ if TYPE_CHECKING:
 class Stream:
     """A stream: the emulator runs its work at once, and records in which order a GPU may run it."""
 
-    def __init__(self, kind: StreamKind = "blocking", name: str = "", handle: int = 0) -> None:
+    def __init__(self, kind: StreamKind = "blocking", name: str = "", handle: int = 0, device: int = 0) -> None:
         self.handle = handle
+        self._device = device
         self._kind: StreamKind = kind
         self._name = name
         self._order: OrderStream | None = None
@@ -66,7 +67,7 @@ class Stream:
         """The stream in the record of the program that runs."""
         if self._order is None or self._epoch is not recorder.epoch:
             recorder.arm()
-            self._order = recorder.make_stream(self, self._kind, self._name)
+            self._order = recorder.make_stream(self._kind, self._name, self._device)
             self._epoch = recorder.epoch
         return self._order
 
@@ -157,7 +158,7 @@ _external_streams: dict[int, Stream] = {}
 def stream() -> Stream:
     """A new stream, which the legacy default stream waits for."""
     recorder.arm()
-    return Stream()
+    return Stream(device=_current.device.id)
 
 
 def default_stream() -> Stream:
@@ -167,15 +168,19 @@ def default_stream() -> Stream:
 
 def legacy_default_stream() -> Stream:
     """The default stream that all threads share."""
-    return _default_streams.setdefault((LEGACY, 0), Stream("legacy", "default stream", LEGACY))
+    device = _current.device.id
+    if (LEGACY, device) not in _default_streams:
+        _default_streams[LEGACY, device] = Stream("legacy", "default stream", LEGACY, device)
+    return _default_streams[LEGACY, device]
 
 
 def per_thread_default_stream() -> Stream:
     """The default stream of this thread alone."""
     recorder.arm()
-    thread = threading.get_ident()
+    thread, device = threading.get_ident(), _current.device.id
     name = f"default stream of {threading.current_thread().name}"
-    return _default_streams.setdefault((PER_THREAD, thread), Stream("blocking", name, PER_THREAD))
+    key = (PER_THREAD + device, thread)
+    return _default_streams.setdefault(key, Stream("blocking", name, PER_THREAD, device))
 
 
 def external_stream(ptr: int) -> Stream:
@@ -185,7 +190,7 @@ def external_stream(ptr: int) -> Stream:
     if ptr == PER_THREAD:
         return per_thread_default_stream()
     recorder.arm()
-    return _external_streams.setdefault(ptr, Stream("nonblocking", f"stream {ptr:#x}", ptr))
+    return _external_streams.setdefault(ptr, Stream("nonblocking", f"stream {ptr:#x}", ptr, _current.device.id))
 
 
 def resolve_stream(given: Any) -> Stream:
@@ -213,9 +218,9 @@ def event_elapsed_time(start: Event, end: Event) -> float:
 
 
 def synchronize() -> None:
-    """Wait for the work of all streams."""
+    """Wait for the work of all streams of the current device."""
     if recorder.armed:
-        recorder.synchronize(None)
+        recorder.synchronize(None, _current.device.id)
     else:
         recorder.wait_early()
 
@@ -236,14 +241,12 @@ class MemoryInfo(NamedTuple):
 
 
 class Device:
-    """The emulated GPU, as far as scripts ask for it: an H200's numbers, and the limits of the `arch` in force.
+    """An emulated GPU, as far as scripts ask for it: an H200's numbers, and the limits of the `arch` in force.
 
     It is its own context and its own manager of contexts: `with cuda.gpus[0]:`.
     """
 
-    id = 0
     name = "wsemu"
-    uuid = "GPU-00000000-0000-0000-0000-000000000000"
     WARP_SIZE = 32
     MULTIPROCESSOR_COUNT = 132
     MAX_THREADS_PER_MULTI_PROCESSOR = 2048
@@ -267,6 +270,10 @@ class Device:
     supports_float16 = True
     supports_bfloat16 = True
     supports_fp8 = True
+
+    def __init__(self, number: int = 0) -> None:
+        self.id = number
+        self.uuid = f"GPU-00000000-0000-0000-0000-{number:012}"
 
     @property
     def compute_capability(self) -> tuple[int, int]:
@@ -302,11 +309,20 @@ class Device:
     def reset(self) -> None:
         """Nothing is held."""
 
-    push = pop = prepare_for_use = release_primary_context = reset
+    prepare_for_use = release_primary_context = reset
+
+    def push(self) -> None:
+        """Make it the current device of this thread."""
+        _current.enter(self)
+
+    def pop(self) -> None:
+        """Make the device before it the current one again."""
+        _current.leave()
 
     def synchronize(self) -> None:
-        """Wait for the work of all streams."""
-        synchronize()
+        """Wait for the work of all its streams."""
+        with self:
+            synchronize()
 
     def get_device_identity(self) -> dict[str, int]:
         """Return the device's position on the bus."""
@@ -315,21 +331,29 @@ class Device:
     def from_identity(self, identity: object) -> Device:
         return self
 
-    def can_access_peer(self, peer_device: object) -> bool:
-        """False: there is one device."""
-        return False
+    def can_access_peer(self, peer_device: Any) -> bool:
+        """Return True for another device."""
+        number: int = getattr(peer_device, "id", peer_device)
+        return number != self.id
+
+    def enable_peer_access(self, peer_context: object, flags: int = 0) -> None:
+        """Devices access each other's memory here."""
 
     def create_stream(self) -> Stream:
-        return stream()
+        with self:
+            return stream()
 
     def get_default_stream(self) -> Stream:
-        return default_stream()
+        with self:
+            return default_stream()
 
     def get_legacy_default_stream(self) -> Stream:
-        return legacy_default_stream()
+        with self:
+            return legacy_default_stream()
 
     def get_per_thread_default_stream(self) -> Stream:
-        return per_thread_default_stream()
+        with self:
+            return per_thread_default_stream()
 
     def create_external_stream(self, ptr: int) -> Stream:
         return external_stream(ptr)
@@ -345,10 +369,11 @@ class Device:
         return MemoryInfo(141 * 10**9, 141 * 10**9)
 
     def __enter__(self) -> Device:
+        self.push()
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Nothing was set up."""
+        self.pop()
 
     def __repr__(self) -> str:
         return f"<CUDA device {self.id} '{self.name}'>"
@@ -365,27 +390,76 @@ _OF_LIMITS: dict[str, Callable[[Limits], int]] = {
 
 _OF_DRIVER = frozenset(
     """
-    create_module_image create_module_ptx enable_peer_access get_active_blocks_per_multiprocessor get_ipc_handle
+    create_module_image create_module_ptx get_active_blocks_per_multiprocessor get_ipc_handle
     get_max_potential_block_size memalloc memallocmanaged memhostalloc mempin open_ipc_handle unload_module
     """.split()
 )
 """what the driver does with memory and code of a GPU"""
 
 
-class _Devices(tuple[Device, ...]):
-    """`cuda.gpus`"""
+class _Current(threading.local):
+    """The devices that a thread has made current, the present one last."""
+
+    def __init__(self) -> None:
+        self._devices = [gpus[0]]
+        self._epoch: object = recorder.epoch
+
+    @property
+    def device(self) -> Device:
+        if self._epoch is not recorder.epoch:
+            self._devices, self._epoch = [gpus[0]], recorder.epoch
+        return self._devices[-1]
+
+    def enter(self, device: Device) -> None:
+        if self.device is not device:
+            recorder.arm()
+        self._devices.append(device)
+
+    def leave(self) -> None:
+        if len(self._devices) > 1:
+            self._devices.pop()
+
+    def select(self, device: Device) -> None:
+        if self.device is not device:
+            recorder.arm()
+        self._devices[-1] = device
+
+
+MAX_DEVICES = 8
+"""GPUs of a host"""
+
+
+class _Devices:
+    """`cuda.gpus`: one device is listed, or `ranks` of them; a program gets others by their numbers."""
+
+    def __init__(self) -> None:
+        self._made: dict[int, Device] = {}
+
+    def __len__(self) -> int:
+        return settings.current().ranks
+
+    def __iter__(self) -> Iterator[Device]:
+        return iter(self.lst)
+
+    def __getitem__(self, number: int) -> Device:
+        if not 0 <= number < MAX_DEVICES:
+            raise IndexError(f"device {number} does not exist: the emulator has devices 0 to {MAX_DEVICES - 1}")
+        return self._made.setdefault(number, Device(number))
 
     @property
     def lst(self) -> list[Device]:
-        return list(self)
+        return [self[number] for number in range(len(self))]
 
     @property
     def current(self) -> Device:
-        return self[0]
+        return _current.device
+
+    def __repr__(self) -> str:
+        return ", ".join(map(repr, self))
 
 
-_DEVICE = Device()
-gpus = _Devices((_DEVICE,))
+gpus = _Devices()
+_current = _Current()
 
 
 def list_devices() -> _Devices:
@@ -393,18 +467,19 @@ def list_devices() -> _Devices:
 
 
 def get_current_device() -> Device:
-    return _DEVICE
+    return _current.device
 
 
 def current_context(devnum: int | None = None) -> Device:
-    return select_device(devnum or 0)
+    return _current.device if devnum is None else gpus[devnum]
 
 
 def select_device(device_id: int) -> Device:
-    """The one device there is."""
-    if device_id != 0:
-        raise UsageError(f"device {device_id} does not exist: the emulator is device 0")
-    return _DEVICE
+    """Make a device the current one of this thread."""
+    if not 0 <= device_id < MAX_DEVICES:
+        raise UsageError(f"device {device_id} does not exist: the emulator has devices 0 to {MAX_DEVICES - 1}")
+    _current.select(gpus[device_id])
+    return _current.device
 
 
 class Runtime:
@@ -496,8 +571,9 @@ devicearray = _devicearray()
 
 
 def detect() -> bool:
-    """Say which device there is."""
-    print("Found 1 CUDA devices\nid 0: wsemu, an emulator")
+    """Say which devices there are."""
+    names = "".join(f"\nid {device.id}: wsemu, an emulator" for device in gpus)
+    print(f"Found {len(gpus)} CUDA devices{names}")
     return True
 
 

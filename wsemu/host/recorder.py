@@ -178,12 +178,13 @@ class Recorder:
             self._copy(None if source is None else source(), there, self.stream(0), where, waits=True)
 
     # -- streams and events --------------------------------------------------------------------------------------------
-    def make_stream(self, owner: object, kind: StreamKind, name: str) -> Stream:
+    def make_stream(self, kind: StreamKind, name: str, device: int) -> Stream:
         """Return a stream of the session for one of the program."""
         if kind == "legacy":
-            return self.session.legacy
+            return self.session.find_legacy(device)
         streams = self.session.order.streams
-        return self.session.order.add_stream(kind, name or f"stream {sum(one.kind != 'legacy' for one in streams) + 1}")
+        name = name or f"stream {sum(one.kind != 'legacy' for one in streams) + 1}"
+        return self.session.order.add_stream(kind, name, device)
 
     def stream(self, given: Any) -> Stream:
         """Return the stream that an argument of a host function names."""
@@ -191,10 +192,10 @@ class Recorder:
         found: Stream = self.resolve_stream(given).order
         return found
 
-    def synchronize(self, what: Stream | Event | None) -> None:
-        """Enter a wait of the host."""
+    def synchronize(self, what: Stream | Event | None, device: int = 0) -> None:
+        """Enter a wait of the host: for a stream, an event, or all work of a device."""
         self._raise_late()
-        self.session.synchronize(what, self.host)
+        self.session.synchronize(what, self.host, device=device)
         self.notify()
 
     def record(self, event: Event, stream: Any) -> None:

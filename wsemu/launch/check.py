@@ -78,8 +78,8 @@ def check(
     `uninitialized` names array arguments whose contents count as uninitialized.
 
     Target: `arch` selects the limits and the memory cost model; `sms` is the number of multiprocessors of the GPU, for
-    CTAs that must be co-resident (`Report.residency`); `ranks` divides the CTAs among as many GPUs of one host, beyond
-    each of which `.gpu` scope does not reach; `heap` is how many bytes kernels may allocate (`malloc`,
+    CTAs that must be co-resident (`Report.residency`); `ranks` is a number of GPUs of one host among which the CTAs are
+    divided, and beyond which `.gpu` scope does not reach; `heap` is how many bytes kernels may allocate (`malloc`,
     cudaLimitMallocHeapSize); `lockstep` runs the lanes of a warp together, as before sm_70; `fma` contracts a * b + c
     as the compiler does; `mma` is "hardware" or "exact": sums of matrix instructions as the tensor cores of `arch`
     compute them, or rounded once.

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 Visible = Literal["", "generic", "both"]
 _VISIBLE: tuple[Visible, ...] = ("", "generic", "both")
 _KINDS = {"load": "read", "store": "write", "atomic": "atomic"}
-_KEPT = "footprints"
+_KEPT, _ACCESSES = "footprints", "possible accesses"
 
 
 class Touched(NamedTuple):
@@ -78,16 +78,15 @@ def possible_accesses(bound: Bound, places: Places) -> dict[int, set[str]]:
     """Return the segments of arrays that a launch may touch, and how, from its executed instructions."""
     program, executions = places.program, places.outcome.executions
     named = {array.name: array.segment for array in bound.arrays}
-    own = {array.name for array in (*program.shared, *program.locals)}
+    if _ACCESSES not in program.derived:
+        own = {array.name for array in (*program.shared, *program.locals)}
+        table = [(pc, program.array_of[pc], _possible_kinds(program, pc)) for pc in range(len(program.code))]
+        program.derived[_ACCESSES] = [one for one in table if one[2] and one[1] not in own]
     found: defaultdict[int, set[str]] = defaultdict(set)
-    for pc in np.flatnonzero(executions).tolist():
-        kinds = _possible_kinds(program, pc)
-        name = program.array_of[pc]
-        if not kinds or name in own:
-            continue
-        segments = [named[name]] if name in named else named.values()
-        for segment in segments:
-            found[segment] |= kinds
+    for pc, name, kinds in program.derived[_ACCESSES]:
+        if executions[pc]:
+            for segment in [named[name]] if name in named else named.values():
+                found[segment] |= kinds
     return found
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from wsemu.model.errors import UsageError
 from wsemu.model.isa import CLUSTER_WIDE, NAMES, OF_CLUSTER, OF_GPU, OPCODE, OPERATIONS
 from wsemu.model.launch_shape import with_cluster
+from wsemu.model.outcome import FENCES
 
 if TYPE_CHECKING:
     from wsemu.model.finding import Finding
@@ -43,8 +44,8 @@ def divide_program(program: Program) -> Program:
     if known is None:
         code = program.code.copy()
         for fields in code:
-            if fields[0] == OPCODE["fence.gpu"]:
-                fields[0], fields[6] = OPCODE["fence.cta"], CLUSTER_WIDE
+            if fields[0] == OPCODE[FENCES[1]]:
+                fields[0], fields[6] = OPCODE[FENCES[0]], CLUSTER_WIDE
             elif OPERATIONS[NAMES[int(fields[0])]].kind == "atomic" and fields[7] & OF_GPU:
                 fields[7] = fields[7] & ~OF_GPU | OF_CLUSTER
         known = program.derived[_DIVIDED] = replace(program, code=code)

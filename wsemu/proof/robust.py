@@ -110,15 +110,15 @@ def weak(
 
     `meet` says of two accesses to one place whether some interleaving has one after the other and nothing else that
     orders them.  Others are seen in no other order, as plain accesses without a race; and what orders them is itself
-    made of steps that observe.  `misses` says whether a read may end with a value from before a write."""
+    made of steps that observe.  `misses` is whether a read may end with a value from before a write."""
     return _Search(pairs, accesses, spread, meet, misses).run()
 
 
 class Waits:
     """Reads that end a wait, with the writes whose values they have seen: with those in vain, or as the last.
 
-    A wait is one access that reads the value it ends with; reads in vain have no effect.  Where one thread writes a
-    place, its writes have one order.  A wait that has failed with all values before one of them never misses that one,
+    A wait is one access that reads the value it ends with; reads in vain have no effect.  The writes of a location that
+    has one writer have one order.  A wait that has failed with all values before one of them never misses that one,
     nor do later reads of its thread there."""
 
     def __init__(self) -> None:
@@ -131,7 +131,7 @@ class Waits:
         (self.failed if in_vain else self.ended).setdefault(read, set()).add(source)
 
     def misses(self, accesses: Iterable[Strong]) -> Callable[[Strong, Strong], bool]:
-        """Return a function that tells whether a read may end with a value from before a write."""
+        """Return a function of a read and a write: whether the read may end with a value from before the write."""
         at: dict[Place, list[Strong]] = {}
         for access in sorted(accesses, key=lambda one: one.number):
             at.setdefault(access.place, []).append(access)

@@ -225,7 +225,7 @@ class Shared:
         self.places: set[Place] = set()
         """of them"""
         self.waits: Waits | None = None
-        """what reads saw; None: strong accesses are not counted"""
+        """sources of reads; None: strong accesses are not counted"""
         self.excused: dict[tuple[int, int], Excused] = {}
         """instructions that race by the lack of a fence alone, which a warning tells (`missing.py`)"""
 
@@ -320,7 +320,7 @@ class Knowledge:
         self.writers: dict[Place, Strong] = {}
         """the last strong write there, if they are counted"""
         self.in_vain = False
-        """whether accesses are of a thread that waits on"""
+        """True while a thread waits on"""
         one = len(set(self.clusters.values())) == 1
         self.everywhere = _OF_ALL if others or not one else _OF_CTA if ctas == 1 else _OF_CLUSTER
         """how far what goes to all threads has to reach"""

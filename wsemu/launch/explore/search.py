@@ -145,7 +145,7 @@ class Search:
             return self.result
 
     def _find_weak(self) -> Pair | bool | None:
-        """Return a pair of accesses in a cycle that is no interleaving."""
+        """Return a pair of accesses in a cycle that the interleavings lack."""
         pairs, strong = self._pairs()
         spread = self.begin(self.shared).spread
         if self.shared.waits is None:
