@@ -67,11 +67,11 @@ def test_a_wait_that_failed_with_all_earlier_values_misses_no_store() -> None:
     assert weak(pairs, [*sets, *reads]) is not None
     waits = Waits()
     for t in range(2):
-        waits.note(reads[t], None, in_vain=True)
-        waits.note(reads[t], sets[1 - t], in_vain=False)
+        waits.note(reads[t], None, b"", in_vain=True)
+        waits.note(reads[t], sets[1 - t], b"", in_vain=False)
     assert weak(pairs, [*sets, *reads], misses=waits.misses([*sets, *reads])) is None
     for read in reads:
-        waits.note(read, None, in_vain=False)  # it may end with the value from before the store
+        waits.note(read, sets[1 - read.thread], b"other", in_vain=False)  # it has not failed in this state
     assert weak(pairs, [*sets, *reads], misses=waits.misses([*sets, *reads])) is not None
 
 
@@ -163,3 +163,42 @@ def test_a_device_is_current_until_another_one_is_selected() -> None:
 
     assert device_codes(run) == {"stream-race"}
     assert cuda.get_current_device().id == 0
+
+
+GUARDED = """
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 data, .param .u64 flag, .param .u64 x, .param .u64 out) {
+.reg .b64 %d, %f, %x, %o; .reg .b32 %c, %v, %a; .reg .pred %p;
+ld.param.u64 %d, [data];
+ld.param.u64 %f, [flag];
+ld.param.u64 %x, [x];
+ld.param.u64 %o, [out];
+mov.u32 %c, %ctaid.x;
+setp.ne.u32 %p, %c, 0;
+@%p bra R;
+st.global.u32 [%d], 7;
+st.release.gpu.global.u32 [%f], 1;
+st.relaxed.gpu.global.u32 [%x], 1;
+ret;
+R:
+ld.relaxed.gpu.global.u32 %a, [%x];
+xor.b32 %a, %a, 1;
+W:
+ld.acquire.gpu.global.u32 %v, [%f];
+setp.lt.u32 %p, %v, %a;
+@%p bra W;
+ld.global.u32 %v, [%d];
+st.global.u32 [%o], %v;
+ret;
+}
+"""
+"""a wait for nothing if `x` is seen: then the flag may still be 0 to the reader, and `data` is not ordered"""
+
+
+def test_a_wait_has_to_fail_in_each_state_in_which_it_ends(tmp_path: Path) -> None:
+    file = tmp_path / "k.ptx"
+    file.write_text(GUARDED)
+    report = wsemu.check(wsemu.load_ptx(file)["k"], 2, 1, [np.zeros(1, np.uint32) for _ in range(4)])
+    assert report.verdict == "incomplete", report.findings

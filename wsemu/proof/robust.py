@@ -119,16 +119,25 @@ class Waits:
 
     A wait is one access that reads the value it ends with; reads in vain have no effect.  The writes of a location that
     has one writer have one order.  A wait that has failed with all values before one of them never misses that one,
-    nor do later reads of its thread there."""
+    nor do later reads of its thread there.  It has to have failed in each state of its CTA in which it ends: what it
+    waits for may differ."""
 
     def __init__(self) -> None:
-        self.failed: dict[Strong, set[Strong | None]] = {}
-        """None: the value from before the launch"""
-        self.ended: dict[Strong, set[Strong | None]] = {}
+        self.failed: dict[Strong, dict[bytes, set[Strong | None]]] = {}
+        """by state of the CTA; None: the value from before the launch"""
+        self.ended: dict[Strong, dict[bytes, set[Strong | None]]] = {}
 
-    def note(self, read: Strong, source: Strong | None, *, in_vain: bool) -> None:
-        """Note a read and the write that it sees."""
-        (self.failed if in_vain else self.ended).setdefault(read, set()).add(source)
+    def note(self, read: Strong, source: Strong | None, state: bytes, *, in_vain: bool) -> None:
+        """Note a read in a state of its CTA, and the write that it sees."""
+        (self.failed if in_vain else self.ended).setdefault(read, {}).setdefault(state, set()).add(source)
+
+    def _in_vain(self, read: Strong) -> set[Strong | None]:
+        """Return the writes with whose values a read fails in each state."""
+        failed, ended = self.failed.get(read, {}), self.ended.get(read, {})
+        found = set[Strong | None]().union(*failed.values())
+        for state, sources in ended.items():
+            found = found & failed.get(state, set()) - sources
+        return found
 
     def misses(self, accesses: Iterable[Strong]) -> Callable[[Strong, Strong], bool]:
         """Return a function of a read and a write: whether the read may end with a value from before the write."""
@@ -146,7 +155,7 @@ class Waits:
             lowest: dict[int, int] = {}
             for read in (one for one in there if one.reads):
                 low = lowest.get(read.thread, 0)
-                vain = self.failed.get(read, set()) - self.ended.get(read, set())
+                vain = self._in_vain(read)
                 while low < len(writes) and sources[low] in vain:
                     low += 1
                 first_seen[read] = lowest[read.thread] = low

@@ -319,6 +319,8 @@ class Knowledge:
         """strong accesses so far, if they are counted"""
         self.writers: dict[Place, Strong] = {}
         """the last strong write there, if they are counted"""
+        self.state = b""
+        """of the CTA whose operations happen, before them"""
         self.in_vain = False
         """True while a thread waits on"""
         one = len(set(self.clusters.values())) == 1
@@ -675,7 +677,7 @@ class Knowledge:
         self.numbers[access.thread] = number + 1
         access = access._replace(number=number)
         if access.reads:
-            waits.note(access, self.writers.get(access.place), in_vain=self.in_vain)
+            waits.note(access, self.writers.get(access.place), self.state, in_vain=self.in_vain)
         if access.writes:
             self.writers[access.place] = access
         return access

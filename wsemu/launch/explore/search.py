@@ -568,6 +568,7 @@ class Search:
             list(node.saved), node.memory, list(node.digests), memory, list(node.status), list(node.asks),
             node.knowledge.copy(), node.number + len(moved.made), node, ask, moved.made,
         )  # fmt: skip
+        child.knowledge.state = node.digests[cta]
         if same and all(map(self._passes, moved.findings)):  # it waits; that it knows more now makes nothing worse
             child.knowledge.in_vain = True
             if not self._judge(child, cta, moved, node.number):  # what is polled may be written by a plain store
