@@ -213,6 +213,7 @@ def judge(
     verdict: Verdict = "failed" if found.has_errors else "incomplete" if any(doubts) else "verified"
     proof = _proof(places, settings, found, decided, given) if verdict == "verified" else ""
     notes = (*notes, *_notes(places, settings, found, doubts, loose))
+    found = found._replace(kept=name_scopes(found.kept, settings.ranks))
     reasons = doubts.words(outcome.status) if verdict == "incomplete" else []
     return _build_report(configuration, places, found, verdict, proof, notes, reasons, time.perf_counter() - started)
 
@@ -236,7 +237,7 @@ def _build_report(
         verdict=verdict,
         arch=configuration.arch,
         dynamic_shared=configuration.dynamic_shared,
-        findings=name_scopes(found.kept, settings.ranks),
+        findings=found.kept,
         suppressed=found.suppressed,
         unused=found.unused,
         untold=found.untold,

@@ -131,7 +131,7 @@ class Waits:
         """Note a read in a state of its CTA, and the write that it sees."""
         (self.failed if in_vain else self.ended).setdefault(read, {}).setdefault(state, set()).add(source)
 
-    def _in_vain(self, read: Strong) -> set[Strong | None]:
+    def _find_vain(self, read: Strong) -> set[Strong | None]:
         """Return the writes with whose values a read fails in each state."""
         failed, ended = self.failed.get(read, {}), self.ended.get(read, {})
         found = set[Strong | None]().union(*failed.values())
@@ -155,7 +155,7 @@ class Waits:
             lowest: dict[int, int] = {}
             for read in (one for one in there if one.reads):
                 low = lowest.get(read.thread, 0)
-                vain = self._in_vain(read)
+                vain = self._find_vain(read)
                 while low < len(writes) and sources[low] in vain:
                     low += 1
                 first_seen[read] = lowest[read.thread] = low

@@ -320,7 +320,7 @@ class Knowledge:
         self.writers: dict[Place, Strong] = {}
         """the last strong write there, if they are counted"""
         self.state = b""
-        """of the CTA whose operations happen, before them"""
+        """state of the CTA whose operations happen, before them"""
         self.in_vain = False
         """True while a thread waits on"""
         one = len(set(self.clusters.values())) == 1
