@@ -430,13 +430,13 @@ MAX_DEVICES = 8
 
 
 class _Devices:
-    """`cuda.gpus`: one device is listed, or `ranks` of them; a program gets others by their numbers."""
+    """`cuda.gpus`: one device is listed; a program gets others by their numbers."""
 
     def __init__(self) -> None:
         self._made: dict[int, Device] = {}
 
     def __len__(self) -> int:
-        return settings.current().ranks
+        return 1
 
     def __iter__(self) -> Iterator[Device]:
         return iter(self.lst)
