@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from wsemu.model.outcome import Pattern
 
 _MOST = 0.75
-"""of the neighbouring lanes that must be equally far apart for a stride"""
+"""fraction of neighboring lanes that must have equal distances for a stride"""
 
 
 def access_counts(places: Places) -> dict[int, AccessCount]:

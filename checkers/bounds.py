@@ -394,7 +394,7 @@ _KINDS = {"global": IN_ARRAY, "shared": IN_SHARED, "local": IN_LOCAL, "constant"
 """memory -> its bit"""
 _OWN = "each thread has its own local memory"
 _FRAME = "__local_depot"
-"""what nvcc calls the local arrays of a function, in PTX"""
+"""nvcc's name, in PTX, for the local arrays of a function"""
 
 
 def _outside_local(raw: RawFinding, places: Places) -> Finding:

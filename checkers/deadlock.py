@@ -50,7 +50,7 @@ class Group:
     address: int = -1
     phase: int = -1
     lanes: int = 0
-    """where a part of one warp waits"""
+    """lanes of a partial warp that wait"""
 
     def __str__(self) -> str:
         return f"{lanes_text(self.lanes)} of {warps_text(self.warps)}" if self.lanes else warps_text(self.warps)
@@ -90,7 +90,7 @@ class _Waits:
     edges: dict[Group, dict[Group, int]]
     """other groups that could bring what a group waits for, and where they would"""
     starved: list[Group]
-    """that the live warps cannot release"""
+    """groups that the live warps cannot release"""
     cycle: list[Group]
 
     def starvation(self, group: Group) -> str:

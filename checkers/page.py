@@ -28,11 +28,11 @@ class Page(NamedTuple):
     bad: str
     """a program in which the finding is found"""
     good: str
-    """the same program, repaired: verified"""
+    """the repaired program, which is verified"""
 
 
 _ALIKE, _MOST = 0.7, 4
-"""how alike a code must be to be meant, of 1; and how many are named at most"""
+"""minimum similarity of a suggested code, from 0 to 1; maximum number of suggestions"""
 
 
 def _like(word: str) -> list[str]:

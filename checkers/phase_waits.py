@@ -23,7 +23,7 @@ _BRINGS = BRINGS | find_words(lambda row: row.event == "credit")
 _COPIES = BRINGS | {"cp.async", "cp.async.arrive"}
 _EXPECTS = ("mbarrier.expect_tx", "mbarrier.arrive")
 _AUX = 7
-"""where `aux` stands in an instruction"""
+"""position of `aux` in an instruction"""
 _MOST_TOLD = 3
 """operations of a phase that a note names"""
 

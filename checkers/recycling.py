@@ -61,7 +61,7 @@ class Pair:
     second_who: str
     barrier: int
     generation: int
-    """of (1)"""
+    """generation of (1)"""
 
 
 def explain(raw: RawFinding, places: Places, trace: Trace | None = None) -> Finding:

@@ -33,7 +33,7 @@ class Run(Protocol):
     """A transfer that ran, as `launch.transfer` has it."""
 
     job: Any
-    """what it should do: `image`, `sizes`, `scatter`"""
+    """expected transfer: `image`, `sizes`, `scatter`"""
     dst: npt.NDArray[np.uint8]
     before: npt.NDArray[np.uint8]
     """the source as it was"""

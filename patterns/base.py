@@ -35,7 +35,7 @@ class CudaDMA:
     first_dma_thread: int
     """`threadIdx.x` of the first thread that transfers, a multiple of 32"""
     first_compute_thread: int = field(default=0, kw_only=True)
-    """the same of the first thread that computes: by convention the compute warps come first"""
+    """number of the first thread that computes; by convention the compute warps come first"""
     specialized: bool = field(default=True, kw_only=True)
     """False: all threads of the CTA transfer, and the four calls do nothing; see `unspecialized`"""
 

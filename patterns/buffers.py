@@ -40,7 +40,7 @@ class Buffers:
     """
 
     pattern: Any
-    """what fills a buffer: a pattern with the first dma_id, and the first set of DMA threads"""
+    """pattern that fills a buffer, with the first dma_id and the first set of DMA threads"""
     stages: int = 1
     """buffers, a multiple of ids"""
     ids: int = 1

@@ -49,7 +49,7 @@ class Pipeline:
     consumers: int
     """threads that call `consumer_wait` and `consumer_release` for a tile"""
     engine: str = field(default="bulk", kw_only=True)
-    """what fills the buffers: "bulk" copies, "cp.async", or stores ("warps")"""
+    """engine that fills the buffers: "bulk" copies, "cp.async", or stores ("warps")"""
 
     def __post_init__(self) -> None:
         rules.integers(self, "stages", "producers", "consumers")

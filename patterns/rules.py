@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
 WARP = 32
 MOST_THREADS = 1024
-"""of a CTA"""
+"""maximum threads of a CTA"""
 ENGINES = ("warps", "cp.async", "bulk")
-"""what moves bytes: loads and stores of the DMA threads, copies of 4 to 16 bytes past their registers, or copies of
-whole elements that one thread starts"""
+"""methods of moving bytes: loads and stores of the DMA threads, copies of 4 to 16 bytes that bypass their registers, or
+copies of whole elements that one thread starts"""
 BULK = 16
 """bytes that addresses and sizes of bulk copies are multiples of"""
 MOST_OBJECTS = 8

@@ -37,7 +37,7 @@ class CudaDMAStrided(Transfer):
     src_stride: int
     """bytes from the start of an element to the start of the next, in the source, a multiple of alignment"""
     dst_stride: int
-    """the same in the destination; at least element_bytes, so that elements do not overlap"""
+    """distance of elements in the destination, in bytes; at least element_bytes, so that elements do not overlap"""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 SWIZZLES = {"": 0, "32B": 32, "64B": 64, "128B": 128}
 """name -> bytes of the rows that it is for"""
 MOST_ROWS = 256
-"""of a box"""
+"""maximum rows of a box"""
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from wsemu.patterns import rules
 from wsemu.patterns.base import CudaDMA
 
 _WARPS = rules.MOST_THREADS // rules.WARP
-"""of a CTA: each may have an mbarrier"""
+"""maximum warps of a CTA: each may have an mbarrier"""
 
 
 @dataclass(frozen=True)
@@ -183,8 +183,8 @@ class Transfer(CudaDMA):
     """cache operator of the stores: wb (write back), cg, cs (streaming), wt (write through)"""
 
     engine: str = field(default="warps", kw_only=True)
-    """what moves the bytes: "warps" (loads and stores), "cp.async" (to shared memory; sm_80), or "bulk" (elements,
-    addresses and strides are multiples of 16 bytes, and so is alignment; sm_90)"""
+    """engine that moves the bytes: "warps" (loads and stores), "cp.async" (to shared memory; sm_80), or "bulk"
+    (elements, addresses and strides are multiples of 16 bytes, and so is alignment; sm_90)"""
 
     def __post_init__(self) -> None:
         super().__post_init__()

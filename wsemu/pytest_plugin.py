@@ -350,7 +350,7 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None]:
 
 # -- mutants ---------------------------------------------------------------------------------------------------------
 _MUTANTS = pytest.StashKey[Any]()
-"""what came of them"""
+"""outcomes of the mutants"""
 _PASSED = pytest.StashKey[bool]()
 
 

@@ -63,7 +63,7 @@ class Suppress(_Table):
     code: str
     """a finding code, or a checker for all of its codes"""
     file: str = Field(min_length=1)
-    """of the source, relative to the folder of the configuration; `*` and `?` match, `/` too"""
+    """source file, relative to the folder of the configuration; `*` and `?` match, `/` as well"""
     reason: str
     """why they are accepted; kept beside each one that is left out"""
     line: int | None = Field(default=None, ge=1)
@@ -99,7 +99,7 @@ class Configuration(_Table):
     budget: int = Field(default=Settings().budget, ge=1)
     engine: Engine = "vm"
     effort: int = Field(default=1, ge=1, le=MAX_EFFORT)
-    """how many times the usual number of orders of atomics is tried"""
+    """multiple of the usual number of interleavings of atomics that are tried"""
     only: list[str] = []
     skip: list[str] = []
     numba_ptx: bool = True

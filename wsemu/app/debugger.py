@@ -65,7 +65,7 @@ class Here:
     stop: Stop
     span: Span
     calls: tuple[Span, ...]
-    """that led there, the outermost first"""
+    """calls that led there, the outermost first"""
     variables: dict[str, Any]
 
     @property
@@ -87,12 +87,12 @@ class Session:
     thread: int = 0
     breakpoints: Breakpoints = field(default_factory=Breakpoints)
     waits: str = "s"
-    """what it goes on to: s, n, o, c, or `replay`"""
+    """next stop: s, n, o, c, or `replay`"""
     depth: int = 0
     count: int = 0
     """stops of the thread so far"""
     target: int = 0
-    """of a replay: the stop to go to"""
+    """stop at which a replay ends"""
     values: list[list[int]] = field(default_factory=list)
     hits: list[int] = field(default_factory=list)
     """stops at breakpoints, by their count"""

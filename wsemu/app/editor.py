@@ -51,7 +51,7 @@ class Adapter:
         self.debugger: Debugger | None = None
         self.points = Breakpoints()
         self.requests: queue.Queue[Message] = queue.Queue()
-        """what only a thread that stands can answer"""
+        """requests that only a stopped thread can answer"""
         self.configured = threading.Event()
         self.left = self.pausing = False
         self.name = "GPU thread"

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _THIN = ("device_array.py", "driver.py", "xoroshiro.py", "reduction.py", "takeover.py", "vectorize.py", "errors.py")
 """modules of host functions, which hand on what the program gave them"""
 _MOST_FRAMES = 6
-"""of the program's own that are shown of an exception"""
+"""maximum number of the program's own frames that are shown for an exception"""
 
 
 def handle_system_exit(exit_: SystemExit, launches: Launches) -> int:

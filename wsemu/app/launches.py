@@ -53,7 +53,7 @@ class Launches:
     """why launches are incomplete, in the order in which they came"""
     warnings: int = 0
     refused: list[WsemuError] = field(default_factory=list)
-    """what launches raised"""
+    """errors that launches raised"""
     missing: int = 0
     """launches that did not run, for what is not modelled"""
     unchecked: int = 0

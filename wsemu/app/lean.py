@@ -42,9 +42,9 @@ class _Kernels:
     parts: dict[str, dict[Part, list[Need]]] = field(default_factory=dict)
     launches: dict[str, list[str]] = field(default_factory=dict)
     layouts: dict[str, dict[Layout, list[int]]] = field(default_factory=dict)
-    """of the shared arrays, that save wavefronts: how many in each launch"""
+    """layouts of the shared arrays that save wavefronts, with the number saved in each launch"""
     in_ptx: dict[str, bool] = field(default_factory=dict)
-    """of those in PTX, whether their text can be edited: not of several files that are linked"""
+    """for kernels in PTX, whether their text can be edited; several linked files cannot"""
 
     def observe(self, report: Report, launched: Launched) -> None:
         """Take the parts of a verified launch out, one after the other."""

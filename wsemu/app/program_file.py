@@ -37,7 +37,7 @@ class Target(NamedTuple):
 
     file: Path
     arguments: Sequence[str] = ()
-    """of the program, or the words of a launch"""
+    """arguments of the program, or the words of a launch"""
     is_ptx: bool = False
     """whether the file is PTX, or CUDA C++ that becomes PTX; it is launched, whatever its name, and nothing in it is
     run as Python"""

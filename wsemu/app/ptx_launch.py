@@ -56,7 +56,7 @@ TYPES = {
        for bits in (8, 16, 32, 64)},
     "f16": "float16", "f32": "float32", "f64": "float64", "bool": "bool",
 }  # fmt: skip
-"""as in PTX -> as in NumPy, which is understood too"""
+"""type in PTX -> type in NumPy, which is accepted as well"""
 LARGEST = INPUT_LIMITS["arg-bytes"].most
 """bytes of an array that is made here"""
 _LONGEST, _DEEPEST = INPUT_LIMITS["arg-text"], INPUT_LIMITS["arg-nesting"]

@@ -38,8 +38,8 @@ class _Made:
     signature: Mapping[str, Any] | None = None
     """name -> type of what the source takes, a tuple of them for a tuple; `constexpr` is no parameter"""
     descriptors: Sequence[Mapping[str, Any]] = ()
-    """of the arguments that are descriptors of tensors, in their order: the map that each becomes; without them they
-    become pointers"""
+    """tensor maps that replace the arguments which are descriptors of tensors, in their order; without them they become
+    pointers"""
     scratch: int = 0
     """bytes of memory that the compiler's runtime brings for each CTA"""
 

@@ -43,7 +43,7 @@ class Form(NamedTuple):
     """token, count or predicate"""
     dst: int = SHARED
     src: int = GLOBAL
-    """where the arrays lie"""
+    """spaces of the arrays"""
 
 
 _WAIT = "mbarrier.{}_wait{}.shared::cta.b64 $p, [<bar>], <{}>{};"

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 _START = 120.0
 """seconds that a child may take to import Numba-CUDA and to compile a kernel"""
 _STARTED = "started"
-"""what a child sends when a kernel is compiled and goes to the GPU"""
+"""message of a child when a kernel is compiled and goes to the GPU"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class GpuResult:
     unequal: int = 0
     """runs whose arrays differed from the first one's"""
     seconds: float = 0.0
-    """of all runs, with copies"""
+    """duration of all runs, with copies"""
     error: str = ""
     """why there is nothing: what the driver said, or that the time was up"""
     hung: bool = False

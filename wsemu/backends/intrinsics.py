@@ -27,7 +27,7 @@ I1, I8, I32, I64 = ir.IntType(1), ir.IntType(8), ir.IntType(32), ir.IntType(64)
 VOID = ir.VoidType()
 BARRIERS, WARP = 16, 32
 MOST_BYTES = 16
-"""of a vector access"""
+"""maximum bytes of a vector access"""
 
 
 def intrinsic(function: Callable[..., Any]) -> Any:

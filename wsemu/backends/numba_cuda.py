@@ -71,7 +71,7 @@ _MODULES: dict[str, Callable[[], ModuleType]] = {
     "wsemu.language.cuda_names": numba_cuda,
     "wsemu.language.ptx_names": intrinsics,
 }
-"""what a kernel names -> what Numba-CUDA compiles in its place"""
+"""module that a kernel names -> module that Numba-CUDA compiles in its place"""
 _dispatchers: dict[tuple[int, int], tuple[Any, Any]] = {}
 """id of what was rebound, and the bound of its CTAs -> it, and the dispatcher"""
 _BOUNDS = (512, 1024)

@@ -21,7 +21,7 @@ _END = re.compile(r",?(?:\s+# [^'\"\n]*)?\n*$")
 """the comma behind a value, and a comment of Hypothesis"""
 _ADDRESS = re.compile(r"\bat 0x[0-9a-fA-F]+")
 _WIDTH = 100
-"""of a decorator that stands on one line"""
+"""maximum width of a decorator on one line"""
 
 
 def leaves(error: BaseException) -> Iterator[BaseException]:

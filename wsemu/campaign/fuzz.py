@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
 FOLDER = Path(".wsemu", "fuzz")
-"""where result files are, below the working folder"""
+"""folder of result files, below the working folder"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,7 +101,7 @@ class Told:
     test: str = ""
     """the trial that killed it"""
     same: Same = ""
-    """what of a survivor is the same as without it, so that it is equivalent for these launches"""
+    """identical part of a survivor, by which it is equivalent for these launches"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,7 @@ class _Seen:
     instructions: int
     program: bytes = b""
     accesses: bytes = b""
-    """what it accessed, and where; empty: not compared"""
+    """accesses with their addresses; empty: not compared"""
     results: tuple[tuple[str, Any], ...] = ()
 
 
@@ -152,12 +152,12 @@ class _Watch:
     """Looks at the launches of a trial."""
 
     expected: Sequence[_Seen] | None = None
-    """those without a mutant; None: there is none"""
+    """launches without a mutant; None without a mutant"""
     deep: bool = False
     """keep what they did"""
     launches: list[_Seen] = field(default_factory=list)
     lines: dict[str, set[int]] = field(default_factory=dict)
-    """of the user's files, that the launches' code comes from"""
+    """lines of the user's files that the launches' code comes from"""
     worse: Failure | None = None
     kernels: tuple[str, ...] = ()
     """patterns of the names of those that count; none: all"""

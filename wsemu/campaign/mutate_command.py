@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
 FOLDER = Path(".wsemu", "mutate")
-"""where result files are, below the working folder"""
+"""folder of result files, below the working folder"""
 
 
 def command(

@@ -23,7 +23,7 @@ _KILLED: dict[Way, tuple[str, str]] = {
     "error": ("does not compile or is refused", "do not compile or are refused"),
     "time": ("does not end", "do not end"),
 }
-"""of one, of several"""
+"""words for one mutant and for several"""
 _EQUIVALENT: dict[Same, str] = {
     "code": "with the same code",
     "accesses": "with the same accesses",

@@ -118,7 +118,7 @@ class Item:
     def __init__(self, item: Any) -> None:
         self.item, self.name = item, str(item.nodeid)
         self.raised: BaseException | None = None
-        """what it raised when it ran last, as the plugin of pytest saw it"""
+        """exception of its last run, as the pytest plugin observed it"""
 
     def run(self) -> Failure | None:
         from _pytest.runner import runtestprotocol

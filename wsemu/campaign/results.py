@@ -47,7 +47,7 @@ class Failure:
     """`file:line` in the test, or empty"""
     text: str
     parameters: dict[str, str] = field(default_factory=dict)
-    """of the example, as source text"""
+    """parameters of the example, as source text"""
     example: str = ""
     """`@example(...)`, or empty where the parameters are not Python's text"""
     witness: str = ""
@@ -59,7 +59,7 @@ class Outcome:
     """The outcome of a batch."""
 
     examples: int
-    """how often the test ran, shrinking included"""
+    """number of runs of the test, shrinking included"""
     failure: Failure | None = None
 
 

@@ -31,7 +31,7 @@ class Reading:
     """Numbers that a launch's behaviour may change at."""
 
     compared: set[int] = field(default_factory=set)
-    """what something is compared with"""
+    """numbers that a value is compared with"""
     tiles: set[int] = field(default_factory=set)
     """divisors, steps of loops, extents"""
     depths: set[int] = field(default_factory=set)

@@ -49,7 +49,7 @@ _ALONE: dict[str, Any] = (
     if sys.platform == "win32"
     else {"start_new_session": True}
 )
-"""how a process is started that Ctrl-C does not reach: whether to stop is decided by the campaign"""
+"""options of a process that Ctrl-C does not reach: the campaign decides when to stop"""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Bundle:
     files: tuple[tuple[str, bytes], ...] = ()
     """relative paths and contents of its sources; none: they are in the working folder"""
     options: str = ""
-    """what else the process is told"""
+    """further options of the process"""
 
     @property
     def digest(self) -> str:
@@ -128,7 +128,7 @@ _lock = threading.Lock()
 
 
 _dismissed = 0
-"""how often `dismiss` was called"""
+"""number of calls of `dismiss`"""
 
 
 def lend(bundle: Bundle, process: Process) -> None:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from wsemu.model.bound import Bound
 
 Sizes = tuple[int, ...]
-"""of the parameters that are swept, in their order"""
+"""values of the swept parameters, in their order"""
 Came = Literal["holds", "fails", "incomplete", "refused"]
 MOST = 4096
 """the largest size that is chosen, but for the largest that memory allows"""
@@ -59,9 +59,9 @@ class Tried:
     """in a line, where it does not hold"""
     launches: int = 0
     report: str = ""
-    """of the first launch that failed, as JSON"""
+    """report of the first launch that failed, as JSON"""
     bytes: int = 0
-    """of the arrays of its largest launch"""
+    """bytes of the arrays of its largest launch"""
     work: int = 0
     """warp instructions of all launches"""
 
@@ -74,13 +74,13 @@ class Swept:
     parameters: tuple[str, ...]
     tried: dict[Sizes, Tried] = field(default_factory=dict)
     smallest: Tried | None = None
-    """of those that fail, shrunk"""
+    """smallest size that fails, shrunk"""
     limits: list[str] = field(default_factory=list)
     """why no larger sizes were tried"""
     stopped: str = ""
     """why not all sizes were tried: interrupted, the time limit"""
     chosen: int = 0
-    """of the sizes, before the largest was looked for and the failure was made smaller; 0: it did not come to that"""
+    """number of selected sizes, before the search for the largest one and the shrinking; 0: neither began"""
 
     def of(self, came: Came) -> list[Tried]:
         return [tried for tried in self.tried.values() if tried.came == came]

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from wsemu.campaign.sweep import Came, Swept, Tried
 
 _WORDS: dict[Came, str] = {"holds": "hold", "fails": "fail", "incomplete": "incomplete", "refused": "refused"}
-"""of several sizes; of one they are the keys"""
+"""words for several sizes; for one, the keys are used"""
 _MOST = 6
 """sizes that are named of each kind but those that hold"""
 

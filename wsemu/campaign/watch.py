@@ -26,7 +26,7 @@ class State(NamedTuple):
     total: int
     unit: str
     more: Mapping[str, int] = {}
-    """what else is counted: failures"""
+    """further counts: failures"""
 
 
 @contextlib.contextmanager

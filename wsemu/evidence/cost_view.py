@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from wsemu.model.outcome import Pattern
 
 MOST_PICTURES = 12
-"""of banks; those that cost less are left out"""
+"""maximum number of bank pictures; those of the least cost are left out"""
 
 
 class LineCost(NamedTuple):
@@ -57,7 +57,7 @@ class BankPicture(NamedTuple):
     ideal: int
     executions: int
     banks: int
-    """of this architecture"""
+    """number of banks of this architecture"""
     cells: tuple[Cell, ...]
 
 

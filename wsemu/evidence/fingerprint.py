@@ -47,7 +47,7 @@ class Value(Record):
     what: str
     """`float32[64]`, or a number itself"""
     digest: str = ""
-    """of an array's contents; empty where they were not kept"""
+    """digest of an array's contents; empty if they were not kept"""
 
 
 class Inputs(Record):

@@ -59,11 +59,11 @@ _ROLES = {
     "start": "compute",
     "finish": "DMA",
 }
-"""what a warp is for that executes this method of a transfer pattern"""
+"""role of a warp that executes this method of a transfer pattern"""
 _OF_ALL = "pipeline"
 """the module of patterns whose `start` is called by warps of every role"""
 CALLS = {"DMA": ("finish_async_dma", "wait_for_dma_finish"), "compute": ("start_async_dma", "wait_for_dma_start")}
-"""what a warp of this role arrives with, and what the other side waits with"""
+"""role -> call with which its warps arrive, call with which the other side waits"""
 _PUTS = find_opcodes(lambda row: row.event == "copy" and row.moves.writes != "" and not row.moves.combines)
 """asynchronous copies, and stores of zeros, that give memory a value whatever was there"""
 _OF_ASM = 2
@@ -88,7 +88,7 @@ class Places:
     memory: DeviceMemory | None = None
     """the device memory of the launch, if it was in any"""
     _views: dict[str, SourceView] = field(default_factory=dict)
-    """of the files as they were when findings were made: what explains one may be asked for later"""
+    """views of the files as they were when findings arose: explanations may be requested later"""
     _shown: dict[int, Span] = field(default_factory=dict)
     _names: SharedNames | None = None
     _steered: bool | None = None
@@ -97,7 +97,7 @@ class Places:
     _inlined: dict[tuple[int, ...], set[int]] | None = None
     """the lines of what was inlined through the same calls"""
     derived: dict[str, Any] = field(default_factory=dict)
-    """what several checkers work out of the launch as a whole, worked out once"""
+    """results about the launch as a whole that several checkers share"""
 
     def share_a_loop(self, one: int, two: int) -> bool:
         """Return whether control can go from an instruction to another one and back."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 from wsemu.evidence.schedule import Witness
 
 _MOST_READINGS = 16
-"""that are kept of one trace"""
+"""maximum number of readings kept of one trace"""
 
 
 def reading(places: Places, trace: Trace, ctas: Iterable[int]) -> Witness:

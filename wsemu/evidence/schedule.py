@@ -30,10 +30,10 @@ OF_PHASES: tuple[EventKind, ...] = ("init", "inval", "arrive_on", "expect", "cre
 """operations on phases; a copy's credit is where the copy is issued"""
 _ORDERS: tuple[EventKind, ...] = ("arrive", "sync", "exit", *OF_PHASES, "copy")
 _BY_LANES: tuple[EventKind, ...] = (*OF_PHASES, "copy")
-"""of which an execution of an instruction may have several, of different lanes"""
+"""kinds of events of which one execution of an instruction may have several, of different lanes"""
 _EXECUTIONS: tuple[EventKind, ...] = ("access", "atomic", "copy")
 _MOST_STEPS = 6
-"""of a schedule, before the two operations that it is about"""
+"""maximum number of steps before the two operations of a finding"""
 
 
 class Access(NamedTuple):
@@ -45,7 +45,7 @@ class Access(NamedTuple):
     pc: int
     address: int
     lanes: int = ALL_LANES
-    """of which one at least touches the address"""
+    """lanes, of which at least one touches the address"""
 
 
 class Counted(NamedTuple):

@@ -26,7 +26,7 @@ class Clocks:
         self._intervals: defaultdict[int, list[int]] = defaultdict(list)
         """warp -> its intervals so far that have an operation, one after another"""
         self._known: defaultdict[int, list[Knowledge]] = defaultdict(list)
-        """what it knew in each of them"""
+        """clock of a warp in each of its intervals"""
         self._learns: set[int] = set()
         """warps whose last operation was a sync, or a wait for a phase: nothing else tells a warp of others"""
 

@@ -394,7 +394,7 @@ _OF_DRIVER = frozenset(
     get_max_potential_block_size memalloc memallocmanaged memhostalloc mempin open_ipc_handle unload_module
     """.split()
 )
-"""what the driver does with memory and code of a GPU"""
+"""functions of the driver that concern memory and code of a GPU"""
 
 
 class _Current(threading.local):

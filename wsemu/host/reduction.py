@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from wsemu.launch.kernel import Kernel
 
 THREADS = 128
-"""of a CTA: the four warps that are combined at the end"""
+"""threads of a CTA: the four warps that are combined at the end"""
 CTAS = 64
 
 

@@ -113,7 +113,7 @@ _PARTS: dict[str, Callable[[], Any]] = {
 
 
 _TESTS: dict[str, Callable[[], Any]] = {"testing": lambda: importlib.import_module("wsemu.host.testing")}
-"""the same of what test suites import"""
+"""modules that test suites import"""
 
 
 _IMPLIED = {"devices": "cudadrv.devices", "driver": "cudadrv.driver"}
@@ -136,7 +136,7 @@ class _Hook:
     """A finder and loader of modules, first in `sys.meta_path`."""
 
     simulator = 0
-    """what `config.ENABLE_CUDASIM` of Numba itself was; it reads 0 meanwhile, also where somebody still sets it"""
+    """value of Numba's own `config.ENABLE_CUDASIM`; it reads 0 meanwhile, even if code still sets it"""
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None

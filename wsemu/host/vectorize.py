@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     Array = npt.NDArray[Any]
 THREADS = 128
-"""of a CTA"""
+"""threads of a CTA"""
 
 
 def vectorize(given: Any = None, /, **options: Any) -> Any:

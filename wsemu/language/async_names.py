@@ -127,7 +127,7 @@ REDUCTIONS: Final = {
     "inc": Reduction("0 where the old one in `dst` is at least that of `src`, else one more", {"uint32": "u32"}),
     "dec": Reduction("that of `src` where the old one in `dst` is 0 or above it, else one less", {"uint32": "u32"}),
 }
-"""what it does, as PTX names it -> how"""
+"""PTX name of a reduction -> its description"""
 _REDUCING = {
     f"cp_reduce_async_bulk_{name}(dst, i, src, j, bytes)": "Puts into each element of `bytes` from element `i` of "
     f"`dst` in global memory on {reduction.doc}, with the elements from element `j` of `src` in shared memory on; each "
@@ -254,7 +254,7 @@ FUNCTIONS: Final = functions(
 )
 """name -> kernel function"""
 CLUSTER_NAMES: Final = tuple(signature.partition("(")[0] for signature in _CLUSTERS)
-"""those that say something of other CTAs"""
+"""names of functions that concern other CTAs"""
 
 COPY_BYTES: Final = {
     **dict.fromkeys(("cp_async_ca", "cp_async_ca_bytes"), (4, 8, 16)),

@@ -66,10 +66,10 @@ class Attempted(NamedTuple):
     results: tuple[tuple[str, npt.NDArray[Any]], ...]
     """the arrays that the launch stored to, by name, as copies"""
     stores: int
-    """of threads, to shared and global memory"""
+    """stores of threads to shared and global memory"""
     accesses: Accesses
     result_of_use: Any = None
-    """what was made of the report while its source was there"""
+    """result of the function that used the report while its source was available"""
     elsewhere: int = 0
     """changed elements of arrays that the kernel as it is does not use"""
 
@@ -85,7 +85,7 @@ class Launched:
     """arrays that the kernel names, which nothing had written"""
     bound: Bound
     before: list[npt.NDArray[np.uint8] | None]
-    """of each segment"""
+    """contents of each segment before the launch"""
     instructions: int
     """warp instructions that it executed, if each CTA did what the first one could"""
     site: tuple[str, int] | None
@@ -93,11 +93,11 @@ class Launched:
     amiss: int
     """places of errors, as the machine noted them"""
     suppressed: bool
-    """some are accepted"""
+    """true if some findings are accepted"""
     checking: bool = False
     """the launch is made as it was"""
     expected: dict[str, Any] = field(default_factory=dict)
-    """what arrays should hold afterwards, by name, where that is known"""
+    """expected contents of arrays after the launch, by name, if known"""
     _known: dict[bytes, Attempted | None] = field(default_factory=dict)
     _other: tuple[LaunchConfiguration, Sequence[Any]] | None = None
     """the configuration and the arguments of a launch that is tried, where they are others"""

@@ -125,7 +125,7 @@ class Packed:
 
     data: bytes
     arrays: tuple[tuple[int, Way, npt.NDArray[Any]], ...] = ()
-    """those whose addresses stand in it: at which byte, and the way to it in the nested tuples that were given"""
+    """arrays whose addresses are in it: the byte, and the path to the array in the given nested tuples"""
     maps: tuple[tuple[int, Way, TensorMap], ...] = ()
     """tensor maps that stand in it, likewise; they are encoded when their arrays have addresses"""
     blocks: tuple[tuple[int, Way, Block], ...] = ()

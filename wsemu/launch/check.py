@@ -206,7 +206,7 @@ def launch(
 
 
 _told: set[tuple[str, ...]] = set()
-"""what `_tell_incomplete` has said in this process"""
+"""reasons that `_tell_incomplete` has reported in this process"""
 
 
 def _tell_incomplete(report: Report) -> None:

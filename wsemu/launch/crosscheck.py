@@ -38,7 +38,7 @@ ULPS = 4
 """units in the last place by which a float may differ where a kernel calls the mathematical library: what CUDA states
 for float32 and float64 functions is up to 4 for nearly all of them"""
 SECONDS = 30.0
-"""that a launch may take on the GPU"""
+"""maximum seconds of a launch on the GPU"""
 SHOWN = 5
 """differences of an array that are shown"""
 LIBRARY = frozenset((*UNARY_FUNCTIONS, *BINARY_FUNCTIONS))
@@ -74,11 +74,11 @@ class CrossReport(BaseModel):
     kernel: str
     status: Status
     report: Report
-    """of the emulator"""
+    """report of the emulator"""
     launches: int = 0
     """on the GPU"""
     unequal: int = 0
-    """of these, how many differed from the first"""
+    """number of these that differed from the first"""
     ulps: int = 0
     """allowed difference of floats, in units in the last place"""
     compared: int = 0

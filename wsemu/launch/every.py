@@ -84,7 +84,7 @@ def _looks(at: Steering, names: Sequence[str], places: Places) -> str:
 
 # -- trip counts -------------------------------------------------------------------------------------------------------
 MOST_THREADS = 1 << 16
-"""of a launch whose loops are followed"""
+"""maximum threads of a launch whose loops are followed"""
 MOST_WORK = 50_000_000
 """warp instructions of the launches that show every trip count"""
 

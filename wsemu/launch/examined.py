@@ -50,7 +50,7 @@ class Examined(NamedTuple):
     before: list[Any]
     """the bytes of each segment before it, None where they were not kept; of a launch with findings"""
     initial: Callable[[], list[Any]] | None = None
-    """what makes them of another one; None where it is like the one before it"""
+    """function that returns the initial arrays of another launch; None if it equals the one before it"""
 
 
 def run_and_judge(

@@ -33,7 +33,7 @@ _AT_ONCE = 1 << 20
 """words that are looked through together for addresses of blocks"""
 _launches = itertools.count(1)
 _ends: dict[int, int] = {}
-"""how addresses of blocks begin that launches here allocated -> bytes of memory of the last such launch"""
+"""first bits of the addresses of blocks that launches here allocated -> bytes of memory of the last such launch"""
 
 
 class Heap(NamedTuple):

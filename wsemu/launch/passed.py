@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _MOST = 4
 """launches of a kernel, each of another shape or of other numbers"""
 _BYTES = 1 << 20
-"""of the arrays of one"""
+"""maximum bytes of the arrays of one launch"""
 _MADE_AGAIN = 6
 """launches that an edit is tried with"""
 

@@ -58,7 +58,7 @@ class Report(Record):
     reasons: list[str] = []
     """why it is incomplete in a word each, for the sum over many launches: `atomics`, `step budget`"""
     proof: str = ""
-    """what a `verified` launch was shown to be: `deadlock-free and race-free in every schedule`"""
+    """proven property of a `verified` launch: `deadlock-free and race-free in every schedule`"""
     unreached: Unreached | None = None
     """synchronization that a completed launch never executed, of which it says nothing; None: all was executed"""
     scope: Scope | None = None
@@ -66,13 +66,13 @@ class Report(Record):
     residency: Residency | None = None
     """the CTAs that have to run at once, where some wait for others"""
     inputs: Inputs | None = None
-    """what a failed launch was made of, as hashes"""
+    """inputs of a failed launch, as hashes"""
     seconds: float = 0.0
     """wall-clock time of the check"""
     trials: Trials | None = None
-    """what edits of the kernel do, of a report that is shown; None: none were tried"""
+    """results of edits of the kernel, for a report that is shown; None: none were tried"""
     _launched: Launched | None = None
-    """what the launch can be made again with"""
+    """the launch, to run it again"""
     _trials: Trials | None = None
     _whole: Report | None = None
     """the report that this one has the errors of, where it has warnings, too"""

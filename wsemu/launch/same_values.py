@@ -44,12 +44,12 @@ if TYPE_CHECKING:
 
 RACES = ("race", "intra-warp-race")
 WATCHED = (*RACES, "same-value-store", "proxy", "proxy-war")
-"""what a race of two stores hides of the first of them, in the run that knows the last store alone"""
+"""codes that a race of two stores hides for the first of them, in the run that keeps the last store alone"""
 MOST, MOST_TRIED = COMPARED, 1 << 12
 """thread instructions of a launch that the reference engine runs again, a few seconds; the same of an edit that is
 tried"""
 MOST_RUN = 1 << 28
-"""of all runs of the VM that decide one"""
+"""maximum thread instructions of all VM runs that decide one launch"""
 MOST_JOINED = 4
 """times that more stores are joined"""
 DETAIL = ("address", "kind", "other_kind", "size", "other_cta")

@@ -131,7 +131,7 @@ _FORMATS: dict[str, Any] = {
     "%f": lambda bits: f"{struct.unpack('<d', struct.pack('<Q', bits))[0]:f}",
     "%b": lambda bits: str(bool(bits)),
 }
-"""as `printf` writes them"""
+"""formats, as `printf` writes them"""
 
 
 def exception(bound: Bound, outcome: Outcome) -> BaseException | None:

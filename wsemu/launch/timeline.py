@@ -83,9 +83,9 @@ class Generation:
     steps: list[int] = field(default_factory=list)
     """its operations, as indices of `Timeline.steps`"""
     arrivals: int = 0
-    """of a phase"""
+    """arrivals of a phase"""
     bytes: int = 0
-    """of a phase, that came"""
+    """bytes that a phase received"""
 
     @property
     def arrived_threads(self) -> int:
@@ -146,9 +146,9 @@ class Timeline:
     """ascending by barrier, then number"""
     marks: tuple[Mark, ...]
     places: dict[int, Place]
-    """of each instruction that `steps` have"""
+    """text and location of each instruction in `steps`"""
     status: Status = "done"
-    """of the run"""
+    """status of the run"""
     complete: bool = True
     """False where the end is left out: see `tracing.MOST_EVENTS`"""
     lines: tuple[LineCost, ...] = ()

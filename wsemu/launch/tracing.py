@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from wsemu.model.outcome import Event, RawFinding, Status, Trace, Tracer
 
 MOST_EVENTS = 200_000
-"""of a time line; later ones are left out"""
+"""maximum events of a time line; later ones are left out"""
 _STOPPED: tuple[Status, ...] = ("fault", "trap", "stack")
-"""how a run ends at an operation of one warp"""
+"""statuses of a run that ended at an operation of one warp"""
 _OF_TWO = {code for name in ("mbarrier", "phase", "proxy") for code in CHECKERS[name]}
 _OF_STEPS: tuple[Kind, ...] = ("arrive_on", "await", "landed")
 """events that give their name to the step of their operation"""

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from wsemu.model.program import Program
 
 BLANK = 0
-"""what a destination holds before the transfer, and no word of a source"""
+"""contents of a destination before the transfer, different from every word of a source"""
 COPIES = find_names(lambda row: row.moves.agent and row.moves.writes != "")
 """asynchronous operations that write memory"""
 _GAP = 32
@@ -167,7 +167,7 @@ class TransferCase:
     src_offset: int = 0
     """bytes from a 16-byte boundary to where the source begins"""
     dst_offset: int = 0
-    """the same of the destination"""
+    """offset of the destination, in bytes"""
     two_phase: bool = False
     """`start_xfer_async` and `wait_xfer_finish` instead of `execute_dma`"""
     constants: bool = False
@@ -464,16 +464,16 @@ class Plan:
 
     pattern: Any
     parts: tuple[dict[str, Any], ...]
-    """what is shared out on its own (a halo has two): way, elements, bytes of each, lanes on each, elements at a
-    time, steps"""
+    """parts that are distributed separately (a halo has two): method, elements, bytes of each, lanes on each, elements
+    at a time, steps"""
     loads: dict[int, int]
     """bytes of an access -> warp-wide loads"""
     stores: dict[int, int]
     sectors: int
-    """of global memory"""
+    """sectors of global memory"""
     ideal_sectors: int
     wavefronts: int
-    """of shared memory; of bulk copies, which are no accesses of warps, there are none"""
+    """wavefronts of shared memory; bulk copies, which are no accesses of warps, have none"""
     ideal_wavefronts: int
     copies: dict[int, int] = field(default_factory=dict)
     """bytes of an asynchronous copy -> how many of them: warp-wide `cp.async`, or bulk copies"""

@@ -58,12 +58,12 @@ _MORE = "`--effort` follows more"
 MAX_FOLLOWED_EDIT = 5_000
 """warp instructions of an edit that is tried and followed"""
 MULTIPLIES = 50
-"""how many times as long as another one a product of matrices takes there"""
+"""factor by which a product of matrices takes longer there"""
 _PRODUCTS = np.array([name in MMA or name in WGMMA for name in NAMES])
 MOST_NAMED = 16
 """undefined registers and loads of a program that are followed one by one where one of them reaches something"""
 _KEEP_SCHEDULE = frozenset(("recycling", "initialised"))
-"""what is looked for where a program follows undefined values: clocks, and which bytes are written, are then kept"""
+"""checkers that stay on when a program follows undefined values: clocks, and the written bytes, are then kept"""
 _OTHER_CONTENTS: tuple[dict[str, int | float | bool], ...] = (
     {"p": True, "b8": 0x5A, "b16": 0x5AA5, "b32": 0x5AA5C33C, "b64": 0x5AA5C33C_69960FF0, "f32": -7.5e9, "f64": -7.5e9},
     {"p": True, "b8": 0xA5, "b16": 0xFB5A, "b32": 0xFF7A3CC3, "b64": 0xFFEA3CC3_9669F00F, "f32": 7.5e9, "f64": 7.5e9},

@@ -65,7 +65,7 @@ if TYPE_CHECKING:
 
 
 EVERY_SCHEDULE = "deadlock-free and race-free in every schedule"
-"""what a `verified` launch was shown to be with all checkers of `SCHEDULES`"""
+"""proven property of a `verified` launch with all checkers of `SCHEDULES`"""
 STOPPED = {"budget": "step budget", "deadlock": "deadlock not looked for", "fault": "fault not looked for"}
 """status of a launch that ended early -> a word on why"""
 RACES = ("race", "intra-warp-race")
@@ -78,7 +78,7 @@ DECIDED = ("deadlock", *RACES)
 
 
 _STEERING = "clocks", "placement", "active lanes", "polls"
-"""what may steer a launch besides atomics: clocks, where the hardware puts warps, active lanes, answers of waits"""
+"""possible influences on control besides atomics: clocks, placement by the hardware, active lanes, answers of waits"""
 
 
 class _Doubts(NamedTuple):
@@ -89,17 +89,17 @@ class _Doubts(NamedTuple):
     undefined: list[str]
     asserted: list[str]
     orders: list[str]
-    """of atomics, on which findings hang"""
+    """interleavings of atomics on which findings depend"""
     loads: list[str]
-    """what may be too much for an mbarrier at once"""
+    """possible excess at an mbarrier"""
     steered: dict[str, str]
-    """what hangs on an order -> on the order of what"""
+    """dependent use -> the kind of order on which it depends"""
     tried: Sequence[str] = ()
     """why trying orders decided nothing"""
     unpromised: Sequence[str] = ()
-    """what only hardware was seen to do"""
+    """behavior that is only observed on hardware"""
     placed: Sequence[str] = ()
-    """what depends on where memory lies"""
+    """facts that depend on the location of memory"""
     columns: Sequence[str] = ()
     """why an allocation of tensor memory may not end"""
 

@@ -52,7 +52,7 @@ class CostModel(NamedTuple):
     """
 
     banks: int
-    """of 4 bytes"""
+    """number of banks, 4 bytes wide"""
     pass_lanes: tuple[int, int, int]
     requests: tuple[int, int, int] = (1, 1, 1)
     """a pass is made so many times: once for each word of a lane, where a lane gets one word a time"""
@@ -85,7 +85,7 @@ class Multiprocessor(NamedTuple):
     most: int
     """multiprocessors of the largest GPU"""
     gpu: str
-    """that one"""
+    """name of that GPU"""
 
 
 class TensorCore(NamedTuple):
@@ -109,7 +109,7 @@ class Arch(NamedTuple):
     costs: CostModel
     multiprocessor: Multiprocessor
     tensor_core: TensorCore
-    """of those before sm_80 no launch asks: they have no instruction in which they would differ"""
+    """tensor cores; before sm_80 no launch depends on them, since no instruction would differ"""
     independent: bool
     """lanes of a warp may run apart (independent thread scheduling)"""
     cluster: int
@@ -166,7 +166,7 @@ _ROWS = (
 # fmt: on
 ARCHS: Final[dict[str, Arch]] = {row.name: row for row in _ROWS}
 DEFAULT = "sm_90"
-"""of a launch that names none"""
+"""architecture of a launch that names none"""
 LATEST = _ROWS[-1].name
 """it has all instructions that are modelled"""
 

@@ -66,7 +66,7 @@ class Allocated:
         self.written = written
         """1 for each byte that was written before the launch; None: all"""
         self.hull = hull or (0, 0 if written is None else written.size)
-        """where the first byte is that was written, and the end of the last one, in bytes"""
+        """offset of the first byte that was written, and end of the last one, in bytes"""
         self.covered = covered
         """1 for each byte of an allocation; None: all"""
 
@@ -84,7 +84,7 @@ class Bound(NamedTuple):
     program: Program
     configuration: LaunchConfiguration
     names: tuple[str, ...]
-    """of the arguments"""
+    """names of the arguments"""
     rows: dict[int, Any]
     """parameter rows"""
     segments: list[Any]
@@ -96,7 +96,7 @@ class Bound(NamedTuple):
     source: tuple[str, int, int] | None = None
     """file, first and last line of code that is no Python function"""
     heap: Any = None
-    """of a kernel that allocates memory its `wsemu.launch.heap.Heap`, or None"""
+    """`wsemu.launch.heap.Heap` of a kernel that allocates memory, else None"""
     memory: DeviceMemory | None = None
     """the device memory that it was launched in, if it was in any"""
 

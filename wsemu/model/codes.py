@@ -30,7 +30,7 @@ class Code(NamedTuple):
     """a warning of what no rule allows, and hardware was not seen to punish: named beside what is proven, and an error
     with `--strict`"""
     rests_on: str = ""
-    """what a launch that has it is verified for all the same, if it holds"""
+    """assumption under which a launch with it is verified"""
 
 
 _CODES = {
@@ -281,7 +281,7 @@ _CODES = {
 }  # fmt: skip
 """in the order in which checkers are named and findings of several checkers stand"""
 MARKS = ("raised-exception", "same-value")
-"""what an engine records besides findings: `verdict` makes reasons and notes of it"""
+"""codes that an engine records besides findings, of which `verdict` makes reasons and notes"""
 
 NOT_REPLAYED = (
     "same-value-store", "lane-lag", "mbarrier-unfenced", "undefined-copy", "store-outlives-cta",
@@ -297,7 +297,7 @@ atomics lead to them"""
 CODES: dict[str, Code] = {}
 """errors first, then warnings"""
 CODE_NAMES: list[str] = []
-"""of the numbers that the machine notes"""
+"""names of the numbers that the machine notes"""
 CODE_NUMBERS: dict[str, int] = {}
 CHECKERS: dict[str, tuple[str, ...]] = {}
 """checker -> the codes it reports"""

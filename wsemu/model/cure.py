@@ -70,24 +70,24 @@ class Cure(Record):
     """Edits with which the launch is verified: it was run."""
 
     file: str
-    """that is edited"""
+    """edited file"""
     edits: list[Edit]
     diff: list[str]
     """hunks of a unified diff, line by line, without line ends and without file names"""
     patch: list[str] = []
     """for a kernel in PTX, the hunks that make the verified PTX, without context lines"""
     proof: str
-    """what it was shown to be: `deadlock-free and race-free in every schedule`"""
+    """proven property: `deadlock-free and race-free in every schedule`"""
     findings: list[int] = []
-    """which of the report's findings it makes vanish, counted from 0"""
+    """findings of the report that it removes, counted from 0"""
     drops: bool = False
     """it leaves out stores that another cure keeps"""
     less: str = ""
-    """what it does less often than the launch as it is: `61,440 loads of `sa` in place of 65,536`; empty: nothing"""
+    """work that it does less often than the original launch: `61,440 loads of `sa` in place of 65,536`; empty: none"""
     results: int = 0
     """cures of a report with the same number leave the same results"""
     differs: str = ""
-    """how its results differ from those of the first cure, which is one of those with the number 0"""
+    """difference of its results from those of the first fix, which has number 0"""
     expected: bool | None = None
     """whether they are those that were given as right; None: none were given"""
     fails: int = 0

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 _MISSING = object()
 _SHAPE = "_data_shape"
-"""where a class keeps its Shape"""
+"""attribute that holds a class's Shape"""
 _set = object.__setattr__
 
 
@@ -107,7 +107,7 @@ class Shape(NamedTuple):
 
     fields: dict[str, Field]
     key: Callable[[Any], Any]
-    """what two objects are compared by"""
+    """key by which two objects are compared"""
 
 
 if not TYPE_CHECKING:

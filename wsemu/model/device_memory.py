@@ -52,7 +52,7 @@ class Allocation:
     unwritten: int = 0
     """bytes that hold none"""
     hull: list[int] = field(default_factory=lambda: [0, 0])
-    """where the first byte is that holds a value, and the end of the last one, in bytes"""
+    """offset of the first byte that holds a value, and end of the last one, in bytes"""
     freed: bool = False
 
     @property
@@ -79,9 +79,9 @@ class Window:
     """bytes from the start of the window on"""
     allocations: list[Allocation]
     covered: Bytes | None = None
-    """of an arena, a 1 for each byte of an allocation"""
+    """for an arena, a 1 for each byte of an allocation"""
     written: Bytes | None = None
-    """of an arena, a 1 for each byte that holds a value"""
+    """for an arena, a 1 for each byte that holds a value"""
 
     def live(self) -> list[Allocation]:
         """The allocations that are not freed."""

@@ -35,7 +35,7 @@ class Family(NamedTuple):
     since: int
     """compute capability from which on there is an operation, times 10; 0: no architecture is asked for it"""
     called: str
-    """what the refusal of an older architecture calls it, in the plural"""
+    """name in the error for an older architecture, in the plural"""
 
 
 class Moves(NamedTuple):
@@ -52,7 +52,7 @@ class Moves(NamedTuple):
     agent: bool
     """it goes on by itself, while its warp goes on"""
     unit: Unit
-    """what it moves at once: a range of bytes, zeros, a value of each lane, a tile of a tensor map, a matrix"""
+    """unit of one transfer: a range of bytes, zeros, a value of each lane, a tile of a tensor map, a matrix"""
 
 
 class Effects(NamedTuple):
@@ -60,21 +60,21 @@ class Effects(NamedTuple):
 
     family: Family
     noun: str
-    """what a report calls an execution; empty: as its kind (`load`)"""
+    """name of an execution in reports; empty: its kind (`load`)"""
     verb: str
-    """what its thread does to the object that it names"""
+    """verb for the thread's action on the named object"""
     event: EventKind | Literal[""]
-    """of a traced run: the event that is the operation itself; others may go with it"""
+    """event of a traced run that is the operation itself; others may accompany it"""
     meets: Meets
     """the object through which it orders threads, warps or asynchronous operations"""
     waits: Waits
-    """what its lanes wait for: a phase, all others, groups of copies, registers"""
+    """condition for which its lanes wait: a phase, all others, groups of copies, registers"""
     group: Group
     """the groups that it belongs to, commits, or waits for"""
     reach: Reach
     """the largest group of threads that it may reach, whatever its operands are"""
     counter: Counter
-    """which counter of a report has it, beside the mix of instructions"""
+    """counter of a report that includes it, besides the mix of instructions"""
     moves: Moves
 
     @property

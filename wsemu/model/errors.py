@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 _COMMAND = re.compile(r"^(\s*)(?=::[^:])", re.MULTILINE)
-"""where a line begins that GitHub takes for a command"""
+"""start of a line that GitHub takes for a command"""
 
 
 def printable(text: str) -> str:

@@ -39,9 +39,9 @@ def _check_code(code: str) -> str:
 
 
 Index = Annotated[tuple[int, int, int], Padded(0)]
-"""of a CTA in the grid: 3 means (3, 0, 0)"""
+"""index of a CTA in the grid: 3 means (3, 0, 0)"""
 Extent = Annotated[tuple[int, int, int], Padded(1)]
-"""of a grid or block: 3 means (3, 1, 1)"""
+"""extent of a grid or block: 3 means (3, 1, 1)"""
 
 
 def with_role(who: str, role: str) -> str:
@@ -105,7 +105,7 @@ class Step(Record):
     """execution of it by the warp, from 1; 0 where that is not known"""
     line: int
     what: str = ""
-    """that is accessed: `tile[s, lane]`; of a barrier see below"""
+    """accessed object: `tile[s, lane]`; for a barrier see below"""
     barrier: int | None = None
     generation: int | None = None
     """in which it is counted"""
@@ -120,7 +120,7 @@ class Step(Record):
     shown: bool = True
     """in the text of the schedule; the others lead there"""
     lane: Annotated[int, Field(ge=0, lt=32)] | None = None
-    """of a schedule of atomics: the lane that performs its access, alone"""
+    """in a schedule of atomics, the lane that performs its access alone"""
 
 
 MOST_SHOWN = 20
@@ -154,9 +154,9 @@ class Finding(Record):
     factor: float | None = None
     """cost of an access: n of an n-way bank conflict; sectors moved per sector needed"""
     _explain: Callable[[], Finding] | None = None
-    """what makes the rest of it; None: it is all there"""
+    """function that completes it; None: it is complete"""
     _outline: Callable[[], Finding] | None = None
-    """what makes one with its sites alone"""
+    """function that completes its sites alone"""
 
     @classmethod
     def later(
@@ -217,7 +217,7 @@ class Suppressed(Record):
     finding: Finding
     reason: str
     file: str
-    """where that is written: a comment in the source, or pyproject.toml"""
+    """file of the suppression: a source with a comment, or pyproject.toml"""
     line: int
     kind: Literal["source", "configuration"]
 
@@ -237,20 +237,20 @@ class UnreachedPlace(Record):
     file: str
     line: int
     instructions: int
-    """that were never executed"""
+    """number of its instructions that were never executed"""
     of: int
-    """that the line has: a loop that the compiler unrolled has several"""
+    """number of its instructions; a loop that the compiler unrolled has copies"""
 
 
 class Unreached(Record):
     """The synchronization instructions of a kernel that a launch never executed."""
 
     instructions: int
-    """that were never executed"""
+    """number of the kernel's instructions that were never executed"""
     of: int
-    """that the kernel has"""
+    """number of the kernel's instructions"""
     places: list[UnreachedPlace] = []
-    """where, the first 20 lines"""
+    """unreached lines, the first 20"""
 
 
 class Scope(Record):
@@ -264,7 +264,7 @@ class Scope(Record):
     """loops that may run any number of times: `the loops in lines 9, 15 (`n`)`; of several entries one at a time, while
     the arguments of the others are as given"""
     limits: list[str] = []
-    """what it does not speak for, each with its reason and place"""
+    """launches that it does not cover, each with the reason and the location"""
 
     def __str__(self) -> str:
         """`for all contents of `x` and all values of `alpha``; nothing where it is for this launch only."""
@@ -284,14 +284,15 @@ class Residency(Record):
 
     ctas: int
     of: str
-    """what they are: all of a `cluster`, of a cooperative `grid`, or those of the `launch` that wait for each other"""
+    """group of the CTAs: all of a `cluster`, of a cooperative `grid`, or those of the `launch` that wait for each
+    other"""
     each: int
     """CTAs of this launch that a multiprocessor holds"""
     limited_by: str
-    """of what it has no more: threads, CTAs, shared memory, registers"""
+    """exhausted resource: threads, CTAs, shared memory, registers"""
     multiprocessors: int
     known: bool = False
-    """that number was asked for (`sms`); else it is that of the largest GPU of the architecture"""
+    """true if that number was requested (`sms`); else it is that of the largest GPU of the architecture"""
 
     @property
     def room(self) -> int:
@@ -340,7 +341,7 @@ class Counters(Record):
     ideal_global_load_sectors: int = 0
     ideal_global_store_sectors: int = 0
     barrier_operations: int = 0
-    """of warps"""
+    """barrier operations of warps"""
     instruction_mix: dict[str, int] = {}
     """warp instructions by class, as `isa.Operation.group` names them"""
 

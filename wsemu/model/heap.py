@@ -14,23 +14,24 @@ SIZE = 8 << 20
 UNIT = 64
 """bytes that memory is given out by; behind each block one is left free"""
 GONE = 1 << 63
-"""of the size of a block: it was freed"""
+"""mark in the size of a block: it was freed"""
 STEP = 16
 """bytes that one store of `free` covers, and that sizes are rounded up to where they are counted"""
 NUMBER = 1 << 15
 """the segment that addresses of blocks name, which no memory has: what does not look for the block leaves memory"""
 SERIAL_SHIFT, SERIALS = 32, 256
-"""where in such an address the launch stands that allocated the block"""
+"""position, in such an address, of the launch that allocated the block; number of launches"""
 KIND_SHIFT = 57
-"""where in an address that stands for a mistake it is said which; the sign bit keeps it out of memory"""
+"""position of the kind in an address that represents a mistake; the sign bit keeps it out of memory"""
 BEYOND, FREED, FREED_ALREADY, NO_BLOCK = range(4)
 """an access outside of a block, or to one that was freed; `free` of one that was freed, or of what is none"""
 PART, LIMIT, SERIAL, END = range(4)
-"""what `info` has: bytes of a thread's part, those of the heap, how addresses of blocks begin, bytes of memory"""
+"""entries of `info`: bytes of a thread's part, bytes of the heap, first bits of the addresses of blocks, bytes of
+memory"""
 USED, LIVE, MOST, WORDS = range(4)
-"""what `threads` has for each thread: how far its part is used, the bytes of its blocks, the most that these were"""
+"""entries of `threads` for each thread: used bytes of its part, bytes of its blocks, maximum of these"""
 OUTGROWN = "the part of the heap's memory that each thread has here is used up"
-"""how the reason begins for which a launch ends that is made again with more memory"""
+"""first words of the reason for which a launch ends and runs again with more memory"""
 
 
 def mistake(address: int) -> tuple[int, int] | None:

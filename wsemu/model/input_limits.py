@@ -17,11 +17,11 @@ class InputLimit(NamedTuple):
 
     most: int
     unit: str
-    """what is counted"""
+    """counted unit"""
     of: str
     """the input that is measured"""
     remedy: str
-    """what to do about an input beyond the limit"""
+    """remedy for an input beyond the limit"""
 
     def excess(self, count: int) -> str:
         """Return what is wrong with an input that has `count` of the unit."""

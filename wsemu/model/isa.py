@@ -73,12 +73,12 @@ IN_SHARED, IN_LOCAL, IN_ARRAY, IN_CONSTANT = 1, 2, 4, 8
 """kinds of memory: shared, local, arrays of the launch, and those of them that are read-only"""
 ANYWHERE = IN_SHARED | IN_LOCAL | IN_ARRAY | IN_CONSTANT
 IN_PIECES = 16
-"""of the kind of an array, beside that: it is memory in allocations alone, so each lane of an access is looked at"""
+"""further bit of an array's kind: its memory consists of allocations, so each lane of an access is checked"""
 FORBIDS_SHIFT = 28
 """in `aux` of an access, above this: the kinds of memory that it must not reach, as it names another state space; all
 of them if its address is computed from numbers alone"""
 UNWATCHED = cast("bool", 2)
-"""what is said of whether a segment may be written, for memory of the system: it may, and nothing races there"""
+"""value of a segment's writable flag for memory of the system: it may be written, and nothing races there"""
 OF_CTA_ALONE = 1
 """`aux` of a `map.release` or `map.acquire`: of CTA scope"""
 CONVERGED = 1
@@ -128,7 +128,7 @@ ALL = 1
 ONLY_READ = 1
 """`aux` of `bulk.wait`: until the sources were read"""
 MOST_COUNT = (1 << 20) - 1
-"""of arrivals that an mbarrier counts, and of bytes that one operation on it names (PTX ISA, "mbarrier")"""
+"""maximum arrivals that an mbarrier counts, and bytes that one operation on it names (PTX ISA, "mbarrier")"""
 
 FIELDS = ("op", "guard", "d", "a", "b", "c", "imm", "aux")
 SIZE = {"b8": 1, "b16": 2, "b32": 4, "b64": 8, "f16": 2, "f32": 4, "f64": 8}
@@ -349,11 +349,11 @@ NARROW_ATOMICS = ("or.b8", "exch.b8", "or.b16", "exch.b16", "cas.b16")
 for _narrow in NARROW_ATOMICS:
     ATOMICS[f"atom.{_narrow}"] = (_narrow.partition(".")[0], _narrow.partition(".")[2])
 FLUSHING_ADD = "atom.add.ftz.f32"
-"""what global memory does with f32: subnormal numbers are zeros of their sign, a nan is 0x7fffffff"""
+"""f32 addition in global memory: subnormal numbers are zeros of their sign, a nan is 0x7fffffff"""
 ATOMICS[FLUSHING_ADD] = ("add.f", "f32")
 UNCOUNTED, SERIAL, SWAP, LOOP, AS_LOAD, AS_STORE = range(6)
-"""how the hardware serves an access to shared memory, for what it costs: see `memory_cost.wavefronts`.  An atomic's
-aux; AS_LOAD and AS_STORE there are the strong loads and stores of PTX, AS_LOAD also an increment without a result"""
+"""service of an access to shared memory, which decides its cost: see `memory_cost.wavefronts`. An atomic's aux; AS_LOAD
+and AS_STORE there are the strong loads and stores of PTX, AS_LOAD also an increment without a result"""
 SERVED = 0xFF
 """the bits of an atomic's aux that say so; NO_STORE is another"""
 _NATIVE = "add and or xor exch min.s min.u max.s max.u inc dec".split()
@@ -422,7 +422,7 @@ _define(
     "warp", "warp",
 )  # fmt: skip
 LOOSE = frozenset(("activemask", "alike.b64"))
-"""of the lanes that execute them, whoever these are: they wait for nobody and order nothing"""
+"""operations of any lanes that execute them: they wait for no others and order nothing"""
 
 # -- matrices, of a whole warp: c is the member mask, all lanes; every other operand a vector of consecutive rows from
 # -- the one that stands there (`matrix.vector_counts`); an accumulator stands in imm
@@ -462,7 +462,7 @@ PROXIES = (
     "async::generic.acquire.sync_restrict::shared::cluster.cluster",
     "async::generic.release.sync_restrict::shared::cta.cluster",
 )
-"""what a fence between the generic proxy and others is of, as PTX names it (PTX ISA, "membar, fence")"""
+"""kinds of a fence between the generic proxy and others, as PTX names them (PTX ISA, "membar, fence")"""
 _define(
     "fence.proxy", ({},), "", "", "fence of kind PROXIES[imm] between the generic proxy and another", "fence", "fence"
 )
@@ -641,7 +641,7 @@ NAMES = list(OPERATIONS)
 SHOW = OPCODE["show"]
 """an operation that STOPS, or a `griddepcontrol`, or else prints"""
 N_OPERATIONS = len(OPERATIONS)
-"""those of this table; what `enter` adds follows"""
+"""number of operations in this table; those that `enter` adds follow"""
 FIRST_STORE = min(number for name, number in OPCODE.items() if name.startswith("st."))
 """loads lie below it, stores from it to N_MEMORY"""
 

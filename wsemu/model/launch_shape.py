@@ -12,14 +12,14 @@ from wsemu.model.errors import MistypedError, UsageError
 
 Dimensions = tuple[int, int, int]
 Size = SupportsIndex | tuple[SupportsIndex, ...] | list[int]
-"""of a grid or a block: an int, or one to three"""
+"""size of a grid or a block: an int, or one to three"""
 Brackets = (
     tuple[Size, Size]
     | tuple[Size, Size, object]
     | tuple[Size, Size, object, SupportsIndex]
     | tuple[Size, Size, object, SupportsIndex, Size]
 )
-"""what stands in the brackets of a launch: `grid, block[, stream[, dynamic_shared[, cluster]]]`"""
+"""configuration in the brackets of a launch: `grid, block[, stream[, dynamic_shared[, cluster]]]`"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,7 +57,7 @@ class Mma(NamedTuple):
     b: str
     c: str
     combine: str = "mul"
-    """of two elements: mul, or xor and and, whose bits are counted"""
+    """combination of two elements: mul, or xor and and, whose bits are counted"""
 
     @property
     def name(self) -> str:
@@ -131,8 +131,8 @@ ROUNDS_ONCE, GROUP_ROUNDS_ONCE = 2, 2048
 """aux of a multiplication of floats, of a `wgmma`: the exact sum of all products and the accumulator is rounded once,
 to nearest even, as no tensor core does"""
 SPREAD, COLLECT, TURN = "spread", "collect", "turn"
-"""what moves matrices of 8 x 8 elements of 16 bits between lanes: rows to fragments, as `ldmatrix`; fragments to rows,
-as `stmatrix`; a fragment to its transpose"""
+"""operations that move matrices of 8 x 8 elements of 16 bits between lanes: rows to fragments, as `ldmatrix`; fragments
+to rows, as `stmatrix`; a fragment to its transpose"""
 MOVES = {
     **{f"{what}.x{n}{trans}": (what, n, bool(trans)) for what in (SPREAD, COLLECT) for n in (1, 2, 4)
        for trans in ("", ".trans")},

@@ -84,7 +84,7 @@ class FindingKey(NamedTuple):
 MOST_SAME_VALUES = 1024
 """findings of a launch from which on stores of one value by several lanes are no more noted"""
 MOST_FINDINGS = 4096
-"""that a launch keeps; of others it keeps where they are"""
+"""maximum number of findings that a launch keeps; of others it keeps the locations"""
 COMPARED = 1 << 16
 """thread instructions of a launch up to which the values of racing stores are compared"""
 
@@ -129,9 +129,9 @@ class PhaseWait(NamedTuple):
 CLUSTER_PLACE = -2
 """`place` of an event at the barrier of a cluster"""
 GRID_PLACE = -3
-"""the same of the barrier of the grid"""
+"""number of the grid's barrier in events"""
 OF_GROUPS = {CLUSTER_PLACE: "cluster", GRID_PLACE: "grid"}
-"""what CTAs meet in there"""
+"""number of such a barrier -> the group of CTAs that meets there"""
 
 
 WARPGROUP = "warpgroup"
@@ -145,11 +145,11 @@ class ObjectWait(NamedTuple):
     lanes: int
     pc: int
     kind: str
-    """what it is called: `latch`"""
+    """name of the object's kind: `latch`"""
     place: int
     """its id or address; -1: there is but one"""
     arrived: int
-    """what has come, and what it takes to let them go on"""
+    """number of arrivals, and number that releases the lanes"""
     expected: int
     missing: tuple[int, ...] = ()
     """CTAs that have not come, where these are what is counted"""
@@ -181,9 +181,9 @@ class Pattern(NamedTuple):
     segment: int
     """the highest, where lanes access several arrays"""
     lanes: int
-    """that made the access, as a mask"""
+    """lanes that performed the access, as a mask"""
     offsets: tuple[int, ...]
-    """of the 32 lanes, bytes from the start of the segment; 0 for a lane that made none"""
+    """offsets of the 32 lanes, in bytes from the start of the segment; 0 for a lane without an access"""
 
 
 @dataclass(slots=True)
@@ -198,10 +198,10 @@ class AccessCount:
     lanes: int = 0
     """accesses of threads"""
     wavefronts: int = 0
-    """of shared memory"""
+    """wavefronts of shared memory"""
     ideal_wavefronts: int = 0
     sectors: int = 0
-    """of global memory, 32 bytes each"""
+    """sectors of global memory, 32 bytes each"""
     ideal_sectors: int = 0
     uncounted: int = 0
     """executions of an atomic on shared memory, by warps, that no rule tells the wavefronts of"""
@@ -231,12 +231,13 @@ class Event(NamedTuple):
     """the barrier of arrive, sync and complete; the lanes that take part, of `warp`; the address (of its lowest lane)
     of `atomic` and `access`"""
     generation: int = -1
-    """of arrive, sync and complete"""
+    """generation of an arrive, sync or complete"""
     lanes: int = ALL_LANES
-    """that execute an arrive or sync, `ALL_LANES` where they are all that the warp has had; of `access`: which ones
-    made it"""
+    """lanes that execute an arrive or sync, `ALL_LANES` for all lanes that the warp has had; for `access`, the lanes
+    that performed it"""
     addresses: int = -1
-    """of `access`: where theirs begin in `Trace.addresses`, the lowest lane's first; -1: they were not asked for"""
+    """for `access`, the position of its addresses in `Trace.addresses`, the lowest lane's first; -1: they were not
+    requested"""
     amount: int = 0
     """arrivals or bytes"""
 
@@ -263,9 +264,9 @@ class Trace:
     stores: list[Stored] = field(default_factory=list)
     """in the order of the run, where they were asked for"""
     addresses: Sequence[int] | npt.NDArray[np.int64] = ()
-    """of the lanes of all `access` events, in the order of the run; each event says where its own begin"""
+    """addresses of the lanes of all `access` events, in the order of the run; each event has the position of its own"""
     readings: dict[frozenset[int], Any] = field(default_factory=dict, compare=False, repr=False)
-    """what explains findings by its CTAs, each made once: see `schedule.reading`"""
+    """explanations of findings by their CTAs, each computed once: see `schedule.reading`"""
 
     def lane_addresses(self, event: Event) -> dict[int, int]:
         """Lane -> address of an access that was asked for."""
@@ -303,7 +304,7 @@ class Outcome:
     status: Status
     findings: list[RawFinding] = field(default_factory=list)
     overflow: list[FindingKey] = field(default_factory=list)
-    """those beyond `MOST_FINDINGS`, in the order in which they would be reported"""
+    """findings beyond `MOST_FINDINGS`, in the order in which they would be reported"""
     warp_instructions: int = 0
     waits: bool = False
     """whether it was ended before its budget was used up, as nothing but loops that wait for memory ran"""
@@ -319,9 +320,9 @@ class Outcome:
     fault_pc: int = -1
     fault_warp: int = -1
     warps: list[WarpState] = field(default_factory=list)
-    """of that CTA"""
+    """warps of that CTA"""
     barriers: list[BarrierState] = field(default_factory=list)
-    """those with an open generation"""
+    """barriers with an open generation"""
     phases: list[PhaseState] = field(default_factory=list)
     """the live mbarriers of that CTA, by address"""
     mbarriers: dict[int, tuple[int, int]] = field(default_factory=dict, compare=False)
@@ -337,7 +338,7 @@ class Outcome:
     window: int = 40
     """log2 of the bytes from the shared memory of one CTA to that of the next one alive at once, in addresses"""
     trace: Trace | None = None
-    """where one was asked for"""
+    """trace, if one was requested"""
     written: dict[int, Any] = field(default_factory=dict, compare=False)
     """segment that was `Allocated` with unwritten bytes -> a 1 for each byte that is written now"""
 

@@ -14,15 +14,15 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 GIVES_UP = "the end of the launch by `trap`"
-"""of a reason in `Program.traps`: the program says so itself"""
+"""part of a reason in `Program.traps`: the program declares the end itself"""
 UNDEFINED = "undefined: "
-"""how a reason in `Program.traps` begins that is undefined behavior; message, note and help follow, a line each"""
+"""first word of a reason in `Program.traps` that is undefined behavior; message, note and help follow, a line each"""
 SYSTEM = "%reserved_smem_"
-"""how the names of shared arrays begin that the system keeps to itself"""
+"""prefix of shared arrays that the system reserves"""
 _OF_GRID = frozenset((OPCODE["grid.arrive"], OPCODE["grid.wait"]))
 _OF_PAIRS = (ALLOC, COPY, MULTIPLY, COMMIT)
 _WITH_TIMES = frozenset((OPCODE["fence.proxy"], OPCODE["fence.mbarrier_init"]))
-"""what else than operations of kind `async` wants to know what came before in time"""
+"""operations not of kind `async` that need to know what came before in time"""
 
 
 class Span(NamedTuple):
@@ -73,12 +73,12 @@ class ConstantArray(NamedTuple):
     array: npt.NDArray[np.generic]
     writable: bool = False
     addresses: tuple[tuple[int, int, int], ...] = ()
-    """what of it is known at the launch only: (byte offset, row of another such array, bytes after its address)"""
+    """parts that are known only at the launch: (byte offset, row of another such array, bytes after its address)"""
     live: bool = False
     pointers: tuple[tuple[int, npt.NDArray[Any]], ...] = ()
     """(byte offset, the array of the host whose address stands there)"""
     heap: str = ""
-    """which array of the heap of the device it is (`model.heap.Part`): the launch makes it"""
+    """array of the device heap that it is (`model.heap.Part`); the launch allocates it"""
     alignment: int = 0
     """bytes that its declaration asks for; 0: those of an element"""
     origin: npt.NDArray[np.generic] | None = None
@@ -124,7 +124,7 @@ class Shown(NamedTuple):
     what: Any
     """the NumPy dtype of a number or of an array's elements, the items of a tuple, a known value itself"""
     dimensions: int = 0
-    """of an array: its address, extents and strides are shown"""
+    """dimensions of an array, whose address, extents and strides are shown"""
 
 
 class Stop(NamedTuple):
@@ -144,7 +144,7 @@ class Program:
     code: npt.NDArray[np.int64]
     """[instructions, 8], columns as in FIELDS"""
     register_bytes: int
-    """of a warp; a multiple of ROW"""
+    """register bytes of a warp; a multiple of ROW"""
     constants: list[Constant] = field(default_factory=list)
     undefined: list[tuple[int, str, str]] = field(default_factory=list)
     """(row, type, name in the source) of registers that are read, on some path, before any instruction writes them;
@@ -176,26 +176,26 @@ class Program:
     element_of: list[str | None] = field(default_factory=list)
     """instruction -> dtype name of that array's element"""
     registers: int = 0
-    """of a thread at the launch; 0: unknown"""
+    """registers of a thread at the launch; 0: unknown"""
     traps: list[str] = field(default_factory=list)
     prints: list[tuple[str, ...]] = field(default_factory=list)
-    """what each `print` writes: text, and as `%` and a type where a value that it shows stands"""
+    """output of each `print`: text, with `%` and a type for each value that it shows"""
     raises: list[Raised] = field(default_factory=list)
-    """what the host raises for threads that end by such an exit"""
+    """exceptions that the host raises for threads that end by such an exit"""
     stops: list[Stop] = field(default_factory=list)
-    """of a program that is compiled for a debugger: its statements, one after the other as they were walked"""
+    """statements of a program that is compiled for a debugger, in the order in which they were walked"""
     unmodelled: list[str] = field(default_factory=list)
-    """what of the kernel as a whole is not modelled, with its place"""
+    """unsupported parts of the kernel as a whole, with their locations"""
     shared_locals: list[str] = field(default_factory=list)
     """stores of addresses of local memory to where other warps may load them, with their places"""
     doubts: list[str] = field(default_factory=list)
     """remarks on what is right, and looks like a mistake"""
     sources_note: str = ""
-    """what to do about sources that reports do not show; nothing where there are none"""
+    """remedy for sources that reports do not show; empty if there are none"""
     shows_addresses: bool = False
     """whether it may use addresses as numbers, as PTX does"""
     derived: dict[str, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
-    """what is worked out of the code, which does not change, once for all launches"""
+    """results that follow from the code, which does not change, computed once for all launches"""
 
     @property
     def opcodes(self) -> frozenset[int]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _P = TypeVar("_P", bound="_Plain")
 _REQUIRED = object()
 _GIVEN = "_given"
-"""where a record keeps the names of the fields that it was given"""
+"""attribute with the names of the fields that a record was given"""
 _set = object.__setattr__
 """records do not change, but while they are made"""
 

@@ -16,6 +16,6 @@ class Cures(NamedTuple):
     edits: str = ""
     """kinds of edits (`model.cure.Kind`) that are tried, the likeliest first, with blanks between them"""
     inserts: tuple[str, ...] = ()
-    """what an edit of a kernel in Python puts in, the likeliest first: names of calls"""
+    """calls that an edit of a kernel in Python inserts, the likeliest first"""
     ptx: tuple[str, ...] = ()
-    """the same of PTX: instructions"""
+    """instructions that an edit of PTX inserts"""

@@ -63,7 +63,7 @@ class Settings:
     budget: int = 1_000_000_000
     """warp instructions after which a launch ends as `incomplete`"""
     effort: int = 1
-    """how many times the usual number of orders of atomics is tried before a launch ends as `incomplete`"""
+    """multiple of the usual number of interleavings of atomics that are tried before a launch ends as `incomplete`"""
     engine: Engine = "vm"
     numba_ptx: bool = True
     """take a kernel that the front end does not read through the PTX that Numba-CUDA makes of it, where it is there"""
@@ -76,7 +76,7 @@ class Settings:
     every: bool = False
     """say for which other launches a verified one speaks: all contents of arrays, all trip counts of loops"""
     checkers: frozenset[str] = field(default_factory=lambda: frozenset(CHECKERS))
-    """what is looked for; keys of `codes.CHECKERS`"""
+    """enabled checkers; keys of `codes.CHECKERS`"""
     fail_on: frozenset[str] = frozenset()
     """codes of warnings that count as errors"""
     kernels: tuple[str, ...] = ()

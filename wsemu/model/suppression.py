@@ -14,10 +14,10 @@ class Suppression:
     codes: frozenset[str]
     reason: str
     written: tuple[str, int]
-    """where: file and line"""
+    """location of the suppression: file and line"""
     kind: Literal["source", "configuration"]
     file: str
-    """of the finding's site, absolute; `*` and `?` match"""
+    """file of the finding's site, absolute; `*` and `?` match"""
     line: int | None = None
     function: str | None = None
     array: str | None = None

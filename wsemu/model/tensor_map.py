@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 MAP_BYTES, MAP_ALIGNMENT = 128, 64
 SHARED_ALIGNMENT = 128
-"""of the tile in shared memory"""
+"""alignment of the tile in shared memory"""
 UNIT = 16
 """bytes that the innermost coordinate, and the innermost row of a tile, have a multiple of"""
 
@@ -71,7 +71,7 @@ _SPANS = (0x10, 0x100, 0x200, 0x400)
 MOST_RANK, MOST_BOX, MOST_STEP, MOST_EXTENT = 5, 256, 8, 1 << 32
 MOST_ADDRESS, MOST_STRIDE = 1 << 57, 1 << 40
 MOST_BYTES = 233_472
-"""of a tile: what a CTA can have of shared memory"""
+"""maximum bytes of a tile: the shared memory that a CTA can have"""
 _CORNER_BITS = {3: 16, 4: 8, 5: 5}
 """bits of a corner of im2col mode, by rank"""
 

@@ -24,7 +24,7 @@ class Word(IntEnum):
     """Words of 32 bits of the description."""
 
     ADDRESS = 0
-    """of the first texel, 64 bits"""
+    """address of the first texel, 64 bits"""
     KIND = 2
     SHAPE = 3
     """number of its geometry in `GEOMETRIES`"""
@@ -37,11 +37,11 @@ class Word(IntEnum):
     SLICE = 10
     """bytes from one slice or layer to the next, 64 bits"""
     BITS = 12
-    """of a channel"""
+    """bits of a channel"""
     TEXEL = 13
     """bytes of a texel"""
     READ = 14
-    """what is made of a channel: number in `READS`"""
+    """conversion of a channel: number in `READS`"""
     LINEAR = 15
     MODE = 16
     """numbers in `MODES`, one a dimension"""
@@ -54,7 +54,7 @@ BYTES = 96
 INTEGERS, FLOATS, SURFACE = 0x7E47_0001, 0x7E47_0002, 0x7E47_0003
 """the word KIND: a texture whose fetches give integers, one whose fetches give floats, a surface"""
 GEOMETRIES = ("1d", "2d", "3d", "a1d", "a2d")
-"""as PTX names them; `a` is for layers"""
+"""geometries, as PTX names them; `a` is for layers"""
 MODES = ("clamp", "border", "wrap", "mirror")
 CLAMP, BORDER, WRAP, MIRROR = range(4)
 READS = ("bits", "signed", "unorm", "snorm", "half")

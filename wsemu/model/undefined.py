@@ -37,7 +37,7 @@ class Arisen(NamedTuple):
     warp: int
     lane: int
     address: int = -1
-    """of the bytes that it loads, and how many these are; -1: it loads none"""
+    """address and number of the bytes that it loads; -1: it loads none"""
     size: int = 0
 
 
@@ -67,4 +67,4 @@ class Followed(NamedTuple):
     compared: bool = False
     """two contents of undefined registers show that they reach something, not where"""
     most: int = 0
-    """how many warp instructions of it were followed at most"""
+    """maximum number of warp instructions that were followed"""

@@ -31,7 +31,7 @@ class Part(NamedTuple):
     line: int
     text: str
     becomes: str
-    """what stands in its place: nothing, or the plain update of an atomic"""
+    """replacement: nothing, or the plain update of an atomic"""
 
 
 class Need(NamedTuple):

@@ -54,7 +54,7 @@ _BARRIERS = (
     | _TRANSFERS
 )
 _OF_TILES = _TRANSFERS | {"start_async_dma", "wait_for_dma_finish", "buffer"}
-"""of `Buffers`: first come the number of the tile and the number of tiles"""
+"""calls of `Buffers`, whose first arguments are the number of the tile and the number of tiles"""
 _PATTERNS = {"CudaDMA", "CudaDMASequential", "CudaDMAStrided", "CudaDMAIndirect", "CudaDMAHalo"}
 _BUFFERS = {"Buffers"}
 _BOUNDARY: dict[type[ast.cmpop], type[ast.cmpop]] = {
@@ -83,7 +83,7 @@ class Mutation:
     kind: str
     """one of OF_KERNELS"""
     function: str
-    """where it is: `Copy.locate`, or `` at the top of the file"""
+    """enclosing function: `Copy.locate`, or `` at the top of the file"""
     before: str
     """the lines of source around the place, as one"""
     after: str
@@ -560,7 +560,7 @@ _WEAKER = {
 _PLAIN = {"add": "{0} + {1}", "sub": "{0} - {1}", "max": "max({0}, {1})", "min": "min({0}, {1})",
           "and_": "{0} & {1}", "or_": "{0} | {1}", "xor": "{0} ^ {1}", "exch": "{1}"}  # fmt: skip
 _PHASES = {"parity": "({} ^ 1)", "groups": "({} + 1)", "bytes": "(2 * {})", "count": "({} + 1)"}
-"""what an argument is -> another one"""
+"""kind of an argument -> replacement"""
 
 
 def kernel_mutations(path: Path, text: Text, functions: Iterable[ast.FunctionDef]) -> list[Mutation]:

@@ -36,7 +36,8 @@ _BRANCH = re.compile(r"bra(?:\.uni)?\s+(\S+);")
 _LOOPS = re.compile(r"\b(?:for|while|do)\b")
 _HEAD_OF_FOR = re.compile(r"\bfor\s*\([^;]*;[^;]*;")
 _CONTINUES = re.compile(r"(?:\}|else\b)")
-"""how a line of C++ begins before which nothing can be put: what is there would end what it goes on with"""
+"""start of a line of C++ before which nothing can be inserted: an insertion would end the construct that it
+continues"""
 _NUMBERED = re.compile(r"(bar(?:rier)?(?:\.cta)?\.(?:sync|arrive)\S*)\s+(\d+)(?:,\s*(\d+))?;")
 _SAID = {
     "bar.sync 0;": "__syncthreads()",

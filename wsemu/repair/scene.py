@@ -49,9 +49,9 @@ class Candidate(NamedTuple):
     edit: Edit
     pieces: tuple[Piece, ...]
     near: float
-    """how far it is from the places of the findings, and how much of an intrusion: smaller ones are tried first"""
+    """distance from the findings, plus the size of the intrusion; smaller ones are tried first"""
     waits: int = 0
-    """how many more operations wait or arrive"""
+    """number of additional operations that wait or arrive"""
     odd: int = 0
     """1: right, and not what one would write; -1: what the kernel has elsewhere, and simpler"""
 
@@ -84,14 +84,14 @@ class Scene:
     functions: list[ast.FunctionDef]
     """the outermost ones that the kernel's code comes from"""
     lines: list[int]
-    """where the findings point to, in their order"""
+    """lines of the findings, in their order"""
     codes: list[str]
     said: str = ""
     """the texts of the findings"""
     threads: int = 32
-    """of a CTA"""
+    """threads of a CTA"""
     numbers: list[int] = field(default_factory=list)
-    """that the findings name"""
+    """numbers in the findings"""
 
     def __post_init__(self) -> None:
         found = [int(word.replace(",", "")) for word in re.findall(r"\b\d[\d,]*\b", self.said)]

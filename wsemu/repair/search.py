@@ -59,7 +59,7 @@ LONG = "a launch takes too long to be made again and again"
 _OF_ALL = 5
 """times the seconds of a search that edits which mend some CTAs are tried on all of them"""
 _SECONDS = 1e-7
-"""of a warp instruction of a launch without errors, and more"""
+"""minimum seconds of a warp instruction, in a launch without errors"""
 _NEARBY = 5
 """cures that are tried on launches of other sizes"""
 _GROUPS = 3
@@ -68,7 +68,7 @@ _ALL_GROUPS = re.compile(r"(cp_async_(?:bulk_)?wait_group(?:_read)?)\(0\)")
 _BRANCHES = 3
 """edits that make some errors vanish, from which a second search starts"""
 _STEP = 1.0
-"""how much farther each kind is than the one before it"""
+"""distance between consecutive kinds"""
 _RANK: dict[Kind, int] = {
     "constant": 1,
     "return": 1,
@@ -81,9 +81,9 @@ _RANK: dict[Kind, int] = {
 }
 """kinds of edits that come after others which are cures, too"""
 _WEAK = 3
-"""how much farther behind edits are that do something else than was meant"""
+"""additional distance of edits whose effect differs from the intent"""
 _DODGES = 2
-"""how much farther behind two indices in the other order are where nothing but an order of accesses is amiss"""
+"""additional distance of two exchanged indices if the findings concern only the order of accesses"""
 _OF_ORDER = frozenset("race intra-warp-race uninitialized-read bank-conflict uncoalesced".split())
 """codes that may be of order alone"""
 _OF_PLACES = frozenset("out-of-bounds uninitialized-read misaligned".split())
@@ -154,7 +154,7 @@ class Launched(Protocol):
     """the CTAs that are run, where these are not all"""
     site: tuple[str, int] | None
     instructions: int
-    """that warps executed"""
+    """instructions that warps executed"""
 
     def sources(self) -> dict[str, tuple[str, frozenset[int]]]:
         """The user's files that the kernel's code comes from, and the lines that it has there."""
@@ -223,9 +223,9 @@ class Tried(NamedTuple):
     source: str
     attempted: Attempted
     number: int
-    """of the trial"""
+    """number of the trial"""
     file: str = ""
-    """that is edited, where no change says so"""
+    """edited file, if no change names it"""
     fails: int = 0
     """launches of neighbouring sizes that are not verified with it"""
     changes: int = 0
@@ -235,7 +235,7 @@ class Tried(NamedTuple):
     lost: int = 0
     """elements that the launch as it is changes, and that hold with it what they held before"""
     less: str = ""
-    """what it does less often than the launch as it is does without a mistake"""
+    """difference to the correct launch: things that it does less often"""
 
 
 @dataclass()
@@ -244,7 +244,7 @@ class Search:
 
     launched: Launched
     report: Any
-    """of the launch as it is"""
+    """report of the launch without edits"""
     seconds: float
     """CPU seconds for the search"""
     until: float
@@ -256,17 +256,17 @@ class Search:
     tried: int = 0
     stopped: str = ""
     results: bytes = b""
-    """of the launch as it is"""
+    """results of the original launch"""
     stores: int = 0
-    """of its threads, where none of them lie outside of an array, and it comes to its end"""
+    """stores of its threads, if none of them is outside of an array and the launch ends"""
     accesses: Accesses = field(default_factory=dict)
-    """of the launch as it is"""
+    """accesses of the original launch"""
     before: Results = ()
-    """what the arrays held before the launch"""
+    """contents of the arrays before the launch"""
     changed: int = 0
     """elements that it changes, where it comes to its end as it is"""
     stored: Results = ()
-    """what it leaves in the arrays"""
+    """contents of the arrays after the launch"""
     known: set[str] = field(default_factory=set)
     """texts that were tried"""
     passed: list[tuple[Launched, Attempted]] = field(default_factory=list)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from wsemu.report.diagnostic import Line
 
 COLUMNS, FEW_COLUMNS = 100, 44
-"""of the findings' text, in a wide window and in a narrow one"""
+"""columns of the findings' text in a wide and in a narrow window"""
 _STEP = "A step is one memory access or barrier operation of a warp, made as soon as it may be: steps, not cycles."
 _DARK = """
   --page: #14171c; --text: #e1e6ec; --muted: #9aa5b1; --rule: #343c46; --panel: #1c2128;

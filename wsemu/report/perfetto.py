@@ -25,7 +25,7 @@ AXIS = "1 us is 1 step: steps, not cycles"
 _BARRIERS = 1000
 """thread number of barrier 0: behind those of all warps"""
 _MBARRIERS, _COPIES = 1100, 10_000_000
-"""of the first mbarrier, and of the first copies"""
+"""thread number of the first mbarrier, and of the first copies"""
 _Event = dict[str, Any]
 
 

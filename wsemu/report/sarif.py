@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 ROOT = "SRCROOT"
-"""what relative files are relative to: the working folder"""
+"""base of relative files: the working folder"""
 Json = dict[str, Any]
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 MOST_BLOCKS = 4
 """rows of the picture that lie below each other"""
 MOST_LINES = 100
-"""of all blocks, where one of them alone has fewer"""
+"""maximum lines of all blocks, if one of them alone has fewer"""
 _LABEL = 16
 """columns at most beside the picture"""
 _SYMBOLS: dict[str, tuple[str, Style]] = {
@@ -62,7 +62,7 @@ class _Row(NamedTuple):
 
     text: str
     style: Style = ""
-    """of all that has none by its character"""
+    """style of all characters without a style of their own"""
     symbols: bool = False
     """whether its characters are those of _SYMBOLS"""
 

@@ -53,4 +53,4 @@ for (const line of document.querySelectorAll('.timeline')) {
 """
 _HASH = base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()
 POLICY = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{_HASH}'"
-"""what a page may do: this one script, and nothing from elsewhere"""
+"""permissions of a page: this one script, and nothing from elsewhere"""

@@ -31,7 +31,7 @@ class Invalid:
     """A call with one mistake: `with pytest.raises(UsageError, match=re.escape(wrong.message)): wrong.make()`."""
 
     call: Any
-    """what is called: the class of a pattern, `check_transfer`, or what checks the shape of a launch"""
+    """callee: the class of a pattern, `check_transfer`, or the check of a launch's shape"""
     arguments: dict[str, Any]
     message: str
     """part of the text of the UsageError: the parameter, its value and the remedy, where it is one parameter"""

@@ -30,7 +30,7 @@ class KernelCase:
     stages: int = 1
     """buffers of the pipeline"""
     trips: int = 0
-    """of the loop that fills and drains them"""
+    """trips of the loop that fills and drains the buffers"""
     grid: Dimensions = (1, 1, 1)
     """CTAs in x, y, z"""
     block: Dimensions = (WARP, 1, 1)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 MOST_WARPS = 16
-"""of each role"""
+"""maximum warps of each role"""
 MOST_ELEMENTS = 32
 MOST_GAP = 16
 """units of alignment between elements"""

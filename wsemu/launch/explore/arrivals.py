@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from wsemu.proof.threads import Does, Made
 
 MOST_CTAS, MOST_BYTES = 4_096, 1 << 31
-"""that are looked at; bytes of arrays that are put back, of all CTAs"""
+"""maximum CTAs that are examined; maximum bytes of arrays that are restored, for all CTAs"""
 _WIDE = -1
 
 
@@ -57,7 +57,7 @@ class Left(NamedTuple):
     """The result of the analysis."""
 
     results: int
-    """what arrays may hold in the end"""
+    """number of results that arrays may hold at the end"""
     end: Any
     """the arrays in one of these ends"""
     unfenced: dict[int, tuple[Ask, int]]
@@ -75,11 +75,11 @@ class Touch(NamedTuple):
     """before the arrival: whether it is released, by release and by `fence.sc`, and whether it is the arrival; after
     the last one: the same of what it acquires"""
     counter: tuple[int, int] | None
-    """where its CTA arrives"""
+    """location at which its CTA arrives"""
     fresh: tuple[bool, bool, bool] = (False, False, False)
-    """of a load that passes by the caches: what it would have acquired behind a fence"""
+    """for a load that bypasses the caches, the knowledge that it would have acquired with a fence"""
     pc: int = -1
-    """of such a load"""
+    """instruction of such a load"""
 
     def conflicts(self, other: Touch) -> bool:
         """Return whether one of two that touch the same bytes writes, and they are not atomic with each other."""
@@ -137,11 +137,11 @@ class Arrivals:
         self.begin = begin
         self.shared = Shared()
         self.known_shapes: dict[tuple[Any, ...], list[Any] | None] = {}
-        """what was judged of a CTA that did this"""
+        """judgements of CTAs by their shapes"""
         self.before: dict[tuple[int, int], list[Touch]] = {}
         """bytes -> what comes in any order"""
         self.behind: dict[int, list[Touch]] = {}
-        """the same of what the last ones do, each at its counter"""
+        """accesses of the last arrivals, each at its counter"""
 
     def decide(self) -> Left | None:
         """Whether all orders end well; None where that is not decided in this way."""

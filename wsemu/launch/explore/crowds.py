@@ -50,13 +50,13 @@ if TYPE_CHECKING:
     from wsemu.proof.threads import Does, Made, Place
 
 MOST_MOVES, MOST_STATES = 500, 500
-"""of single CTAs, each with one result of its access; of the launch"""
+"""maximum moves of single CTAs, each with one result of its access; maximum states of the launch"""
 MOST_GROUPS = 24
-"""of CTAs that are not alike: with each more of them all begins anew"""
+"""maximum groups of CTAs that are not symmetric: with each further one the search begins again"""
 MOST_KEPT = 1 << 30
 """bytes of saved states of single CTAs"""
 MOST_BYTES = 1 << 21
-"""of arrays"""
+"""maximum bytes of arrays"""
 _OFFSET = (1 << SEGMENT_SHIFT) - 1
 
 Step = tuple[int, int, int, bytes]
@@ -103,7 +103,7 @@ class Local:
     ran: dict[int, Ran]
     """by CTA"""
     asks: tuple[Ask, ...]
-    """of the first of the group"""
+    """accesses of the first CTA of the group"""
     kin: Kin
     shares: int
     moves: dict[tuple[Ask, bytes], Move | None] = field(default_factory=dict)
@@ -125,9 +125,9 @@ class Move(NamedTuple):
 
 
 Row = tuple[int, int]
-"""who knows: (local state, share), or (-2 - number of a place, which of what it tells)"""
+"""observer: (local state, share), or (-2 - number of a location, kind of what it publishes)"""
 Unknown = dict[tuple[Row, int], int]
-"""who -> of CTAs that stand where -> positions of theirs that it may not know of, a bit each"""
+"""observer -> local state of other CTAs -> their positions that it may not have observed, a bit each"""
 
 
 OWN = -2
@@ -489,7 +489,7 @@ class _Told:
     """The mutual knowledge of all CTAs after one of them has moved."""
 
     MOVER = -1
-    """who moves, among those who know and those that stand somewhere"""
+    """the CTA that moves, among observers and local states"""
 
     def __init__(self, crowds: Crowds, before: Unknown, local: Local, others: dict[int, int], move: Move) -> None:
         self.crowds, self.before, self.local, self.others, self.move = crowds, before, local, others, move

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from wsemu.model.bound import Bound
 
 MOST_CTAS, MOST_THREADS = 64, 2048
-"""of a launch whose orders are tried: all are alive at once"""
+"""maximum CTAs and threads of a launch whose interleavings are explored: all are co-resident"""
 LANES_PER_UNIT = 256
 """lanes that wait before ordered accesses at first, which double the time that a step takes"""
 BYTES_PER_UNIT = 1 << 18
@@ -62,8 +62,8 @@ MAX_FOLLOWED = 20_000
 MOST_DRAWING_CTAS = 256
 """The limit of CTAs that draw numbers, of which each is decided alone."""
 FEW_STEPS, FEW_COPYING_STEPS = 400, 200
-"""of a search before CTAs are counted, or each by itself: it says more of what is left in arrays; with copies, which
-take longer"""
+"""steps of a search before CTAs are counted, or examined one at a time, since it finds more of the results in arrays;
+fewer with copies, which take longer"""
 
 
 def feasible(bound: Bound, places: Places) -> bool:

@@ -41,7 +41,7 @@ _ALONE = (
     "a fence or an atomic orders its own thread alone: a `cuda.syncwarp()` or a barrier is missing between (1) and the "
     "atomic of another lane that tells of it, or between the atomic of another lane that sees that and (2)"
 )
-"""of a race of lanes that there is not if a fence and an atomic count for their whole warp"""
+"""note on a race of lanes that vanishes if a fence and an atomic count for their whole warp"""
 
 
 _FOUND = "this access is made in L2, where GPUs that are known have what was written: PTX does not promise that"

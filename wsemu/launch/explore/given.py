@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 MOST_ACCESSES = 1 << 14
 """Warp instructions of accesses that are followed."""
 MOST_WARPS, MOST_ADDS = 4_096, 20_000
-"""of a launch that is made in two orders"""
+"""maximum warps and adds of a launch that runs in two orders"""
 
 _OFFSET = (1 << SEGMENT_SHIFT) - 1
 

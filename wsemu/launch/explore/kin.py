@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from wsemu.proof.threads import Made, Rows, Thread
 
 MOST_SHARES = 48
-"""that are told apart in a CTA"""
+"""maximum shares that are distinguished in a CTA"""
 _ENDS = frozenset("arrive sync exit warp fence.cta fence.gpu fence.sys".split())
 """kinds of events that end an interval, with what was accessed in it"""
 OF_PLACE = 3
@@ -48,7 +48,7 @@ class Did(NamedTuple):
     own: tuple[tuple[int, int, Rows, frozenset[Share]], ...]
     """(later, earlier, unknown lanes, shares): positions of its own of which only shares can tell"""
     left: tuple[tuple[Share, int] | None, ...]
-    """what the place has to tell then, of others and, as positions, not of its own; None: nothing"""
+    """knowledge that the location publishes then, of others and, as positions, of its own; None: nothing"""
 
 
 class Kin(Knowledge):

@@ -55,7 +55,7 @@ MOST_STEPS = 500
 MOST_KEPT = 1 << 30
 """bytes of saved states"""
 MOST_BYTES = 1 << 21
-"""of arrays"""
+"""maximum bytes of arrays"""
 _OFFSET = (1 << SEGMENT_SHIFT) - 1
 _WIDE = -1
 
@@ -83,9 +83,9 @@ class Messages:
         self.writer: dict[Place, int] = {}
         self.sizes: dict[Place, int] = {}
         self.content = np.concatenate([np.zeros(0, np.uint8), *self.initial])
-        """of all arrays, with what CTAs have written by plain stores"""
+        """contents of all arrays, with the plain stores of CTAs"""
         self.owner = np.full(len(self.content), -1, np.int16)
-        """of a byte, who has written it so"""
+        """for each byte, the CTA that has written it so"""
         self.twice: set[int] = set()
         """bytes that a CTA writes again on some way"""
         self.differs: set[int] = set()
@@ -94,7 +94,7 @@ class Messages:
         self.unordered: set[tuple[int, int]] = set()
         self.steps = 0
         self.spare: Place | None = None
-        """where CTAs draw their numbers"""
+        """location from which CTAs draw their numbers"""
 
     def is_proven(self) -> bool:
         """Return whether the launch is right in all orders."""

@@ -31,7 +31,7 @@ class Result:
     left: int = 0
     """states that were met and not gone on from, where the budget ended"""
     ends: set[bytes] = field(default_factory=set)
-    """what the arrays may hold in the end"""
+    """contents that the arrays may have at the end"""
     uneven: bool = False
     """whether CTAs that begin alike leave different things, so that which one leaves which is open, too"""
     end: Any = None
@@ -49,9 +49,9 @@ class Result:
     other accesses there in a way that is not followed, or `shared`: beside phases and copies there are ordered
     accesses to shared memory"""
     ended: dict[bytes, tuple[Ask, ...]] = field(default_factory=dict)
-    """what a CTA with asynchronous operations did -> an order in which one did that"""
+    """history of a CTA with asynchronous operations -> an interleaving with that history"""
     excused: list[tuple[Excused, Reached]] = field(default_factory=list)
-    """what races by the lack of a fence alone, and no error: where it did first"""
+    """races that only the lack of a fence causes, which do not count as errors, with their first occurrence"""
     warned: list[RawFinding] = field(default_factory=list)
     """warnings of orders, also those that the initial run has"""
     pair: Pair | None = None
@@ -72,12 +72,12 @@ class Node:
     memory: Any
     digests: list[bytes]
     digest: bytes
-    """of the arrays"""
+    """digest of the arrays"""
     status: list[str]
     asks: list[list[Ask]]
     knowledge: Knowledge
     number: int
-    """of the next event"""
+    """number of the next event"""
     before: Node | None = None
     ask: Ask | None = None
     made: list[Made] = field(default_factory=list)
@@ -87,7 +87,7 @@ class Node:
     asleep: frozenset[Ask] = frozenset()
     """lanes that need not go on here: another way had them go before the one that led here"""
     width: int = 0
-    """of the group that is tried, when it was begun"""
+    """width of the group that is tried, at its start"""
     moves: bool = False
     """whether something that was let go here has led elsewhere"""
 

@@ -37,7 +37,7 @@ class Orders:
         self.bound, self.segment_of, self.first = bound, segment_of, first
         self.known: Decided | None = None
         self.needed: Residency | None = None
-        """what CTAs that wait for each other need, where that was found"""
+        """residency that CTAs which wait for each other need, if that was found"""
         self.tried = False
         """whether orders of the atomics were tried: then not all that threads may do was done in one run"""
         self.stays = False

@@ -69,7 +69,7 @@ class Replays(NamedTuple):
     logged: frozenset[int]
     """instructions whose executions belong to histories"""
     initial: Sequence[Any]
-    """what the arrays held before the launch"""
+    """contents of the arrays before the launch"""
 
     def judge_orders(
         self, ended: Mapping[bytes, tuple[Ask, ...]], matters: Callable[[RawFinding], bool]

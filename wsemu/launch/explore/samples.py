@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 DEPTH = 3
 MOST_ORDERS, MOST_STEPS, LEAST_STEPS = 40, 1_500, 400
-"""that are sampled, and strong accesses that a search and its samples perform, and samples at least, for one unit of
-effort"""
+"""maximum sampled interleavings, maximum strong accesses of a search with its samples, and minimum of the samples, for
+one unit of effort"""
 Lane = tuple[int, int, int]
 """CTA, warp, lane"""
 _AGAIN = 2
@@ -37,14 +37,14 @@ class Sampled(NamedTuple):
     """The extent of the sampling."""
 
     orders: int
-    """that came to their end"""
+    """number of interleavings that ended"""
     drawn: int
-    """of these by PCT"""
+    """number of these drawn by PCT"""
     estimate: float
-    """how many orders there are"""
+    """estimated number of interleavings"""
     lanes: int
     steps: int
-    """of the longest order"""
+    """steps of the longest interleaving"""
 
     @property
     def failure_bound(self) -> float:

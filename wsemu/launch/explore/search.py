@@ -54,7 +54,7 @@ FEW_THREADS = 512
 MOST_MORE, DONE_BY_THEN = 5, 0.1
 """times as many it performs if this part of the orders is done by then"""
 MOST_BYTES = 1 << 30
-"""of states that a search may come back to"""
+"""maximum bytes of states to which a search may return"""
 _ANY = -1
 """a CTA, where they all begin alike: what one does another may"""
 MOST_LANES = 6
@@ -100,25 +100,25 @@ class Search:
         """place -> (CTA or `_ANY`, warp, lane) of those that touch it in an ordered way -> whether they may write"""
         self.result = Result()
         self.threads = 0
-        """of a CTA"""
+        """threads of a CTA"""
         self.alike = False
         """whether CTAs all begin alike: then it does not matter which is which"""
         self.begun: dict[int, Any] = {}
-        """of CTAs that have made no access before their first ordered ones: as they are then"""
+        """initial states of CTAs without an access before their first ordered one"""
         self.seen: dict[bytes, frozenset[Ask]] = {}
         """states by their keys, with what was asleep there"""
         self.dice = random.Random(0)
         self.wanders = False
         """whether it is looked who touches what, and nothing else"""
         self.state_bytes = 0
-        """of a state on the path of the search"""
+        """bytes of a state on the path of the search"""
         self.hangs: Callable[[list[Ask]], bool] | None = None
         """to look whether all orders end in states in which all wait: whether these do so for ever in one; None: the
         first one ends the search"""
         self.warned: dict[tuple[str, int], RawFinding] = {}
         """warnings by code and instruction"""
         self.waits: set[tuple[bytes, Ask, bytes, object, object]] = set()
-        """what waited: a CTA, a lane, what it saw, and who had touched that"""
+        """waits: a CTA, a lane, the value that it read, and the last accesses to that location"""
 
     def run(self) -> Result:
         while True:

@@ -45,11 +45,11 @@ if TYPE_CHECKING:
     from wsemu.proof.names import Named
 
 EVENTS, ASYNCHRONOUS_EVENTS = 1 << 14, 1 << 18
-"""that a CTA may make between two ordered accesses"""
+"""maximum events of a CTA between two ordered accesses"""
 
 
 MOST_INSTRUCTIONS = 1 << 22
-"""of a CTA between two ordered accesses"""
+"""maximum instructions of a CTA between two ordered accesses"""
 
 
 class Ask(NamedTuple):
@@ -169,9 +169,9 @@ class Looking(NamedTuple):
     races: bool = False
     """all that an engine finds is looked for, and no CTA is put back"""
     suspects: Any = None
-    """where a session before this one found that lanes may conflict"""
+    """locations at which an earlier session found possible conflicts of lanes"""
     tells: bool = False
-    """what is done to shared memory is told, too"""
+    """true if accesses to shared memory are reported as well"""
 
 
 TRYING = Looking()
@@ -186,7 +186,7 @@ def bytes_around(place: tuple[int, int], memory: Any) -> bytes:
 _KEPT = ("state", "registers", "warps", "ctas", "barriers", "stacks", "shared", "local", "segments")
 _CLOCKS = ("clocks", "warp_clocks", "lane_clocks", "leaders", "bases", "known")
 _OBJECTS = ("mbarriers", "mbarrier_index", "groups", "known")
-"""what a CTA with asynchronous operations has besides"""
+"""further tables of a CTA with asynchronous operations"""
 _OF_PHASE = ("live", "word", "phase", "pending", "expected", "tx")
 _TOLD = np.array([kind not in (*FENCES, "atomic") for kind in layout.EVENT_KINDS])
 """by kind of events: whether those in a CTA are told by them"""
@@ -206,7 +206,7 @@ class VmSession:
         self.ctas = self._machine_count(grid)
         self.histories = [b""] * self.ctas
         self.found: list[tuple[RawFinding, ...]] = [()] * self.ctas
-        """what was found in each CTA on the way to where it is"""
+        """findings of each CTA on the path to its state"""
         self.grown = self.rounds = False
         self.bound, self.program = bound, bound.program
         self.effort = float(chosen.effort)
@@ -228,7 +228,7 @@ class VmSession:
         self.events = np.zeros(self.room, layout.EVENT)
         self.addresses = np.empty(LANES * self.room, np.int64)
         self.written = [kept.copy() for kept in self.machines[0].maps.values()]
-        """of each array with unwritten bytes, a 1 for each byte that was written before the launch"""
+        """for each array with unwritten bytes, a 1 for each byte that was written before the launch"""
         self.maps = [kept.copy() for kept in self.written]
         for machine in self.machines:
             self._share(machine)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from wsemu.proof.threads import Made
 
 MOST_THREADS = 64
-"""of a launch"""
+"""maximum threads of a launch"""
 MOST_STANDING, MOST_KINDS = 32, 6
 """threads that come to an ordered access first of all, and those of them that do not begin alike"""
 _TOGETHER = ("barrier", "warp", "matrix", "cluster")

@@ -22,7 +22,7 @@ class Together(NamedTuple):
 
     ctas: int
     waits: Ask | None
-    """who waits for the last one of them to begin"""
+    """lane that waits for the last one of them to begin"""
 
 
 class _Run:

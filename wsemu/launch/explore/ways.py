@@ -53,7 +53,7 @@ class Own(Knowledge):
         self.flat, self.reads = flat, reads
         self.wrote: tuple[_Wrote, ...] = ()
         self.unordered: tuple[tuple[int, int], ...] = ()
-        """what atomics touched that have no order"""
+        """locations of atomics without an order"""
 
     def messages(self, rows: Any) -> Any:
         """Return the known messages of a row, or of rows."""
@@ -102,13 +102,13 @@ class State:
     cta: int
     saved: Any
     image: Any
-    """of memory, with what the CTA itself has written"""
+    """image of memory, with the CTA's own writes"""
     digest: bytes
     status: str
     asks: list[Ask]
     knowledge: Own
     number: int
-    """of events up to here"""
+    """number of events so far"""
     after: set[bytes] = field(default_factory=set)
     """keys of states that it leads to"""
     moves: dict[tuple[Ask, bytes], bool] = field(default_factory=dict)

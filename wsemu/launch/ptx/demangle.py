@@ -13,7 +13,7 @@ from wsemu.launch.ptx.mangled import BUILTIN, OPERATORS, STANDARD, Characters, U
 from wsemu.model.data import NamedTuple
 
 _SUFFIX = {"unsigned int": "u", "long": "l", "unsigned long": "ul", "long long": "ll", "unsigned long long": "ull"}
-"""of a literal of this type"""
+"""suffix of a literal of this type"""
 _QUALIFIERS = {"r": " restrict", "V": " volatile", "K": " const"}
 _LONGEST = 1 << 16
 """characters of a part: substitutions can make a short name very long"""
@@ -81,11 +81,11 @@ class _Reader(Characters):
         self.known: list[_Type] = []
         """for substitutions"""
         self.arguments: list[str | list[str]] = []
-        """of the template, a list for a pack"""
+        """arguments of the template, a list for a pack"""
         self.element: int | None = None
-        """of the packs, while an expansion is read"""
+        """element of the packs, while an expansion is read"""
         self.length = 0
-        """of the pack met there"""
+        """length of the pack in that expansion"""
 
     def encoding(self) -> Function:
         name, templated = self.name()

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
 _NAME = re.compile(r"(\w+)\s*(?:\[[^\]]*\]\s*)*(?:=.*)?$", re.S)
-"""of a parameter, before extents and a default"""
+"""name of a parameter, before extents and a default"""
 
 
 def parameter_names(module: Module, entry: Entry) -> tuple[str, ...]:

@@ -32,7 +32,7 @@ class _Value(NamedTuple):
 
     array: npt.NDArray[Any]
     live: bool
-    """what launches store into it stays"""
+    """true if the stores of launches into it persist"""
     pointers: tuple[tuple[int, npt.NDArray[Any]], ...] = ()
     """(byte, the array whose address stands there)"""
 

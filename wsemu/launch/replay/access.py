@@ -41,7 +41,7 @@ class AccessValue(BaseModel):
     does: str
     """`load`, `store`, `atomic`"""
     value: str
-    """that was loaded or stored, or that an atomic left"""
+    """value that was loaded or stored, or that an atomic left"""
 
 
 @dataclass(slots=True)
@@ -54,12 +54,12 @@ class AccessRecord:
     size: int
     """bytes a lane"""
     addresses: dict[int, int] = field(default_factory=dict)
-    """of an asynchronous operation these are pieces, of which a lane may have several"""
+    """addresses by lane; for an asynchronous operation by piece, of which a lane may have several"""
     values: dict[int, bytes] = field(default_factory=dict)
     before: dict[int, bytes] = field(default_factory=dict)
-    """what was there"""
+    """bytes before the access"""
     source: AccessRecord | None = None
-    """of a copy: what it read; the rest is what it wrote"""
+    """for a copy, its read; the rest is its write"""
     starts: dict[int, int] = field(default_factory=dict)
     """address -> the highest lane that has it, when first asked for"""
 

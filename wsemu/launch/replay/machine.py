@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from wsemu.reference.undefined import Undefined
 
 _OF_BARRIERS = ("arrive", "sync", "exit")
-"""what steps do, as `isa.step_word` has it, that are events by that name"""
+"""words of steps, as in `isa.step_word`, that are kinds of events as well"""
 
 
 def _event_kind(does: str) -> str:

@@ -77,10 +77,10 @@ class Order(_Data):
     """`(2)`, `(1)`: in which order"""
     made: list[AccessValue] = []
     left: str = ""
-    """what the element holds afterwards"""
+    """value of the element afterwards"""
     why_not: str = ""
-    """what prevents this order here, where stores are seen at once: hardware may show them late, and the values are
-    those of that"""
+    """obstacle to this order here, where stores are visible at once: hardware may delay them, and the values are those
+    of such a delay"""
 
 
 class Waiting(_Data):
@@ -111,15 +111,15 @@ class Replay(_Data):
     """The result of a replay."""
 
     steps: list[Step]
-    """as they were executed"""
+    """steps as executed"""
     orders: list[Order] = []
-    """of a race: in the order of the schedule, then in the other one"""
+    """both orders of a race: that of the schedule first"""
     element: str = ""
-    """that the two accesses of a race share: `tile[0]`; empty if they do not"""
+    """element that the two accesses of a race share: `tile[0]`; empty if they share none"""
     end: Literal["", "done", "deadlock", "fault", "budget", "trap", "stack"] = ""
-    """how the CTA ended, where it ran on"""
+    """end of the CTA, if it ran on"""
     codes: list[str] = []
-    """of the findings on the way, for what is wrong in itself"""
+    """codes of the findings on the way that are errors in themselves"""
     waiting: list[Waiting] = []
     phases: list[WaitingForPhase] = []
     held: list[int] = []
@@ -134,7 +134,7 @@ class _Run:
 
     steps: list[Step]
     seen: list[AccessRecord]
-    """what the accesses marked (1) and (2) did, in their order"""
+    """accesses marked (1) and (2), in their order"""
     machine: Machine
 
 

@@ -41,9 +41,9 @@ _LARGEST = 32 << 20
 _LARGEST_PROGRAM = 64 << 20
 """bytes of a program"""
 _SUFFIXES = (".py", ".ptx", ".cu")
-"""of programs that a witness may name"""
+"""suffixes of programs that a witness may name"""
 _MOST_CHANGES = 3
-"""that are named"""
+"""maximum number of changes that are named"""
 _REMEDY = "`wsemu check --save-witness DIR PROGRAM` writes it anew"
 _Count = Annotated[int, Field(ge=0, lt=1 << 40)]
 
@@ -71,15 +71,15 @@ class Witness(BaseModel):
     format: Literal["wsemu-witness"] = "wsemu-witness"
     version: Literal[1] = 1
     wsemu: str = __version__
-    """that wrote it"""
+    """version of wsemu that wrote it"""
     program: str = ""
     """relative to the file's folder, with `/`; empty where no program was run"""
     program_sha256: Annotated[str, Field(pattern="^([0-9a-f]{64})?$")] = ""
     """hash of the program's file; `wsemu replay` runs no other one that a witness names"""
     arguments: list[str] = []
-    """of the program"""
+    """arguments of the program"""
     launch: _Count = 0
-    """which of the program's launches, from 1"""
+    """number of the launch in the program, from 1"""
     kernel: str
     grid: Extent
     block: Extent
@@ -89,7 +89,7 @@ class Witness(BaseModel):
     inputs: Inputs
     code: Annotated[str, AfterValidator(_check_code)]
     message: str
-    """of the finding"""
+    """message of the finding"""
     steps: Annotated[list[Step], Field(min_length=1)]
     schedule: list[str] = []
     """the steps as text, those that are shown"""
