@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ import wsemu
 from tests.commands import wsemu as command
 from wsemu import cuda
 from wsemu.app.own_checks import Forbidden, forbid_changes, has_checks
+from wsemu.model import settings
 
 PLENTY = 60.0
 """CPU seconds: the number of edits ends a search, on any machine"""
@@ -208,3 +210,39 @@ def test_no_fix_loads_less_than_half_of_what_is_loaded_right():
     report = wsemu.check(maximum, 1, 64, (x, np.zeros(1, np.float32)))
     assert "race" in {finding.code for finding in report.errors}
     assert not any("`t==0`" in cure.says.replace(" ", "") for cure in report.cures(budget=PLENTY))
+
+
+@pytest.mark.parametrize(
+    ("command_line", "file"),
+    [
+        ("run", ""),
+        ("check", ""),
+        ("check --format sarif", ""),
+        ("check --format github", ""),
+        ("trace", ""),
+        ("trace -o picture.html", "picture.html"),
+    ],
+)
+def test_each_form_of_a_report_has_the_fix(tmp_path, monkeypatch, command_line, file):
+    monkeypatch.setattr(settings, "FIX_BUDGET", PLENTY)
+    (tmp_path / "program.py").write_text(MIRROR)
+    words = command_line.split()
+    done = command(*words, "program.py", cwd=tmp_path)
+    text = (tmp_path / file).read_text() if file else done.stdout
+    assert "help: proven: insert `cuda.syncthreads()`" in " ".join(re.sub(r"<[^>]*>", "", text).split())
+
+
+def test_a_report_in_a_notebook_has_the_fix():
+    x = np.arange(64, dtype=np.float32)
+    with settings.using(settings.Settings(fix_budget=PLENTY)):
+        report = wsemu.check(mirror, 1, 64, (x, np.zeros(64, np.float32)))
+        shown = report._repr_html_()
+    assert "help:</span> proven: insert `cuda.syncthreads()`" in shown
+
+
+@cuda.jit
+def mirror(x, y):
+    s = cuda.shared.array(64, np.float32)
+    t = cuda.threadIdx.x
+    s[t] = x[t]
+    y[t] = s[63 - t]

@@ -108,7 +108,7 @@ def _cure_for_all(reports: list[Report]) -> Cure | None:
     first, *others = reports
 
     def right(cure: Cure) -> bool:
-        return all(other.is_cured_by(cure) for other in others) and not first.breaks_with(cure)
+        return cure.is_proven and all(other.is_cured_by(cure) for other in others) and not first.breaks_with(cure)
 
     known = first.cures()
     found = next(filter(right, known), None)

@@ -78,6 +78,16 @@ def cause_lines(report: Report, shown: Sequence[Finding], width: int, *, all_: b
         yield from _note("note", _failed_trials_text(trials), 0, width)
 
 
+def find_cures(report: Report, finding: Finding) -> list[Cure]:
+    """Return the edits that remove a finding: the best one, and the best one with other results."""
+    helped = report.helped()
+    trials = helped.trials
+    if trials is None:
+        return []
+    number = next((n for n, other in enumerate(helped.findings) if other is finding), -1)
+    return [cure for cure in (trials.cure, trials.other) if cure and number in cure.findings]
+
+
 def _failed_trials_text(trials: Trials) -> str:
     """Return the note that no edit was a verified fix."""
     if trials.stopped == INTERRUPTED:
@@ -126,13 +136,18 @@ def _explanation(code: str, gutter: int, width: int) -> Line:
 def _help(finding: Finding, cures: Sequence[Cure], gutter: int, width: int) -> Iterator[Line]:
     """The edits that are cures, with their diffs; without any, what the finding points to."""
     for cure in cures:
-        than = f", {cure.differs}" if cure.differs else ""
-        label = "or, with other results" if cure.differs else "help" if cure.is_proven else "hint"
-        proven = "proven: " if cure.is_proven else ""
-        yield from _note(label, f"{proven}{cure.says}{cure.caution}; then {cure.outcome}{than}", gutter, width)
+        yield from _note(*label_cure(cure), gutter, width)
         yield from _diff(cure, gutter)
     if not cures and finding.help:
         yield from _note("hint", finding.help, gutter, width)
+
+
+def label_cure(cure: Cure) -> tuple[str, str]:
+    """Return the label and the text of an edit."""
+    than = f", {cure.differs}" if cure.differs else ""
+    label = "or, with other results" if cure.differs else "help" if cure.is_proven else "hint"
+    proven = "proven: " if cure.is_proven else ""
+    return label, f"{proven}{cure.says}{cure.caution}; then {cure.outcome}{than}"
 
 
 def _diff(cure: Cure, gutter: int) -> Iterator[Line]:

@@ -82,7 +82,7 @@ def _cure(report: Report, finding: Finding) -> Cure | None:
 def _diagnostic(finding: Finding, cure: Cure | None) -> str:
     """The whole diagnostic below its title, and the edit that cures it as a block that a review can take over."""
     text = plain(diagnostic.finding_lines(finding, WIDTH, [cure] if cure else []))
-    return f"{text}\n{_suggestion(cure)}" if cure else text
+    return f"{text}\n{_suggestion(cure)}" if cure and cure.is_proven else text
 
 
 def _suggestion(cure: Cure) -> str:

@@ -12,16 +12,17 @@ from typing import TYPE_CHECKING
 from wsemu.evidence.labels import NO_STEPS, letter
 from wsemu.model.finding import MOST_SHOWN
 from wsemu.report.costs_html import bank_figures, heat
-from wsemu.report.diagnostic import finding_lines, summary_lines
+from wsemu.report.diagnostic import find_cures, finding_lines, summary_lines
 from wsemu.report.markup import Markup, join, script, style, tag
 from wsemu.report.timeline_svg import MOST_ARROWS, Window, describe_picture, legend, timeline_svg, tools, window
 from wsemu.report.zoom import POLICY, SCRIPT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from wsemu.launch.result import Report
     from wsemu.launch.timeline import Timeline
+    from wsemu.model.cure import Cure
     from wsemu.model.finding import Finding
     from wsemu.report.diagnostic import Line
 
@@ -207,21 +208,22 @@ def _first_findings(report: Report, *, linked: bool) -> list[Markup]:
     """The first findings, and how many there are more."""
     left = len(report.findings) - MOST_SHOWN
     rest = [tag("p", f"{left:,} findings not shown.", class_="muted")] if left > 0 else []
-    return [_findings(report.findings[:MOST_SHOWN], linked=linked), *rest]
+    return [_findings(report, linked=linked), *rest]
 
 
-def _findings(findings: Iterable[Finding], *, linked: bool) -> Markup:
-    """Their diagnostics; with names for links where there is one page of them."""
+def _findings(report: Report, *, linked: bool) -> Markup:
+    """The diagnostics of the first findings; with names for links where there is one page of them."""
     shown = []
-    for n, finding in enumerate(findings):
-        text = _terminal_markup(functools.partial(_label_lines, finding, letter(n)), finding.severity, linked=linked)
+    for n, finding in enumerate(report.findings[:MOST_SHOWN]):
+        lines = functools.partial(_label_lines, finding, find_cures(report, finding), letter(n))
+        text = _terminal_markup(lines, finding.severity, linked=linked)
         name, label = f"finding-{letter(n)}" if linked else None, f"finding {letter(n)}, {finding.code}"
         shown.append(tag("article", text, id=name, aria_label=label, tabindex=-1 if linked else None))
     return join(shown) if shown else tag("p", "none", class_="muted")
 
 
-def _label_lines(finding: Finding, label: str, columns: int) -> list[Line]:
-    first, *rest = finding_lines(finding, columns)
+def _label_lines(finding: Finding, cures: Sequence[Cure], label: str, columns: int) -> list[Line]:
+    first, *rest = finding_lines(finding, columns, cures)
     return [[(f"{label} ", "strong"), *first], *rest]
 
 

@@ -21,8 +21,11 @@ from wsemu.model.codes import CODE_NUMBERS, CODES
 from wsemu.model.version import DOCS, __version__
 from wsemu.report import diagnostic
 from wsemu.report.collected import strip_controls
+from wsemu.report.diagnostic import label_cure
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from wsemu.launch.result import Report
     from wsemu.model.cure import Change, Cure
     from wsemu.model.finding import Finding, Index, Site, Step, Suppressed
@@ -115,7 +118,7 @@ def _result(report: Report, finding: Finding) -> Json:
     result: Json = {
         "ruleId": finding.code,
         "level": finding.severity,
-        "message": {"text": _message(finding)},
+        "message": {"text": _message(finding, _cures(report, finding))},
         "locations": [_location(site, report.kernel) for site in shown[:1]],
         "relatedLocations": [
             {"id": n, **_location(site, report.kernel)}
@@ -127,7 +130,7 @@ def _result(report: Report, finding: Finding) -> Json:
     }
     if finding.holds_in:
         result["properties"]["holdsIn"] = finding.holds_in
-    fixes = [_fix(cure) for cure in _cures(report, finding) if cure.changes]
+    fixes = [_fix(cure) for cure in _cures(report, finding) if cure.changes and cure.is_proven]
     if fixes:
         result["fixes"] = fixes
     flows = _thread_flows(finding, one_cta=report.grid == (1, 1, 1))
@@ -176,9 +179,11 @@ def _text(text: str) -> str:
     return strip_controls(text).replace("](", "] (")
 
 
-def _message(finding: Finding) -> str:
+def _message(finding: Finding, cures: Sequence[Cure]) -> str:
+    """Return the message, the notes, and the edits that remove the finding or else its hint."""
     lines = [finding.message, *(f"note: {note}" for note in finding.notes)]
-    lines += [f"hint: {finding.help}"] if finding.help else []
+    lines += [f"hint: {finding.help}"] if finding.help and not cures else []
+    lines += [": ".join(label_cure(cure)) for cure in cures]
     return _text("\n".join(lines))
 
 

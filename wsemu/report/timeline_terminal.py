@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from wsemu.evidence.labels import NO_STEPS, letter
 from wsemu.model.data import NamedTuple
 from wsemu.model.finding import MOST_SHOWN
-from wsemu.report.diagnostic import clean, display_path, summary_lines
+from wsemu.report.diagnostic import clean, display_path, find_cures, label_cure, summary_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -269,6 +269,8 @@ def _findings(timeline: Timeline, start: int, end: int, width: int) -> Iterator[
         if not marks and finding.sites:
             site = finding.sites[0]
             yield from _wrap_line(f"  {display_path(site.file)}:{site.line}", width, "     ")
+        for cure in find_cures(timeline.report, finding):
+            yield from _wrap_line(f"  {': '.join(label_cure(cure))}", width, "     ")
     if len(findings) > MOST_SHOWN:
         yield []
         yield from _wrap_line(f"{len(findings) - MOST_SHOWN:,} findings not shown", width, "", "warning")
