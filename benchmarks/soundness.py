@@ -508,16 +508,16 @@ def work_clusters(part: Part) -> Result:
 
 
 def parts(kind: str, programs: int, seed: int, warps: int) -> list[Part]:
-    """All that is to be done."""
-    made, whole, given = [], sum(SHARES[kind].values()), 0
+    """Return all that is to be done: a part of each family in turn."""
+    queues, whole, given = list[list[Part]](), sum(SHARES[kind].values()), 0
     for family, share in SHARES[kind].items():
         whole_so_far = given + share
         mine = programs * whole_so_far // whole - programs * given // whole
         given = whole_so_far
         chunk = WIDE_CHUNK if warps else SMALL_CHUNKS.get(kind, CHUNK)
-        for start in range(0, mine, chunk):
-            made.append(Part(family, f"{family} {seed} {start}", min(chunk, mine - start), warps))
-    return made
+        starts = range(0, mine, chunk)
+        queues.append([Part(family, f"{family} {seed} {start}", min(chunk, mine - start), warps) for start in starts])
+    return [part for row in itertools.zip_longest(*queues) for part in row if part]
 
 
 VERDICTS = ("verified", "failed", "incomplete", "failed or incomplete", UNKNOWN)

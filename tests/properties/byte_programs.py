@@ -1,9 +1,10 @@
 """Random programs of threads that access bytes of one area, in sizes from a byte to a vector, between barriers.
 
 Stores of different threads differ in every byte, so two of them to one byte are a race, and so are a load and a store.
-In some programs each byte is always stored with the same value, by whatever store: then two stores are no race, and
-`same-value-store`.  Atomic additions are atomic with each other if they have one width and one address.  What a program
-without a race leaves in memory, and what its threads load, follows from the order of its rounds.
+In some programs each byte is stored with the same value, but for a byte of some stores: then two stores whose common
+bytes agree are no race, and `same-value-store`. Atomic additions are atomic with each other if they have one width and
+one address. What a program without a race leaves in memory, and what its threads load, follows from the order of its
+rounds.
 """
 
 from __future__ import annotations
@@ -38,13 +39,19 @@ class Access(NamedTuple):
     at: int
     """the first byte"""
     generic: bool
+    odd: int = -1
+    """the byte of a store that differs where stores are alike"""
 
     @property
     def bytes(self) -> range:
         return range(self.at, self.at + self.size * self.length)
 
     def __str__(self) -> str:
-        return f"{self.what} {self.size}x{self.length} at {self.at}" + " generic" * self.generic
+        return (
+            f"{self.what} {self.size}x{self.length} at {self.at}"
+            + " generic" * self.generic
+            + f" odd {self.odd}" * (self.odd >= 0)
+        )
 
 
 class Program(NamedTuple):
@@ -53,7 +60,7 @@ class Program(NamedTuple):
     rounds: tuple[tuple[tuple[Access, ...], ...], ...]
     """the accesses of each thread, round by round; a barrier is between two rounds"""
     alike: bool = False
-    """each byte has one value in all stores"""
+    """each byte has one value in all stores, but odd ones"""
 
     def __str__(self) -> str:
         rounds = (" | ".join("; ".join(map(str, own)) for own in lines) for lines in self.rounds)
@@ -66,26 +73,28 @@ def byte_program(source: random.Random, place: str = "") -> Program:
     space = "global" if place == "ctas" else source.choice(SPACES)
     threads = source.choice((2, 2, 3))
     rounds = 1 if place == "ctas" else source.choice((1, 2, 2, 3))
-    apart = source.random() < 0.5
+    apart, alike = source.random() < 0.5, source.random() < 0.5
+    kinds = (STORE, STORE, STORE, LOAD) if alike else (LOAD, LOAD, STORE, STORE, STORE, ADD)
 
     def draw_line(n: int) -> tuple[Access, ...]:
         parts = (n, n, n, None) if apart else (None,)
-        return tuple(_access(source, source.choice(parts)) for _ in range(source.randrange(3)))
+        return tuple(_access(source, source.choice(parts), kinds) for _ in range(source.randrange(3)))
 
     made = tuple(tuple(draw_line(n) for n in range(threads)) for _ in range(rounds))
-    return Program(place, space, made, source.random() < 0.3)
+    return Program(place, space, made, alike)
 
 
-def _access(source: random.Random, part: int | None) -> Access:
+def _access(source: random.Random, part: int | None, kinds: tuple[str, ...]) -> Access:
     """Return an access, in a thread's own 8 bytes or anywhere."""
-    what = source.choice((LOAD, LOAD, STORE, STORE, STORE, ADD))
+    what = source.choice(kinds)
     size, length = source.choice(((4, 1), (8, 1)) if what == ADD else _SHAPES)
     whole = size * length
     if part is None or whole > 8:
         at = whole * source.randrange(AREA // whole)
     else:
         at = 8 * part + whole * source.randrange(8 // whole)
-    return Access(what, size, length, at, source.random() < 0.3)
+    odd = at + source.randrange(whole) if what == STORE and source.random() < 0.15 else -1
+    return Access(what, size, length, at, source.random() < 0.3, odd)
 
 
 # -- what it does ------------------------------------------------------------------------------------------------------
@@ -103,7 +112,7 @@ def find_conflicts(program: Program) -> Conflicts:
     for lines in program.rounds:
         for one, other in itertools.combinations(lines, 2):
             met = [(a, b) for a in one for b in other if _conflict(a, b)]
-            found |= {program.alike and a.what == b.what == STORE for a, b in met}
+            found |= {program.alike and _agree(a, b) for a, b in met}
     return Conflicts(False in found, True in found)
 
 
@@ -111,6 +120,18 @@ def _conflict(one: Access, other: Access) -> bool:
     if one.what == other.what == LOAD or not set(one.bytes) & set(other.bytes):
         return False
     return not (one.what == other.what == ADD and one.bytes == other.bytes)
+
+
+def _agree(one: Access, other: Access) -> bool:
+    """Return whether two accesses are stores of one value in all bytes that both write."""
+    common = set(one.bytes) & set(other.bytes)
+    values = [{at: _alike_byte(access, at) for at in common} for access in (one, other)]
+    return one.what == other.what == STORE and values[0] == values[1]
+
+
+def _alike_byte(access: Access, at: int) -> int:
+    """Return what a store writes to a byte where stores are alike."""
+    return 7 * at + 1 + (at == access.odd)
 
 
 def expected(program: Program) -> tuple[bytes, list[int]]:
@@ -133,7 +154,9 @@ def expected(program: Program) -> tuple[bytes, list[int]]:
 def _value(program: Program, access: Access, element: int, thread: int, number: int) -> int:
     """Return what a thread stores in an element: each byte shows which thread it was, or where it lies."""
     first = access.at + element * access.size
-    own = [7 * (first + k) + 1 for k in range(access.size)] if program.alike else [32 * (thread + 1) + number]
+    own = (
+        [_alike_byte(access, first + k) for k in range(access.size)] if program.alike else [32 * (thread + 1) + number]
+    )
     return int.from_bytes(bytes(own) if program.alike else bytes(own) * access.size, "little")
 
 
