@@ -68,6 +68,11 @@ class SlotFunctions:
             for step in block.steps:
                 self.steps.setdefault(step.pc, []).append(step)
         self.after = [successors(pc, fields) for pc, fields in enumerate(self.code)]
+        self.leading: dict[int, list[int]] = {}
+        """Instruction -> those that control comes from."""
+        for pc, after in enumerate(self.after):
+            for at in after:
+                self.leading.setdefault(at, []).append(pc)
         self.controls = [OPERATIONS[name].kind == "control" for name in self.names]
         self.executed = [
             bool(executions[pc]) or (self.controls[pc] and len(after) == 1) for pc, after in enumerate(self.after)
@@ -149,9 +154,19 @@ class SlotFunctions:
         """Return the rows that a loop around a draw writes: they differ between its draws."""
         if pc not in self.rounds:
             after = frozenset(self._find_rest(pc))
-            inside = frozenset(at for at in after if pc in after and (at == pc or pc in self._find_rest(at)))
+            inside = after & frozenset(self._find_leading(pc)) if pc in after else _NONE
             self.rounds[pc] = self._find_written(inside)
         return self.rounds[pc]
+
+    def _find_leading(self, pc: int) -> Iterator[int]:
+        """Yield the executed instructions from which control comes to an executed one."""
+        seen, pending = set[int](), [pc]
+        while pending:
+            for at in self.leading.get(pending.pop(), ()):
+                if at not in seen and self.executed[at]:
+                    seen.add(at)
+                    yield at
+                    pending.append(at)
 
     def _find_written(self, region: frozenset[int]) -> frozenset[int]:
         return frozenset(row for pc in region for step in self.steps.get(pc, ()) for row in step.writes)
