@@ -159,7 +159,7 @@ class SlotFunctions:
         return self.rounds[pc]
 
     def _find_leading(self, pc: int) -> Iterator[int]:
-        """Yield the executed instructions from which control comes to an executed one."""
+        """Yield the executed instructions that lead to an executed one."""
         seen, pending = set[int](), [pc]
         while pending:
             for at in self.leading.get(pending.pop(), ()):
