@@ -40,7 +40,6 @@ def run(source: str, reach: int = 1, grid: int = 1) -> wsemu.Report:
 
 
 REFUSED = """
-add.f32x2 %rd6, %rd7, %rd8;
 fma.rn.f32.f16 %f1, %h1, %h2, %f2;
 add.rn.rz.f32 %f1, %f2, %f3;
 ld.global.v8.f32 {%f1,%f2,%f3,%f4,%f5,%f6,%f7,%f8}, [%rd1];

@@ -50,7 +50,7 @@ def space_doubts(places: Places, configuration: LaunchConfiguration, trace_of: T
         return []
     times = {pc: places.outcome.executions[pc] for pc in allocations}
     if configuration.ctas > 1 and resident * _columns(program, times)[0] > COLUMNS:
-        times = _most_in_a_cta(times, trace_of)
+        times = _most_in_a_cta(program, times, trace_of)
     peak, most = _columns(program, times)
     waits, where = _may_wait(program, configuration), places.where(allocations[0])
     if resident * peak > COLUMNS and (most > 1 or waits):
@@ -69,13 +69,15 @@ def _find_executed(places: Places, name: str) -> list[int]:
     return [pc for pc, op in enumerate(places.program.code[:, 0].tolist()) if op == OPCODE[name] and executions[pc]]
 
 
-def _most_in_a_cta(times: dict[int, int], trace_of: Tracer) -> dict[int, int]:
-    """Return how often a CTA executes each allocation at most; `times`, how often all of them do, bounds that."""
+def _most_in_a_cta(program: Program, times: dict[int, int], trace_of: Tracer) -> dict[int, int]:
+    """Return how often a CTA executes each allocation at most; `times`, how often all of them do, bounds that.  Warps
+    of which no lane has the guard are counted there, and are no events."""
     trace = trace_of(frozenset())
     found = Counter((event.pc, event.cta) for event in trace.events if event.kind == "warp" and event.pc in times)
-    if not trace.complete or found.total() != sum(times.values()):
+    unguarded = [pc for pc in times if not program.code[pc, 1]]
+    if not trace.complete or any(sum(n for (at, _), n in found.items() if at == pc) != times[pc] for pc in unguarded):
         return times
-    return {pc: max(count for (at, _), count in found.items() if at == pc) for pc in times}
+    return {pc: max((count for (at, _), count in found.items() if at == pc), default=0) for pc in times}
 
 
 def _columns(program: Program, times: dict[int, int]) -> tuple[int, int]:

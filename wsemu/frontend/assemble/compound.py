@@ -13,6 +13,8 @@ TYPES = {
     "f16x2": "b32",
     "ftz.f16x2": "b32",
     "bf16x2": "b32",
+    "f32x2": "b64",
+    "ftz.f32x2": "b64",
 }
 """type, with what is flushed -> type of the register"""
 COMPOUND = {f"{what}.{t}": row for what in ("mul", "add", "sub", "neg", "fma") for t, row in TYPES.items()}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from wsemu.frontend.assemble.compound import COMPOUND
 from wsemu.frontend.ptx.floats import INFINITY, NAN, SIGN, flush_subnormal, is_nan, narrow_float, number, widen_float
-from wsemu.frontend.ptx.forms import PAIRS, pairwise
+from wsemu.frontend.ptx.forms import PAIRS, both_words, pairwise
 from wsemu.frontend.ptx.steps import Steps
 
 if TYPE_CHECKING:
@@ -37,6 +37,8 @@ def _expand(e: Steps, instruction: Instruction) -> None:
     e.span, e.stack = instruction.span, instruction.stack
     if t == "f32":
         _flushing(e, what, instruction.operands)
+    elif t == "f32x2":
+        both_words(lambda e, *x: _single(e, what, bool(ftz), *x))(e, *instruction.operands)
     elif t in PAIRS:
         pairwise(lambda e, *x: short(e, what, PAIRS[t], bool(ftz), *x))(e, *instruction.operands)
     else:
@@ -47,7 +49,14 @@ def _expand(e: Steps, instruction: Instruction) -> None:
 
 
 def _flushing(e: Steps, what: str, x: tuple[Register, ...]) -> None:
-    e.emit("ftz.f32", e.emit(f"{what}.f32", *[e.emit("ftz.f32", v) for v in x]))
+    _single(e, what, True, *x)
+
+
+def _single(e: Steps, what: str, ftz: bool, *x: Register) -> Register:
+    """An operation on f32."""
+    if not ftz:
+        return e.emit(f"{what}.f32", *x)
+    return e.emit("ftz.f32", e.emit(f"{what}.f32", *[e.emit("ftz.f32", v) for v in x]))
 
 
 def short(e: Steps, what: str, t: str, ftz: bool, *x: Register) -> Register:

@@ -170,10 +170,12 @@ def rounded_form(what: str) -> Callable[[Form], Lower]:
 
 
 def _words_form(what: str, form: Form, count: int) -> Lower:
-    """add, sub, mul, fma of two f32 at once; without a rounding they are not contracted here."""
+    """add, sub, mul, fma of two f32 at once; ptxas contracts also those with `.rn`."""
     ftz, formula = bool(form.only("ftz").flags), ROUNDED[what]
-    if what not in ("add", "sub", "mul", "fma") or not form.rounding:
+    if what not in ("add", "sub", "mul", "fma") or (what == "fma" and not form.rounding):
         raise UnhandledForm
+    if what in _CONTRACTED and form.rounding in (None, "", "rn"):
+        return plain(f"{what}.{'ftz.' if ftz else ''}f32x2")
 
     def one(e: Emitter, *x: Register) -> Register:
         values = [e.emit("ftz.f32", v) for v in x] if ftz else x
