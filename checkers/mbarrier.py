@@ -40,6 +40,9 @@ DETAIL = {
         "address": "of the mbarrier", "phase": "that is open, from 0",
         "what": "0: no order after the use at other_pc, 1: bytes or arrivals are outstanding",
     }, {"other_lane": "lane of that use; -1: there is none"}),
+    "commit-order": Detail(
+        {"address": "of the mbarrier", "phase": "that is open, from 0"}, {"other_lane": "lane of the commit"}
+    ),
     "mbarrier-range": Detail({
         "address": "of the mbarrier", "value": "that it cannot hold",
         "what": "0: count of init, 1: arrivals, 2: bytes of an operation, 3: bytes in all, 4: an arrival that must not "
@@ -62,6 +65,7 @@ CURES = {
     "same-value-init": Cures(550, "guard"),
     "mbarrier-clobber": Cures(280, "index size constant bound argument move compare"),
     "mbarrier-lifetime": Cures(290, "insert move delete compare", inserts=("syncthreads",)),
+    "commit-order": Cures(457),
     "mbarrier-range": Cures(60, "argument constant"),
     "over-arrival": Cures(270, "argument constant guard compare delete bound move", inserts=("syncthreads",)),
 }
@@ -192,6 +196,18 @@ def _lifetime(raw: RawFinding, places: Places) -> Finding:
     )  # fmt: skip
 
 
+def _explain_order(raw: RawFinding, places: Places) -> Finding:
+    name = words.mbarrier(raw, places)
+    return words.finding(
+        raw, places, f"{name} ends, and only a later `tcgen05.commit` shows that (1) has arrived on it",
+        f"{words.who(raw, places)} ends it in phase {raw.detail['phase']}",
+        ["commits of a thread arrive in their order on hardware; PTX does not promise it"],
+        f"wait for phase {raw.detail['phase'] - 1} of it before this, or leave the end out: shared memory ends with "
+        "the CTA",
+        f"{words.other(raw, places)} {words.does(places, raw.other_pc)} it",
+    )  # fmt: skip
+
+
 def _range(raw: RawFinding, places: Places) -> Finding:
     value, what, name = raw.detail["value"], raw.detail["what"], words.mbarrier(raw, places)
     if what == 4:
@@ -263,6 +279,7 @@ _EXPLAIN: dict[str, Callable[[RawFinding, Places], Finding]] = {
     "same-value-init": _same_value,
     "mbarrier-clobber": _clobber,
     "mbarrier-lifetime": _lifetime,
+    "commit-order": _explain_order,
     "mbarrier-range": _range,
     "over-arrival": _over_arrival,
 }

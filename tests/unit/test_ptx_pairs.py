@@ -86,3 +86,13 @@ def test_halves_add_up_over_all_threads() -> None:
     run(body + "\nmov.b16 %h0, 0x3F80;\nred.global.add.noftz.bf16 [%x+8], %h0;", x, y)
     assert x.view(np.float16)[:2].tolist() == [32, 32]
     assert x.view(np.uint16)[4] == 0x4200
+
+
+@pytest.mark.parametrize("rounding", ["", ".ftz"])
+def test_a_product_and_a_sum_of_two_numbers_are_contracted(rounding: str) -> None:
+    """ptxas 13 makes one `FFMA2` of them."""
+    x, y = numbers(0), numbers(1)
+    body = f"mul{rounding}.f32x2 %d4, %d0, %d1;\nadd{rounding}.f32x2 %d4, %d4, %d0;"
+    run(f"ld.global.v2.b64 {{%d0, %d1}}, [%x];\n{body}\nst.global.b64 [%y], %d4;", x, y)
+    a, b = x.reshape(32, 2, 2).transpose(1, 0, 2)
+    assert np.array_equal(y.reshape(32, 4)[:, :2], (a.astype(np.float64) * b + a).astype(np.float32))

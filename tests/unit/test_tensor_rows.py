@@ -420,3 +420,27 @@ def test_row_8_a_map_changes_after_the_copies_that_read_it(wait: str, good: bool
     report = check_map(CHANGED_MAP.replace(HERE, wait), 1, engine)
     errors = {f.code for f in report.findings if f.severity == "error"}
     assert report.verdict == "verified" if good else errors == {"race"}, report.notes or report.findings
+
+
+# -- generic stores before asynchronous ones ---------------------------------------------------------------------------
+
+OVERWRITTEN = small(
+    INIT.format(count=1) + "  shl.b32 %r6, %r1, 2; add.u32 %r6, %r6, %r3;\n  st.shared.b32 [%r6], %r1;\n" + SYNC
+    + "  // read\n" + SYNC + "  @%p2 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r4], 128;\n"
+    "  @%p2 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r3], [%rd1], 128, [%r4];\n" + WAIT_0
+)  # fmt: skip
+
+
+@ENGINES
+@pytest.mark.parametrize(("read", "code"), [
+    ("", "proxy"),
+    ("  ld.shared.b32 %v0, [%r6]; st.global.b32 [%rd3], %v0;\n", "proxy-war"),
+    ("  @%p2 ld.shared.b32 %v0, [%r3]; @%p2 st.global.b32 [%rd3], %v0;\n", "proxy"),
+])  # fmt: skip
+def test_a_store_that_was_read_back_is_over_before_a_copy(read: str, code: str, engine: Engine):
+    """The third reads 4 of 128 bytes."""
+    text = OVERWRITTEN.replace("  // read\n", read)
+    kernel = wsemu.load_ptx(text)["k"]
+    report = wsemu.check(kernel, 1, 32, (np.zeros(64, np.float32), np.zeros(64, np.float32)), engine=engine)
+    assert code in {finding.code for finding in report.findings}
+    assert ("proxy" in {finding.code for finding in report.findings}) == (code == "proxy")

@@ -333,7 +333,7 @@ _WAITS = tuple(OPCODE[name] for name in WAITS)
 _CONFLICT = ("address", "kind", "other_kind", "size", "interval", "other_interval", "other_lane", "other_last")
 
 
-_OF_PHASES = frozenset(("phase-alias", "uncovered-expectation", "mbarrier-lifetime"))
+_OF_PHASES = frozenset(("phase-alias", "uncovered-expectation", "mbarrier-lifetime", "commit-order"))
 
 
 _DETAIL = {
@@ -361,6 +361,7 @@ _DETAIL = {
     "mbarrier-unfenced": ("address",),
     "mbarrier-clobber": ("address", "at", "kind", "size", "asynchronous"),
     "mbarrier-lifetime": ("address", "phase", "what", "other_lane"),
+    "commit-order": ("address", "phase", "", "other_lane"),
     "mbarrier-range": ("address", "value", "what"),
     "over-arrival": ("address", "phase", "pending", "count"),
     "phase-alias": ("address", "phase", "rule", "other_lane"),

@@ -79,6 +79,10 @@ _CODES = {
     "mbarrier-lifetime": Code(
         "error", "an mbarrier is invalidated while other threads may still use it", "mbarrier", proves=True
     ),
+    "commit-order": Code(
+        "warning", "an mbarrier is invalidated after a later `tcgen05.commit` than the one that arrives on it",
+        "mbarrier", proves=True, strict=True, rests_on="commits of a thread arrive in their order",
+    ),
     "mbarrier-range": Code("error", "a count of arrivals or bytes that an mbarrier cannot hold", "mbarrier"),
     "over-arrival": Code("error", "more arrivals than the phase of an mbarrier expects", "mbarrier", proves=True),
     "phase-alias": Code(
@@ -285,7 +289,7 @@ MARKS = ("raised-exception", "same-value")
 
 NOT_REPLAYED = (
     "same-value-store", "lane-lag", "mbarrier-unfenced", "undefined-copy", "store-outlives-cta",
-    "same-value-init", "tmem-read-unwaited",
+    "same-value-init", "tmem-read-unwaited", "commit-order",
 )  # fmt: skip
 """codes that `--strict` makes errors and that no schedule shows: they have no witness"""
 NOT_OF_AN_ORDER = (

@@ -170,11 +170,11 @@ def rounded_form(what: str) -> Callable[[Form], Lower]:
 
 
 def _words_form(what: str, form: Form, count: int) -> Lower:
-    """add, sub, mul, fma of two f32 at once; ptxas contracts also those with `.rn`."""
+    """add, sub, mul, fma of two f32 at once; those without a rounding may be contracted."""
     ftz, formula = bool(form.only("ftz").flags), ROUNDED[what]
     if what not in ("add", "sub", "mul", "fma") or (what == "fma" and not form.rounding):
         raise UnhandledForm
-    if what in _CONTRACTED and form.rounding in (None, "", "rn"):
+    if not form.rounding:
         return plain(f"{what}.{'ftz.' if ftz else ''}f32x2")
 
     def one(e: Emitter, *x: Register) -> Register:

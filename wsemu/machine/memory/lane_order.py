@@ -146,9 +146,9 @@ def report_pair(m, code, w, pc, lane, access, others, address, kind, before, siz
 
 
 @compiled
-def judge_agents(m, w, pc, access, before, base, lanes, address, kind, size):
+def judge_agents(m, w, pc, access, before, base, lanes, address, kind, size, read_back):
     """Judge an access of lanes, or of an agent of one, against an earlier one of lanes or of an agent, one of the two
-    an agent's."""
+    an agent's.  `read_back`: a known read of the generic proxy has returned what the last write stored."""
     other_kind, other_size = kind_of(m, access)
     actor, u = (base >> WARP_SHIFT) & ACTORS, (access >> WARP_SHIFT) & ACTORS
     interval = (access >> INTERVAL_SHIFT) & INTERVALS
@@ -159,20 +159,21 @@ def judge_agents(m, w, pc, access, before, base, lanes, address, kind, size):
     if kind == ATOMIC and other_kind == ATOMIC and other_size == instruction_at(m.code, pc).aux & 255:
         return
     space = np.int64(address >> SEGMENT_SHIFT != SHARED)
+    fenced = other_kind == WRITE and read_back  # the read lacks the fence
     while lanes:
         lane = lowest_bit(lanes)
         lanes &= lanes - 1
         if u >= GENERIC:
             if not agent_known(m, w, lane, interval):
                 report_pair(m, np.int64(RACE), w, pc, lane, access, before, address, kind, other_kind, size)
-            elif actor >= BULK and u < BULK and not agent_relied(m, w, lane, space, interval):
+            elif actor >= BULK and u < BULK and not fenced and not agent_relied(m, w, lane, space, interval):
                 code = np.int64(PROXY_WAR if read else PROXY)
                 report_pair(m, code, w, pc, lane, access, before, address, kind, other_kind, size)
             continue
         unknown = lanes_unknown(m, w, lane, u, before, interval)
         if unknown:
             report_pair(m, np.int64(RACE), w, pc, lane, access, unknown, address, kind, other_kind, size)
-        if actor >= BULK:
+        if actor >= BULK and not fenced:
             unfenced = not_relied(m, w, lane, space, u, before & ~unknown, interval)
             if unfenced:
                 code = np.int64(PROXY_WAR if read else PROXY)
@@ -192,19 +193,37 @@ def not_relied(m, w, lane, space, u, others, interval):
 
 
 @compiled
+def is_read_back(m, w, n, base, lanes, kind):
+    """Return whether some lanes, of which an agent writes, know a read of the generic proxy since the last write."""
+    if kind != WRITE or (base >> WARP_SHIFT) & ACTORS < BULK:
+        return False
+    lane = lowest_bit(lanes)
+    while n != EMPTY:
+        r = lane_access_at(m.records, n)
+        other_kind, _ = kind_of(m, r.access)
+        u, interval = (r.access >> WARP_SHIFT) & ACTORS, (r.access >> INTERVAL_SHIFT) & INTERVALS
+        reads = u < GENERIC and other_kind == READ and interval > m.base
+        if reads and lanes_unknown(m, w, lane, u, r.lanes, interval) == 0:
+            return True
+        n = r.next
+    return False
+
+
+@compiled
 def enter(m, w, pc, place, lanes, base, address, kind, size):
     """Judge an access of some lanes to a watched cell, and put it in the cell's list."""
     warp = warp_at(m.warps, w)
     agent = (base >> WARP_SHIFT) & ACTORS >= GENERIC
     n, kept = load_i64(place), np.int64(EMPTY)
     new = lanes
+    read_back = is_read_back(m, w, n, base, lanes, kind)
     while n != EMPTY:
         r = lane_access_at(m.records, n)
         access, following = r.access, r.next
         own = (access >> WARP_SHIFT) & ACTORS == w
         if agent or (access >> WARP_SHIFT) & ACTORS >= GENERIC:
             if (access >> INTERVAL_SHIFT) & INTERVALS > m.base:
-                judge_agents(m, w, pc, access, r.lanes, base, lanes, address, kind, size)
+                judge_agents(m, w, pc, access, r.lanes, base, lanes, address, kind, size, read_back)
         elif (access >> INTERVAL_SHIFT) & INTERVALS > (warp.synced if own else m.base) and (own or m.by_lanes):
             other_kind, _ = kind_of(m, access)
             if (other_kind == WRITE or clash(m, kind, pc, access)) and not (own and m.lockstep):

@@ -73,6 +73,7 @@ from wsemu.machine.sync.phases import (
     LIFETIME,
     UNINITIALIZED,
     address_of,
+    excuse_commits,
     join_known,
     judge_observed,
     judge_open,
@@ -370,6 +371,7 @@ def invalidate(m, w, pc, registers, i, mask):
         b = mbarrier_at(m.mbarriers, find_mbarrier(m, word_of(registers, i.a, i.imm, lane)) - 1)
         if m.clocks:
             judge_use(m, b, w, pc, bit)
+            excuse_commits(m, b, w, pc, lane)
             judge_row(m, b, w, pc, bit, b.used, b.used_pc, np.int64(LIFETIME), np.int64(0))
             b.inval_interval = load_i64(warp_at(m.warps, w).clock + 8 * w)
         if b.waiters or b.tx:

@@ -21,13 +21,15 @@ import numpy as np
 
 from wsemu.machine.lowering import compiled
 from wsemu.machine.memory.shadow_cells import ALL, behind, beyond, join, put, reached, same_key
-from wsemu.machine.records import agent_at, record_finding, warp_at
+from wsemu.machine.records import agent_at, instruction_at, record_finding, warp_at
 from wsemu.machine.scalars import load_i64, lowest_bit, store_i64
+from wsemu.machine.state import ARRIVES
 from wsemu.machine.sync.lane_clocks import (
     bits_of,
     clear_given,
     clear_known,
     clear_row,
+    has_agent_bit,
     heads,
     lane_relies,
     lane_row,
@@ -37,8 +39,11 @@ from wsemu.machine.sync.lane_clocks import (
     time_offset,
 )
 from wsemu.model.codes import CODE_NUMBERS
-from wsemu.model.isa import LANES, SEGMENT_SHIFT, SHARED
+from wsemu.model.isa import LANES, OPCODE, SEGMENT_SHIFT, SHARED
+from wsemu.model.tensor_memory import COMMIT
 
+ORDER = CODE_NUMBERS["commit-order"]
+OF_COMMITS = OPCODE[COMMIT]
 ALIAS, UNOBSERVED, UNCOVERED, TX, DANGLING, UNINITIALIZED, LIFETIME, RANGE, UNFENCED = (
     CODE_NUMBERS[c]
     for c in (
@@ -167,6 +172,56 @@ def judge_row(m, b, w, pc, lanes, needed, pcs, code, what):
             (address_of(b), b.phase, what, who % LANES, 0),
         )
         last = best
+
+
+@compiled
+def is_passed(m, w, lane, number):
+    """Return whether a lane knows the arrival of a later commit of the thread whose commit this arrival is."""
+    a = agent_at(m.agents, number - m.base - 1)
+    if a.what != ARRIVES or instruction_at(m.code, a.pc).op != OF_COMMITS:
+        return False
+    for later in range(number + 1, m.agent_next):
+        x = agent_at(m.agents, later - m.base - 1)
+        same = x.what == ARRIVES and x.warp == a.warp and x.lane == a.lane
+        if same and instruction_at(m.code, x.pc).op == OF_COMMITS and has_agent_bit(m, w, lane, later, time_bits(m)):
+            return True
+    return False
+
+
+@compiled
+def excuse_commits(m, b, w, pc, lane):
+    """Report the arrivals of commits before the end of an mbarrier that only later commits show, and forget them."""
+    own = lane_row(m, w, lane)
+    last = np.int64(-1)
+    while True:
+        best, who = np.int64(NONE), np.int64(-1)
+        for q in range(LANES * m.agent_bits):
+            unknown = load_i64(b.used + bits_of(m) + 8 * q) & ~load_i64(own + time_bits(m) + 8 * q)
+            while unknown:
+                bit = unknown & -unknown
+                unknown &= unknown - 1
+                number = m.agent_low + 64 * q + lowest_bit(bit)
+                if is_passed(m, w, lane, number):
+                    a = agent_at(m.agents, number - m.base - 1)
+                    thread = LANES * a.warp + a.lane
+                    if a.pc > last and (a.pc < best or (a.pc == best and thread < who)):
+                        best = a.pc
+                        who = thread
+        if best == NONE:
+            break
+        record_finding(
+            m.report_entry, m.address, (ORDER, pc, w, np.int64(1) << lane, best, who // LANES),
+            (address_of(b), b.phase, 0, who % LANES, 0),
+        )  # fmt: skip
+        last = best
+    for q in range(LANES * m.agent_bits):
+        at = b.used + bits_of(m) + 8 * q
+        unknown = load_i64(at) & ~load_i64(own + time_bits(m) + 8 * q)
+        while unknown:
+            bit = unknown & -unknown
+            unknown &= unknown - 1
+            if is_passed(m, w, lane, m.agent_low + 64 * q + lowest_bit(bit)):
+                store_i64(at, load_i64(at) & ~bit)
 
 
 @compiled

@@ -191,15 +191,18 @@ class ThreadWatch(Watch):
             memory = self._shared_bytes if address >> SEGMENT_SHIFT == SHARED else self._bytes
             state = memory.get(address, UNTOUCHED)
             if state is not old:  # bytes that went the same way are judged once
-                for earlier in (state.write, *state.since) if state.write else state.since:
+                before = (state.write, *state.since) if state.write else state.since
+                for earlier in before:
                     if earlier.by.conflicts(now):
-                        found += self._judge(now, clocks, address, earlier)
+                        found += self._judge(now, clocks, address, earlier, state.since)
                 old, new = state, self._after(now, lanes, clocks, state)
             assert new is not None
             memory[address] = new
         return found
 
-    def _judge(self, now: Touch, clocks: dict[int, Clocks], address: int, earlier: Made) -> Iterator[Conflict]:
+    def _judge(
+        self, now: Touch, clocks: dict[int, Clocks], address: int, earlier: Made, since: tuple[Made, ...]
+    ) -> Iterator[Conflict]:
         by = earlier.by
         lone = by.agent < 0 and now.agent < 0 and by.warp == now.warp and by.cta == now.cta
         unordered = "intra-warp-race" if lone else "race"
@@ -210,10 +213,18 @@ class ThreadWatch(Watch):
             unknown = self._unknown(by, earlier.lanes, clock, -1)
             if unknown:
                 yield Conflict(now, lane, address, unordered, by, unknown)
-            if now.bulk and not by.bulk:
+            if now.bulk and not by.bulk and not (by.kind == now.kind == WRITE and self._is_read_back(since, clock)):
                 unfenced = self._unknown(by, earlier.lanes, clock, address >> SEGMENT_SHIFT) & ~unknown
                 if unfenced:
                     yield Conflict(now, lane, address, "proxy" if by.writes else "proxy-war", by, unfenced)
+
+    def _is_read_back(self, since: tuple[Made, ...], clock: Clocks) -> bool:
+        """Return whether a known read of the generic proxy has returned what the last write stored: then the write has
+        been performed, and it is the read that lacks the fence."""
+        return any(
+            made.by.kind == READ and made.by.agent < 0 and not self._unknown(made.by, made.lanes, clock, -1)
+            for made in since
+        )
 
     def _after(self, now: Touch, lanes: int, clocks: dict[int, Clocks], state: Byte) -> Byte:
         """A byte after an access."""

@@ -7,6 +7,7 @@ are counted together (M6), but for `noComplete`, which counts one after the othe
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING, NoReturn
 
 from wsemu.model.data import NamedTuple, dataclass, field
@@ -98,6 +99,8 @@ class Mbarriers:
         self._group = group
         self.live: dict[int, Mbarrier] = {}
         self.dead: dict[int, Mark] = {}
+        self.commits: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
+        """(warp by its number in the group, lane) -> arrivals of its commits, in their order"""
         """address -> its inval"""
         self.initialized: dict[int, tuple[int, int]] = {}
         """address -> its last initialization and the count"""
@@ -528,6 +531,8 @@ def arrive_when_over(run: WarpRun, address: int, lane: int, agents: int) -> None
     _enough(run, mbarrier, bit, 1)
     (mark,) = at.marks()
     arrival = mark._replace(agent=cta.order.fork(cta.number))
+    for other in cta.group.ctas:
+        other.mbarriers.commits[mark.warp, lane].append(arrival.agent)
     phases.used(at, mbarrier, [arrival])
     phases.recycles(at, mbarrier)
     phases.report_unobserved(at, mbarrier)

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 from wsemu.model.data import NamedTuple, dataclass, field
 from wsemu.model.isa import LANES
 from wsemu.model.outcome import RawFinding
-from wsemu.reference.sync.thread_clocks import Clocks, Known, Mark
+from wsemu.reference.sync.thread_clocks import HAS_WRITTEN, Clocks, Known, Mark
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -254,9 +254,26 @@ def _is_published(mbarrier: Mbarrier, made: Mark, clocks: Clocks) -> bool:
 
 def ends(at: At, mbarrier: Mbarrier) -> None:
     """R4: an mbarrier is used before it ends."""
-    for mark, lanes in _unknown(at, mbarrier.uses.values()):
-        detail = {"address": mbarrier.address, "phase": mbarrier.phase, "what": 0, "other_lane": mark.lane}
-        at.report("mbarrier-lifetime", lanes, mark, **detail)
+    commits = at.cta.mbarriers.commits
+    passed = [
+        mark for mark in mbarrier.uses.values()
+        if all(
+            known.of(mark) or any(known.includes_agent(later, HAS_WRITTEN) for later in _list_later(commits, mark))
+            for known in at.known_by_lane.values()
+        )
+    ]  # fmt: skip
+    where = {"address": mbarrier.address, "phase": mbarrier.phase}
+    for mark, lanes in _unknown(at, passed):
+        at.report("commit-order", lanes, mark, **where, other_lane=mark.lane)
+    for mark, lanes in _unknown(at, [mark for mark in mbarrier.uses.values() if mark not in passed]):
+        at.report("mbarrier-lifetime", lanes, mark, **where, what=0, other_lane=mark.lane)
+
+
+def _list_later(commits: dict[tuple[int, int], list[int]], mark: Mark) -> list[int]:
+    """List the arrivals of commits of the same thread after one of them; a commit arrives when what its thread issued
+    is over, and PTX does not say that it arrives after earlier commits."""
+    own = commits.get((mark.warp, mark.lane), [])
+    return own[own.index(mark.agent) + 1 :] if mark.agent in own else []
 
 
 def is_left(group: CtaGroup, mbarrier: Mbarrier) -> None:
