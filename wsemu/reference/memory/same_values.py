@@ -181,9 +181,9 @@ class SameValueWatch(ThreadWatch):
         """Judge an access to a byte; return whether it comes after all last stores there."""
         for earlier in state.since:
             if earlier.by.conflicts(now):
-                found += self._judge(now, clocks, address, earlier)
+                found += self._judge(now, clocks, address, earlier, state.since)
         met = [earlier for earlier in state.last if earlier.by.conflicts(now)]
-        apart = [conflict for earlier in met for conflict in self._judge(now, clocks, address, earlier)]
+        apart = [conflict for earlier in met for conflict in self._judge(now, clocks, address, earlier, state.since)]
         unordered = [conflict for conflict in apart if conflict.code in RACES]
         found += [conflict for conflict in apart if conflict not in unordered]
         if now.kind != WRITE or not unordered:
@@ -191,9 +191,9 @@ class SameValueWatch(ThreadWatch):
             return not unordered
         found += unordered if len(state.replaced) > MOST_BEFORE else ()
         for earlier in state.before:
-            found += self._judge(now, clocks, address, earlier)
+            found += self._judge(now, clocks, address, earlier, state.since)
         for earlier in state.replaced:
-            found += [c for c in self._judge(now, clocks, address, earlier) if c.code not in RACES]
+            found += [c for c in self._judge(now, clocks, address, earlier, state.since) if c.code not in RACES]
         self._open.append((address, self._content(address), unordered))
         return False
 
