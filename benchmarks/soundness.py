@@ -1,8 +1,8 @@
 """The verdict against enumeration, on as many random programs as asked for.
 
     python benchmarks/soundness.py [--kind barriers|phases|clusters|atomics|steered|maps|lanes|heap|vectors|recursion|
-            undefined|lag|values|inits|slots|windows|guarded|spaces|variants|all] [--programs 100000] [--seed 0]
-            [--workers N] [--warps N] [--seconds S]
+            undefined|lag|values|inits|slots|windows|guarded|spaces|tmem|variants|all] [--programs 100000]
+            [--seed 0] [--workers N] [--warps N] [--seconds S]
 
 Makes programs of barriers and accesses, enumerates the interleavings of each, and compares wsemu's report with them
 (tests/properties/agreement.py). A fifth of them are abstract programs (programs.py, explorer.py), which the compiled
@@ -33,6 +33,8 @@ there. With `--kind spaces` accesses have all sizes and go through all state spa
 beyond the ends of variables (space_programs.py), and those of several threads to the same bytes (byte_programs.py);
 every eighth there. With `--kind windows` warps look back at what CTAs publish (window_programs.py), and all that
 their loads may return is enumerated; every eighth there.
+With `--kind tmem` warps share slots of tensor memory (column_programs.py): products, commits, loads, stores and their
+waits happen in all orders; every eighth there. False alarms are counted.
 With `--kind variants` programs of barriers are changed such that nothing else can happen
 (variant_programs.py): warps get other numbers, barriers of all warps are added, loops unrolled, CTAs change places; the
 verdict and the codes must stay. `--kind all` takes every kind in turn; with `--seconds` no more begin after that.
@@ -62,6 +64,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.properties.agreement import LANE_WAYS, WAYS, Judged, judged, judged_lanes
 from tests.properties.byte_programs import byte_program, judge_bytes
 from tests.properties.cluster_programs import CLUSTER_FAMILIES, check_spread, judged_clusters
+from tests.properties.column_programs import draw_columns, judge_columns
 from tests.properties.explorer import FAULTS, notation
 from tests.properties.heap_programs import HEAP_FAMILIES, judged_heap, smaller_heap
 from tests.properties.init_programs import draw as draw_init
@@ -102,6 +105,7 @@ SMALL_CHUNKS = {
     "atomics": 50,
     "slots": 50,
     "windows": 50,
+    "tmem": 50,
     "lanes": 50,
     "heap": 10,
     "vectors": 50,
@@ -137,6 +141,7 @@ SHARES = {
     "guarded": {"guarded": 1},
     "spaces": {"spaces": 1, "bytes": 1},
     "windows": {"windows": 1},
+    "tmem": {"tmem": 1},
     "lag": {f"lag {family}": 1 for family in LAG_FAMILIES},
 }
 """kind -> family -> its weight"""
@@ -230,6 +235,8 @@ def work(part: Part) -> Result:
         return work_drawn(part)
     if part.family in ("spaces", "bytes"):
         return work_spaces(part)
+    if part.family == "tmem":
+        return work_columns(part)
     if part.family.startswith("lag "):
         return work_lag(part)
     if part.family in STRONG_FAMILIES:
@@ -365,6 +372,22 @@ def work_spaces(part: Part) -> Result:
         result.checks.update(engines)
         if complaint:
             result.complaints.append(f"{part.family}: {complaint}")
+    return result
+
+
+def work_columns(part: Part) -> Result:
+    """Compare verdicts on rings of accumulators in tensor memory with all interleavings."""
+    source = random.Random(part.seed)
+    result = Result(part.family, Counter(), Counter(), [])
+    for k in range(part.programs):
+        engines = part.engines(k)
+        found = judge_columns(draw_columns(source), engines)
+        result.found["not enumerated" if found.fails is None else "can fail" if found.fails else "is right"] += 1
+        result.found[found.verdicts[0]] += 1
+        result.found["false alarm"] += found.fails is False and found.verdicts[0] == "failed"
+        result.checks.update(engines)
+        if found.complaints:
+            result.complaints.append(f"{part.family}: {found}")
     return result
 
 

@@ -70,8 +70,8 @@ def _find_executed(places: Places, name: str) -> list[int]:
 
 
 def _most_in_a_cta(program: Program, times: dict[int, int], trace_of: Tracer) -> dict[int, int]:
-    """Return how often a CTA executes each allocation at most; `times`, how often all of them do, bounds that.  Warps
-    of which no lane has the guard are counted there, and are no events."""
+    """Return how often a CTA executes each allocation at most; `times`, how often all of them do, bounds that, and
+    counts warps whose guard is false in all lanes as well."""
     trace = trace_of(frozenset())
     found = Counter((event.pc, event.cta) for event in trace.events if event.kind == "warp" and event.pc in times)
     unguarded = [pc for pc in times if not program.code[pc, 1]]
