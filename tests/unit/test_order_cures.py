@@ -477,3 +477,28 @@ def test_a_mistake_has_a_verified_fix(mistake, tmp_path):
 def test_the_programs_themselves_are_verified(case, tmp_path):
     report, results = checked(case, CASES[case][0], tmp_path, "right")
     assert (report.verdict, results) == ("verified", CASES[case][-1])
+
+
+SPLIT = (
+    HEAD
+    + """\
+.visible .entry split(.param .u64 y)
+{
+	.reg .b32 %r<4>;
+	.reg .b64 %rd<2>;
+	.shared .align 4 .b8 _ZZ5splitE3acc_$_0[4];
+	ld.param.u64 %rd1, [y];
+	mov.u32 %r1, %tid.x;
+	st.shared.u32 [_ZZ5splitE3acc_$_0], %r1;
+	st.global.u32 [%rd1], %r1;
+	ret;
+}
+"""
+)
+
+
+def test_a_variable_whose_elements_a_compiler_separates_has_its_name(tmp_path):
+    path = tmp_path / "split.ptx"
+    path.write_text(SPLIT, encoding="utf-8")
+    report = wsemu.check(wsemu.load_ptx(path)["split"], 1, 64, (_zeros(1),))
+    assert any("shared `acc[0]`" in finding.message for finding in report.errors)

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from wsemu.model.program import Program
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
+_PART = re.compile(r"_\$_\d+$")
+"""the suffix that a compiler adds to the name of a variable whose elements it separates"""
 _NAME = re.compile(r"(\w+)\s*(?:\[[^\]]*\]\s*)*(?:=.*)?$", re.S)
 """name of a parameter, before extents and a default"""
 
@@ -41,7 +43,7 @@ def rename_arrays(program: Program, names: dict[str, str]) -> None:
     last part of their C++ name, `tile`; two with the same part also get their function, `load<float>::tile`."""
     variables = [*program.shared, *program.locals]
     own = dict.fromkeys([*(array.name for array in variables), *(array.name for array in program.constant_arrays)])
-    short = {name: demangle(name).name.rpartition("::")[2] for name in own}
+    short = {name: _demangle_variable(name).rpartition("::")[2] for name in own}
     count = Counter([*short.values(), *names.values()])
     whole = {name: _qualify(name) for name in own}
     known = {name: text if count[text] == 1 else whole[name] for name, text in short.items()}
@@ -55,7 +57,12 @@ def rename_arrays(program: Program, names: dict[str, str]) -> None:
 
 def _qualify(name: str) -> str:
     """Return the C++ name of a variable with its function and namespaces, without parameters."""
-    return re.sub(r"\([^()]*\)", "", demangle(name).name)
+    return re.sub(r"\([^()]*\)", "", _demangle_variable(name))
+
+
+def _demangle_variable(name: str) -> str:
+    """Return the C++ name of a variable, without a compiler's suffix."""
+    return demangle(_PART.sub("", name)).name
 
 
 @functools.lru_cache(maxsize=32)
