@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from wsemu.model.bound import Bound
     from wsemu.model.outcome import RawFinding
 
-MOST_RUNS = 4_000
+MOST_RUNS = 2_500
 """The limit of paths for one unit of effort."""
 MOST_NODES = 200
 """The limit of states before loads, between two barriers of a warp."""
@@ -101,11 +101,18 @@ class Windows:
         try:
             moved = self.session.start()
             for cta in range(self.session.ctas):
+                before = self.runs
                 self._follow(cta, moved[cta])
+                self._check_effort(self.runs + (self.runs - before) * (self.session.ctas - cta - 1))
             self._check_plain()
         except UnfitError:
             return False
         return True
+
+    def _check_effort(self, runs: int) -> None:
+        """Check the number of paths; later CTAs have no fewer than earlier ones."""
+        if runs > MOST_RUNS * self.session.effort:
+            raise UnfitError
 
     # -- a CTA --------------------------------------------------------------------------------------------------------
     def _follow(self, cta: int, moved: Moved) -> None:
@@ -213,8 +220,7 @@ class Windows:
         while pending:
             taken = pending.pop()
             self.runs += 1
-            if self.runs > MOST_RUNS * self.session.effort:
-                raise UnfitError
+            self._check_effort(self.runs)
             child = node.copy()
             try:
                 child.choose({lane: merge([*values], sizes[lane]) for lane, values in taken.items()})
