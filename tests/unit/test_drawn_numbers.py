@@ -208,6 +208,20 @@ def test_results_of_an_array_that_is_added_to_need_no_states() -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(("bad", "verdict"), [(3, "failed"), (4, "verified")])
+def test_numbers_beyond_those_tried_are_tried_next(bad: int, verdict: str, engine: Engine) -> None:
+    @cuda.jit
+    def again(count: Any, out: Any) -> None:
+        first = cuda.atomic.add(count, 0, 1)
+        if first == 1:
+            out[0] = cuda.atomic.add(count, 0, 1)
+        if first != 0:
+            out[1000 if cuda.atomic.add(count, 0, 1) == bad else 1] = 1
+
+    assert wsemu.check(again, 2, 1, (np.zeros(1, i32), np.zeros(2, i32)), engine=engine).verdict == verdict
+
+
+@pytest.mark.parametrize("engine", ENGINES)
 def test_a_counter_that_is_read_is_not_only_drawn_from(engine: Engine) -> None:
     @cuda.jit
     def read(count: Any, out: Any) -> None:

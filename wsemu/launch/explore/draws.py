@@ -329,7 +329,7 @@ class Draws:
         return key
 
     def _find_depth(self) -> int | None:
-        """Return the length of the longest path; None if there are cycles."""
+        """Return the length of the longest path; None if there are cycles.  States whose numbers are untried end paths."""
         depths: dict[bytes, int | None] = {b"": 0}
         stack = [*self.states]
         while stack:
@@ -347,7 +347,7 @@ class Draws:
             if missing:
                 stack += missing
             else:
-                depths[key] = 1 + max(depth for to in more if (depth := depths[to]) is not None)
+                depths[key] = 1 + max((depth for to in more if (depth := depths[to]) is not None), default=0)
                 stack.pop()
         return max(depth for depth in depths.values() if depth is not None)
 
