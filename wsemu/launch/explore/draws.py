@@ -329,7 +329,7 @@ class Draws:
         return key
 
     def _find_depth(self) -> int | None:
-        """Return the length of the longest path; None if there are cycles.  States whose numbers are untried end paths."""
+        """Return the length of the longest path, None if there are cycles; untried states end paths."""
         depths: dict[bytes, int | None] = {b"": 0}
         stack = [*self.states]
         while stack:
