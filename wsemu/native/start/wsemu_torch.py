@@ -322,7 +322,7 @@ class Properties:
 
 def _define_stream_classes(cuda, driver, devices, current):
     """Return the classes of streams, events and device contexts; `current` has the stream of each thread."""
-    library = driver.library
+    library, made = driver.library, []
 
     class Stream:
         """A stream of the driver."""
@@ -330,6 +330,9 @@ def _define_stream_classes(cuda, driver, devices, current):
         device = devices.cuda
 
         def __init__(self, device=None, priority=0, stream_ptr=None, **_):
+            if stream_ptr is None and not made:  # operators of torch may have waited for the work so far
+                driver.check(library.cuCtxSynchronize())
+                made.append(True)
             self._handle = ctypes.c_void_p(stream_ptr) if stream_ptr is not None else driver.new("cuStreamCreate", 1)
             self.cuda_stream = self._handle.value or 0
 
