@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import multiprocessing
 import random
 import tempfile
 import time
@@ -275,14 +276,18 @@ def compare_some(first: int, count: int, end: float) -> list[tuple[int, bool, st
 def main() -> int:
     """Compare programs; return 1 if a verdict is wrong."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--programs", type=int, default=500)
-    parser.add_argument("--seconds", type=float, default=300)
-    parser.add_argument("--workers", type=int, default=1)
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--programs", type=int, default=500, metavar="N", help="random programs (500)")
+    parser.add_argument("--seconds", type=float, default=300, help="begin no more programs after this long (300)")
+    parser.add_argument("--workers", type=int, default=1, metavar="N", help="processes (1)")
+    parser.add_argument("--seed", type=int, default=0, help="of the first program (0)")
     given = parser.parse_args()
+    if given.programs < 1 or given.workers < 1:
+        parser.error("give 1 or more programs and workers")
+    compare(given.seed)  # the engine is compiled once, before there are workers to do it twice
     share, end = -(-given.programs // given.workers), time.time() + given.seconds
-    with ProcessPoolExecutor(given.workers) as pool:
-        parts = [pool.submit(compare_some, given.seed + n * share, share, end) for n in range(given.workers)]
+    with ProcessPoolExecutor(given.workers, multiprocessing.get_context("spawn")) as pool:
+        starts = range(0, given.programs, share)
+        parts = [pool.submit(compare_some, given.seed + n, min(share, given.programs - n), end) for n in starts]
         found = [one for part in parts for one in part.result()]
     missed = [seed for seed, right, verdict in found if verdict == "verified" and not right]
     false = [seed for seed, right, verdict in found if verdict == "failed" and right]

@@ -95,6 +95,9 @@ def test_a_load_outside_of_a_block_gives_any_ticket() -> None:
     "ctas 2 deep: M0 8; W0+4=2; P0 0 release | G0 0 acquire; ?0 R0+4; ?0 D0",
     "ctas 3 deep: M0 8; W0+4=2; P0 0 relaxed | G0 0 acquire; ?0 R0+4; ?0 D0",
     "lanes 1 deep: M0 8; N1 0+4; W1+0=3; R0+4; D1 | M1 12; D1; D1",
+    "lanes 3 deep: M0 24; W0+4=2; P0 0 weak; B; D0; B | B; B | B; G0 0 weak; R0+4; B",
+    ("lanes 1 deep: M0 12; W0+0=0; P0 0 weak; B; A0+0; C acq_rel; A0+0"
+     " | B; G0 0 weak; A0+0; C acq_rel; ?t2 D0 | B; G0 0 weak; A0+0; C acq_rel; ?t2 D0"),
 ])  # fmt: skip
 def test_recursion(line: str) -> None:
     program = parse(line)

@@ -148,3 +148,27 @@ def test_the_look_at_their_ways_orders_nothing(operation, engine):
     kernel = wsemu.load_ptx(PTX.replace("BODY", f"{operation} {NEIGHBOUR}"))["k"]
     report = wsemu.check(kernel, 1, 32, (np.zeros(32, np.int32), 1), engine=engine)
     assert "intra-warp-race" in {finding.code for finding in report.errors}
+
+
+TURNS = """.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 out)
+{ .reg .b32 %r<4>; .reg .b64 %rd<4>; .reg .pred %p;
+  mov.u32 %r1, %tid.x; ld.param.u64 %rd1, [out]; mul.wide.u32 %rd2, %r1, 4; add.u64 %rd2, %rd1, %rd2;
+  setp.ne.u32 %p, %r1, 0; @%p bra one; barrier.sync 0;
+one:
+  setp.ne.u32 %p, %r1, 1; @%p bra two; barrier.sync 0;
+two:
+  setp.ne.u32 %p, %r1, 2; @%p bra last; barrier.sync 0;
+last:
+  atom.relaxed.gpu.global.add.u32 %r2, [%rd1+12], 1; st.global.u32 [%rd2], %r2; ret; }
+"""
+
+
+def test_lanes_that_meet_nobody_behind_a_barrier_run_in_one_order():
+    """Those that went past a join have other regions: who runs first behind them decides what is found first."""
+    given = [np.zeros(4, np.uint32) for _ in ENGINES]
+    for engine, out in zip(ENGINES, given, strict=True):
+        wsemu.check(wsemu.load_ptx(TURNS)["k"], 1, 3, (out,), engine=engine)
+    assert [out.tolist() for out in given] == [[2, 1, 0, 3]] * 2

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import runpy
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -202,3 +204,11 @@ def test_a_wait_has_to_fail_in_each_state_in_which_it_ends(tmp_path: Path) -> No
     file.write_text(GUARDED)
     report = wsemu.check(wsemu.load_ptx(file)["k"], 2, 1, [np.zeros(1, np.uint32) for _ in range(4)])
     assert report.verdict == "incomplete", report.findings
+
+
+def test_workers_share_the_programs() -> None:
+    script = Path(__file__).parents[2] / "benchmarks" / "ranks.py"
+    command = [sys.executable, str(script), "--programs", "5", "--workers", "2", "--seed", "5"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("5 programs, ")

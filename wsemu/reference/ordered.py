@@ -280,7 +280,7 @@ def _objects(cta: OrderedCta, *, rounds: bool) -> tuple[Any, ...]:
 def _warp_state(warp: Warp, served: int, live: list[frozenset[int]], bits: list[dict[int, int]]) -> tuple[Any, ...]:
     if not warp.alive:
         return ()
-    groups = [_group(group) for group in warp.ready], [_group(group) for group in warp.parked]
+    groups = [_group(warp, group) for group in warp.ready], [_group(warp, group) for group in warp.parked]
     left, rows = warp.alive, []
     made = [(warp.ready[-1].pc + 1, served & warp.ready[-1].lanes)] if served and warp.ready else []
     held = [*made, *((g.pc, g.lanes) for g in reversed(warp.ready)), *((g.pc - 1, g.lanes) for g in warp.parked)]
@@ -301,5 +301,6 @@ def _warp_state(warp: Warp, served: int, live: list[frozenset[int]], bits: list[
     return warp.alive, served, warp.waits, groups, rows, local
 
 
-def _group(group: Group) -> tuple[Any, ...]:
-    return group.pc, group.lanes, [(r.join, r.lanes, r.waiting) for r in chain(group.region)]
+def _group(warp: Warp, group: Group) -> tuple[Any, ...]:
+    earlier = [sum(other.since < region.number for other in warp.ready[:-1]) for region in chain(group.region)]
+    return group.pc, group.lanes, earlier, [(r.join, r.lanes, r.waiting) for r in chain(group.region)]

@@ -38,6 +38,8 @@ class Group:
     region: Region | None
     midway: bool = False
     """the lanes continue in the middle of a stretch of code"""
+    since: int = 0
+    """regions of the warp that there had been when the lanes became ready"""
 
 
 def chain(region: Region | None) -> Iterator[Region]:
@@ -95,3 +97,9 @@ class Warp:
 
     def __post_init__(self) -> None:
         self.whole = self.alive
+
+    def make_ready(self, groups: list[Group]) -> None:
+        """Let groups run, the first one first; those at one place in one region together."""
+        for group in reversed(merge_groups(groups)):
+            group.since = self.regions
+            self.ready.append(group)

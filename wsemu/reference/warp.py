@@ -12,7 +12,7 @@ from wsemu.reference.arithmetic import semantics
 from wsemu.reference.asynchronous import STANDING, execute
 from wsemu.reference.matrix import multiply
 from wsemu.reference.memory.bounds import atomic, load, store
-from wsemu.reference.state import Group, Region, Warp, chain, list_lanes, merge_groups
+from wsemu.reference.state import Group, Region, Warp, chain, list_lanes
 from wsemu.reference.sync import cluster_barrier, mbarrier
 from wsemu.reference.sync.named_barrier import (
     ARRIVE,
@@ -164,7 +164,7 @@ class WarpRun:
                 if pc == join and group.region is not None and (lanes == onward or group.pc + 1 != join):
                     group.region.waiting |= lanes
                 else:
-                    self.warp.ready.append(Group(pc, lanes, group.region))
+                    self.warp.ready.append(Group(pc, lanes, group.region, since=self.warp.regions))
 
     def _jump(self, fields: list[int], lanes: int) -> None:
         self.group.pc = fields[6]
@@ -179,11 +179,14 @@ class WarpRun:
         self._close(region)
 
     def _close(self, region: Region | None) -> None:
-        """Go on behind the join when nobody is missing; a region whose lanes have all exited is over as well."""
+        """Let lanes go on behind the join when nobody is missing, after those that became ready since they parted; a
+        region whose lanes have all exited is over as well."""
         warp = self.warp
         while region is not None and region.waiting & warp.alive == region.lanes & warp.alive:
             if region.waiting & warp.alive:
-                warp.ready.append(Group(region.join + 1, region.waiting & warp.alive, region.outer))
+                earlier = sum(group.since < region.number for group in warp.ready)
+                group = Group(region.join + 1, region.waiting & warp.alive, region.outer, since=region.number)
+                warp.ready.insert(earlier, group)
                 return
             region = region.outer
 
@@ -293,7 +296,7 @@ class WarpRun:
             self.group = Group(group.pc - 1, group.lanes, group.region)
             STANDING[self.launch.operation_name(group.pc - 1)].go(self, group)
         warp.parked = [group for group in warp.parked if group not in going]
-        warp.ready.extend(reversed(merge_groups(going)))
+        warp.make_ready(going)
         return bool(going)
 
     def _behind(self, standing: list[Group]) -> int:
@@ -381,7 +384,7 @@ class WarpRun:
                 done.add(group.pc)
                 self._exchange(group.pc - 1, sum(other.lanes for other in free if other.pc == group.pc))
         self.warp.parked = [group for group in self.warp.parked if group not in free]
-        self.warp.ready.extend(reversed(merge_groups(free)))
+        self.warp.make_ready(free)
 
     def _exchange(self, pc: int, lanes: int) -> None:
         self.group = Group(pc, lanes, None)
@@ -400,7 +403,7 @@ class WarpRun:
             warp.parked = []
         self._count(groups[0 if one else -1].pc - 1, sum(group.lanes for group in groups))
         if self._kind(first).endswith("arrive"):
-            warp.ready.extend(reversed(merge_groups(groups)))
+            warp.make_ready(groups)
 
     def _same(self, group: Group, other: Group) -> bool:
         """Return whether two groups stand at the same kind of operation of the same barrier, with the same count."""

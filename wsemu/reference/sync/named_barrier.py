@@ -11,7 +11,7 @@ from wsemu.model.data import dataclass, field
 from wsemu.model.isa import LANES
 from wsemu.model.outcome import ALL_LANES, RawFinding, Status
 from wsemu.reference.arithmetic import to_signed
-from wsemu.reference.state import list_lanes, merge_groups
+from wsemu.reference.state import list_lanes
 
 if TYPE_CHECKING:
     from wsemu.reference.run import Cta
@@ -177,7 +177,7 @@ def check_operands(run: WarpRun, fields: list[int], pc: int, lanes: int) -> None
 def _resume_lanes(warp: Warp) -> None:
     """The lanes that stood at the barrier run again, the first group first."""
     warp.waits = -1
-    warp.ready.extend(reversed(merge_groups([group for group in warp.parked if group.lanes & warp.wait_lanes])))
+    warp.make_ready([group for group in warp.parked if group.lanes & warp.wait_lanes])
     warp.parked = [group for group in warp.parked if not group.lanes & warp.wait_lanes]
 
 
