@@ -99,7 +99,7 @@ class Warp:
         self.whole = self.alive
 
     def make_ready(self, groups: list[Group]) -> None:
-        """Let groups run, the first one first; those at one place in one region together."""
+        """Make groups ready, the first one to run first; those at one instruction of one region together."""
         for group in reversed(merge_groups(groups)):
             group.since = self.regions
             self.ready.append(group)

@@ -179,7 +179,7 @@ class WarpRun:
         self._close(region)
 
     def _close(self, region: Region | None) -> None:
-        """Let lanes go on behind the join when nobody is missing, after those that became ready since they parted; a
+        """Make lanes ready behind the join when nobody is missing, after those that became ready since they parted; a
         region whose lanes have all exited is over as well."""
         warp = self.warp
         while region is not None and region.waiting & warp.alive == region.lanes & warp.alive:
