@@ -19,6 +19,7 @@ from wsemu.model.isa import (
     ATOMICS,
     FORBIDS_SHIFT,
     NO_STORE,
+    OF_GPU,
     OPERATIONS,
     OWN_SHARED,
     SCOPES,
@@ -37,7 +38,7 @@ _SAME_IN_A_WARP = ("ctaid", "nctaid", "ntid", "shared", "dynamic", "dynamic_byte
 """special values"""
 
 
-_OF_PLACE = OWN_SHARED | SCOPES | ANYWHERE << FORBIDS_SHIFT
+_OF_PLACE = OWN_SHARED | SCOPES | OF_GPU | ANYWHERE << FORBIDS_SHIFT
 """bits of `aux` that say where an atomic goes and whom it orders"""
 _NEUTRAL = {"add": (0,), "or": (0,), "xor": (0,), "and": (-1, 0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF)}
 """integer operation -> the operands, 32 or 64 bits wide, that leave a value as it is"""
