@@ -80,6 +80,94 @@ def test_verdicts_of_random_windows_are_those_of_all_combinations() -> None:
     assert {"verified", "failed"} <= {one.verdicts[0] for one in found}
 
 
+HEAD = """
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 w_, .param .u64 y_)
+{
+  .reg .b32 %l, %t, %v, %u, %s; .reg .b64 %w, %y, %a; .reg .pred %q, %f;
+  .shared .align 4 .b8 sm[8];
+  ld.param.u64 %w, [w_]; ld.param.u64 %y, [y_];
+  mov.u32 %l, %tid.x; mov.u32 %t, %ctaid.x; setp.eq.u32 %f, %l, 0; mov.u32 %s, sm;
+  mad.wide.u32 %a, %t, 4, %y;
+  setp.ne.u32 %q, %t, 0; @%q bra READER;
+"""
+"""The first CTA publishes, the second one looks."""
+LAST_VALUE_ONCE_MORE = """
+  @%f st.relaxed.gpu.global.u32 [%w+32], 1;
+  @%f st.relaxed.gpu.global.u32 [%w+32], 2;
+  @%f st.relaxed.gpu.global.u32 [%w+32], {last};
+  exit;
+READER:
+  @!%f exit;
+  ld.relaxed.gpu.global.u32 %v, [%w+32];
+  setp.ne.u32 %q, %v, 2; @%q exit;
+POLL:
+  ld.relaxed.gpu.global.u32 %v, [%w+32];
+  setp.eq.u32 %q, %v, 1; @%q bra POLL;
+  exit;
+}}
+"""
+LOADS_ITS_STORE = """
+  @%f st.relaxed.gpu.global.u32 [%w+32], 1;
+  @%f st.relaxed.gpu.global.u32 [%w+36], 1;
+  exit;
+READER:
+  @!%f exit;
+  ld.relaxed.gpu.global.u32 %v, [%w+32];
+  st.global.u32 [%a], 5;
+  ld.global.u32 %u, [%a];
+  setp.ne.u32 %q, %u, 5; @%q exit;
+  ld.relaxed.gpu.global.u32 %v, [%w+36];
+  setp.eq.u32 %q, %v, 1; @%q exit;
+  st.global.u32 [%a+100000], %v;
+  exit;
+}
+"""
+SYNCS_ON_ONE_PATH = """
+  @%f st.relaxed.gpu.global.u32 [%w+32], 1;
+  exit;
+READER:
+  bar.warp.sync 3;
+  bar.warp.sync 3;
+  bar.warp.sync 3;
+  mov.u32 %v, 0;
+  @!%f bra LOOKED;
+  ld.relaxed.gpu.global.u32 %v, [%w+32];
+LOOKED:
+  shfl.sync.idx.b32 %v, %v, 0, 31, 3;
+  @%f st.shared.u32 [%s], 7;
+  setp.eq.u32 %q, %v, 0; @%q bra SYNCED;
+  bar.warp.sync 3;
+SYNCED:
+  mov.u32 %u, 0;
+  @!%f ld.shared.u32 %u, [%s];
+  @!%f st.global.u32 [%a], %u;
+  exit;
+}
+"""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        (LAST_VALUE_ONCE_MORE.format(last=1), "deadlock"),
+        (LOADS_ITS_STORE, "out-of-bounds"),
+        (SYNCS_ON_ONE_PATH, "intra-warp-race"),
+    ],
+)
+def test_a_fault_on_a_path_of_few_values_is_found(body: str, code: str, engine: Engine) -> None:
+    report = check(RIGHT, 2, 2, ptx=HEAD + body, engine=engine)
+    assert code in {finding.code for finding in report.findings}, str(report)
+
+
+def test_a_wait_for_a_value_that_stays_is_verified() -> None:
+    report = check(RIGHT, 2, 2, ptx=HEAD + LAST_VALUE_ONCE_MORE.format(last=3))
+    assert report.verdict == "verified", str(report)
+
+
 # -- values with unknown bits ------------------------------------------------------------------------------------------
 def choices(source: random.Random, size: int) -> list[int]:
     """Some values that differ in few bits."""

@@ -89,6 +89,8 @@ class Effect(NamedTuple):
     lanes: int
     locations: bytes
     values: bytes
+    known: bytes
+    """The accesses of other lanes that each of these lanes is ordered after."""
 
 
 @functools.lru_cache(maxsize=4096)
@@ -397,7 +399,9 @@ class Partial:
         self.values: dict[int, Value] = {}
         """Row -> its value, if it was written or read."""
         self.stored: dict[int, int] = {}
-        """Byte of shared memory -> the value that was stored."""
+        """Address of a byte -> the value that was stored."""
+        self.known: Array = np.eye(LANES, dtype=np.uint16)
+        """Lane -> how many accesses of each lane it is ordered after; 1 is what came before the run."""
         self.effects: tuple[Effect, ...] = ()
         self.steps = 0
 
@@ -455,6 +459,8 @@ class Partial:
 
     def _hash(self, *, unknown: bool) -> bytes:
         hashed = hashlib.blake2b(repr((sorted(self.groups.items()), self.effects)).encode(), digest_size=16)
+        alive = to_truths(functools.reduce(int.__or__, self.groups.values(), 0))
+        hashed.update(self.known[alive].tobytes())
         for pc, lanes in sorted(self.groups.items()):
             chosen = to_truths(lanes)
             for row in sorted(self.code.live[pc] & self.values.keys()):
@@ -599,14 +605,13 @@ class Partial:
         segment, offset = address >> SEGMENT_SHIFT, address & OFFSET_MASK
         if segment == SHARED:
             held = self.memory[offset : offset + size].tobytes()
-            found = bytes(self.stored.get(offset + k, byte) for k, byte in enumerate(held))
         else:
             number = segment - FIRST_ARRAY
             arrays = self.code.bound.segments
-            found = bytes(arrays[number][0][offset : offset + size]) if 0 <= number < len(arrays) else b""
-        if len(found) < size:
+            held = bytes(arrays[number][0][offset : offset + size]) if 0 <= number < len(arrays) else b""
+        if len(held) < size:
             raise UnfitError
-        return found
+        return bytes(self.stored.get(address + k, byte) for k, byte in enumerate(held))
 
     def _store(self, plan: Plan, pc: int, lanes: int) -> None:
         fields, chosen = plan.fields, to_truths(lanes)
@@ -633,17 +638,26 @@ class Partial:
         self._note("strong" if strong else "store", pc, lanes, at, b"".join(parts))
 
     def _keep(self, address: int, value: bytes) -> None:
-        if address >> SEGMENT_SHIFT == SHARED:
-            self.stored.update({(address & OFFSET_MASK) + k: byte for k, byte in enumerate(value)})
-        elif address >> SEGMENT_SHIFT < FIRST_ARRAY:
+        if address >> SEGMENT_SHIFT != SHARED and address >> SEGMENT_SHIFT < FIRST_ARRAY:
             raise UnfitError
+        self.stored.update({address + k: byte for k, byte in enumerate(value)})
 
     def _note(self, what: str, pc: int, lanes: int, at: Array, values: bytes) -> None:
-        self.effects += (Effect(what, pc, lanes, at[to_truths(lanes)].tobytes(), values),)
+        chosen = to_truths(lanes)
+        self.effects += (Effect(what, pc, lanes, at[chosen].tobytes(), values, self.known[chosen].tobytes()),)
+        self.known = self.known + np.diag(chosen.astype(np.uint16))
+
+    def _meet(self, lanes: int) -> None:
+        """Let lanes be ordered after what any of them is ordered after."""
+        chosen = to_truths(lanes)
+        most = self.known[chosen].max(axis=0)
+        if (self.known[chosen] != most).any():
+            self.known = np.where(chosen[:, None], most, self.known)
 
     def _exchange(self, plan: Plan, pc: int, lanes: int) -> None:
         if lanes & ~self._members(pc, lanes):
             raise UnfitError
+        self._meet(lanes)
         what, _, mode = plan.name.partition(".")
         if what == "vote":
             self._vote(mode, plan.fields, lanes)

@@ -199,7 +199,7 @@ class Windows:
             elif word.size != size or word.cta == cta:
                 raise UnfitError
             else:
-                found[lane] = tuple(dict.fromkeys((first, *word.values)))
+                found[lane] = _order_values(first, word.values)
         return found
 
     def _check_written(self, place: int, size: int) -> None:
@@ -276,6 +276,11 @@ def publishes(code: Any, ordered: frozenset[int]) -> bool:
     how = [int(code[pc, 7]) for pc in ordered]
     fit = all(not one & SCOPES and (one & NO_STORE or one & SERVED == AS_STORE) for one in how)
     return fit and any(one & NO_STORE for one in how)
+
+
+def _order_values(first: int, values: list[int]) -> tuple[int, ...]:
+    """Return what a load may return, each value once; the last one is what stays there."""
+    return (*dict.fromkeys(value for value in (first, *values) if value != values[-1]), values[-1])
 
 
 def _split(taken: Choice, first: dict[int, int]) -> list[Choice]:
