@@ -212,3 +212,72 @@ def test_workers_share_the_programs() -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("5 programs, ")
+
+
+MESSAGE = """
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 w_, .param .u64 y_)
+{{
+  .reg .b32 %t, %v; .reg .b64 %w, %y; .reg .pred %q;
+  ld.param.u64 %w, [w_]; ld.param.u64 %y, [y_];
+  mov.u32 %t, %ctaid.x;
+  setp.eq.u32 %q, %t, 0; @%q bra WRITER;
+  setp.ne.u32 %q, %t, 1; @%q exit;
+POLL:
+  ld.acquire.{scope}.global.u32 %v, [%w];
+  setp.eq.u32 %q, %v, 0; @%q bra POLL;
+  ld.global.u32 %v, [%w+4];
+  st.global.u32 [%y], %v;
+  exit;
+WRITER:
+  st.global.u32 [%w+4], 5;
+  st.release.{scope}.global.u32 [%w], 1;
+  exit;
+}}
+"""
+MEETING = """
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 w_, .param .u64 y_)
+{
+  .reg .b32 %t, %v; .reg .b64 %w, %y; .reg .pred %q;
+  ld.param.u64 %w, [w_]; ld.param.u64 %y, [y_];
+  mov.u32 %t, %ctaid.x; setp.eq.u32 %q, %t, 0;
+  @%q st.global.u32 [%w], 1;
+  barrier.cluster.arrive.aligned;
+  barrier.cluster.wait.aligned;
+  setp.eq.u32 %q, %t, 1;
+  @%q ld.global.u32 %v, [%w];
+  @%q st.global.u32 [%y], %v;
+  exit;
+}
+"""
+
+
+def check_ptx(text: str, ctas: int, ranks: int) -> Any:
+    arrays = (np.zeros(2, np.uint32), np.zeros(2, np.uint32))
+    return wsemu.check(wsemu.load_ptx(text)["k"], ctas, 1, arrays, ranks=ranks)
+
+
+@pytest.mark.parametrize(("scope", "verdict"), [("cluster", "failed"), ("gpu", "verified")])
+def test_cluster_scope_does_not_reach_the_ctas_of_a_rank(scope: str, verdict: str) -> None:
+    assert check_ptx(MESSAGE.format(scope=scope), 4, 2).verdict == verdict
+
+
+def test_ctas_of_a_rank_are_no_cluster() -> None:
+    assert check_ptx(MEETING, 4, 2).verdict == "incomplete"
+
+
+def test_the_barrier_of_a_grid_does_not_reach_other_gpus() -> None:
+    @cuda.jit
+    def meets(x: Any, y: Any) -> None:
+        x[cuda.blockIdx.x] = 1
+        cuda.cg.this_grid().sync()
+        y[cuda.blockIdx.x] = x[1 - cuda.blockIdx.x]
+
+    arrays = (np.zeros(2, np.int32), np.zeros(2, np.int32))
+    assert wsemu.check(meets, 2, 1, arrays).verdict == "verified"
+    assert wsemu.check(meets, 2, 1, arrays, ranks=2).verdict == "incomplete"

@@ -2,7 +2,8 @@
 
 The CTAs of a grid belong to `ranks` GPUs, in order of their numbers an equal share each.  The scope `.gpu` covers the
 threads of one GPU, `.sys` those of all.  A cluster has the same relation to its grid, so the CTAs of a GPU run as one
-cluster, and operations of scope `.gpu` count as those of `.cluster`.
+cluster, and operations of scope `.gpu` count as those of `.cluster`.  Clusters proper are of one CTA then: `.cluster`
+counts as `.cta`, and programs that ask for their cluster, or meet in it or in the grid, are not divided.
 
 Reference: PTX ISA, "Scope", "Morally strong operations".
 """
@@ -12,8 +13,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from wsemu.model.errors import UsageError
-from wsemu.model.isa import CLUSTER_WIDE, NAMES, OF_CLUSTER, OF_GPU, OPCODE, OPERATIONS
+from wsemu.model.effects import find_opcodes
+from wsemu.model.errors import UnsupportedError, UsageError
+from wsemu.model.isa import CLUSTER_WIDE, NAMES, OF_CLUSTER, OF_CTA, OF_GPU, OPCODE, OPERATIONS, is_cluster_fence
 from wsemu.model.launch_shape import with_cluster
 from wsemu.model.outcome import FENCES
 
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     from wsemu.model.program import Program
 
 _DIVIDED = "divided among GPUs"
+_MULTICASTS = ("bulk.multicast", "tensor.multicast")
+_OF_GROUPS = find_opcodes(lambda row: row.meets in ("cluster", "grid")) | {OPCODE[name] for name in _MULTICASTS}
 
 
 def divide_grid(configuration: LaunchConfiguration, ranks: int) -> LaunchConfiguration:
@@ -42,14 +46,32 @@ def divide_program(program: Program) -> Program:
     """Return a program whose operations of scope `.gpu` do not reach CTAs of other GPUs."""
     known: Program | None = program.derived.get(_DIVIDED)
     if known is None:
+        _check_groups(program)
         code = program.code.copy()
         for fields in code:
-            if fields[0] == OPCODE[FENCES[1]]:
+            atomic = OPERATIONS[NAMES[int(fields[0])]].kind == "atomic"
+            if is_cluster_fence(fields):
+                fields[6] = 0
+            elif fields[0] == OPCODE[FENCES[1]]:
                 fields[0], fields[6] = OPCODE[FENCES[0]], CLUSTER_WIDE
-            elif OPERATIONS[NAMES[int(fields[0])]].kind == "atomic" and fields[7] & OF_GPU:
+            elif atomic and fields[7] & OF_CLUSTER:
+                fields[7] = fields[7] & ~OF_CLUSTER | OF_CTA
+            elif atomic and fields[7] & OF_GPU:
                 fields[7] = fields[7] & ~OF_GPU | OF_CLUSTER
         known = program.derived[_DIVIDED] = replace(program, code=code)
     return known
+
+
+def _check_groups(program: Program) -> None:
+    """Raise UnsupportedError for a program that asks for its cluster, or whose CTAs meet in a cluster or the grid."""
+    asks = any(name.startswith(("cluster", "nclusterid")) for name in program.specials)
+    meets = next((pc for pc, op in enumerate(program.code[:, 0].tolist()) if op in _OF_GROUPS), None)
+    if asks or program.has_pairs or meets is not None:
+        raise UnsupportedError(
+            f"`{program.name}` uses its cluster or the barrier of its grid: such a launch is not divided among GPUs",
+            None if meets is None else program.spans[program.span_of[meets]],
+            "leave out `ranks`, or let CTAs meet by atomics of `.sys` scope",
+        )
 
 
 _WORDS = (
