@@ -3,7 +3,7 @@
 The CTAs of a grid belong to `ranks` GPUs, in order of their numbers an equal share each.  The scope `.gpu` covers the
 threads of one GPU, `.sys` those of all.  A cluster has the same relation to its grid, so the CTAs of a GPU run as one
 cluster, and operations of scope `.gpu` count as those of `.cluster`.  Clusters proper are of one CTA then: `.cluster`
-counts as `.cta`, and programs that ask for their cluster, or meet in it or in the grid, are not divided.
+counts as `.cta`, and programs that read the number of their cluster, or wait for it or the grid, are not divided.
 
 Reference: PTX ISA, "Scope", "Morally strong operations".
 """
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from wsemu.model.program import Program
 
 _DIVIDED = "divided among GPUs"
-_MULTICASTS = ("bulk.multicast", "tensor.multicast")
-_OF_GROUPS = find_opcodes(lambda row: row.meets in ("cluster", "grid")) | {OPCODE[name] for name in _MULTICASTS}
+_MULTICASTS = frozenset(number for name, number in OPCODE.items() if name.endswith(".multicast"))
+_OF_GROUPS = find_opcodes(lambda row: row.meets in ("cluster", "grid")) | _MULTICASTS
 
 
 def divide_grid(configuration: LaunchConfiguration, ranks: int) -> LaunchConfiguration:
@@ -63,10 +63,10 @@ def divide_program(program: Program) -> Program:
 
 
 def _check_groups(program: Program) -> None:
-    """Raise UnsupportedError for a program that asks for its cluster, or whose CTAs meet in a cluster or the grid."""
-    asks = any(name.startswith(("cluster", "nclusterid")) for name in program.specials)
+    """Raise UnsupportedError for a program that uses its cluster, or whose CTAs meet in a cluster or the grid."""
+    reads = any(name.startswith(("cluster", "nclusterid")) for name in program.specials)
     meets = next((pc for pc, op in enumerate(program.code[:, 0].tolist()) if op in _OF_GROUPS), None)
-    if asks or program.has_pairs or meets is not None:
+    if reads or program.has_pairs or meets is not None:
         raise UnsupportedError(
             f"`{program.name}` uses its cluster or the barrier of its grid: such a launch is not divided among GPUs",
             None if meets is None else program.spans[program.span_of[meets]],
