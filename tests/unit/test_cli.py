@@ -509,7 +509,7 @@ def quick(x):
 @cuda.jit
 def endless(x):
     while x[0] < 2:
-        x[1] = 3
+        x[1] += 3
 
 x = np.zeros(2, np.int32)
 quick[1, 1](x)
