@@ -7,8 +7,9 @@ of the earlier launches is left to become visible.
 A CTA triggers (`griddepcontrol.launch_dependents`) when the first of its threads does, or when it ends.  Which thread
 is the first one depends on the schedule, so a wait comes before the trigger only if it is ordered before each of them.
 A trigger orders no memory.  But stores that are ordered before a fence of gpu scope, and that before each trigger of
-their CTA, are *published*: a later launch that the trigger lets begin reads them.  The end of a CTA that never triggers
-publishes nothing.  For reads through the async proxy, there must be a proxy fence as well.
+their CTA, by barriers and phases, are *published*: a later launch that the trigger lets begin reads them.  Atomics do
+not publish, because another schedule may have another order of them.  The end of a CTA that never triggers publishes
+nothing.  For reads through the async proxy, there must be a proxy fence as well.
 Reference: PTX ISA, "griddepcontrol"; CUDA programming guide, "Programmatic Dependent Launch".
 """
 
@@ -85,14 +86,14 @@ def published_stores(
             lanes = fenced.lanes_with(step, wanted)
             if lanes:
                 found[step.key] = lanes, lanes & proxied.lanes_with(step, wanted)  # type: ignore[index]
-        elif step.kind in ("give", "take"):
-            for one in (fenced, proxied) if _is_flag(step.key) else (ordered, fenced, proxied):
+        elif step.kind in ("give", "take") and not _is_flag(step.key):
+            for one in (ordered, fenced, proxied):
                 one.pass_back(step)
     return found
 
 
 def _is_flag(key: object) -> bool:
-    """Return whether an object is a location of atomics, which order what is before a fence alone."""
+    """Return whether an object is a location of atomics, whose order may differ in another schedule."""
     return isinstance(key, tuple) and key[0] == FLAG
 
 
