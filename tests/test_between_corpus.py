@@ -83,7 +83,8 @@ def test_a_public_bug_is_found_where_it_is(row: dict[str, Any], tmp_path: Path, 
         assert found_lines(reports, f"{row['id'].lower()}.py") == expected
         failed = [report for report in reports if report.findings]
         assert {report.verdict for report in failed} == {"failed"}
-        said.add("\n\n".join(render(one.model_copy(update={"seconds": 0.0})) for one in failed) + "\n")
+        shown = "\n\n".join(render(one.model_copy(update={"seconds": 0.0})) for one in failed) + "\n"
+        said.add(shown.replace(f"{CORPUS.parents[2]}/", ""))  # the checkout may be in any folder
     assert len(said) == 1, "the engines disagree"
     file = CORPUS / f"{row['id'].lower()}.expected"
     if bless:
