@@ -69,6 +69,7 @@ ARRAY = np.zeros(32)
         (1.5, 32, (ARRAY, 1), ("grid", "float")),
         (1, "32", (ARRAY, 1), ("block", "str")),
         (1, 32, (ARRAY,), ("`fill` got 1 of 2 arguments", "missing `n`")),
+        (1, 32, ARRAY, ("args is an array: give a tuple of the kernel's arguments, `(x,)`",)),
         (1, 32, (ARRAY, 1, 2), ("`fill` takes 2 arguments (y, n), not 3",)),
         (1, 32, ([0.0] * 32, 1), ("argument `y` is a list", "np.asarray")),
         (1, 32, ("text", 1), ("argument `y` is a str",)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import runpy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ import pytest
 import wsemu
 from tests.commands import wsemu as command
 from wsemu import cuda
+from wsemu.app.sequence_file import run as run_sequence
 from wsemu.between.findings import conflict_finding
 from wsemu.between.operations import Access, Ranges, Where
 from wsemu.between.order import Event
@@ -165,6 +167,41 @@ def test_a_sequence_names_what_is_wrong_with_it(tmp_path: Path) -> None:
     done = command("check", str(file))
     assert done.returncode == 2
     assert "names no PTX" in done.stdout.replace("\n", " ")
+
+
+@pytest.mark.parametrize(("op", "message"), [
+    ('sink = "s"', "line 11 of `k.toml`: the operation has only sink: name one of launch"),
+    ('copy = "x"\ntoo = "y"', "`copy` has no key `too`: to, stream"),
+    ('launch = "produce"\nargs = 5', "`args` is 5: give a list"),
+    ('launch = "produce"\ngrid = "two"', "`grid` is 'two': give an integer or a list"),
+    ("launch = 5", "`launch` is 5: give a string"),
+    ('memset = "x"\nvalue = "a"', "`value` is 'a': give an integer"),
+    ('sync = "t"', "no stream and no event 't'"),
+    ('wait = "e"', "no event 'e': add an operation with `record = \"e\"`"),
+    ('capture = "g"\nstream = "s"\nmode = "odd"', "capture of mode 'odd': give one of global, thread-local, relaxed"),
+    ('read = "z"', "no array 'z': `[arrays]` has x"),
+])  # fmt: skip
+def test_an_operation_that_is_invalid_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, op: str, message: str
+) -> None:
+    head = 'ptx = "k.ptx"\n\n[arrays]\nx = "u32[32]:zeros"\n\n[[op]]\nmemset = "x"\nvalue = -1\nstream = "s"\n'
+    (tmp_path / "k.ptx").write_text(PTX.replace("WAIT", ""), encoding="utf-8")
+    (tmp_path / "k.toml").write_text(f"{head}[[op]]\n{op}\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(wsemu.UsageError, match=re.escape(message)):
+        run_sequence(Path("k.toml"))
+
+
+def test_a_value_of_the_wrong_type_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "k.toml"
+    for text, message in (
+        ("ptx = 3\nop = [3]", "is 3: give a string"),
+        ("op = [3]", "the operation is 3: give a table"),
+        ("managed = 'odd'\nop = [3]", "is 'odd': give concurrent or exclusive"),
+    ):
+        file.write_text(text, encoding="utf-8")
+        with pytest.raises(wsemu.UsageError, match=message):
+            run_sequence(file)
 
 
 def test_a_forked_stream_has_to_be_joined() -> None:

@@ -82,6 +82,7 @@ def test_memory_that_nothing_wrote_is_uninitialized(client):
 def test_wrong_calls_get_errors_of_cuda_and_the_program_continues(client):
     done = run(client, str(PTX), "errors")
     assert "1 1 1 1 1 1 400 400 0 1\n0 528\n" in done.stdout
+    assert "the launch of `add` does not run: invalid configuration argument: grid 1 x 1 x 1, block 2048" in done.stderr
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -22,7 +22,7 @@ State = Literal["good", "note", "bad"]
 """`bad`: wsemu does not work as it should; `note`: something that may be wanted is missing"""
 NEEDED = ("numpy", "numba", "llvmlite", "platformdirs", "pydantic", "rich", "typer")
 WANTED = {
-    "numba-cuda": "`wsemu crosscheck` and kernels on a GPU need it: pip install '.[gpu]'",
+    "numba-cuda": "`wsemu crosscheck` and kernels on a GPU need it: pip install 'wsemu[gpu]'",
     "hypothesis": "`wsemu.strategies` and `wsemu fuzz` need it: pip install hypothesis",
     "pytest": "the pytest plugin needs it",
 }

@@ -101,7 +101,8 @@ def run(
     launches.idle()
     launches.total()
     if not code and not launches.verdicts:
-        printer.text(f"error: {_nothing(file, settings, launches)}", "error")
+        how = "call one as `kernel[grid, block](...)`"
+        printer.text(f"error: {_explain_no_launch(file, settings, launches, how)}", "error")
         return USAGE
     return code or launches.exit_code
 
@@ -172,11 +173,11 @@ def _ran(
 @contextlib.contextmanager
 def _compiled_program(file: Path, settings: _settings.Settings, flags: Sequence[str]) -> Iterator[str]:
     """Compile CUDA C++ with a `main` in a folder that is removed afterwards."""
-    from wsemu.launch.ptx.nvcc import compile_program
+    from wsemu.launch.ptx.nvcc import compile_program, split_flags
 
     with tempfile.TemporaryDirectory(prefix="wsemu-program-") as folder, _settings.using(settings):
         program = os.path.join(folder, file.stem)
-        compile_program(os.path.abspath(file), flags, program)
+        compile_program(os.path.abspath(file), split_flags(" ".join(flags)), program)
         yield program
 
 
@@ -210,7 +211,8 @@ def _run_as_it_is(
     launches.idle()
     launches.total()
     if not ending and not launches.verdicts:
-        printer.text(f"error: {_nothing(file, settings, launches)}", "error")
+        how = "check what its CUDA calls return"
+        printer.text(f"error: {_explain_no_launch(file, settings, launches, how)}", "error")
         return USAGE
     return ending or launches.exit_code
 
@@ -249,8 +251,8 @@ def _run_with_breakpoints(
     return run()
 
 
-def _nothing(file: Path, settings: _settings.Settings, launches: Launches) -> str:
-    """Why no launch was checked."""
+def _explain_no_launch(file: Path, settings: _settings.Settings, launches: Launches, how: str) -> str:
+    """Return why no launch was checked; `how` is the remedy if the program launched none."""
     if launches.unchecked:
         return (
             f"`{file}` made {plural(launches.unchecked, 'launch', 'es')}, and none is selected: lower `--launch-skip`"
@@ -258,7 +260,7 @@ def _nothing(file: Path, settings: _settings.Settings, launches: Launches) -> st
     if passed_over:
         wanted = ", ".join(f"`{pattern}`" for pattern in settings.kernels)
         return f"`{file}` launched no kernel named {wanted}, but {', '.join(f'`{name}`' for name in passed_over)}"
-    return f"`{file}` launched no kernel: call one as `kernel[grid, block](...)`"
+    return f"`{file}` launched no kernel: {how}"
 
 
 def crosscheck(file: Path, arguments: Sequence[str], options: dict[str, Any], launch: Mapping[str, Any]) -> int:

@@ -150,11 +150,12 @@ def run(file: Path, words: Sequence[str]) -> None:
     module.set(dict(setting(text, number, folder) for number, text in enumerate(options.set)))
     kernel = module[options.entry] if options.entry else module.only()
     block = options.block or ",".join(map(str, kernel.block))
-    wanted = (("grid", options.grid, "CTAs"), ("block", block, "threads of a CTA"))
-    for name, value, what in wanted:
+    wanted = (("grid", options.grid, "CTAs", "4", "8,4"), ("block", block, "threads of a CTA", "128", "32,4"))
+    for name, value, what, line, plane in wanted:
         if not value:
             raise UsageError(
-                f"`{kernel.__name__}` needs `--{name}`, how many {what}: `--{name} 4` or `--{name} 8,4`{_comment(file)}"
+                f"`{kernel.__name__}` needs `--{name}`, how many {what}: `--{name} {line}` or `--{name} {plane}`"
+                f"{_comment(file)}"
             )
     _check_out(options.out)
     grid, threads = _extent(options.grid, "grid"), _extent(block, "block")

@@ -22,16 +22,17 @@ from __future__ import annotations
 
 import re
 import tomllib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 import numpy as np
 
 from wsemu.app.ptx_launch import argument
 from wsemu.between.operations import Where
 from wsemu.launch.ptx.module import load_ptx
-from wsemu.launch.sequence import Sequence
+from wsemu.launch.sequence import DEFAULT_STREAMS, Sequence
 from wsemu.model.errors import UsageError
 from wsemu.model.own_files import find_below, read_regular
+from wsemu.model.settings import Managed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,8 +45,8 @@ LARGEST = 4 << 20
 """number of bytes of a file"""
 KINDS = ("device", "pool", "pinned", "mapped", "managed", "pageable")
 """names of the kinds of memory"""
-TOP = ("ptx", "managed", "arrays", "streams", "memory", "op")
-"""names of the keys of a file"""
+TOP = {"ptx": str, "managed": str, "arrays": dict, "streams": dict, "memory": dict, "op": list}
+"""keys of a file, and the types of their values"""
 
 
 def run(file: Path) -> None:
@@ -57,7 +58,9 @@ def run(file: Path) -> None:
         raise UsageError(f"`{file}` is not TOML: {error}") from None
     if unknown := sorted(given.keys() - {*TOP}):
         raise UsageError(f"`{file}` has the key {unknown[0]!r}: one of {', '.join(TOP)}")
-    if not isinstance(given.get("op"), list):
+    for key, value in given.items():
+        _check_type(f"`{key}` of `{file}`", value, TOP[key])
+    if not given.get("op"):
         raise UsageError(f"`{file}` has no operations: add `[[op]]` tables")
     lines = [number for number, line in enumerate(text.split("\n"), 1) if re.match(r"\s*\[\[\s*op\s*\]\]", line)]
     steps = Steps(file, given)
@@ -65,7 +68,16 @@ def run(file: Path) -> None:
         line = lines[number] + 1 if number < len(lines) else 1
         width = len(text.split("\n")[line - 1]) if line <= text.count("\n") + 1 else 1
         steps.sequence.where = Where(str(file), line, 0, line, width)
-        steps.run(op)
+        try:
+            steps.run(op)
+        except UsageError as error:
+            raise UsageError(f"line {line} of `{file}`: {error}") from None
+
+
+def _check_type(naming: str, value: Any, *types: type) -> None:
+    """Raise UsageError for a value of another type."""
+    if type(value) not in types:
+        raise UsageError(f"{naming} is {value!r}: give {' or '.join(_TYPE_NAMES[one] for one in types)}")
 
 
 class Steps:
@@ -73,9 +85,19 @@ class Steps:
 
     def __init__(self, file: Path, given: Op) -> None:
         self.file = file
-        self.sequence = Sequence(managed=given.get("managed"))
+        managed = given.get("managed")
+        if managed not in (None, *get_args(Managed)):
+            raise UsageError(f"`managed` of `{file}` is {managed!r}: give {' or '.join(get_args(Managed))}")
+        self.sequence = Sequence(managed=managed)
         self.module = load_ptx(find_below(file.parent, given["ptx"], f"`ptx` of `{file}`")) if "ptx" in given else None
         self.arrays: dict[str, Array] = {}
+        ops = [op for op in given["op"] if isinstance(op, dict)]
+        self._events = {str(op["record"]) for op in ops if "record" in op}
+        self._streams = {
+            *DEFAULT_STREAMS,
+            *given.get("streams", {}),
+            *(str(op["stream"]) for op in ops if "stream" in op),
+        }
         for name, kind in given.get("streams", {}).items():
             self.sequence.stream(name, kind)
         for number, (name, text) in enumerate(given.get("arrays", {}).items()):
@@ -89,16 +111,23 @@ class Steps:
                 raise UsageError(f"memory of {name!r} in `{file}` is {kind!r}: one of {', '.join(KINDS)}")
             self.sequence.declare(self._array(name), name, kind)
 
-    def run(self, op: Op) -> None:
+    def run(self, op: Any) -> None:
         """Run one operation."""
-        verb = next((name for name in _VERBS if name in op), None)
-        if verb is None:
-            raise UsageError(f"an operation of `{self.file}` has only {', '.join(op)}: name one of {', '.join(_VERBS)}")
-        _VERBS[verb](self, op, op[verb])
+        _check_type("the operation", op, dict)
+        name = next((name for name in _VERBS if name in op), None)
+        if name is None:
+            raise UsageError(f"the operation has only {', '.join(op) or 'no keys'}: name one of {', '.join(_VERBS)}")
+        verb = _VERBS[name]
+        _check_type(f"`{name}`", op[name], str)
+        for key, value in op.items():
+            if key not in (name, *verb.keys):
+                raise UsageError(f"`{name}` has no key `{key}`: {', '.join(verb.keys) or 'it takes none'}")
+            _check_type(f"`{key}`", value, *_OPTION_TYPES.get(key, (str,)))
+        verb.run(self, op, op[name])
 
     def _array(self, name: str) -> Array:
         if name not in self.arrays:
-            raise UsageError(f"`{self.file}` has no array {name!r}: they are {', '.join(self.arrays) or 'none'}")
+            raise UsageError(f"no array {name!r}: `[arrays]` has {', '.join(self.arrays) or 'none'}")
         return self.arrays[name]
 
     def _launch(self, op: Op, name: str) -> None:
@@ -125,23 +154,50 @@ class Steps:
         self.sequence.copy(source, self._array(target), stream=op.get("stream"))
 
     def _synchronize(self, op: Op, name: str) -> None:
+        if name not in {"device", *self._events, *self._streams}:
+            raise UsageError(f"no stream and no event {name!r}: give one that an operation uses or records")
         self.sequence.synchronize(None if name == "device" else name)
 
+    def _wait(self, op: Op, name: str) -> None:
+        if name not in self._events:
+            raise UsageError(f'no event {name!r}: add an operation with `record = "{name}"`')
+        self.sequence.wait(name, stream=op.get("stream", ""))
 
-_VERBS: dict[str, Callable[[Steps, Op, Any], None]] = {
-    "launch": Steps._launch,
-    "copy": Steps._copy,
-    "memset": lambda s, op, name: s.sequence.memset(s._array(name), op.get("value", 0), stream=op.get("stream")),
-    "record": lambda s, op, name: s.sequence.record(name, stream=op.get("stream", "")),
-    "wait": lambda s, op, name: s.sequence.wait(name, stream=op.get("stream", "")),
-    "sync": Steps._synchronize,
-    "malloc": lambda s, op, name: s.sequence.allocate(s._array(name), name, stream=op.get("stream")),
-    "free": lambda s, op, name: s.sequence.free(s._array(name), stream=op.get("stream")),
-    "read": lambda s, op, name: s.sequence.read(s._array(name)),
-    "host-read": lambda s, op, name: s.sequence.read(s._array(name)),
-    "write": lambda s, op, name: s.sequence.write(s._array(name)),
-    "host-write": lambda s, op, name: s.sequence.write(s._array(name)),
-    "capture": lambda s, op, name: s.sequence.begin_capture(op.get("stream", ""), name, op.get("mode", "global")),
-    "end-capture": lambda s, op, name: s.sequence.end_capture(op.get("stream", ""), name),
-    "graph": lambda s, op, name: s.sequence.launch_graph(name, stream=op.get("stream", "")),
+
+class Verb(NamedTuple):
+    """An operation of a file."""
+
+    run: Callable[[Steps, Op, Any], None]
+    keys: tuple[str, ...] = ("stream",)
+    """the other keys that it may have"""
+
+
+_TYPE_NAMES = {str: "a string", int: "an integer", bool: "true or false", list: "a list", dict: "a table"}
+_OPTION_TYPES: dict[str, tuple[type, ...]] = {
+    "grid": (int, list), "block": (int, list), "cluster": (int, list), "dynamic_shared": (int,), "args": (list,),
+    "pdl": (bool,), "value": (int,),
+}  # fmt: skip
+"""types of the values of keys; strings otherwise"""
+_VERBS = {
+    "launch": Verb(Steps._launch, ("grid", "block", "args", "stream", "pdl", "dynamic_shared", "cluster")),
+    "copy": Verb(Steps._copy, ("to", "stream")),
+    "memset": Verb(
+        lambda s, op, name: s.sequence.memset(s._array(name), op.get("value", 0), stream=op.get("stream")),
+        ("value", "stream"),
+    ),
+    "record": Verb(lambda s, op, name: s.sequence.record(name, stream=op.get("stream", ""))),
+    "wait": Verb(Steps._wait),
+    "sync": Verb(Steps._synchronize, ()),
+    "malloc": Verb(lambda s, op, name: s.sequence.allocate(s._array(name), name, stream=op.get("stream"))),
+    "free": Verb(lambda s, op, name: s.sequence.free(s._array(name), stream=op.get("stream"))),
+    "read": Verb(lambda s, op, name: s.sequence.read(s._array(name)), ()),
+    "host-read": Verb(lambda s, op, name: s.sequence.read(s._array(name)), ()),
+    "write": Verb(lambda s, op, name: s.sequence.write(s._array(name)), ()),
+    "host-write": Verb(lambda s, op, name: s.sequence.write(s._array(name)), ()),
+    "capture": Verb(
+        lambda s, op, name: s.sequence.begin_capture(op.get("stream", ""), name, op.get("mode", "global")),
+        ("stream", "mode"),
+    ),
+    "end-capture": Verb(lambda s, op, name: s.sequence.end_capture(op.get("stream", ""), name)),
+    "graph": Verb(lambda s, op, name: s.sequence.launch_graph(name, stream=op.get("stream", ""))),
 }

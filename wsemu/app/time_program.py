@@ -125,6 +125,8 @@ def run(
     printer = _Quiet()
     try:
         device_named(wanted.device)
+        if wanted.output is not None and wanted.output.suffix != ".json":
+            raise UsageError(f"`{wanted.output}` is not .json: predicted waits are written as JSON for Perfetto")
         targets = find_targets(file, arguments, launch)
         _, settings = resolve_settings(file, given)
     except UsageError as error:

@@ -25,7 +25,7 @@ from wsemu.model.tensor_map import TensorMap
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-_INSTALL = "pip install '.[gpu]'"
+_INSTALL = "pip install 'wsemu[gpu]'"
 _ALONE = (1, 1, 1)
 """each CTA is a cluster by itself"""
 

@@ -20,6 +20,8 @@ def prepare_arguments(kernel: Any, arguments: Sequence[Any]) -> Sequence[Any]:
     """The arguments of a launch as the kernel wants them."""
     if isinstance(arguments, (str, bytes)) or not hasattr(arguments, "__len__"):
         raise UsageError(f"args is {type(arguments).__name__}: give a tuple of the kernel's arguments")
+    if isinstance(arguments, np.ndarray):
+        raise UsageError("args is an array: give a tuple of the kernel's arguments, `(x,)`")
     return as_declared(kernel, _own_arrays(_apply_extensions(kernel, arguments)))
 
 

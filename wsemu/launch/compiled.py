@@ -126,7 +126,8 @@ def parameter_names(kernel: Any, arguments: Sequence[Any]) -> tuple[str, ...]:
             f"`{name}` got {len(arguments)} of {len(names)} arguments: missing `{'`, `'.join(names[len(arguments) :])}`"
         )
     if len(arguments) > len(names):
-        raise MistypedError(f"`{name}` takes {len(names)} arguments ({', '.join(names)}), not {len(arguments)}")
+        count = f"{len(names)} argument{'s' * (len(names) != 1)}"
+        raise MistypedError(f"`{name}` takes {count} ({', '.join(names)}), not {len(arguments)}")
     return names
 
 

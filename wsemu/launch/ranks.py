@@ -37,7 +37,9 @@ def divide_grid(configuration: LaunchConfiguration, ranks: int) -> LaunchConfigu
     share, rest = divmod(configuration.grid[axis], ranks)
     if rest:
         grid = " x ".join(map(str, configuration.grid))
-        raise UsageError(f"ranks={ranks}: a grid of {grid} CTAs has no equal share for each GPU; give a multiple")
+        raise UsageError(
+            f"ranks={ranks}: a grid of {grid} CTAs has no equal share for each GPU; give a multiple of {ranks}"
+        )
     shape = tuple(share if n == axis else extent for n, extent in enumerate(configuration.grid))
     return configuration if shape == (1, 1, 1) else with_cluster(configuration, shape)
 

@@ -15,11 +15,12 @@ from __future__ import annotations
 
 import sys
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 from numpy.lib.array_utils import byte_bounds
 
+from wsemu.between.graphs import CaptureMode
 from wsemu.between.operations import Access, Ranges, Where
 from wsemu.between.order import Event
 from wsemu.between.session import Dependence, Session
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence as Items
 
     from wsemu.between.blocks import Block, BlockKind
-    from wsemu.between.graphs import CaptureMode, Graph
+    from wsemu.between.graphs import Graph
     from wsemu.between.order import Stream, StreamKind
     from wsemu.between.session import Memory
     from wsemu.model.launch_shape import Size
@@ -156,9 +157,9 @@ class Sequence:
         self._copy(source, target, stream)
 
     def memset(self, target: Array, value: int = 0, *, stream: str | None = None) -> None:
-        """Set all bytes of an array."""
+        """Set all bytes of an array to the low byte of a value."""
         self._enter(target)
-        target.reshape(-1).view(np.uint8)[:] = value
+        target.reshape(-1).view(np.uint8)[:] = value & 0xFF
         self._copy(None, target, stream)
 
     def _copy(self, source: Array | None, target: Array, stream: str | None) -> None:
@@ -217,6 +218,8 @@ class Sequence:
     # -- graphs --------------------------------------------------------------------------------------------------------
     def begin_capture(self, stream: str, graph: str, mode: CaptureMode = "global") -> None:
         """Capture the work of a stream, and of streams that join it, as a graph of this name."""
+        if mode not in get_args(CaptureMode):
+            raise UsageError(f"capture of mode {mode!r}: give one of {', '.join(get_args(CaptureMode))}")
         with self._collecting():
             self._session.begin_capture(self._stream(stream), graph, self._where(), mode)
 

@@ -143,7 +143,8 @@ class PtxModule(Mapping[str, "PtxKernel"]):
         if not self._kernels:
             raise EntryError(f"`{self.name}` has no kernel: {self._suggestion('')}")
         raise EntryError(
-            f"`{self.name}` has {len(self._kernels)} kernels: {_list_names(self._kernels.values())}; name one"
+            f"`{self.name}` has {len(self._kernels)} kernels: {_list_names(self._kernels.values())}; "
+            "name one, on the command line with `--entry`"
         )
 
     def __iter__(self) -> Iterator[str]:

@@ -263,6 +263,19 @@ static Result check_shape(Function *function, const Shape *shape) {
     return shape->shared > most ? INVALID_VALUE : SUCCESS;
 }
 
+/* Print, once for a kernel and an error, why a launch does not run: its program may not look. */
+static Result refuse_shape(Function *function, const Shape *shape, Result result) {
+    static Table seen;
+    lock();
+    if (table_get(&seen, function) != (void *)(uintptr_t)result) {
+        table_put(&seen, function, (void *)(uintptr_t)result);
+        const unsigned *grid = shape->grid, *block = shape->block;
+        fprintf(stderr, "wsemu: the launch of `%s` does not run: %s: grid %u x %u x %u, block %u x %u x %u, %u bytes of dynamic shared memory\n", function->name, error_text(result), grid[0], grid[1], grid[2], block[0], block[1], block[2], shape->shared);
+    }
+    unlock();
+    return result;
+}
+
 /* -- what kernels print: it is written when the host waits, as by CUDA -- */
 
 typedef struct Text { char *data; size_t used, room; } Text;
@@ -333,8 +346,9 @@ Result launch_bytes(Function *function, const Shape *shape, const void *stream, 
 Result launch_function(Function *function, const Shape *shape, const void *stream, void **parameters, void **extra) {
     if (!has_handle(function, FUNCTION)) return INVALID_HANDLE;
     Result result = check_stream(stream);
-    if (!result) result = check_shape(function, shape);
     if (result) return result;
+    result = check_shape(function, shape);
+    if (result) return refuse_shape(function, shape, result);
     char *bytes = calloc(1, function->parameter_bytes + 1);
     if (parameters) {
         for (uint32_t n = 0; n < function->parameter_count && !result; n++) {
