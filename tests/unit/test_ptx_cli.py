@@ -87,7 +87,7 @@ def test_formats():
         ((FILE,), "; name one, on the command line with `--entry`"),
         ((FILE, "--entry", "saxpi"), "did you mean `saxpy`?"),
         ((FILE, "--entry", "saxpy"), "`saxpy` needs `--grid`, how many CTAs: `--grid 4` or `--grid 8,4`"),
-        ((FILE, "--entry", "saxpy", "--grid", "4"), "`saxpy` needs `--block`, threads of a CTA: `--block 128`"),
+        ((FILE, "--entry", "saxpy", "--grid", "4"), "needs `--block`, how many threads of a CTA: `--block 128`"),
         ((FILE, "--entry", "saxpy", "--grid", "x", "--block", "4"), "`--grid x` is no extent"),
         ((FILE, "--entry", "saxpy", "--grid", "1,2,3,4", "--block", "4"), "`--grid 1,2,3,4` is no extent"),
         ((FILE, "--entry", "saxpy", "--grid", "0", "--block", "4"), "is empty: every dimension needs 1 or more"),
