@@ -334,7 +334,7 @@ def test_sizes_that_a_kernel_asks_for():
 def test_another_handle_is_told(handle):
     report = over("tex.2d.v4.f32.s32 {%r5,%r6,%r7,%r8}, [%rd1, {%r2,%r3}];", handle)
     assert report.verdict == "incomplete"
-    assert "`tex.2d.v4.f32.s32` of what is no such texture" in report.notes[0]
+    assert "`tex.2d.v4.f32.s32` of an object that is no such texture" in report.notes[0]
 
 
 @pytest.mark.parametrize(("array", "told"), [

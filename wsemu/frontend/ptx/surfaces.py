@@ -50,7 +50,7 @@ class _Place:
         self._e = e
         handle, given = handle_and_coordinates(e, operand)
         self._described = Described(e, handle)
-        self._described.admit(SURFACE, self.geometry, f"`{spelling(instruction)}` of what is no such surface")
+        self._described.admit(SURFACE, self.geometry, f"`{spelling(instruction)}` of an object that is no such surface")
         axes, layered = int(self.geometry[-2]), self.geometry[0] == "a"
         if len(given) < axes + layered:
             raise UnhandledForm

@@ -349,7 +349,7 @@ def fetch(e: Emitter, instruction: Instruction) -> None:
         raise UnhandledForm  # with offsets, or a comparison of depths
     handle, given = handle_and_coordinates(e, instruction.operands[1])
     described = Described(e, handle)
-    what = f"`{spelling(instruction)}` of what is no such texture"
+    what = f"`{spelling(instruction)}` of an object that is no such texture"
     described.admit(FLOATS if type_ == "f32" else INTEGERS, geometry, what)
     layer, places = layer_and_rest(e, geometry, given, described)
     linear = e.emit("setp.ne.b32", described.word(Word.LINEAR), e.constant("b32", 0))
@@ -378,7 +378,7 @@ def gather(e: Emitter, instruction: Instruction) -> None:
         raise UnhandledForm
     handle, given = handle_and_coordinates(e, instruction.operands[1])
     described = Described(e, handle)
-    what = f"`{spelling(instruction)}` of what is no such texture"
+    what = f"`{spelling(instruction)}` of an object that is no such texture"
     described.admit(FLOATS if type_ == "f32" else INTEGERS, geometry, what)
     layer, places = layer_and_rest(e, geometry, given, described)
     always = e.constant("p", 1)
