@@ -17,7 +17,8 @@ Semantics, from the PTX ISA: arrivals count down, bytes that were expected and h
 phase completes when neither is missing, whatever came last.  A wait polls: it goes on at some moment at which the phase
 that it names has completed, and may miss one.  Copies come at any time after their issue.  A copy's completion orders
 its own accesses alone before a wait that sees it; an arrival and what comes before it in its thread, likewise.  Plain
-accesses and asynchronous ones need a proxy fence between them besides (not plain reads before asynchronous reads).
+accesses and asynchronous ones need a proxy fence between them besides (not plain reads before asynchronous reads).  A
+write that plain reads have returned is performed before an asynchronous one that comes after these reads.
 
 Where each thread is a CTA of a cluster, what it does in the memory of another one has to be over before that one's
 thread ends, and a copy out of its own memory before it ends itself.  A bulk store may outlive its
@@ -432,7 +433,7 @@ class Order:
                     continue
                 earlier, later = ordered[0]
                 if later.bulk and not earlier.bulk and not self._fenced(earlier, later):
-                    if earlier.writes:
+                    if earlier.writes and not self._is_read_back(earlier, later):
                         found.add(PROXY)
                     else:
                         war = True
@@ -491,6 +492,15 @@ class Order:
     def _fenced(self, one: Access, other: Access) -> bool:
         fences = [node for node in self.nodes if self.kind(node) == "P"]
         return any(self._ordered(one, one._replace(node=fence)) and self.before(fence, other.node) for fence in fences)
+
+    def _is_read_back(self, write: Access, copy: Access) -> bool:
+        """Whether plain reads before a copy that overwrites a variable have returned all that was written there: the
+        write is performed, and of those reads each lacks the fence itself (docs/semantics.md, "Proxies")."""
+        return copy.writes and any(
+            not one.agent and not one.writes and one.variable == write.variable and one.words >= write.words
+            and self._ordered(write, one) and self._ordered(one, copy)
+            for one in self.accesses
+        )  # fmt: skip
 
     def at_the_end(self, where: Where | None) -> tuple[set[str], bool, bool]:
         """What may be under way when a thread ends that has to be over then, or all threads; whether what is sure

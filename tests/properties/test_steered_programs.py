@@ -77,6 +77,14 @@ def test_what_the_order_of_atomics_keeps_apart_is_no_error(text: str) -> None:
     assert {*judged.verdicts} == {"incomplete"}
 
 
+def test_store_that_its_thread_reads_back_before_a_copy_is_a_warning_that_the_verdict_names() -> None:
+    text = "1 1 | D(0,0) x(0,16) T(0,0) w(1,0) x(0,16) T(0,0) | D(1,0) w(0,0) W(0)?0=1 R(0) a(1) w(0,1)"
+    judged = judged_steered(parse(text), ("vm", "reference"))
+    assert not judged.complaints, judged
+    assert {*judged.verdicts} == {"verified"}
+    assert check_steered(parse(text)).proof.endswith("but 1 proxy-war")
+
+
 def test_an_earlier_wait_at_the_same_line_keeps_no_phase_apart() -> None:
     judged = judged_steered(parse("1 1 | w(1,1) n(0) w(1,0) | w(0,0) D(1,1) a(1) R(0) a(1)?1=0"), ("vm", "reference"))
     assert not judged.complaints, judged

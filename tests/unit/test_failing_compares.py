@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import wsemu
-from tests.properties.memory_model import ATOMIC, READ, WRITE, Operation, Thread
+from tests.properties.memory_model import ATOMIC, READ, WRITE, Operation, Thread, parse
+from tests.properties.strong_programs import judged_strong
 from tests.properties.strong_programs import ptx as write_ptx
 from wsemu import cuda, ptx
 from wsemu.cuda import uint32
@@ -66,12 +67,58 @@ def observes_what_writes(flag: Any, out: Any) -> None:
 
 
 @cuda.jit
-def fails_beside_lanes(flag: Any, out: Any) -> None:
-    """The first lane's `cas` lets those of the others fail."""
+def lanes_observe_what_writes(flag: Any, out: Any) -> None:
+    """Each lane reads after its own `cas`, which has written or observes the one that wrote."""
     t = cuda.threadIdx.x
     cuda.atomic.cas(flag, 0, uint32(0), uint32(1))
     if t >= 32:
         out[t] = flag[0]
+
+
+@cuda.jit
+def fails_beside_lanes(flag: Any, out: Any) -> None:
+    """The first lane's `cas` lets those of the others fail; the lanes that read observe none of them."""
+    t = cuda.threadIdx.x
+    if t < 64:
+        cuda.atomic.cas(flag, 0, uint32(0), uint32(1))
+    if t >= 64:
+        out[t] = flag[0]
+
+
+HELD = """.version 8.8
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 flag)
+{
+.reg .pred %p1; .reg .b32 %r<5>; .reg .b64 %rd<3>;
+mov.u32 %r1, %tid.x;
+ld.param.u64 %rd1, [flag];
+setp.eq.u32 %p1, %r1, 0;
+@%p1 bra OWNER;
+setp.eq.u32 %p1, %r1, OTHER;
+@!%p1 bra END;
+atom.acquire.gpu.global.cas.b32 %r2, [%rd1], 0, 1;
+st.release.gpu.global.u32 [%rd1+4], 1;
+TAKE:
+// take
+setp.ne.u32 %p1, %r2, 0;
+@%p1 bra TAKE;
+st.global.u32 [%rd1+8], 2;
+bra END;
+OWNER:
+ld.acquire.gpu.global.u32 %r2, [%rd1+4];
+setp.eq.u32 %p1, %r2, 0;
+@%p1 bra OWNER;
+ld.global.u32 %r3, [%rd1];
+st.global.u32 [%rd1+8], %r3;
+// leave
+END:
+ret;
+}
+"""
+"""a thread owns the lock from the start, and reads its word; another one fails to take it once, and takes it then"""
+TAKES = "atom.acquire.gpu.global.cas.b32 %r2, [%rd1], 0, 1;"
+LEAVES = "atom.release.gpu.global.exch.b32 %r4, [%rd1], 0;"
 
 
 def check(kernel: Any, threads: int, engine: Engine) -> Any:
@@ -89,6 +136,12 @@ def test_read_beside_a_cas_that_fails_or_is_observed_is_no_race(kernel: Any, eng
 def test_read_beside_a_cas_that_writes_in_some_order_is_a_race(kernel: Any, engine: Engine) -> None:
     report = check(kernel, 96, engine)
     assert (report.verdict, {finding.code for finding in report.errors}) in _RACES
+
+
+@ENGINES
+def test_lanes_that_observe_the_cas_that_wrote_race_with_none(engine: Engine) -> None:
+    report = check(lanes_observe_what_writes, 96, engine)
+    assert (report.verdict, report.errors) == ("incomplete", [])
 
 
 @ENGINES
@@ -112,3 +165,32 @@ def test_lock_word_read_in_its_critical_section_by_a_vector(engine: Engine) -> N
     kernel = wsemu.load_ptx(source)["k"]
     report = wsemu.check(kernel, grid, 32 * warps, (np.zeros(16, np.uint32),), engine=engine)
     assert (report.verdict, report.errors) == ("incomplete", [])
+
+
+@ENGINES
+@pytest.mark.parametrize("line", [
+    "A cas f 1 acquire gpu until 0; W x 1; R f; A exch f 0 release gpu",
+    "A cas f 1 acquire gpu until 0; R x; W x 1; R f; A exch f 0 release gpu",
+])  # fmt: skip
+@pytest.mark.parametrize("space", ["shared", "global"])
+def test_lock_word_read_in_its_critical_section_by_lanes_of_a_warp(space: str, line: str, engine: Engine) -> None:
+    """The read of its last owner comes before a `cas` that takes the lock, and beside one that fails."""
+    judged = judged_strong(parse(f"P0@0: {line} | P1@0: {line}"), engine, space, together=True)
+    assert not judged.found.wrong
+    assert (judged.verdict != "failed", judged.codes) == (True, ())
+
+
+@ENGINES
+@pytest.mark.parametrize(("take", "leave", "right"), [
+    (TAKES, LEAVES, True),
+    (TAKES.replace("acquire", "relaxed") + " fence.acq_rel.gpu;", LEAVES, False),  # the `cas` is before the fence
+    (TAKES, LEAVES.replace("release", "relaxed"), False),
+])  # fmt: skip
+@pytest.mark.parametrize("other", [1, 32])
+def test_cas_that_fails_once_and_then_takes_the_lock(
+    other: int, take: str, leave: str, right: bool, engine: Engine
+) -> None:
+    text = HELD.replace("OTHER", str(other)).replace("// take", take).replace("// leave", leave)
+    report = wsemu.check(wsemu.load_ptx(text)["k"], 1, 64, (np.array([1, 0, 0], np.uint32),), engine=engine)
+    assert (report.verdict == "failed") != right
+    assert right or {finding.code for finding in report.errors} <= {"race", "intra-warp-race"}

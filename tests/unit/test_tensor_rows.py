@@ -431,16 +431,37 @@ OVERWRITTEN = small(
 )  # fmt: skip
 
 
+def arguments_of_copies() -> tuple[Any, Any]:
+    return np.zeros(64, np.float32), np.zeros(64, np.float32)
+
+
 @ENGINES
 @pytest.mark.parametrize(("read", "code"), [
     ("", "proxy"),
-    ("  ld.shared.b32 %v0, [%r6]; st.global.b32 [%rd3], %v0;\n", "proxy-war"),
+    ("  ld.shared.b32 %v0, [%r6]; @%p2 st.global.b32 [%rd3], %v0;\n", "proxy-war"),
+    ("  xor.b32 %r7, %r6, 4; ld.shared.b32 %v0, [%r7]; @%p2 st.global.b32 [%rd3], %v0;\n", "proxy-war"),
     ("  @%p2 ld.shared.b32 %v0, [%r3]; @%p2 st.global.b32 [%rd3], %v0;\n", "proxy"),
 ])  # fmt: skip
 def test_a_store_that_was_read_back_is_over_before_a_copy(read: str, code: str, engine: Engine):
-    """The third reads 4 of 128 bytes."""
+    """The third reads by other lanes, the fourth 4 of 128 bytes."""
     text = OVERWRITTEN.replace("  // read\n", read)
     kernel = wsemu.load_ptx(text)["k"]
-    report = wsemu.check(kernel, 1, 32, (np.zeros(64, np.float32), np.zeros(64, np.float32)), engine=engine)
+    report = wsemu.check(kernel, 1, 32, arguments_of_copies(), engine=engine)
     assert code in {finding.code for finding in report.findings}
     assert ("proxy" in {finding.code for finding in report.findings}) == (code == "proxy")
+    if code == "proxy-war":
+        assert report.verdict == "verified"
+        assert report.proof.endswith("but 1 proxy-war")
+        assert wsemu.check(kernel, 1, 32, arguments_of_copies(), engine=engine, strict=True).verdict == "failed"
+
+
+@ENGINES
+def test_a_store_to_global_memory_that_was_read_back_may_be_in_a_cache(engine: Engine):
+    text = small(
+        "  mul.wide.u32 %rd4, %r1, 4; add.u64 %rd4, %rd4, %rd3; shl.b32 %r6, %r1, 2; add.u32 %r6, %r6, %r3;\n"
+        "  st.global.b32 [%rd4], %r1; ld.global.b32 %v0, [%rd4]; st.shared.b32 [%r6], %v0;\n" + PROXY + SYNC
+        + "  @%p2 cp.async.bulk.global.shared::cta.bulk_group [%rd3], [%r3], 128;\n"
+        "  @%p2 cp.async.bulk.commit_group; @%p2 cp.async.bulk.wait_group 0;\n"
+    )  # fmt: skip
+    report = wsemu.check(wsemu.load_ptx(text)["k"], 1, 32, arguments_of_copies(), engine=engine)
+    assert [finding.code for finding in report.errors] == ["proxy"]

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from wsemu.launch.explore.orders import Orders
+    from wsemu.launch.failing_compares import Separate
     from wsemu.launch.moved_columns import Moved
     from wsemu.launch.result import Report
     from wsemu.launch.running import Ran
@@ -202,11 +203,13 @@ def _find_unordered_load(
     return find_unordered_load(bound, outcome, initial, trace)
 
 
-def _find_failing_compares(bound: Bound, outcome: Outcome, initial: Callable[[], list[Any]]) -> list[RawFinding]:
+def _find_failing_compares(
+    bound: Bound, outcome: Outcome, initial: Callable[[], list[Any]], separate: Separate
+) -> list[RawFinding]:
     """Return the races with a `cas` that writes nothing in this run."""
     from wsemu.launch.failing_compares import find_failing_compares
 
-    return find_failing_compares(bound, outcome, initial)
+    return find_failing_compares(bound, outcome, initial, separate)
 
 
 def _move_columns(bound: Bound, outcome: Outcome, initial: Callable[[], list[Any]], places: Places) -> Moved:

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from wsemu.launch.explore.decided import Decided
+    from wsemu.launch.failing_compares import Separate
     from wsemu.launch.moved_columns import Moved
     from wsemu.model.launch_shape import LaunchConfiguration
     from wsemu.model.outcome import Event, FindingKey, Outcome, RawFinding, Trace, Tracer
@@ -148,7 +149,7 @@ def judge(
     follow: Follow | None = None,
     find_unordered_load: Callable[[], tuple[int, int] | None] | None = None,
     move_columns: Callable[[Places], Moved] | None = None,
-    find_failing_compares: Callable[[], list[RawFinding]] | None = None,
+    find_failing_compares: Callable[[Separate], list[RawFinding]] | None = None,
 ) -> Report:
     """The report of a run; `trace_of` runs it again for its events, `started` is when it began (perf_counter), `more`
     looks for what only this launch should do, `decide` tries all orders of the atomics that steer it, `gives_places`
@@ -174,7 +175,8 @@ def judge(
     of_parts = functools.partial(_split_vectors, program, trace_of) if mixed else trace_of
     wanted, orders = _separate_atomics(wanted, places, of_parts, bool(steered))
     if find_failing_compares is not None and any(raw.code in RACES for raw in wanted):
-        wanted, failing_compares = _separate_compares(wanted, places, find_failing_compares())
+        compared = find_failing_compares(lambda left: _separate_atomics(left, places, of_parts, bool(steered))[0])
+        wanted, failing_compares = _separate_compares(wanted, places, compared)
         orders += failing_compares
     wanted, loads = _separate_phase_loads(wanted, places, trace_of)
     wanted, columns = _separate_reuse(wanted, places, configuration, trace_of)
@@ -682,7 +684,7 @@ def _separate_atomics(
         return wanted, []
     from wsemu.launch.explore.describe import describe_phase_order
     from wsemu.proof.happens_before import ordered_by_atomics, uncounted_barriers
-    from wsemu.proof.lane_edges import lanes_ordered_by_atomics, strong
+    from wsemu.proof.lane_edges import lanes_ordered_by_atomics, list_acquires, strong
     from wsemu.proof.phase_edges import (
         EXITS,
         asynchronous,
@@ -704,7 +706,7 @@ def _separate_atomics(
     more = asynchronous(program, cluster_of) if program.asynchronous else None
     ordered = ordered_by_atomics(
         trace, wanted, uncounted_barriers(program), observed=steered, more=more, cluster_of=cluster_of,
-        wide=cluster_wide(program), compares=compares,
+        wide=cluster_wide(program), compares=compares, acquires=list_acquires(program),
     )  # fmt: skip
     ordered += lives_ordered_by_atomics(trace, wanted, program, cluster_of)
     ordered += exits_ordered_by_atomics(trace, wanted, program, cluster_of)

@@ -414,6 +414,7 @@ def ordered_by_atomics(
     cluster_of: Callable[[int], int] = int,
     wide: Container[int] = (),
     compares: Container[int] = (),
+    acquires: Container[int] = (),
 ) -> list[RawFinding]:
     """Return the races and recycled barriers that atomics and fences order, in the run of this trace. Barriers alone
     did not order them, or they would not have been found. Findings of other codes are never among them.
@@ -422,7 +423,8 @@ def ordered_by_atomics(
     be made because of what an atomic returned; elsewhere the atomics of other schedules observe other things, and all
     accesses are made nevertheless.  For a race whose earlier access is atomic, the trace should have the later
     accesses: see `_observers`.  `cluster_of` a CTA; `wide`: the fences of that scope.
-    `compares`: `cas`, whose writes depend on the order as well."""
+    `compares`: `cas`, whose writes depend on the order as well; `acquires`: strong reads that acquire themselves, and
+    so come after what they synchronize with."""
     asked = [
         raw for raw in findings if raw.code in ("race", "barrier-recycling") and (more or not _is_asynchronous(raw))
     ]
@@ -438,6 +440,8 @@ def ordered_by_atomics(
             settled.add(n)
         first = more.ends(trace, raw) if more and "other_async" in raw.detail else {earlier}
         last = more.begins(trace, raw) if more and "async" in raw.detail else {later}
+        if raw.pc in acquires and raw.code == "race":
+            last = {(*later[:2], later[2] + 1)}  # its fence ends the interval
         ends[n] = last
         candidates = [(epoch, end) for epoch in (*first, *observers) for end in last]
         pairs += candidates

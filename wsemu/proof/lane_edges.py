@@ -42,6 +42,15 @@ def strong(program: Program) -> frozenset[int]:
     return frozenset(pc for pc, op in enumerate(program.code[:, 0].tolist()) if OPERATIONS[NAMES[op]].kind == "atomic")
 
 
+def list_acquires(program: Program) -> frozenset[int]:
+    """List the strong reads that acquire themselves: the fence of such an instruction is the next one.
+
+    A read and what follows it come after what it synchronizes with (PTX ISA, "Base causality order"); of a relaxed read
+    and a fence, only what follows the fence does."""
+    code = program.code.tolist()
+    return frozenset(pc for pc in strong(program) if NAMES[code[pc + 1][0]] in FENCES and code[pc + 1][7] == ACQUIRES)
+
+
 def lanes_ordered_by_atomics(trace: Trace, findings: Iterable[RawFinding], program: Program) -> list[RawFinding]:
     """Return the races within a warp whose first two lanes atomics and fences order, in the run of this trace, which
     has the addresses of all `strong` accesses. Lanes of one store are never among them."""
@@ -54,7 +63,7 @@ class _Spread:
 
     def __init__(self, program: Program, raw: RawFinding) -> None:
         self.code, self.raw = program.code.tolist(), raw
-        self.strong = strong(program)
+        self.strong, self.acquires = strong(program), list_acquires(program)
         (*actor, self.since), self.until = epochs(raw)
         self.first: Thread = (actor[0], actor[1], raw.detail["other_lane"])
         self.later: Thread = (raw.cta, raw.warp, (raw.lanes & -raw.lanes).bit_length() - 1)
@@ -79,7 +88,9 @@ class _Spread:
         """Return whether the lane that makes the later access knows of the earlier one by then."""
         for event in trace.events:
             if event.kind in _ENDS and (event.cta, event.warp, event.interval) == self.until:
-                break  # in an interval of its warp a lane learns nothing
+                if event.pc == self.raw.pc + 1 and self.raw.pc in self.acquires:
+                    self.fence(event)
+                break  # else a lane learns nothing in an interval of its warp
             if event.kind == "access":
                 if event.pc in self.strong:
                     self.access(event, trace.lane_addresses(event))

@@ -148,7 +148,8 @@ def report_pair(m, code, w, pc, lane, access, others, address, kind, before, siz
 @compiled
 def judge_agents(m, w, pc, access, before, base, lanes, address, kind, size, read_back):
     """Judge an access of lanes, or of an agent of one, against an earlier one of lanes or of an agent, one of the two
-    an agent's.  `read_back`: a known read of the generic proxy has returned what the last write stored."""
+    an agent's.  `read_back`: a known read of the generic proxy has returned what the last write stored: in shared
+    memory it is performed then, a read of global memory may return it from a cache."""
     other_kind, other_size = kind_of(m, access)
     actor, u = (base >> WARP_SHIFT) & ACTORS, (access >> WARP_SHIFT) & ACTORS
     interval = (access >> INTERVAL_SHIFT) & INTERVALS
@@ -159,7 +160,7 @@ def judge_agents(m, w, pc, access, before, base, lanes, address, kind, size, rea
     if kind == ATOMIC and other_kind == ATOMIC and other_size == instruction_at(m.code, pc).aux & 255:
         return
     space = np.int64(address >> SEGMENT_SHIFT != SHARED)
-    fenced = other_kind == WRITE and read_back  # the read lacks the fence
+    fenced = other_kind == WRITE and read_back and space == 0  # the read lacks the fence
     while lanes:
         lane = lowest_bit(lanes)
         lanes &= lanes - 1

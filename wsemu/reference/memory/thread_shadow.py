@@ -213,14 +213,20 @@ class ThreadWatch(Watch):
             unknown = self._unknown(by, earlier.lanes, clock, -1)
             if unknown:
                 yield Conflict(now, lane, address, unordered, by, unknown)
-            if now.bulk and not by.bulk and not (by.kind == now.kind == WRITE and self._is_read_back(since, clock)):
+            shared = address >> SEGMENT_SHIFT == SHARED
+            if (
+                now.bulk
+                and not by.bulk
+                and not (shared and by.kind == now.kind == WRITE and self._is_read_back(since, clock))
+            ):
                 unfenced = self._unknown(by, earlier.lanes, clock, address >> SEGMENT_SHIFT) & ~unknown
                 if unfenced:
                     yield Conflict(now, lane, address, "proxy" if by.writes else "proxy-war", by, unfenced)
 
     def _is_read_back(self, since: tuple[Made, ...], clock: Clocks) -> bool:
         """Return whether a known read of the generic proxy has returned what the last write stored: then the write has
-        been performed, and it is the read that lacks the fence."""
+        been performed in shared memory, and it is the read that lacks the fence.  Whose read that is does not matter:
+        no thread keeps a copy of shared memory, as the caches of multiprocessors do of global memory."""
         return any(
             made.by.kind == READ and made.by.agent < 0 and not self._unknown(made.by, made.lanes, clock, -1)
             for made in since
