@@ -549,6 +549,9 @@ LOW:
     ("bar.sync 1, 32; st.global.v2.b32 [%rd3], {%v0, %v1};", "tmem-read-unfinished"),
     ("setp.lt.u32 %p7, %r1, 136; @%p7 bra USED; st.global.v2.b32 [%rd3], {%v0, %v1};", "tmem-read-unfinished"),
     (LOW_AND_HIGH, "tmem-read-unwaited"),
+    ("mov.u32 %v0, %r1; st.global.v2.b32 [%rd3], {%v0, %v1};", "tmem-read-unfinished"),
+    ("add.u32 %v0, %r1, 1; add.u32 %v1, %v0, %v1; st.global.b32 [%rd3], %v0;", "tmem-read-unfinished"),
+    ("setp.lt.u32 %p7, %r1, 136; @%p7 mov.u32 %v0, 1; st.global.v2.b32 [%rd3], {%v0, %v1};", "tmem-read-unwaited"),
 ])  # fmt: skip
 def test_a_load_ends_by_a_wait_or_by_the_use_of_all_its_registers(used: str, code: str, engine: Engine):
     """The warp that loads has the quarter of the one that stores; both run on."""

@@ -15,6 +15,8 @@ from wsemu.model.isa import NAMES, OPCODE, ROW
 from wsemu.model.tensor_memory import OF_STORES, WAIT, move_registers
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from wsemu.model.outcome import Outcome
     from wsemu.model.program import Program
 
@@ -33,7 +35,8 @@ def name_used_loads(outcome: Outcome, program: Program) -> None:
 def _uses_all_registers(program: Program, load: int, later: int) -> bool:
     """Return whether each path from a load uses all its registers before other warps may learn that, or `later`.
 
-    A move does not count, because an assembler may leave it out.
+    A move does not count, because an assembler may leave it out.  What is read after another write to a register is no
+    value of the load: that register is not used any more.
     """
     from wsemu.proof.taint_steps import plain_decoder
 
@@ -41,6 +44,7 @@ def _uses_all_registers(program: Program, load: int, later: int) -> bool:
     first = code[load][2]
     rows = {first + ROW * n: 1 << n for n in range(move_registers(code[load][7]))}
     unused = {at: (1 << len(rows)) - 1 for at in successors(load, code[load])}
+    lost = dict.fromkeys(unused, 0)
     queue = list(unused)
     while queue:
         pc = queue.pop()
@@ -51,12 +55,23 @@ def _uses_all_registers(program: Program, load: int, later: int) -> bool:
             if unused[pc]:
                 return False
             continue
-        rest = unused[pc]
-        for step in decoder.steps(pc) if not fields[1] and not NAMES[fields[0]].startswith("mov.") else ():
-            for row in (*step.reads, *step.operands):
-                rest &= ~rows.get(row, 0)
+        rest, gone = unused[pc], lost[pc]
+        moves = NAMES[fields[0]].startswith("mov.")
+        for step in decoder.steps(pc) if not fields[1] else ():
+            read = () if moves else (*step.reads, *step.operands)
+            rest &= ~_bits_of(rows, read) | gone
+            gone |= _bits_of(rows, step.writes) & rest
         for way in successors(pc, fields):
-            if rest & ~unused.get(way, 0) or way not in unused:
+            if rest & ~unused.get(way, 0) or gone & ~lost.get(way, 0) or way not in unused:
                 unused[way] = unused.get(way, 0) | rest
+                lost[way] = lost.get(way, 0) | gone
                 queue.append(way)
     return True
+
+
+def _bits_of(rows: dict[int, int], some: Iterable[int]) -> int:
+    """Return the bits of some rows."""
+    bits = 0
+    for row in some:
+        bits |= rows.get(row, 0)
+    return bits
