@@ -35,7 +35,7 @@ def find_failing_compares(
 ) -> list[RawFinding]:
     """Return the races of reads and of a `cas` that are none in this run; none of a run that is too long.
 
-    A `cas` of one place may fail once and write later, where atomics order it: `separate` takes such races out."""
+    A `cas` may fail once and write later, where atomics order it: `separate` takes such races out."""
     asked = [raw for raw in outcome.findings if _may_write_nothing(bound.program, raw)]
     if not asked or outcome.status != "done" or outcome.thread_operations > COMPARED:
         return []

@@ -35,8 +35,8 @@ def name_used_loads(outcome: Outcome, program: Program) -> None:
 def _uses_all_registers(program: Program, load: int, later: int) -> bool:
     """Return whether each path from a load uses all its registers before other warps may learn that, or `later`.
 
-    A move does not count, because an assembler may leave it out.  What is read after another write to a register is no
-    value of the load: that register is not used any more.
+    A move does not count, because an assembler may leave it out.  A register that is written again before it is
+    read has not been used.
     """
     from wsemu.proof.taint_steps import plain_decoder
 
@@ -59,8 +59,8 @@ def _uses_all_registers(program: Program, load: int, later: int) -> bool:
         moves = NAMES[fields[0]].startswith("mov.")
         for step in decoder.steps(pc) if not fields[1] else ():
             read = () if moves else (*step.reads, *step.operands)
-            rest &= ~_bits_of(rows, read) | gone
-            gone |= _bits_of(rows, step.writes) & rest
+            rest &= ~_select_bits(rows, read) | gone
+            gone |= _select_bits(rows, step.writes) & rest
         for way in successors(pc, fields):
             if rest & ~unused.get(way, 0) or gone & ~lost.get(way, 0) or way not in unused:
                 unused[way] = unused.get(way, 0) | rest
@@ -69,7 +69,7 @@ def _uses_all_registers(program: Program, load: int, later: int) -> bool:
     return True
 
 
-def _bits_of(rows: dict[int, int], some: Iterable[int]) -> int:
+def _select_bits(rows: dict[int, int], some: Iterable[int]) -> int:
     """Return the bits of some rows."""
     bits = 0
     for row in some:
