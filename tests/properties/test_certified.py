@@ -9,8 +9,9 @@ import random
 
 import pytest
 
+import wsemu
 from proofs.agents import AGENT_FAMILIES, check_launch
-from proofs.compare import BOTH_REFUSE, BOTH_VERIFY, CERTIFY, COMPARED, Part, certify, compare
+from proofs.compare import BOTH_REFUSE, BOTH_VERIFY, CERTIFY, COMPARED, CONTRADICTION, Part, certify, compare
 
 built = pytest.mark.skipif(not CERTIFY.exists(), reason="the extracted checker is not built: make -C proofs checker")
 
@@ -56,6 +57,17 @@ def test_the_checker_proves_what_wsemu_verifies(family: str) -> None:
     assert not result.contradictions, "\n".join(result.contradictions)
     assert result.outcomes[BOTH_VERIFY] > 0
     assert result.outcomes[BOTH_REFUSE] > 4
+
+
+@built
+def test_a_program_that_wsemu_verifies_and_the_checker_refuses_is_a_contradiction(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    verified = wsemu.Report.model_construct(verdict="verified", findings=[])
+    monkeypatch.setitem(COMPARED, "phases", COMPARED["phases"]._replace(check=lambda program: verified))
+    result = compare(Part("phases", "contradictions", 20))
+    assert len(result.contradictions) == result.outcomes[CONTRADICTION] > 4
+    assert result.outcomes[BOTH_VERIFY] + result.outcomes[CONTRADICTION] == 20
 
 
 @pytest.mark.parametrize("family", AGENT_FAMILIES)
