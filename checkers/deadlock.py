@@ -256,13 +256,14 @@ def _lacking(waits: _Waits, group: Group) -> str:
         return text
     odd, coming = ledger.out_of_balance(group.address), [w for s in waits.edges[group] for w in s.warps]
     if coming and not odd:
-        return f"{text}; {warps_text(coming)} could still bring it"
+        return f"{text}; {warps_text(coming)} could still {ledger.supply_verb(group.address)}"
     exited = {w.warp for w in places.outcome.warps if not w.alive}
     gone = sorted(ledger.users(group.address) & exited - set(group.warps))
     if gone:
-        return f"{text}; {warps_text(gone)}, which brought it before, {_plural('have', gone)} exited"
+        did = ledger.use_text(group.address, gone)
+        return f"{text}; {warps_text(gone)}, which {did} before, {_plural('have', gone)} exited"
     of_cta = " of this CTA" if places.outcome.group != (1, 1, 1) else ""
-    return text if odd else f"{text}; no live warp{of_cta} can still bring it"
+    return text if odd else f"{text}; no running warp{of_cta} can still {ledger.supply_verb(group.address)}"
 
 
 def _accounts(waits: _Waits, group: Group) -> list[str]:
@@ -348,9 +349,10 @@ def _waiting_site(waits: _Waits, group: Group) -> Site:
 def _supplier_sites(places: Places, group: Group, suppliers: dict[Group, int]) -> list[Site]:
     sites = []
     for supplier, pc in suppliers.items():
-        there = f"{places.line_text(supplier.pc, pc)}, where {supplier} {_plural('wait', supplier.warps)}"
+        there = places.line_text(supplier.pc, pc)
         call = places.line_text(pc, supplier.pc)  # of the two on one line it is said which
-        text = f"{call} " * (call[0] == "`") + f"would release {group}, but follows {there}"
+        by = f"with {call}" if call[0] == "`" else "here"
+        text = f"{supplier} would release {group} {by}, but {_plural('wait', supplier.warps)} at {there}"
         sites.append(places.site(pc, text, cta=places.outcome.cta, warp=supplier.warps[0], primary=False))
     return sites
 

@@ -111,13 +111,13 @@ def _early(raw: RawFinding, places: Places) -> Finding:
     )
     return words.finding(
         raw, places,
-        f"{name}: the {noun} of phase {phase} can be counted into phase {phase - 1}: {second} does not wait for "
-        f"{first}",
+        f"{name}: the {noun} of phase {phase} can be counted into phase {phase - 1}: {second} does not wait until "
+        f"phase {phase - 1} is complete",
         f"{noun} by {words.who(raw, places)}, phase {phase}",
-        [f"nothing orders (1), which phase {phase - 1} needs, before (2): if {first} is late, (2) takes its place"],
+        [f"if (1) is late, (2) is counted into phase {phase - 1}, which needs (1): nothing orders (1) before (2)"],
         swap if counts else
-        f"let all that execute (2) wait, before {there}, for phase {phase - 1} of {name}, or for an mbarrier on which "
-        "who executes (1) arrives after it (full and empty)",
+        f"before {there}, make the threads of (2) wait for phase {phase - 1} of {name}, or for an mbarrier on which "
+        "threads arrive after (1) is complete (full and empty)",
         f"{words.noun(places, raw.other_pc)} by {words.other(raw, places)}, phase {phase - 1}",
     )  # fmt: skip
 
@@ -145,8 +145,8 @@ def _late_wait(raw: RawFinding, places: Places) -> Finding:
         raw, places,
         f"{name}: phase {phase} can complete before {first} has seen {before}, which it waits for",
         f"{noun} by {words.who(raw, places)} completes phase {phase}",
-        f"phase {phase} does not need (1): if {first} is late, it finds phase {phase} complete, of the other parity, "
-        "and waits for ever or a phase too long",
+        f"phase {phase} does not need (1): if {first} is late, it tests a parity that has flipped back, misses "
+        "its phase, and waits for ever or a phase too long",
         f"add {meet} {places.after(raw.other_pc, raw.pc)}, before a lane goes on"
         if first == "another lane"
         else f"let phase {phase} wait for {first}: count its arrival after (1), or let (2) come after one of its own",

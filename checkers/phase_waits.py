@@ -104,6 +104,22 @@ class Ledger:
         done = (phase for (place, _), phase in self.phases.items() if place == address)
         return {warp for phase in done for warp, _ in (*phase.arrived, *phase.brought)}
 
+    def supply_verb(self, address: int) -> str:
+        """Return what would complete the open phase of an mbarrier: `arrive on it`."""
+        state = self.state(address)
+        if state is None or state.pending:
+            return "arrive on it"
+        return "write the missing bytes" if state.tx > 0 else "expect the bytes"
+
+    def use_text(self, address: int, warps: Sequence[int]) -> str:
+        """Return how warps have used an mbarrier: `arrived on it` if each of them did; if bytes lack, copies are first."""
+        done = [phase for (place, _), phase in self.phases.items() if place == address]
+        state, uses = self.state(address), [("arrived on it", "arrived"), ("copied to it", "brought")]
+        for text, name in uses if state is None or state.pending else reversed(uses):
+            if {*warps} <= {warp for phase in done for warp, _ in getattr(phase, name)}:
+                return text
+        return "arrived on it or copied to it"
+
     # -- what it lacks, in words --------------------------------------------------------------------------------------
 
     def lacks(self, address: int, phase: int) -> str:
@@ -133,8 +149,16 @@ class Ledger:
             texts.append("no copy brought any")
         if state is not None and (state.pending or not texts):
             came = [f"{who} arrived at {line}" for who, _, line in self._contributions(done.arrived, near)]
-            texts += came or ["nobody arrived"]
+            more = len(done.arrived) - len(came)
+            texts += [*came, *[f"and {more:,} more"] * (more > 0)] or [self._absence_text(address)]
         return ", ".join(texts)
+
+    def _absence_text(self, address: int) -> str:
+        """Return the text for a phase without arrivals; it names the array if none of its mbarriers was ever used."""
+        name = self.places.element(address, 0).partition("[")[0]
+        used = {self.places.element(place, 0).partition("[")[0] for own in self.addresses.values() for place in own}
+        is_alone = self.places.outcome.group == (1, 1, 1) and name not in used
+        return f"no arrive on `{name}` was executed at all" if is_alone else "nobody arrived"
 
     def elsewhere(self, address: int, near: int) -> str:
         """`copies brought `full[0]` 4,096 bytes that it does not expect (line 41)`: where bytes went instead."""
@@ -167,6 +191,8 @@ class Ledger:
             does = "arrived" if (warp, pc) in before.arrived else "copied"
             gone = ", and has exited" if warp in exited else ""
             texts.append(f"{self.places.who(self.cta, warp)} {does} at {self.places.near(pc, near)}{gone}")
+        if len(old) > _MOST_TOLD:
+            texts.append(f"and {len(old) - _MOST_TOLD:,} more")
         return f"in phase {phase - 1} {'; '.join(texts)}" if texts else ""
 
     def too_late(self, address: int, phase: int, pc: int, warps: Iterable[int]) -> list[int]:

@@ -204,11 +204,14 @@ def _landing(found: Conflict) -> str:
     if side is found.second:
         return f"the {noun} may access memory from its issue on, whatever its warp does then"
     if kind in BRINGS:
-        return f"the {noun} is over for who has seen its mbarrier's phase complete, and who follows that"
+        return (
+            f"a thread may access the destination of the {noun} only after it sees the mbarrier's phase complete, "
+            "or after it synchronizes with a thread that did"
+        )
     if kind == "cp.async":
         return (
-            f"the {noun} is over for its thread after a wait for its group, for others behind a barrier after that; or "
-            "for who has seen the phase complete in which it arrives"
+            f"a wait for its group completes the {noun} for the issuing thread only: other threads need a barrier "
+            "after that wait, or a wait for the mbarrier phase in which the copy arrives"
         )
     if side.kind == READ:
         return f"the {noun} has read its source when its thread has waited for its group, for reads alone or in full"

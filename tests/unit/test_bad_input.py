@@ -208,4 +208,4 @@ def test_an_access_outside_is_left_out_and_said(engine):
 
 def test_a_failed_launch_says_that_arrays_were_written():
     report = wsemu.check(past_the_end, 1, 8, (np.zeros(8),))
-    assert any("do not use them" in note for note in report.notes)
+    assert any("they are not valid results" in note for note in report.notes)

@@ -34,7 +34,7 @@ def test_a_deadlock_names_barriers_as_the_calls_do_and_says_how_many_arrive() ->
 def test_the_call_in_the_kernel_is_shown_first_and_the_helper_as_a_note(variant: str) -> None:
     found = check(variant).errors[0]
     assert {Path(site.file).name for site in found.sites if site.primary} == {"ring.cu"}
-    inside = [site for site in found.sites if site.text == "by this statement"]
+    inside = [site for site in found.sites if site.text == "the instruction itself"]
     assert {Path(site.file).name for site in inside} == {"barriers.h"}
     assert all(site.line for site in found.sites)
     assert any(Path(site.file).name == "entry.h" for site in found.sites)

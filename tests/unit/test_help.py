@@ -64,7 +64,7 @@ def test_a_deadlock_names_the_call_that_lacks(kernel: Any) -> None:
 
 def test_two_calls_on_one_line_are_told_apart() -> None:
     text = next(site.text for site in of("deadlock", nobody_starts).sites if "would release" in site.text)
-    assert text == "`finish_async_dma()` would release warp 0, but follows `wait_for_dma_start()`, where warp 1 waits"
+    assert text == "warp 1 would release warp 0 with `finish_async_dma()`, but waits at `wait_for_dma_start()`"
 
 
 def never_waits(x, y):

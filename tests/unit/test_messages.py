@@ -159,7 +159,7 @@ def test_a_look_back_is_decided_by_what_each_cta_reads(kernel: Any, engine: Any,
     launch = arguments(8 if engine == "vm" else 3, WHOLE)
     found = wsemu.check(kernel, len(launch[0]), 32, launch, engine=engine)
     assert found.verdict == "verified", found.notes
-    assert "whatever each CTA reads of what others tell it" in found.proof
+    assert "for every value that a CTA can read from another" in found.proof
     assert launch[3].tolist() == list(range(1, len(launch[0]) + 1))
 
 

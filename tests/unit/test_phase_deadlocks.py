@@ -73,7 +73,7 @@ HALF = (
 def test_missing_bytes_are_told_in_numbers(stuck: Places) -> None:
     made = found(stuck, *HALF)
     assert made.message == (
-        "`full[1]`, phase 2: 4,096 bytes missing, 0 arrivals missing; warp 1, which brought it before, has exited"
+        "`full[1]`, phase 2: 4,096 bytes missing, 0 arrivals missing; warp 1, which copied to it before, has exited"
     )
     assert made.notes == [
         "`full[1]`, phase 2: warp 1 expected 8,192 bytes at line 40, copies brought 4,096 (line 41)",
@@ -132,9 +132,8 @@ def test_a_part_of_a_warp_is_told_by_its_lanes(stuck: Places) -> None:
 
 def test_without_a_trace_nothing_is_said_of_who_did_what(stuck: Places) -> None:
     (made,) = deadlock.examine(stuck, Settings(), lambda accesses, cta=None: Trace([], complete=False))
-    assert (
-        made.message == "`full[1]`, phase 2: 4,096 bytes missing, 0 arrivals missing; no live warp can still bring it"
-    )
+    lacks = "`full[1]`, phase 2: 4,096 bytes missing, 0 arrivals missing"
+    assert made.message == f"{lacks}; no running warp can still write the missing bytes"
     assert made.notes == ["1 of 1 live warps wait; warp 1 has exited"]
 
 

@@ -113,7 +113,7 @@ MISTAKES = {
         "[empty], 64;\n\tmbarrier.init.shared::cta.b64 [empty+8], 64",
         "the count `32` in place of `64`",
     ),
-    "initial parity": ("xor.b32 %r7, %r6, 1;", "mov.u32 %r7, %r6;", "wait for the other parity"),
+    "initial parity": ("xor.b32 %r7, %r6, 1;", "mov.u32 %r7, %r6;", "flip the parity of the wait"),
     "phase flip": (
         "shr.u32 %r6, %r3, 1;\n\tand.b32 %r6, %r6, 1;\n\tmov.u32 %r8",
         "mov.u32 %r6, %r3;\n\tand.b32 %r6, %r6, 1;\n\tmov.u32 %r8",

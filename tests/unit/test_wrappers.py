@@ -94,13 +94,13 @@ def test_a_deadlock_names_who_calls_the_wrappers(tmp_path: Path, engine: Any) ->
     (finding,) = report.findings
     assert finding.code == "deadlock"
     assert {(site.line, site.text, site.primary) for site in finding.sites} == {
-        (3, "by this statement", False),
+        (3, "the instruction itself", False),
         (6, "warp 0 waits: barrier 1 generation 0 has 32 of 64", True),
         (6, "warp 1 waits: barrier 2 generation 0 has 32 of 64", True),
         (10, "warp 0 comes from here", False),
         (14, "warp 1 comes from here", False),
-        (12, "would release warp 1, but follows line 6, where warp 0 waits", False),
-        (15, "would release warp 0, but follows line 6, where warp 1 waits", False),
+        (12, "warp 0 would release warp 1 here, but waits at line 6", False),
+        (15, "warp 1 would release warp 0 here, but waits at line 6", False),
     }
     assert "gated.cu:6:" in render(report).split("\n")[2]
 

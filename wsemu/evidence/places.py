@@ -68,7 +68,7 @@ _PUTS = find_opcodes(lambda row: row.event == "copy" and row.moves.writes != "" 
 """asynchronous copies, and stores of zeros, that give memory a value whatever was there"""
 _OF_ASM = 2
 """lines with code of a function that is an `asm` statement and no more, at most: that, and where it begins or ends"""
-INSIDE = ("through this call", "by this statement")
+INSIDE = ("through this call", "the instruction itself")
 """labels of sites inside the call that is shown for an instruction"""
 _LONGEST = 40
 """characters of an index expression that is shown as it stands in the source"""

@@ -330,7 +330,7 @@ def _notes(places: Places, settings: Settings, found: _Findings, doubts: _Doubts
     wrong = any(f.severity == "error" and f.code not in _promoted_warnings(settings) for f in found.kept)
     if wrong and _wrote_arrays(places.program, places.outcome):
         what = "this run stored" if places.outcome.status == "done" else "was stored until then"
-        yield f"the arrays hold what {what}: do not use them"
+        yield f"the arrays hold what {what}: they are not valid results"
 
 
 def _count_overflow(places: Places, wanted: list[RawFinding], settings: Settings) -> int:

@@ -108,7 +108,8 @@ def _parity_edits(kernel: Kernel) -> Iterator[Scored]:
         near = kernel.distance(op)
         line = kernel.source.statement(op.place)
         quoted = f", `{line}`" if line and op.place.file != kernel.text.path else ""
-        says = f"wait for the other parity in {kernel.source.where(op.place)}{quoted}"
+        flipped = "xor it with 1 there, or start it at the other value"
+        says = f"flip the parity of the wait in {kernel.source.where(op.place)}{quoted}: {flipped}"
         yield score_edit(0.15 + near, "argument", says, _with_parity(kernel, op, None))
         stages = op.ring.stages if op.ring is not None else 0
         for first in (0, 1) if stages else ():
@@ -122,7 +123,7 @@ def _parity_edits(kernel: Kernel) -> Iterator[Scored]:
             patch = Patch(kernel.text)
             for op in both:
                 _with_parity(kernel, op, None, patch)
-            yield score_edit(0.6, "argument", f"wait for the other parity in lines {lines}", patch)
+            yield score_edit(0.6, "argument", f"flip the parity of the waits in lines {lines}", patch)
 
 
 def _with_parity(kernel: Kernel, op: Operation, first: int | None, patch: Patch | None = None) -> Patch:

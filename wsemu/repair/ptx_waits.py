@@ -125,8 +125,9 @@ def _insert_waits(kernel: Kernel, target: Ring, gaps: list[int], where: str, nea
             ]  # fmt: skip
             place = owned.get(at)
             patch.before(at, *(_guard_lines(place, f"$wsemu_skip{n}", lines) if place is not None else lines))
-        turn = "in the first round of stages, then the other one" if target.stages > 1 else "first, then the other one"
-        says = f"insert a wait on {kernel.name(target)} {where}, for the parity {first} {turn}"
+        turn = f"round of the {target.stages} stages" if target.stages > 1 else "wait"
+        parities = f"{first}, {1 - first}, {first}, ..."
+        says = f"insert a wait on {kernel.name(target)} {where}, with parity {parities}, alternating after each {turn}"
         yield score_edit(0.3 + near + 0.1 * (first != guess), "insert", says, patch, 1)
 
 
@@ -157,7 +158,7 @@ def _missing_arrive_edits(kernel: Kernel) -> Iterator[Scored]:
                 for k, (rank, whose) in enumerate(_ranks(kernel)):
                     patch = _with_arrive(kernel, op, source, target, guard, rank)
                     if patch is not None:
-                        end = f"after what line {op.place.line} waits for is used"
+                        end = f"after the last use of the data that line {op.place.line} waits for"
                         says = f"insert an arrive on {kernel.name(target)}{whose} {end}, by {who}"
                         yield score_edit(near + 0.2 * n + 0.1 * k, "insert", says, patch, 1)
 
@@ -393,7 +394,10 @@ def _remote_arrive_edits(kernel: Kernel) -> Iterator[Scored]:
             mapped = f"mapa.shared::cluster.u32 {lane}, {at}, {lane};"
             patch.before(place.at, f".reg .b32 {lane};", f"mov.u32 {lane}, %laneid;", mapped)
             patch.replace(place.at, remote_arrive_instruction(lane))
-        says = f"arrive on {kernel.name(op.ring)} of the CTA whose rank is the lane in {kernel.source.where(op.place)}"
+        says = (
+            f"in {kernel.source.where(op.place)} arrive from lane r on {kernel.name(op.ring)} of CTA r: now all these "
+            "arrivals go to their own CTA"
+        )
         yield score_edit(0.2 + kernel.distance(op), "argument", says, patch)
 
 

@@ -97,6 +97,13 @@ def _failed_trials_text(trials: Trials) -> str:
     return f"{tried}{f': {trials.stopped}' if trials.stopped else ''}"
 
 
+_HOLDS_IN = {
+    "every schedule": "every schedule",
+    "some schedules": "at least one schedule; not proven for every schedule",
+}
+"""words for the schedules of a finding"""
+
+
 def finding_lines(
     finding: Finding, width: int, cures: Sequence[Cure] = (), more: Sequence[Finding] = ()
 ) -> Iterator[Line]:
@@ -117,7 +124,7 @@ def finding_lines(
         yield from help_
         yield from _schedule(finding, gutter, width)
     if finding.holds_in:
-        yield from _note("holds in", finding.holds_in, gutter, width)
+        yield from _note("holds in", _HOLDS_IN[finding.holds_in], gutter, width)
     if not finding.schedule:
         yield from help_
     if more:
@@ -281,9 +288,10 @@ def _note(label: str, text: str, gutter: int, width: int) -> Iterator[Line]:
 
 
 def _schedule(finding: Finding, gutter: int, width: int) -> Iterator[Line]:
-    """` = schedule (5 of 41 steps kept):` and the steps, which stay as they are aligned."""
+    """` = schedule (36 of 41 steps hidden):` and the steps, which stay as they are aligned."""
     kept, steps = len(finding.schedule), finding.schedule_steps
-    extent = f" ({kept} of {steps:,} steps kept)" if steps > kept else ""
+    hidden = steps - kept
+    extent = f" ({hidden:,} of {steps:,} steps hidden)" if hidden > 0 else ""
     yield [(f"{'':{gutter}} = ", "frame"), (f"schedule{extent}:", "strong")]
     indent = " " * (gutter + 5)
     for step in finding.schedule:

@@ -36,6 +36,9 @@ _SEEN = (
     "and the atomic that tells of it, and one between the atomic that sees that and (2)"
 )
 
+_RELAXED = "relaxed atomics order no other accesses: that takes release and acquire, or a fence on each side"
+"""note on a race that atomics seem to order"""
+
 
 _ALONE = (
     "a fence or an atomic orders its own thread alone: a `cuda.syncwarp()` or a barrier is missing between (1) and the "
@@ -283,6 +286,7 @@ class Description:
         copies = raw.detail.get("async") or raw.detail.get("other_async")
         if raw.code == "race" and not (copies and raw.detail["other_cta"] == raw.cta):  # copies are waited for as ever
             changes["help"] = _SEEN
+            changes["notes"] += [_RELAXED] * bool(self.result.reached.asks)
         return finding.model_copy(update=changes)
 
     def _holds(self, code: str) -> str | None:

@@ -89,7 +89,7 @@ def decide_thread_modularly(case: Case) -> Decided | None:
     if not messages.is_proven():
         return None
     notes = () if messages.one_result else ("what is left in arrays may depend on the order of atomics",)
-    said = Decided(proven=True, notes=notes, how="whatever each CTA reads of what others tell it")
+    said = Decided(proven=True, notes=notes, how="for every value that a CTA can read from another")
     return judge_room(said, together(session), bound, places)
 
 
