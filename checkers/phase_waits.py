@@ -112,7 +112,7 @@ class Ledger:
         return "write the missing bytes" if state.tx > 0 else "expect the bytes"
 
     def use_text(self, address: int, warps: Sequence[int]) -> str:
-        """Return how warps have used an mbarrier: `arrived on it` if each of them did; if bytes lack, copies are first."""
+        """Return how warps have used an mbarrier: `arrived on it` if each of them did."""
         done = [phase for (place, _), phase in self.phases.items() if place == address]
         state, uses = self.state(address), [("arrived on it", "arrived"), ("copied to it", "brought")]
         for text, name in uses if state is None or state.pending else reversed(uses):

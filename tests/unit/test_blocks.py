@@ -851,7 +851,7 @@ def test_blocks_have_loads_through_the_read_only_cache(overlap: bool, monkeypatc
 
 @cuda.jit
 def margins(x: Any, y: Any, n: Any, m: Any) -> None:
-    """Loads whose addresses are computed before the loop, and lie outside for lanes that they are not valid results."""
+    """Loads whose addresses are computed before the loop, and lie outside for lanes that do not use them."""
     t, b = cuda.threadIdx.x, cuda.blockIdx.x
     total = np.float32(0)
     for k in range(n):
