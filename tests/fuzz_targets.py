@@ -1,7 +1,7 @@
 """What reads text of a stranger, as functions of bytes: each returns, or raises an error of wsemu.
 
 `benchmarks/coverage_fuzz.py` feeds them what atheris finds; `tests/unit/test_fuzz_targets.py` the files of
-`tests/corpora/TARGET`, of which those named `found-*` once ended otherwise.
+`tests/fuzz_corpora/TARGET`, of which those named `found-*` once ended otherwise.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from wsemu.model.errors import WsemuError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-CORPORA = Path(__file__).parent / "corpora"
+CORPORA = Path(__file__).parent / "fuzz_corpora"
 ROOM = 1 << 22
 """bytes of arrays that a text of `--arg` may ask for; a fuzzer finds larger ones at once, and learns nothing by them"""
 
