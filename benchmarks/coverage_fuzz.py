@@ -2,9 +2,9 @@
 
     python benchmarks/coverage_fuzz.py ptx|argument|launch_file [--seconds 60] [--seed 1] [--keep FOLDER]
 
-Begins with the files of tests/fuzz_corpora/TARGET, for PTX with parts of tests/ptx, too.  An input that ends in anything but
-a return or an error of wsemu, takes 20 s or 2 GB, stops the run, and is kept in the folder; put it into the corpus as
-`found-NAME` with the repair.
+Begins with the files of tests/fuzz_corpora/TARGET, for PTX with parts of tests/ptx, too.  An input that ends in
+anything but a return or an error of wsemu, takes 20 s or 2 GB, stops the run, and is kept in the folder; put it into
+the corpus as `found-NAME` with the repair.
 """
 
 from __future__ import annotations
