@@ -84,6 +84,8 @@ SAID: list[tuple[str, str, dict[str, int], str, str, str]] = [
      "a load reads the bytes of the mbarrier `full[1]`", "keep data off the 8 bytes"),
     ("mbarrier-lifetime", "inval", BAR | {"phase": 2, "what": 0}, "wait",
      "`full[1]` ends while warp 0 may still use it", "add `cuda.syncthreads()` after line 20, before line 40"),
+    ("commit-order", "inval", BAR | {"phase": 2, "other_lane": 0}, "arrive",
+     "`full[1]` ends, and only a later `tcgen05.commit` shows that (1) has arrived on it", "wait for phase 1 of it"),
     ("mbarrier-lifetime", "inval", BAR | {"phase": 2, "what": 1}, "",
      "`full[1]` ends in phase 2 while something is outstanding on it", "wait for phase 2"),
     ("mbarrier-range", "init", BAR | {"what": 0, "value": 0}, "",

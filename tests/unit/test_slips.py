@@ -649,7 +649,7 @@ def last_tile_unasked(x, y, n):
             ptx.bar_arrive(2, 64)
 
 
-def test_a_barrier_comes_before_an_index_that_dodges_the_race():
+def test_an_index_that_dodges_the_race_is_no_fix():
     """Each thread would read what it wrote itself: a transpose that is none."""
 
     @cuda.jit
@@ -661,8 +661,7 @@ def test_a_barrier_comes_before_an_index_that_dodges_the_race():
 
     cures = wsemu.check(turned, 1, (8, 8), (ROWS[:8].copy(), zeros(8, 8))).cures(budget=PLENTY)
     assert "insert `cuda.syncthreads()`" in cures[0].says
-    swapped = next(cure for cure in cures if cure.edits[0].kind == "swap")
-    assert swapped.differs
+    assert not any(cure.edits[0].kind == "swap" for cure in cures)
 
 
 def test_a_counter_that_tells_of_stores_gets_a_fence_on_both_sides():
