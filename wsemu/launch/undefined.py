@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wsemu.evidence.places import lanes_text
-from wsemu.model.codes import CHECKER_OF, CODES
+from wsemu.model.codes import CHECKER_OF, CODES, MARKS
 from wsemu.model.data import NamedTuple, replace
 from wsemu.model.errors import UnsupportedError
 from wsemu.model.isa import (
@@ -104,7 +104,7 @@ def follow(
 def _may_have_passed(outcome: Outcome, followed: Followed) -> bool:
     """Return whether an undefined value that reached nothing may not have arisen in the run that followed it: warps
     that race, or meet in other phases, take other turns in a program with more instructions."""
-    unordered = any(CODES[raw.code].proves for raw in outcome.findings)
+    unordered = any(raw.code in MARKS or CODES[raw.code].proves for raw in outcome.findings)
     return unordered and not followed.reached.keys() >= followed.arisen.keys()
 
 
