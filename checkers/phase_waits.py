@@ -109,7 +109,7 @@ class Ledger:
         state = self.state(address)
         if state is None or state.pending:
             return "arrive on it"
-        return "write the missing bytes" if state.tx > 0 else "expect the bytes"
+        return "write the bytes" if state.tx > 0 else "expect the bytes"
 
     def use_text(self, address: int, warps: Sequence[int]) -> str:
         """Return how warps have used an mbarrier: `arrived on it` if each of them did."""

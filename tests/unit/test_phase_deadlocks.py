@@ -133,7 +133,7 @@ def test_a_part_of_a_warp_is_told_by_its_lanes(stuck: Places) -> None:
 def test_without_a_trace_nothing_is_said_of_who_did_what(stuck: Places) -> None:
     (made,) = deadlock.examine(stuck, Settings(), lambda accesses, cta=None: Trace([], complete=False))
     lacks = "`full[1]`, phase 2: 4,096 bytes missing, 0 arrivals missing"
-    assert made.message == f"{lacks}; no running warp can still write the missing bytes"
+    assert made.message == f"{lacks}; no running warp can still write the bytes"
     assert made.notes == ["1 of 1 live warps wait; warp 1 has exited"]
 
 
