@@ -55,7 +55,7 @@ SET = "st.volatile.global.u32 [%rd1], 1;"
         (FENCE, FENCE, SET, "verified", ""),
         ("", FENCE, SET, "failed", "race"),
         (FENCE, "", SET, "failed", "race"),
-        (FENCE, FENCE, "", "incomplete", ""),
+        (FENCE, FENCE, "", "failed", "deadlock"),
     ],
 )
 def test_a_loop_that_polls_a_volatile_flag_waits(

@@ -26,6 +26,7 @@ LOADED = "  tcgen05.wait::ld.sync.aligned;\n"
 RELEASES = "  mbarrier.arrive.shared::cta.b64 _, [%r12+48];\n"
 DEALLOC = "  tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r6, 64;\n"
 ALLOC = "  tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%r5], 64;\n"
+TILES = "  @%p7 bra TILE;\n"
 ADDS = "  setp.ne.u32 %p6, %r15, 0;\n"
 VERSION = (hex(descriptor(0, 128, 256)), hex(descriptor(0, 128, 256) & ~(1 << 46)))
 
@@ -35,7 +36,7 @@ EDITS = [
     (4, ALLOC, "  @%p4 st.shared.b32 [%r5], 0;\n", {"tmem-unallocated"}),
     (5, "ALLOCATED:\n  bar.sync 0;\n", "ALLOCATED:\n", {"tmem-address-unpublished"}),
     (12, "[%r18], 4608;\n", "[%r18], 9216;\n", {"deadlock"}),
-    (25, "END:\n", "END:\n  @%p1 mbarrier.inval.shared::cta.b64 [%r4+16];\n", {"mbarrier-lifetime"}),
+    (25, TILES, TILES + "  mbarrier.inval.shared::cta.b64 [%r4+16];\n", {"mbarrier-lifetime"}),
     (28, "b32 %r6, 64", "b32 %r6, 96", {"tmem-columns"}),
     (28, "b32 %r6, 64", "b32 %r6, 32", {"tmem-double-free"}),
     (30, "  bar.warp.sync 0xffffffff;\n  bar.sync 0;\n", "  bar.warp.sync 0xffffffff;\n", {"tmem-race"}),
@@ -82,6 +83,19 @@ def test_a_bug_is_found(row: int, old: str, new: str, codes: set[str]):
         found.append({finding.code for finding in report.findings if finding.severity == "error"})
     assert found[0] == found[1]
     assert codes <= found[0], row
+
+
+def test_an_mbarrier_ends_where_only_a_later_commit_is_known():
+    """Row 25: commits of a thread arrive in their order on hardware, which PTX does not promise."""
+    text = RING.replace("END:\n", "END:\n  @%p1 mbarrier.inval.shared::cta.b64 [%r4+16];\n")
+    for engine in ("vm", "reference"):
+        report, _ = check_ring(text, engine)
+        assert "commit-order" in {finding.code for finding in report.findings}
+        strict = wsemu.check(
+            wsemu.load_ptx(text)["k"], 1, 192, (SOURCE.copy(), np.zeros((384, 16), np.float32)), engine=engine,
+            strict=True,
+        )  # fmt: skip
+        assert (report.verdict, strict.verdict) == ("verified", "failed")
 
 
 def test_commits_of_one_block_do_not_end_the_next_one():
