@@ -1,6 +1,6 @@
 """Runs a folder of programs as they are, and prints a table: exit codes, own words of success, verdicts, seconds.
 
-    python benchmarks/programs.py /tmp/built --seconds 60 --words sizes.txt
+    python benchmarks/programs.py built --seconds 60 --words sizes.txt
 
 A program is an executable file in the folder, or one in a folder of the same name.  It runs in its own folder under
 `wsemu run`.  A file of words has a line for a program: its name, then its arguments.  Nothing is fetched: build the

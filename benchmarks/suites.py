@@ -1,7 +1,7 @@
 """Runs the tests of a package that launches through the driver, module by module, under `wsemu run`, and counts them.
 
-    python benchmarks/suites.py --python /tmp/clients/bin/python numba
-    python benchmarks/suites.py --python /tmp/clients/bin/python cuda-core --folder cuda-python/cuda_core/tests
+    python benchmarks/suites.py --python clients/bin/python numba
+    python benchmarks/suites.py --python clients/bin/python cuda-core --folder cuda-python/cuda_core/tests
 
 The tests of numba-cuda are in its wheel; those of cuda.core in its repository.  Findings of `wsemu` do not fail a test:
 a line of a module also has the verdicts of its launches.
