@@ -24,6 +24,7 @@ from wsemu.model.arch import WARP
 from wsemu.model.data import NamedTuple
 from wsemu.model.isa import GRID_TRIGGER, GRID_WAIT, NAMES, OPCODE, OPERATIONS
 from wsemu.model.outcome import ALL_LANES, CLUSTER_PLACE, FENCES, GRID_PLACE
+from wsemu.proof.taint import Analysis
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from wsemu.model.program import Program
 
 
+_STEERING = "atomics that steer"
 FLAG = "flag"
 """first item of the key of a location of atomics"""
 
@@ -191,9 +193,23 @@ class Dependents:
         elif event.kind == "await":
             self._inherit(actor, lanes, (event.place, event.generation))
         elif event.kind == "atomic":
-            self._inherit(actor, ALL_LANES, (FLAG, event.place))
+            if self._may_wait_for(event):
+                self._inherit(actor, ALL_LANES, (FLAG, event.place))
             self._give((FLAG, event.place), actor, ALL_LANES)
         return self._behind[actor]
+
+    def _may_wait_for(self, event: Event) -> bool:
+        """Return whether an atomic may wait for another thread, because its result steers the launch.
+
+        The order of other atomics is that of this run alone.
+        """
+        if (FLAG, event.place) not in self._given:
+            return False
+        known: dict[int, bool] = self._program.derived.setdefault(_STEERING, {})
+        if event.pc not in known:
+            everywhere = [1] * len(self._program.code)
+            known[event.pc] = bool(Analysis(self._program, everywhere, [event.pc], None).find_tainted)
+        return known[event.pc]
 
     def record(self, events: Sequence[Event]) -> list[_Step]:
         """Apply all events of a trace; return what orders their stores, fences and triggers."""
