@@ -193,15 +193,15 @@ class Dependents:
         elif event.kind == "await":
             self._inherit(actor, lanes, (event.place, event.generation))
         elif event.kind == "atomic":
-            if self._may_wait_for(event):
+            if self._may_await(event):
                 self._inherit(actor, ALL_LANES, (FLAG, event.place))
             self._give((FLAG, event.place), actor, ALL_LANES)
         return self._behind[actor]
 
-    def _may_wait_for(self, event: Event) -> bool:
-        """Return whether an atomic may wait for another thread, because its result steers the launch.
+    def _may_await(self, event: Event) -> bool:
+        """Return whether an atomic may await another thread: its result decides what the launch does.
 
-        The order of other atomics is that of this run alone.
+        Other atomics come in this order in this run alone.
         """
         if (FLAG, event.place) not in self._given:
             return False
