@@ -281,3 +281,14 @@ def test_the_barrier_of_a_grid_does_not_reach_other_gpus() -> None:
     arrays = (np.zeros(2, np.int32), np.zeros(2, np.int32))
     assert wsemu.check(meets, 2, 1, arrays).verdict == "verified"
     assert wsemu.check(meets, 2, 1, arrays, ranks=2).verdict == "incomplete"
+
+
+def test_atomics_of_python_get_a_note_on_their_scope() -> None:
+    @cuda.jit
+    def counted(count: Any) -> None:
+        cuda.atomic.add(count, 0, 1)
+
+    given = (np.zeros(1, np.int32),)
+    noted = wsemu.check(counted, 2, 32, given, ranks=2)
+    assert any("`.gpu` scope" in note for note in noted.notes)
+    assert not wsemu.check(counted, 2, 32, given).notes

@@ -15,7 +15,17 @@ from typing import TYPE_CHECKING
 
 from wsemu.model.effects import find_opcodes
 from wsemu.model.errors import UnsupportedError, UsageError
-from wsemu.model.isa import CLUSTER_WIDE, NAMES, OF_CLUSTER, OF_CTA, OF_GPU, OPCODE, OPERATIONS, is_cluster_fence
+from wsemu.model.isa import (
+    CLUSTER_WIDE,
+    NAMES,
+    OF_CLUSTER,
+    OF_CTA,
+    OF_GPU,
+    OPCODE,
+    OPERATIONS,
+    SCOPES,
+    is_cluster_fence,
+)
 from wsemu.model.launch_shape import with_cluster
 from wsemu.model.outcome import FENCES
 
@@ -76,6 +86,19 @@ def _check_groups(program: Program) -> None:
         )
 
 
+def note_python_atomics(program: Program) -> tuple[str, ...]:
+    """Return what a verdict rests on where `cuda.atomic` is used: Numba-CUDA gives it `.gpu` scope."""
+    unscoped = (
+        OPERATIONS[NAMES[int(fields[0])]].kind == "atomic" and not fields[7] & (OF_GPU | SCOPES)
+        for fields in program.code
+    )
+    return (_OF_PYTHON,) if any(unscoped) else ()
+
+
+_OF_PYTHON = (
+    "`cuda.atomic` counts as `.sys` here, but Numba-CUDA compiles it to `.gpu` scope, which PTX does not extend to "
+    "other GPUs: this verdict is about `.sys` atomics, as CUDA C++'s `atomicAdd_system`"
+)
 _WORDS = (
     (
         "an atomic of `.cta` scope is atomic with those of its own CTA alone, of `.cluster` with its cluster's",

@@ -11,7 +11,7 @@ from wsemu.launch.code import Code
 from wsemu.launch.compiled import compile_for_types
 from wsemu.launch.heap import drop_sectors, holds_blocks, launch_heap
 from wsemu.launch.hooks import advancing
-from wsemu.launch.ranks import divide_grid, divide_program
+from wsemu.launch.ranks import divide_grid, divide_program, note_python_atomics
 from wsemu.launch.same import as_comparable
 from wsemu.model.arch import DEFAULT, limits
 from wsemu.model.bound import Allocated, Bound
@@ -82,6 +82,7 @@ def _bind_program(
 
     program, names, notes = made
     if chosen.ranks > 1:
+        notes = (*notes, *note_python_atomics(program)) if source is None else notes
         program, configuration = divide_program(program), divide_grid(configuration, chosen.ranks)
     if chosen.mma != "hardware":
         program, more = _with_sums(program, chosen.mma)
