@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import wsemu
+from tests.commands import wsemu as command
 from wsemu import cuda, ptx
 from wsemu.launch import examined
 from wsemu.model.errors import KernelError, UnsupportedError, UsageError
@@ -209,3 +210,9 @@ def test_an_access_outside_is_left_out_and_said(engine):
 def test_a_failed_launch_says_that_arrays_were_written():
     report = wsemu.check(past_the_end, 1, 8, (np.zeros(8),))
     assert any("they are not valid results" in note for note in report.notes)
+
+
+def test_a_source_root_has_to_be_a_folder() -> None:
+    done = command("check", "--source-root", "nowhere", "examples/saxpy.py")
+    assert done.returncode == 2
+    assert "nowhere is not a folder: give one that holds the sources of kernels" in " ".join(done.stderr.split())

@@ -133,6 +133,9 @@ def test_the_heap_is_bounded() -> None:
     kernel = wsemu.load_ptx(text)["k"]
     with pytest.raises(UsageError, match=f"at most {_most('heap-bytes'):,}"):
         wsemu.check(kernel, 1, 1, (), heap=2**70)
+    without = wsemu.load_ptx(_kernel(""))["k"]
+    with pytest.raises(UsageError, match="heap of -5 bytes: give 1 or more"):
+        wsemu.check(without, 1, 1, (), heap=-5)
 
 
 def test_every_row_has_a_test_and_stands_in_the_documentation() -> None:

@@ -79,6 +79,9 @@ def _set_tier(tier: Tier | None) -> None:
 
 def _set_source_roots(folders: list[str] | None) -> None:
     """Tell the front end, here and in processes that this one starts."""
+    for folder in folders or ():
+        if not os.path.isdir(folder):
+            raise typer.BadParameter(f"{folder} is not a folder: give one that holds the sources of kernels")
     if folders:
         os.environ["WSEMU_SOURCE_ROOTS"] = os.pathsep.join(os.path.abspath(folder) for folder in folders)
 

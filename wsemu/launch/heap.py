@@ -63,12 +63,12 @@ class Heap(NamedTuple):
 
 def launch_heap(program: Program, configuration: LaunchConfiguration, limit: int, part: int = 0) -> Heap | None:
     """The heap of a launch, of `limit` bytes, in which each thread has `part`; None of a kernel that has none."""
-    if not any(array.heap for array in program.constant_arrays):
-        return None
     if check_int(limit, "heap") < 1:
         raise UsageError(f"heap of {limit:,} bytes: give 1 or more")
     if limit > _LARGEST.most:
         raise UsageError(f"{_LARGEST.excess(limit)}; {_LARGEST.remedy}")
+    if not any(array.heap for array in program.constant_arrays):
+        return None
     threads = configuration.ctas * configuration.threads
     part = part or min(_FIRST, max(_ROOM // threads // UNIT, 1) * UNIT)
     end = UNIT + part * threads
