@@ -46,15 +46,15 @@ def handed_over(kernel, n: int, m: int) -> wsemu.Report:
     return wsemu.check(kernel, 1, 64, (zeros(5, 32), zeros(5, 32), n, m))
 
 
-def test_an_edit_that_breaks_a_launch_that_was_verified_is_no_cure():
-    """With `n` one less in the first role four tiles are right of five; of three only two are made."""
+def test_trials_of_a_launch_that_was_verified_leave_its_arrays_as_they_are():
     kernel = of_two_roles()
     x, y = np.ones((5, 32), F32), zeros(5, 32)
     assert wsemu.check(kernel, 1, 64, (x, y, 3, 3)).verdict == "verified"
     x[:], y[:] = 2, 7
     cures = handed_over(kernel, 4, 3).cures(budget=PLENTY)
-    assert cures
-    assert not any("`n - 1`" in cure.says for cure in cures)
+    assert {cure.says.split(" in line ")[0] for cure in cures} == {
+        "write `m` in place of `n`", "write `n` in place of `m`",
+    }  # fmt: skip
     assert (x == 2).all()
     assert (y == 7).all()
 
