@@ -79,7 +79,7 @@ def compile_program(file: str, flags: Sequence[str], program: str) -> None:
     """Compile CUDA C++ with a `main` to a program; UsageError without `nvcc`, and with its messages if it fails."""
     request = Request(file, tuple(flags))
     compiler = _require_nvcc(request)
-    words = [compiler, *_options(request)[1:], *flags, "-o", program, file]
+    words = [compiler, *_options(request)[1:], "--no-compress", *flags, "-o", program, file]  # needs no `zstandard`
     done = subprocess.run(words, check=False, capture_output=True, encoding="utf-8", errors="replace")
     if done.returncode:
         raise _failure(request, done)
