@@ -193,9 +193,9 @@ def judge(
         decide = None
     asserted = [] if found.has_errors else _assertion_texts(places, failing)
     doubts = _Doubts(stopped, unmodelled, undefined, asserted, orders, loads, steered, columns=columns)
-    # orders that go through an element of a vector are not followed there: what is found may be ordered
-    asks = found.has_errors or not _has_parts(program)
-    decided = _decide_orders(found, doubts, places, settings, decide) if decide is not None and asks else None
+    decided = _decide_orders(found, doubts, places, settings, decide) if decide is not None else None
+    if decided is not None and not decided.proven and _has_parts(program):
+        decided = None  # orders that go through an element of a vector are not followed there: they only prove
     if decided is not None:
         found, doubts = _apply_decision(found, doubts, places, settings, decided)
         if program.undefined and decided.proven and decided.besides is None and not found.has_errors:
