@@ -653,6 +653,7 @@ class _Execution:
     """Events with who reads from whom, and in which order writes and fences come."""
 
     def __init__(self, shared: _Shared, closed: list[int]) -> None:
+        self.shared, self.closed = shared, closed
         self.base, self.rf, self.co = shared.base, shared.rf, shared.co
         self.events = self.base.events
         self.cause = [now | _union(closed[b] for b in _bits(shared.observed[a])) for a, now in enumerate(closed)]
@@ -677,7 +678,8 @@ class _Execution:
         return True
 
     def tears(self) -> bool:
-        """Whether two strong accesses of vectors come one after the other at one element, and not at another one."""
+        """Whether two strong accesses of vectors come one after the other at one element, and not at another one, or
+        what comes after an element by causality comes before another one of its access."""
         vectors: dict[tuple[int, int], dict[str, int]] = {}
         for n, event in enumerate(self.events):
             if event.thread >= 0 and event.operation.place and event.operation.order != WEAK:
@@ -685,10 +687,21 @@ class _Execution:
                 while step and operations[step - 1].joined:
                     step -= 1
                 vectors.setdefault((event.thread, step), {})[event.operation.place] = n
-        return any(
+        return not self._joined([sum(1 << n for n in vector.values()) for vector in vectors.values()]) or any(
             len({self._comes_before(one[place], other[place]) for place in one.keys() & other.keys()} - {None}) > 1
             for one, other in combinations(vectors.values(), 2)
         )
+
+    def _joined(self, vectors: list[int]) -> bool:
+        """Whether the axioms hold, too, where the elements of each vector are one event."""
+        causes = list(self.closed)
+        for vector in vectors:
+            causes = [now | vector if now & vector and not vector >> n & 1 else now for n, now in enumerate(causes)]
+        for vector in vectors:
+            after = _union(causes[n] for n in _bits(vector))
+            causes = [after if vector >> n & 1 else now for n, now in enumerate(causes)]
+        whole = _Execution(self.shared, _closed(causes))
+        return _acyclic(whole.closed) and whole.allowed()
 
     def _comes_before(self, one: int, other: int) -> bool | None:
         """Whether one of two accesses to a place comes before the other there; None: both read one write, or later."""

@@ -174,3 +174,20 @@ def test_strong_accesses_of_vectors_can_be_one_access(writes: str, results: set[
     found = {tuple(dict(o.registers[1]).values()) for o in explore(program, vectors_are_one=True).outcomes}
     assert found == results
     assert len(explore(program).outcomes) == 4
+
+
+@pytest.mark.parametrize("line", [
+    "P0@0: W f 1 release & W g 2 release; R g relaxed until 1 | P1@1: R f acquire until 1; W g 1 relaxed",
+    "P0@0: W f 1 relaxed & W g 2 relaxed; R g relaxed until 1 | P1@1: R f relaxed until 1; F acq_rel gpu; W g 1 relaxed",
+])  # fmt: skip
+def test_what_follows_an_element_follows_the_whole_vector(line: str) -> None:
+    """The last write of `g` is that of the thread that has seen `f`."""
+    assert explore(parse(line)).hanging
+    hanging = explore(parse(line), vectors_are_one=True).hanging
+    assert hanging == ("release" not in line)
+
+
+def test_a_vector_that_sees_a_release_sees_what_came_before_it() -> None:
+    program = parse("P0@0: W g 2 relaxed; W f 1 release | P1@1: R f acquire -> a & R g acquire -> b")
+    found = {tuple(dict(o.registers[1]).values()) for o in explore(program, vectors_are_one=True).outcomes}
+    assert found == {(0, 0), (0, 2), (1, 2)}
