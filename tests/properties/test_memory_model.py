@@ -178,7 +178,7 @@ def test_strong_accesses_of_vectors_can_be_one_access(writes: str, results: set[
 
 @pytest.mark.parametrize("line", [
     "P0@0: W f 1 release & W g 2 release; R g relaxed until 1 | P1@1: R f acquire until 1; W g 1 relaxed",
-    "P0@0: W f 1 relaxed & W g 2 relaxed; R g relaxed until 1 | P1@1: R f relaxed until 1; F acq_rel gpu; W g 1 relaxed",
+    "P0@0: W f 1 relaxed & W g 2 relaxed; R g relaxed until 1 | P1@1: R f relaxed until 1; F sc gpu; W g 1 relaxed",
 ])  # fmt: skip
 def test_what_follows_an_element_follows_the_whole_vector(line: str) -> None:
     """The last write of `g` is that of the thread that has seen `f`."""
