@@ -1,6 +1,6 @@
 """`strong-vector`: a strong access of a vector, which a GPU performs as one access.
 
-Detects: executed relaxed, acquire and release loads and stores of vectors of 32 or 64 bits in total.
+Detects: executed relaxed, acquire and release loads and stores of vectors of 32, 64 or 128 bits in total.
 Does not detect: plain accesses of vectors, which need not be one access.
 Reference: PTX ISA, "Vector Data-types" in "Memory Consistency Model": scalar accesses in an unspecified order.
 """
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wsemu.model.finding import Finding
-from wsemu.model.isa import ATOMICS, OPCODE, PARTS_SHIFT
+from wsemu.model.isa import ATOMICS, HALVES_OF_VECTOR, OPCODE, PARTS_SHIFT
 from wsemu.model.remedy import Cures
 
 if TYPE_CHECKING:
@@ -34,7 +34,8 @@ def _find_first(places: Places) -> dict[Any, int]:
     if _ATOMIC.isdisjoint(places.program.opcodes):
         return {}
     code = places.program.code
-    vectors = np.flatnonzero(np.isin(code[:, 0], sorted(_ATOMIC)) & (code[:, 7] >> PARTS_SHIFT & 3 != 0)).tolist()
+    parts = code[:, 7] & (3 << PARTS_SHIFT | HALVES_OF_VECTOR)
+    vectors = np.flatnonzero(np.isin(code[:, 0], sorted(_ATOMIC)) & (parts != 0)).tolist()
     found: dict[Any, int] = {}
     for pc in vectors:
         if places.outcome.executions[pc]:
@@ -43,7 +44,8 @@ def _find_first(places: Places) -> dict[Any, int]:
 
 
 def _describe(places: Places, pc: int) -> Finding:
-    parts = 1 << (int(places.program.code[pc, 7]) >> PARTS_SHIFT & 3)
+    how = int(places.program.code[pc, 7])
+    parts = (2 if how & HALVES_OF_VECTOR else 1) << (how >> PARTS_SHIFT & 3)
     return Finding(
         code="strong-vector",
         message=f"a strong access of a vector of {parts} elements counts as one access",

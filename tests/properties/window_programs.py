@@ -12,6 +12,9 @@ import wsemu
 if TYPE_CHECKING:
     import random
     from collections.abc import Iterator
+    from typing import Any
+
+    from numpy.typing import NDArray
 
     from wsemu.model.settings import Engine
 
@@ -40,6 +43,10 @@ class WindowProgram(NamedTuple):
     """The location of the store is the sum, exclusive-or this."""
     bound: int
     """The greatest location of a store that a thread makes; others are skipped.  -1: it makes all."""
+    form: str = "packed"
+    """A word is one integer (`packed`), a vector of 128 bits (`vector`), or two integers (`apart`)."""
+    state: int = 0
+    """The element of a vector, or the integer of two, that says what the other one is."""
 
     def rounds(self, whole: tuple[int, ...], first: int, total: int) -> Iterator[tuple[int, int]]:
         """Yield what a CTA may add up from a lane's first CTA on, and how many whole sums it saw."""
@@ -60,7 +67,11 @@ class WindowProgram(NamedTuple):
         if cta < 0:
             return [(WHOLE, 0)]
         own = [] if cta == 0 else [(OWN, self.sums[cta])]
-        return [(NOTHING, 0), *own, (WHOLE, whole[cta])]
+        found = [(NOTHING, 0), *own, (WHOLE, whole[cta])]
+        if self.form != "apart":
+            return found
+        says, values = zip(*found, strict=True)
+        return list(dict.fromkeys(itertools.product(says, values)))
 
     def _adds(self, lane: int, last: int) -> bool:
         return self.kept == "all" or lane < last or (self.kept == "le" and lane == last)
@@ -80,6 +91,41 @@ class WindowProgram(NamedTuple):
                 return True
         return False
 
+    def words(self) -> NDArray[Any]:
+        """Return the words before the launch."""
+        count = PADDING + self.ctas
+        if self.form == "packed":
+            words = np.zeros(count, np.uint32)
+            words[:PADDING] = WHOLE
+            return words
+        vectors = np.zeros((count, 2), np.uint64)
+        vectors[:PADDING, self.state] = WHOLE
+        return vectors.reshape(-1)
+
+    def _load(self) -> str:
+        """Return instructions that read a word: what it says into `%u`, the sum into `%v`."""
+        if self.form == "packed":
+            return "ld.relaxed.gpu.global.u32 %v, [%a]; and.b32 %u, %v, 3; shr.u32 %v, %v, 2;"
+        elements = ["%x", "%x"]
+        elements[self.state] = "%z"
+        if self.form == "vector":
+            loads = f"ld.relaxed.gpu.global.v2.u64 {{{', '.join(elements)}}}, [%a];"
+        else:
+            loads = " ".join(f"ld.relaxed.gpu.global.u64 {one}, [%a+{8 * n}];" for n, one in enumerate(elements))
+        return f"{loads} cvt.u32.u64 %u, %z; cvt.u32.u64 %v, %x;"
+
+    def _store(self, says: int) -> str:
+        """Return instructions by which the first lane publishes the sum in `%d`."""
+        if self.form == "packed":
+            return f"shl.b32 %s, %d, 2; or.b32 %s, %s, {says}; @%f st.relaxed.gpu.global.u32 [%m], %s;"
+        elements = ["%x", "%x"]
+        elements[self.state] = "%z"
+        if self.form == "vector":
+            stores = f"@%f st.relaxed.gpu.global.v2.u64 [%m], {{{', '.join(elements)}}};"
+        else:
+            stores = " ".join(f"@%f st.relaxed.gpu.global.u64 [%m+{8 * n}], {one};" for n, one in enumerate(elements))
+        return f"cvt.u64.u32 %x, %d; mov.u64 %z, {says}; {stores}"
+
     def ptx(self) -> str:
         """Return the kernel."""
         members, steps = (1 << self.lanes) - 1, [1 << k for k in range(self.lanes.bit_length() - 1)]
@@ -90,41 +136,42 @@ class WindowProgram(NamedTuple):
                  "all": f"vote.sync.all.pred %q, %q, {members}; @%q bra POLL;", "never": ""}[self.waits]  # fmt: skip
         keeps = {"le": "setp.le.u32 %q, %l, %s;", "lt": "setp.lt.u32 %q, %l, %s;", "all": "setp.ge.u32 %q, %l, 0;"}
         sums = " ".join(f"setp.eq.u32 %q, %t, {n}; @%q mov.u32 %o, {value};" for n, value in enumerate(self.sums))
+        size = 4 if self.form == "packed" else 16
         return f"""
 .version 8.0
 .target sm_90
 .address_size 64
 .visible .entry k(.param .u64 w_, .param .u64 y_)
 {{
-  .reg .b32 %l, %t, %o, %i, %v, %u, %s, %b, %e, %c, %d; .reg .b64 %w, %y, %a, %m; .reg .pred %q, %p, %f;
+  .reg .b32 %l, %t, %o, %i, %v, %u, %s, %b, %e, %c, %d; .reg .b64 %w, %y, %a, %m, %x, %z; .reg .pred %q, %p, %f;
   ld.param.u64 %w, [w_]; ld.param.u64 %y, [y_];
   mov.u32 %l, %tid.x; mov.u32 %t, %ctaid.x; mov.u32 %o, 0; mov.u32 %e, 0; mov.u32 %c, 0;
   setp.eq.u32 %f, %l, 0;
   {sums}
-  mad.wide.u32 %m, %t, 4, %w; add.u64 %m, %m, {4 * PADDING};
+  mad.wide.u32 %m, %t, {size}, %w; add.u64 %m, %m, {size * PADDING};
   setp.eq.u32 %q, %t, 0; @%q bra PUBLISH;
-  shl.b32 %d, %o, 2; or.b32 %d, %d, {OWN};
-  @%f st.relaxed.gpu.global.u32 [%m], %d;
+  mov.u32 %d, %o;
+  {self._store(OWN)}
   sub.u32 %i, %t, 1; sub.u32 %i, %i, %l;
 WINDOW:
-  mul.wide.s32 %a, %i, 4; add.u64 %a, %a, %w; add.u64 %a, %a, {4 * PADDING};
+  mul.wide.s32 %a, %i, {size}; add.u64 %a, %a, %w; add.u64 %a, %a, {size * PADDING};
 POLL:
-  ld.relaxed.gpu.global.u32 %v, [%a];
-  and.b32 %u, %v, 3; setp.eq.u32 %q, %u, {NOTHING};
+  {self._load()}
+  setp.eq.u32 %q, %u, {NOTHING};
   {polls}
   setp.eq.u32 %p, %u, {WHOLE};
   vote.sync.ballot.b32 %b, %p, {members};
   or.b32 %s, %b, {1 << self.lanes - 1}; brev.b32 %s, %s; clz.b32 %s, %s;
   {keeps[self.kept]}
-  shr.u32 %v, %v, 2; selp.b32 %v, %v, 0, %q;
+  selp.b32 %v, %v, 0, %q;
   {adds}
   add.u32 %e, %e, %v;
   popc.b32 %c, %b; sub.u32 %i, %i, {self.lanes};
   setp.eq.u32 %q, %b, 0; @%q bra WINDOW;
 PUBLISH:
-  add.u32 %d, %e, %o; shl.b32 %d, %d, 2; or.b32 %d, %d, {WHOLE};
+  add.u32 %d, %e, %o;
+  {self._store(WHOLE)}
   @!%f exit;
-  st.relaxed.gpu.global.u32 [%m], %d;
   xor.b32 %s, %e, {self.mask};
   {"add.u32 %s, %s, %c;" if self.counts else ""}
   {f"setp.gt.u32 %q, %s, {self.bound}; @%q exit;" if self.bound >= 0 else ""}
@@ -143,6 +190,8 @@ def draw_windows(source: random.Random) -> WindowProgram:
         "le" if right else source.choice(("le", "lt", "all")),
         "any" if right else source.choice(("any", "any", "all", "never")),
         not right and source.random() < 0.4, source.choice((0, 0, 4, 16)), source.choice((-1, -1, 2, 8)),
+        source.choice(("packed", "vector") if right else ("packed", "vector", "vector", "apart")),
+        source.choice((0, 1)),
     )  # fmt: skip
 
 
@@ -163,8 +212,7 @@ def judge_windows(program: WindowProgram, engines: tuple[Engine, ...]) -> Judged
     fails, kernel = program.can_fail(), wsemu.load_ptx(program.ptx())["k"]
     verdicts, complaints = [], []
     for engine in engines:
-        words = np.zeros(PADDING + program.ctas, np.uint32)
-        words[:PADDING] = WHOLE
+        words = program.words()
         given = words, np.zeros(ROOM, np.uint32)
         report = wsemu.check(kernel, program.ctas, program.lanes, given, engine=engine)
         verdicts.append(report.verdict)

@@ -101,3 +101,36 @@ def test_elements_of_a_pair_keep_their_places(engine: str) -> None:
     assert not report.errors, report
     given, stored = x.view(np.uint16), out.view(np.uint16)
     assert stored[[4, 1, 5, 0]].tolist() == given.tolist()
+
+
+LONG = """
+{ .reg .b64 %s<3>;
+setp.ne.u32 %p1, %r1, 0; @%p1 bra DONE;
+st.relaxed.gpu.global.v2.u64 [%rd2], {5, 6};
+ld.acquire.gpu.global.v2.u64 {%s1, %s2}, [%rd2];
+st.global.u32 [%rd2+16], %s1; st.global.u32 [%rd2+20], %s2;
+ld.relaxed.gpu.global.v4.u32 {%r2, %r3, %r4, %r5}, [%rd2];
+st.global.u32 [%rd2+24], %r2; st.global.u32 [%rd2+28], %r4;
+DONE: }
+"""
+
+
+def check_long(body: str, engine: str) -> tuple[wsemu.Report, np.ndarray]:
+    out = np.zeros(8, np.uint32)
+    kernel = wsemu.load_ptx(TEXT.replace("BODY", body))["k"]
+    return wsemu.check(kernel, 1, 32, (np.zeros(4, np.uint32), out), engine=engine), out
+
+
+@ENGINES
+def test_elements_of_128_bits_keep_their_places(engine: str) -> None:
+    report, out = check_long(LONG, engine)
+    assert report.verdict == "verified", report
+    assert out[4:8].tolist() == [5, 6, 5, 6]
+    assert any("a vector of 4 elements" in finding.message for finding in report.findings)
+
+
+@ENGINES
+def test_a_vector_of_128_bits_is_aligned_to_16_bytes(engine: str) -> None:
+    report, _ = check_long("st.relaxed.gpu.global.v2.u64 [%rd2+8], {5, 6};", engine)
+    assert any("at no multiple of 16" in finding.message for finding in report.findings)
+    assert report.verdict == "failed"

@@ -41,6 +41,20 @@ def test_a_look_back_by_windows_is_decided(engine: Engine) -> None:
     assert not any("depends on the order" in note for note in report.notes)
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("state", [0, 1])
+def test_a_look_back_by_vectors_of_128_bits_is_decided(state: int, engine: Engine) -> None:
+    report = judge_windows(RIGHT._replace(form="vector", state=state), (engine,))
+    assert report.verdicts == ("verified",), str(report)
+
+
+@pytest.mark.parametrize("state", [0, 1])
+def test_a_state_and_a_sum_apart_are_no_vector(state: int) -> None:
+    program = RIGHT._replace(form="apart", state=state, mask=16)
+    assert program.can_fail()
+    assert judge_windows(program, ENGINES).verdicts != ("verified", "verified")
+
+
 @pytest.mark.parametrize(
     "change",
     [

@@ -34,6 +34,7 @@ from wsemu.model.isa import (
     ASSERTS,
     ATOMIC,
     ATOMICS,
+    HALVES_OF_VECTOR,
     LANES,
     LOCAL,
     MOST_COUNT,
@@ -516,10 +517,12 @@ def _separate_meetings(wanted: list[RawFinding], places: Places) -> tuple[list[R
 
 
 def _has_parts(program: Program) -> bool:
-    """Return whether there are strong accesses of vectors, and others of as many bytes as one of their elements."""
+    """Return whether there are strong accesses of vectors, and others of as many bytes as one of their elements, or
+    strong accesses in halves."""
     atomics = [pc for pc, op in enumerate(program.code[:, 0].tolist()) if NAMES[op] in ATOMICS]
     whole = {_bytes(program, pc) for pc in atomics}
-    return any(parts > 1 and (size // parts, 1) in whole for size, parts in whole)
+    halves = any(int(program.code[pc, 7]) & HALVES_OF_VECTOR for pc in atomics)
+    return halves or any(parts > 1 and (size // parts, 1) in whole for size, parts in whole)
 
 
 def _is_atomic(program: Program, pc: int) -> bool:

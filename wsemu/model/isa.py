@@ -67,6 +67,10 @@ BY_TEXTURE = 1 << 23
 """in `aux` of a load or store: it is a part of an access to a texture or surface, whose sectors are not counted"""
 PARTS_SHIFT = 25
 """in `aux` of an atomic that is the strong access of a vector, above this: as a power of 2, how many parts it has"""
+LOWER_HALF, UPPER_HALF = PUBLISHED, PUBLISHED_IN_CTA
+"""in `aux` of an atomic: a half of the strong access of a vector of 128 bits.  A load has its upper half first, a store
+its lower one"""
+HALVES_OF_VECTOR = LOWER_HALF | UPPER_HALF
 USES_OLD = 1 << 27
 """in `aux` of an exchange: what it returns is used; else it may be the first to write its place"""
 IN_SHARED, IN_LOCAL, IN_ARRAY, IN_CONSTANT = 1, 2, 4, 8

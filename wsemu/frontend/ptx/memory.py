@@ -22,6 +22,7 @@ from wsemu.frontend.ptx.short_addresses import SPACES as SMALL
 from wsemu.frontend.ptx.short_addresses import extend_address
 from wsemu.frontend.ptx.syntax import Address, Instruction, Name, Number, Operand
 from wsemu.frontend.ptx.variables import WINDOW, CallParameter, EntryParameter, FramePlace, LocalPlace
+from wsemu.model.data import NamedTuple
 from wsemu.model.grid import FARTHEST
 from wsemu.model.isa import (
     ACQUIRES,
@@ -36,6 +37,7 @@ from wsemu.model.isa import (
     IN_LOCAL,
     IN_SHARED,
     LOCAL,
+    LOWER_HALF,
     NO_STORE,
     NON_COHERENT,
     OF_CLUSTER,
@@ -47,6 +49,7 @@ from wsemu.model.isa import (
     RELEASES,
     SEGMENT_SHIFT,
     SHARED,
+    UPPER_HALF,
 )
 
 if TYPE_CHECKING:
@@ -83,8 +86,10 @@ _KNOWN = {
     "cvta": frozenset({*SPACES, "to"}),
 }
 """opcode -> modifiers besides the type, at the end"""
-_ONE_ACCESS = (4, 8)
+_ONE_ACCESS = (4, 8, 16)
 """bytes of a vector whose strong access is one, as hardware has it and CUB needs"""
+_MOST_BITS = 64
+"""bits of an atomic of the bytecode"""
 _ELEMENTS = {"f": "float", "s": "int", "u": "uint", "b": "uint"}
 
 
@@ -199,19 +204,9 @@ def load(e: Emitter, instruction: Instruction) -> None:
     bits = 8 * TYPE_BYTES[type_]
     strong = _strong(e, instruction, space, length, bits)
     if strong:
-        whole = bits * length
-        (value,) = e.effect(
-            f"atom.or.b{whole}",
-            (address, e.constant(f"b{whole}", 0)),
-            (f"b{whole}",),
-            offset,
-            auxiliary=AS_LOAD | NO_STORE | strong_bits(e, instruction) | _parts(length),
-            array=array,
-            element=element_name(type_),
-        )
-        for n, target in enumerate(targets):
-            part = e.emit(f"shr.u{whole}", value, e.constant(f"b{whole}", n * bits)) if n else value
-            e.write_register(target, e.resize(part, bits), _sign(type_))
+        where = _Strong(address, offset, array, element_name(type_), AS_LOAD | NO_STORE | strong_bits(e, instruction))
+        for target, part in zip(targets, _load_parts(e, where, length, bits), strict=True):
+            e.write_register(target, part, _sign(type_))
     else:
         registers = tuple([e.target(target, f"b{bits}") for target in targets])
         operation = f"ld.b{bits}" if length == 1 else f"ld.v{length}.b{bits}"
@@ -244,15 +239,68 @@ def store(e: Emitter, instruction: Instruction) -> None:
     if "release" in strong:
         fence_of_instruction(e, instruction, RELEASES)
     if strong:
-        element = element_name(type_)
-        how = AS_STORE | strong_bits(e, instruction) | _parts(length)
-        whole = _join_vector(e, values)
-        width = f"b{e.bits(whole)}"
-        e.effect(f"atom.exch.{width}", (address, whole), (width,), offset, how, array=array, element=element)
+        where = _Strong(address, offset, array, element_name(type_), AS_STORE | strong_bits(e, instruction))
+        _store_parts(e, where, values)
         return
     operation = f"st.{width}" if length == 1 else f"st.v{length}.{width}"
     how = space_bits(e, instruction.modifiers)
     e.effect(operation, (address, *values), (), offset, how, array=array, element=element_name(type_))
+
+
+class _Strong(NamedTuple):
+    """A strong access: what both halves of a vector of 128 bits have in common."""
+
+    address: Register
+    offset: int
+    array: str | None
+    element: str
+    how: int
+
+
+def _load_parts(e: Emitter, where: _Strong, length: int, bits: int) -> list[Register]:
+    """Emit a strong load, in halves if it has 128 bits; return the elements."""
+    if bits * length > _MOST_BITS:
+        _check_alignment(e, where)
+        upper = _load_parts(e, _half(where, UPPER_HALF), length // 2, bits)
+        return [*_load_parts(e, _half(where, LOWER_HALF), length // 2, bits), *upper]
+    width = f"b{bits * length}"
+    (value,) = e.effect(
+        f"atom.or.{width}", (where.address, e.constant(width, 0)), (width,), where.offset,
+        auxiliary=where.how | _parts(length), array=where.array, element=where.element,
+    )  # fmt: skip
+    shifts = [e.constant(width, n * bits) for n in range(length)]
+    return [e.resize(e.emit(f"shr.u{width[1:]}", value, by) if n else value, bits) for n, by in enumerate(shifts)]
+
+
+def _store_parts(e: Emitter, where: _Strong, values: tuple[Register, ...]) -> None:
+    """Emit a strong store, in halves if it has 128 bits."""
+    length = len(values)
+    if e.bits(values[0]) * length > _MOST_BITS:
+        _check_alignment(e, where)
+        _store_parts(e, _half(where, LOWER_HALF), values[: length // 2])
+        _store_parts(e, _half(where, UPPER_HALF), values[length // 2 :])
+        return
+    whole, how = _join_vector(e, values), where.how | _parts(length)
+    width = f"b{e.bits(whole)}"
+    operands = where.address, whole
+    e.effect(f"atom.exch.{width}", operands, (width,), where.offset, how, array=where.array, element=where.element)
+
+
+def _half(where: _Strong, which: int) -> _Strong:
+    offset = where.offset + (_MOST_BITS // 8 if which == UPPER_HALF else 0)
+    return where._replace(offset=offset, how=where.how | which)
+
+
+def _check_alignment(e: Emitter, where: _Strong) -> None:
+    """End the run in lanes whose vector of 128 bits is no multiple of 16 bytes: of its halves 8 are enough."""
+    at = e.emit("add.b64", where.address, e.constant("b64", where.offset)) if where.offset else where.address
+    undefined_where(
+        e,
+        emit_misaligned_test(e, at, 16),
+        "a strong access of 16 bytes at no multiple of 16",
+        "PTX: the address of an access is a multiple of its size; otherwise the behavior is undefined",
+        "align the vector to 16 bytes",
+    )
 
 
 def _parts(length: int) -> int:

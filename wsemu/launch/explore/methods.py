@@ -15,6 +15,7 @@ from wsemu.launch.explore.readings import find_idle
 from wsemu.launch.explore.sessions import make_session
 from wsemu.launch.explore.together import Together, together
 from wsemu.model.finding import Finding
+from wsemu.model.isa import HALVES_OF_VECTOR
 from wsemu.model.residency import residency
 from wsemu.proof import taint
 from wsemu.proof.threads import Shared
@@ -121,8 +122,9 @@ def decide_by_windows(bound: Bound, places: Places) -> Decided | None:
     from wsemu.launch.explore.windows import Windows, publishes
 
     ordered = find_ordered(bound, places, frozenset(find_kinds(bound, ("atomic",))))
-    data = taint.like_data(bound.program, ordered, places.segment_of.get)
     code = bound.program.code
+    whole = frozenset(pc for pc in ordered if not int(code[pc, 7]) & HALVES_OF_VECTOR)
+    data = taint.like_data(bound.program, ordered, places.segment_of.get) & whole
     if not publishes(code, ordered - data) or any(raw.code in RACES for raw in places.outcome.findings):
         return None
     idle = find_idle(bound, places.segment_of.get)

@@ -24,7 +24,9 @@ from wsemu.model.isa import (
     ADDRESS_WRAPPED,
     AS_STORE,
     FIRST_ARRAY,
+    HALVES_OF_VECTOR,
     LANES,
+    LOWER_HALF,
     NAMES,
     NO_STORE,
     OFFSET_MASK,
@@ -36,6 +38,7 @@ from wsemu.model.isa import (
     SHARED,
     SIZE,
     VECTORS,
+    access_shape,
 )
 from wsemu.proof.liveness import live_rows
 from wsemu.reference.arithmetic import semantics
@@ -371,7 +374,10 @@ class Code:
         """The instructions of all runs."""
         self.read = set[int]()
         """The rows of `unwritten` that runs read."""
-        self.chosen = frozenset(pc for pc in ordered if self.fields[pc][7] & NO_STORE)
+        loads = frozenset(pc for pc in ordered if self.fields[pc][7] & NO_STORE)
+        self.lower = frozenset(pc for pc in loads if self.fields[pc][7] & LOWER_HALF)
+        """Loads of the lower half of a vector of 128 bits, whose values are chosen with those of its upper half."""
+        self.chosen = loads - self.lower
         """Loads whose values are chosen."""
         self._plans: dict[int, Plan] = {}
 
@@ -386,6 +392,19 @@ class Code:
             self._plans[pc] = found
             self.executed.add(pc)
         return found
+
+
+class Word(NamedTuple):
+    """The location of a strong access."""
+
+    start: int
+    size: int
+
+
+def find_word(fields: list[int], address: int) -> Word:
+    """Return the location of a strong access, which may be the upper half of a vector of 128 bits."""
+    size = access_shape(NAMES[fields[0]])[1]
+    return Word(address - size, 2 * size) if fields[7] & HALVES_OF_VECTOR else Word(address, size)
 
 
 class Partial:
@@ -403,6 +422,8 @@ class Partial:
         self.known: Array = np.eye(LANES, dtype=np.uint16)
         """Lane -> how many accesses of each lane it is ordered after; 1 is what came before the run."""
         self.effects: tuple[Effect, ...] = ()
+        self.lower: dict[int, tuple[int, int]] = {}
+        """Lane -> the lower half of what it loads, bits and unknown bits, once it has the upper half."""
         self.steps = 0
 
     def copy(self) -> Partial:
@@ -429,12 +450,21 @@ class Partial:
             plan, lanes = self.code.plan(pc), self.groups.pop(pc)
             if plan.guard:
                 raise UnfitError
-            kind = _UNSIGNED[SIZE[OPERATIONS[plan.name].result]]
-            bits, unknown = np.zeros(LANES, kind), np.zeros(LANES, kind)
-            for lane in np.flatnonzero(to_truths(lanes)).tolist():
-                bits[lane], unknown[lane] = values[lane]
-            self._write(plan.fields[2], Value(bits, unknown), lanes)
+            found = {lane: values[lane] for lane, at in chosen.items() if at == pc}
+            if plan.fields[7] & HALVES_OF_VECTOR:
+                low = (1 << 64) - 1
+                self.lower = {**self.lower, **{n: (bits & low, vague & low) for n, (bits, vague) in found.items()}}
+                found = {n: (bits >> 64, vague >> 64) for n, (bits, vague) in found.items()}
+            self._return(plan, lanes, found)
             self._move(pc + 1, lanes)
+
+    def _return(self, plan: Plan, lanes: int, values: dict[int, tuple[int, int]]) -> None:
+        """Write what loads return."""
+        kind = _UNSIGNED[SIZE[OPERATIONS[plan.name].result]]
+        bits, unknown = np.zeros(LANES, kind), np.zeros(LANES, kind)
+        for lane in np.flatnonzero(to_truths(lanes)).tolist():
+            bits[lane], unknown[lane] = values[lane]
+        self._write(plan.fields[2], Value(bits, unknown), lanes)
 
     def advance(self) -> None:
         """Run until each lane is at such a load or a barrier, or has ended."""
@@ -582,6 +612,8 @@ class Partial:
     def _act(self, plan: Plan, pc: int, lanes: int) -> None:
         if plan.kind == "load":
             self._load(plan, pc, lanes)
+        elif pc in self.code.lower:
+            self._return(plan, lanes, self.lower)
         elif plan.kind in ("store", "atomic"):
             self._store(plan, pc, lanes)
         elif plan.kind == "warp":

@@ -16,20 +16,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wsemu.launch.explore.partial import AmbiguousError, Code, Partial, merge
+from wsemu.launch.explore.partial import AmbiguousError, Code, Partial, find_word, merge
 from wsemu.launch.explore.ways import UnfitError, is_own
 from wsemu.model.data import dataclass, field
 from wsemu.model.isa import (
     ADDRESS_WRAPPED,
     AS_STORE,
     FIRST_ARRAY,
-    NAMES,
+    LOWER_HALF,
     NO_STORE,
     OFFSET_MASK,
     SCOPES,
     SEGMENT_SHIFT,
     SERVED,
-    access_shape,
 )
 from wsemu.proof.threads import does
 
@@ -135,7 +134,9 @@ class Windows:
 
     def _publish(self, ask: Ask) -> None:
         """Record a strong store."""
-        place, size = ask.place[1], access_shape(NAMES[self.code[ask.pc][0]])[1]
+        if self.code[ask.pc][7] & LOWER_HALF:  # the upper half follows
+            return
+        place, size = find_word(self.code[ask.pc], ask.place[1])
         if ask.place[0] >= 0 or place in self.looked:
             raise UnfitError
         word = self.words.setdefault(place, Word(ask.cta, (ask.warp, ask.lane), size))
@@ -187,7 +188,7 @@ class Windows:
     def _options(self, cta: int, warp: int, node: Partial) -> Choice:
         found: Choice = {}
         for lane, pc in node.loads().items():
-            place, size = node.address(lane, pc), access_shape(NAMES[self.code[pc][0]])[1]
+            place, size = find_word(self.code[pc], node.address(lane, pc))
             if is_own(place):
                 raise UnfitError
             first = self._content(self.initial, place, size)
@@ -215,7 +216,7 @@ class Windows:
     def _leaves(self, node: Partial, choice: Choice) -> Iterator[tuple[Choice, Partial]]:
         """Yield the paths of a tree that covers all combinations."""
         first = {lane: values[0] for lane, values in choice.items()}
-        sizes = {lane: access_shape(NAMES[self.code[pc][0]])[1] for lane, pc in node.loads().items()}
+        sizes = {lane: find_word(self.code[pc], 0).size for lane, pc in node.loads().items()}
         pending = [choice]
         while pending:
             taken = pending.pop()
