@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -115,7 +117,7 @@ DONE: }
 """
 
 
-def check_long(body: str, engine: str) -> tuple[wsemu.Report, np.ndarray]:
+def check_long(body: str, engine: Any) -> tuple[wsemu.Report, np.ndarray]:
     out = np.zeros(8, np.uint32)
     kernel = wsemu.load_ptx(TEXT.replace("BODY", body))["k"]
     return wsemu.check(kernel, 1, 32, (np.zeros(4, np.uint32), out), engine=engine), out

@@ -292,7 +292,7 @@ def _half(where: _Strong, which: int) -> _Strong:
 
 
 def _check_alignment(e: Emitter, where: _Strong) -> None:
-    """End the run in lanes whose vector of 128 bits is no multiple of 16 bytes: of its halves 8 are enough."""
+    """End the run in lanes with a vector of 128 bits at a misaligned address: a half needs a multiple of 8 only."""
     at = e.emit("add.b64", where.address, e.constant("b64", where.offset)) if where.offset else where.address
     undefined_where(
         e,

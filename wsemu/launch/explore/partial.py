@@ -376,7 +376,7 @@ class Code:
         """The rows of `unwritten` that runs read."""
         loads = frozenset(pc for pc in ordered if self.fields[pc][7] & NO_STORE)
         self.lower = frozenset(pc for pc in loads if self.fields[pc][7] & LOWER_HALF)
-        """Loads of the lower half of a vector of 128 bits, whose values are chosen with those of its upper half."""
+        """Loads of the lower half of a vector of 128 bits, which return the half that belongs to the upper one."""
         self.chosen = loads - self.lower
         """Loads whose values are chosen."""
         self._plans: dict[int, Plan] = {}
