@@ -423,7 +423,7 @@ class Partial:
         """Lane -> how many accesses of each lane it is ordered after; 1 is what came before the run."""
         self.effects: tuple[Effect, ...] = ()
         self.lower: dict[int, tuple[int, int]] = {}
-        """Lane -> the lower half of what it loads, bits and unknown bits, once it has the upper half."""
+        """Lane -> the lower half of its value, bits and unknown bits, once it has the upper half."""
         self.steps = 0
 
     def copy(self) -> Partial:
