@@ -57,6 +57,7 @@ OPTIONS: dict[str, tuple[Literal["string", "bool", "args"], str]] = {
     "every": ("bool", "report for which other array contents and trip counts a verdict also holds"),
     "corners": ("bool", "run representative CTAs of a grid of symmetric CTAs"),
     "fail_on": ("args", "codes of warnings that count as errors"),
+    "baseline": ("string", "file of findings that are accepted, which `wsemu baseline` writes"),
     "fix_budget": ("string", "CPU seconds for trying fixes of a launch with findings; 0: none"),
     "kernel": ("args", "check only launches of these kernels; * and ? match"),
 }

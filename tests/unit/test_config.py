@@ -112,14 +112,14 @@ def test_the_keys_are_the_options():
         keys = {field.replace("_", "-") for field in Configuration.model_fields}
         assert (
             keys - {"suppress"}
-            == options - {"help", "fix", "write", "like", "progress", "tier", "source-root"} - launch
+            == options - {"help", "fix", "write", "like", "progress", "tier", "source-root", "watch"} - launch
         )
 
 
 def test_the_keys_are_those_of_the_pytest_plugin():
     from wsemu.pytest_plugin import OPTIONS
 
-    elsewhere = {"suppress", "format", "limit", "all", "time_limit", "save_witness"}
+    elsewhere = {"suppress", "format", "limit", "all", "time_limit", "save_witness", "statistics"}
     elsewhere |= {"launch_skip", "launch_count", "save_launches"}
     assert set(OPTIONS) == set(Configuration.model_fields) - elsewhere
 

@@ -101,13 +101,16 @@ RUN: dict[str, Callable[..., Done]] = {"wsemu": typed, "python": _python, "pytes
 
 def output(command: str, folder: Path, monkeypatch: pytest.MonkeyPatch, *, tried: bool = False) -> str:
     """What a command prints, without what depends on the machine; edits are `tried` where the page shows one."""
+    command, _, file = command.partition(" > ")
     name, *arguments = shlex.split(command)
     if tried:
         monkeypatch.setattr(launch_settings, "FIX_BUDGET", 60.0)  # however busy the machine is
     done = RUN[name](*arguments, cwd=folder)
     assert done.stderr.replace(f"{COMPILING}\n", "") == ""
     assert done.returncode in (0, 1, 3), done.stdout
-    return done.stdout
+    if file:
+        (folder / file).write_text(done.stdout, encoding="utf-8")
+    return "" if file else done.stdout
 
 
 def pattern(shown: str) -> str:

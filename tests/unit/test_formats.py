@@ -1,4 +1,4 @@
-"""`--format json|github|sarif`, `--kernel`, `--limit`, `wsemu doctor`, and names that would speak to a terminal."""
+"""`--format`, `--kernel`, `--limit`, `wsemu doctor`, and names that would speak to a terminal."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from wsemu.machine import cache, shipped
 from wsemu.model import settings
 from wsemu.model.errors import KernelError
 from wsemu.model.finding import Finding, Site, Step, Suppressed
-from wsemu.report import collected, github, sarif
+from wsemu.report import collected, github, gitlab, junit, sarif, short
 from wsemu.report import json as json_report
 from wsemu.report.terminal import Printer
 
@@ -262,6 +262,9 @@ def said(format_: str) -> str:
         "github": lambda: github.Commands(stream),
         "json": lambda: collected.Collector(stream, json_report.document),
         "sarif": lambda: collected.Collector(stream, sarif.document),
+        "short": lambda: short.Short(stream),
+        "junit": lambda: collected.Collector(stream, junit.document, program=HOSTILE),
+        "gitlab": lambda: collected.Collector(stream, gitlab.document, program=HOSTILE),
     }
     sink = sinks[format_]()
     sink.report(REPORT)
@@ -281,7 +284,7 @@ def test_names_do_not_speak_to_a_terminal(format_):
     assert all(character.isprintable() or character == "\n" for character in text)
 
 
-@pytest.mark.parametrize("format_", ["json", "sarif"])
+@pytest.mark.parametrize("format_", ["json", "sarif", "gitlab"])
 def test_names_are_no_html(format_):
     text = said(format_)
     assert text.isascii()

@@ -5,6 +5,7 @@ Most programs are checked without either: `config`, which checks what they say, 
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 from wsemu.app.pyproject import find
@@ -27,12 +28,15 @@ class Chosen(NamedTuple):
     launch_skip: int = 0
     launch_count: int = 0
     save_launches: str = ""
+    baseline: str = ""
+    statistics: bool = False
 
 
-def resolve_settings(program: Path, given: Mapping[str, Any]) -> tuple[Chosen, Settings]:
+def resolve_settings(program: Path, given: Mapping[str, Any], *, baseline: bool = True) -> tuple[Chosen, Settings]:
     """Return the settings of a program: those `given` by the command line (keys as in the file), else those of the
     nearest pyproject.toml that has the table, else the defaults. UsageError names the file, the key and its allowed
-    values."""
+    values.  Without `baseline` no baseline is read.
+    """
     path, table = find(program)
     if not table and not given:
         return Chosen(), Settings()
@@ -40,5 +44,8 @@ def resolve_settings(program: Path, given: Mapping[str, Any]) -> tuple[Chosen, S
 
     if path is not None:
         parse_table(table, f"{path.name}: [tool.wsemu]")
+    if path is not None and isinstance(written := table.get("baseline"), str) and written:
+        table = {**table, "baseline": os.path.relpath(path.parent / written)}
     model = parse_table({**table, **given}, "")
-    return Chosen(*(getattr(model, name) for name in Chosen._fields)), model.settings(path)
+    chosen = Chosen(*(getattr(model, name) for name in Chosen._fields))
+    return chosen, model.settings(path, baseline=baseline)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,10 +15,12 @@ from wsemu.app.options import (
     Arch,
     Arg,
     Arguments,
+    BaselineOption,
     Block,
     Budget,
     Cluster,
     Corners,
+    DataFormatOption,
     DynamicShared,
     Effort,
     EngineOption,
@@ -56,9 +59,11 @@ from wsemu.app.options import (
     Skip,
     Sms,
     SourceRoot,
+    StatisticsOption,
     Strict,
     TierOption,
     TimeLimit,
+    Watch,
     Write,
     codes,
 )  # fmt: skip
@@ -84,10 +89,15 @@ Programs that import `numba.cuda` run unchanged, with or without Numba-CUDA and 
 kernel in CUDA C++ (.cu, which `nvcc` compiles) or PTX, or a comment in it or a launch file (.json) does; FILE can be a
 launch file, or a folder of them."""
 _RUN = "Run FILE like `check`, but print only errors and one line at the end."
+_BASELINE = """Run FILE like `check`, and write its findings into the file that `--baseline` names, wsemu-baseline.json
+without it.  `wsemu check --baseline` accepts them, and fails on new ones.
+
+A finding is known by its code, kernel, arrays and source text, so it may move to other lines.  Findings of other
+programs in the file stay."""
 
 
-def _checking(*, quiet: bool) -> Callable[..., None]:
-    """The command that runs a program and checks its launches; `check` and `run` have the same options."""
+def _checking(*, quiet: bool = False, accept: bool = False) -> Callable[..., None]:
+    """The command that runs a program and checks its launches; `check`, `run` and `baseline` have the same options."""
 
     def checks(
         context: typer.Context,
@@ -125,6 +135,9 @@ def _checking(*, quiet: bool) -> Callable[..., None]:
         fix: Fix = False,
         write: Write = False,
         format: FormatOption = None,  # noqa: A002
+        statistics: StatisticsOption = None,
+        baseline: BaselineOption = None,
+        watch: Watch = False,
         save_witness: SaveWitness = None,
         module: Module = False,
         entry: Entry = None,
@@ -144,12 +157,16 @@ def _checking(*, quiet: bool) -> Callable[..., None]:
 
         launch = _launch(context)
         given = {name.replace("_", "-"): context.params[name] for name in context.params if name not in LAUNCH_OPTIONS}
-        for name in ("file", "arguments", "module", "fix", "write", "progress"):
+        if watch:
+            from wsemu.app.watch import watch_program
+
+            raise typer.Exit(watch_program(sys.argv[1:]))
+        for name in ("file", "arguments", "module", "fix", "write", "progress", "watch"):
             del given[name]
         given = {name: _plain(value) for name, value in given.items() if value not in (None, [], ())}
         fixing = commands.Fixing(fix or write, write)
         options: dict[str, Any] = {"quiet": quiet, "fixing": fixing, "module": module}
-        options["progress"] = progress.value
+        options |= {"progress": progress.value, "accept": accept}
         raise typer.Exit(commands.check(file, arguments or [], given, launch, **options))
 
     return checks
@@ -170,6 +187,32 @@ def _plain(value: Any) -> Any:
 
 command("check", cls=ProgramCommand, context_settings=_PROGRAM, epilog=_EXIT_CODES, help=_CHECK)(_checking(quiet=False))
 command("run", cls=ProgramCommand, context_settings=_PROGRAM, epilog=_EXIT_CODES, help=_RUN)(_checking(quiet=True))
+command(
+    "baseline",
+    cls=ProgramCommand,
+    context_settings=_PROGRAM,
+    epilog="Exit codes: 0 the baseline is written, 2 wrong usage, 4 an internal error.",
+    help=_BASELINE,
+)(_checking(accept=True))
+
+
+@command("diff", epilog="Exit codes: 0 B has no new finding and no worse verdict, 1 it has, 2 wrong usage.")
+def diff(
+    before: Annotated[
+        Path,
+        typer.Argument(
+            metavar="A.json",
+            help="A report of `wsemu check --format json` or `wsemu time --json`.",
+            show_default=False,
+        ),
+    ],
+    after: Annotated[Path, typer.Argument(metavar="B.json", help="A later report.", show_default=False)],
+    format: DataFormatOption = None,  # noqa: A002 - the option's name
+) -> None:
+    """Compare two reports: new and fixed findings, verdicts, costs, predicted times."""
+    from wsemu.app import diff_reports
+
+    raise typer.Exit(diff_reports.run(before, after, as_json=format is not None and format.value == "json"))
 
 
 @command(

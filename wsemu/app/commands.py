@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,14 +11,18 @@ from wsemu.app.exit_codes import FAILED, INCOMPLETE, INTERNAL, INTERRUPTED, USAG
 from wsemu.app.selection import Selection
 from wsemu.model.data import NamedTuple
 from wsemu.model.errors import UsageError
-from wsemu.report.terminal import Printer, internal_error
+from wsemu.report.diagnostic import display_path
+from wsemu.report.terminal import Printer, QuietPrinter, internal_error
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
+    from wsemu.app.chosen import Chosen
     from wsemu.app.program_file import Target
     from wsemu.model.settings import Settings
     from wsemu.report.diagnostic import Style
+    from wsemu.report.sink import Sink
+    from wsemu.report.statistics import Statistics
 
 
 class Fixing(NamedTuple):
@@ -38,11 +44,13 @@ def check(
     module: bool = False,
     fixing: Fixing | None = None,
     progress: str = "bar",
+    accept: bool = False,
 ) -> int:
     """`wsemu check`, and with `quiet` `wsemu run`: the options `given` go before those of pyproject.toml.
 
     `launch` are options of the launch of a PTX file.
     With `module` FILE is the name of a module, as for `python -m`.
+    With `accept`, as for `wsemu baseline`, the findings become the baseline, and none is shown.
     """
     from wsemu.app.chosen import resolve_settings
     from wsemu.app.targets import find_targets
@@ -54,13 +62,15 @@ def check(
         if module:
             file = source_of_module(name)
         targets = find_targets(file, arguments, launch)
-        chosen, settings = resolve_settings(file, given)
+        chosen, settings = resolve_settings(file, given, baseline=not accept)
     except UsageError as error:
-        with sink(str(given.get("format", "text"))) as printer:
+        with sink(str(given.get("format", "text")), program=str(file)) as printer:
             printer.error(error)
             printer.finish(USAGE)
         return USAGE
-    with sink(chosen.format, all_=chosen.all) as printer:
+    if accept:
+        return _accept(file, targets, chosen, settings, module=name)
+    with sink(chosen.format, all_=chosen.all, program=str(file)) as printer, _counting(chosen) as statistics:
         options: dict[str, Any] = {
             "quiet": quiet,
             "printer": printer,
@@ -75,14 +85,86 @@ def check(
 
             options["fixes"] = Fixes()
         try:
-            code = _each(targets, chosen.save_witness, settings, options)
+            with _using_baseline(file, settings, printer):
+                code = _each(targets, chosen.save_witness, settings, options)
+            _report_sources(targets)
             if fixing.wanted and code != INTERRUPTED:
                 options["fixes"].finish(printer, code, write=fixing.write)
         except KeyboardInterrupt:  # between launches, or while edits are tried
             printer.text("interrupted", "warning")
             code = INTERRUPTED
+        for line in statistics.lines() if statistics is not None else ():
+            printer.text(line)
         printer.finish(code)
     return code
+
+
+@contextlib.contextmanager
+def _using_baseline(file: Path, settings: Settings, printer: Sink) -> Iterator[None]:
+    """Report the findings of a baseline that no longer occur."""
+    if settings.baseline is None:
+        yield
+        return
+    from wsemu.app.baseline import BaselineUse
+    from wsemu.launch.hooks import adding_hook, observers
+
+    use = BaselineUse(settings.baseline)
+    with adding_hook(observers, use.observe):
+        yield
+    text = use.stale_text(display_path(str(file)).replace(os.sep, "/"), settings.checkers)
+    if text:
+        printer.text(f"note: {text}", "strong")
+
+
+def _report_sources(targets: Sequence[Target]) -> None:
+    """Write the sources of the programs where a watching process wants them."""
+    from wsemu.app.check_process import SOURCES, write_sources
+    from wsemu.app.pyproject import find
+
+    if SOURCES in os.environ:
+        configurations = [find(target.file)[0] for target in targets]
+        write_sources([*(str(target.file) for target in targets), *map(str, filter(None, configurations))])
+
+
+@contextlib.contextmanager
+def _counting(chosen: Chosen) -> Iterator[Statistics | None]:
+    """Count the findings of the launches inside, if statistics are requested."""
+    if not chosen.statistics:
+        yield None
+        return
+    from wsemu.launch.hooks import adding_hook, observers, refused
+    from wsemu.report.statistics import Statistics
+
+    counts = Statistics()
+    with adding_hook(observers, counts.observe), adding_hook(refused, counts.refuse):
+        yield counts
+
+
+def _accept(file: Path, targets: Sequence[Target], chosen: Chosen, settings: Settings, *, module: str) -> int:
+    """Write the findings of the launches into the baseline; return the exit code."""
+    import dataclasses
+
+    from wsemu.app.baseline import FILE, Gathering, write_baseline
+    from wsemu.launch.hooks import adding_hook, observers
+
+    found = Gathering(display_path(str(file)).replace(os.sep, "/"))
+    settings = dataclasses.replace(settings, fix_budget=0.0)
+    options: dict[str, Any] = {"quiet": False, "printer": QuietPrinter(), "progress": "none"}
+    options |= {"time_limit": chosen.time_limit, "module": module, "selection": Selection.of(chosen)}
+    printer = Printer()
+    try:
+        with adding_hook(observers, found.observe):
+            code = _each(targets, "", settings, options)
+        if code in (USAGE, INTERNAL, INTERRUPTED):
+            return code
+        write_baseline(chosen.baseline or FILE, found, printer)
+    except UsageError as error:
+        printer.error(error)
+        return USAGE
+    except KeyboardInterrupt:
+        printer.text("interrupted", "warning")
+        return INTERRUPTED
+    return 0
 
 
 def _each(targets: Sequence[Target], witnesses: str, settings: Settings, options: dict[str, Any]) -> int:

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from wsemu.app.baseline import read_baseline
 from wsemu.app.pyproject import FILE, kind
 from wsemu.model.arch import DEFAULT, limits
 from wsemu.model.codes import checkers_named, finding_codes
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 
     from pydantic_core import ErrorDetails
 
-Format = Literal["text", "json", "github", "sarif"]
+Format = Literal["text", "short", "json", "github", "gitlab", "junit", "sarif"]
 
 
 def _hyphenate(name: str) -> str:
@@ -131,9 +132,13 @@ class Configuration(_Table):
     """seconds in which edits are tried for a launch with findings"""
     save_witness: str = ""
     """folder into which the schedule of each error is saved"""
+    baseline: str = ""
+    """file of findings that are accepted; empty: none"""
+    statistics: bool = False
+    """count the findings by code at the end"""
     suppress: list[Suppress] = []
 
-    @field_validator("save_witness", "save_launches")
+    @field_validator("save_witness", "save_launches", "baseline")
     @classmethod
     def _folder(cls, name: str) -> str:
         if "\0" in name:
@@ -169,8 +174,8 @@ class Configuration(_Table):
         finding_codes(names)
         return names
 
-    def settings(self, file: Path | None = None) -> Settings:
-        """Return the settings of each launch; `file` is the source of the suppressions."""
+    def settings(self, file: Path | None = None, *, baseline: bool = True) -> Settings:
+        """Return the settings of each launch; `file` is the source of the suppressions, and the baseline is read."""
         looking = checkers_named(self.only) if self.only else Settings().checkers
         looking -= checkers_named(self.skip)
         if not looking:
@@ -198,6 +203,7 @@ class Configuration(_Table):
             kernels=tuple(self.kernel),
             fix_budget=float(self.fix_budget),
             suppressions=tuple(_suppressions(self.suppress, file or Path(FILE))),
+            baseline=read_baseline(self.baseline) if self.baseline and baseline else None,
         )
 
 

@@ -16,6 +16,8 @@ OPTIONS = {
 COMMANDS = {
     "check": "Run FILE and check every launch in it.",
     "run": "Run FILE like `check`, but print only errors.",
+    "baseline": "Run FILE and accept its findings of today.",
+    "diff": "Compare two reports: findings, costs, predicted times.",
     "crosscheck": "Run FILE on the emulator, then on a GPU, and compare.",
     "replay": "Execute the schedule of a finding step by step.",
     "trace": "Draw what the warps of a CTA did, step by step.",

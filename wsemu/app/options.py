@@ -14,9 +14,19 @@ class Format(StrEnum):
     """The form that findings are written in."""
 
     text = "text"
+    short = "short"
     json = "json"
     github = "github"
+    gitlab = "gitlab"
+    junit = "junit"
     sarif = "sarif"
+
+
+class DataFormat(StrEnum):
+    """The form of a command's result: text, or data."""
+
+    text = "text"
+    json = "json"
 
 
 class Progress(StrEnum):
@@ -252,6 +262,15 @@ FormatOption = Annotated[
         "--format", help="Format of the report; with all but `text`, the program prints to stderr.  [default: text]"
     ),
 ]
+DataFormatOption = Annotated[DataFormat | None, typer.Option("--format", help="Format of the result.  [default: text]")]
+BaselineOption = Annotated[
+    str | None,
+    typer.Option("--baseline", metavar="FILE", help="Accept the findings in this file, which `wsemu baseline` writes."),
+]
+StatisticsOption = Annotated[
+    bool | None, typer.Option("--statistics/--no-statistics", help="Count the findings by code at the end.")
+]
+Watch = Annotated[bool, typer.Option("--watch", help="Check again after each change of a source, until Ctrl+C.")]
 SaveWitness = Annotated[
     str | None,
     typer.Option("--save-witness", metavar="DIR", help="Save the schedule of each error there, for `wsemu replay`."),

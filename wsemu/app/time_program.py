@@ -13,7 +13,7 @@ from wsemu.launch.check import not_run
 from wsemu.launch.hooks import adding_hook, around, observers
 from wsemu.model.data import NamedTuple
 from wsemu.model.errors import UnsupportedError, UsageError, WsemuError
-from wsemu.report.terminal import Printer
+from wsemu.report.terminal import QuietPrinter
 from wsemu.report.timing import format_prediction
 from wsemu.report.timing_trace import predicted_trace
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from wsemu.app.program_file import Target
     from wsemu.launch.result import Report
-    from wsemu.model.finding import Finding
     from wsemu.model.launch_shape import LaunchConfiguration
     from wsemu.model.settings import Settings
     from wsemu.timing.prediction import Prediction
@@ -49,17 +48,10 @@ class Wanted(NamedTuple):
     """file for the predicted waits, as a trace for Perfetto"""
 
 
-class _Quiet(Printer):
-    """Says what goes wrong with the program, and leaves its reports aside."""
-
-    def report(self, report: Report, shown: Sequence[Finding] | None = None) -> None:
-        pass
-
-
 class _Clock:
     """Predicts each launch before it runs, while its arrays are as they were."""
 
-    def __init__(self, wanted: Wanted, printer: Printer) -> None:
+    def __init__(self, wanted: Wanted, printer: QuietPrinter) -> None:
         self.wanted, self.printer = wanted, printer
         self.count = 0
         self.found: list[Prediction] = []
@@ -122,7 +114,7 @@ def run(
     `given` are options for the program. With `what_if` a table shows predictions for other values."""
     from wsemu.timing.constants import device_named
 
-    printer = _Quiet()
+    printer = QuietPrinter()
     try:
         device_named(wanted.device)
         if wanted.output is not None and wanted.output.suffix != ".json":
@@ -156,7 +148,7 @@ def _run_targets(targets: Sequence[Target], settings: Settings, clock: _Clock) -
     return code
 
 
-def _answer(targets: Sequence[Target], settings: Settings, wanted: Wanted, text: str, printer: Printer) -> int:
+def _answer(targets: Sequence[Target], settings: Settings, wanted: Wanted, text: str, printer: QuietPrinter) -> int:
     """Print a table of predictions for other values of a constant or option; return the exit code."""
     from wsemu.app.what_if import Answer, changed_program, format_answers, parse_question
 

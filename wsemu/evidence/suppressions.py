@@ -15,16 +15,19 @@ import os
 import re
 from typing import TYPE_CHECKING
 
+from wsemu.evidence.identity import finding_fingerprint
+from wsemu.model.baseline import Acceptance
 from wsemu.model.codes import CHECKER_OF, finding_codes
 from wsemu.model.data import NamedTuple
 from wsemu.model.errors import UsageError
-from wsemu.model.finding import Suppressed, Unused
+from wsemu.model.finding import BETWEEN, Suppressed, Unused
 from wsemu.model.suppression import Suppression
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from wsemu.evidence.places import Places
+    from wsemu.model.baseline import Baseline
     from wsemu.model.finding import Finding, Site
     from wsemu.model.program import Span
     from wsemu.model.settings import Settings
@@ -36,13 +39,14 @@ def apply_suppressions(
     findings: list[Finding], places: Places, settings: Settings
 ) -> tuple[list[Finding], list[Suppressed], list[Unused]]:
     """The findings that stay, those that a suppression accepts, and the suppressions of what ran that are of no use."""
+    kernel = places.program.name
+    findings, known_today = apply_baseline(findings, kernel, settings.baseline)
     commented, void = _comment_suppressions(places.program.spans)
     known = [*commented, *settings.suppressions]
     if not known:
-        return findings, [], void
-    kernel = places.program.name
+        return findings, known_today, void
     kept: list[Finding] = []
-    left_out: list[Suppressed] = []
+    left_out: list[Suppressed] = [*known_today]
     for finding in findings:
         by = next((s for s in known if accepts(s, finding, kernel)), None)
         if by is None:
@@ -57,8 +61,31 @@ def apply_suppressions(
     return kept, left_out, [*void, *(_unused_suppression(s) for s in idle)]
 
 
+def apply_baseline(
+    findings: list[Finding], kernel: str, baseline: Baseline | None
+) -> tuple[list[Finding], list[Suppressed]]:
+    """Return the findings that are new, and those that a baseline accepts."""
+    if baseline is None:
+        return findings, []
+    acceptance, codes = Acceptance.of(baseline), baseline.codes
+    kept: list[Finding] = []
+    accepted: list[Suppressed] = []
+    for finding in findings:
+        fingerprint = finding_fingerprint(kernel, finding) if finding.code in codes else ""
+        if fingerprint and acceptance.accepts(fingerprint):
+            reason = f"in the baseline {os.path.basename(baseline.file)}"
+            line = baseline.lines[fingerprint]
+            accepted.append(Suppressed(finding=finding, reason=reason, file=baseline.file, line=line, kind="baseline"))
+        else:
+            kept.append(finding)
+    return kept, accepted
+
+
 def accept_at_lines(finding: Finding, settings: Settings) -> Suppressed | None:
     """Return a finding of the host's lines as accepted if a suppression accepts it, None otherwise."""
+    _, accepted = apply_baseline([finding], BETWEEN, settings.baseline)
+    if accepted:
+        return accepted[0]
     known = [*settings.suppressions]
     for site in finding.sites:
         comments = (one for one in _comments(_text(site.file)) if not one.problem and one.line == site.line)

@@ -153,6 +153,8 @@ class Finding(Record):
     """the whole schedule as data, for `wsemu replay`"""
     factor: float | None = None
     """cost of an access: n of an n-way bank conflict; sectors moved per sector needed"""
+    fingerprint: str = ""
+    """identity across runs, which survives moved lines; only in JSON"""
     _explain: Callable[[], Finding] | None = None
     """function that completes it; None: it is complete"""
     _outline: Callable[[], Finding] | None = None
@@ -217,9 +219,9 @@ class Suppressed(Record):
     finding: Finding
     reason: str
     file: str
-    """file of the suppression: a source with a comment, or pyproject.toml"""
+    """file of the suppression: a source with a comment, pyproject.toml, or a baseline"""
     line: int
-    kind: Literal["source", "configuration"]
+    kind: Literal["source", "configuration", "baseline"]
 
 
 class Unused(Record):

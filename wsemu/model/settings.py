@@ -17,6 +17,7 @@ from wsemu.model.heap import SIZE
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from wsemu.model.baseline import Baseline
     from wsemu.model.suppression import Suppression
 
 Engine = Literal["vm", "reference"]
@@ -83,6 +84,8 @@ class Settings:
     """names of the kernels that are checked, with `*` and `?`, or `regex:` and an expression; none: all"""
     suppressions: tuple[Suppression, ...] = ()
     """findings that are accepted, besides those that comments in the source accept"""
+    baseline: Baseline | None = None
+    """findings that were accepted on one day; None: no such file"""
     thresholds: Thresholds = Thresholds()
     cta_order: CtaOrder = "ascending"
     """CTAs run one after the other in this order; the report is the same"""

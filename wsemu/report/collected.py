@@ -1,4 +1,5 @@
-"""What a program's launches had to say, kept until its end: for the formats that are one document (JSON, SARIF)."""
+"""What a program's launches had to say, kept until its end: for the formats that are one document (JSON, SARIF,
+JUnit, GitLab)."""
 
 from __future__ import annotations
 
@@ -43,9 +44,12 @@ class Collector:
     """Keeps everything, and writes `document(collector, exit code)` on a stream at the end."""
 
     stream: IO[str]
-    document: Callable[[Collector, int], dict[str, Any]]
+    document: Callable[[Collector, int], Any]
+    """renders data for JSON, or a text"""
     launches: list[Launch] = field(default_factory=list)
     messages: list[Message] = field(default_factory=list)
+    program: str = ""
+    """file that was run, as it was named"""
 
     def report(self, report: Report, shown: Sequence[Finding] | None = None) -> None:
         self.launches.append(Launch(report, tuple(report.findings if shown is None else shown)))
@@ -63,7 +67,8 @@ class Collector:
         self.messages.append(Message("warning", strip_controls(text), file, line))
 
     def finish(self, exit_code: int) -> None:
-        self.stream.write(dump_json(self.document(self, exit_code)))
+        document = self.document(self, exit_code)
+        self.stream.write(document if isinstance(document, str) else dump_json(document))
         self.stream.flush()
 
 
@@ -86,7 +91,7 @@ def strip_controls(text: str) -> str:
 _ESCAPES = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\x7f"}
 
 
-def dump_json(document: dict[str, Any]) -> str:
+def dump_json(document: Any) -> str:
     """Return JSON in ASCII, without a character that means something to a terminal or to HTML, and without commands of
     CI services."""
     return json.dumps(document, indent=2).translate(_ESCAPES).replace("##[", "#\\u0023[") + "\n"

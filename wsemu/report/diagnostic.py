@@ -203,7 +203,7 @@ def error_lines(error: Exception, width: int) -> Iterator[Line]:
 def summary_lines(report: Report, width: int) -> Iterator[Line]:
     """`sgemv[grid 8, block 288]  verified: ...` and a line of numbers; for an incomplete launch also the reasons."""
     style: Style = {"verified": "good", "failed": "error", "incomplete": "warning"}[report.verdict]  # type: ignore[assignment]
-    launch = clean(f"{report.kernel}[grid {_extent(report.grid)}, block {_extent(report.block)}]")
+    launch = clean(f"{report.kernel}[grid {extent(report.grid)}, block {extent(report.block)}]")
     if report.kernel == BETWEEN:
         launch = BETWEEN
     head = f"{launch}  {report.verdict}"
@@ -260,8 +260,8 @@ def _figures(report: Report) -> list[str]:
     return [*figures, f"{report.seconds:.2f} s"]
 
 
-def _extent(extent: tuple[int, int, int]) -> str:
-    x, y, z = extent
+def extent(size: tuple[int, int, int]) -> str:
+    x, y, z = size
     if (y, z) == (1, 1):
         return f"{x:,}"
     return f"{x:,} x {y:,}" if z == 1 else f"{x:,} x {y:,} x {z:,}"
@@ -367,13 +367,6 @@ def columns(site: Site) -> tuple[int, int]:
         _characters(first, site.column - 1) + 1 if first else site.column,
         _characters(last, site.end_column - 1) + 1 if last else site.end_column,
     )
-
-
-def excerpt(site: Site) -> str:
-    """The source text of a place, up to the end of its first line."""
-    source = linecache.getline(site.file, site.line).rstrip()
-    first, last = columns(site)
-    return source[first - 1 : last - 1 if site.end_line == site.line else None]
 
 
 def display_path(file: str) -> str:

@@ -14,6 +14,7 @@ import os
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from wsemu.evidence.identity import finding_fingerprint
 from wsemu.model.version import __version__
 from wsemu.report.diagnostic import display_path
 
@@ -39,7 +40,10 @@ def document(collected: Collector, exit_code: int) -> dict[str, Any]:
 
 def _launch(launch: Launch) -> dict[str, Any]:
     report, shown = launch.report, launch.shown
-    told = {"findings": list(shown), "left_out": len(report.findings) - len(shown)}
+    findings = [
+        finding.model_copy(update={"fingerprint": finding_fingerprint(report.kernel, finding)}) for finding in shown
+    ]
+    told = {"findings": findings, "left_out": len(report.findings) - len(shown)}
     data: dict[str, Any] = _relative(report.model_copy(update=told).model_dump(mode="json", exclude={"seconds"}))
     return data
 

@@ -8,7 +8,6 @@ Reference: Static Analysis Results Interchange Format (SARIF) Version 2.1.0, OAS
 
 from __future__ import annotations
 
-import hashlib
 import linecache
 import os
 from collections import Counter
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from wsemu.checkers.page import page as page_of
+from wsemu.evidence.identity import finding_fingerprint
 from wsemu.model.codes import CODE_NUMBERS, CODES
 from wsemu.model.version import DOCS, __version__
 from wsemu.report import diagnostic
@@ -125,7 +125,7 @@ def _result(report: Report, finding: Finding) -> Json:
             for n, site in enumerate((site for site in finding.sites if site not in shown[:1]), 1)
         ],
         "occurrenceCount": finding.count,
-        "partialFingerprints": {"wsemu/v1": _fingerprint(report, finding)},
+        "partialFingerprints": {"wsemu/v1": finding_fingerprint(report.kernel, finding)},
         "properties": {"kernel": strip_controls(report.kernel), "grid": list(report.grid), "block": list(report.block)},
     }
     if finding.holds_in:
@@ -185,13 +185,6 @@ def _message(finding: Finding, cures: Sequence[Cure]) -> str:
     lines += [f"hint: {finding.help}"] if finding.help and not cures else []
     lines += [": ".join(label_cure(cure)) for cure in cures]
     return _text("\n".join(lines))
-
-
-def _fingerprint(report: Report, finding: Finding) -> str:
-    parts = [finding.code, report.kernel]
-    for site in finding.sites:
-        parts += [os.path.basename(site.file), diagnostic.excerpt(site), site.array or ""]
-    return hashlib.sha256("\0".join(parts).encode(errors="replace")).hexdigest()[:32]
 
 
 # -- places ------------------------------------------------------------------------------------------------------------

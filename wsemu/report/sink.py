@@ -41,22 +41,26 @@ class Sink(Protocol):
 
 
 @contextlib.contextmanager
-def sink(format_: str, *, all_: bool = False) -> Iterator[Sink]:
+def sink(format_: str, *, all_: bool = False, program: str = "") -> Iterator[Sink]:
     """The sink of a format, on standard output; a format for machines has it for itself: what the program prints goes
-    to standard error meanwhile.  `all_`: text has every finding in full, not one of each cause."""
+    to standard error meanwhile.  `all_`: text has every finding in full, not one of each cause; `program` is the
+    file that is run."""
     if format_ == "text":
         yield Printer(all_=all_)
         return
     with _alone() as stream:
-        yield _machine(format_, stream)
+        yield _machine(format_, stream, program)
 
 
-def _machine(format_: str, stream: IO[str]) -> Sink:
-    from wsemu.report import collected, github, json, sarif
+def _machine(format_: str, stream: IO[str], program: str) -> Sink:
+    from wsemu.report import collected, github, gitlab, json, junit, sarif, short
 
     if format_ == "github":
         return github.Commands(stream)
-    return collected.Collector(stream, {"json": json, "sarif": sarif}[format_].document)
+    if format_ == "short":
+        return short.Short(stream)
+    documents = {"json": json.document, "sarif": sarif.document, "junit": junit.document, "gitlab": gitlab.document}
+    return collected.Collector(stream, documents[format_], program=program)
 
 
 @contextlib.contextmanager

@@ -136,6 +136,13 @@ class Printer:
             console.print(Text.assemble(*((text, _rich_style(text, style)) for text, style in line)), soft_wrap=True)
 
 
+class QuietPrinter(Printer):
+    """Prints what goes wrong with a program, and no report of a launch."""
+
+    def report(self, report: Report, shown: Sequence[Finding] | None = None) -> None:
+        """Print nothing."""
+
+
 def internal_error(sink: Sink, error: BaseException, frame: traceback.FrameSummary, remedy: str) -> None:
     """Say that an exception, raised in this frame, is the fault of wsemu."""
     import traceback  # nothing else here needs it

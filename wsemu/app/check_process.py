@@ -1,0 +1,102 @@
+"""A check in a process of its own: for `--watch` and the language server, which answer meanwhile.
+
+The process writes the source files that it used into a file, whose name it gets in the environment.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import linecache
+import os
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+from wsemu.app.exit_codes import INTERNAL
+from wsemu.model.own import is_own
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+SOURCES = "WSEMU_SOURCES_FILE"
+"""environment variable with the file for the names of the sources"""
+_SECONDS_TO_STOP = 2.0
+
+
+class CheckProcess:
+    """One run of `wsemu`, which can be stopped, and the sources that it used."""
+
+    def __init__(self, words: Sequence[str], folder: str | None = None, output: IO[bytes] | None = None) -> None:
+        """Start `wsemu WORDS` in a folder; standard output is this process's, or goes to a file."""
+        number, self._file = tempfile.mkstemp(prefix="wsemu-sources-", suffix=".json")
+        os.close(number)
+        command = [sys.executable, "-m", "wsemu", *words]
+        environment = {**os.environ, SOURCES: self._file}
+        errors = None if output is None else subprocess.DEVNULL
+        self._process = subprocess.Popen(
+            command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=errors
+        )
+
+    @property
+    def code(self) -> int | None:
+        """The exit code; None while it runs."""
+        code = self._process.poll()
+        return INTERNAL if code is not None and code < 0 else code
+
+    def wait(self, seconds: float) -> int | None:
+        """Wait so long at most; return the exit code, None if it still runs."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(seconds)
+        return self.code
+
+    def stop(self) -> None:
+        """End the process."""
+        if self.code is not None:
+            return
+        self._process.terminate()
+        try:
+            self._process.wait(_SECONDS_TO_STOP)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def close(self) -> list[str]:
+        """End the process if it runs; return the sources that it used, none if it did not come to its end."""
+        self.stop()
+        try:
+            found = json.loads(Path(self._file).read_text(encoding="utf-8") or "[]")
+        except (OSError, ValueError):
+            return []
+        finally:
+            with contextlib.suppress(OSError):
+                os.unlink(self._file)
+        return [name for name in found if isinstance(name, str)]
+
+
+def write_sources(files: Iterable[str]) -> None:
+    """Write the names of the sources of this process, where somebody wants them; `files` are in it in any case."""
+    wanted = os.environ.get(SOURCES)
+    if not wanted:
+        return
+    modules = [getattr(module, "__file__", None) for module in [*sys.modules.values()]]
+    names = [*files, *linecache.cache, *(name for name in modules if name)]
+    sources = sorted({os.path.realpath(name) for name in names if _is_source(name)})
+    with contextlib.suppress(OSError):
+        Path(wanted).write_text(json.dumps(sources), encoding="utf-8")
+
+
+def _is_source(name: str) -> bool:
+    """Return whether a file is one of the user's: it exists, and belongs to no installed package."""
+    path = os.path.realpath(name)
+    return os.path.isfile(path) and not is_own(path) and not path.startswith(_installed())
+
+
+def _installed() -> tuple[str, ...]:
+    paths = sysconfig.get_paths()
+    folders = [paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")]
+    folders += [entry for entry in sys.path if entry.endswith(("site-packages", "dist-packages"))]
+    return tuple({os.path.realpath(folder) + os.sep for folder in folders})

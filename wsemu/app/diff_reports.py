@@ -1,0 +1,206 @@
+"""`wsemu diff A.json B.json`: what changed between two reports: findings, verdicts, costs, predicted times.
+
+A report is the document of `wsemu check --format json` or the list of `wsemu time --json`.  Findings are compared by
+their fingerprints, so moved lines are no change; launches by kernel, grid and block, in their order.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from wsemu.app.exit_codes import FAILED, USAGE
+from wsemu.model.data import NamedTuple, dataclass, field
+from wsemu.model.errors import UsageError
+from wsemu.report.diagnostic import clean, extent, plural
+from wsemu.report.terminal import Printer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+COSTS = (
+    "warp_instructions",
+    "shared_load_wavefronts",
+    "shared_store_wavefronts",
+    "shared_atomic_wavefronts",
+    "global_load_sectors",
+    "global_store_sectors",
+    "barrier_operations",
+)
+"""counters of a launch that are compared"""
+_RANK = ("verified", "incomplete", "failed")
+"""verdicts, the best first"""
+
+
+class Change(NamedTuple):
+    """A number or verdict that differs."""
+
+    launch: str
+    name: str
+    before: Any
+    after: Any
+
+
+@dataclass(slots=True)
+class Contents:
+    """The comparable parts of a report."""
+
+    findings: dict[str, str] = field(default_factory=dict)
+    """identity -> severity, location and title"""
+    counts: Counter[str] = field(default_factory=Counter)
+    """identity -> findings with it"""
+    verdicts: dict[str, str] = field(default_factory=dict)
+    costs: dict[str, dict[str, int]] = field(default_factory=dict)
+    times: dict[str, float] = field(default_factory=dict)
+    """launch -> predicted microseconds"""
+
+
+def run(before: Path, after: Path, *, as_json: bool) -> int:
+    """Compare two files and print the result; return the exit code."""
+    printer = Printer()
+    try:
+        first, second = _read(before), _read(after)
+        if _kind(first) != _kind(second) and _kind(first) and _kind(second):
+            raise UsageError(f"`{before}` has {_kind(first)}, `{after}` has {_kind(second)}: give two of one kind")
+    except UsageError as error:
+        printer.error(error)
+        return USAGE
+    result = compare(first, second)
+    if as_json:
+        print(json.dumps(result, indent=2))
+    else:
+        for line in format_result(result):
+            printer.text(line)
+    return FAILED if result["new"] or result["worse"] else 0
+
+
+def _kind(contents: Contents) -> str:
+    return "predicted times" if contents.times else "launches" if contents.verdicts else ""
+
+
+def _read(file: Path) -> Contents:
+    """Return the contents of a report; UsageError if the file is none."""
+    try:
+        data = json.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"`{file}`: {error.strerror or error}: give a report of `wsemu check --format json`") from None
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"`{file}` is no JSON ({error}): give a report of `wsemu check --format json`") from None
+    try:
+        return _contents(data)
+    except (AttributeError, KeyError, TypeError, ValueError):
+        remedy = "give one of `wsemu check --format json` or `wsemu time --json`"
+        raise UsageError(f"`{file}` is no report of wsemu: {remedy}") from None
+
+
+def _contents(data: Any) -> Contents:
+    contents, times = Contents(), Counter[str]()
+    if isinstance(data, list):
+        for entry in data:
+            contents.times[_launch_name(entry, times)] = float(entry["microseconds"])
+        return contents
+    for report in data["reports"]:
+        name = _launch_name(report, times)
+        contents.verdicts[name] = report["verdict"]
+        _RANK.index(report["verdict"])
+        contents.costs[name] = {cost: int(report["counters"].get(cost, 0)) for cost in COSTS}
+        _add_findings(contents, report)
+    return contents
+
+
+def _add_findings(contents: Contents, report: dict[str, Any]) -> None:
+    """Add the findings of a launch: the same one of several launches counts as often as in one of them."""
+    counts: Counter[str] = Counter()
+    for finding in report["findings"]:
+        site = next((site for site in finding["sites"] if site["primary"]), None)
+        where = f" at {site['file']}:{site['line']}" if site else ""
+        identity = finding.get("fingerprint") or json.dumps([finding["code"], report["kernel"], finding["message"]])
+        counts[identity] += 1
+        text = f"{finding['severity']}[{finding['code']}]{where}: {finding['message']} (`{report['kernel']}`)"
+        contents.findings.setdefault(identity, clean(text))
+    contents.counts |= counts
+
+
+def _launch_name(entry: dict[str, Any], times: Counter[str]) -> str:
+    """Return `copy[grid 1, block 64]`, with a number from the second such launch on."""
+    name = clean(f"{entry['kernel']}[grid {extent(tuple(entry['grid']))}, block {extent(tuple(entry['block']))}]")
+    times[name] += 1
+    return name if times[name] == 1 else f"{name} #{times[name]}"
+
+
+def compare(before: Contents, after: Contents) -> dict[str, Any]:
+    """Return the differences as data for JSON."""
+    both = before.counts & after.counts
+    verdicts = [*_changes(before.verdicts, after.verdicts, "verdict")]
+    costs = [
+        change
+        for launch in after.costs
+        for change in _numbers(launch, before.costs.get(launch, {}), after.costs[launch])
+    ]
+    return {
+        "new": _texts(after, after.counts - before.counts),
+        "gone": _texts(before, before.counts - after.counts),
+        "same": both.total(),
+        "verdicts": [change._asdict() for change in verdicts],
+        "worse": [change.launch for change in verdicts if _is_worse(change)],
+        "costs": [change._asdict() for change in costs],
+        "times": [change._asdict() for change in _changes(before.times, after.times, "microseconds")],
+        "launches": {"before": len(before.verdicts or before.times), "after": len(after.verdicts or after.times)},
+    }
+
+
+def _texts(contents: Contents, counts: Counter[str]) -> list[str]:
+    return [contents.findings[key] + (f" x{count}" if count > 1 else "") for key, count in counts.items()]
+
+
+def _changes(before: dict[str, Any], after: dict[str, Any], name: str) -> Iterator[Change]:
+    """Yield the launches whose value differs; None stands for a launch that is in one report alone."""
+    for launch in dict.fromkeys([*before, *after]):
+        if before.get(launch) != after.get(launch):
+            yield Change(launch, name, before.get(launch), after.get(launch))
+
+
+def _numbers(launch: str, before: dict[str, int], after: dict[str, int]) -> Iterator[Change]:
+    for name in COSTS if before else ():
+        if before[name] != after[name]:
+            yield Change(launch, name, before[name], after[name])
+
+
+def _is_worse(change: Change) -> bool:
+    """Return whether a verdict became worse; a launch of the later report alone is compared with `verified`."""
+    return change.after is not None and _RANK.index(change.after) > _RANK.index(change.before or "verified")
+
+
+def format_result(result: dict[str, Any]) -> Iterator[str]:
+    """Yield the lines of a comparison."""
+    counts = f"{len(result['new'])} new, {len(result['gone'])} gone, {result['same']} in both"
+    launches = result["launches"]
+    if result["verdicts"] or not result["times"]:
+        yield f"findings: {counts}"
+    yield from (f"  + {text}" for text in result["new"])
+    yield from (f"  - {text}" for text in result["gone"])
+    for title, key in (("verdicts", "verdicts"), ("costs", "costs"), ("predicted times", "times")):
+        if result[key]:
+            yield f"{title}:"
+            yield from (f"  {_format_change(change)}" for change in result[key])
+    if launches["before"] != launches["after"]:
+        yield f"launches: {launches['before']} before, {plural(launches['after'], 'launch', 'es')} after"
+    if not any(result[key] for key in ("new", "gone", "verdicts", "costs", "times")):
+        yield f"no difference in {plural(launches['after'], 'launch', 'es')}"
+
+
+def _format_change(change: dict[str, Any]) -> str:
+    before, after = change["before"], change["after"]
+    name = {"verdict": "", "microseconds": ""}.get(change["name"], f" {change['name'].replace('_', ' ')}")
+    unit = " us" if change["name"] == "microseconds" else ""
+    texts = [f"{value:,.6g}{unit}" if isinstance(value, float) else _plain(value) for value in (before, after)]
+    share = ""
+    if before and after and not isinstance(before, str):
+        share = f" ({(after / before - 1) * 100:+.1f} %)"
+    return f"{change['launch']}{name}: {texts[0]} -> {texts[1]}{share}"
+
+
+def _plain(value: Any) -> str:
+    return "not launched" if value is None else f"{value:,}" if isinstance(value, int) else str(value)

@@ -1,0 +1,64 @@
+"""The findings that a project accepted on one day: what a baseline file holds."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from wsemu.model.data import NamedTuple, dataclass
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class BaselineEntry(NamedTuple):
+    """A finding of a baseline."""
+
+    fingerprint: str
+    code: str
+    kernel: str
+    file: str
+    """source file of the finding, as it was displayed"""
+    text: str
+    """severity, location and title of the finding, for readers of the file"""
+    times: int = 1
+    """findings of a launch with this fingerprint: more of them are new ones"""
+    program: str = ""
+    """program whose launch had the finding"""
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """A baseline file."""
+
+    file: str
+    entries: Mapping[str, BaselineEntry]
+    """fingerprint -> entry"""
+    lines: Mapping[str, int]
+    """fingerprint -> line of the file, from 1"""
+
+    @property
+    def codes(self) -> frozenset[str]:
+        """The codes of its findings."""
+        return frozenset(entry.code for entry in self.entries.values())
+
+
+@dataclass(slots=True)
+class Acceptance:
+    """The findings of one launch that a baseline accepts: each entry accepts as many as it names."""
+
+    baseline: Baseline
+    used: Counter[str]
+
+    @classmethod
+    def of(cls, baseline: Baseline) -> Acceptance:
+        """Return the acceptance of a launch that begins."""
+        return cls(baseline, Counter())
+
+    def accepts(self, fingerprint: str) -> bool:
+        """Return whether the baseline accepts one more finding with this fingerprint."""
+        entry = self.baseline.entries.get(fingerprint)
+        if entry is None or self.used[fingerprint] >= entry.times:
+            return False
+        self.used[fingerprint] += 1
+        return True
