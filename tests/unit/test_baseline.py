@@ -12,7 +12,7 @@ import pytest
 from tests.commands import Done, wsemu
 from wsemu.app import watch
 from wsemu.app.check_process import CheckProcess
-from wsemu.app.watch import without_watch
+from wsemu.app.watch import drop_watch_option
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -134,7 +134,7 @@ def test_the_configuration_names_the_file_relative_to_itself(run: Any, tmp_path:
     ("text", "problem"),
     [
         (None, "write it by `wsemu baseline --baseline known.json PROGRAM`"),
-        ("{", "is no baseline: it is not JSON"),
+        ("{", "does not hold a baseline: it is not JSON"),
         ("{}", 'it needs `"baseline": 1`'),
         ('{"baseline": 1, "findings": [{"code": "race"}]}', "finding 1 is not an object with fingerprint"),
     ],
@@ -237,12 +237,12 @@ def test_predicted_times_are_compared(run: Any, tmp_path: Path) -> None:
 def test_what_is_no_report_is_named(run: Any, tmp_path: Path, text: str) -> None:
     (tmp_path / "a.json").write_text(text)
     done = run("diff", "a.json", "a.json")
-    assert (done.returncode, "`a.json` is no" in done.stdout) == (2, True)
+    assert (done.returncode, "`a.json` does not hold" in done.stdout) == (2, True)
 
 
 # -- watching ----------------------------------------------------------------------------------------------------------
 def test_the_option_is_not_passed_on_but_a_programs_is() -> None:
-    assert without_watch(["check", "--watch", "a.py", "--", "--watch"]) == ["check", "a.py", "--", "--watch"]
+    assert drop_watch_option(["check", "--watch", "a.py", "--", "--watch"]) == ["check", "a.py", "--", "--watch"]
 
 
 def test_a_check_process_names_the_sources_that_it_used(tmp_path: Path) -> None:

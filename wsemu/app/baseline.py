@@ -1,10 +1,5 @@
 """`wsemu baseline FILE`: accept today's findings; and the file that holds them.
 
-    {"wsemu": "0.1.0", "baseline": 1, "findings": [
-    {"fingerprint": "6f0c...", "code": "race", "kernel": "copy", "file": "copy.py", "text": "error[race] at ...", ...},
-    ...
-    ]}
-
 Each finding has a line of its own, so that two branches merge.  A fingerprint has no line number: it survives edits
 elsewhere in the file, and changes with the source text of the finding.
 """
@@ -45,7 +40,7 @@ def read_baseline(file: str) -> Baseline:
         remedy = f"write it by `wsemu baseline --baseline {file} PROGRAM`"
         raise UsageError(f"no baseline `{file}` ({error.strerror or error}): {remedy}") from None
     except ValueError:
-        raise UsageError(f"`{file}` is no baseline: it is not UTF-8") from None
+        raise UsageError(f"`{file}` does not hold a baseline: it is not UTF-8") from None
     entries = _parse_baseline(text, file)
     lines = text.split("\n")
     numbers = {entry.fingerprint: _line_number(lines, entry.fingerprint) for entry in entries}
@@ -56,10 +51,10 @@ def _parse_baseline(text: str, file: str) -> list[BaselineEntry]:
     try:
         data = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"`{file}` is no baseline: it is not JSON ({error})") from None
+        raise UsageError(f"`{file}` does not hold a baseline: it is not JSON ({error})") from None
     if not isinstance(data, dict) or data.get("baseline") != FORMAT or not isinstance(data.get("findings"), list):
         remedy = "write it again by `wsemu baseline`"
-        raise UsageError(f'`{file}` is no baseline: it needs `"baseline": {FORMAT}` and `findings`: {remedy}')
+        raise UsageError(f'`{file}` does not hold a baseline: it needs `"baseline": {FORMAT}` and `findings`: {remedy}')
     return [_parse_entry(entry, number, file) for number, entry in enumerate(data["findings"], 1)]
 
 
@@ -68,7 +63,7 @@ def _parse_entry(entry: Any, number: int, file: str) -> BaselineEntry:
     times = entry.get("times", 1) if known else 0
     if not known or not isinstance(times, int) or isinstance(times, bool) or times < 1:
         expected = f"an object with {', '.join(_TEXTS)}, and `times` from 1"
-        raise UsageError(f"`{file}` is no baseline: finding {number} is not {expected}")
+        raise UsageError(f"`{file}` does not hold a baseline: finding {number} is not {expected}")
     texts = {name: entry[name] for name in _TEXTS}
     return BaselineEntry(**texts, times=times, program=str(entry.get("program", "")))
 
@@ -140,7 +135,7 @@ class BaselineUse:
 
     baseline: Baseline
     used: set[int] = field(default_factory=set)
-    """lines of the file"""
+    """lines of the file whose entries accepted a finding"""
     kernels: set[str] = field(default_factory=set)
 
     def observe(self, report: Report) -> None:

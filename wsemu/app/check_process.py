@@ -1,4 +1,4 @@
-"""A check in a process of its own: for `--watch` and the language server, which answer meanwhile.
+"""A check in a process of its own: for `--watch` and the language server, which stay responsive.
 
 The process writes the source files that it used into a file, whose name it gets in the environment.
 """
@@ -65,7 +65,7 @@ class CheckProcess:
             self._process.wait()
 
     def close(self) -> list[str]:
-        """End the process if it runs; return the sources that it used, none if it did not come to its end."""
+        """End the process if it runs; return the sources that it used, none if it did not finish."""
         self.stop()
         try:
             found = json.loads(Path(self._file).read_text(encoding="utf-8") or "[]")
@@ -78,7 +78,7 @@ class CheckProcess:
 
 
 def write_sources(files: Iterable[str]) -> None:
-    """Write the names of the sources of this process, where somebody wants them; `files` are in it in any case."""
+    """Write the names of the sources of this process, if a watching process requests them; `files` are always among them."""
     wanted = os.environ.get(SOURCES)
     if not wanted:
         return
@@ -92,10 +92,10 @@ def write_sources(files: Iterable[str]) -> None:
 def _is_source(name: str) -> bool:
     """Return whether a file is one of the user's: it exists, and belongs to no installed package."""
     path = os.path.realpath(name)
-    return os.path.isfile(path) and not is_own(path) and not path.startswith(_installed())
+    return os.path.isfile(path) and not is_own(path) and not path.startswith(_installed_folders())
 
 
-def _installed() -> tuple[str, ...]:
+def _installed_folders() -> tuple[str, ...]:
     paths = sysconfig.get_paths()
     folders = [paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")]
     folders += [entry for entry in sys.path if entry.endswith(("site-packages", "dist-packages"))]

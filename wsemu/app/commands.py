@@ -117,7 +117,7 @@ def _using_baseline(file: Path, settings: Settings, printer: Sink) -> Iterator[N
 
 
 def _report_sources(targets: Sequence[Target]) -> None:
-    """Write the sources of the programs where a watching process wants them."""
+    """Write the sources of the programs if a watching process requests them."""
     from wsemu.app.check_process import SOURCES, write_sources
     from wsemu.app.pyproject import find
 

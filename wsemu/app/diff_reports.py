@@ -1,7 +1,7 @@
 """`wsemu diff A.json B.json`: what changed between two reports: findings, verdicts, costs, predicted times.
 
 A report is the document of `wsemu check --format json` or the list of `wsemu time --json`.  Findings are compared by
-their fingerprints, so moved lines are no change; launches by kernel, grid and block, in their order.
+their fingerprints, which moved lines do not change; launches by kernel, grid and block, in their order.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ COSTS = (
 )
 """counters of a launch that are compared"""
 _RANK = ("verified", "incomplete", "failed")
-"""verdicts, the best first"""
+"""verdicts in the order of their severity"""
 
 
 class Change(NamedTuple):
@@ -54,7 +54,7 @@ class Contents:
     verdicts: dict[str, str] = field(default_factory=dict)
     costs: dict[str, dict[str, int]] = field(default_factory=dict)
     times: dict[str, float] = field(default_factory=dict)
-    """launch -> predicted microseconds"""
+    """launch -> its predicted time in microseconds"""
 
 
 def run(before: Path, after: Path, *, as_json: bool) -> int:
@@ -87,12 +87,14 @@ def _read(file: Path) -> Contents:
     except OSError as error:
         raise UsageError(f"`{file}`: {error.strerror or error}: give a report of `wsemu check --format json`") from None
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"`{file}` is no JSON ({error}): give a report of `wsemu check --format json`") from None
+        raise UsageError(
+            f"`{file}` does not hold JSON ({error}): give a report of `wsemu check --format json`"
+        ) from None
     try:
         return _contents(data)
     except (AttributeError, KeyError, TypeError, ValueError):
         remedy = "give one of `wsemu check --format json` or `wsemu time --json`"
-        raise UsageError(f"`{file}` is no report of wsemu: {remedy}") from None
+        raise UsageError(f"`{file}` does not hold a report of wsemu: {remedy}") from None
 
 
 def _contents(data: Any) -> Contents:

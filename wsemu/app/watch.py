@@ -1,8 +1,8 @@
 """`wsemu check --watch FILE`: check again after each change of a source.
 
-Changes are found by looking at times and sizes of the files, four times a second: some dozen files cost nothing
-measurable, it needs no package, and it works in containers, on network drives and on WSL, where the system reports no
-changes of files.  Each check is a process of its own, so that it loads the sources as they are.
+Changes are found by looking at times and sizes of the files, four times a second.  Looking at some dozen files costs
+nothing measurable and needs no package.  It also works in containers, on network drives and on WSL, where the system
+does not report changes of files.  Each check is a process of its own, so that it loads the sources as they are.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ State = dict[str, tuple[int, int] | None]
 
 def watch_program(words: Sequence[str], *, sleep: Callable[[float], None] = time.sleep) -> int:
     """Run the command without `--watch` again and again, until Ctrl+C; return the exit code of the last run."""
-    command = without_watch(words)
+    command = drop_watch_option(words)
     printer, code = Printer(sys.stderr), 0
     sources = _named_files(command)
     try:
@@ -58,7 +58,7 @@ def watch_program(words: Sequence[str], *, sleep: Callable[[float], None] = time
         return code
 
 
-def without_watch(words: Sequence[str]) -> list[str]:
+def drop_watch_option(words: Sequence[str]) -> list[str]:
     """Return the words of the command without `--watch`, which a program may have after `--`."""
     end = words.index("--") if "--" in words else len(words)
     return [*(word for word in words[:end] if word != "--watch"), *words[end:]]
@@ -66,10 +66,10 @@ def without_watch(words: Sequence[str]) -> list[str]:
 
 def read_state(files: Iterable[str]) -> State:
     """Return the times and sizes of files."""
-    return {file: _state_of(file) for file in files}
+    return {file: _file_state(file) for file in files}
 
 
-def _state_of(file: str) -> tuple[int, int] | None:
+def _file_state(file: str) -> tuple[int, int] | None:
     try:
         found = os.stat(file)
     except OSError:

@@ -1,4 +1,4 @@
-"""The identity of a finding across runs: it survives moved lines, and tells a known finding from a new one.
+"""The identity of a finding across runs: it survives moved lines, and distinguishes known findings from new ones.
 
 It holds the code, the kernel, and of each site the name of the file, the text and the array; no line number, no path.
 SARIF, GitLab reports, JSON reports and baselines have it.

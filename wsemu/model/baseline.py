@@ -33,7 +33,7 @@ class Baseline:
 
     file: str
     entries: Mapping[str, BaselineEntry]
-    """fingerprint -> entry"""
+    """fingerprint -> the entry with it"""
     lines: Mapping[str, int]
     """fingerprint -> line of the file, from 1"""
 
@@ -45,7 +45,7 @@ class Baseline:
 
 @dataclass(slots=True)
 class Acceptance:
-    """The findings of one launch that a baseline accepts: each entry accepts as many as it names."""
+    """The findings of one launch that a baseline accepts: each entry accepts up to `times` findings."""
 
     baseline: Baseline
     used: Counter[str]

@@ -1,6 +1,6 @@
 """`--format gitlab`: findings as a Code Quality report, which GitLab shows in merge requests.
 
-GitLab compares the fingerprints of two reports: a finding whose lines moved is no new one.  An incomplete launch is an
+GitLab compares the fingerprints of two reports: a finding whose lines moved is not new.  An incomplete launch is an
 issue of its own.  Reference: "Code Quality", GitLab's documentation, the report format.
 """
 

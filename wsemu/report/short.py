@@ -1,9 +1,7 @@
 """`--format short`: a line for each finding, and one for each launch; no line is wrapped.
 
-    copy.py:18:9: error[race]: write-after-read hazard on shared `tile[t]` (`copy`)
-    copy[grid 1, block 64]  failed: 1 error
-
-The form is that of compilers, which editors and scripts read.
+A finding is `copy.py:18:9: error[race]: hazard on shared `tile[t]` (`copy`)`.  Editors and scripts read this form, which
+compilers have as well.
 """
 
 from __future__ import annotations
@@ -42,7 +40,7 @@ class Short:
                 self._write(f"warning: `{report.kernel}` is incomplete: {note}")
 
     def not_run(self, report: Report) -> None:
-        """Its error says it all."""
+        """Print nothing: the error is reported separately."""
 
     def error(self, error: Exception) -> None:
         level, text, file, line = error_message(error)

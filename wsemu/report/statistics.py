@@ -26,7 +26,7 @@ class Statistics:
     kernels: dict[tuple[str, str], dict[str, None]] = field(default_factory=dict)
     """(code, severity) -> kernels that have such findings"""
     launches: Counter[str] = field(default_factory=Counter)
-    """verdict -> launches"""
+    """verdict -> number of launches with it"""
     accepted: int = 0
 
     def observe(self, report: Report) -> None:
