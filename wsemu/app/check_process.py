@@ -78,7 +78,7 @@ class CheckProcess:
 
 
 def write_sources(files: Iterable[str]) -> None:
-    """Write the names of the sources of this process, if a watching process requests them; `files` are always among them."""
+    """Write the names of this process's sources, `files` among them, if a watching process requests them."""
     wanted = os.environ.get(SOURCES)
     if not wanted:
         return
