@@ -97,10 +97,10 @@ def terminal(lines: list[Line], colours: dict[str, str]) -> str:
 
 def palette(theme: str) -> dict[str, str]:
     """Return the colors of a theme by name."""
-    light, _, dark = SHEET.partition("@media (prefers-color-scheme: dark)")
-    colours = dict(re.findall(r"(--\w+): (#\w{6})", light))
+    light, _, dark = SHEET.partition("body.wsemu")[0].partition("@media (prefers-color-scheme: dark)")
+    colours = dict(re.findall(r"(--[\w-]+): (#\w{6})", light))
     if theme == "dark":
-        colours |= dict(re.findall(r"(--\w+): (#\w{6})", dark))
+        colours |= dict(re.findall(r"(--[\w-]+): (#\w{6})", dark))
     return colours
 
 
@@ -110,7 +110,7 @@ def style(theme: str) -> str:
     rules = re.findall(r"(?m)^\.wsemu ([^{}]*\{[^{}]*(?:fill|stroke|text-anchor|svg text)[^{}]*\})$", SHEET)
     rules = [rule for rule in rules if "scaleX" not in rule and ":focus" not in rule]
     text = "\n".join(rules).replace(", .wsemu ", ", ").replace("svg text", "text")
-    return re.sub(r"var\((--\w+)\)", lambda match: colours[match[1]], text)
+    return re.sub(r"var\((--[\w-]+)\)", lambda match: colours[match[1]], text)
 
 
 def composed(parts: list[str], theme: str, title: str) -> str:

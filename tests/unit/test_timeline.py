@@ -23,16 +23,19 @@ import wsemu
 from tests.commands import Done
 from tests.commands import wsemu as typed
 from wsemu import cuda, ptx
+from wsemu.evidence.labels import GROUPS
 from wsemu.launch import tracing
 from wsemu.launch.hooks import observers, traceable
+from wsemu.launch.roles import SharedUses
 from wsemu.launch.timeline import Timeline
 from wsemu.model import settings
-from wsemu.report.html import FEW_COLUMNS, SHEET, page, report_fragment, timeline_fragment
+from wsemu.report.html import FEW_COLUMNS, SHEET, Origin, page, report_fragment, timeline_fragment
+from wsemu.report.page_script import POLICY, SCRIPT
 from wsemu.report.perfetto import AXIS, chrome_trace
 from wsemu.report.terminal import plain
+from wsemu.report.timeline_canvas import legend, timeline_data
 from wsemu.report.timeline_svg import window
 from wsemu.report.timeline_terminal import timeline_lines
-from wsemu.report.zoom import POLICY, SCRIPT
 
 ROOT = Path(__file__).resolve().parents[2]
 GOLDEN = ROOT / "tests" / "data" / "timeline"
@@ -409,7 +412,9 @@ class Page(HTMLParser):
         """Nothing is loaded, nothing runs but our script, and that where its hash is allowed; links lead to places of
         the page."""
         policies = [given["content"] for _, given in self.elements if given.get("http-equiv")]
-        assert sum(name == "script" for name, _ in self.elements) == len(policies)
+        scripts = [given for name, given in self.elements if name == "script"]
+        assert all(given in ({}, {"type": "application/json"}) for given in scripts)
+        assert scripts.count({}) == len(policies)
         assert not policies or policies == [POLICY]
         ids = {given["id"] for _, given in self.elements if "id" in given}
         for name, given in self.elements:
@@ -433,9 +438,10 @@ def test_a_page_stands_alone(lines, name):
     assert f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'" == POLICY
     assert f"<script>{SCRIPT}</script>" in page(lines[name])
     assert not re.search(r"fetch|XMLHttp|import\b|eval|innerHTML|https?:", SCRIPT)
-    assert len(SCRIPT.splitlines()) <= 100
+    assert len(SCRIPT.splitlines()) <= 320
     said = "".join(found.said)
     assert "steps, not cycles" in said
+    assert "@media print" in said
     assert "prefers-color-scheme: dark" in said
     assert page(lines[name]) == page(lines[name])
 
@@ -450,7 +456,7 @@ def luminance(colour: str) -> float:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_text_has_the_contrast_that_readers_need(scheme):
     sheet = SHEET.partition("@media")[0 if scheme == "light" else 2].partition("body.wsemu")[0]
-    colours = {name: luminance(value) for name, value in re.findall(r"--(\w+): (#\w{6})", sheet)}
+    colours = {name: luminance(value) for name, value in re.findall(r"--([\w-]+): (#\w{6})", sheet)}
 
     def contrast(text: str, ground: str) -> float:
         low, high = sorted((colours[text], colours[ground]))
@@ -459,24 +465,81 @@ def test_text_has_the_contrast_that_readers_need(scheme):
     assert contrast("text", "page") >= 7
     for text_, ground in itertools.product(("muted", "error", "warning", "good", "frame", "text"), ("page", "panel")):
         assert contrast(text_, ground) >= 4.5, (text_, ground)
-    for ground in ("error", "warning", "good", "arrive", "sync"):
+    for ground in ("error", "warning", "good", "stuck", *GROUPS):
         assert contrast("on", ground) >= 4.5, ground
     assert contrast("text", "generation") >= 4.5
-    for shape in ("run", "wait", "arrive", "sync", "error", "needed", "excess"):
+    for group in GROUPS:
+        assert contrast(group, "page") >= 3, group
+    for shape in ("run", "wait-line", "error", "needed", "excess", "edge"):
         assert contrast(shape, "page") >= 1.6, shape
 
 
 def test_a_page_has_findings_marks_and_costs(lines):
     said = "".join(Page(page(lines["no_empty_wait"])).said)
-    assert "B error[race]: write-after-read hazard on shared `tile[lane]`" in said
+    assert "error[race]: write-after-read hazard on shared `tile[lane]`" in said
     assert "= hint: warp 0: arrive on an empty-buffer barrier after line 16" in said
     assert "warp 0, step 0: sync barrier 1 generation 0  line 15, waits to step 2" in said
-    assert all(label in said for label in ("A1", "A2", "B1", "B2"))
+    assert all(
+        f"{n + 1} {code} ({part})" in said for n, code in enumerate(("barrier-recycling", "race")) for part in (1, 2)
+    )
     costs = "".join(Page(page(lines["column_walk"])).said)
     assert "1,024, ideal 32" in costs
     assert "32 wavefronts, ideal 1; the worst of 32 executions, CTA 0" in costs
     assert "lane 31: word 992, bank 0; the pass wants 32 different words of it" in costs
     assert "waits for ever" in "".join(Page(page(lines["both_wait_first"])).said)
+
+
+def test_a_page_describes_its_launch(lines):
+    origin = Origin("wsemu trace 'a b.py'", "2026-11-29 12:00:00 +0000")
+    made = Page(page(lines["no_empty_wait"], origin=origin))
+    said = made.said[made.said.index("Launch: grid 1, block 64, sm_90, 3 arguments") :]
+    assert dict(zip(said[1:19:2], said[2:19:2], strict=True)) == {
+        "grid": "1 x 1 x 1", "block": "64 x 1 x 1", "architecture": "sm_90", "argument x": "float32[64]",
+        "argument y": "float32[32]", "argument a": "2.0", "command": origin.command, "date": origin.date,
+        "version": f"wsemu {wsemu.__version__}",
+    }  # fmt: skip
+
+
+def test_warps_have_roles_by_what_they_do(lines):
+    roles = {name: [warp.does for warp in line.warps] for name, line in lines.items()}
+    assert roles["no_empty_wait"] == ["consumer", "producer"]
+    assert roles["sgemv"] == ["consumer"] * 2 + ["producer"] * 5
+    assert roles["both_wait_first"] == ["", ""]  # they use no shared memory
+
+
+def test_roles_are_for_specialized_warps_alone():
+    alike, apart = SharedUses(), SharedUses()
+    for warp in (0, 1):
+        alike.enter(warp, 4096 + 128 * warp, 128, writes=True)
+        alike.enter(warp, 4096, 256, writes=False)
+    assert alike.roles(range(2)) == {0: "", 1: ""}
+    apart.enter(0, 4096, 512, writes=True)
+    apart.enter(1, 4480, 4, writes=False)
+    apart.enter(1, 8192, 4, writes=True)
+    apart.enter(2, 8192, 4, writes=False)
+    assert apart.roles(range(4)) == {0: "producer", 1: "producer and consumer", 2: "consumer", 3: ""}
+
+
+def test_the_legend_has_what_the_time_line_has(lines):
+    assert Page(legend(lines["both_wait_first"])).said == [
+        "sync, or wait for a phase",
+        "waits for ever",
+        "generation or phase, from its first operation on",
+        "never complete",
+        "operation of a finding",
+    ]
+    assert Page(legend(lines["column_walk"])).said[:2] == ["load", "store"]
+
+
+def test_a_page_has_the_data_of_all_steps(lines):
+    line = lines["sgemv"]
+    data = timeline_data(line, 7)
+    assert (data["length"], data["first"], data["stuck"]) == (line.length, 7, False)
+    groups = [data["groups"][n] for n in data["steps"][3::7]]
+    assert groups == [line.places[step.pc].group for step in line.steps]
+    assert {"load", "store", "arrive", "wait"} == {*groups}
+    read = json.loads(re.findall(r'<script type="application/json">(.*?)</script>', page(line, 7))[0])
+    assert read == data
 
 
 def test_the_time_line_comes_before_the_findings_and_the_costs(lines):
@@ -497,8 +560,8 @@ def test_who_does_not_see_the_picture_is_told(lines):
     assert "waits for ever: sync barrier 3 generation 0  line 13" in said
     assert "generation 0 is not complete" in said
     words = " ".join(Page(page(lines["sgemv"])).said)
-    assert "warp 4 (DMA)" in words
-    assert "warp 0 (compute)" in words
+    assert "warp 4 (DMA, producer)" in words
+    assert "warp 0 (compute, consumer)" in words
 
 
 def test_a_narrow_window_has_text_of_its_own(lines):
@@ -507,7 +570,7 @@ def test_a_narrow_window_has_text_of_its_own(lines):
     assert len(narrow) == 2
     texts = ["".join(Page(part).said) for part in narrow]
     assert max(len(line) for text in texts for line in text.splitlines()) <= FEW_COLUMNS + 4
-    assert made.count('id="finding-A"') == 1
+    assert made.count('id="finding-1"') == 1
     fragment = report_fragment(lines["no_empty_wait"].report)  # a notebook may be shown without its styles
     assert fragment.count("write-after-read hazard") == 1
 
@@ -540,7 +603,7 @@ def test_a_large_launch_is_cut_to_a_part(monkeypatch, lines):
     part = window(line)
     assert part.first == 0
     assert part.end <= 100
-    said = "".join(Page(page(line)).said)
+    said = "".join(Page(timeline_fragment(line)).said)
     assert f"steps 0 to {part.end - 1} of 293" in said
     assert "`--from STEP` moves it" in said
     assert "Only 5 arrows are drawn." in said

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import shlex
+import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -132,9 +135,11 @@ def _writer(wanted: Wanted) -> Callable[[Timeline], str]:
         from wsemu.report.perfetto import chrome_trace
 
         return chrome_trace
-    from wsemu.report.html import page
+    from wsemu.report.html import Origin, page
 
-    return lambda timeline: page(timeline, wanted.first)
+    date = time.strftime("%Y-%m-%d %H:%M:%S %z", time.localtime())
+    origin = Origin(shlex.join(["wsemu", *sys.argv[1:]]), date)
+    return lambda timeline: page(timeline, wanted.first, origin)
 
 
 def _save(path: Path, text: str) -> None:

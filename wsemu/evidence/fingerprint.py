@@ -82,6 +82,14 @@ def inputs(bound: Bound, data: Sequence[npt.NDArray[np.uint8] | None] | None = N
     )
 
 
+def describe_arguments(bound: Bound) -> list[tuple[str, str]]:
+    """Return the name of each argument of a launch, and its value or its type: `x`, `float32[64]`."""
+    own = bound.heap.segments(bound) if bound.heap is not None else ()
+    arrays = [(array.name, _array_type(array)) for array in bound.arrays if array.segment not in own]
+    scalars = dict.fromkeys(_scalars(bound.program, bound.names, bound.rows))
+    return [*arrays, *((value.name, value.what) for value in scalars)]
+
+
 def changes(then: Inputs, now: Inputs) -> Iterator[str]:
     """Yield the differences in words, those of lines first, since they explain the rest."""
     lines = [*_changed_lines(then, now)]
@@ -161,14 +169,17 @@ def _arrays(bound: Sequence[BoundArray], data: Sequence[npt.NDArray[np.uint8] | 
     from wsemu.model.isa import FIRST_ARRAY
 
     for array in bound:
-        extents = ", ".join(map(str, array.shape))
         segment = data[array.segment - FIRST_ARRAY]
         digest = ""
         if segment is not None:
             contents = _contents(array, segment)
             where = f"{array.segment} {array.offset} {array.strides}"
             digest = _digest(where.encode() + contents.tobytes())
-        yield Value(name=array.name, what=f"{array.dtype}[{extents}]", digest=digest)
+        yield Value(name=array.name, what=_array_type(array), digest=digest)
+
+
+def _array_type(array: BoundArray) -> str:
+    return f"{array.dtype}[{', '.join(map(str, array.shape))}]"
 
 
 def _contents(array: BoundArray, segment: npt.NDArray[np.uint8]) -> npt.NDArray[Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 NO_STEPS = "it made no access and met no barrier, or the run ended before it"
 """why a time line is empty"""
 
@@ -18,3 +20,23 @@ def letter(finding: int) -> str:
 
 GIVES, WAITS = ("arrive", "arrive_on"), ("sync", "await")
 """kinds of steps of a time line that let others go on; after which a warp goes on when others have come so far"""
+
+Group = Literal[
+    "load", "store", "atomic", "fence", "warp", "matrix", "copy", "group", "object", "arrive", "wait", "stop"
+]  # fmt: skip
+"""groups of operations in drawings"""
+GROUPS: dict[Group, str] = {
+    "load": "load",
+    "store": "store",
+    "atomic": "atomic",
+    "fence": "fence",
+    "warp": "warp-wide operation",
+    "matrix": "matrix multiply",
+    "copy": "issue of asynchronous copies",
+    "group": "commit of, or wait for, a group of them",
+    "object": "initialization, expect-tx",
+    "arrive": "arrive",
+    "wait": "sync, or wait for a phase",
+    "stop": "the run stops here",
+}
+"""group -> its meaning in a legend, in the legend's order"""

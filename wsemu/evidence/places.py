@@ -44,7 +44,7 @@ from wsemu.model.own import HARNESS, PATTERNS, is_own
 from wsemu.model.program import Program, SharedArray, Span
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from wsemu.model.bound import BoundArray
     from wsemu.model.device_memory import DeviceMemory
@@ -87,6 +87,8 @@ class Places:
     """register row of an array's address -> its segment"""
     memory: DeviceMemory | None = None
     """the device memory of the launch, if it was in any"""
+    describe_arguments: Callable[[], Iterable[tuple[str, str]]] = tuple
+    """returns the name of each argument of the launch, and its value or its type"""
     _views: dict[str, SourceView] = field(default_factory=dict)
     """views of the files as they were when findings arose: explanations may be requested later"""
     _shown: dict[int, Span] = field(default_factory=dict)

@@ -126,7 +126,7 @@ def judge_run(
 ) -> Examined:
     """A launch that ran, with its report; `started` is when it began (perf_counter), less what was spent compiling;
     `orders` decide what one run does not; of one that is only `tried`, nobody asks for a witness."""
-    from wsemu.evidence.fingerprint import inputs
+    from wsemu.evidence.fingerprint import describe_arguments, inputs
     from wsemu.launch.binding import address_rows
     from wsemu.launch.verdict import ARISING, judge
 
@@ -136,6 +136,7 @@ def judge_run(
     name_used_loads(outcome, program)
     rows = address_rows(program, bound.rows, bound.names, bound.arrays) if orders is None else orders.segment_of
     places = Places(program, configuration.grid, configuration.block, outcome, bound.arrays, rows, bound.memory)
+    places.describe_arguments = functools.partial(describe_arguments, bound)
     alone = bound.heap is None and more is None and orders is not None and not orders.may_decide()
     alone = alone and not program.undefined and not any(one.has_changed for one in program.constant_arrays)
     known = repeated_report(bound, outcome, notes, time.perf_counter() - started - compiling()) if alone else None

@@ -22,6 +22,7 @@ from wsemu.model.isa import LANES
 from wsemu.model.outcome import OF_GROUPS
 
 if TYPE_CHECKING:
+    from wsemu.evidence.labels import Group
     from wsemu.launch.result import Report
     from wsemu.model.outcome import Status
 
@@ -36,12 +37,13 @@ _LETTERS = 26
 
 
 class Place(NamedTuple):
-    """The text and the source location of an instruction."""
+    """The text, the source location and the group of an instruction."""
 
     text: str
     """`store tile[lane]`, `arrive`"""
     file: str
     line: int
+    group: Group = "load"
 
 
 class Step(NamedTuple):
@@ -110,8 +112,16 @@ class Warp(NamedTuple):
 
     number: int
     role: str
+    """role in the transfer patterns that it calls"""
     until: int
     exited: bool
+    does: str = ""
+    """`producer` or `consumer`, from the shared memory that it uses"""
+
+    @property
+    def described_role(self) -> str:
+        """`DMA, producer`; empty if it has no role."""
+        return ", ".join(filter(None, (self.role, self.does)))
 
 
 class Mark(NamedTuple):
@@ -154,6 +164,8 @@ class Timeline:
     lines: tuple[LineCost, ...] = ()
     banks: tuple[BankPicture, ...] = ()
     copies: tuple[Copy, ...] = ()
+    arguments: tuple[tuple[str, str], ...] = ()
+    """name of each argument, and its value or its type: `x`, `float32[64]`"""
     mbarriers: dict[int, str] = field(default_factory=dict)
     """address -> `full[1]`, of those that were used, ascending"""
 
@@ -174,7 +186,17 @@ class Timeline:
         """`generation 3`, `phase 3`."""
         if number < 0:
             return "new"
-        return f"{'phase' if barrier in self.mbarriers else 'generation'} {number}"
+        return f"{self.unit_name(barrier)} {number}"
+
+    def unit_name(self, barrier: int) -> str:
+        """Return the unit that a barrier counts: `generation`, `phase`."""
+        return "phase" if barrier in self.mbarriers else "generation"
+
+    def arrived_text(self, generation: Generation) -> str:
+        """`64 threads arrived`, `1 arrivals, 4,096 bytes`."""
+        if generation.barrier in self.mbarriers:
+            return f"{generation.arrivals:,} arrivals, {generation.bytes:,} bytes"
+        return f"{generation.arrived_threads:,} threads arrived"
 
     @property
     def length(self) -> int:

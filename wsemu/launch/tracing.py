@@ -10,18 +10,20 @@ from typing import TYPE_CHECKING
 
 from wsemu.evidence.cost_view import bank_pictures, line_costs
 from wsemu.evidence.schedule import OF_PHASES, Witness
+from wsemu.launch.roles import SharedUses
 from wsemu.launch.timeline import Copy, Generation, Kind, Mark, Place, Step, Timeline, Warp
 from wsemu.model.codes import CHECKERS
 from wsemu.model.data import replace
 from wsemu.model.effects import effects_of
 from wsemu.model.errors import UsageError
 from wsemu.model.finding import MOST_SHOWN
-from wsemu.model.isa import LANES, NAMES, OPERATIONS, SEGMENT_SHIFT
+from wsemu.model.isa import LANES, NAMES, OPERATIONS, SEGMENT_SHIFT, SHARED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
+    from wsemu.evidence.labels import Group
     from wsemu.evidence.places import Places
     from wsemu.launch.kernel import Launchable
     from wsemu.launch.result import Report
@@ -88,6 +90,7 @@ def build(report: Report, places: Places, tracer: Tracer, cta: int | None = None
         status=places.outcome.status if places.outcome.cta in (-1, chosen) else "done",
         complete=complete,
         copies=tuple(sorted(clock.copies(), key=lambda copy: (copy.at, copy.warp))),
+        arguments=tuple(places.describe_arguments()),
         mbarriers=clock.mbarriers(),
         lines=tuple(line_costs(places)),
         banks=tuple(bank_pictures(places)),
@@ -122,6 +125,20 @@ def _step_kind(row: Effects) -> Kind:
     return next((kind for kind in _OF_STEPS if kind == row.event), "mbarrier")
 
 
+_GROUPS: dict[str, Group] = {
+    "arrive": "arrive", "arrive_on": "arrive", "sync": "wait", "await": "wait", "landed": "group", "commit": "group",
+    "atomic": "atomic", "fence": "fence", "mbarrier": "object", "stop": "stop", "copy": "copy", "warp": "warp",
+}  # fmt: skip
+"""kind of a step -> group of its operation"""
+
+
+def _operation_group(kind: str, row: Effects) -> Group:
+    """Return the group of an operation in drawings."""
+    if row.moves.unit == "matrix":
+        return "matrix"
+    return _GROUPS.get(kind) or ("store" if row.moves.writes else "load")
+
+
 class _Clock:
     """Gives the events of a trace their steps."""
 
@@ -142,6 +159,7 @@ class _Clock:
         """(warp, kind of group) -> steps of copies that a wait for groups ends"""
         self._credits: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
         """step of copies -> the phases that have their bytes"""
+        self._uses = SharedUses()
         self._execution: tuple[tuple[int, int], set[str], int] = (-1, -1), set(), -1
         """(warp, instruction), kinds of events so far, step: of the last asynchronous operation"""
         for position, event in enumerate(self.witness.events):
@@ -150,6 +168,7 @@ class _Clock:
         self._wait_for_ever()
 
     def _apply(self, position: int, event: Event) -> None:
+        self._enter_use(event)
         if event.kind == "complete":
             self._complete(event)
         elif event.kind == "exit":
@@ -162,6 +181,18 @@ class _Clock:
             self._execution = (-1, -1), set(), -1
             self.step_of[position] = len(self.steps)
             self._step(event)
+
+    def _enter_use(self, event: Event) -> None:
+        """Enter which shared memory an access or a copy uses."""
+        if event.kind not in ("access", "copy"):
+            return
+        moves = effects_of(self.places.operation(event.pc)).moves
+        to, source = event.place, event.generation if moves.agent else event.place
+        if moves.agent and not moves.writes:
+            source = event.place  # a matrix that is read where it is
+        for address, used, writes in ((to, moves.writes, True), (source, moves.reads, False)):
+            if used and address >> SEGMENT_SHIFT == SHARED:
+                self._uses.enter(event.warp, address, event.amount, writes=writes)
 
     # -- mbarriers and copies -----------------------------------------------------------------------------------------
 
@@ -312,12 +343,14 @@ class _Clock:
         count = -(-x * y * z // LANES)
         stuck = {step.warp for step in self.steps if step.until is None}
         length = max(self._ready.values(), default=0) + bool(stuck)  # a wait that never ends is seen to wait
+        does = self._uses.roles(range(count))
         return tuple(
             Warp(
                 n,
                 self.witness.role(self.cta, n),
                 length if n in stuck and n not in self._exited else self._ready[n],
                 n in self._exited,
+                does[n],
             )
             for n in range(count)
         )
@@ -328,7 +361,8 @@ class _Clock:
             pc = self.steps[number].pc
             if pc not in found:
                 span = self.places.span(pc)
-                found[pc] = Place(self._text(position, self.steps[number]), span.file, span.line)
+                group = _operation_group(self.steps[number].kind, effects_of(self.places.operation(pc)))
+                found[pc] = Place(self._text(position, self.steps[number]), span.file, span.line, group)
         return found
 
     def _text(self, position: int, step: Step) -> str:

@@ -48,6 +48,11 @@ def script(text: str) -> Markup:
     return Markup(f"<script>{text}</script>")
 
 
+def data_script(text: str) -> Markup:
+    """Return JSON as an element that is not executed."""
+    return Markup(f'<script type="application/json">{text.replace("<", chr(92) + "u003c")}</script>')
+
+
 def style(sheet: str) -> Markup:
     """A style sheet of our own."""
     return Markup(f"<style>{sheet}</style>")

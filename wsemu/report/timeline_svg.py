@@ -6,11 +6,13 @@ Two pictures of equal height, so that the labels stay while the steps scroll.
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING
 
-from wsemu.evidence.labels import GIVES, WAITS, letter
+from wsemu.evidence.labels import GIVES, WAITS
 from wsemu.model.data import NamedTuple
-from wsemu.report.markup import Markup, join, tag
+from wsemu.report.markup import Markup, tag
+from wsemu.report.timeline_canvas import mark_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,10 +30,6 @@ _LABELS = 130
 """width of the labels"""
 _MOST_LISTED = 12
 """accesses of a stretch that its title lists"""
-
-
-_CLASSES = {"arrive_on": "arrive", "await": "sync"}
-"""kind -> how it is drawn, where that is not as it is called"""
 
 
 class Window(NamedTuple):
@@ -73,7 +71,8 @@ class _Picture:
             if number in copying:
                 self.copy_y[number] = self.height - 4
                 self.height += _COPY
-        self.width = round((part.end - part.first) * part.scale) + 24
+        labels = (x + self.mark_width(mark) for rows in self.marks.values() for row in rows for x, mark in row)
+        self.width = max([round((part.end - part.first) * part.scale) + 24, *(round(end) + 4 for end in labels)])
 
     def x(self, step: float) -> float:
         """Pixels of a step's left edge; steps outside lie at the edges."""
@@ -89,11 +88,15 @@ class _Picture:
             if step.warp != warp or not self.part.first <= step.at < self.part.end:
                 continue
             x = self.x(step.at)
-            row = next((row for row in rows if row[-1][0] + _mark_width(row[-1][1]) + 1 <= x), None)
+            row = next((row for row in rows if row[-1][0] + self.mark_width(row[-1][1]) + 1 <= x), None)
             if row is None:
                 rows.append(row := [])
             row.append((x, mark))
         return rows
+
+    def mark_width(self, mark: Mark) -> int:
+        """Return the width of the label of a mark, in pixels."""
+        return 7 * len(mark_text(self.timeline, mark)) + 8
 
     def is_drawn(self, at: int, until: int | None) -> bool:
         return at < self.part.end and (until is None or until > self.part.first)
@@ -107,7 +110,7 @@ class _Picture:
         for warp in self.timeline.warps:
             y = self.warp_y[warp.number]
             rows.append(_text(4, y + 13, f"warp {warp.number}", ""))
-            rows += [_text(4, y + 27, warp.role, "muted")] if warp.role else []
+            rows += [_text(4, y + 27, warp.described_role, "muted")] if warp.described_role else []
         return tag("svg", *rows, width=_LABELS, height=self.height, class_="labels", aria_hidden="true")
 
     # -- the steps ----------------------------------------------------------------------------------------------------
@@ -144,10 +147,7 @@ class _Picture:
         counted = self.timeline.generation_text(generation.barrier, generation.number)
         name = f"{self.timeline.name(generation.barrier)} {counted}"
         state = f"complete after step {until - 1}" if complete else "not complete"
-        came = f"{generation.arrived_threads} threads arrived"
-        if generation.barrier in self.timeline.mbarriers:
-            came = f"{generation.arrivals:,} arrivals, {generation.bytes:,} bytes"
-        title = f"{name}: {came}, {state}"
+        title = f"{name}: {self.timeline.arrived_text(generation)}, {state}"
         number = str(generation.number)
         parts = [
             tag("title", title),
@@ -160,9 +160,16 @@ class _Picture:
     def _stretches(self) -> Iterator[Markup]:
         for stretch in self.timeline.stretches():
             if self.is_drawn(stretch.at, stretch.until):
-                x = self.x(stretch.at)
-                box = _box(x, self.warp_y[stretch.warp] + 4, self.x(stretch.until) - x, 20, "run")
-                yield tag("g", tag("title", self._list_stretch(stretch)), box)
+                yield tag("g", tag("title", self._list_stretch(stretch)), *self._boxes(stretch))
+
+    def _boxes(self, stretch: Stretch) -> Iterator[Markup]:
+        """Yield a box for each run of operations of one group."""
+        groups = itertools.groupby(stretch.steps, key=lambda step: self.timeline.places[step.pc].group)
+        for group, steps in groups:
+            run = [step for step in steps if self.is_drawn(step.at, step.at + 1)]
+            if run:
+                x = self.x(run[0].at)
+                yield _box(x, self.warp_y[stretch.warp] + 4, self.x(run[-1].at + 1) - x, 20, f"of-{group}")
 
     def _list_stretch(self, stretch: Stretch) -> str:
         """Return the content of a stretch, as its tooltip."""
@@ -193,12 +200,12 @@ class _Picture:
         parts: list[Markup] = [tag("title", title)]
         if until > step.at + 1:
             after = self.x(step.at + 1)
-            parts.append(_box(after, y + 11, self.x(until) - after, 6, "wait stuck" if stuck else "wait"))
+            parts.append(_box(after, y + 11, self.x(until) - after, 6, "waiting stuck" if stuck else "waiting"))
         if step.at >= self.part.first:
-            parts.append(_box(x, y + 2, max(self.part.scale - 1, 2), 24, _CLASSES.get(step.kind, step.kind)))
-            letter_ = self.timeline.letter(step.barrier)
-            if step.barrier >= 0 and self.part.scale >= 7 * len(letter_) + 2:
-                parts.append(_text(x + self.part.scale / 2 - 0.5, y + 18, letter_, "number"))
+            group = self.timeline.places[step.pc].group
+            parts.append(_box(x, y + 2, max(self.part.scale - 1, 2), 24, f"of-{group}"))
+            if 0 <= step.barrier not in self.timeline.mbarriers and self.part.scale >= 7 * len(str(step.barrier)) + 2:
+                parts.append(_text(x + self.part.scale / 2 - 0.5, y + 18, str(step.barrier), "number"))
         return tag("g", *parts)
 
     def _copies(self) -> Iterator[Markup]:
@@ -210,7 +217,7 @@ class _Picture:
                 place = self.timeline.places[copy.pc]
                 over = "nobody waits for them" if copy.until is None else f"over after step {copy.until - 1:,}"
                 title = f"{place.text}  line {place.line}: {copy.bytes:,} bytes from step {copy.at:,}, {over}"
-                yield tag("g", tag("title", title), _box(x, y + 2, self.x(until) - x, 6, "run"))
+                yield tag("g", tag("title", title), _box(x, y + 2, self.x(until) - x, 6, "of-copy"))
 
     def _arrows(self) -> Iterator[Markup]:
         """From an arrive to what it lets go on, where both are drawn."""
@@ -233,32 +240,26 @@ class _Picture:
     def _mark(self, mark: Mark, x: float, top: float, y: float) -> Markup:
         """A frame round an operation, and below it a label that leads to the finding."""
         finding = self.timeline.report.findings[mark.finding]
-        class_ = f"marked {finding.severity}"
+        class_, label = f"marked {finding.severity}", mark_text(self.timeline, mark)
         parts = [
-            tag("title", f"{mark.label} {finding.severity}[{finding.code}]: {finding.message}"),
+            tag("title", f"{label} {finding.severity}[{finding.code}]: {finding.message}"),
             tag("rect", x=x, y=top + 1, width=self.part.scale - 1, height=26, class_=class_),
             tag("line", x1=x, x2=x, y1=top + 27, y2=y + 15, class_=class_),
             tag(
                 "g",
-                _box(x, y, _mark_width(mark), 16, f"mark {finding.severity}"),
-                _text(x + 4, y + 12, mark.label, "on-mark"),
+                _box(x, y, self.mark_width(mark), 16, f"mark {finding.severity}"),
+                _text(x + 4, y + 12, label, "on-mark"),
                 class_="fixed",
             ),
         ]
-        name = f"{mark.label}, step {self.timeline.steps[mark.step].at:,}: {finding.severity} {finding.code}"
+        name = f"finding {label}, step {self.timeline.steps[mark.step].at:,}: {finding.severity} {finding.code}"
         return (
-            tag("a", *parts, href=f"#finding-{letter(mark.finding)}", aria_label=name)
-            if self.linked
-            else tag("g", *parts)
+            tag("a", *parts, href=f"#finding-{mark.finding + 1}", aria_label=name) if self.linked else tag("g", *parts)
         )
 
 
-def _mark_width(mark: Mark) -> int:
-    return 9 * len(mark.label) + 7
-
-
 def timeline_svg(timeline: Timeline, part: Window, *, linked: bool) -> Markup:
-    """The picture: labels, and beside them the steps, which scroll; `linked` makes marks lead to `#finding-A`."""
+    """The picture: labels, and beside them the steps, which scroll; `linked` makes marks lead to `#finding-1`."""
     picture = _Picture(timeline, part, linked)
     keys = "time line; + and - zoom, 0 shows all of it, arrow keys move it"
     steps = tag("div", picture.steps(), class_="scroll", tabindex=0, role="region", aria_label=keys)
@@ -271,31 +272,6 @@ def _text(x: float, y: float, text: object, class_: str) -> Markup:
 
 def _box(x: float, y: float, width: float, height: float, class_: str) -> Markup:
     return tag("rect", x=x, y=y, width=round(max(width, 1), 1), height=height, rx=2, class_=class_)
-
-
-def legend() -> Markup:
-    """Return the legend of the boxes."""
-    kinds = [
-        ("run", "memory accesses, fences, warp-wide operations"),
-        ("arrive", "arrive on a barrier or mbarrier"),
-        ("sync", "sync on a barrier, wait for a phase"),
-        ("wait", "waits"),
-        ("wait stuck", "waits for ever"),
-        ("stop", "the run stops"),
-        ("generation", "generation of a barrier, or phase of an mbarrier, from its first operation on"),
-    ]
-    items = []
-    for class_, meaning in kinds:
-        box = tag("svg", _box(1, 1, 16, 10, class_), width=18, height=12, aria_hidden="true")
-        items.append(tag("span", box, " ", meaning))
-    return tag("p", join(items), class_="legend")
-
-
-def tools() -> Markup:
-    """Buttons that zoom the time line; the page's script shows them."""
-    buttons = (("0", "all", "show all steps"), ("-", "\N{MINUS SIGN}", "zoom out"), ("+", "+", "zoom in"))
-    made = [tag("button", text, type="button", value=key, aria_label=name, title=name) for key, text, name in buttons]
-    return tag("p", *made, tag("output", ""), class_="tools", hidden="")
 
 
 def describe_picture(timeline: Timeline) -> Markup:
@@ -322,7 +298,7 @@ def _warps_in_words(timeline: Timeline) -> Iterator[tuple[str, str, str, str]]:
         if last is not None and not warp.exited:
             ends = f"{'waits for ever' if timeline.is_stuck else 'waits'}: {timeline.where(last)}"
             ends += f"  line {timeline.places[last.pc].line}"
-        name = f"warp {warp.number}" + (f" ({warp.role})" if warp.role else "")
+        name = f"warp {warp.number}" + (f" ({warp.described_role})" if warp.described_role else "")
         yield name, f"0 to {max(warp.until - 1, 0):,}", ", ".join(does) or "nothing", ends
 
 
@@ -330,7 +306,7 @@ def _objects_in_words(timeline: Timeline) -> Iterator[tuple[str, str, str, str]]
     for barrier in sorted({generation.barrier for generation in timeline.generations}):
         mine = [generation for generation in timeline.generations if generation.barrier == barrier]
         open_ = [generation for generation in mine if generation.until is None]
-        counted = "phase" if barrier in timeline.mbarriers else "generation"
+        counted = timeline.unit_name(barrier)
         ends = f"{timeline.generation_text(barrier, open_[-1].number)} is not complete" if open_ else "complete"
         last = max(generation.until or timeline.length for generation in mine) - 1
         many = f"{len(mine):,} {counted}{'s' * (len(mine) > 1)}"
