@@ -203,11 +203,7 @@ def error_lines(error: Exception, width: int) -> Iterator[Line]:
 def summary_lines(report: Report, width: int) -> Iterator[Line]:
     """`sgemv[grid 8, block 288]  verified: ...` and a line of numbers; for an incomplete launch also the reasons."""
     style: Style = {"verified": "good", "failed": "error", "incomplete": "warning"}[report.verdict]  # type: ignore[assignment]
-<<<<<<< HEAD
     launch = clean(f"{report.kernel}[grid {extent(report.grid)}, block {extent(report.block)}]")
-=======
-    launch = clean(f"{report.kernel}[grid {extent_text(report.grid)}, block {extent_text(report.block)}]")
->>>>>>> fdc86be9 (The page of a launch: a canvas with all steps, roles of warps, colors by kind of operation, links between findings and bars)
     if report.kernel == BETWEEN:
         launch = BETWEEN
     head = f"{launch}  {report.verdict}"
@@ -264,13 +260,8 @@ def _figures(report: Report) -> list[str]:
     return [*figures, f"{report.seconds:.2f} s"]
 
 
-<<<<<<< HEAD
 def extent(size: tuple[int, int, int]) -> str:
     x, y, z = size
-=======
-def extent_text(extent: tuple[int, int, int]) -> str:
-    x, y, z = extent
->>>>>>> fdc86be9 (The page of a launch: a canvas with all steps, roles of warps, colors by kind of operation, links between findings and bars)
     if (y, z) == (1, 1):
         return f"{x:,}"
     return f"{x:,} x {y:,}" if z == 1 else f"{x:,} x {y:,} x {z:,}"

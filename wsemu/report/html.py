@@ -14,7 +14,7 @@ from wsemu.model.data import NamedTuple
 from wsemu.model.finding import MOST_SHOWN
 from wsemu.model.version import __version__
 from wsemu.report.costs_html import bank_figures, heat
-from wsemu.report.diagnostic import extent_text, find_cures, finding_lines, summary_lines
+from wsemu.report.diagnostic import extent, find_cures, finding_lines, summary_lines
 from wsemu.report.markup import Markup, join, script, style, tag
 from wsemu.report.page_script import POLICY, SCRIPT
 from wsemu.report.timeline_canvas import legend, mark_buttons, timeline_canvas
@@ -276,7 +276,7 @@ def _launch(timeline: Timeline, origin: Origin | None) -> Markup:
     """The shape, the arguments and the origin of the launch."""
     report = timeline.report
     extents = (("grid", report.grid), ("block", report.block))
-    entries = [(name, " x ".join(f"{n:,}" for n in extent)) for name, extent in extents]
+    entries = [(name, " x ".join(f"{n:,}" for n in size)) for name, size in extents]
     entries += [("dynamic shared memory", f"{report.dynamic_shared:,} bytes")] if report.dynamic_shared else []
     entries.append(("architecture", report.arch))
     entries += [(f"argument {name}", value) for name, value in timeline.arguments]
@@ -295,7 +295,7 @@ def _launch_words(timeline: Timeline) -> str:
     report = timeline.report
     count = len(timeline.arguments)
     arguments = f"{count} argument{'s' * (count != 1)}"
-    return f"grid {extent_text(report.grid)}, block {extent_text(report.block)}, {report.arch}, {arguments}"
+    return f"grid {extent(report.grid)}, block {extent(report.block)}, {report.arch}, {arguments}"
 
 
 def _live_timeline(timeline: Timeline, first: int | None) -> Markup:
