@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wsemu.app.exit_codes import FAILED, INCOMPLETE, INTERNAL, INTERRUPTED, USAGE
+from wsemu.app.exit_codes import FAILED, INTERNAL, INTERRUPTED, USAGE, WORST
 from wsemu.app.selection import Selection
 from wsemu.model.data import NamedTuple
 from wsemu.model.errors import UsageError
@@ -171,7 +171,7 @@ def _each(targets: Sequence[Target], witnesses: str, settings: Settings, options
     """Run all, until one is interrupted; returns the exit code of all."""
     code = 0
     for one in targets:
-        code = max(code, _saving(witnesses, one, settings, options), key=_WORST.index)
+        code = max(code, _saving(witnesses, one, settings, options), key=WORST.index)
         if code == INTERRUPTED:
             break
     return code
@@ -196,10 +196,6 @@ def source_of_module(name: str) -> Path:
     if spec is None or not spec.origin or not spec.origin.endswith(".py"):
         raise UsageError(f"no module `{name}` with a source to run: give the name that `python -m` takes")
     return Path(spec.origin)
-
-
-_WORST = (0, INCOMPLETE, FAILED, USAGE, INTERNAL, INTERRUPTED)
-"""exit codes: of several, the last one here is that of all"""
 
 
 def _saving(folder: str, target: Target, settings: Settings, options: dict[str, Any]) -> int:

@@ -16,6 +16,7 @@ from typer.core import TyperCommand, TyperGroup
 from wsemu import __version__
 from wsemu.app import front_page
 from wsemu.app.exit_codes import INTERRUPTED
+from wsemu.app.option_groups import group_parameters
 from wsemu.app.program_file import LAUNCH_OPTIONS, has_main, is_launch
 
 if TYPE_CHECKING:
@@ -74,7 +75,9 @@ def _reporting_aborts() -> Iterator[None]:
         if isinstance(getattr(error, "message", None), str) and not is_help:
             from wsemu.report.diagnostic import clean
 
-            error.message = clean(_reworded_message(error))  # type: ignore[attr-defined]
+            error.message = clean(_with_suggestion(error, _reworded_message(error)))  # type: ignore[attr-defined]
+            if hasattr(error, "possibilities"):
+                error.possibilities = None
             error.show = functools.partial(_show, error)  # type: ignore[attr-defined]
         raise
 
@@ -90,6 +93,21 @@ def _reworded_message(error: Any) -> str:
     if first["type"] == "value_error":  # of a choice: it says which ones there are
         return str(first["ctx"]["error"])
     return f"give {expected_text(first)}"
+
+
+def _with_suggestion(error: Any, message: str) -> str:
+    """Add the closest name to a message about an option or a command that does not exist."""
+    from wsemu.app.option_groups import suggestion
+
+    context = getattr(error, "ctx", None)
+    if context is None or "o such " not in message:
+        return message
+    if isinstance(context.command, _Commands) and "o such command" in message:
+        word = message.partition("'")[2].partition("'")[0]
+        if Path(word).exists():
+            return f"No such command '{word}': give a command before the file, as in `wsemu check {word}`"
+        return suggestion(message, _COMMANDS)
+    return suggestion(message, (flag for p in context.command.params for flag in (*p.opts, *p.secondary_opts)))
 
 
 def _has(command: Any, option: str) -> bool:
@@ -136,6 +154,11 @@ def command(name: str, **options: Any) -> Callable[[Callable[..., None]], Callab
     return declare
 
 
+def declared_commands() -> Mapping[str, Any]:
+    """Return the commands by name."""
+    return _COMMANDS
+
+
 def options_with_values(name: str) -> frozenset[str]:
     """Return the options of a command that take a value."""
     options = (p for p in _COMMANDS[name].params if p.param_type_name == "option" and not p.is_flag)
@@ -165,6 +188,13 @@ class OwnCommand(TyperCommand):
             return super().parse_args(ctx, self.options_first(args))
         except _MissingValue as missing:
             return super().parse_args(ctx, [missing.option])
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the arguments and the options in groups."""
+        for title, parameters in group_parameters(self.get_params(ctx)).items():
+            records = filter(None, (parameter.get_help_record(ctx) for parameter in parameters))
+            with formatter.section(title):
+                formatter.write_dl([*records])
 
     def options_first(self, args: list[str]) -> list[str]:
         """Return the words in the order in which they are read."""
@@ -232,8 +262,20 @@ class ProgramCommand(OwnCommand):
             elif word.startswith("-") if is_data else self._is_option(word):
                 yield from (word, *self.values(word, words))
             else:
+                self._warn_of_slip(word, file)
                 own.append(word)
         yield from (file, *own)
+
+    def _warn_of_slip(self, word: str, file: str) -> None:
+        """Report a word for the program that is a slip of the pen for an option of the command."""
+        import difflib
+
+        name = word.partition("=")[0]
+        options = [flag for p in self.params for flag in (*p.opts, *p.secondary_opts) if self._is_option(flag)]
+        near = difflib.get_close_matches(name, options, 1, 0.85) if name.startswith("--") else []
+        if near:
+            remedy = f"did you mean `{near[0]}`? If not, write it after `--`"
+            typer.echo(f"note: `{name}` is an argument of {file}: {remedy}", err=True)
 
     def _is_data(self, file: Path, words: Sequence[str]) -> bool:
         """Return whether a file takes no words: CUDA C++ with a `main` does, unless they have an option of a launch."""

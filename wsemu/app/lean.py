@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from wsemu.app import program
 from wsemu.app.chosen import resolve_settings
-from wsemu.app.exit_codes import INTERRUPTED, USAGE
-from wsemu.app.targets import find_target
+from wsemu.app.exit_codes import INTERRUPTED, USAGE, WORST
+from wsemu.app.targets import find_targets
 from wsemu.launch.hooks import adding_hook, keeping
 from wsemu.model.data import dataclass, field
 from wsemu.model.errors import UsageError
@@ -106,14 +106,16 @@ def run(file: Path, arguments: Sequence[str], given: Mapping[str, Any], launch: 
     """Run a program, and say what its proofs do not need; returns the exit code of the program's check."""
     printer = _Quiet()
     try:
-        target = find_target(file, arguments, launch)
+        targets = find_targets(file, arguments, launch)
         _, settings = resolve_settings(file, given)
     except UsageError as error:
         printer.error(error)
         return USAGE
-    kernels = _Kernels()
+    kernels, codes = _Kernels(), list[int]()
     with adding_hook(keeping, kernels.observe):
-        code = program.run(target.file, target.arguments, settings, printer=printer, as_ptx=target.is_ptx)
+        for one in targets:
+            codes.append(program.run(one.file, one.arguments, settings, printer=printer, as_ptx=one.is_ptx))
+    code = max(codes, key=WORST.index)
     if code not in (USAGE, INTERRUPTED):
         kernels.tell(printer)
     return code
