@@ -26,8 +26,8 @@ EXIT_CODES = {
 }
 GRAMMAR = (
     "Options may appear before or after the operand, for programs, CUDA C++, PTX, launch files and folders of them.  "
-    "Words after FILE that are not options of the command are arguments of the program, and so is everything after --.  "
-    "Without a terminal, or with NO_COLOR, text is plain and 80 columns wide."
+    "Words after FILE that are not options of the command are arguments of the program, and so is everything after --. "
+    " Without a terminal, or with NO_COLOR, text is plain and 80 columns wide."
 )
 
 

@@ -10,14 +10,14 @@ if TYPE_CHECKING:
 
 GROUPS = {
     "What to check": (
-        "only skip fail_on baseline strict every corners kernel launch_skip launch_count kind sample size most launch cta "
-        "thread break_ first module program"
+        "only skip fail_on baseline strict every corners kernel launch_skip launch_count kind sample size most launch "
+        "cta thread break_ first module program"
     ),
     "Launch of a kernel (.cu, .ptx)": "entry grid block arg dynamic_shared cluster set link nvcc out like",
     "Target": "arch sms ranks heap managed pageable lockstep fma mma engine numba_ptx device registers what_if",
     "Effort": (
-        "effort budget time_limit fix_budget tier tries examples seconds launches ulps force jobs on no_run fresh results "
-        "seed batch"
+        "effort budget time_limit fix_budget tier tries examples seconds launches ulps force jobs on no_run fresh "
+        "results seed batch"
     ),
     "Output": (
         "format limit all statistics fix write watch save_witness save_launches source_root output json dap progress"
