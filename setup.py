@@ -1,4 +1,5 @@
-"""What pyproject.toml cannot say: how an editable installation finds `patterns` and `checkers`, and compiled code.
+"""Build steps that pyproject.toml cannot express: links of an editable installation to `patterns` and `checkers`, and
+compiled code.
 
 They lie beside `wsemu` and are imported as `wsemu.patterns` and `wsemu.checkers`.  Wheels put them there.  For an
 editable installation this hook links them into `wsemu/`, where mypy, pyright and editors look too.  Git does not see

@@ -1,4 +1,4 @@
-"""What a launch is checked for: one file per property."""
+"""Checks of a launch: one file per property."""
 
 if __name__ != "wsemu.checkers":
     raise ImportError("`checkers` is a source folder, not a package: import `wsemu.checkers`")

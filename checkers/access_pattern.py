@@ -1,4 +1,5 @@
-"""What the two checkers of costs share: the lanes of a recorded execution, and how to tell what an access costs."""
+"""Code shared by the two checkers of costs: the lanes of a recorded execution, and the test for what an access
+costs."""
 
 from __future__ import annotations
 

@@ -151,6 +151,6 @@ def _map(raw: RawFinding, places: Places) -> Finding:
 
 
 _RULES = ("T29", "T29", "T21", "T21", "T27")
-"""measured rules, by `what`"""
+"""measured rule of each kind of misuse, by `what`"""
 _NO_MAP = "pass `wsemu.TensorMap(...)`, `--arg 'tmap(...)'`, or the bytes that `cuTensorMapEncodeTiled` wrote"
 TYPE_OF_CODE = {type_.code: name for name, type_ in reversed(ELEMENT_TYPES.items())}

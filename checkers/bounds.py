@@ -1,17 +1,15 @@
 """`out-of-bounds` and `misaligned`.
 
-Detects: an index outside its dimension (also where the address would still lie inside the array), an address outside
-every array of the launch, a store to a constant or read-only array, a computed negative index that wraps to the array's
-end as Numba lets it, an address that is no multiple of the access's size (16 bytes for a `v4` of float32).
-In PTX, an address of one `__shared__` variable that leads into another; an address that leaves its variable in local
-memory, or its thread's own; a store to a kernel parameter; an access in another state space than it names, or at a
-number that is no address.
-Of asynchronous copies, both sides and the mbarrier.
-In a device memory, an access to an allocation that was freed.
-Of the heap of the device (`malloc`), an access outside of a block or to one that was freed, `free` of what is no block.
-Bytes moved by `ptx.ld_bytes` and `ptx.st_bytes` may lie outside the view that is named, but not outside the array.
-Does not detect: pointer arithmetic that lands inside another part of the same array.  The arrays that `nvcc` puts into
-one `__local_depot` are one variable in PTX.
+Detects: an index outside its dimension, even if the address is inside the array; an address outside every array of the
+launch; a store to a constant or read-only array.  Also detects: a computed negative index that wraps to the array's
+end, as Numba allows; an address that is not a multiple of the access's size (16 bytes for a `v4` of float32).  In PTX
+it detects an address of one `__shared__` variable that leads into another, and an address that leaves its variable in
+local memory, or its thread's own memory.  It also detects a store to a kernel parameter, and an access in another state
+space than it names, or at a number that is not an address.  Of asynchronous copies, both sides and the mbarrier.  In a
+device memory, an access to an allocation that was freed.  Of the heap of the device (`malloc`), an access outside of a
+block or to one that was freed, `free` of what is no block.  Bytes moved by `ptx.ld_bytes` and `ptx.st_bytes` may lie
+outside the view that is named, but not outside the array.  Does not detect: pointer arithmetic that lands inside
+another part of the same array.  The arrays that `nvcc` puts into one `__local_depot` are one variable in PTX.
 Reference: PTX ISA, "Alignment"; Numba's wraparound indexing.  The compiled tests are `integer.index_address`,
 `lane_access.lane_pattern` and `bounds.careful_lane`.
 """
@@ -74,7 +72,7 @@ DETAIL = {
     ),
 }
 _LONGEST = 60
-"""characters of a guard"""
+"""maximum characters of a guard that a suggestion quotes"""
 
 
 def explain(raw: RawFinding, places: Places) -> Finding:
@@ -391,7 +389,7 @@ def _explain_gap(raw: RawFinding, places: Places) -> Finding:
 
 
 _KINDS = {"global": IN_ARRAY, "shared": IN_SHARED, "local": IN_LOCAL, "constant": IN_CONSTANT}
-"""memory -> its bit"""
+"""bit of each kind of memory in `detail`"""
 _OWN = "each thread has its own local memory"
 _FRAME = "__local_depot"
 """nvcc's name, in PTX, for the local arrays of a function"""

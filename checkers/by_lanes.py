@@ -1,5 +1,5 @@
-"""What to do where a part of a warp executes a barrier operation, and the others have exited (B14): such an operation
-gives and takes for its own lanes.  A part of `race`; no checker itself."""
+"""Barrier operations that part of a warp executes after the others have exited (B14): such an operation releases and
+acquires for its own lanes.  A part of `race`; no checker itself."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ class Side:
     kind: int
     role: str
     position: int | None
-    """in the trace"""
+    """position of the access in the trace; None if it is not in it"""
     iteration: str
     copies: bool = False
     """an asynchronous copy makes it, which the warp issued"""
@@ -82,7 +82,7 @@ class Conflict:
 
     @property
     def asynchronous(self) -> bool:
-        """Whether an asynchronous copy makes one of the two."""
+        """Return whether an asynchronous copy performs one of the two accesses."""
         return self.first.copies or self.second.copies
 
     @property
@@ -95,7 +95,7 @@ class Conflict:
 
     @property
     def one_statement(self) -> bool:
-        """Whether one statement loads, and then stores elsewhere."""
+        """Return whether one statement loads, and then stores elsewhere."""
         one, two = self._spans()
         source = self.places.source(self.raw.pc)
         statements = [source.statement(span) for span in (one, two)]
@@ -104,38 +104,39 @@ class Conflict:
 
     @property
     def one_place(self) -> bool:
-        """Whether both are at one place of the source, such as `count[0] += 1`."""
+        """Return whether both accesses are at one source location, such as `count[0] += 1`."""
         one, two = self._spans()
         return one == two
 
     @property
     def names_element(self) -> bool:
-        """Whether the source says which element it is that both access at one place: a statement of C++ has several."""
+        """Return whether the source names the element that both access at one location: a statement of C++ has
+        several."""
         one, _ = self._spans()
         source = self.places.source(self.raw.pc)
         return source.knows_statements or not source.has_addresses or bool(source.access(one))
 
     @property
     def one_text(self) -> bool:
-        """Whether both name the element in the same words."""
+        """Return whether both accesses name the element in the same words."""
         one, two = (self.places.source(self.raw.pc).access(span) for span in self._spans())
         return bool(one) and one == two
 
     @property
     def onward(self) -> bool:
-        """Whether (2) stands behind (1), and every warp runs through both, once."""
+        """Return whether (2) follows (1) in the source, and every warp executes both, once."""
         known = self.places.source(self.raw.pc).knows_statements  # else the branches of a kernel are not told apart
         return known and self.exchange_sides().backward and not self.share_a_loop
 
     @property
     def backward(self) -> bool:
-        """Whether (2) stands before (1), where every warp runs through both."""
+        """Return whether (2) precedes (1) in the source, and every warp executes both."""
         one, two = self._spans()
         return one.file == two.file and (two.line, two.column) <= (one.line, one.column) and not self.apart
 
     @property
     def share_a_loop(self) -> bool:
-        """Whether one loop holds both."""
+        """Return whether one loop contains both accesses."""
         one, two = self._spans()
         if not self.places.source(self.raw.pc).knows_statements:
             return self.places.share_a_loop(self.first.access.pc, self.second.access.pc)
@@ -143,7 +144,7 @@ class Conflict:
 
     @property
     def barrier_on_every_path(self) -> bool:
-        """Whether a barrier of the whole CTA stands on every way from (1) to the next run of (2)."""
+        """Return whether every path from (1) to the next execution of (2) has a barrier of the whole CTA."""
         one, two = self._spans()
         if one.file != two.file:
             return False
@@ -157,7 +158,7 @@ class Conflict:
 
     @property
     def narrow(self) -> bool:
-        """Whether the two are atomics that are none to each other because of a scope alone."""
+        """Return whether the two accesses are atomics that conflict because of a scope alone."""
         if not self.first.kind == self.second.kind == ATOMIC or self.asynchronous or len(self.sizes) > 1:
             return False
         code = self.places.program.code
@@ -179,7 +180,7 @@ class Conflict:
 
     @property
     def apart(self) -> bool:
-        """Whether the two are in different branches, where no `syncthreads` can stand between them."""
+        """Return whether the two accesses are in different branches, between which no `syncthreads` is possible."""
         one, two = self._spans()
         return one.file == two.file and self.places.source(self.raw.pc).apart(one, two)
 

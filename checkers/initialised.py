@@ -1,16 +1,15 @@
 """`uninitialized-read` and `undefined-copy`: shared or local memory read before anything wrote it.
 
-Detects: byte by byte, a load or atomic of shared memory that no warp of the CTA has stored to, and of local memory
-that this thread has not stored to; of an array that the launch takes as `uninitialized`, what no warp of the
-launch has stored to; also of what an asynchronous copy reads.
-A second run follows the bytes: it is an error if they reach something observable, `undefined-copy` if they are stored
-to where nothing reads them, and nothing if everything discards them.
-A read that races with what writes these bytes later is reported with that race.
-Does not detect: reads of other global memory (arguments count as initialised); a store that some other schedule would
-order after the read, which is a race.  What an atomic exchange returns is followed only in a launch that is followed
-for another reason, since it is also a way to set memory up.
-Reference: CUDA C++ Programming Guide, "Shared Memory": contents are undefined at the start of a CTA.  The compiled test
-is `bounds.track_initialised`; what the bytes reach is found by `reference.undefined`.
+Detects: byte by byte, a load or atomic of shared memory that no warp of the CTA has stored to, and of local memory that
+this thread has not stored to.  In an array that the launch takes as `uninitialized`, it detects reads of bytes that no
+warp of the launch has stored to.  Reads by asynchronous copies are included.  A second run follows the bytes: it is an
+error if they reach something observable, `undefined-copy` if they are stored to where nothing reads them, and nothing
+if everything discards them.  A read that races with what writes these bytes later is reported with that race.  Does not
+detect: reads of other global memory (arguments count as initialised); a store that some other schedule would order
+after the read, which is a race.  What an atomic exchange returns is followed only in a launch that is followed for
+another reason, since it is also a way to set memory up.  Reference: CUDA C++ Programming Guide, "Shared Memory":
+contents are undefined at the start of a CTA.  The compiled test is `bounds.track_initialised`; what the bytes reach is
+found by `reference.undefined`.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ CURES = {
     ),
     "undefined-copy": Cures(530, "insert move call compare bound fill index argument constant guard"),
 }
-"""of a copy, pc is the read and other_pc the store"""
+"""for a copy, pc is the read and other_pc the store"""
 TRACED = True
 
 

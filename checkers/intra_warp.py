@@ -1,13 +1,13 @@
 """`intra-warp-race`: conflicting accesses of two lanes of one warp that nothing orders.
 
-Detects: two lanes of one store that write different values to a byte; and, unless the launch is checked with
-`lockstep=True`, accesses of two lanes that overlap, at least one of them a write and not both atomic, with no operation
-between them in which both lanes took part: `syncwarp`, shuffle, vote, match, `syncthreads`, a sync on a named barrier.
-An arrive orders nothing between lanes, a sync by a part of a warp these lanes alone; a lane that has exited has met
-those that name it in their mask.
-Does not detect: such a conflict with what came before another access that is itself one.
-Reference: CUDA C++ Programming Guide, "Independent Thread Scheduling" and "Synchronization Functions".  The compiled
-test is `lane_order.unordered_lanes`; `shadow.lanes_know` says where it is worth making.
+Detects: two lanes of one store that write different values to a byte.  Unless the launch is checked with
+`lockstep=True`, it also detects accesses of two lanes that overlap, if at least one is a write and not both are atomic.
+It does not if an operation between them has both lanes as participants: `syncwarp`, shuffle, vote, match,
+`syncthreads`, a sync on a named barrier.  An arrive orders nothing between lanes, a sync by a part of a warp these
+lanes alone; a lane that has exited has met those that name it in their mask.  Does not detect: such a conflict with
+what came before another access that is itself one.  Reference: CUDA C++ Programming Guide, "Independent Thread
+Scheduling" and "Synchronization Functions".  The compiled test is `lane_order.unordered_lanes`; `shadow.lanes_know`
+says where it is worth making.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ CURES = {
     ),
 }
 DETAIL = {"intra-warp-race": Detail({**ACCESSES, **LANES_APART}, UNCOMPARED)}
-"""where two lanes of one instruction store different values, other_pc is -1 and other_lane the one whose value stays"""
+"""fields of a finding: if two lanes of one instruction store different values, other_pc is -1 and other_lane is the
+lane whose value remains"""
 TRACED = True
 _INDEPENDENT = (
     "on sm_70 and later the lanes of a warp go on independently; `--lockstep` (`lockstep=True`) checks a kernel for "

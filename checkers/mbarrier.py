@@ -1,9 +1,8 @@
 """Misuse of mbarriers.
 
-Detects: operations on what is no mbarrier, or may be none yet; a second one in its place; lanes of one instruction that
-initialize it with one count; accesses to its bytes; its end while others may use it; counts out of range; arrivals
-beyond what its phase waits for.
-Does not detect: what a phase means; that is `phase`.
+Detects: operations on memory that is not an mbarrier, or may not be one yet; a second initialization; lanes of one
+instruction that initialize it with one count; accesses to its bytes. Also detects: its invalidation while others may
+use it; counts out of range; more arrivals than its phase expects. Does not detect: what a phase means; that is `phase`.
 Reference: PTX ISA, "Parallel Synchronization and Communication Instructions: mbarrier"; measured rules M1-M22.
 """
 

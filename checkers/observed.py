@@ -1,4 +1,4 @@
-"""What an undefined value reaches, as a finding shows it; no checker itself."""
+"""Effects of an undefined value, as a finding shows them; not a checker itself."""
 
 from __future__ import annotations
 

@@ -1,17 +1,16 @@
 """`race`: conflicting accesses of two warps, or of two CTAs, that nothing orders.
 
 Detects: byte by byte, two accesses that overlap, at least one of them a write and not both atomic, each with the other
-in its scope, neither of which happens before the other: by program order, by named barriers (an arrive or sync of a
-generation happens before what follows each sync of it, B13), by mbarriers and groups of copies, by atomics and fences.
-An asynchronous copy is an actor of its own, also against the warp that issued it: it begins when it is issued, and has
-ended for who has waited for it.  Different CTAs meet in global memory only, and no barrier orders them, but for those
-of a cluster and of a grid that is launched cooperatively.
-Does not detect: a conflict with an access that a later one of the same warp has replaced in the shadow memory (that
-later one is reported instead); accesses that another result of an atomic would have led to (the launch is then
-`incomplete`).
-Reference: Flanagan, Freund, "FastTrack: Efficient and Precise Dynamic Race Detection" (PLDI 2009); Sharma, Bauer,
-Aiken, "Verification of Producer-Consumer Synchronization in GPU Programs" (PLDI 2015), section 3.  The compiled test
-is `shadow.touch`.
+in its scope, neither of which happens before the other.  Happens-before follows program order, named barriers (an
+arrive or sync of a generation happens before what follows each sync of it, B13), mbarriers and groups of copies,
+atomics and fences.  An asynchronous copy is an actor of its own, also against the warp that issued it: it begins when
+it is issued, and has ended for who has waited for it.  Different CTAs meet in global memory only, and no barrier orders
+them, but for those of a cluster and of a grid that is launched cooperatively.  Does not detect: a conflict with an
+access that a later one of the same warp has replaced in the shadow memory (the later one is reported instead).
+Accesses that only another result of an atomic leads to are not seen (the launch is then `incomplete`).  Reference:
+Flanagan, Freund, "FastTrack: Efficient and Precise Dynamic Race Detection" (PLDI 2009); Sharma, Bauer, Aiken,
+"Verification of Producer-Consumer Synchronization in GPU Programs" (PLDI 2015), section 3.  The compiled test is
+`shadow.touch`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What would help against a race: which edit is named."""
+"""Advice against a race: the edit that a finding names."""
 
 from __future__ import annotations
 
@@ -140,8 +140,8 @@ def _flag(found: Conflict, witness: Witness) -> str:
 
 
 def _lacking(found: Conflict, witness: Witness, flag: tuple[int, int]) -> tuple[bool, bool]:
-    """Whether there is no fence before the first one of two atomics, or none after the second; where both are there,
-    they are of other threads, and both are named."""
+    """Return whether the fence before the first of two atomics is missing, and whether the one after the second is. If
+    both exist, they belong to other threads, and both are named."""
     enough = {kind for kind in FENCES if found.same_cta or kind != CTA_FENCE}
 
     def is_fenced(access: Access, first: int | None, last: int | None) -> bool:

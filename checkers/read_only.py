@@ -1,12 +1,11 @@
 """`read-only-written`: bytes that are loaded through the read-only cache, and written in the same launch.
 
 Detects: byte by byte, a load with `.nc` (`ptx.ld_nc`, `ld.global.nc`, `ldu`; what `__ldg` and `const __restrict__`
-become) of global memory that a store or an atomic of any thread writes, in any CTA, before or after it, whatever orders
-the two.
-Does not detect: what the host or another kernel writes meanwhile; a copy of a value that the compiler keeps, as it may
-do for `const __restrict__`, without a load.  An atomic counts as a write also where it leaves the old value.
-Reference: PTX ISA, "ld.global.nc": the memory must be read-only for the duration of the kernel.  The compiled test is
-`read_only.note`.
+become) of global memory that a store or an atomic of any thread writes.  The writer may be in any CTA, before or after
+the load, in any order.  Does not detect: what the host or another kernel writes meanwhile; a copy of a value that the
+compiler keeps, as it may do for `const __restrict__`, without a load.  An atomic counts as a write also where it leaves
+the old value.  Reference: PTX ISA, "ld.global.nc": the memory must be read-only for the duration of the kernel.  The
+compiled test is `read_only.note`.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ class Pair:
     second_who: str
     barrier: int
     generation: int
-    """generation of (1)"""
+    """generation that (1) belongs to"""
 
 
 def explain(raw: RawFinding, places: Places, trace: Trace | None = None) -> Finding:
@@ -153,8 +153,9 @@ def _schedule(pair: Pair, witness: Witness, places: Places) -> tuple[list[Step],
 
 
 def _required_operations(pair: Pair, witness: Witness, end: int) -> list[int]:
-    """Return the positions of the barrier operations that must precede (2) while (1) is late: those that happen before
-    one of the two or complete the generation of (1), or else all that need not wait for (1)."""
+    """Return the positions of the barrier operations that must precede (2) while (1) is late.  These operations happen
+    before one of the two or complete the generation of (1); otherwise, they are all operations that need not wait for
+    (1)."""
     first, second, g = pair.first, pair.second, pair.generation
     free = witness.without(first.cta, first.warp, first.interval, end)
     there = [n for n in free if (witness.events[n].place, witness.events[n].generation) == (pair.barrier, g)]

@@ -1,19 +1,22 @@
-"""What a checker's module is: found by the name that `model.codes` gives it, and imported when it is first needed.
+"""Contents of a checker's module, which is found by the name that `model.codes` gives it, and imported when it is first
+needed.
 
-    CODES                           the codes that it reports
-    DETAIL                          code -> `Detail`: the fields of what the engines note of it
-    explain(raw, places[, trace])   the `Finding` of what the engines noted (source "engines")
-    CURES                           code -> `Cures`: its rank among causes, and the edits that may cure it
-    TRACED                          True: `explain` takes a trace, or None, in which (1) and (2) are
-    traced(raw, places)             further instructions whose executions that trace should hold
-    rank(raw, places, trace)        the order of findings of one code, lowest first; below 0: before those of all codes
-    fold(findings, places, trace)   raw findings, of all codes, without those that others report already
-    severity(raw, places)           where it is another than that of the code
-    examine(places, settings)       the findings of a launch (source "outcome", or as the launch ended); with TRACED it
-                                    takes a third argument, what runs the launch again for its events
-    costliest(places, settings)     what costs most without being worth a finding
+    `CODES`                           The codes that it reports.
+    `DETAIL`                          For each code its `Detail`: the fields of the engines' raw findings.
+    `explain(raw, places[, trace])`   Return the `Finding` of a raw finding of the engines (source "engines").
+    `CURES`                           For each code its `Cures`: its rank among causes, and the edits that may fix it.
+    `TRACED`                          True: `explain` takes a trace that contains (1) and (2), or None.
+    `traced(raw, places)`             Return further instructions whose executions that trace should contain.
+    `rank(raw, places, trace)`        Return the rank of a finding among those of its code, lowest first; below 0, it
+                                      precedes those of all codes.
+    `fold(findings, places, trace)`   Return raw findings, of all codes, without those that others already report.
+    `severity(raw, places)`           Return the severity, if it differs from that of the code.
+    `examine(places, settings)`       Return the findings of a launch (source "outcome", "deadlock" or "trap").
+                                      With TRACED it takes a third argument, which runs the launch again for its
+                                      events.
+    `costliest(places, settings)`     Return the costliest access that does not justify a finding.
 
-All but CODES and the function that its source wants are optional.
+All are optional except CODES and the function that its source requires.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """`undefined-behavior`: an instruction whose operands PTX leaves undefined, and that no other code names.
 
-Detects: an index of `brx.idx` beyond its targets; lanes that differ at a guarded `bra.uni` or `ret.uni`; a
-`.noreturn` function that returns; an atomic in local memory; a `wmma` matrix at no multiple of its fragments; operands
-of `applypriority` and `createpolicy`.  The launch ends there.
-Does not detect: values that PTX leaves unspecified; the table of docs/undefined.md says what becomes of each.
-Reference: PTX ISA, the description of the instruction.  The front end emits the test, which ends the run in a trap.
+Detects: an index of `brx.idx` beyond its targets; lanes that differ at a guarded `bra.uni` or `ret.uni`; a `.noreturn`
+function that returns.  Also detects: an atomic in local memory; a `wmma` matrix whose address is not a multiple of its
+fragments; operands of `applypriority` and `createpolicy`.  The launch ends there.  Does not detect: values that PTX
+leaves unspecified; the table of docs/undefined.md says what becomes of each.  Reference: PTX ISA, the description of
+the instruction.  The front end emits the test, which ends the run in a trap.
 """
 
 from __future__ import annotations

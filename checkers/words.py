@@ -1,4 +1,4 @@
-"""What mbarriers, asynchronous operations and their issuers are called; no checker itself."""
+"""Names of mbarriers, asynchronous operations and their issuers in findings; not a checker itself."""
 
 from __future__ import annotations
 

@@ -1,14 +1,14 @@
 """Transfer patterns of CudaDMA: objects whose methods are kernel code.
 
-CudaDMASequential    bytes side by side
-CudaDMAStrided       elements at fixed distances
-CudaDMAIndirect      elements that indices name: gather, scatter
-CudaDMAHalo          the border of a two-dimensional tile
-CudaDMATile          a tile of a matrix, by a tensor copy
-CudaDMACustom        a transfer of your own
-Buffers              one producer loop and one consumer loop for one, two or more buffers
-Pipeline             a ring of buffers in step by mbarriers
-block_size           threads of a CTA, once its objects are seen to fit together
+`CudaDMASequential`    Contiguous bytes.
+`CudaDMAStrided`       Elements at fixed distances.
+`CudaDMAIndirect`      Elements that indices name: gather, scatter.
+`CudaDMAHalo`          The border of a two-dimensional tile.
+`CudaDMATile`          A tile of a matrix, by a tensor copy.
+`CudaDMACustom`        A transfer of your own.
+`Buffers`              One producer loop and one consumer loop for one, two or more buffers.
+`Pipeline`             A ring of buffers that mbarriers synchronize.
+`block_size`           The threads of a CTA, after a check that its objects fit together.
 """
 
 if __name__ != "wsemu.patterns":

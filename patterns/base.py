@@ -133,9 +133,9 @@ class CudaDMA:
 def block_size(*users: Any) -> int:
     """Threads of a CTA in which these patterns and `Buffers` work, all of their threads counted.
 
-    UsageError where they cannot work together: more than 8, an id that two of them use, DMA threads of one among
-    the compute threads or among a part of the DMA threads of another (two objects may share all of them: manual
-    double buffering).
+    UsageError if they cannot work together: more than 8 objects, an id that two of them use, DMA threads of one among
+    the compute threads of another, or among only part of its DMA threads.  Two objects may share all of their DMA
+    threads (manual double buffering).
     """
     objects = [each for user in users for each in user.objects()]
     if len(objects) > rules.MOST_OBJECTS:

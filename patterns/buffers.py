@@ -120,7 +120,7 @@ class Buffers:
         return 2 * (self.pattern.dma_id + i // self.share % self.ids)
 
     def closes(self, i: Any, tiles: Any) -> Any:
-        """Whether tile i is the last one of its generation."""
+        """Return whether tile i is the last one of its generation."""
         return (i + 1) % self.share == 0 or i + 1 == tiles
 
     # -- compute warps ------------------------------------------------------------------------------------------------
@@ -141,7 +141,7 @@ class Buffers:
 
     # -- DMA warps ----------------------------------------------------------------------------------------------------
     def owns_this_thread(self) -> Any:
-        """Whether the calling thread transfers, in any set."""
+        """Return whether the calling thread transfers, in any set."""
         first = self.pattern.first_dma_thread
         return first <= cuda.threadIdx.x < first + self.dma_threads
 

@@ -43,7 +43,7 @@ class Pipeline:
     """
 
     stages: int
-    """buffers, 1 or more"""
+    """number of buffers, at least 1"""
     producers: int
     """threads that call `producer_acquire` and `producer_commit` for a tile; with bulk copies mostly 1"""
     consumers: int
@@ -74,12 +74,12 @@ class Pipeline:
 
     @property
     def bulk(self) -> bool:
-        """Whether bulk copies fill the buffers."""
+        """Return whether bulk copies fill the buffers."""
         return self.engine == "bulk"
 
     @property
     def copied(self) -> bool:
-        """Whether `cp.async` fills the buffers."""
+        """Return whether `cp.async` fills the buffers."""
         return self.engine == "cp.async"
 
     def stage(self, i: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What the parameters of a pattern must satisfy: each rule names the parameter and a value that would do."""
+"""Rules for the parameters of a pattern: each rule names the parameter and a valid value."""
 
 from __future__ import annotations
 

@@ -11,11 +11,11 @@ from wsemu.patterns.transfer import Copy, Rows, Transfer
 
 
 def lanes_per_element(pattern: Any, element_bytes: Any) -> Any:
-    """Threads of a pattern that work on one element; CudaDMA's three ways of splitting.
+    """Return how many threads of a pattern work on one element, by CudaDMA's three methods.
 
-    split   up to 32 units: the next power of two of them, so that a warp holds whole elements
-    full    whole warps, as many as move it in one step
-    big     all threads, one element after the other
+    `split`   Up to 32 units: the next power of two of them, so that a warp holds whole elements.
+    `full`    Whole warps, as many as move it in one step.
+    `big`     All threads, one element after the other.
     """
     units = (element_bytes + pattern.alignment - 1) // pattern.alignment
     in_step = 32 * (pattern.register_bytes // pattern.alignment)  # units that a warp moves in a step

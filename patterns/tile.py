@@ -23,11 +23,11 @@ MOST_ROWS = 256
 class CudaDMATile(Transfer):
     """Transfers a tile of `rows` rows of `row_bytes` bytes each of a matrix, by a tensor copy (sm_90).
 
-    Kernels get the `wsemu.TensorMap` that `tensor_map` makes of the matrix, and pass it as the source, with the column
-    and the row of the tile's first element behind the destination: `execute_dma(tmap, dst, column, row)`, or that of a
-    `Pipeline`.  What lies outside of the matrix is 0.  The column is a multiple of 16 bytes.  In shared memory rows lie
-    side by side, from a multiple of `tile_alignment` on; `swizzle` changes the places of their pieces of 16 bytes, so
-    that pieces of eight rows lie in different banks: `placed` says where.
+    Kernels get the `wsemu.TensorMap` that `tensor_map` creates for the matrix, and pass it as the source.  The column
+    and the row of the tile's first element follow the destination: `execute_dma(tmap, dst, column, row)`, or the same
+    of a `Pipeline`.  What lies outside of the matrix is 0.  The column is a multiple of 16 bytes.  In shared memory
+    rows are contiguous, from a multiple of `tile_alignment` on.  `swizzle` permutes their pieces of 16 bytes, so that
+    pieces of eight rows are in different banks; `placed` returns the position of each.
     """
 
     rows: int

@@ -1,4 +1,4 @@
-"""How patterns move bytes: one way to share elements out among threads, and the calls that all patterns have.
+"""Transfers of patterns: the distribution of elements among threads, and the calls that all patterns have.
 
 A transfer moves *elements*, runs of bytes that lie side by side on both ends.  Threads move an element in *units* of
 `alignment` bytes, one access each.  A group of `lanes` threads works on one element at a time, `together` groups side
@@ -217,22 +217,22 @@ class Transfer(CudaDMA):
 
     @property
     def bulk(self) -> bool:
-        """Whether one thread starts bulk copies."""
+        """Return whether one thread starts bulk copies."""
         return self.engine == "bulk"
 
     @property
     def asynchronous(self) -> bool:
-        """Whether bytes are copied past the registers."""
+        """Return whether the copy bypasses the registers."""
         return self.engine != "warps"
 
     @property
     def past_l1(self) -> bool:
-        """Whether copies go past the L1 cache."""
+        """Return whether copies bypass the L1 cache."""
         return self.load == "cg"
 
     @property
     def to_global(self) -> bool:
-        """Whether the destination is in global memory."""
+        """Return whether the destination is in global memory."""
         return False
 
     @property

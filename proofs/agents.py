@@ -1,9 +1,10 @@
 """Random programs of clusters and asynchronous agents, their kernels, and their notation for `ocaml/main.ml`.
 
-    ring     a producer fills stages of all CTAs by a multicast, copies, `cp.async` or stores; consumers arrive remotely
-    groups   `cp.async` groups of several copies, and groups of bulk stores, with named barriers
-    mixed    random steps of all kinds
-    wgmma    warps of a warpgroup multiply the stages of a ring and give them back (test_warpgroup_rings.py)
+    `ring`     A producer fills stages of all CTAs by a multicast, copies, `cp.async` or stores.  Consumers arrive
+             remotely.
+    `groups`   `cp.async` groups of several copies, and groups of bulk stores, with named barriers.
+    `mixed`    Random steps of all kinds.
+    `wgmma`    Warps of a warpgroup multiply the stages of a ring and release them (test_warpgroup_rings.py).
 
 A thread is the first lane of a warp of a CTA.  mbarriers and variables are numbered through all CTAs.  Programs get up
 to two random edits, so that about half are correct and most others only just fail.
@@ -29,9 +30,9 @@ if TYPE_CHECKING:
 SIZE: Final = 16
 """bytes of a variable, and of a copy"""
 MBARRIERS: Final = 4
-"""of a CTA"""
+"""maximum number of mbarriers in a CTA"""
 VARIABLES: Final = 3
-"""of a CTA"""
+"""number of shared variables in a CTA"""
 NAMED: Final = 2
 """named barriers of a CTA"""
 OUT: Final = 2

@@ -5,9 +5,9 @@
 
 Families: named barriers (`barriers`), mbarriers and copies (`phases`), the same in a cluster (`clusters`), clusters and
 asynchronous agents (`ring`, `groups`, `mixed`; agents.py), `wgmma` groups (`wgmma`).  The first table counts programs
-by both verdicts.  The second one counts those that `wsemu` refuses and the checker proves, by the codes of `wsemu`:
-it also refuses programs for reasons that the theorem does not need (proxies, copies that outlive their CTA, leftover
-bytes).  The third one counts those that the model cannot express, by feature.
+by both verdicts.  The second command counts the programs that `wsemu` rejects and the checker proves, by the codes of
+`wsemu`.  It also rejects programs for reasons that the theorem does not need: proxies, copies that outlive their CTA,
+leftover bytes.  The third one counts those that the model cannot express, by feature.
 
 A program that `wsemu` verifies and the checker refuses is a contradiction; exit code 1.  The programs depend on the
 seed alone.
@@ -54,7 +54,7 @@ OUTCOMES: Final = (BOTH_VERIFY, BOTH_REFUSE, STRICTER, BEYOND, CONTRADICTION)
 
 
 class Family(NamedTuple):
-    """How programs of a family are drawn, written for the checker, and checked by `wsemu`."""
+    """A family of programs: how they are drawn, written for the checker, and checked by `wsemu`."""
 
     draw: Callable[[random.Random], Any]
     write: Callable[[Any], str]
@@ -70,7 +70,7 @@ class Part(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What came of a part."""
+    """The result of a part of the programs."""
 
     family: str
     outcomes: Counter[str]

@@ -1,4 +1,4 @@
-"""What kernels import: Numba-CUDA's names.
+"""The names that kernels import from Numba-CUDA.
 
     from wsemu import cuda
 

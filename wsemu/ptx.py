@@ -1,4 +1,4 @@
-"""What kernels import beyond Numba: PTX instructions that Numba-CUDA has no name for.
+"""The names that kernels import beyond Numba: PTX instructions that Numba-CUDA has no name for.
 
     from wsemu import cuda, ptx
 

@@ -351,7 +351,7 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None]:
 
 # -- mutants ---------------------------------------------------------------------------------------------------------
 _MUTANTS = pytest.StashKey[Any]()
-"""outcomes of the mutants"""
+"""outcomes of the mutants, by name"""
 _PASSED = pytest.StashKey[bool]()
 
 

@@ -17,12 +17,12 @@
 Nothing is drawn that has to be thrown away.  Examples shrink toward one warp that transfers and one that computes, one
 element of four bytes, no offsets and no gaps.
 
-    DMA warps, compute warps   1 to 16 each, in either order, now and then with a warp between them; or one role for all
-    alignment                  4, 8 or 16 bytes; bytes_per_thread 1 to 8 times that
-    elements                   1 to 32 of about |N(256, 256)| floats (at most 1,100), up to 16 units apart
-    offsets                    0 to 3 floats from a 16-byte boundary, as far as the alignment allows
-    halo                       radius 1 to 8, tiles of 1 to 63 by 1 to 63 elements of 4, 8 or 16 bytes
-    the rest                   one phase and two, with cache operators or without, now and then as constants
+    `warps`       1 to 16 DMA warps and compute warps, in either order, sometimes with a warp between them, or one role.
+    `alignment`   4, 8 or 16 bytes; bytes_per_thread is 1 to 8 times that.
+    `elements`    1 to 32 of about |N(256, 256)| floats (at most 1,100), up to 16 units apart.
+    `offsets`     0 to 3 floats from a 16-byte boundary, as far as the alignment allows.
+    `halo`        Radius 1 to 8, tiles of 1 to 63 by 1 to 63 elements of 4, 8 or 16 bytes.
+    `others`      One phase and two, with cache operators or without, sometimes as constants.
 
 So a transfer has room in the shared memory of sm_80 and sm_90 (the largest takes 148,864 bytes).  A pattern whose
 numbers are constants, and a combination of options that has not been seen yet, is compiled: some 15 to 30 ms, which

@@ -1,4 +1,4 @@
-"""How far a long launch is, on standard error: a line of a terminal that is written anew, or lines of JSON."""
+"""Progress of a long launch on standard error: a line of a terminal that is rewritten, or lines of JSON."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import time
 PATIENCE = 1.0
 """seconds after which a launch is long"""
 APART = 0.2
-"""seconds between two lines"""
+"""seconds between two lines of progress"""
 
 
 class Advance:

@@ -1,4 +1,4 @@
-"""What holds for a program: the command line, pyproject.toml, the defaults.
+"""Settings of a program: the command line, pyproject.toml, the defaults.
 
 Most programs are checked without either: `config`, which checks what they say, needs Pydantic and is not loaded then.
 """

@@ -1,4 +1,4 @@
-"""What `wsemu check`, `run`, `explain` and `doctor` do: from options to an exit code, everything said on the way."""
+"""Implementation of `wsemu check`, `run`, `explain` and `doctor`: from options to output and an exit code."""
 
 from __future__ import annotations
 

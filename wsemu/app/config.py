@@ -124,7 +124,7 @@ class Configuration(_Table):
     time_limit: float | None = Field(default=None, gt=0)
     """seconds after which a program is stopped"""
     limit: int | None = Field(default=None, ge=0)
-    """findings that are shown"""
+    """maximum number of findings that are shown"""
     format: Format = "text"
     all: bool = False
     """show every finding in full, not one of each cause"""

@@ -1,4 +1,4 @@
-"""How commands are declared: each is made ready when it is asked for, and says what is wrong as wsemu does."""
+"""Declarations of commands: each is imported when it is used, and reports usage errors in wsemu's format."""
 
 from __future__ import annotations
 

@@ -117,7 +117,7 @@ def _nvcc() -> Item:
 
 
 def _vm() -> Item:
-    """Whether the compiled VM of this version is there, and works."""
+    """Return whether the compiled VM of this version exists and works."""
     import numpy as np
 
     from wsemu import check, cuda

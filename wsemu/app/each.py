@@ -5,9 +5,9 @@ A file may be a program, PTX, a launch file, a folder of these, or a pattern (`k
 one: 4, 2, 1, 3, 0.  A pattern without a file, no file at all and no file with a kernel are wrong usage, 2: nothing was
 checked.
 
---sarif FILE         write one SARIF file in place of text, with a run for each program
---allow-incomplete   3 counts as 0
---allow-no-kernels   no file with a kernel counts as 0, as for a hook that gets the files that changed
+`--sarif FILE`         Write one SARIF file in place of text, with a run for each program.
+`--allow-incomplete`   Count exit code 3 as 0.
+`--allow-no-kernels`   Count files without any kernel as 0, for a hook that gets the changed files.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 WORST = (0, 3, 1, 2, 4)
-"""exit codes, ascending"""
+"""exit codes, from the mildest to the worst"""
 _KERNEL = re.compile(r"\bcuda\b(?s:.*)\bjit\b|\bload_ptx\b")
 _FLAGS, _VALUED = ("--allow-incomplete", "--allow-no-kernels"), ("--sarif",)
 """options of this command, without a value and with one"""

@@ -1,4 +1,4 @@
-"""How a program ended: told, and turned into an exit code."""
+"""The end of a program: its report and its exit code."""
 
 from __future__ import annotations
 

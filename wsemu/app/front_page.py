@@ -1,4 +1,4 @@
-"""What `wsemu --help` prints, which need not wait for the commands to load."""
+"""The output of `wsemu --help`, which does not wait for the commands to load."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ COMMANDS = {
 }
 """command -> what it does, in the order of the page"""
 _LEAST, _MOST = 50, 78
-"""columns of text"""
+"""minimum and maximum columns of text"""
 
 
 def page() -> str:

@@ -53,16 +53,16 @@ class Launches:
     """why launches are incomplete, in the order in which they came"""
     warnings: int = 0
     refused: list[WsemuError] = field(default_factory=list)
-    """errors that launches raised"""
+    """errors that the program's launches raised"""
     missing: int = 0
     """launches that did not run, for what is not modelled"""
     unchecked: int = 0
     """launches that were not selected"""
     told: set[Any] = field(default_factory=set)
     shown: int = 0
-    """findings"""
+    """number of findings that were shown"""
     left_out: int = 0
-    """findings beyond the limit"""
+    """number of findings beyond the limit"""
     used: set[tuple[str, int]] = field(default_factory=set)
     """suppressions, by file and line"""
     unused: dict[tuple[str, int], str] = field(default_factory=dict)

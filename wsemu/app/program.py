@@ -60,11 +60,11 @@ def run(
 ) -> int:
     """Run `file` as `__main__` with `arguments`; returns the exit code of `wsemu check`.
 
-    `numba.cuda` is wsemu's meanwhile.  `quiet`, as of `wsemu run`, says nothing of verified launches; `limit` is how
-    many findings are shown, `time_limit` the seconds after which the program is stopped, `saver` keeps the witnesses of
-    errors, and `fixes` the edits that cure them.  With a name in `module` that module is run, of which `file` is the
-    source, as by `python -m`.  `progress` is how a long launch shows how far it is: `bar`, `json` or `none`.
-    With `as_ptx` the file is PTX, whatever its name; None: if its name says so.  A program in another
+    `numba.cuda` is wsemu's meanwhile.  `quiet`, as for `wsemu run`, suppresses verified launches; `limit` is the number
+    of findings that are shown; `time_limit` is the number of seconds after which the program is stopped.  `saver` keeps
+    the witnesses of errors, and `fixes` the edits that fix them.  With a name in `module` that module is run, of which
+    `file` is the source, as by `python -m`.  `progress` is how a long launch shows how far it is: `bar`, `json` or
+    `none`.  With `as_ptx` the file is PTX, whatever its name; None: if its name says so.  A program in another
     language, or one that uses a package which launches through CUDA's driver, runs as it is, in a process of its own;
     `selection` limits which launches are checked.  CUDA C++ with a `main` is compiled first, with `flags` of `nvcc`.
     """

@@ -1,4 +1,4 @@
-"""What file a program is."""
+"""The kind of a program's file."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ class Target(NamedTuple):
     arguments: Sequence[str] = ()
     """arguments of the program, or the words of a launch"""
     is_ptx: bool = False
-    """whether the file is PTX, or CUDA C++ that becomes PTX; it is launched, whatever its name, and nothing in it is
-    run as Python"""
+    """true if the file is PTX, or CUDA C++ that becomes PTX; it is launched, whatever its name, and never run as
+    Python"""
     flags: tuple[str, ...] = ()
     """options of `nvcc`, for CUDA C++ that is compiled to a program"""
 

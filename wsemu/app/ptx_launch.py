@@ -1,23 +1,22 @@
 """A launch of a PTX kernel as the command line has it: `--entry`, `--grid`, `--block`, an `--arg` for each parameter.
 
-i32:7  f64:-1.5  u64:0xff         a number of this type
-f32[64,64]:zeros                  an array: zeros, ones, arange, a number, empty (not yet written), random,
-f32[64,64]:random:5               random with a seed, or the contents of a file
-f32[64,64]:x.npy
-bf16[64]:random  e4m3[64]:x.npy   numbers of a format that NumPy lacks, rounded; a file of integers has their bits
-x.npy                             an array as it is in the file
-{i32:7, f32[8]:zeros}             a structure by value, of such fields; an array is a pointer in it
-bytes:0700000000000000            a structure by its bytes, in hexadecimal
-[f32[8]:zeros, f32[4]:ones]       a pointer to memory that holds such fields, one behind the other; an array is a
-                                  pointer in it
-same:0  same:2.1                  the array that argument 0 is, or that stands in field 1 of argument 2, once more
-view(same:0, f32[4,8], offset=64, strides=[128,4])
-                                  a part of an array's memory, in bytes
-tmap(f16[64,64], box=[64,8], swizzle=128B)
-                                  a tensor map of an array, with the options of `wsemu.TensorMap`
-tex(f32[64,64]:random, filter=linear)  surf(same:0)
-                                  a texture or surface of an array, with the options of `wsemu.Texture`
-null                              a null pointer
+`i32:7`  `f64:-1.5`  `u64:0xff`    A number of this type.
+`f32[64,64]:zeros`                 An array: zeros, ones, arange, a number, empty (uninitialized) or random.
+`f32[64,64]:random:5`              An array of random numbers with a seed.
+`f32[64,64]:x.npy`                 An array with the contents of a file.
+`bf16[64]:random` `e4m3[64]:x.npy` Numbers of a format that NumPy lacks, rounded; a file of integers has their bits.
+`x.npy`                            An array as it is in the file.
+`{i32:7, f32[8]:zeros}`            A structure by value, of such fields; an array is a pointer in it.
+`bytes:0700000000000000`           A structure by its bytes, in hexadecimal.
+`[f32[8]:zeros, f32[4]:ones]`      A pointer to memory with such consecutive fields; an array is a pointer in it.
+`same:0`  `same:2.1`               The array of argument 0, or of field 1 of argument 2, again.
+`view(same:0, f32[4,8], offset=64, strides=[128,4])`
+                                   A part of an array's memory, in bytes.
+`tmap(f16[64,64], box=[64,8], swizzle=128B)`
+                                   A tensor map of an array, with the options of `wsemu.TensorMap`.
+`tex(f32[64,64]:random, filter=linear)`  `surf(same:0)`
+                                   A texture or surface of an array, with the options of `wsemu.Texture`.
+`null`                             A null pointer.
 """
 
 from __future__ import annotations
@@ -79,7 +78,7 @@ class Options:
     block: str = ""
     arg: tuple[str, ...] = ()
     dynamic_shared: str = "0"
-    """bytes"""
+    """size of dynamic shared memory in bytes"""
     cluster: str = ""
     """nothing: as the kernel asks"""
     set: tuple[str, ...] = ()

@@ -1,8 +1,8 @@
 """`record_launch`: a launch file of what a compiler made, from the objects that compilers in Python give.
 
 Triton and Gluon (`triton.compile`, or what a launch returns), cuda.core (`ObjectCode` of PTX), CuTe DSL (what
-`cute.compile` returns where it keeps PTX) and TileLang (`tilelang.compile`) compile without a GPU; none of them is
-imported here: what an object has tells what it is.
+`cute.compile` returns if it keeps PTX) and TileLang (`tilelang.compile`) compile without a GPU.  None of them is
+imported here: an object's attributes show what it is.
 """
 
 from __future__ import annotations
@@ -212,8 +212,8 @@ def _describe_tensor_map(value: Any, told: Mapping[str, Any], shape: list[int], 
 
 
 def _value(value: Any, parameter: Any) -> Any:
-    """A value as a launch file has it: Python's numbers take the type of the parameter; a structure of 8 bytes, as CuTe
-    DSL makes of a tensor whose shape is known, holds the array's address."""
+    """Return a value in the form of a launch file.  Python's numbers take the type of the parameter; a structure of 8
+    bytes, as CuTe DSL passes a tensor of known shape, holds the array's address."""
     if isinstance(value, np.ndarray) and (parameter.type, parameter.bytes) == ("b8", 8):
         return (value,)
     if isinstance(value, (np.ndarray, np.generic, TensorMap, tuple, bytes, type(None))):

@@ -92,8 +92,9 @@ def run(path: Path, file: Path | None, budget: int | None) -> int:
 def _own_arguments(witness: Witness, file: Path, path: Path) -> Sequence[str]:
     """Return the arguments of a witness for its program.
 
-    Those of PTX name files, which are read below the working folder or, as those of a launch file, below a folder that
-    is located there, beside the witness or beside the program; none is written.  UsageError for others.
+    Return the arguments of the witness itself.  Arguments of PTX name files.  They are read below the working folder
+    or, like those of a launch file, below a folder that is located there, next to the witness or next to the program;
+    none is written.  UsageError for others.
     """
     if not is_ptx(file):
         return witness.arguments

@@ -1,4 +1,4 @@
-"""What a command runs: a program, launches of PTX or CUDA C++, a launch file, or a folder of them."""
+"""Targets of a command: a program, launches of PTX or CUDA C++, a launch file, or a folder of them."""
 
 from __future__ import annotations
 

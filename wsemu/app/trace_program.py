@@ -42,7 +42,7 @@ class Wanted:
     cta: int | None = None
     """linear index; None: that of the first finding"""
     first: int | None = None
-    """step from which on"""
+    """first step that is shown"""
     output: Path | None = None
     """.html or .json; None: the terminal"""
 

@@ -1,1 +1,1 @@
-"""Where kernels run besides the emulator: the same source, compiled for a GPU.  Nothing else imports this."""
+"""Backends other than the emulator: the same source, compiled for a GPU.  Nothing else imports this."""

@@ -40,10 +40,10 @@ class Form(NamedTuple):
 
     text: str
     returns: str = ""
-    """token, count or predicate"""
+    """result of the instruction: token, count or predicate"""
     dst: int = SHARED
     src: int = GLOBAL
-    """spaces of the arrays"""
+    """memory spaces of the source arrays"""
 
 
 _WAIT = "mbarrier.{}_wait{}.shared::cta.b64 $p, [<bar>], <{}>{};"
@@ -177,7 +177,7 @@ _CONSTANT = {
 }  # fmt: skip
 """operands, or those of an instruction, that are part of it"""
 _WIDE = {("st_bulk", "bytes"), *((name, "token") for name in FORMS)}
-"""operands of 64 bits"""
+"""names of operands of 64 bits"""
 
 
 # -- types -----------------------------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from wsemu.model.launch_shape import LaunchConfiguration
 
 POINTER = 8
-"""bytes of an address"""
+"""size of an address in bytes"""
 _COOPERATIVE, _CLUSTER = 2, 4
 """CU_LAUNCH_ATTRIBUTE_COOPERATIVE, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION"""
 _SHARED, _ANY_CLUSTER = 8, 14
@@ -58,13 +58,13 @@ class Entry:
 
     text: str
     name: str
-    """in PTX"""
+    """name of the kernel in PTX"""
     cooperative: bool
-    """whether all its CTAs meet: then all have to fit at once"""
+    """true if all its CTAs synchronize, and so must be co-resident"""
     clustered: bool
-    """whether the text says how many CTAs a cluster has"""
+    """true if the text declares the number of CTAs in a cluster"""
     stores: bool
-    """whether launches store into variables of the text, which each has to find as they were"""
+    """true if launches store to variables of the text, which each launch must find unchanged"""
 
 
 # -- the driver --------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The same kernels on a GPU: rebound to Numba-CUDA and compiled by it, their code objects unchanged.
+"""Execution of the same kernels on a GPU: rebound to Numba-CUDA and compiled by it, with unchanged code objects.
 
 `wsemu.cuda` becomes the real `numba.cuda`, `wsemu.ptx` a module of intrinsics, device functions and pattern classes
 what Numba can call.  Numba-CUDA is imported when a kernel is first asked for.

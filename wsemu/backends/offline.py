@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from wsemu.language.markers import Declared
 
 HOPPER = (9, 0)
-"""compute capability"""
+"""compute capability of Hopper GPUs"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,8 +178,8 @@ def _headers() -> str | None:
 def pack_arguments(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
     """Return the values that a launch passes for the parameters of the PTX, for `wsemu.load_ptx(compiled.ptx).only()`.
 
-    Numba-CUDA makes several parameters of an array: memory and parent, which are 0 on the GPU, the number of elements,
-    the bytes of one, the address, and the extents and strides of the axes (its `_Kernel._prepare_args`).
+    Numba-CUDA passes an array as several parameters (its `_Kernel._prepare_args`). They are memory and parent (0 on the
+    GPU), the number of elements, the size of one in bytes, the address, and the extents and strides of the axes.
     """
     numba_cuda.prepare(arguments)
     return tuple(part for value in arguments for _, part in _parts(value, numba_cuda.argument_type(value)))

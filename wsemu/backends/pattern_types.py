@@ -35,7 +35,7 @@ class PatternType(types.Type):  # type: ignore[misc]
 
     cls: type
     properties: dict[str, Any]
-    """name -> device function"""
+    """device function of each property"""
 
     def __init__(self, members: tuple[Any, ...]) -> None:
         self.members = members
@@ -57,7 +57,7 @@ class PatternType(types.Type):  # type: ignore[misc]
 
     @property
     def is_known(self) -> bool:
-        """Whether no field is left to run time."""
+        """Return whether every field is known at compile time."""
         return all(isinstance(type_, PatternType) and type_.is_known for _, type_ in self.values)
 
     def host_object(self) -> Any:

@@ -1,5 +1,5 @@
-"""What Hypothesis says of a failing example, read from the note that it puts on the exception: the minimal parameters,
-and the `@example(...)` line that keeps them.  Text in, text out: Hypothesis is not imported.
+"""Parser for the note that Hypothesis puts on the exception of a failing example: the minimal parameters, and the
+`@example(...)` line that keeps them.  Text in, text out: Hypothesis is not imported.
 
     Failing test case: test_any_stride(
         transfer=TransferCase(...),

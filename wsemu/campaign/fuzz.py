@@ -1,7 +1,7 @@
 """`wsemu fuzz FILE::function`: many examples of a Hypothesis test, by several processes, kept in a file.
 
-The examples of a campaign come in batches.  The seed of a batch follows from that of the campaign and from its place in
-it, and a batch runs alone, so that the results are the same whatever the number of processes, and however often the
+The examples of a campaign come in batches.  The seed of a batch follows from the seed of the campaign and the number of
+the batch, and a batch runs alone.  So the results do not depend on the number of processes, or on how often the
 campaign was interrupted.  What is known from before, of the same sources, is not run again.
 """
 
@@ -39,7 +39,7 @@ class Campaign:
     function: str
     examples: int
     batch: int
-    """examples of one seed"""
+    """number of examples per seed"""
     seed: int
 
     @classmethod
@@ -289,9 +289,9 @@ def command(
     test: str, options: dict[str, int], jobs: int | None, file: Path | None, *, fresh: bool, on: str = "",
     progress: str = "bar", time_limit: float | None = None,
 ) -> int:  # fmt: skip
-    """`wsemu fuzz`: run the campaign of `test` (`options` are those of `Campaign.of`), tell what came of it, and return
-    the exit code; `on` is the address of a cluster that runs it, `progress` as of
-    `watch.showing_progress`, `time_limit` in seconds."""
+    """`wsemu fuzz`: run the campaign of `test` (`options` are those of `Campaign.of`), print its result, and return the
+    exit code.  `on` is the address of a cluster that runs it, `progress` as for `watch.showing_progress`, `time_limit`
+    in seconds."""
     from wsemu.campaign import progress as report
     from wsemu.campaign.user_file import exists
     from wsemu.report.terminal import Printer

@@ -3,13 +3,14 @@
 A trial is what runs: a test, a program.  It is run as it is first; the functions that its launches are compiled from
 are then changed, one place at a time (`wsemu.repair.mutants`), in memory, and it is run again.  A mutant is killed
 
-    check      by an error that wsemu finds in a launch that had none, or by a launch that is no longer verified
-    test       by the trial, which fails
-    error      since the kernel does not compile, or the launch is refused
-    time       since the trial does not end
+    `check`    If wsemu finds an error in a launch that had none, or a launch is no longer verified.
+    `test`     If the trial fails.
+    `error`    If the kernel does not compile, or the launch is rejected.
+    `time`     If the trial does not end.
 
-or it survives.  A survivor is equivalent, as far as these launches can tell, where each of them is compiled to the same
-code, or makes the same accesses in the same order, or is verified with the same results without what was taken out.
+Otherwise it survives.  A survivor is equivalent, as far as these launches show, if each of them is compiled to the same
+code, or performs the same accesses in the same order.  It is also equivalent if each is verified with the same results
+without what was removed.
 """
 
 from __future__ import annotations
@@ -154,7 +155,7 @@ class _Watch:
     expected: Sequence[_Seen] | None = None
     """launches without a mutant; None without a mutant"""
     deep: bool = False
-    """keep what they did"""
+    """true to record their actions"""
     launches: list[_Seen] = field(default_factory=list)
     lines: dict[str, set[int]] = field(default_factory=dict)
     """lines of the user's files that the launches' code comes from"""

@@ -1,7 +1,7 @@
 """`wsemu mutate FILE::test`: from options to an exit code.
 
-Mutants are tried by processes of this machine (`worker`), each with the tests open in it; what comes of each is kept in
-a file at once, so that the same command goes on where it was interrupted.
+Mutants are tried by processes of this machine (`worker`), each with the tests open in it. Each result is written to a
+file immediately, so that the same command continues after an interruption.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What `wsemu mutate` and `pytest --wsemu-mutate` say: the survivors with their diffs, and the sum."""
+"""Output of `wsemu mutate` and `pytest --wsemu-mutate`: the survivors with their diffs, and the total."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `wsemu mutate` runs: a function, a program, or tests in a session of pytest's that stays open."""
+"""Trials of `wsemu mutate`: a function, a program, or tests in an open pytest session."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How `wsemu fuzz` tells what it does: a progress bar where there is a terminal, and the failures with what to keep."""
+"""Progress of `wsemu fuzz`: a progress bar on a terminal, and the failures with what to keep."""
 
 from __future__ import annotations
 

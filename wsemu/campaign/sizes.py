@@ -1,8 +1,8 @@
 """Sizes at which programs of loops, tiles and pipelines break, chosen from what a kernel compares and is made of.
 
-A kernel's bytecode tells what its sizes are compared with: constants beside a comparison, divisors and masks, steps of
-loops, extents of shared arrays (the first of several is the depth of a pipeline), threads of a CTA.  Each is tried with
-its neighbours on both sides, as are twice and thrice a tile or depth; 0, 1 and a few primes besides.
+A kernel's bytecode shows what its sizes are compared with: constants in comparisons, divisors and masks, steps of
+loops, and threads of a CTA.  Extents of shared arrays count, too; the first of several is the depth of a pipeline.
+Each is tried with its neighbours on both sides, as are twice and thrice a tile or depth; 0, 1 and a few primes besides.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Reading:
     tiles: set[int] = field(default_factory=set)
     """divisors, steps of loops, extents"""
     depths: set[int] = field(default_factory=set)
-    """stages of pipelines"""
+    """numbers of stages of pipelines"""
 
     def add(self, other: Reading) -> None:
         self.compared |= other.compared

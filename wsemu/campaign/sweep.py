@@ -6,9 +6,9 @@
         scale[-(-n // tile), tile](n, x)
         assert (x == 2).all()
 
-`...` stands for sizes that are chosen from what the kernels compare (`sizes`).  A size holds where every launch is
-verified and the function returns; it fails where a launch fails or the function asserts otherwise; it is refused where
-the function raises another exception, or a launch is impossible, such as a block of 0 threads.  The sizes, and so the
+`...` stands for sizes that are chosen from what the kernels compare (`sizes`).  A size holds if every launch is
+verified and the function returns.  It fails if a launch fails or the function's assertion does.  It is rejected if the
+function raises another exception, or a launch is impossible, such as a block of 0 threads.  The sizes, and so the
 report, are the same in every run: what is too much is counted in bytes and in warp instructions.
 """
 
@@ -41,7 +41,7 @@ MOST = 4096
 TRIES = 200
 """sizes that are tried, shrinking aside"""
 OF_EACH = 48
-"""sizes of one parameter"""
+"""maximum number of sizes of one parameter"""
 MEMORY = 1 << 28
 """bytes of the arrays of a launch from which on no larger one is tried"""
 WORK = 4_000_000

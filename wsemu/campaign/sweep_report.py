@@ -1,4 +1,5 @@
-"""What `wsemu sweep` tells: which sizes hold, the smallest that fails with its diagnostics, why no larger ones."""
+"""Output of `wsemu sweep`: the sizes that hold, the smallest that fails with its diagnostics, and why larger ones were
+not tried."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far something long is: a bar on a terminal, or a line of JSON for each step, on standard error."""
+"""Progress of a long operation on standard error: a bar on a terminal, or a line of JSON for each step."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
 APART = 0.2
-"""seconds between two lines"""
+"""seconds between two lines of progress"""
 
 
 class State(NamedTuple):

@@ -1,4 +1,4 @@
-"""What memory accesses cost, by source line, and which lane wants which bank: data for whoever draws it.
+"""Costs of memory accesses by source line, and the bank that each lane accesses: data for reports.
 
 Reference: `model/arch.py` has the rules; the counts are those of the checked run, over all its CTAs.
 """
@@ -27,7 +27,7 @@ class LineCost(NamedTuple):
     file: str
     line: int
     executions: int
-    """by warps"""
+    """number of executions by warps"""
     wavefronts: int
     ideal_wavefronts: int
     sectors: int

@@ -1,7 +1,8 @@
-"""What a launch was made of, as hashes: so that a witness says which line or argument has changed since.
+"""Hashes of what a launch consists of, so that a witness can name the line or argument that has changed since.
 
 Source is hashed line by line over the outermost functions that the kernel's instructions come from, arguments one by
-one before the launch changes them, and the compiled program as a whole: it also has the globals that were frozen.
+one before the launch changes them. The compiled program, which also has the globals that were frozen, is hashed as a
+whole.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How drawings of a launch name what they show."""
+"""Names of things in drawings of a launch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where things are: an instruction in the source, an address in an array, a warp by its role."""
+"""Locations: an instruction in the source, an address in an array, a warp by its role."""
 
 from __future__ import annotations
 

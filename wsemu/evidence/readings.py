@@ -1,4 +1,4 @@
-"""Which steps of a launch show a finding, and their words (`schedule.py`)."""
+"""Steps of a launch that show a finding, and their words (`schedule.py`)."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ class Witness:
         ]
         self.complete = trace.complete
         self.asynchronous = any(event.kind in (*OF_PHASES, "copy", "landed") for event in self.events)
-        """whether schedules are those of the run: which operations others need is not told by warps' clocks then"""
+        """true if schedules are those of the run; warps' clocks then do not determine which operations others need"""
         self.uncounted = uncounted_barriers(places.program)
         self.endings = {(e.cta, e.warp, e.interval): n for n, e in enumerate(self.events) if e.kind in _ENDS_INTERVAL}
         self._clocks: dict[int, Clocks] = {}
@@ -144,9 +144,8 @@ class Witness:
         return next((positions for positions in found if positions), [])
 
     def pair(self, first: Access, second: Access) -> tuple[int | None, int | None]:
-        """Return the positions in the trace of two conflicting accesses: the second is the first execution of its
-        instruction that follows one of the first's, which is the last one until then, both in their intervals and at
-        the bytes.
+        """Return the positions in the trace of two conflicting accesses, both in their intervals and at the bytes.  The
+        second is the first execution of its instruction after one of the first's, which is the last one until then.
 
         Shadow memory holds the last access to a byte with its interval and instruction, and a finding is entered when
         the two first meet: those are the executions that it means.
@@ -251,7 +250,7 @@ class Witness:
 
     @functools.cached_property
     def has_partial_barriers(self) -> bool:
-        """Whether a part of a warp executes a barrier operation."""
+        """Return whether part of a warp executes a barrier operation."""
         return any(self.events[n].lanes != ALL_LANES for n in self.barriers)
 
     @functools.cached_property
@@ -416,9 +415,9 @@ class Witness:
         return steps
 
     def as_run(self, first: int, second: int, accesses: dict[int, str], wanted: Callable[[Event], bool]) -> list[Step]:
-        """Two operations, by their places in the trace, in the order of the run, after all barrier operations before
-        the second, and where warps go where racing accesses send them, after all of those; `accesses` names those of
-        the two that are accesses."""
+        """Return two operations, by their positions in the trace, in the order of the run, after all barrier operations
+        before the second.  If racing accesses determine the path of a warp, they follow all of those.  `accesses` names
+        which of the two are accesses."""
         before = self.run_until(second)
         marks = {first: "(1)", second: "(2)"}
         steps = self.steps(before, wanted, accesses)

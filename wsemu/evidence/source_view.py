@@ -1,4 +1,4 @@
-"""What the source says at a place: the element that an access names, the loops and branches around it.
+"""The source text at a location: the element that an access names, the loops and branches around it.
 
 Read from the file that a span names, for whoever explains a finding; the front end has no part in it.  Where the file
 is gone or was edited, nothing is known and nothing is said.
@@ -29,7 +29,7 @@ _ARITHMETIC: dict[type[ast.operator], Callable[[int, int], int]] = {
 }
 _CONDITIONAL = (ast.If, ast.While, ast.IfExp, ast.BoolOp, ast.Try, ast.Match, ast.comprehension, ast.AsyncFor)
 CUDA = (".cu", ".cuh", ".h", ".hpp", ".cpp", ".cc", ".inl")
-"""suffixes of C++ sources"""
+"""file suffixes of C++ sources"""
 _ELEMENT = re.compile(r"(\w+)\s*\[(.*)\]$")
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
@@ -93,7 +93,7 @@ class SourceView:
 
     @property
     def has_addresses(self) -> bool:
-        """Whether it is of PTX, or of C++ that PTX was made of: no Python."""
+        """Return whether the source is PTX, or C++ that was compiled to PTX, and not Python."""
         return not self.tree.body
 
     @functools.cached_property

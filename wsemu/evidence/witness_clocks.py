@@ -1,4 +1,4 @@
-"""What warps of a CTA know of each other, event by event."""
+"""Clocks of the warps of a CTA, event by event."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Numba-CUDA warns of: options that do not go together, small grids, host arrays that a launch would copy.
+"""Warnings of Numba-CUDA: options that do not go together, small grids, host arrays that a launch would copy.
 
 They come while `numba.cuda` is `wsemu.cuda`, in Numba's own classes and words.
 """

@@ -1,8 +1,8 @@
 """`cuda.reduce`: an array reduced to one number by a function of two, in launches that are checked like any other.
 
-Numbers are combined in the order in which Numba-CUDA does it, so that sums of floats are the same bits: each thread of
-up to 64 CTAs takes every so many-th element, a warp halves its 32 values five times, the CTA's four warps are combined
-crosswise; what is left over from whole CTAs goes to one more, and a last one combines the results.
+Numbers are combined in Numba-CUDA's order, so that sums of floats have the same bits. Each thread of up to 64 CTAs
+takes elements at a fixed stride, a warp halves its 32 values five times, and the CTA's four warps are combined
+crosswise. Elements beyond the last whole CTA go to one more, and a last one combines the results.
 """
 
 from __future__ import annotations

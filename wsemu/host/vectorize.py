@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     Array = npt.NDArray[Any]
 THREADS = 128
-"""threads of a CTA"""
+"""number of threads of a CTA"""
 
 
 def vectorize(given: Any = None, /, **options: Any) -> Any:

@@ -252,7 +252,7 @@ _CLUSTERS = {
 FUNCTIONS: Final = functions(
     "ptx", "", {**_MBARRIERS, **_CP_ASYNC, **_BULK_COPIES, **_REDUCING, **_TENSOR_COPIES, **_OTHERS, **_CLUSTERS}
 )
-"""name -> kernel function"""
+"""kernel function of each name"""
 CLUSTER_NAMES: Final = tuple(signature.partition("(")[0] for signature in _CLUSTERS)
 """names of functions that concern other CTAs"""
 
@@ -264,7 +264,7 @@ COPY_BYTES: Final = {
 _COUNT, _TX_BYTES = {"count": range(1, MOST_COUNT + 1)}, {"bytes": range(MOST_COUNT + 1)}
 _PARITY, _GROUPS_LEFT = {"parity": range(2)}, {"n": range(1 << 31)}
 _COUNTED_BYTES = {"bytes": range(0, MOST_COUNT + 1, 16)}
-"""an mbarrier counts them"""
+"""operand ranges of a bulk copy whose bytes an mbarrier counts"""
 _BULK_BYTES, _REGISTERS = {"bytes": range(0, (1 << 32) - 1, 16)}, {"count": range(24, 257, 8)}
 ALLOWED: Final[dict[str, dict[str, range]]] = {
     **dict.fromkeys(("mbarrier_init", "mbarrier_arrive", "mbarrier_arrive_relaxed"), _COUNT),

@@ -1,4 +1,4 @@
-"""What the names of `wsemu.cuda` and `wsemu.ptx` stand for outside a kernel: nothing that could be used by accident.
+"""Meaning of the names of `wsemu.cuda` and `wsemu.ptx` outside a kernel: nothing that could be used by accident.
 
 Inside a kernel the front end gives each its meaning (`frontend.python.library`).  On the host a marker has a name and a
 docstring; calling it, or computing with it, is an error that says so.

@@ -80,4 +80,4 @@ FUNCTIONS: Final = functions(
         f"uint32.  {_WARP}  [PTX: movmatrix.sync.aligned.m8n8.trans.b16]"
     )},
 )  # fmt: skip
-"""name -> kernel function"""
+"""kernel function of each name"""

@@ -49,4 +49,4 @@ NUMBERS: dict[str, NumberType] = {
 }  # fmt: skip
 """the types that NumPy has, too"""
 HALVES = (float16, bfloat16)
-"""floats of 16 bits"""
+"""float types of 16 bits"""

@@ -1,4 +1,4 @@
-"""Which host objects are transfer patterns, or objects like them: classes whose methods kernels call."""
+"""Host objects that are transfer patterns, or similar: classes whose methods kernels call."""
 
 from __future__ import annotations
 

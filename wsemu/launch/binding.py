@@ -131,7 +131,7 @@ class Packed:
     blocks: tuple[tuple[int, Way, Block], ...] = ()
     """memory whose address stands in it, and that holds such bytes itself: a table of pointers"""
     has_pointers: bool = False
-    """whether some of the bytes are addresses in the device memory of the launch"""
+    """true if some of the bytes are addresses in the device memory of the launch"""
 
     @property
     def kind(self) -> Literal["value", "number"]:

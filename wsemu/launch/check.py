@@ -72,27 +72,27 @@ def check(
     """Run `kernel[grid, block](*args)` on the emulator with all checks, and return the report; the arrays in `args` are
     used in place.
 
-    Launch: `grid` counts CTAs, `block` threads (an int or up to three); `dynamic_shared` is in bytes; `cluster` counts
-    the CTAs of a cluster (an int or up to three), which divides the grid; without it each CTA is a cluster of its own.
+    Launch: `grid` counts CTAs, `block` threads (an int or up to three); `dynamic_shared` is in bytes.  `cluster` counts
+    the CTAs of a cluster (an int or up to three), which divides the grid; without it each CTA is its own cluster.
     `memory` is a `DeviceMemory` to launch in: numbers that are addresses in it are pointers, also those in memory.
     `uninitialized` names array arguments whose contents count as uninitialized.
 
-    Target: `arch` selects the limits and the memory cost model; `sms` is the number of multiprocessors of the GPU, for
-    CTAs that must be co-resident (`Report.residency`); `ranks` is a number of GPUs of one host among which the CTAs are
-    divided, and beyond which `.gpu` scope does not reach; `heap` is how many bytes kernels may allocate (`malloc`,
-    cudaLimitMallocHeapSize); `lockstep` runs the lanes of a warp together, as before sm_70; `fma` contracts a * b + c
-    as the compiler does; `mma` is "hardware" or "exact": sums of matrix instructions as the tensor cores of `arch`
-    compute them, or rounded once.
+    Target: `arch` selects the limits and the memory cost model.  `sms` is the number of multiprocessors of the GPU, for
+    CTAs that must be co-resident (`Report.residency`).  `ranks` is a number of GPUs of one host among which the CTAs
+    are divided, and beyond which `.gpu` scope does not reach.  `heap` is the number of bytes that kernels may allocate
+    (`malloc`, cudaLimitMallocHeapSize).  `lockstep` runs the lanes of a warp together, as before sm_70.  `fma`
+    contracts a * b + c as the compiler does.  `mma` is "hardware" or "exact": sums of matrix instructions as the tensor
+    cores of `arch` compute them, or rounded once.
 
-    Checks: `checkers` are the enabled ones (names of `codes.CHECKERS` or finding codes; default: all); `fail_on` lists
-    codes of warnings that count as errors; `strict` adds notes on correct code that looks like a mistake (several lanes
-    of one store that write the same value); `every` reports which other launches a verified one covers
-    (`Report.scope`); `corners` runs only representative CTAs of a large grid, if they provably cover all (the arrays
+    Checks: `checkers` are the enabled ones (names of `codes.CHECKERS` or finding codes; default: all).  `fail_on` lists
+    codes of warnings that count as errors.  `strict` adds notes on correct code that looks like a mistake (several
+    lanes of one store that write the same value).  `every` reports which other launches a verified one covers
+    (`Report.scope`).  `corners` runs only representative CTAs of a large grid, if they provably cover all (the arrays
     contain what these stored).
 
-    Effort: `budget` is in warp instructions; `effort` multiplies how many interleavings of atomics are explored, and
-    how far undefined values are followed, before a launch ends as `incomplete`; `engine` is "vm" or the slow
-    "reference"; `workers` threads share the CTAs.
+    Effort: `budget` is in warp instructions.  `effort` multiplies the limits of two searches, after which a launch ends
+    as `incomplete`: the interleavings of atomics that are explored, and the instructions through which undefined values
+    are followed.  `engine` is "vm" or the slow "reference"; `workers` threads share the CTAs.
 
     Raise UsageError or KernelError for an invalid call or source.  A launch that needs something that is not modeled is
     `incomplete` and does not run; the report's notes name the location and the remedy.

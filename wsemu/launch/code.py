@@ -19,9 +19,9 @@ class Code(abc.ABC):
 
     __name__: str
     notes: tuple[str, ...] = ()
-    """for each report"""
+    """notes that each report of the code gets"""
     is_cuda = True
-    """whether its source is CUDA C++, which reports speak of then"""
+    """true if its source is CUDA C++, which reports then mention"""
 
     @abc.abstractmethod
     def fit(self, arguments: Sequence[Any]) -> Sequence[Any]:

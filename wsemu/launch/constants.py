@@ -1,4 +1,4 @@
-"""What stands at the top of a file, with other values: for the launches of edits."""
+"""Other values for the constants at the top of a file: for launches of edits."""
 
 from __future__ import annotations
 

@@ -74,19 +74,19 @@ class CrossReport(BaseModel):
     kernel: str
     status: Status
     report: Report
-    """report of the emulator"""
+    """report of the emulator on the same launch"""
     launches: int = 0
-    """on the GPU"""
+    """number of launches on the GPU"""
     unequal: int = 0
     """number of these that differed from the first"""
     ulps: int = 0
     """allowed difference of floats, in units in the last place"""
     compared: int = 0
-    """elements"""
+    """number of elements that were compared"""
     different: int = 0
     """number of elements that differ by more than allowed"""
     differences: list[Difference] = []
-    """the first ones"""
+    """first differences that were found"""
     message: str = ""
     """why the launch was rejected, or what failed on the GPU"""
 
@@ -135,8 +135,8 @@ def crosscheck(
     """Emulate and check `kernel[grid, block](*args)`, run it `launches` times on the GPU, and compare every array.
 
     The arrays in `args` stay unchanged.  `cluster` counts the CTAs of a cluster, `ulps` is the allowed difference of
-    floats if the kernel calls library functions, `seconds` is the time that a launch may take, `force` also runs
-    launches that are not `verified`.  Raise UsageError without a GPU.
+    floats if the kernel calls library functions, `seconds` is the maximum time of a launch.  `force` also runs launches
+    that are not `verified`.  Raise UsageError without a GPU.
     """
     if launches < 1:
         raise UsageError(f"{launches} launches: give 1 or more")

@@ -124,8 +124,8 @@ def judge_run(
     *,
     tried: bool = False,
 ) -> Examined:
-    """A launch that ran, with its report; `started` is when it began (perf_counter), less what was spent compiling;
-    `orders` decide what one run does not; of one that is only `tried`, nobody asks for a witness."""
+    """Return a completed launch, with its report. `started` is when it began (perf_counter), less the time spent
+    compiling; `orders` decide what one run does not; nobody requests a witness of a launch that is only `tried`."""
     from wsemu.evidence.fingerprint import describe_arguments, inputs
     from wsemu.launch.binding import address_rows
     from wsemu.launch.verdict import ARISING, judge

@@ -1,5 +1,5 @@
-"""What Numba-CUDA says of a kernel's compiled code: figures and types from the program that runs here; PTX, LLVM and
-registers from Numba-CUDA's own compiler where it is installed."""
+"""Numba-CUDA's queries of a kernel's compiled code. Figures and types come from the program that runs here; PTX, LLVM
+and registers from Numba-CUDA's own compiler, if it is installed."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ class Kernel(DeclaredFunction, Launchable):
         """objects whose `prepare_args` changes the arguments of a launch first"""
         self.declared = declared
         self.specialized = False
-        """whether `specialize` made it"""
+        """true if `specialize` created it"""
 
     def configuration(self, parameters: Any) -> LaunchConfiguration:
         """The checked form of what stands in the brackets of a launch."""

@@ -56,8 +56,8 @@ def separate_lags(bound: Bound, run: Ran) -> Ran:
 
 
 def _are_late_alone(left: list[RawFinding], lags: list[RawFinding], trace: Tracer) -> bool:
-    """Return whether all that is left is arrivals that lag, and of which every phase before is seen complete: in every
-    schedule before the next one completes, as the other rules hold, if not before the arrival."""
+    """Return whether only arrivals that lag remain, and every phase before them is observed.  As the other rules hold,
+    these arrivals precede the next completion in every schedule, even if not the arrival."""
     if any(raw.code != "phase-unobserved" for raw in left) or not {raw.pc for raw in left} <= {raw.pc for raw in lags}:
         return False
     events = trace(frozenset())

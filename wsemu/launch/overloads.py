@@ -1,4 +1,4 @@
-"""What Numba-CUDA says of a kernel compiled for types: `kernel.overloads[types]`."""
+"""Numba-CUDA's description of a kernel that is compiled for types: `kernel.overloads[types]`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Overload:
 
     @property
     def cooperative(self) -> bool:
-        """Whether all CTAs of a launch have to run at once, for it has a barrier of the grid."""
+        """Return whether all CTAs of a launch must be co-resident, because it has a barrier of the grid."""
         return self._program().cooperative
 
     @property

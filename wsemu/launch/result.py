@@ -1,4 +1,4 @@
-"""What comes back from one checked launch: a `Report`, and `CheckFailed`, which carries it."""
+"""The result of one checked launch: a `Report`, and `CheckFailed`, which carries it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Report(Record):
     verdict: Verdict
     arch: str = DEFAULT
     dynamic_shared: int = 0
-    """bytes"""
+    """dynamic shared memory in bytes"""
     findings: list[Finding] = []
     left_out: int = 0
     """number of findings beyond `--limit`, in JSON; they affect the verdict and the counters"""

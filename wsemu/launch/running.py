@@ -44,8 +44,8 @@ def bind_launch(
     part: int = 0,
     memory: DeviceMemory | None = None,
 ) -> tuple[Bound, tuple[str, ...]]:
-    """A launch ready to run, of the kernel as it is `made`, and what the front end has to say of it; `part`: bytes that
-    each thread has of the heap's memory; in a device `memory` if there is one."""
+    """Return a launch ready to run, of the compiled kernel `made`, and the notes of the front end. `part` is the number
+    of bytes that each thread has of the heap's memory; the launch is in a device `memory` if there is one."""
     if check_int(chosen.sms, "sms") < 0:
         raise UsageError(f"sms={chosen.sms}: give the number of multiprocessors, or 0 for the most there are")
     if check_int(chosen.budget, "budget") < 1:
@@ -251,12 +251,13 @@ def ran(
     maps: tuple[tuple[int, int], ...] = (),
     first_granule: int = 0,
 ) -> Ran:
-    """Run a launch; `budget`: another one than was asked for; `only` these CTAs, where there are any; `strict`: tell
-    where several lanes store one value, too; `converged`: take lanes of an operation on a phase together;
-    `values`, on the reference engine: tell stores of one value from other races; `alone`, on the VM: which of the lanes
-    that store the same bytes by one bulk operation does, from 1; `joined`, on the VM: plain stores that conflict with
-    everything but stores of the same value by each other; `maps`, on the VM: arrays that show which bytes of a segment
-    are written; `first_granule`: 32 columns of tensor memory from which allocations are searched for."""
+    """Run a launch. `budget` replaces the launch's own; `only` lists the CTAs to run, by default all; `strict` also
+    reports several lanes that store one value; `converged` treats lanes of an operation on a phase as one. On the
+    reference engine, `values` distinguishes stores of one value from other races. On the VM, `alone` is the lane,
+    counted from 1, that performs a bulk operation if several store the same bytes. `joined` are plain stores that
+    conflict with everything except stores of the same value by each other. `maps` are arrays that show which bytes of a
+    segment are written. `first_granule` is the block of 32 columns of tensor memory at which the search for an
+    allocation starts."""
     program, configuration, chosen = bound.program, bound.configuration, bound.settings
     launch_ = (program, configuration.grid, configuration.block, bound.rows, bound.segments)
     found: dict[str, Any] = {

@@ -1,7 +1,7 @@
-"""What was said of a launch, for the next one that did the same.
+"""Reuse of a launch's judgment for the next launch that did the same.
 
-A kernel that is launched a thousand times does the same each time, most of the time: the engine gives the very outcome
-of the launch before (`machine.run`), and what was said of that holds, but for the time that it took.
+A kernel that is launched a thousand times usually does the same each time: the engine then returns the very outcome of
+the previous launch (`machine.run`), and its judgment holds, except for its duration.
 """
 
 from __future__ import annotations

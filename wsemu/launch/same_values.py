@@ -176,8 +176,8 @@ def _with_stores_joined(
 
 
 def _may_differ(bound: Bound, outcome: Outcome, stores: set[int]) -> bool:
-    """Return whether another schedule, or another run, may have other values for one of these stores, or go other ways:
-    then all orders of atomics are tried, in which the stores may be ordered, or a race."""
+    """Return whether another schedule, or another run, may have other values or paths for one of these stores.  Then
+    all interleavings of the atomics are explored, in which the stores may be ordered, or a race."""
     x, y, z = bound.configuration.block
     analysis = examine(
         bound.program, outcome.executions, address_rows(bound.program, bound.rows, bound.names, bound.arrays).get,

@@ -1,4 +1,4 @@
-"""What the threads of a launch tell the host: lines that they print, an exception that one of them raises."""
+"""Output of a launch's threads to the host: lines that they print, an exception that one of them raises."""
 
 from __future__ import annotations
 

@@ -2,12 +2,12 @@
 
 `wsemu.launch.tracing` makes it from a traced run; `wsemu.report` draws it in a terminal, as a page and for Perfetto.
 
-step         the unit of the axis: one memory access, fence or warp-wide operation of a warp, or one of its barrier
-             operations, or one on an mbarrier.  Steps are no cycles.
-when         every warp steps as soon as it may: after its own operation before; after the release, where it waited; and
-             where it counts into a barrier, after the generation before is complete.  Atomics on one address keep their
-             order.  A wait for a phase ends behind what the phase needs.  So what happens before an operation stands
-             left of it, and nothing orders two in one column.
+`step`       The unit of the axis: one memory access, fence or warp-wide operation of a warp, or one of its operations
+             on a barrier or an mbarrier.  Steps are not cycles.
+`when`       Every warp steps as soon as it may: after its own previous operation; after the release, if it waited; and
+             for an operation on a barrier, after the previous generation is complete.  Atomics on one address keep
+             their order.  A wait for a phase ends after everything that the phase needs.  So what happens before an
+             operation is left of it, and two operations in one column are unordered.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Step(NamedTuple):
     barrier: int = -1
     """a named barrier, or the address of an mbarrier"""
     generation: int = -1
-    """or phase"""
+    """number of the generation, or phase"""
 
 
 class Stretch(NamedTuple):
@@ -85,7 +85,7 @@ class Generation:
     steps: list[int] = field(default_factory=list)
     """its operations, as indices of `Timeline.steps`"""
     arrivals: int = 0
-    """arrivals of a phase"""
+    """number of arrivals in a phase"""
     bytes: int = 0
     """bytes that a phase received"""
 
@@ -146,7 +146,7 @@ class Timeline:
 
     report: Report
     cta: int
-    """linear index"""
+    """linear index of the CTA"""
     index: tuple[int, int, int]
     """the CTA's place in the grid"""
     warps: tuple[Warp, ...]
@@ -158,7 +158,7 @@ class Timeline:
     places: dict[int, Place]
     """text and location of each instruction in `steps`"""
     status: Status = "done"
-    """status of the run"""
+    """status of the run that it shows"""
     complete: bool = True
     """False where the end is left out: see `tracing.MOST_EVENTS`"""
     lines: tuple[LineCost, ...] = ()
@@ -205,7 +205,7 @@ class Timeline:
 
     @property
     def is_stuck(self) -> bool:
-        """Whether waits without an end are for ever; else the run was stopped, or the end is left out."""
+        """Return whether open waits last forever; otherwise the run was stopped, or the end is left out."""
         return self.status == "deadlock" and self.complete
 
     def stretches(self) -> list[Stretch]:

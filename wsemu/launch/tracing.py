@@ -154,7 +154,7 @@ class _Clock:
         """barrier or address of an atomic -> the step from which on it may be used"""
         self._exited: set[int] = set()
         self._copies: dict[int, Copy] = {}
-        """by their steps"""
+        """copies by the numbers of their steps"""
         self._pending: defaultdict[tuple[int, str], list[int]] = defaultdict(list)
         """(warp, kind of group) -> steps of copies that a wait for groups ends"""
         self._credits: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)

@@ -470,7 +470,7 @@ class Plan:
     """bytes of an access -> warp-wide loads"""
     stores: dict[int, int]
     sectors: int
-    """sectors of global memory"""
+    """sectors of global memory that are transferred"""
     ideal_sectors: int
     wavefronts: int
     """wavefronts of shared memory; bulk copies, which are no accesses of warps, have none"""
@@ -555,7 +555,7 @@ def plan(pattern: Any, arch: str = DEFAULT) -> Plan:
 
 
 _SECTOR = 32
-"""bytes"""
+"""size of a sector, in bytes"""
 
 
 def _bulk_plan(work: Job) -> Plan:

@@ -1,12 +1,12 @@
-"""What a launch's undefined values reach: found by a second run of it, which follows them.
+"""Effects of a launch's undefined values, found by a second run that follows them.
 
-The first run notes only that such a value arose: a load of bytes that nothing has written, a shuffle that reads a lane
-which does not participate; that the program has registers which some path reads before anything writes them, its
-program says.  The second run decides what becomes of that:
+The first run notes only that such a value arose: a load of uninitialized bytes, a shuffle that reads an inactive lane.
+The program itself shows whether it has registers that some path reads before any write.  The second run decides what
+becomes of that:
 
-    reaches something observable    the finding is an error
-    a copy in memory, and no more   `undefined-copy` for a load; the warning for a shuffle
-    nothing                         no finding for a load or a register; the warning for a shuffle
+    It reaches something observable.  The finding is an error.
+    It reaches only memory.           `undefined-copy` for a load; the warning for a shuffle.
+    It reaches nothing.               No finding for a load or a register; the warning for a shuffle.
 
 The program itself follows them, in compiled code (`proof.shadow_program`), as far as that decides it; else the
 reference engine.  That is slow: only the beginning of a long launch is followed, as much as takes some 2 seconds for

@@ -1,4 +1,4 @@
-"""What a run says: its raw findings explained by their checkers, and `verified`, `failed` or `incomplete`.
+"""The judgment of a run: its raw findings, explained by their checkers, and `verified`, `failed` or `incomplete`.
 
 failed       at least one error
 incomplete   no error, but the proof does not apply: the run stopped early, or its result depends on the order of
@@ -152,12 +152,12 @@ def judge(
     move_columns: Callable[[Places], Moved] | None = None,
     find_failing_compares: Callable[[Separate], list[RawFinding]] | None = None,
 ) -> Report:
-    """The report of a run; `trace_of` runs it again for its events, `started` is when it began (perf_counter), `more`
-    looks for what only this launch should do, `decide` tries all orders of the atomics that steer it, `gives_places`
-    tells whether these only give out places, `follow` finds what undefined values reach, `find_unordered_load` a
-    strong load that another order puts before the first store to its bytes, `move_columns` what it does with its
-    allocations of tensor memory at other columns, `find_failing_compares` the races with a `cas` that writes
-    nothing."""
+    """Return the report of a run.  `trace_of` runs it again for its events, `started` is when it began (perf_counter),
+    `more` performs checks that only this launch has, and `decide` explores the interleavings of the atomics that
+    influence it.  `gives_places` returns whether these only allocate slots, `follow` finds the effects of undefined
+    values, and `find_unordered_load` finds a strong load that another interleaving puts before the first store to its
+    bytes.  `move_columns` runs it with its allocations of tensor memory at other columns, and `find_failing_compares`
+    finds the races with a `cas` that writes nothing."""
     program, outcome = places.program, places.outcome
     wanted = [raw for raw in outcome.findings if CHECKER_OF.get(raw.code) in settings.checkers]
     wanted, apart = _separate_meetings(wanted, places)
@@ -490,8 +490,9 @@ def _trace(wanted: list[RawFinding], places: Places, trace_of: Tracer) -> Trace 
 
 
 def _separate_meetings(wanted: list[RawFinding], places: Places) -> tuple[list[RawFinding], list[str]]:
-    """Take out what was found because lanes of a warp meet in one warp-wide operation from two places, each of which
-    runs alone here, with a reason each: neither the operation nor what follows it in the warp is decided."""
+    """Remove findings that exist because lanes of a warp meet in one warp-wide operation from two call sites, each of
+    which runs alone here, and give a reason for each.  Neither the operation nor what follows it in the warp is
+    decided."""
     alone: dict[tuple[Any, ...], list[RawFinding]] = {}
     for raw in wanted:
         if raw.code == "barrier-divergence" and raw.detail["barrier"] < 0:
@@ -580,9 +581,9 @@ def _marks(outcome: Outcome, code: str) -> list[RawFinding]:
 def _memory_placement_doubts(
     places: Places, trace_of: Tracer, decided: Decided | None
 ) -> tuple[list[str], list[str]]:  # fmt: skip
-    """Return why the proof does not apply, where what happens, or what is left, depends on where memory lies; and notes
-    on addresses that are left for the host; `decided`: in all orders of the atomics, which execute what the initial run
-    does not."""
+    """Return why the proof does not apply if behavior or results depend on the location of memory, and notes on
+    addresses that are left for the host.  `decided` is the result for all interleavings of the atomics, which execute
+    code that the initial run does not."""
     from wsemu.proof.addresses import LEFT, depends_on_places
 
     names = {array.segment: f"`{array.name}`" for array in reversed(places.arrays)}
@@ -878,9 +879,9 @@ def _only_atomics_influence(analysis: Analysis, program: Program) -> bool:
 
 
 def _order_dependent(places: Places, analysis: Analysis | None, given: bool) -> tuple[dict[str, str], list[str]]:
-    """Why the proof does not apply, where atomics, clocks or masks of active lanes steer the launch, or such a mask
-    decides what is stored, each with the word for it; and notes on values that depend on the order of atomics, or
-    on clocks.  `given`: atomics steer nothing but at which places of their own threads store."""
+    """Return why the proof does not apply if atomics, clocks or masks of active lanes influence the launch, or such a
+    mask decides what is stored, each with the word for it.  Also return notes on values that depend on the order of
+    atomics, or on clocks.  `given`: atomics steer nothing but at which places of their own threads store."""
     from wsemu.proof.taint import ACTIVE
 
     if analysis is None:
@@ -927,8 +928,9 @@ def _source(places: Places, pc: int) -> tuple[str, str]:
 
 
 def _certain(wanted: list[RawFinding], places: Places, settings: Settings) -> tuple[str, ...]:
-    """The codes of what is so in every schedule: where barriers are well-synchronised, they have the same generations
-    in all and a race is one in all; all do the same, up to a deadlock, unless what races decides what they do."""
+    """Return the codes of findings that hold in every schedule.  If barriers are well-synchronized, they have the same
+    generations in all schedules, and a race is one in all.  All schedules do the same, up to a deadlock, unless racing
+    values influence them."""
     found = {raw.code for raw in wanted}
     # a count-mismatch before another schedule would end
     early = {"barrier-recycling", "count-mismatch", *CHECKERS["mbarrier"], *CHECKERS["phase"]} - {"dangling-phase"}
@@ -955,9 +957,9 @@ def _is_steered_by_races(places: Places) -> bool:
 
 
 def _always_stuck(places: Places) -> bool:
-    """Return whether a deadlock is one in every schedule, as far as open phases of mbarriers and registers tell: in
-    another order bytes may balance before more come, expectations come after all arrivals, registers go to other
-    warps."""
+    """Return whether a deadlock is one in every schedule, as far as open phases of mbarriers and registers show.  In
+    another order bytes may balance before more come, expect-tx operations may follow all arrivals, and registers may go
+    to other warps."""
     code, executions = places.program.code, places.outcome.executions
     executed = {NAMES[op] for op in code[np.flatnonzero(executions), 0].tolist()}
     loose = bool(executed & {"mbarrier.expect_tx", "mbarrier.complete_tx", "cp.async.arrive"})

@@ -2,10 +2,10 @@
 
 An object, or an agent, is a module with these functions, as far as they apply:
 
-    start(m)                                what it has when a CTA starts
-    execute(m, w, pc, registers, i, mask)   an operation of some lanes: a status; STANDS, where they wait
-    wakes(m, w, pc, registers, i, mask)     whether lanes that stand at an operation go on: then they have its result
-    end(m)                                  what is amiss when the CTA ends
+    `start(m)`                                Set its initial state when a CTA starts.
+    `execute(m, w, pc, registers, i, mask)`   Execute an operation of some lanes; return a status, STANDS if they wait.
+    `wakes(m, w, pc, registers, i, mask)`     Return whether lanes waiting at an operation continue, with its result.
+    `end(m)`                                  Report misuse when the CTA ends.
 
 One that is a part of its own (`parts.py`) is called by address instead, and so is one from outside (`outside.py`).
 """
@@ -95,7 +95,7 @@ def execute(m, w, pc, mask):
 
 @compiled
 def woken(m, w):
-    """Of the lanes of a warp that stand, those that go on now: they have the result of their operation."""
+    """Return the waiting lanes of a warp that continue now: they have the result of their operation."""
     warp = warp_at(m.warps, w)
     lanes = np.int64(0)
     for e in range(warp.parked_count):

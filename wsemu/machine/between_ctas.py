@@ -1,5 +1,5 @@
-"""What CTAs that are alive at once do with each other, in compiled code: each operation goes to the barrier of a
-cluster, to that of the grid, or to the agent that brings values to another CTA, as in `asynchronous.py`.
+"""Operations between co-resident CTAs, in compiled code: each goes to the barrier of a cluster, to that of the grid, or
+to the agent that sends values to another CTA, as in `asynchronous.py`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from wsemu.machine.sync import cluster, grid_barrier
 from wsemu.machine.sync.peers import report_late
 
 EXECUTES, WAKES, EXITS, ENDS = range(4)
-"""what `between_ctas` is called for"""
+"""reason for a call of `between_ctas`"""
 
 
 def between_ctas(address, w, pc, mask, why):

@@ -185,7 +185,7 @@ _spent = [0.0]
 
 
 def seconds_spent() -> float:
-    """How long this process has compiled so far."""
+    """Return how long this process has compiled so far."""
     return _spent[0]
 
 
@@ -211,7 +211,7 @@ def load_parts(names: Collection[str] = tuple(PARTS), width: int = 0) -> dict[st
 
 
 def address(name: str, width: int = 0) -> int:
-    """That of a part that a machine has."""
+    """Return the address of a part that a machine has."""
     return _loaded[part_for_width(name, width)]
 
 
@@ -226,7 +226,8 @@ def keep_all() -> None:
 
 @functools.cache
 def entry(width: int = 0) -> Callable[[int], int]:
-    """What runs a machine at a host address and returns why it stopped; the GIL is released meanwhile."""
+    """Return the function that runs a machine at a host address and returns why it stopped; it releases the GIL
+    meanwhile."""
     load_parts(("run",), width)
     return ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(_loaded[part_for_width("run", width)])
 

@@ -1,4 +1,4 @@
-"""Where the compiled VM is kept: a file of object code for each of its parts, in the user's cache folder.
+"""Cache of the compiled VM: a file of object code for each of its parts, in the user's cache folder.
 
 A file is named after its part and a hash of everything that its code depends on: the text of every module that the part
 is compiled from, the compiler's version, the CPU.  Which modules those are is read off their own imports.  No file lies
@@ -44,7 +44,7 @@ MAGIC = b"wsemu object code 5\n"
 BLOCK_ROOTS = tuple(f"{PACKAGE}.machine.{name}" for name in ("parts", "lowering", "tier.block"))
 """the modules that blocks are compiled from and with"""
 Sources = dict[str, bytes]
-"""module -> its text"""
+"""source text of each module by name"""
 _IMPORT = re.compile(r"^(?:from[ ]+([\w.]+)[ ]+import[ ]+(\((?:[^)#]|#.*)*\)|.*)|import[ ]+(.*))$", re.MULTILINE)
 
 
@@ -176,7 +176,8 @@ def _note() -> Path | None:
 
 
 def _as_note(files: dict[str, list[int]], found: dict[str, str]) -> str:
-    """Where it holds, a line for each file, and one for each key: JSON takes longer to load than to be done without."""
+    """Return the note that lists where it holds, a line for each file, and one for each key: JSON takes longer to load
+    than the note saves."""
     states = (f"file {' '.join(map(str, state))} {path}" for path, state in files.items())
     return "\n".join([_here(), *states, *(f"key {key} {part}" for part, key in found.items())])
 
@@ -210,7 +211,7 @@ def _here() -> str:
 
 
 def _cpu() -> bytes:
-    """What Linux says of the first processor: its model, and what it can do; empty on other systems."""
+    """Return Linux's description of the first processor: its model and features; empty on other systems."""
     try:
         with open("/proc/cpuinfo", "rb") as stream:
             text = stream.read(1 << 14)
@@ -229,7 +230,8 @@ def _files_of(package: _Package) -> list[str]:
 
 
 def _states(paths: Iterable[str]) -> dict[str, list[int]]:
-    """What changes with each file when it is written or replaced; a folder's when a module comes or goes."""
+    """Return the values that change with each file when it is written or replaced; for a folder, when a module is added
+    or removed."""
     found = {}
     for path in paths:
         state = os.stat(path)
@@ -339,7 +341,7 @@ def _tidy(place: Path, part: str) -> None:
 # -- blocks of programs ------------------------------------------------------------------------------------------------
 
 MOST_BLOCKS, BLOCK_BYTES = 256, 64 << 20
-"""of programs that are kept, the last ones used, in so many bytes"""
+"""maximum number and size of kept blocks of programs, the last ones used"""
 
 
 @functools.cache

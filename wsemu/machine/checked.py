@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 CHECKED = os.environ.get("WSEMU_CHECKED") == "1"
 PLACE = 0x6E5A00000000
-"""where the tables lie in each process, so that code in files knows it"""
+"""address of the tables in each process, so that code in files knows it"""
 _BUFFERS, ROOM, _FIRST = 16, 1 << 20, 4096
 
 

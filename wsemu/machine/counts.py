@@ -1,4 +1,4 @@
-"""What the machines of a launch have counted, put together."""
+"""Sum of the counters of a launch's machines."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Lanes of a warp that come apart: the stack of those that wait for their turn, and those that stand at operations.
 
-An entry holds lanes that run later.  That of a meeting point (`join`) holds all lanes that meet there, and lies below
-the entries of those that are still on their way: so the topmost entry that holds a lane tells where it meets others
-next, and an entry may run as soon as none of its lanes waits elsewhere.
+An entry holds lanes that run later.  The entry of a reconvergence point (`join`) contains all lanes that meet there,
+and is below the entries of those that have not arrived.  So the topmost entry that contains a lane shows its next
+reconvergence point, and an entry may run as soon as none of its lanes waits elsewhere.
 
 Lanes *stand* (`park`) at a barrier or warp-wide operation that waits for others of their warp.  PTX promises no meeting
 points: where standing lanes wait for some that wait at a join for them, the latter go on without them (`go_past`).
@@ -62,7 +62,7 @@ def pop(warp):
 
 @compiled
 def meeting(warp, mask):
-    """Where the lanes of `mask` meet others next: a `join`, or -1."""
+    """Return where the lanes of `mask` meet others next: a `join`, or -1."""
     e = warp.depth - 1
     while e >= 0:
         entry = entry_at(warp.stack, e)
@@ -95,7 +95,7 @@ def diverge(warp, pc, join, target, taken, mask):
 
 @compiled
 def park(warp, pc, mask):
-    """Some lanes stand at the operation at pc until the warp's others have come to one, too."""
+    """Park some lanes at the operation at pc until the warp's others have reached one, too."""
     entry = entry_at(warp.parked_entries, warp.parked_count)
     warp.parked_count += 1
     entry.resume = pc + 1

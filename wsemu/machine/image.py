@@ -1,4 +1,4 @@
-"""What depends on a program alone: its code as the VM reads it, and what a warp's registers hold at first."""
+"""Data that depends on a program alone: its code as the VM reads it, and the initial contents of a warp's registers."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ _CONTENDED = COMBINES.union(ATOMIC_NUMBERS)
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """What depends on the program alone: its code as the VM reads it, segment lengths, a warp's register block."""
+    """Data that depends on the program alone: its code as the VM reads it, segment lengths, a warp's register block."""
 
     code: npt.NDArray[np.int64]
     flow: npt.NDArray[Any]
@@ -115,11 +115,11 @@ class Image:
     opcodes: frozenset[int]
     asynchronous: bool
     multiplies: bool
-    """it has matrix operations"""
+    """true if it has matrix operations"""
     sums: bool
     """whose sums are rounded once"""
     access_bytes: int
-    """of a lane, the same in all accesses; 0: they differ, or there are none"""
+    """size of a lane's access in bytes, if it is the same in all accesses; otherwise, or without accesses, 0"""
 
 
 def bits(type_: str, value: int | float | bool) -> np.generic:

@@ -1,9 +1,9 @@
 """The compiler of the VM: plain Python functions over 64-bit integers and records, as LLVM code.
 
-What a `compiled` function may be made of: integers (a truth value is 0 or 1), records of `state.py` seen at a host
-address, tuples that are returned and taken apart at once; `if`, `while`, `for ... in range(...)` with a constant step,
-assignments, calls of other `compiled` functions and of `emitted` ones, `min` and `max`.  Arithmetic wraps, `//` and `%`
-round down (and give 0 for a divisor of 0).  All else is refused when it is met.
+The language of `compiled` functions: integers (a truth value is 0 or 1), records of `state.py` viewed at a host
+address, and tuples that are returned and unpacked immediately.  Its statements are `if`, `while`, `for ... in
+range(...)` with a constant step, assignments, calls of other `compiled` functions and of `emitted` ones, `min` and
+`max`.  Arithmetic wraps, `//` and `%` round down (and give 0 for a divisor of 0).  All else is refused when it is met.
 
 A general compiler infers types over and over, and took three quarters of the time that the VM took to compile.
 """
@@ -33,7 +33,7 @@ PLACE = I8.as_pointer()
 Builder = Any
 Value = Any
 Kind: TypeAlias = "np.dtype[Any] | None"
-"""of a variable: the record that it shows, None for a number"""
+"""type of a variable: the record that it shows, None for a number"""
 Part = tuple[str, str, bytes]
 """symbol, functions it needs from elsewhere, object code"""
 
@@ -88,7 +88,7 @@ def _definition(function: Callable[..., Any]) -> ast.FunctionDef:
 
 @functools.cache
 def _results(function: Callable[..., Any]) -> int:
-    """How many numbers a function returns."""
+    """Return how many numbers a function returns."""
     for node in ast.walk(_definition(function)):
         value = node.value if isinstance(node, ast.Return) else None
         if isinstance(value, ast.Tuple):
@@ -173,7 +173,7 @@ class _Body:
         stored = {n.id for n in ast.walk(self.node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
         self.local = stored | {argument.arg for argument in self.node.args.args}
         self.loops: list[tuple[Any, Any]] = []
-        """of the loops around a statement: where `continue` and `break` lead"""
+        """targets of `continue` and `break` for each enclosing loop"""
         for argument, value, kind in zip(self.node.args.args, made.args, kinds, strict=True):
             self.assign(argument.arg, Record(value, kind) if kind else value)
 
@@ -477,7 +477,7 @@ class _Body:
 SHORT = 80
 """instructions of a function that takes the place of its calls"""
 CALLED_ONCE = 2000
-"""the same for a function that is called once"""
+"""likewise for a function that is called once"""
 NO_EFFORT, ALL_EFFORT = 0, 3
 
 

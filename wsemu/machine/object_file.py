@@ -75,7 +75,7 @@ def _sections(code: bytes) -> list[_Section]:
 
 
 def _places(sections: list[_Section]) -> tuple[list[int], int]:
-    """Where sections lie one after the other, and where they end."""
+    """Return the positions of sections that are placed one after the other, and the end."""
     places, at = [], 0
     for section in sections:
         step = max(section.alignment, _ALIGNMENT)
@@ -122,7 +122,7 @@ def _name(code: bytes, strings: _Section, at: int) -> str:
 
 
 def _address(code: bytes, sections: list[_Section], places: dict[int, int], base: int, at: int) -> int:
-    """Where a symbol of the file lies; 0 for one that is elsewhere."""
+    """Return the address of a symbol of the file; 0 for an external one."""
     section, value = struct.unpack_from("<HQ", code, at + 6)
     return base + places[section] + value if section in places else 0
 

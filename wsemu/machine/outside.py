@@ -41,7 +41,7 @@ class Family(NamedTuple):
 
 
 FAMILIES: dict[str, Family] = {}
-"""operation -> its family"""
+"""table: operation -> its family"""
 
 
 def enter(family: Family) -> None:
@@ -76,6 +76,6 @@ class Objects:
             self.table[NAMES.index(name) - N_OPERATIONS] = entry, address_of(self.memory[family.kind])
 
     def wait(self, row: list[int], warp: int, pc: int, lanes: int) -> ObjectWait | None:
-        """What lanes wait for that stand at an instruction."""
+        """Return the object that lanes wait for at an instruction."""
         family = FAMILIES[NAMES[row[0]]]
         return family.wait(self.memory[family.kind], row, warp, pc, lanes) if family.wait else None

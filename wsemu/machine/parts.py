@@ -34,12 +34,12 @@ _HERE = __name__.rpartition(".")[0]
 
 
 class Made(NamedTuple):
-    """What a part is compiled from."""
+    """The source of a compiled part."""
 
     module: str
     function: str
     family: str = ""
-    """of operations, that the function makes an entry for"""
+    """family of operations for which the function creates an entry"""
     rare: bool = False
     """it runs seldom: functions stay apart in it, and its code is not made better"""
     loops: bool = False
@@ -95,8 +95,8 @@ OF_WIDTH = (
     "conflict_entry", "lanes_entry", "known_entry", "async_entry", "copy_entry", "tensor_entry", "cluster_entry",
     "tensor_memory_entry", "planned_entry", "joined_entry", "logged_entry",
 )  # fmt: skip
-"""those that look at clocks or cells: groups of many warps have others; these are CTAs that are alive together, which
-have no blocks"""
+"""parts that read clocks or cells: groups of many warps have others; these are CTAs that are co-resident, which have no
+blocks"""
 
 
 def part_for_width(name: str, width: int) -> str:
@@ -159,10 +159,11 @@ def needed_parts(
     asynchronous: bool = False,
     sums: bool = False,
 ) -> frozenset[str]:
-    """The parts that a launch needs: its program has these operations; it looks for races, exactly between lanes, and
-    notes what is read through the read-only cache; several CTAs are alive at once, in clusters; it waits for the host
-    before ordered accesses, and joins stores of one value; each lane has a clock from the start; sums of matrices are
-    rounded once."""
+    """Return the parts that a launch needs, by the operations of its program.  `races` checks for races, `exact`
+    between lanes, too; `noted` records loads through the read-only cache.  `grouped` means that several CTAs are
+    co-resident, `clusters` that they form clusters.  `ordered` waits for the host before ordered accesses, `joined`
+    joins stores of one value, `asynchronous` gives each lane a clock from the start, and `sums` rounds sums of matrices
+    once."""
     found = {part for opcode in opcodes for part in _part_of(opcode)}
     found.update(ALWAYS, RACES if races else (), ("lanes_entry",) if exact else (), ("noted_entry",) if noted else ())
     found.update(("window_entry",) if grouped else (), ("cluster_entry",) if clusters else ())

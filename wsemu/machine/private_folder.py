@@ -1,5 +1,4 @@
-"""Whether a folder of machine code may be trusted, as ssh decides it for keys: nobody but the user, and root, can have
-written there.
+"""Trust in a folder of machine code, as ssh decides it for keys: only the user, and root, can have written there.
 
 A folder and all above it belong to the user or to root, and others may not write there; above the folder a sticky one,
 such as /tmp, will do.  A group that has no member but the user counts as the user.

@@ -1,4 +1,4 @@
-"""What a VM that has stopped has left in its tables: an outcome, with its findings and who waits for what."""
+"""Readout of a VM that has stopped: an outcome, with its findings and the waiting warps."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ STATUS: dict[int, Status] = {
 
 
 class Readout(Tables):
-    """What a VM that has stopped has left in its tables, as an outcome."""
+    """Tables of a VM that has stopped, as an outcome."""
 
     def unfinished_groups(self, status: Status) -> Iterator[tuple[int, int]]:
         """(instruction, lanes) where groups of lanes stopped in the midst of a stretch that was counted as a whole."""
@@ -132,8 +132,8 @@ class Readout(Tables):
         )
 
     def _stopped_cta(self, status: int) -> int:
-        """The CTA of a group that a run stopped in: where nobody can go on, the first one that waits, for others than
-        the rest of its cluster or of the grid if there is one."""
+        """Return the CTA of a group in which a run stopped. If none can proceed, it is the first one that waits, for
+        others than the rest of its cluster or of the grid if there is one."""
         alive = np.flatnonzero(self.warps["alive"]).tolist()
         if status == layout.DEADLOCK and alive:
             meeting = {w for w, _, _, row in self._parked_groups() if row[0] == _CLUSTER_WAIT}
@@ -220,7 +220,7 @@ class Readout(Tables):
     def _phase_waits_at(
         self, w: int, pc: int, mask: int, row: list[int], phases: dict[int, PhaseState]
     ) -> Iterator[PhaseWait]:
-        """What the lanes of a group wait for."""
+        """Yield the phases that the lanes of a group wait for."""
         op, _, _, a, b, _, imm, _ = row
         type_ = np.uint64 if NAMES[op] == WAITS[0] else np.uint32
         addresses = self.registers[w, a : a + 8 * LANES].view(np.int64)
@@ -287,7 +287,7 @@ def _hide_agents(detail: dict[str, int], agents: int) -> None:
 
 
 def _index_detail(code: str, detail: dict[str, int]) -> None:
-    """What went wrong with an index or address, in words of its own."""
+    """Name the error of an index or address in its details."""
     if code == "out-of-bounds":
         kind = detail.pop("kind")
         detail["wrapped"], detail["readonly"] = int(kind == WRAPPED), int(kind == READ_ONLY)

@@ -65,13 +65,13 @@ if TYPE_CHECKING:
     from wsemu.machine.image import Bytes
 
 MOST_CTAS = 1 << 27
-"""that a launch may start: 8 bytes each"""
+"""maximum CTAs that a launch may start, which need 8 bytes each"""
 PARALLEL_THREADS = 1 << 16
 """threads of a launch from which its CTAs are spread over the cores"""
 
 
 def most_ctas(ctas: int, budget: int) -> int:
-    """How many CTAs of a grid may start within a budget; UsageError if that many cannot be told apart."""
+    """Return how many CTAs of a grid may start within a budget; UsageError if they are too many to distinguish."""
     slack = budget // slices.SLICE + 3  # each slice may overdraw by one CTA
     most = min(ctas, budget // (CTA_COST + 1) + slack)
     if most > MOST_CTAS:
@@ -192,7 +192,8 @@ class Launch:
         return kept
 
     def _kind(self, share: int) -> Any:
-        """What a machine's tables depend on but the values and places of the arguments; None where that is more."""
+        """Return the properties that a machine's tables depend on besides the values and addresses of the arguments;
+        None if there are more."""
         watch = self.watch
         if watch.suspects is not None or watch.uninitialized or self.rooms != ROOMS or share > MOST_REMEMBERED:
             return None
@@ -228,7 +229,8 @@ class Launch:
         return outcome
 
     def _claims(self) -> list[RawFinding]:
-        """Which accesses were the first ones to bytes that were loaded as read-only, and written: another run tells."""
+        """Return the accesses that were the first to bytes that were loaded as read-only and written, from another
+        run."""
         machine = self._machine(self._initial_arrays(), Watch(races=False, initialised=False))
         hot.drop(machine)  # blocks mark, and claim nothing
         claims = Claims(machine, self.written)
@@ -237,7 +239,7 @@ class Launch:
 
     @property
     def _keeps_contents(self) -> bool:
-        """Whether what arrays held before the launch is kept: what is found may be explained by a second run."""
+        """Return whether the initial contents of the arrays are kept: a second run may explain findings."""
         return self.watch.races or self.watch.recycling or self.watch.initialised
 
     def _initial_arrays(self) -> list[tuple[Bytes, bool]]:
@@ -373,7 +375,7 @@ class Launch:
         return [machine for machine, _ in ran], [status for _, status in ran]
 
     def _progress_callbacks(self, workers: int) -> list[Callable[[int], None] | None]:
-        """What each worker tells of how many groups of its own have run: the first one passes on the sum."""
+        """Return a callback for each worker that counts the groups it has run: the first one passes on the sum."""
         each, done = self.each, [0] * workers
         if each is None:
             return [None] * workers
@@ -391,7 +393,7 @@ class Launch:
         return any(collide(a, b, n, *bytes_) for n in numbers for a, b, *bytes_ in overlapping(planes, n))
 
     def initial(self) -> list[Bytes | None]:
-        """What the arrays held before the launch, segment by segment; None where that was not kept."""
+        """Return the initial contents of the arrays, segment by segment; None for those that were not kept."""
         return [
             self.pristine.get(n, data if self._keeps_contents or not writable else None)
             for n, (data, writable) in enumerate(self.segments, FIRST_ARRAY)

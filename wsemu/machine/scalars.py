@@ -97,6 +97,6 @@ odd_u32 = emitted(_odd)
 prefetch = emitted(_prefetch)
 """prefetch(address): have the CPU bring what lies there nearer, if anything does"""
 unset_bytes = emitted(_unset_bytes)
-"""how many of the 32 bytes at an address are 0"""
+"""number of zero bytes among the 32 at an address"""
 set_bytes = emitted(_set_bytes)
 """write 32 ones at an unaligned address"""

@@ -122,7 +122,7 @@ PROXY, INIT_FENCE = opcodes("fence", "proxy", "mbarrier_init")
 OFTEN = 8
 """a plan is made after as many accesses in vain, and those times the square of how often it was made"""
 PAUSE = 64
-"""how often the VM goes on by itself where a block took its rows to lie otherwise, before it tries that again"""
+"""number of times that the VM continues by itself after a block rejected its rows, before it is tried again"""
 WHOLE = (1 << LANES) - 1
 EXITS, ENDS = 2, 3
 """see sync/cluster.py"""
@@ -225,7 +225,7 @@ def charge_separately(m, row, size, op, service):
 
 
 DELTAS = 8 * 2 * LANES
-"""where in the scratch of 128 numbers `place_lanes` leaves its results: shadow.py uses the rest"""
+"""offset in the scratch of 128 numbers at which `place_lanes` stores its results: shadow.py uses the rest"""
 USED = USES_OLD << UNUSED_SHIFT
 UNSTORED = NO_STORE << UNUSED_SHIFT
 EXCHANGE, EXCHANGE64, EXCHANGE8, EXCHANGE16 = opcodes("atom.exch", "b32", "b64", "b8", "b16")
@@ -234,8 +234,8 @@ FIRST_STORE = min(number for name, number in OPCODE.items() if name.startswith("
 
 @compiled
 def judge(registers, a, mask, offset, limit, size, log_size):
-    """How the lanes of an access lie in their segment of `limit` bytes, SCATTERED where that takes a closer look; the
-    first lane's offset stands for all where it can."""
+    """Return the pattern of an access's lanes in their segment of `limit` bytes, SCATTERED if a closer look is needed;
+    the first lane's offset represents all if possible."""
     pattern = simple_pattern(registers, a, mask, log_size)
     extent = size << 5 if pattern == UNIT else size
     if pattern != SCATTERED and (offset < 0 or offset > limit - extent or offset & (size - 1)):
@@ -270,8 +270,8 @@ def log_access(m, w, pc, registers, a, imm, mask, op):
 
 @compiled
 def judged_as_one(m, pc, registers, i, mask, first, size, writes):
-    """How the lanes of an access lie in the segment of the first one's address, as `judge` has it, and what from a
-    lane's address to its offset there; BAD where each lane must be looked at."""
+    """Return the pattern of an access's lanes in the segment of the first one's address, like `judge`, and the
+    difference of a lane's address and its offset there; BAD if each lane must be examined."""
     number = first >> SEGMENT_SHIFT
     pattern, bias = np.int64(BAD), np.int64(0)
     if number >= SHARED and number < m.segment_count:
@@ -289,7 +289,7 @@ def judged_as_one(m, pc, registers, i, mask, first, size, writes):
 
 @compiled
 def looked_at_closer(m, registers, i, mask, first, bias, size, writes):
-    """How the lanes of an access lie whose first one is in a segment; BAD where each lane must be looked at."""
+    """Return the pattern of an access's lanes whose first one is in a segment; BAD if each lane must be examined."""
     number = first >> SEGMENT_SHIFT
     if number == LOCAL:
         variable = (first & OFFSET_MASK) >> LOCAL_SHIFT
@@ -322,7 +322,7 @@ def count(m, row, registers, i, first, lanes, how, size, number):
 
 @compiled
 def shape_of(i):
-    """Of a load or store, what memory/plans.py wants to know."""
+    """Return the shape of a load or store that memory/plans.py needs."""
     return (i.aux >> 16) & 255 | (WRITE if i.op >= FIRST_STORE else READ) << 8
 
 
@@ -357,7 +357,7 @@ def note_lanes(m, w, pc, registers, i, segment, number, bias, group, how, size, 
 
 
 TELL, ONE_MORE = 1, 2
-"""what becomes of an access to shared memory, see `tell_sections`"""
+"""action for an access to shared memory, see `tell_sections`"""
 
 
 @compiled
@@ -610,7 +610,7 @@ def barrier_lanes(m, warp):
 
 @compiled
 def held_back(m, warp, lanes):
-    """Some lanes, and those that stand at warp-wide operations which name them, or others that do."""
+    """Return some lanes, and those that wait at warp-wide operations that name them, or name others that do."""
     more = True
     while more:
         more = False
@@ -679,8 +679,8 @@ def leave(m, warp, w, missing):
 
 @compiled
 def count_all(m, warp, w):
-    """All lanes of a warp that have not exited stand at barriers, those apart that wait at a join for some at an
-    aligned one: the warp is counted once, if it is one operation (B12, B14)."""
+    """Count a warp at a barrier once, if all its live lanes wait at one operation.  All must wait at barriers; diverged
+    ones must be at a join of some lanes at an aligned one (B12, B14)."""
     first = entry_at(warp.parked_entries, 0)
     lanes = warp.parked
     one = lanes_parked_with(m, warp, 0) == lanes
@@ -763,8 +763,8 @@ def execute_asynchronous(m, warp, w, pc, lanes):
 
 @compiled
 def run_block(m, warp, w, pc, mask):
-    """Where control has come to a compiled block, run that: warp.pc is where the warp goes on.  Status.  An access that
-    the host was needed for is made to its end by the VM, which has begun it."""
+    """Run the compiled block at the current position; warp.pc is where the warp continues.  Status.  An access that the
+    host was needed for is made to its end by the VM, which has begun it."""
     warp.pc = pc
     warp.mask = mask
     place = m.blocks + 8 * pc
@@ -910,7 +910,8 @@ def meets_all(m, pc, mask):
 
 
 def collective(address, w, pc, mask):
-    """What a warp does as a whole and rarely: exchange lanes, meet a barrier, end.  Status as `execute_barrier`."""
+    """Execute a rare operation of a warp as a whole: exchange lanes, meet a barrier, end.  Status as
+    `execute_barrier`."""
     m = machine_at(address, 0)
     if m.section and (pc < 0 or not meets_all(m, pc, mask)):
         call(m.section_entry, address, BREAKS, w, pc, mask)

@@ -1,4 +1,4 @@
-"""How long compiled code runs before it looks at the outside world."""
+"""Length of a run of compiled code before it returns to the host."""
 
 from __future__ import annotations
 
@@ -7,6 +7,6 @@ SLICES = (20_000_000, 4_000_000, 1_000_000)
 begin meanwhile"""
 SLICE = SLICES[0]
 FIRST_SLICE = 1_000_000
-"""the same as long as a program may get a block, see tier/hot.py"""
+"""likewise while a program may still get a block, see tier/hot.py"""
 PATIENCE = 1_000_000
-"""the same for starting CTAs, see `scheduler.start_cta`"""
+"""likewise for starting CTAs, see `scheduler.start_cta`"""

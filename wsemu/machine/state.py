@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 BARRIERS = 16
 CTA_ROWS = 5 * BARRIERS + 1
-"""of `lane_clocks`, that belong to one CTA"""
+"""rows of `lane_clocks` that belong to one CTA"""
 KEPT_GROUPS = 8
 """groups of `wgmma` of a warpgroup of which it is kept what came before, see matrix/warpgroup.py"""
 GROUP_ROWS = KEPT_GROUPS + 5
-"""of `lane_clocks`, that belong to one warpgroup"""
+"""rows of `lane_clocks` that belong to one warpgroup"""
 STACK = 64
 """entries of a warp's divergence stack that branches may fill"""
 STACK_ROOM = STACK + 34
@@ -38,7 +38,7 @@ def record(**fields: Any) -> np.dtype[Any]:
 
 
 UNUSED_SHIFT = 24
-"""where in `aux` of a load the bytes begin that are not used"""
+"""position in `aux` of a load at which the bytes begin that are unused"""
 INSTRUCTION = record(op=1, guard=1, d=1, a=1, b=1, c=1, imm=1, aux=1)
 SEGMENT = record(
     host=1,  # host address
@@ -82,9 +82,10 @@ LOADED, STORED = 1, 2
 CLAIM = record(pc=1, cta=1, warp=1, lanes=1, interval=1)
 """an access by a warp that was the first of its kind to a byte"""
 UNTRACKED, READ_SO_FAR, TRACKED = range(3)
-"""whether races in a segment are looked for; READ_SO_FAR: it is taken to be never written, and a store stops the VM"""
+"""race checking of a segment: READ_SO_FAR assumes that it is never written, and a store stops the VM"""
 ENTRY = record(join=1, resume=1, mask=1)
-"""where lanes meet (a `join`, or -1), where these lanes go on, which lanes"""
+"""entry of the divergence stack: the reconvergence point of its lanes (a `join`, or -1), where they continue, which
+lanes"""
 MIDWAY = -2
 """`join` of an entry whose lanes wait in the midst of a stretch of code, not at a branch"""
 HELD = 16
@@ -149,7 +150,7 @@ CTA = record(
     first_warp=1,
     met=1,  # phases of the grid's barrier at which it has arrived
 )
-"""what belongs to one CTA of a group; MACHINE has that of the one whose warp runs, see sync/group.py"""
+"""state of one CTA of a group; MACHINE has that of the CTA whose warp runs, see sync/group.py"""
 BARRIER = record(
     expected=1,  # threads; 0: no count given, the whole CTA
     arrived=1,  # threads, in the open generation
@@ -227,7 +228,7 @@ MBARRIER = record(
     followed=1,  # what the registrants come after, themselves excepted
 )
 THIN_ROWS, FULL_ROWS = 16, 6
-"""of an mbarrier: of threads alone, and of threads and asynchronous operations"""
+"""rows of an mbarrier: of threads alone, and of threads and asynchronous operations"""
 AGENT = record(pc=1, warp=1, lane=1, address=1, bytes=1, what=1, group=1, next=1)
 """an asynchronous operation: what: COPIES, STORES, ARRIVES, READS_DONE of the one after, or SENDS; its group, and the
 next one of the same thread, 0: none"""
@@ -304,8 +305,8 @@ TENSOR_ACCESS = record(
 )
 """an access to tensor memory that others may have to come after, see matrix/tensor_accesses.py"""
 GROUPS = record(first=1, last=1, read=1, since=1, committed=1)
-"""of a thread: its asynchronous operations that it has not waited for, the first of those whose reads it has not waited
-for, the first of those that a `cp.async.mbarrier.arrive` would tell of, and how many groups it has made"""
+"""groups of a thread: its asynchronous operations that it has not waited for, the first one whose reads it has not
+waited for, the first one that a `cp.async.mbarrier.arrive` would cover, and how many groups it has committed"""
 FLOW = record(count=1, lanes=1, length=1)
 """per pc: how often control came here, with how many lanes, and the instructions up to the next change of control"""
 ACCESS = record(
@@ -332,7 +333,7 @@ PLAN = record(
     pieces=MOST_PIECES,  # where they begin, in bytes of shadow memory from the first lane's cell
     lanes=MOST_PIECES,  # of each cell the lowest lane and the highest, as a cell has them
 )
-"""how the lanes of a load's or store's accesses lie, see memory/plans.py"""
+"""pattern of the accesses of a load or store, see memory/plans.py"""
 PERMIT = record(
     low=1,  # the least address of a first lane, with the segment's number
     span=1,  # of such addresses; 0: there is no permit
@@ -352,13 +353,14 @@ PERMIT = record(
     sectors=1,
     ideal_sectors=1,
 )
-"""where the accesses of an instruction by whole warps need no closer look, see tier/permits.py"""
+"""cells for which accesses of an instruction by whole warps need no closer look, see tier/permits.py"""
 NOTHING, FOLLOWING, NOTING = range(3)
-"""what becomes of a CTA's accesses to shared memory, see tier/sections.py: they are judged; compared with those of a
-section before; judged and noted"""
+"""treatment of a CTA's accesses to shared memory, see tier/sections.py: they are judged; compared with those of an
+earlier section; judged and recorded"""
 STARTS, MET, BREAKS, MAKES, MADE, CHANGES, BEATS = range(7)
-"""what sections are told of: a CTA begins; all its warps have met at a barrier; something happens that they do not
-have; the VM makes an access to shared memory; it has made it; what some warps know has changed; some have met"""
+"""events that sections receive: a CTA begins; all its warps have met at a barrier; something happens that they do not
+cover; the VM is about to access shared memory; it has accessed it; the knowledge of some warps has changed; some have
+met"""
 SECTION = record(
     first=1,  # host address of its first FORESEEN
     count=1,
@@ -446,22 +448,22 @@ PERIOD = record(
 )
 """accesses to shared memory between two completions of one barrier, in order"""
 CHANGE = record(at=1, warp=1, synced=1)
-"""what a warp knows from the access on that has so many of the period before it; `synced` as of WARP"""
+"""knowledge of a warp from the access on that has this many predecessors in the period; `synced` as in WARP"""
 PLAN_DUE = record(ready=1, misses=1, made=1, since=1)
-"""whether there is a PLAN, how many accesses were not as planned since one was made, how often one was, and of how many
-executions the last time"""
+"""state of an instruction's PLAN: whether there is one, how many accesses deviated since it was created, how often one
+was created, and after how many executions the last time"""
 PATTERN = record(cost=1, cta=1, mask=1, addresses=32)
 """the worst execution of an access that costs more than it must; of shared memory, then of global memory"""
 WEIGHED = record(mask=1, low=1, cost=1, ideal=1, steps=32)
-"""what the last scattered access by an instruction cost: its lanes, the low bits of the first one's address and whether
-that is shared memory, how far from it each lane's lies"""
+"""cost of the last scattered access by an instruction: its lanes, the low bits of the first one's address and whether
+that is shared memory, the distance of each lane from it"""
 RAW = record(code=1, pc=1, other_pc=1, cta=1, warp=1, lanes=1, other_warp=1, count=1, serial=1, apart=1, detail=12)
 """serial: of the access that counted last; apart: the same of conflicts with the same CTA where lanes have clocks"""
 SLOT = record(key=1, number=1)
-"""of the hash table of findings: code and instructions in one number, 0 if it is free; which RAW that is, -1: none was
-left for it"""
+"""entry of the hash table of findings: code and instructions in one number, 0 if it is free; the number of its RAW, -1
+if none was left for it"""
 PC_BITS = 20
-"""of an instruction in such a key"""
+"""bits of an instruction in such a key"""
 EVENT = record(kind=1, cta=1, warp=1, interval=1, pc=1, place=1, generation=1, lanes=1, addresses=1, amount=1)
 EVENT_KINDS: tuple[EventKind, ...] = (
     "arrive", "sync", "complete", "exit", "warp", "fence.cta", "fence.gpu", "fence.sys", "atomic", "access",
@@ -472,7 +474,7 @@ ACQUIRED = record(address=1, member=1, warp=1, lane=1, interval=1, grain=1, cell
 """a tensor map that a lane has acquired in an interval: of the bytes at multiples of 1 << grain the last write, as the
 cells of shadow memory have it, or 0 where it was not acquired"""
 MEMO = record(old=1, new=1, result=1, unused=1)
-"""what adding an access to a cell's reads gave, see shadow.py"""
+"""memo of the result of adding an access to a cell's reads, see shadow.py"""
 LANE_ACCESS = record(access=1, lanes=1, next=1)
 """an access to a watched cell, in the form of shadow_cells.py without lanes; its lanes; the next one, 1: none"""
 MULTIPLIES_FLOATS, MULTIPLIES_INTEGERS, COUNTS_XOR, COUNTS_AND, MULTIPLIES_DOUBLES = range(5)
@@ -721,11 +723,11 @@ WAKES, ENDS, STARTS = -1, -2, -3
 """reasons to call `asynchronous` apart from instructions"""
 
 DONE, DEADLOCK, BUDGET, FAULT, TRAP, STACK_OVERFLOW = range(6)
-"""why the VM returned"""
+"""reason for which the VM returned"""
 REFINE, SWEEP, WRITTEN, GROW, UNNAMED, LOOK = range(6, 12)
-"""what the host must do before the VM goes on: give a segment finer cells, make room for sets of accesses, start anew
-with a segment that was taken to be never written, start anew with more room for what `wanted` says, start anew
-without cells of READERS, look why rows lie otherwise than a block takes them to"""
+"""action of the host before the VM continues: give a segment finer cells, make room for sets of accesses, restart with
+a segment that was assumed to be never written, restart with more room for `wanted`, restart without cells of READERS,
+examine why rows deviate from what a block assumes"""
 GROW_AGENTS, GROW_BITS, GROW_MBARRIERS, GROW_MAPS, GROW_WINDOW = range(5)
 OUTSIDE, WRAPPED, READ_ONLY, BAD_INDEX, ELSEWHERE, GAP = range(6)
 """detail[1] of an out-of-bounds finding"""
@@ -733,7 +735,7 @@ OUTSIDE, WRAPPED, READ_ONLY, BAD_INDEX, ELSEWHERE, GAP = range(6)
 
 @allowing
 def address_of(array: npt.NDArray[Any]) -> int:
-    """Where the memory of an array begins, with its first element."""
+    """Return the address of an array's memory, which begins with its first element."""
     if array.dtype.names is None and array.size:
         try:
             return ctypes.addressof(_BYTE.from_buffer(array))  # type: ignore[arg-type]  # a third of NumPy's own way

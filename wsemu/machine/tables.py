@@ -67,11 +67,11 @@ if TYPE_CHECKING:
     from wsemu.machine.tier.section_tables import Sections
 
 SLOTS = 1 << 15
-"""of the hash table of findings: half of them are told apart"""
+"""size of the hash table of findings: half of them are distinguished"""
 
 
 MAX_EVENTS = 1_000_000
-"""of a trace"""
+"""maximum events of a trace"""
 
 
 _needed = functools.lru_cache(maxsize=256)(needed_parts)
@@ -79,7 +79,7 @@ _needed = functools.lru_cache(maxsize=256)(needed_parts)
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """What is looked for while a launch runs."""
+    """Checks that are enabled while a launch runs."""
 
     races: bool = True
     recycling: bool = True
@@ -89,7 +89,7 @@ class Watch:
     converged: bool = False
     """lanes of an operation at an mbarrier are taken together: each comes, in time, after all that any of them did"""
     alone: int = 0
-    """of lanes that store the same bytes by one bulk operation, only this one does, counted from 1; 0: all do"""
+    """lane, counted from 1, that alone performs a bulk operation if several store the same bytes; 0: all do"""
     init_fences: bool = False
     """look for fences between initializations of mbarriers and the copies that credit them"""
     other_lanes: bool = False
@@ -102,15 +102,15 @@ class Watch:
     uninitialized: frozenset[int] = frozenset()
     """numbers of the segments of arrays whose bytes count as not yet written"""
     read_only: bool = True
-    """whether what is loaded through the read-only cache must not be written"""
+    """true if data that is loaded through the read-only cache must not be written"""
     suspects: Suspects | None = None
-    """where a run before this one found that lanes may conflict: there this one decides"""
+    """locations at which an earlier run found that lanes may conflict: this run decides them"""
     first_granule: int = 0
     """32 columns of tensor memory from which allocations are searched for"""
     apart: bool = False
     """in that run, parts of warps met barriers"""
     named: bool = False
-    """of each read it is remembered which instruction made it: see `memory/readers.py`"""
+    """true if the instruction of each read is recorded: see `memory/readers.py`"""
     windowed: bool = False
     """each CTA is expected to write the arrays behind where the ones before it did, see `shadow.note_range`"""
     ordered: frozenset[int] = frozenset()
@@ -124,16 +124,16 @@ class Watch:
 
 @dataclass(frozen=True, slots=True)
 class Rooms:
-    """How much of what asynchronous operations need there is room for."""
+    """Capacity for the state of asynchronous operations."""
 
     agents: int = 1 << 14
-    """in a CTA"""
+    """maximum agents in a CTA"""
     bits: int = 1
-    """of 2,048 of them in flight"""
+    """number of sets of 2,048 agents in flight"""
     mbarriers: int = 64
-    """in a CTA"""
+    """maximum mbarriers in a CTA"""
     maps: int = 64
-    """that lanes have acquired"""
+    """maximum maps that lanes have acquired"""
 
     def more(self, wanted: int, most: int) -> Rooms:
         """More of what was not enough, up to so many agents; UsageError where that is too much."""
@@ -171,7 +171,7 @@ def give_back(table: npt.NDArray[Any], used: int) -> None:
 
 
 class Tables:
-    """What one VM has in memory, for a range of CTAs."""
+    """Tables of one VM in memory, for a range of CTAs."""
 
     def __init__(
         self,
@@ -238,19 +238,19 @@ class Tables:
         self.executed = 0
         """warp instructions of its run so far, by slices"""
         self.work = self.worth = 0
-        """the same of its launch"""
+        """likewise for its launch as a whole"""
         self.permits: npt.NDArray[Any] | None = None
         """see tier/permits.py"""
         self.sections: Sections | None = None
         """see tier/sections.py"""
         self.ahead: npt.NDArray[np.int64] | None = None
-        """where each warp's last loads were, see tier/accesses.py"""
+        """address of each warp's last loads, see tier/accesses.py"""
         self.blocks: npt.NDArray[np.int64] | None = None
-        """where its block may be entered, by instruction"""
+        """entry points of its block, by instruction"""
         self.block: Placed | None = None
         """the block that it uses, if it uses one"""
         self.wanted: Wanted | None = None
-        """that block, or the one that it waits for"""
+        """block of the program, or the one that it waits for"""
 
     def _allocate_tables(self, warps: int) -> None:
         """Allocate the tables whose sizes the program and the number of warps decide."""
@@ -276,25 +276,25 @@ class Tables:
         self.key: Any = None
         """under which it is kept for the next launch of its kind; None: it is not"""
         self.left = 0
-        """of the budget of its last run"""
+        """remaining budget of its last run"""
         self.status = layout.DONE
-        """of its last run"""
+        """status of its last run"""
         self.goes_on = False
         """its tables, and intervals, are those of the launch before, continued"""
         self.number = 0
-        """which of the workers of its launches it was: it has touched what the next one of that number will"""
+        """index of the worker in its launches: the next one of that index reuses the memory that it has touched"""
         self.alone: dict[int, int] = {}
-        """of groups that were run each by itself, its base, in their order"""
+        """for groups that ran alone, their bases, in their order"""
         self._told: tuple[tuple[bytes, ...], Outcome] | None = None
-        """what the tables held after its last launch in which nothing was found, and the outcome"""
+        """contents of the tables after its last launch without findings, and the outcome"""
 
     def _lay_out_segments(self, segments: list[tuple[Bytes, bool]], shared_bytes: int, local_bytes: int) -> None:
         watch, table = self.watch, self.segments
         self._keep = segments
         self.maps: dict[int, Bytes] = {}
-        """of each array with unwritten bytes, a 1 for each byte that is written"""
+        """for each array with uninitialized bytes, a 1 for each byte that is written"""
         self.marks: dict[int, Bytes] = {}
-        """of each array that may be written, what was done to its bytes; see `read_only.py`"""
+        """marks of the bytes of each array that may be written; see `read_only.py`"""
         marks = watch.read_only and self.image.has_read_only_loads
         table["grain"], table["low"] = -1, 1 << 40
         table[SHARED]["host"], table[SHARED]["bytes"], table[SHARED]["writable"] = (
@@ -443,7 +443,7 @@ class Tables:
         state["tensor_first"] = self.watch.first_granule
 
     def _lay_out_objects(self) -> None:
-        """What operations from outside need."""
+        """Lay out the tables of operations from outside."""
         state = self.state[0]
         if self.grouping.members > 1:
             raise UnsupportedError("objects from outside, in several CTAs at once")
@@ -483,7 +483,7 @@ class Tables:
             place[...] = value.reshape(self.warp_count, LANES) if isinstance(value, np.ndarray) else value
 
     def _lay_out_ctas(self) -> None:
-        """What belongs to each CTA of a group."""
+        """Lay out the tables of each CTA of a group."""
         size = layout.BARRIERS * layout.BARRIER.itemsize
         for member, cta in enumerate(self.ctas):
             cta["barriers"] = address_of(self.barriers) + member * size
@@ -601,7 +601,7 @@ class Tables:
         )
 
     def _fill_costs(self, arch: str) -> None:
-        """What accesses cost on this architecture."""
+        """Fill in the costs of accesses on this architecture."""
         model, state = ARCHS[arch].costs, self.state[0]
         for name in ("banks", "merges", "one_broadcast", "atomics", "halves"):
             state[name] = getattr(model, name)
@@ -629,7 +629,7 @@ _THIN_ROWS = (
 
 
 def width_of(groups: Grouping, cta_warps: int) -> int:
-    """How wide a machine has to be, as an index of WIDTHS."""
+    """Return the required width of a machine, as an index of WIDTHS."""
     warps = groups.members * cta_warps
     return next(width for width, most in enumerate(WIDTHS) if warps <= most)
 
@@ -643,7 +643,7 @@ def _lazy_zeros(n: int) -> npt.NDArray[np.int64]:
 
 
 LARGE = 1 << 28
-"""bytes"""
+"""size of a large table, in bytes"""
 
 
 _NO_RESERVE = 0x4000

@@ -42,11 +42,11 @@ before has left them, as each group does of those before it"""
 
 
 _COUNTED_ON = ("top", "operations", "mbarrier_count")
-"""what such a machine counts on from launch to launch: what tables still hold came before"""
+"""counters that such a machine continues from launch to launch: older contents of tables precede them"""
 
 
 MOST_OPERATIONS = 1 << 30
-"""that it counts: they are told apart in 32 bits"""
+"""maximum operations that it counts: 32 bits distinguish them"""
 
 
 LASTING = 1 << 24
@@ -123,7 +123,7 @@ class Machine(Readout):
         return status
 
     def move(self) -> None:
-        """What it runs next lies apart from what it ran."""
+        """Move the range of CTAs that it runs next away from the last one."""
         if self.planes:
             self.planes.move()
 

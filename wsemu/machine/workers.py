@@ -33,7 +33,7 @@ _kept: dict[Any, list[Machine]] = {}
 
 
 _MOST_KEPT = 16
-"""kinds of launches"""
+"""maximum kinds of launches that are kept"""
 
 
 MOST_REMEMBERED = 1 << 17
@@ -122,7 +122,7 @@ class _Hand(threading.Thread):
 
 
 _idle: list[_Hand] = []
-"""those that wait for a call; each is told by itself, so that all begin at once"""
+"""workers that wait for a call; each is notified separately, so that all begin at once"""
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_idle.clear)
 
@@ -135,7 +135,7 @@ def _hand() -> _Hand:
 
 
 def call_at_once(calls: list[Callable[[], _T]], stop: threading.Event | None = None) -> list[_T]:
-    """What these return, which run at once; interrupted, it waits for them after `stop` is set."""
+    """Return the results of calls that run at once; if interrupted, it waits for them after `stop` is set."""
     done: SimpleQueue[tuple[int, Any, BaseException | None]] = SimpleQueue()
     found, errors, left = {}, [], 0
     try:
@@ -176,11 +176,12 @@ def share_groups(groups: int, workers: int) -> list[deque[tuple[int, int]]]:
 
 
 MOST_SHARES = 5
-"""of a worker: what the slower ones have not begun is run by those that are done with their own"""
+"""maximum shares of a worker: shares that the slower workers have not begun are run by those that have finished"""
 
 
 def next_share(shares: list[deque[tuple[int, int]]], number: int) -> tuple[int, int] | None:
-    """What a worker runs next: of its own the first, then the last, a small one, of who has the most left."""
+    """Return the next share of a worker: the first of its own, then the last, small, of the worker with the most
+    left."""
     try:
         if shares[number]:
             return shares[number].popleft()

@@ -1,4 +1,4 @@
-"""What front end and analysis share of addresses: how those of functions look, and what is looked up by an address."""
+"""Addresses in front end and analysis: the form of functions' addresses, and data that is looked up by an address."""
 
 FIRST_FUNCTION, FUNCTION_STEP = 1 << 54 | 0x1000, 0x10
 """addresses of functions, in a segment that there is not: no number that a program computes with is one of them"""
@@ -8,9 +8,10 @@ LOOKED_UP = "%address"
 """`Program.array_of` of arithmetic by which the front end looks up where an address leads: its result is the same
 wherever memory lies"""
 ALLOCATED = "%block"
-"""the same of what gives the address of a new block of the heap"""
+"""likewise for the operation that returns the address of a new heap block"""
 SAVED = "%saved"
-"""the same, with a number for the call behind it, of what saves registers before a call and restores them behind it"""
+"""likewise, with a number for the call between them, for the operations that save registers before a call and restore
+them after it"""
 
 
 def is_function(value: int) -> bool:

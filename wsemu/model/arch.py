@@ -4,12 +4,12 @@ A new architecture is a row of ARCHS.  Which operations came with which one is i
 instructions of PTX text have a table of their own (`frontend/ptx/availability.py`).
 
 Sources of the limits: CUDA C++ Programming Guide, "Compute Capabilities", table of technical specifications; for sm_13
-the edition of CUDA 6.5, the last that has it.  Sources of the costs: for sm_90 measurements with hardware counters, to
-which the rules for sm_70 are equal, but for atomics on shared memory, which were measured on sm_90 alone; for sm_13 and
-sm_20 the sections "Global Memory" and "Shared Memory" of the guide's chapter "Compute Capabilities", edition of CUDA
-5.0.  Sources of what a multiprocessor holds: the same table; "Shared Memory" of the chapters on 8.x and 9.0 for what
-the system reserves of each CTA; NVIDIA's whitepapers for the largest GPU.  Costs and sums of sm_100 are those of sm_90:
-none was measured.
+the edition of CUDA 6.5, the last that has it.  Sources of the costs.  For sm_90 they are measurements with hardware
+counters.  The rules for sm_70 are equal, except for atomics on shared memory, which were measured on sm_90 alone.  For
+sm_13 and sm_20 they are the sections "Global Memory" and "Shared Memory" of the guide's chapter "Compute Capabilities",
+edition of CUDA 5.0.  Sources of what a multiprocessor holds: the same table; "Shared Memory" of the chapters on 8.x and
+9.0 for what the system reserves of each CTA; NVIDIA's whitepapers for the largest GPU.  Costs and sums of sm_100 are
+those of sm_90: none was measured.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from wsemu.model.errors import UsageError
 
 KIB = 1024
 WARP = 32
-"""threads of a warp"""
+"""number of threads of a warp"""
 
 
 class Limits(NamedTuple):
     """One line of the table.  Shared memory in bytes per CTA."""
 
     threads: int
-    """threads of a CTA"""
+    """maximum threads of a CTA"""
     block: tuple[int, int, int]
     grid: tuple[int, int, int]
     static_shared: int
-    """declared in the kernel"""
+    """maximum shared memory declared in a kernel, in bytes"""
     shared: int
     """static and dynamic together, where the launch opts in"""
     barriers: int
@@ -78,14 +78,14 @@ class Multiprocessor(NamedTuple):
     threads: int
     ctas: int
     shared: int
-    """bytes"""
+    """shared memory of a multiprocessor in bytes"""
     registers: int
     reserved: int
     """bytes of shared memory that the system takes for itself from each CTA"""
     most: int
     """multiprocessors of the largest GPU"""
     gpu: str
-    """name of that GPU"""
+    """marketing name of that GPU"""
 
 
 class TensorCore(NamedTuple):
@@ -96,9 +96,9 @@ class TensorCore(NamedTuple):
     halves: bool
     """f16, bf16 and tf32 instructions of four registers of `a` are two of two, one after the other"""
     byte_bits: int
-    """of sums of e4m3 and e5m2, of which 16 k are added at once, and of their f32 results; 0: both are converted to
-    f16, and each register's lower and upper halves are added up one after the other, the accumulator last, to
-    nearest"""
+    """fraction bits of sums of e4m3 and e5m2, of which 16 k are added at once, and of their f32 results; 0: both are
+    converted to f16, and each register's lower and upper halves are added up one after the other, the accumulator last,
+    to nearest"""
 
 
 class Arch(NamedTuple):

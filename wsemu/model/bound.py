@@ -84,9 +84,9 @@ class Bound(NamedTuple):
     program: Program
     configuration: LaunchConfiguration
     names: tuple[str, ...]
-    """names of the arguments"""
+    """names of the kernel's arguments"""
     rows: dict[int, Any]
-    """parameter rows"""
+    """values of parameter rows, by row"""
     segments: list[Any]
     """the bytes of the arrays, (data, writable?)"""
     arrays: list[BoundArray]

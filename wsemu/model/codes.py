@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 Source = Literal["engines", "deadlock", "trap", "outcome", "transfer", "host"]
-"""what a checker makes its findings of: what the engines note as the launch runs; how a launch stopped that ended in a
-deadlock, or at an instruction that the front end has no meaning for; what any launch counted; what `check_transfer`
-moved; what the host does between launches"""
+"""input of a checker: `engines`: records of the engines while the launch runs; `deadlock`, `trap`: the state of a
+launch that ended in a deadlock, or at an instruction without a meaning in the front end; `outcome`: counters of any
+launch; `transfer`: bytes that `check_transfer` moved; `host`: operations of the host between launches"""
 
 
 class Code(NamedTuple):
@@ -299,7 +299,7 @@ NOT_OF_AN_ORDER = (
 atomics lead to them"""
 
 CODES: dict[str, Code] = {}
-"""errors first, then warnings"""
+"""all codes: errors first, then warnings"""
 CODE_NAMES: list[str] = []
 """names of the numbers that the machine notes"""
 CODE_NUMBERS: dict[str, int] = {}

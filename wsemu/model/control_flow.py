@@ -1,4 +1,4 @@
-"""How control goes through a program, and how far a warp runs before another one does."""
+"""Control flow of a program, and how far a warp runs before another one does."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ class Cure(Record):
     """Edits with which the launch is verified: it was run."""
 
     file: str
-    """edited file"""
+    """path of the edited file"""
     edits: list[Edit]
     diff: list[str]
     """hunks of a unified diff, line by line, without line ends and without file names"""
@@ -89,7 +89,7 @@ class Cure(Record):
     differs: str = ""
     """difference of its results from those of the first fix, which has number 0"""
     expected: bool | None = None
-    """whether they are those that were given as right; None: none were given"""
+    """true if the results are those that were given as right; None: none were given"""
     fails: int = 0
     """number of neighboring sizes at which it fails, though the kernel has no other errors there"""
     checks: str = ""
@@ -217,12 +217,12 @@ class Trials(Record):
     """The extent of a search for fixes."""
 
     cures: list[Cure] = []
-    """the best one first"""
+    """fixes, the best one first"""
     groups: list[list[int]] = []
     """findings, counted from 0, with the same cause; the one nearest to the cause comes first in each, and the groups
     in the order of causes"""
     tried: int = 0
-    """edits"""
+    """number of edits that were tried"""
     stopped: str = ""
     """why the search ended before all edits were tried, or empty"""
 

@@ -1,9 +1,9 @@
 """`dataclass`, `field` and `replace` as of `dataclasses`, `NamedTuple` as of `typing`, for what a small launch loads.
 
-The standard library writes and compiles up to eight methods of each class when its module is imported, most of which
-are never called, and each type of a field: of a small launch that is a fourth of all its time.  Here classes share
-their methods, and `__init__` or `__new__` is compiled when the first object is made.  `__dataclass_fields__`, for
-whoever asks, are the standard library's.
+The standard library generates and compiles up to eight methods of each class, and each type of a field, when its module
+is imported.  Most are never called: for a small launch that is a fourth of all its time.  Here classes share their
+methods, and `__init__` or `__new__` is compiled when the first object is made.  `__dataclass_fields__`, for whoever
+asks, are the standard library's.
 """
 
 from __future__ import annotations

@@ -111,7 +111,7 @@ class DeviceArray(np.ndarray[Any, np.dtype[Any]]):
 
     @property
     def blank(self) -> bool:
-        """Whether some bytes of its memory hold no value: a launch that reads them reads what happens to be there.
+        """Return whether some bytes of its memory are uninitialized: a launch that reads them gets arbitrary values.
         What the host stores or copies to some elements counts for all of the memory."""
         return self.written.partial
 

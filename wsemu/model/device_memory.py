@@ -1,9 +1,9 @@
 """Device memory whose addresses the client of a launch knows: allocations that outlive launches.
 
-An allocation begins a window of 2**40 bytes, so that an address names its segment and an offset there, as it does
-everywhere in the machine: a pointer is the same number in host code, in memory and in a register.  What lies between
-two allocations is no memory.  The host and the emulator share the bytes.  Allocations of an arena share its window, and
-a segment: there each lane of an access is looked at, whether it is in an allocation.
+An allocation begins a window of 2**40 bytes, so that an address names its segment and an offset there, as everywhere in
+the machine.  A pointer is the same number in host code, in memory and in a register.  What lies between two allocations
+is no memory.  The host and the emulator share the bytes.  Allocations of an arena share its window, and a segment:
+there each lane of an access is looked at, whether it is in an allocation.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Allocation:
     written: Bytes | None
     """a 1 for each byte that holds a value; None if all do"""
     unwritten: int = 0
-    """bytes that hold none"""
+    """number of its bytes that are uninitialized"""
     hull: list[int] = field(default_factory=lambda: [0, 0])
     """offset of the first byte that holds a value, and end of the last one, in bytes"""
     freed: bool = False
@@ -112,7 +112,7 @@ class Layout(NamedTuple):
     """from FIRST_ARRAY on: bytes, and whether they may be written"""
     arrays: list[BoundArray]
     blank: frozenset[int]
-    """segments with unwritten bytes"""
+    """segments that have some uninitialized bytes"""
 
 
 @dataclass(slots=True)

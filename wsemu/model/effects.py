@@ -1,4 +1,4 @@
-"""What each operation does to memory and to objects that threads wait for: all that wsemu says of it, in one row.
+"""Effects of each operation on memory and on synchronization objects: all facts about it, in one row.
 
 The table names facts; what they mean is written where it is computed.  An engine may take names, nouns and sets of
 operations from here.  The reference engine takes no rule from here, so that the two engines stay independent.
@@ -48,7 +48,7 @@ class Moves(NamedTuple):
     credits: bool
     """an mbarrier with the bytes that it moves"""
     proxy: Proxy
-    """through which it goes"""
+    """proxy that performs its memory accesses"""
     agent: bool
     """it goes on by itself, while its warp goes on"""
     unit: Unit
@@ -79,7 +79,7 @@ class Effects(NamedTuple):
 
     @property
     def orders(self) -> bool:
-        """Whether it orders threads, warps or asynchronous operations among each other."""
+        """Return whether it orders threads, warps or asynchronous operations among each other."""
         return self.meets not in ("", "registers") or self.waits == "groups"
 
 
@@ -261,7 +261,7 @@ def _make_table() -> dict[str, Effects]:
 
 
 EFFECTS: Final = _make_table()
-"""operation -> its row"""
+"""table: operation -> its row"""
 
 
 def effects_of(name: str) -> Effects:

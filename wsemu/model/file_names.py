@@ -1,4 +1,4 @@
-"""How files are called in what people read: a cell of a notebook by its number, not by the file that stands for it."""
+"""Names of files in reports: a cell of a notebook by its number, not by the file that represents it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a check found, as data: `Site`, `Finding`, `Counters`, `Report`.  Only `wsemu.report` turns them into text.
+"""Findings of a check, as data: `Site`, `Finding`, `Counters`, `Report`.  Only `wsemu.report` turns them into text.
 
 A report is JSON: `Report.model_validate_json(report.model_dump_json()) == report`.
 """
@@ -71,7 +71,7 @@ class Site(Record):
     index: str | None = None
     """symbolic, such as `0:32` or `s, lane`"""
     primary: bool = True
-    """whether to look here first; other sites explain it"""
+    """true for the site to look at first; other sites explain it"""
 
     @classmethod
     def at(cls, span: Span, text: str = "", **fields: Any) -> Self:
@@ -343,7 +343,7 @@ class Counters(Record):
     ideal_global_load_sectors: int = 0
     ideal_global_store_sectors: int = 0
     barrier_operations: int = 0
-    """barrier operations of warps"""
+    """barrier operations that warps executed"""
     instruction_mix: dict[str, int] = {}
     """warp instructions by class, as `isa.Operation.group` names them"""
 

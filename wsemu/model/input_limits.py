@@ -1,4 +1,4 @@
-"""How large an input may be, in one table: each row is a size that a file, a text or an option has.
+"""Limits on the size of inputs, in one table: each row is a limit on a file, a text or an option.
 
 A limit keeps an input of some hundred kilobytes from taking minutes or gigabytes.  Each lies far above what compilers
 write and below what hurts.  `docs/limits.md` shows the table, and `tests/unit/test_input_limits.py` has an input beyond
@@ -17,7 +17,7 @@ class InputLimit(NamedTuple):
 
     most: int
     unit: str
-    """counted unit"""
+    """unit in which the input is counted"""
     of: str
     """the input that is measured"""
     remedy: str

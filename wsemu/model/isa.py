@@ -111,7 +111,7 @@ SEQUENTIAL, BOTH_WAYS, RELEASES, ACQUIRES = range(4)
 """`aux` of a fence: `fence.sc`, as `membar` is; `fence.acq_rel`; a part of the strong write that follows it, or of the
 strong read before it, and of no other one"""
 READ, WRITE, ATOMIC = range(3)
-"""kind of an access"""
+"""kind of a memory access"""
 RELAXED, NO_COMPLETE, DROP, EXPECT = 1, 2, 4, 8
 """bits of the aux of `mbarrier.arrive`: it gives nothing; it must not complete the phase; later phases expect as many
 fewer; it expects bytes first"""
@@ -330,7 +330,7 @@ N_MEMORY = len(OPERATIONS)
 
 # -- atomics: d is the old value, a the address, b the operand, c the new value of cas; aux: how it is served, NO_STORE
 ATOMICS: dict[str, tuple[str, str]] = {}
-"""name -> (what, type)"""
+"""(operation, type) of each name"""
 for _bits in (32, 64):
     for _what in ("add", "and", "or", "xor", "exch", "cas"):
         ATOMICS[f"atom.{_what}.b{_bits}"] = (_what, f"b{_bits}")

@@ -36,7 +36,7 @@ class LaunchConfiguration:
     cluster: Dimensions = (1, 1, 1)
     """CTAs of a cluster in x, y, z"""
     arch_chosen: bool = False
-    """whether somebody named the architecture"""
+    """true if the user named the architecture"""
 
     @property
     def threads(self) -> int:

@@ -1,13 +1,13 @@
 """Matrix instructions: their shapes and types, and how the tensor cores of each architecture add.
 
-Every dense `mma.sync` has one layout of its fragments (PTX ISA, "Matrix fragments for mma").  With g = lane // 4, t =
-lane % 4, and P elements in a register: register r of `a` has the row g + 8 (r % (m / 8)) and the k from
-4 P (r / (m / 8)) + P t on, that of `b` the column g and the k from 4 P r + P t on; element (row g + 8 h, column
-2 t + x) of `c` and `d` is number 2 h + x.
+Every dense `mma.sync` has one layout of its fragments (PTX ISA, "Matrix fragments for mma").  Let g = lane // 4, t =
+lane % 4, and P the elements in a register.  Register r of `a` has the row g + 8 (r % (m / 8)) and the k from 4 P (r /
+(m / 8)) + P t on.  Register r of `b` has the column g and the k from 4 P r + P t on.  Element (row g + 8 h, column 2 t
++ x) of `c` and `d` is number 2 h + x.
 
-Sums of floats: all products of a block of k and the accumulator are cut toward zero to so many bits behind the largest
-exponent, added exactly, and rounded once: toward zero to f32, to nearest even to f16.  Measured on an H100; for the
-others arXiv 2512.07004 and 2511.10909.
+Sums of floats: all products of a block of k and the accumulator are cut toward zero to a fixed number of bits below the
+largest exponent, added exactly, and rounded once.  They are rounded toward zero to f32, to nearest even to f16.
+Measured on an H100; for the others arXiv 2512.07004 and 2511.10909.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Format(NamedTuple):
     dropped: int = 0
     """low bits of a register that are ignored"""
     infinite: bool = True
-    """whether it has infinities; without them only all bits set are a nan"""
+    """true if it has infinities; without them only all bits set are a nan"""
 
 
 FORMATS = {
@@ -145,7 +145,7 @@ class Wgmma(NamedTuple):
     """`wgmma.mma_async` of a warp: its 16 rows of d (64 x n) = a (64 x k) b (k x n) + d."""
 
     part: Mma
-    """for 8 columns"""
+    """multiplication of 8 of its columns"""
     shared: bool
     """`a` is in shared memory, as `b` is, and given by a descriptor"""
 

@@ -1,4 +1,4 @@
-"""What an access costs, as it is defined: shared wavefronts and global sectors, from the addresses of a warp's lanes.
+"""Definition of an access's cost: shared wavefronts and global sectors, from the addresses of a warp's lanes.
 
 Plain functions of addresses, for whoever asks what another layout would cost; the rules are those of `model/arch.py`.
 An ideal is what the same lanes cost without a bank conflict, or the sectors that as many bytes need at least.
@@ -144,8 +144,8 @@ def _sector_count(lines: int, model: CostModel) -> int:
 
 
 def segments(part: Offsets, size: int) -> list[tuple[int, int]]:
-    """The segments that half a warp moves, from first byte to last + 1: for each of 32, 64 or 128 bytes (by size) that
-    is touched, the smallest half or quarter with all that is wanted of it."""
+    """Return the segments that half a warp moves, from first byte to last + 1.  For each touched segment of 32, 64 or
+    128 bytes (by size), it is the smallest half or quarter that contains all requested bytes."""
     whole = {1: 32, 2: 64}.get(size, 128)
     moved = []
     for number in sorted({at // whole for at in part.values()}):

@@ -1,5 +1,5 @@
-"""What an engine hands back after a launch: how it ended, what it found, what it counted.  Data only, shared by
-both engines."""
+"""The result of an engine after a launch: how it ended, its findings and counters.  Data only, shared by both
+engines."""
 
 from __future__ import annotations
 
@@ -91,8 +91,8 @@ COMPARED = 1 << 16
 
 @dataclass(slots=True)
 class WarpState:
-    """A warp when a run stopped: `waits` is the barrier it waits at, or -1; `pc` the barrier operation it waits in,
-    else the last instruction it executed (an exit, for a warp without live lanes)."""
+    """A warp when a run stopped.  `waits` is the barrier it waits at, or -1; `pc` is the barrier operation it waits in,
+    otherwise the last instruction it executed (an exit, for a warp without live lanes)."""
 
     warp: int
     pc: int
@@ -163,9 +163,9 @@ class PhaseState:
     phase: int
     """the open one; the first is 0"""
     pending: int
-    """arrivals that are missing"""
+    """number of arrivals that are pending"""
     expected: int
-    """arrivals of a phase"""
+    """expected arrivals of a phase"""
     tx: int
     """bytes that are missing; below 0: that have come beyond those expected"""
     init_pc: int
@@ -194,11 +194,11 @@ class AccessCount:
     """
 
     executions: int = 0
-    """by warps"""
+    """number of executions by warps"""
     lanes: int = 0
-    """accesses of threads"""
+    """number of accesses by threads"""
     wavefronts: int = 0
-    """wavefronts of shared memory"""
+    """number of shared memory wavefronts"""
     ideal_wavefronts: int = 0
     sectors: int = 0
     """sectors of global memory, 32 bytes each"""
@@ -217,7 +217,7 @@ FENCES: tuple[EventKind, ...] = (CTA_FENCE, "fence.gpu", "fence.sys")
 class Event(NamedTuple):
     """One operation of a traced run; a trace has them in the order of the run.
 
-    `interval` is the one of the warp that the operation ends, or for an access the one it is made in: a warp's
+    `interval` is the warp's interval that the operation ends, or for an access the one that contains it.  A warp's
     intervals count from 1 in each CTA; each arrive, sync (when it is released), fence and warp-wide operation begins
     the next one.
     """
@@ -239,7 +239,7 @@ class Event(NamedTuple):
     """for `access`, the position of its addresses in `Trace.addresses`, the lowest lane's first; -1: they were not
     requested"""
     amount: int = 0
-    """arrivals or bytes"""
+    """number of arrivals or bytes"""
 
 
 class Stored(NamedTuple):
@@ -251,7 +251,7 @@ class Stored(NamedTuple):
     lane: int
     address: int
     size: int
-    """bytes"""
+    """number of bytes that were stored"""
 
 
 @dataclass(slots=True)
@@ -294,7 +294,7 @@ class TraceRequest:
     accesses: frozenset[int] = frozenset()
     """instructions whose executions are wanted, as events of kind `access`"""
     stores: bool = False
-    """whether every lane's stores are wanted; the reference interpreter alone has them"""
+    """true to record every lane's stores; only the reference interpreter supports it"""
 
 
 @dataclass(slots=True)
@@ -307,20 +307,20 @@ class Outcome:
     """findings beyond `MOST_FINDINGS`, in the order in which they would be reported"""
     warp_instructions: int = 0
     waits: bool = False
-    """whether it was ended before its budget was used up, as nothing but loops that wait for memory ran"""
+    """true if it was ended before its budget was exhausted, because only loops that wait for memory ran"""
     thread_operations: int = 0
     executions: list[int] = field(default_factory=list)
-    """per instruction, by warps"""
+    """executions by warps, per instruction"""
     accesses: dict[int, AccessCount] = field(default_factory=dict)
     """pc -> what it cost"""
     arch: str = DEFAULT
-    """whose cost model holds"""
+    """architecture of the cost model"""
     cta: int = -1
     """the CTA in which the run stopped, by linear index"""
     fault_pc: int = -1
     fault_warp: int = -1
     warps: list[WarpState] = field(default_factory=list)
-    """warps of that CTA"""
+    """warps of the CTA that stopped"""
     barriers: list[BarrierState] = field(default_factory=list)
     """barriers with an open generation"""
     phases: list[PhaseState] = field(default_factory=list)

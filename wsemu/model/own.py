@@ -1,4 +1,4 @@
-"""Which files are wsemu's own: what a user reads should point at the user's, wherever there is one."""
+"""The test for wsemu's own files: reports point at the user's files, if there are any."""
 
 from __future__ import annotations
 

@@ -47,10 +47,10 @@ class Parameter(NamedTuple):
     """A row filled from an argument: its value, its address, its memory, or one of its extents or strides.
 
     `part` is `value`, `address` (of the first element), `first` (the address of the first byte of its memory), `size`
-    (of its memory, in bytes), `shape` or `stride` (in bytes), `axis` the dimension, `component` a way into nested
-    tuples and pattern objects: positions and names of fields.  Of an argument that is passed as bytes, `part` is
-    `bytes` and `axis` the byte at which the row's value starts, or `memory`: the address of read-only memory that holds
-    the bytes, as of a tensor map.
+    (of its memory, in bytes), `shape` or `stride` (in bytes).  `axis` is the dimension, and `component` a path into
+    nested tuples and pattern objects: positions and names of fields.  If an argument is passed as bytes, `part` is
+    `bytes` and `axis` the byte at which the row's value starts.  For read-only memory that holds the bytes, as of a
+    tensor map, `part` is `memory` and the value its address.
     """
 
     row: int
@@ -105,7 +105,7 @@ class SharedArray(NamedTuple):
     alignment: int = 1
     """bytes that the declaration asks for: its own number, or that of an element"""
     writable: bool = True
-    """whether stores through addresses of it are allowed"""
+    """true if stores through its addresses are allowed"""
 
 
 class Raised(NamedTuple):
@@ -133,7 +133,7 @@ class Stop(NamedTuple):
     function: str
     variables: tuple[tuple[str, Shown], ...]
     breaks: bool = False
-    """it is a `breakpoint()`"""
+    """true if it is a `breakpoint()`"""
 
 
 @dataclass(slots=True)
@@ -156,12 +156,12 @@ class Program:
     dynamic (base addresses of the segments; `local` differs by lane), dynamic_bytes"""
     shared_bytes: int = 0
     local_bytes: int = 0
-    """per thread"""
+    """bytes of local memory per thread"""
     shared: list[SharedArray] = field(default_factory=list)
     locals: list[SharedArray] = field(default_factory=list)
     uses_dynamic_shared: bool = False
     spans: list[Span] = field(default_factory=list)
-    """distinct spans"""
+    """distinct source spans of the code"""
     span_of: list[int] = field(default_factory=list)
     """instruction -> index into spans"""
     stack_of: list[tuple[int, ...]] = field(default_factory=list)
@@ -193,7 +193,7 @@ class Program:
     sources_note: str = ""
     """remedy for sources that reports do not show; empty if there are none"""
     shows_addresses: bool = False
-    """whether it may use addresses as numbers, as PTX does"""
+    """true if it may use addresses as numbers, as PTX does"""
     derived: dict[str, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
     """results that follow from the code, which does not change, computed once for all launches"""
 
@@ -221,7 +221,7 @@ class Program:
 
     @property
     def asynchronous(self) -> bool:
-        """Whether it has operations of kind `async`, or looks into the memory of other CTAs: the order of memory
+        """Return whether it has operations of kind `async`, or accesses the memory of other CTAs: the order of memory
         accesses is then kept lane by lane."""
         if "asynchronous" not in self.derived:
             self.derived["asynchronous"] = max(self.opcodes, default=0) >= N_CONTROL or "window" in self.specials
@@ -236,7 +236,7 @@ class Program:
 
     @property
     def cooperative(self) -> bool:
-        """Whether it has the barrier of the grid: its launches are cooperative, all CTAs alive at once."""
+        """Return whether it has the barrier of the grid: its launches are cooperative, all CTAs co-resident."""
         if "cooperative" not in self.derived:
             self.derived["cooperative"] = not _OF_GRID.isdisjoint(self.opcodes)
         found: bool = self.derived["cooperative"]
@@ -244,7 +244,8 @@ class Program:
 
     @property
     def meets_alone(self) -> bool:
-        """Whether of what is asynchronous it has the barrier of the grid alone: no phases, no copies, no proxies."""
+        """Return whether its only asynchronous operation is the barrier of the grid: no phases, no copies, no
+        proxies."""
         if "meets alone" not in self.derived:
             others = any(op >= N_CONTROL and op not in _OF_GRID for op in self.opcodes)
             alone = not others and _WITH_TIMES.isdisjoint(self.opcodes)

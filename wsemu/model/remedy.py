@@ -1,4 +1,4 @@
-"""What a checker declares beside its explanations: its rank among causes, and which edits may be cures."""
+"""Declarations of a checker beside its explanations: its rank among causes, and the edits that may fix them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many CTAs a GPU holds at once, by architecture: those that wait for each other have to be alive together.
+"""Number of co-resident CTAs of a GPU, by architecture: CTAs that wait for each other must be co-resident.
 
 What a multiprocessor holds is in the architecture's row (`arch.py`).  Source of the units in which registers and shared
 memory are given out: CUDA occupancy calculator.  The number of multiprocessors is a GPU's: without one asked for, that

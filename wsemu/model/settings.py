@@ -1,4 +1,4 @@
-"""What holds for every launch unless the call says otherwise: set by the command line, read by `check`."""
+"""Settings of every launch unless the call overrides them: set by the command line, read by `check`."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Settings:
     arch: str = DEFAULT
     """whose limits and memory cost model hold; a key of `arch.ARCHS`"""
     arch_chosen: bool = False
-    """whether somebody named the architecture; any other than the default is one that somebody named"""
+    """true if the user named the architecture; any other than the default counts as named"""
     mma: Sums = "hardware"
     """sums of matrix instructions: those of the architecture's tensor cores, or `exact`, rounded once"""
     sms: int = 0

@@ -1,9 +1,9 @@
 """Tensor maps: what a tile of an array is, for the asynchronous tensor copies of sm_90, and their 128 bytes.
 
 The fields and their limits are those of `cuTensorMapEncodeTiled` and `cuTensorMapEncodeIm2col` (CUDA driver API,
-"Tensor Map Object Management"); the layout of the bytes was measured on an H100, with 3,891 tiled maps and 195 of
-im2col mode, and what the driver accepts with 6,456 calls.  Here dimension 0 is the innermost one, as in
-the driver; `TensorMap` has the axes of an array, outermost first.
+"Tensor Map Object Management").  The layout of the bytes was measured on an H100, with 3,891 tiled maps and 195 of
+im2col mode, and the driver's checks with 6,456 calls.  Here dimension 0 is the innermost one, as in the driver;
+`TensorMap` has the axes of an array, outermost first.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ INTERLEAVES = (None, "16B", "32B")
 FILLS = ("zero", "nan")
 PROMOTIONS = (None, "64B", "128B", "256B")
 _SPANS = (0x10, 0x100, 0x200, 0x400)
-"""word 18, by swizzle"""
+"""word 18, for each swizzle"""
 MOST_RANK, MOST_BOX, MOST_STEP, MOST_EXTENT = 5, 256, 8, 1 << 32
 MOST_ADDRESS, MOST_STRIDE = 1 << 57, 1 << 40
 MOST_BYTES = 233_472
@@ -94,9 +94,9 @@ class MapFields(NamedTuple):
     strides: tuple[int, ...]
     """bytes, of dimension 1 on"""
     box: tuple[int, ...]
-    """elements, before element strides"""
+    """elements of the box, before element strides"""
     steps: tuple[int, ...]
-    """element strides"""
+    """element strides of each dimension"""
     interleave: int = 0
     swizzle: int = 0
     nan: bool = False

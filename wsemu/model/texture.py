@@ -1,8 +1,8 @@
 """Textures and surfaces: what a handle of one stands for, and the description that lies at its address.
 
-On a GPU a texture object is a number that the driver gives out.  Here it is the address of `BYTES` bytes in memory
-that nobody writes: where the texels lie, how many there are, what they hold and how they are read, word by word as
-`Word` names them.  Dimension 0 is x, as in CUDA; a `Texture` has the axes of an array, outermost first.
+On a GPU a texture object is a number that the driver gives out.  Here it is the address of `BYTES` bytes in memory that
+nothing writes: the address of the texels, their number, their format and the way they are read, word by word as `Word`
+names them.  Dimension 0 is x, as in CUDA; a `Texture` has the axes of an array, outermost first.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ class Word(IntEnum):
     SLICE = 10
     """bytes from one slice or layer to the next, 64 bits"""
     BITS = 12
-    """bits of a channel"""
+    """bits of a channel of a texel"""
     TEXEL = 13
-    """bytes of a texel"""
+    """size of a texel in bytes"""
     READ = 14
     """conversion of a channel: number in `READS`"""
     LINEAR = 15
@@ -47,7 +47,7 @@ class Word(IntEnum):
     """numbers in `MODES`, one a dimension"""
     NORMALIZED = 19
     BORDER = 20
-    """four channels, as bits"""
+    """border color: four channels, as bits"""
 
 
 BYTES = 96
@@ -58,7 +58,8 @@ GEOMETRIES = ("1d", "2d", "3d", "a1d", "a2d")
 MODES = ("clamp", "border", "wrap", "mirror")
 CLAMP, BORDER, WRAP, MIRROR = range(4)
 READS = ("bits", "signed", "unorm", "snorm", "half")
-"""as they are, extended by zeros; extended by sign; a part of the largest; likewise with sign; f16"""
+"""conversions of a texel: none, extended by zeros; extended by sign; a fraction of the largest value; likewise with
+sign; f16"""
 BITS, SIGNED, UNORM, SNORM, HALF = range(5)
 _TYPES: dict[str, tuple[int, int | None]] = {
     "uint8": (BITS, UNORM), "uint16": (BITS, UNORM), "uint32": (BITS, None), "int8": (SIGNED, SNORM),
@@ -168,9 +169,9 @@ class Texture(Surface):
 
     `Surface` describes the array; `Texture(x)` is also one of linear memory, for `tex1Dfetch`.  `filter` is "point" or
     "linear".  `address` is the mode for coordinates outside: "clamp", "border", "wrap" or "mirror", one word for all
-    dimensions or one each, x first; "wrap" and "mirror" act as "clamp" if coordinates are not `normalized`, as in
-    CUDA.  `read` is "element", or "normalized" for integers of 8 or 16 bits that are read as floats from 0 or -1 to 1.
-    `border` has the channels of texels outside with "border".
+    dimensions or one each, x first.  As in CUDA, "wrap" and "mirror" act as "clamp" if coordinates are not
+    `normalized`.  `read` is "element", or "normalized" for integers of 8 or 16 bits that are read as floats from 0 or
+    -1 to 1.  `border` has the channels of texels outside with "border".
 
     Raise UsageError for what CUDA rejects.  Source: CUDA C++ Programming Guide, "Texture Fetching"; CUDA runtime API,
     `cudaTextureDesc`.
@@ -222,7 +223,7 @@ class Texture(Surface):
 
     @property
     def _floats(self) -> bool:
-        """Whether its fetches give floats."""
+        """Return whether its fetches return floats."""
         return self.array.dtype.kind == "f" or self.read == "normalized"
 
     def _kind(self) -> int:

@@ -1,4 +1,4 @@
-"""What became of the undefined values of a launch: where they arose, and what they reached.  Data only."""
+"""Results for the undefined values of a launch: their origins, and what they reached.  Data only."""
 
 from __future__ import annotations
 

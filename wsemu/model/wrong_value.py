@@ -1,4 +1,4 @@
-"""What Pydantic finds wrong with a value that a user wrote, in wsemu's words."""
+"""Pydantic's errors about a value that a user wrote, in wsemu's words."""
 
 from __future__ import annotations
 

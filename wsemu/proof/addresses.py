@@ -1,28 +1,27 @@
 """Addresses as numbers: what a launch does, or leaves, that depends on where its memory lies.
 
 An address is the place of an allocation, which one launch does not fix, and a distance in it.  The analysis follows
-each value as a sum: `plus` one place, `minus` one, and what depends on none.  So every launch has the same distance of
-two addresses in one allocation, the same order of them, the same low bits as far as the alignment goes, and the same
-answer to whether an address is null or equals another one.  Everything else that is made of an address is a `number`
-that depends on the allocation: it must not decide where control goes or which place of another allocation is accessed,
-and must not be left in an array of the caller.
+each value as a sum: `plus` one place, `minus` one, and what depends on none.  So the distance and the order of two
+addresses in one allocation are equal in every launch, as are the low bits as far as the alignment goes.  So is whether
+an address is null or equals another one.  Everything else that is computed from an address is a `number` that depends
+on the allocation.  It must not influence control flow or the location of an access to another allocation, and must not
+remain in an array of the caller.
 
-An address may be stored and loaded again, moved by copies, taken apart and put together.  A place in an allocation is
-known up to a multiple of the stride by which an index leads there (`multiples.py`): an access loads what any access of
-its size stored at a place that may be the same, and a part of what was stored there in another size.  A part is a
-number unless all of them come together.  Where accesses to shared and local memory went in the run, which is the same
-in every schedule, `reached` has it in place of the stride.  A whole address of memory that outlives the launch, stored
-in an array of the caller, is left there for the host or another launch; one of memory that does not, or of a function,
-is a number there, unless the launch loads addresses from that array that lead somewhere.
+An address may be stored and loaded again, moved by copies, taken apart and put together.  A location in an allocation
+is known up to a multiple of the stride of the index (`multiples.py`).  An access loads what any access of its size
+stored at a location that may be equal, and a part of what was stored there in another size.  A part is a number unless
+all of them come together.  Where accesses to shared and local memory went in the run, which is the same in every
+schedule, `reached` has it in place of the stride.  A whole address of memory that outlives the launch, stored in an
+array of the caller, is meant for the host or another launch.  An address of other memory, or of a function, is a number
+there, unless the launch loads addresses from that array that it dereferences.
 
-Detects: branches, exits, guards, operands of barriers and of warp-wide operations, addresses in another allocation, and
-values left in arrays of the caller that depend on where memory lies: arrays of the caller, variables of the module and
-of shared and local memory, parameters, functions.
-Does not detect: comparisons of two addresses that were loaded from memory that the launch did not store them to;
-addresses in local memory of functions that call themselves; bytes that a loop copies to an array of the caller in
+Detects dependences on the location of memory: arrays of the caller, variables of the module and of shared and local
+memory, parameters, functions.  It detects branches, exits, guards, operands of barriers and of warp-wide operations,
+addresses in another allocation, and values left in arrays of the caller that depend on it.  Does not detect:
+comparisons of two addresses that were loaded from memory to which the launch did not store them; addresses in local
+memory of functions that call themselves.  Nor does it detect bytes that a loop copies to an array of the caller in
 another order.  Which of several allocations an address is in is not known behind a join: a comparison of two such
-addresses counts as one between allocations.
-Blocks of the heap are watched as the kernel runs (`frontend.ptx.heap`).
+addresses counts as one between allocations.  Blocks of the heap are watched as the kernel runs (`frontend.ptx.heap`).
 Reference: PTX ISA, "Addresses as Operands"; ISO C++, [expr.rel] 4 (the order of unrelated addresses is unspecified).
 """
 
@@ -67,11 +66,11 @@ _ARRAY_BITS, _SHARED_BITS, _PARAMETER_BITS, _BLOCK_BITS = 8, 10, 6, 4
 """low bits of the address of a device allocation that are 0; of dynamic shared memory the low bits that a launch fixes:
 the window begins at a multiple of 1,024, behind what the system keeps to itself; of a parameter; of a heap's block"""
 _UPPER_BYTES = frozenset(range(_ARRAY_BITS // 8, 8))
-"""of an address: those of which not every bit is the same in each launch"""
+"""upper bytes of an address, in which not every bit is equal in each launch"""
 _SMALL = frozenset(("shared", "dynamic", "local", "parameter", "constant"))
 """spaces whose addresses have 32 bits that count"""
 _OUTLIVE = ("global", "variable", "constant", "heap")
-"""those that are there after the launch"""
+"""kinds of memory that exist after the launch"""
 
 
 class Value(NamedTuple):
@@ -80,19 +79,19 @@ class Value(NamedTuple):
     plus: Bits = 0
     """the allocations of which one is added: of an address"""
     minus: Bits = 0
-    """those of which one is subtracted"""
+    """allocations whose address is subtracted"""
     number: Bits = 0
-    """those on whose places it depends in any other way"""
+    """allocations on whose location it depends in any other way"""
     low: int = ALL
-    """how many low bits are the same wherever the allocations lie"""
+    """number of low bits that do not depend on the location of the allocations"""
     at: int = 0
     """an address's distance from the first byte of the allocation, up to a multiple of `step`"""
     step: int = 1
-    """of 0, the distance is known"""
+    """stride of the distance; 0: the distance is known"""
     half: bool = False
-    """whether it is a part of an address: by lanes exchanged, or in memory, several of them make an address again"""
+    """true for a part of an address: exchanged by lanes, or in memory, several of them form an address again"""
     part: int = -1
-    """of a part, which byte of the address is its lowest, if that is known"""
+    """for a part, which byte of the address is its lowest, if that is known"""
     loaded: Bits = 0
     """the allocations from whose memory it comes, also `ELSEWHERE`: it may be an address of which nothing is known"""
 
@@ -119,9 +118,9 @@ class ByPlace(NamedTuple):
 
     pc: int
     what: str
-    """what of it: a branch, an address, ... ; `value`: what it leaves in memory; LEFT"""
+    """dependent use: a branch, an address, ... ; `value`: it leaves it in memory; LEFT"""
     of: tuple[str, ...]
-    """the allocations"""
+    """allocations that it depends on"""
 
 
 class Placed(NamedTuple):
@@ -277,7 +276,7 @@ class _Arithmetic:
     def __init__(self, program: Program, small: Bits, multiples: Multiples) -> None:
         self.multiples = multiples
         self.factors: tuple[int, ...] = ()
-        """what each operand of the instruction is a multiple of"""
+        """factor of each operand of the instruction: the operand is a multiple of it"""
         self.constants = {row: int(value) for row, type_, value in program.constants if type_ in ("b32", "b64")}
         self.small = small
         """the allocations whose addresses have 32 bits that count"""
@@ -481,11 +480,11 @@ class _Places:
         self.mapped: _State = {}
         """row of the address of a tensor map -> what the map is of"""
         self.entry: _State = {}
-        """what rows hold at the start"""
+        """contents of rows at the start"""
         self.bases: dict[int, str] = {}
         """row -> the space of which it has the first address"""
         self.tables: dict[str | None, int] = {}
-        """those of the heap by their names: no address of the program is in them"""
+        """tables of the heap by their names: they do not contain addresses of the program"""
         self.functions: dict[int, Value] = {}
         """address -> of the function there"""
         self.block = self._add("a block of the heap", "heap", _BLOCK_BITS)
@@ -531,7 +530,7 @@ class _Places:
                 low = _low_zeros(max(array.alignment, array.array.dtype.itemsize))
                 self.entry[array.row] = self._add(f"`{array.name}`", "variable" if array.writable else "constant", low)
         self.frames = self._add("a frame", "local", 3)
-        """of functions that call themselves: where they lie is no number, whatever is computed of it"""
+        """memory of functions that call themselves: its location is not a number, whatever is computed from it"""
         for space, arrays in (("shared", program.shared), ("local", program.locals)):
             for one in arrays:
                 value = self._add(f"`{one.name}`", space, _low_zeros(max(one.alignment, 1)))
@@ -581,7 +580,7 @@ class _Field(NamedTuple):
 
     at: int
     step: int
-    """of 0, `at` is the distance of the first byte; else it is that up to a multiple"""
+    """stride of the distance; 0: `at` is the distance of the first byte; else it is that up to a multiple"""
     size: int
     value: Value
 

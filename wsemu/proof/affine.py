@@ -68,7 +68,7 @@ class Unknown:
 
 LOADED, COMPUTED, SHUFFLED = Unknown("loaded data"), Unknown("what is computed"), Unknown("other lanes")
 TOKEN = Unknown("a token")
-"""of an arrival: only a wait takes it"""
+"""token of an arrival: only a wait uses it"""
 FAR = "how far the loop is"
 """why a branch goes no one way: there may be more rounds to set apart at its end"""
 PARITY, PROMISE = "await parity", "promise"
@@ -97,8 +97,8 @@ class Event:
     address: Value | None = None
     size: int = 0
     operands: tuple[Value, ...] = ()
-    """that steer: of a barrier id and count, of an mbarrier arrivals and bytes, of a warp-wide operation the members,
-    and the lane that a shuffle reads"""
+    """operands with influence on control flow: of a barrier id and count, of an mbarrier arrivals and bytes, of a
+    warp-wide operation the members, and the lane that a shuffle reads"""
 
 
 @dataclass(slots=True)
@@ -111,7 +111,7 @@ class Path:
     state: State
     events: list[Event] = field(default_factory=list)
     rounds: int = 0
-    """how often it has come to the head of its loop"""
+    """number of times that it has reached the head of its loop"""
     head: int = -1
     ended: bool = False
     history: list[tuple[npt.NDArray[np.int64], State]] = field(default_factory=list)
@@ -154,7 +154,7 @@ class Machine:
         self.program, self.geometry, self.rows, self.left = program, geometry, rows, steps
         self.code = program.code.tolist()
         self.margin = 1
-        """least value of u"""
+        """least value that u can have"""
 
     def start(self, given: Mapping[int, Value]) -> Path:
         """All threads at the first instruction; `given` rows have these values."""
@@ -587,7 +587,7 @@ def _scale_form(x: Value, by: Number) -> Value:
 
 
 MOST_GROWTH = 1 << 16
-"""of a register of 32 bits in an iteration: one that grows faster may wrap within few"""
+"""maximum growth of a register of 32 bits in an iteration: one that grows faster may wrap within few"""
 
 
 def _fit_form(value: Value, name: str) -> Any:

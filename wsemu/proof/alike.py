@@ -4,13 +4,13 @@ The threads of CTA `low + t` are followed with t unknown in 0 .. span (`affine`)
 branch must go one way for all t.  Where one does not, the piece of the grid is halved; where a piece cannot be followed
 that is one CTA alone, or what steers is loaded, `Unfit` says why.  In a piece all CTAs
 
-- take the same ways, with the same operands of barriers and the same places in shared memory: what holds in one of them
-  by itself holds in all;
-- access an array at places that move by one stride: that they lie inside of it, and are aligned, is so for all where it
-  is so for the first, the second and the last.  These three are run.
+* Take the same paths, with the same operands of barriers and the same locations in shared memory.  What holds in one of
+  them by itself holds in all.
+* Access an array at locations that move by one stride.  That these are inside of it, and aligned, holds for all if it
+  holds for the first, the second and the last.  These three are run.
 
 Between CTAs: all accesses to an array that is written, in all pieces, move by one stride B, as `a' + B c` for CTA c.
-Two CTAs c and c' meet where a' and a'' have one remainder by B and quotients that differ by c - c'; where one of them
+Two CTAs c and c' conflict if a' and a'' have one remainder by B and quotients that differ by c - c'.  If one of them
 writes, these must not differ by 1 to the number of CTAs less one.  So no two touch one place that one of them writes.
 
 Does not follow: grids of more than one dimension, clusters, cooperative launches, atomics in global memory, arrays that
@@ -127,7 +127,7 @@ class _Machine(Machine):
 class _Access(NamedTuple):
     pc: int
     places: Any
-    """of each thread, in the first CTA of the piece"""
+    """locations of each thread, in the first CTA of the piece"""
     stride: int
     size: int
     writes: bool

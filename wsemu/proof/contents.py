@@ -1,18 +1,19 @@
-"""What a launch does whatever its arrays and scalars hold: the data flow of `taint.py`, from arguments.
+"""Behavior of a launch that does not depend on the contents of its arrays and scalars: the data flow of `taint.py`,
+from arguments.
 
-A launch proves something for all contents of an array when no executed instruction goes another way for them: by
-induction over the instructions of each thread, with other contents the same instructions run at the same addresses,
-with the same operands of barriers and masks, and nothing that the engines judge has changed but values.  So each
-argument is a source: an array's contents stand in the memory that they lie in, a scalar's value in its row.  What
-reaches a branch, an exit, a guard of anything but arithmetic, an address, a member mask, an operand of a barrier
-or an asynchronous operation `steers`.
-What is stored and loaded again is followed through memory array by array, as for atomics.
+A launch proves something for all contents of an array if no executed instruction behaves differently for them.  The
+proof is by induction over the instructions of each thread: with other contents the same instructions run at the same
+addresses, with the same operands of barriers and masks.  Of everything that the engines judge only values have changed.
+So each argument is a source: the contents of an array in its memory, the value of a scalar in its row.
+What reaches a branch, an exit, a guard of anything but arithmetic, an address, a member mask, an operand of a barrier
+or an asynchronous operation `steers`.  What is stored and loaded again is followed through memory array by array, as
+for atomics.
 
-Three places look at values that do not steer where only the order of atomics is asked for:
+Unlike the analysis of the order of atomics, this one also follows three other uses:
 
-- the lane that a shuffle reads from: it may be one that takes no part, whose value is undefined;
-- the token of a wait, which names the phase;
-- a store by which several lanes write one place: it is right where all of them write the same value (`same`).
+* The lane that a shuffle reads from: it may be inactive, and its value undefined.
+* The token of a wait, which names the phase.
+* A store by which several lanes write one location: it is right if all of them write the same value (`same`).
 
 Detects: whether an argument's contents may change what a launch does, and the first instruction where they do.
 Does not detect: values that only look as if they depended on contents (`x ^ x`), nor elements of one array apart from
@@ -30,7 +31,7 @@ from wsemu.proof.taint import Analysis
 from wsemu.proof.taint_steps import Bits, SegmentOf, State, Step
 
 _VALUES, _ADDRESSES = ("value", "bytes"), ("address", "first", "memory")
-"""parts of parameters"""
+"""parts of parameters that an analysis follows"""
 
 
 class Source(NamedTuple):

@@ -6,9 +6,9 @@
 
 Lanes that come to an `activemask` fall into groups, each of lanes that execute it together and get their own group as
 the mask.  Of each group the first lane adds the group's size, so that all groups together add the number of lanes that
-came there, provided that they add it to one place.  What this finds is such an addition: in straight-line code behind
-the `activemask`, under a branch or a guard that the first lane of the mask alone passes, of the number of its ones, at
-an address that is the same for all threads of the CTA.
+came there, provided that they add it to one place.  The pattern is such an addition in straight-line code after the
+`activemask`, under a branch or a guard that only the first lane of the mask passes.  It adds the number of the mask's
+ones, at an address that is equal for all threads of the CTA.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _UNIFORM = ("shared", "dynamic", *(f"{name}.{axis}" for name in ("ctaid", "ntid"
 _HALF = {"b32": 1 << 31, "b64": 1 << 63}
 ADDITIONS = tuple(f"atom.add.{type_}" for type_ in _HALF)
 Meaning = tuple[str, int]
-"""what a row holds: ("first", n) the number of the mask's first lane, plus n; ("mask", 0), ("reversed", 0) its bits,
+"""meaning of a row: ("first", n) the number of the mask's first lane, plus n; ("mask", 0), ("reversed", 0) its bits,
 ("size", 0) how many there are; ("lane", 0) the lane's own number, ("thread", 0) tid.x; ("elected", 1) whether the lane
 is the first one, ("elected", 0) whether not, ("never", 0); ("constant", n); ("uniform", 0)"""
 
@@ -37,7 +37,7 @@ class Election(NamedTuple):
     """An addition by the first lane of the active ones."""
 
     atomic: int
-    """its pc"""
+    """pc of the atomic that adds"""
     steered: int
     """the pc of what lets one lane pass: a branch, or the atomic itself"""
     region: range

@@ -1,35 +1,35 @@
 """Happens-before: which operations of a run come before which others in every schedule that keeps its generations.
 
 Definitions, as in Sharma, Bauer, Aiken, "Verification of Producer-Consumer Synchronization in GPU Programs" (PLDI
-2015), section 3, told with the clocks of Flanagan, Freund, "FastTrack" (PLDI 2009):
+2015), section 3, expressed with the clocks of Flanagan, Freund, "FastTrack" (PLDI 2009):
 
-interval    a stretch of a warp's program between two of its operations that give or take; counted from 1 in each CTA.
-            Arrive, sync (when it is released), fence and warp-wide operations end one and begin the next.
-epoch       (CTA, warp, interval): when a warp did something.
-actor       (CTA, warp).
-clock       of an actor: for every actor the last interval known to happen before now; its own one is the present.
-generation  of a barrier: its operations from one completion to the next.
-give, take  who gives adds its clock, the present interval included, to a generation (a location); who takes joins into
-            its own clock what was given, actor by actor the later interval.
+`interval`    A part of a warp's program between two of its operations that release or acquire, counted from 1 in each
+              CTA.  Arrive, sync (when it is released), fence and warp-wide operations end one and begin the next.
+`epoch`       (CTA, warp, interval): the time of a warp's action.
+`actor`       (CTA, warp).
+`clock`       For an actor: the last interval of every actor that happens before now; its own entry is the present.
+`generation`  For a barrier: its operations from one completion to the next.
+`give`        An actor that gives adds its clock, the present interval included, to a generation (a location).
+`take`        An actor that takes joins what was given into its own clock, actor by actor the later interval.
 
 An epoch happens before what an actor does now iff the actor's clock has reached its interval: `before`.
 
 Rules, each a method:
 
-arrive      gives to the open generation of its barrier, and takes nothing (B13).
-sync        gives too; waits.
-lanes       Where a part of a warp executes an arrive or sync, only these lanes give and take (B14).  From there on each
-            lane of the CTA has a clock of its own (`_Threads`); that of its warp knows what any of them does.
-complete    ends a generation: each of its syncs takes what all its operations gave.  Where they have no count (the
-            whole CTA), warps that have exited belong to it: what they did is given too (B7).
-exit        gives to the generations without a count that complete from then on.
-warp        syncwarp, shuffle, vote, match: orders the lanes that execute it, not warps; those that have exited, too, if
-            its mask names them.  A lane knows afterwards what any of them knew.
-fence       (with atomics) acquires: takes what the locations gave to the atomics since; and marks what the next atomics
-            release.
-atomic      (with atomics) gives to its location the clock of the warp's last fence, if there was one, and notes what
-            the location was given so far.  Without fences on both sides it orders nothing but what follows it after
-            the atomics on its location that it saw.
+`arrive`      Gives to the current generation of its barrier, and takes nothing (B13).
+`sync`        Gives to it as well, and waits.
+`lanes`       If part of a warp executes an arrive or sync, only these lanes give and take (B14).  From then on each
+              lane of the CTA has its own clock (`_Threads`); its warp's clock is the union of them.
+`complete`    Ends a generation: each of its syncs takes what all its operations gave.  If they have no count (the
+              whole CTA), warps that have exited belong to it, and also give their clocks (B7).
+`exit`        Gives to the generations without a count that complete from then on.
+`warp`        A syncwarp, shuffle, vote or match orders the lanes that execute it, not warps.  It also orders lanes that
+              have exited, if its mask names them.  Afterwards a lane knows what any of them knew.
+`fence`       With atomics, acquires: it takes what the locations have given to the atomics since, and marks what the
+              next atomics release.
+`atomic`      With atomics, gives to its location the clock of the warp's last fence, if there was one, and records what
+              the location was given so far.  Without fences on both sides it only orders what follows it after the
+              atomics on its location that it observed.
 
 PTX ISA, "Memory Consistency Model", release and acquire patterns: fence; atomic on L -> atomic on L; fence.  A fence of
 CTA scope does that inside its CTA, one of a cluster inside that, those of scope gpu and sys do it between CTAs, where
@@ -63,7 +63,7 @@ Known = dict[int, list[int]]
 """warp -> for each of its lanes, the last interval in which what it did is known"""
 _TAKES: tuple[EventKind, ...] = ("sync", *FENCES)
 _ENDS: tuple[EventKind, ...] = ("arrive", "warp", "exit", *_TAKES)
-"""what ends an interval; an exit ends the last one"""
+"""events that end an interval; an exit ends the last one"""
 
 
 def uncounted_barriers(program: Program) -> frozenset[int]:
@@ -134,7 +134,7 @@ class _Threads:
 
 
 OF_CTA, OF_CLUSTER, OF_ALL = range(3)
-"""how far a fence reaches"""
+"""reach of a fence: its CTA, its cluster, all threads"""
 Given = dict[tuple[int, int], Clock]
 """(CTA that gave, a reach of its fence) -> what was given"""
 
@@ -399,9 +399,9 @@ class Asynchronous(NamedTuple):
     order: Callable[[], HappensBefore]
     """new clocks, with what orders there"""
     ends: Callable[[Trace, RawFinding], set[Epoch]]
-    """when warps know that the copy is over that made the earlier access of a race"""
+    """function that returns when warps have observed the end of the copy that performed the earlier access of a race"""
     begins: Callable[[Trace, RawFinding], set[Epoch]]
-    """when copies were issued that may have made the later access of a race"""
+    """function that returns when copies were issued that may have performed the later access of a race"""
 
 
 def ordered_by_atomics(

@@ -1,7 +1,7 @@
 """Loops that wait: of instructions that run again and again, whether nothing moves on by that.
 
-A round of such a loop does the same as the one before, as long as memory holds the same: no register brings a value
-from one round into the next, and what is written is what the round before wrote.  Where all that a launch still
+An iteration of such a loop repeats the previous one, as long as memory does not change.  No register carries a value
+from one iteration into the next, and each iteration writes what the previous one wrote.  Where all that a launch still
 executes is such loops, it never ends.
 """
 

@@ -1,9 +1,10 @@
 """Races between lanes of one warp that atomics and fences of single lanes order, in the run of a trace.
 
-Engines order the lanes of a warp by barriers and warp-wide operations alone.  Here is followed which threads come to
-know of one access: its own lane, and from there as `threads.py` has it, with scopes left out: by a fence, a strong
-write, a strong read of that place and a fence; by barriers; by warp-wide operations; and of an atomic by reading what
-it left.  What is said to be ordered here need not be so in other schedules, and nothing is proven by it.
+Engines order the lanes of a warp by barriers and warp-wide operations alone.  This module follows which threads have
+observed one access.  It starts at the access's own lane, and continues as in `threads.py`, without scopes.  Knowledge
+passes by a fence, a strong write, a strong read of that location and a fence; by barriers; by warp-wide operations; and
+for an atomic by reading what it left.  What is said to be ordered here need not be so in other schedules, and nothing
+is proven by it.
 """
 
 from __future__ import annotations
@@ -69,13 +70,13 @@ class _Spread:
         self.later: Thread = (raw.cta, raw.warp, (raw.lanes & -raw.lanes).bit_length() - 1)
         self.knows = {self.first}
         self.fenced: set[Thread] = set()
-        """those whose strong writes tell others"""
+        """threads whose strong writes publish the access"""
         self.told: set[tuple[int, int]] = set()
         """places where that was written"""
         self.left: set[tuple[int, int]] = set()
         """places where the access itself, an atomic, has left something"""
         self.seen: set[Thread] = set()
-        """those who have read there, and know behind a fence"""
+        """threads that have read there, and observe it after a fence"""
         self.given: set[tuple[int, int]] = set()
         self.waiting: dict[tuple[int, int], list[Thread]] = {}
         """(CTA, barrier) -> who waits"""

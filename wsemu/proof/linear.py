@@ -1,9 +1,9 @@
-"""Which registers grow with what an atomic returns, each by a constant number for one.
+"""Registers that grow with the result of an atomic, each by a constant factor.
 
-`taint.py` says where results of atomics come to; here it is followed how, where that is plain: a register may hold
-`c * r + rest`, with r the result of the last execution of one atomic by the lane (or by another lane of its warp, that
-it was shuffled from), c known, and a rest that no atomic's result is in.  So are numbers followed that are the same for
-the whole launch.  Whatever else is made of a result is `Mixed`.
+`taint.py` finds where results of atomics go; this module follows how, in simple cases.  A register may hold `c * r +
+rest`, with c known, and a rest without the result of any atomic.  Here r is the result of the last execution of one
+atomic by the lane, or by another lane of its warp, from which it was shuffled.  So are numbers followed that are the
+same for the whole launch.  Whatever else is made of a result is `Mixed`.
 
 What an atomic returned before is another number than what it returns now: where it is executed, rows with its old
 result are `far`.  So is what comes from another lane, and what was stored and is loaded again.
@@ -31,17 +31,17 @@ class Grown(NamedTuple):
     """c * r + rest."""
 
     atomic: int
-    """its pc"""
+    """pc of the atomic that returned r"""
     factor: int
     low: int | None = None
     """bounds of the rest, where r is in it; None: there are none"""
     high: int | None = None
     far: bool = False
-    """whether r may be the result of another execution, or not be in it at all"""
+    """true if r may be the result of another execution, or may not occur in it"""
 
 
 class Compared(NamedTuple):
-    """Whether a relation holds between a grown number and a known one."""
+    """A relation between a grown number and a known one."""
 
     relation: str
     """lt, le, gt, ge, eq or ne"""
@@ -65,7 +65,7 @@ PATIENCE = 8
 """rounds of a loop after which a bound that moves is given up"""
 MIXED = Mixed()
 Held = int | Grown | Compared | Small | Mixed
-"""what a row holds; a row that is not named does not depend on atomics, and is not the same for all threads"""
+"""contents of a row; a row that is not named does not depend on atomics, and is not equal for all threads"""
 Rows = dict[int, Held]
 _TURNED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le", "eq": "eq", "ne": "ne"}
 
@@ -82,7 +82,7 @@ class Linear:
         """number of an array -> what of atomics stands in it"""
         self.starts: dict[int, Rows] = {0: dict(known)}
         self.visits: Counter[int] = Counter()
-        """how often a block was come to; -1 - n: how often array n was stored to"""
+        """number of visits of each block; -1 - n: of stores to array n"""
         while True:
             before = dict(self.memory)
             self._flow(sorted(self.starts))

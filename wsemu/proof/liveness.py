@@ -1,4 +1,4 @@
-"""Which registers still matter at an instruction: those that some way from there reads before it writes them."""
+"""Live registers at an instruction: those that some path from there reads before it writes them."""
 
 from __future__ import annotations
 
@@ -81,8 +81,8 @@ _SIGNS = {"setp.lt.s": 0, "setp.ge.s": 0, "setp.gt.s": -1, "setp.le.s": -1}
 
 
 def live_bits(program: Program) -> list[Masks]:
-    """By instruction, the bits that matter just before it, of rows of which not all do: of what a mask leaves, or a
-    comparison with 0 asks the sign of, the other bits are as good as others."""
+    """Return the live bits before each instruction, for rows of which not all bits are live.  If a mask keeps some
+    bits, or a comparison with 0 tests the sign, the other bits do not matter."""
     if "live bits" not in program.derived:
         program.derived["live bits"] = _Bits(program).find_live()
     found: list[Masks] = program.derived["live bits"]
@@ -109,7 +109,7 @@ class _Bits:
         if not any(self._narrows(fields) for fields in self.code):
             return [{} for _ in self.code]
         live: list[Masks] = [{} for _ in self.code]
-        """all bits that matter"""
+        """live bits before each instruction"""
         before: list[set[int]] = [set() for _ in self.code]
         for pc, fields in enumerate(self.code):
             for after in successors(pc, fields):

@@ -1,9 +1,9 @@
 """Fences that are missing where nothing goes wrong on GPUs that are known: accesses that pass by the caches.
 
 `threadFenceReduction` of CUDA's samples has a fence before the counter's atomic, and none behind it: whoever comes last
-reads what others have left by volatile loads.  The memory model promises nothing there, and a plain load may find what
-is old in the cache of its multiprocessor; loads that are volatile, strong, `.cg` or `.cv` find what is in L2, where the
-writer's fence has put it.  So such a read that races by the lack of a fence alone is *excused*: a warning tells it,
+reads what others have left by volatile loads.  The memory model guarantees nothing there, and a plain load may hit an
+old line in the cache of its multiprocessor.  Loads that are volatile, strong, `.cg` or `.cv` read L2, which the
+writer's fence has updated.  So such a read that races by the lack of a fence alone is *excused*: a warning tells it,
 which names the fence.
 
 Where both are strong accesses, the fence that is missing may be the writer's: PTX calls that no race, and lets the

@@ -34,7 +34,7 @@ class Named(NamedTuple):
     """The stores of a launch that go where a CTA's number leads."""
 
     stores: frozenset[int]
-    """their instructions"""
+    """instructions that store to a named location"""
     live: list[Rows]
     """by instruction, rows that matter for anything else"""
     places: dict[int, list[Any]]
@@ -188,7 +188,7 @@ class _Numbers:
 
 
 class _Known:
-    """What the numbers are, in every thread."""
+    """Known values of the numbers, in every thread."""
 
     def __init__(self, machine: Machine, numbers: _Numbers) -> None:
         self.machine, self.numbers = machine, numbers

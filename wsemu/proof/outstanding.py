@@ -1,9 +1,10 @@
-"""What may be outstanding at an mbarrier at once, in some schedule: bytes, or arrivals.
+"""Bytes, or arrivals, that may be outstanding at an mbarrier at once, in some schedule.
 
 A phase has the same operations in every schedule; only their order is open.  At any moment some of them are done: with
-each of them those that come before it.  The most that can be outstanding is the greatest sum over such sets, of what is
-expected less what has come: a closure of maximum weight, found as a flow from what is expected to what has to have come
-before that (Picard, "Maximal Closure of a Graph and Applications to Combinatorial Problems", 1976).
+each of them those that come before it.  The maximum that can be outstanding is the greatest sum over such sets of
+expected minus completed amounts.  This is a closure of maximum weight, found as a flow from expectations to the
+completions that must precede them (Picard, "Maximal Closure of a Graph and Applications to Combinatorial Problems",
+1976).
 
 The order is that of whole warps, and everything counts as giving: more order than there is.  So what is found can
 happen, and of what is not found nothing is said.
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 BYTES, ARRIVALS = 5, 6
 """`what` of the findings that ask: see the checker `mbarrier`"""
 MOST_OPERATIONS = 600
-"""of a phase, for which an answer is looked for"""
+"""maximum operations of a phase that are analyzed"""
 
 
 class _Operation(NamedTuple):
@@ -119,7 +120,7 @@ class _Flow:
         self._before = [[n for n in some if adds[n] < 0] for some in after]
         self._left = [abs(add) for add in adds]
         self._matched: list[defaultdict[int, int]] = [defaultdict(int) for _ in adds]
-        """of what has come: whom it is for -> how much"""
+        """for each completed amount: matched expectation -> how much"""
 
     def left_over(self) -> int:
         """Return the amount that nothing matches."""

@@ -1,15 +1,15 @@
-"""Happens-before with the phases of mbarriers, warp by warp: for whoever explains a run.
+"""Happens-before with the phases of mbarriers, warp by warp: for explanations of a run.
 
 The engines judge thread by thread, with a clock for each copy and two more for the asynchronous proxy.  Here a warp is
-one actor, as in `happens_before`, whose rules hold; one lane's arrive gives what its whole warp knows.  So this tells
-which edges a run had, and never that something is not ordered where the engines say that it is.
+one actor, as in `happens_before`, whose rules hold; one lane's arrive gives what its whole warp knows.  So this module
+determines the synchronization edges of a run, and never reports an order as missing that the engines found.
 
-arrive_on   gives to the open phase of its mbarrier, unless it is relaxed (PTX ISA, "mbarrier.arrive"); with atomics, a
-            relaxed one gives what came before the last fence.
-phase       ends a phase: what is given from then on belongs to the next one.
-await       a wait that was answered with true takes what its phase was given, unless it is relaxed; with atomics, it
-            does so at the next fence then.
-credit      the end of a copy gives its own accesses, and nothing that its warp knows (PTX ISA, "Async operations").
+`arrive_on`   Gives to the current phase of its mbarrier, unless it is relaxed (PTX ISA, "mbarrier.arrive").  With
+              atomics, a relaxed one gives what preceded the last fence.
+`phase`       Ends a phase: what is given from then on belongs to the next one.
+`await`       A wait that succeeds takes what its phase was given, unless it is relaxed; then, with atomics, it does so
+              at the next fence.
+`credit`      The end of a copy gives its own accesses, and nothing that its warp knows (PTX ISA, "Async operations").
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ if TYPE_CHECKING:
     from wsemu.proof.happens_before import Actor, Epoch
 
 GIVES, TAKES = "arrive_on", "await"
-"""kinds of events"""
+"""kinds of an event's effects"""
 EXITS = ("dsmem-after-exit", "dsmem-relaxed-exit")
-"""codes"""
+"""finding codes that concern exits of CTAs"""
 _RELAXED = {
     **dict.fromkeys(
         find_names(lambda row: row.event == GIVES and row.meets in ("mbarrier", "cluster") and not row.group), RELAXED
@@ -162,8 +162,8 @@ def _promises(program: Program) -> frozenset[int]:
 
 def ends(promises: Container[int], trace: Trace, raw: RawFinding) -> set[Epoch]:
     """Return the epochs at which warps have observed the end of a race's copy, the last one of its instruction before
-    the later access: after waits for the phase that it credited, or in which one of `promises` arrives, and for its
-    group."""
+    the later access.  These are waits for the phase that it credited, or in which one of `promises` arrives, and waits
+    for its group."""
     issuer, address = (raw.detail.get("other_cta", raw.cta), raw.other_warp), raw.detail["address"]
     later = epochs(raw)[1]
     phases: set[tuple[int, int]] = set()

@@ -26,7 +26,7 @@ class What(NamedTuple):
 
     writes: bool
     atomic: int
-    """bytes of an atomic"""
+    """bytes of an atomic access"""
 
 
 class Touch(NamedTuple):
@@ -55,7 +55,7 @@ class Position:
     warp: int
     lanes: list[int]
     places: Mapping[int, Touches]
-    """by CTA"""
+    """accesses to each position, by CTA"""
     strong: bool = False
     """it is an ordered access"""
 

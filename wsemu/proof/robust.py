@@ -1,14 +1,15 @@
-"""Whether the interleavings of strong accesses are all that a program can show.
+"""The test whether the interleavings of strong accesses are all behaviors that a program can show.
 
 The PTX model allows more: two threads that each store and then load what the other stores may both miss it.  By Shasha
-and Snir ("Efficient and Correct Execution of Parallel Programs that Share Memory", TOPLAS 1988) an execution that is no
-interleaving has a *critical cycle*: accesses of several threads, of each of them two in program order, on two places,
-or one; those of one thread conflict with those of the next.  Of the cycles that some interleaving shows, these cannot
-come about otherwise:
+and Snir ("Efficient and Correct Execution of Parallel Programs that Share Memory", TOPLAS 1988) an execution that is
+not an interleaving has a *critical cycle*.  It consists of accesses of several threads, two of each in program order,
+on two locations, or one; those of one thread conflict with those of the next.  Two kinds of these cycles are
+impossible:
 
-- where a `fence.sc` stands between the two accesses of every thread;
-- where at most one step from a thread to the next is from a read to a write that it misses, or from a write to a later
-  one, and all others are from a write to what reads it, with release and acquire: then it contradicts causality.
+* Cycles in which every thread has a `fence.sc` between its two accesses.
+* Cycles that contradict causality.  In these at most one step from a thread to the next is from a read to a write that
+  it misses, or from a write to a later one.  All others are from a write to a read of its value, with release and
+  acquire.
 
 A fence counts in cycles whose threads are all in its scope: one of a CTA in those among threads of that CTA.
 
@@ -28,9 +29,9 @@ if TYPE_CHECKING:
 
 Place = tuple[int, int]
 NOWHERE, IN_CTA, IN_CLUSTER, EVERYWHERE = range(4)
-"""how far a fence reaches"""
+"""reach of a fence: nowhere, its CTA, its cluster, all threads"""
 MOST_STEPS = 100_000
-"""that are looked at for a cycle"""
+"""maximum steps that are searched for a cycle"""
 
 
 class Strong(NamedTuple):
@@ -50,11 +51,11 @@ class Before(NamedTuple):
 
     access: Strong
     acquired: bool = False
-    """it acquires by itself"""
+    """true if the access itself acquires"""
     fence: int = NOWHERE
-    """how far the widest fence goes"""
+    """scope of the widest fence"""
     sequential: int = NOWHERE
-    """the same of `fence.sc`"""
+    """scope of the widest `fence.sc`"""
 
 
 class Pair(NamedTuple):
@@ -63,11 +64,11 @@ class Pair(NamedTuple):
     first: Strong
     second: Strong
     takes: int
-    """how far: a fence stands between, or the first one acquires"""
+    """scope of the acquire: a fence is between, or the first one acquires"""
     gives: int
-    """how far: a fence stands between, or the second one releases"""
+    """scope of the release: a fence is between, or the second one releases"""
     sequential: int
-    """how far: a `fence.sc` stands between"""
+    """scope of a `fence.sc` between them"""
 
 
 class _Link(NamedTuple):
@@ -86,18 +87,18 @@ class _Way(NamedTuple):
     """The part of a cycle that is still open."""
 
     pair: Pair
-    """the last one"""
+    """last pair of the path"""
     met: frozenset[int]
-    """threads"""
+    """threads that the path has visited"""
     places: frozenset[Place]
     apart: int
     """steps that do not observe"""
     held: int
-    """how far those that observe synchronise"""
+    """scope within which its observations synchronize"""
     fenced: int
-    """how far all `fence.sc` reach"""
+    """scope of all `fence.sc`"""
     entered: bool
-    """whether the last pair was come to by observing"""
+    """true if the last pair was reached by observing"""
 
 
 def weak(

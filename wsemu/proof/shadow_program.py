@@ -72,7 +72,7 @@ class Sink(NamedTuple):
 
     kind: Kind
     pc: int
-    """of the instruction in the program as it was"""
+    """pc of the instruction in the original program"""
     sure: bool
     """the value is undefined and observable for sure"""
 
@@ -87,11 +87,11 @@ class Shadowed:
     sinks: dict[int, Sink]
     """trap -> what is reached there"""
     gates: dict[Source, int]
-    """what is followed -> the constant that is its mask, or that of all bits"""
+    """for each followed source, the constant that is its mask, or that of all bits"""
     covered: frozenset[int]
     """instructions of that one in which values are followed"""
     others: frozenset[int]
-    """those of which undefined values are followed"""
+    """instructions whose undefined values are followed"""
     exact: bool
     """no mask has more bits than are undefined"""
     beside: int
@@ -125,10 +125,10 @@ def make_shadow_program(
     maps: Mapping[int, int] | None = None,
     beside: int = 0,
 ) -> Shadowed:
-    """Return a program that follows its undefined registers through the instructions that were executed, and those
-    values of the instructions in `others` that are undefined: loads of bytes that nothing has written, shuffles from
-    lanes that take no part; `maps`: segment -> the array that shows which of its bytes are written; `beside`: the
-    distance in bytes from shared memory to the masks of its bytes, 0 if copies in it are not followed."""
+    """Return a program that follows its undefined registers through the executed instructions, and the undefined values
+    of the instructions in `others`: loads of uninitialized bytes, shuffles from inactive lanes.  `maps` has the array
+    that shows which bytes of a segment are written.  `beside` is the distance in bytes from shared memory to the masks
+    of its bytes, 0 if copies in it are not followed."""
     return _Writer(program, executions, segment_of, others, maps or {}, beside).write_program()
 
 
@@ -180,7 +180,7 @@ class _Writer:
         self.predicates = self._row()
         self.gates: dict[Source, int] = {}
         self.specials: dict[str, int] = {}
-        """those that the program does not have itself"""
+        """special rows that the program itself lacks"""
         self.constants: dict[tuple[int, str], int] = {}
         self.spare = [self._row() for _ in range(7)]
         self.kept = self._row()

@@ -1,23 +1,23 @@
-"""Counters that give out places: in whatever order threads come, no two get the same.
+"""Counters that allocate slots: in whatever order threads arrive, no two get the same.
 
-What an `add` returns differs by order, but not what all adds to one counter return together: each gets a stretch of
-its own, as long as what it adds, and the stretches lie side by side from what the counter held to what it holds in the
-end.  So where a result is used for nothing but the address of stores, `base + factor * result + rest`, and the rest
-stays inside of the stretch, stores of different threads never meet, in no order, and all lie between the same ends.
-Which thread has which place is up to the order: what is left is the same but for that.
+The result of one `add` depends on the order, but the results of all adds to one counter together do not.  Each gets its
+own range, as long as its operand, and the ranges are contiguous from the initial to the final value of the counter.
+Suppose that a result is used only for the address of stores, `base + factor * result + rest`, and the rest stays inside
+of the range.  Then stores of different threads never overlap, in any order, and all are between the same ends.  The
+order decides which thread gets which slot; all else is independent of it.
 
-Asked for is:
+The conditions are:
 
-- every use of a result that steers is such an address, or compares with a number that all results are on one side of
-  (`linear.py`);
-- what else touches the counters are adds alone, of nothing below 0, and what else touches the bytes that are stored to
-  is nothing;
-- by the addresses of this run, with the results taken off, every store keeps inside of its own stretch: what is left
-  when the result is taken off is the same in all orders, for nothing else that a thread does depends on them.
+* Every use of a result with influence on control flow or addresses is such an address, or compares with a number that
+  all results are on one side of (`linear.py`).
+* Other accesses to the counters are only adds of nonnegative numbers.  No other access touches the bytes that are
+  stored to.
+* By the addresses of this run, without the results, every store keeps inside of its own range.  The remainder is equal
+  in all orders, because nothing else that a thread does depends on them.
 
-Detects: stores at places that an atomic gave out, as in counting sort, compaction and queues that are filled.
-Does not detect: places that are looked at again before the launch ends, rings (`slot % n`), what a counter's reset
-gives out anew, places that two counters give together.
+Detects: stores to slots that an atomic allocated, as in counting sort, compaction and queues that are filled.
+Does not detect: slots that are read again before the launch ends, rings (`slot % n`), slots that are allocated again
+after a counter's reset, slots that two counters determine together.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Plan(NamedTuple):
 
     @property
     def near(self) -> bool:
-        """Whether each lane uses what its own add returned last."""
+        """Return whether each lane uses the last result of its own add."""
         return not any(grown.far for grown in self.stores.values())
 
 
@@ -127,7 +127,8 @@ class Counts:
         self.known: dict[Place, bool] = {}
         self.least: dict[Place, int] = {}
         self.grow = True
-        """whether nothing was taken off a counter: what is given back would be given out again in another order"""
+        """true if nothing was subtracted from a counter: subtracted numbers would be allocated again in another
+        order"""
 
     def take(self, place: Place, size: int, count: int) -> Stretch:
         """An add of `count`, in `size` bytes."""

@@ -1,4 +1,4 @@
-"""What depends on the order in which the atomics of threads happen to run: a data-flow analysis over the bytecode.
+"""Values that depend on the order in which the atomics of threads run: a data-flow analysis over the bytecode.
 
 The proof of a launch rests on warps that execute the same instructions at the same addresses in every schedule.  Races
 are reported, so only an atomic's result can bring the order of threads into a register: a plain load that sees another
@@ -6,7 +6,7 @@ thread's store is either ordered by a barrier, or a race.  The analysis follows 
 the launch (`find_tainted`), and names the atomics that leave other values behind in another order (`order_dependent`).
 
 **Registers.**  Rows are used again for unrelated values, so each program point has its own map of rows to what they may
-hold.  Every write of a row is masked by the lanes that execute it: a lane's part of a row changes on that lane's own
+hold.  Every write of a row is masked by the lanes that execute it.  A lane's part of a row changes on that lane's own
 path only, although the machine runs the sides of a branch one after another over the same rows.  The paths of a lane
 are those of the control-flow graph, so an unguarded write replaces, a guarded one adds, and joins take the union.  What
 lanes exchange, they exchange at one instruction, where the union over all lanes already stands.
@@ -20,23 +20,24 @@ floating-point minimum or maximum (up to the sign of a zero), or all apply one f
 **Control.**  A branch that depends on the order is reported itself, so what it decides needs no further tracking; for
 the same reason only executed instructions count.
 
-**Phases.**  So is what a wait for an mbarrier answers that neither blocks nor only guards one that does, and the token
-of an arrival where it is used for anything but a wait: it tells how many arrivals were missing.
+**Phases.**  The analysis follows two more results.  One is that of a wait for an mbarrier that neither blocks nor only
+guards one that does.  The other is the token of an arrival if it is used for anything but a wait, because it contains
+the number of pending arrivals.
 
 **Clocks.**  A `varying` value, such as that of a clock in PTX, is followed like the result of an atomic.
 
-**Active lanes.**  So is the mask that `activemask` gives: lanes that could run together need not (CUDA C++ Programming
-Guide, "Warp Vote Functions"), so that any part of the lanes that come there, with the lane itself, may be in it.  Only
-where the lanes of a warp run in lockstep there is one such mask.  What one lane adds for all active ones is the same
-sum for all masks (`election.py`); which lane that is decides nothing, where nothing but atomics touches its array.
+**Active lanes.** So is the mask that `activemask` returns: lanes that could run together need not (CUDA C++ Programming
+Guide, "Warp Vote Functions").  It may contain any subset of the lanes that reach it, with the lane itself.  Only if the
+lanes of a warp run in lockstep is there one such mask.  What one lane adds for all active ones is the same sum for all
+masks (`election.py`); which lane that is decides nothing, where nothing but atomics touches its array.
 
 Detects: branches, exits, guards, addresses, barrier operands and member masks that may depend on the order of atomics;
-what is stored because of it.  An address of which nothing is known, or which may be a number on some path, leads to any
-array of the caller, and to shared or local ones where the address of one was stored or went to other lanes; an offset
-in shared or local memory, and a sum that need not stay in its array there, to all of that space.
-Does not detect: values that only look as if they depended on the order (`x ^ x`) or elements of one array apart from
-each other; both err on the side of a report.
-Reference: A. Sabelfeld, A. Myers, "Language-based information-flow security", IEEE JSAC 21(1), 2003 (explicit flows).
+what is stored because of it.  An address without known origin, or one that may be a number on some path, leads to any
+array of the caller.  It also leads to shared or local arrays if an address of one was stored or went to other lanes.
+An offset in shared or local memory, and a sum that need not stay in its array there, leads to all of that space.  Does
+not detect: values that only look as if they depended on the order (`x ^ x`) or elements of one array apart from each
+other; both err on the side of a report.  Reference: A. Sabelfeld, A. Myers, "Language-based information-flow
+security", IEEE JSAC 21(1), 2003 (explicit flows).
 """
 
 from __future__ import annotations
@@ -100,7 +101,7 @@ REASONS = {
 LOAD, STORE = "volatile or atomic load", "volatile or atomic store"
 
 CLOCK, PLACEMENT = "varying.b64", "varying.b32"
-"""what another run would give another value: a clock, and where the hardware puts a warp"""
+"""sources with other values in another run: a clock, and the hardware's placement of a warp"""
 VARYING = (CLOCK, PLACEMENT)
 WAITS = tuple(find_opcodes(lambda row: row.waits == "phase"))
 ARRIVE, REDUCES = OPCODE["mbarrier.arrive"], COMBINES
@@ -124,7 +125,7 @@ class Tainted:
     source: int
     """pc of an atomic, or of what varies, that it depends on: the first of them"""
     what: str
-    """what of it depends on that: branch, exit, address, barrier operand, member mask, or a `GUARDED`"""
+    """dependent use: branch, exit, address, barrier operand, member mask, or a `GUARDED`"""
 
 
 def find_tainted(program: Program, executions: Sequence[int], segment_of: SegmentOf | None = None) -> list[Tainted]:
@@ -280,8 +281,8 @@ def is_influenced(
 def may_be_influenced(
     program: Program, executions: Sequence[int], racing: Iterable[int], segment_of: SegmentOf | None = None
 ) -> bool:
-    """Return whether what any access to the arrays of racing accesses loads or leaves may decide what the launch does:
-    shadow memory names one race of a byte, another access to the array may be in one, too."""
+    """Return whether values that any access to the arrays of racing accesses loads or stores may influence the launch.
+    Shadow memory names one race of a byte, but another access to the array may be in one, too."""
     sources = sorted(set(racing))
     if not sources:
         return False
@@ -355,9 +356,9 @@ class Analysis:
         racing: bool = False,
         reached: Reached | None = None,
     ) -> None:
-        """`elected` are the additions that masks of active lanes, by their pc, decide nothing about; `racing` says that
-        the sources are accesses, of which what they load and leave is up to the schedule; `reached` is where accesses
-        go."""
+        """`elected` are the additions, by their pc, that masks of active lanes do not influence.  `racing` means that
+        the sources are accesses, whose loaded and stored values depend on the schedule; `reached` has the locations
+        that accesses go to."""
         self._program = program
         self._racing = racing
         self._sources = sources
@@ -386,7 +387,7 @@ class Analysis:
         for pc in _watching(program) if clocks else ():
             self._passed[pc] = self._passed.get(pc, 0) | clocks
         self._grown = False
-        """whether an array has come to depend on more since the blocks that read memory were run"""
+        """true if an array depends on more since the blocks that read memory were processed"""
         self._seed()
         self._blocks = blocks_of(program, executions, Decoder(program, self._regions, self._bit))
         self._addressing = _addressing([step for block in self._blocks.values() for step in block.steps])
@@ -430,7 +431,7 @@ class Analysis:
 
     @property
     def elections_hold(self) -> bool:
-        """Whether nothing but atomics touches the arrays of elections: a plain access of the lane that adds in this run
+        """Return whether only atomics touch the arrays of elections: a plain access of the lane that adds in this run
         would conflict with the addition of another lane."""
         arrays = 0
         for pc in self._settled:

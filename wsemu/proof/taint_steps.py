@@ -43,16 +43,16 @@ UNBOUNDED = 1 << 62
 COPIED = -2
 """stands for the row that would hold what a copy moves"""
 _MAP = -3
-"""the same of a tensor map"""
+"""likewise for a tensor map"""
 _ON_COLUMNS = find_opcodes(lambda row: row.moves.unit == "columns")
 _COPIES = find_names(lambda row: row.moves.agent and row.moves.unit == "bytes")
 _CARRIED = {
     **dict.fromkeys(("mov", "min", "max", "selp", "cvt"), "whole"), **dict.fromkeys(("add", "and", "or", "xor"), "sum"),
     "sub": "less", "mad": "product", "madwide": "product", "index": "whole",
 }  # fmt: skip
-"""what arithmetic may make of an address -> how, as `Step.carried` has it"""
+"""for each arithmetic operation that may produce an address, how, as in `Step.carried`"""
 _CARRIERS = {"selp": (0, 1), "mad": (2,), "madwide": (2,), "index": (3,)}
-"""which operands may be the address, where it is not all of them"""
+"""operands that may be the address, if not all of them"""
 
 
 # -- arrays ----------------------------------------------------------------------------------------------------------
@@ -74,9 +74,9 @@ class Regions:
         on some path was computed from none"""
         constant = [array for array in program.constant_arrays if not (array.writable or array.live)]
         self.entry: State = {array.row: 1 << first for array in constant}
-        """what the rows of base addresses hold"""
+        """contents of the rows of base addresses"""
         self.tables: dict[str, Bits] = {}
-        """those of the heap by their names: no address gets out of them, or into them"""
+        """tables of the heap by their names: no address enters or leaves them"""
         for array in program.constant_arrays:
             if array.writable and not array.live:
                 is_table = array.heap not in ("", "bytes")
@@ -105,7 +105,7 @@ class Regions:
         self.merged: Bits = 0
         """arrays of a space in which an access may reach past the end of its array"""
         self.escaped: Bits = 0
-        """those of spaces of which some address went where it is not followed: into memory, or to other lanes"""
+        """spaces of which some address went to memory or other lanes, in which it is not followed"""
 
     @property
     def votes(self) -> Bits:
@@ -283,15 +283,16 @@ class Step(NamedTuple):
     reach: int = 0
     """bytes from the start of an array that it may go to by itself"""
     unit: int = 1
-    """bytes of a vector"""
+    """size of a vector in bytes"""
     window: Bits = 0
     """the space that its address is an offset in"""
     keeps: Bits = -1
-    """what its result can hold: a predicate or a loaded value is no address"""
+    """possible contents of its result: a predicate or a loaded value is not an address"""
     carries: tuple[int, ...] = ()
     """rows whose addresses may be what its result is an address by"""
     carried: str = ""
-    """how: `whole`, one of them; `sum`; `less`, the first less the second; `product`, with one added; or not at all"""
+    """way in which an address is computed: `whole`, one of them; `sum`; `less`, the first less the second; `product`,
+    with one added; or not at all"""
 
 
 class Decoder:
@@ -301,7 +302,7 @@ class Decoder:
         self.code = program.code.tolist()
         self.regions = regions
         self.bits = bits
-        """sources by their pc"""
+        """bits of the sources, by their pc"""
         self.taint: Bits = (1 << len(bits)) - 1
         self.tables = {pc: regions.tables[name] for pc, name in enumerate(program.array_of) if name in regions.tables}
         self.constants = {row: int(value) for row, type_, value in program.constants if type_ == "b64"}

@@ -1,5 +1,5 @@
-"""What the clocks of `threads.py` come to, as a key: equal for two histories that leave the same knowledge, whoever
-brought it about and, where it does not matter which CTA is which, whatever the CTAs are called.
+"""Keys of the clocks of `threads.py`. Keys are equal for two histories that leave the same knowledge, whichever threads
+caused it and, if CTAs are interchangeable, whatever their numbers are.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
     from wsemu.proof.threads import Knowledge, Place, Rows, Thread
 
 WIDE = -1
-"""who gave, where all CTAs may take it"""
+"""threads that released, if all CTAs may acquire it"""
 BEHIND, FORCED = 1, 2
-"""what goes with a release besides: of the `fence.sc` before it, and to the next one behind it"""
+"""extra contents of a release: of the `fence.sc` before it, and for the next one after it"""
 _ENDS = 1 << 32
 """more than there are of those who may take something, below 0 and above"""
 _ROWS = (
     "fenced", "pending", "own", "seen", "behind", "forced", "meeting", "exited", "barrier", "given", "places",
     "observed", "copies",
 )  # fmt: skip
-"""what is known besides what threads know"""
+"""rows of knowledge besides the threads'"""
 _ROUNDS = 8
-"""of telling CTAs apart"""
+"""maximum rounds for distinguishing CTAs by refinement"""
 _ALL_BITS = (1 << 64) - 1
 
 
@@ -89,9 +89,9 @@ class Key:
         return hashed.digest()
 
     def distinguish_ctas(self, alike: Sequence[bytes]) -> list[int]:
-        """The CTAs in an order that does not depend on what they are called, as far as they differ: by what they know
-        of which accesses, and by who knows of theirs; round after round by what those are who know (colour
-        refinement, as graphs are compared)."""
+        """Return the CTAs in an order that does not depend on their numbers, as far as they differ. They differ by
+        their knowledge of accesses, and by who knows of theirs, refined round after round by the differences of those
+        CTAs (color refinement, as for graph isomorphism)."""
         known, ctas = self.known, len(self.known.rows)
         entries: dict[tuple[int, int, int, int], int] = {}
         for place, cell in known.cells.items():

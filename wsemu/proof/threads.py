@@ -3,18 +3,17 @@
 `happens_before.py` judges warps, after a run, and takes a fence or an atomic of one lane for one of all.  Here each
 thread has a clock of its own, and nothing is taken for more than PTX ISA, "Memory Consistency Model", promises:
 
-release     a fence and then a strong write of the same thread; or a write that releases by itself, and then strong
-            writes of that thread to the same place
-acquire     a strong read and then a fence of the same thread; or a read that acquires by itself, also after strong
-            reads of that place
-observe     a strong read observes the write whose value it gets, and through atomics the writes before that one
-synchronise what a release knew is known behind an acquire that observed it, where the scopes of both include the other
-            thread
-sequential  two `fence.sc` whose scopes include the other thread have an order, which cannot go against what is seen:
-            where one comes before an access, and a conflicting later access before the other, what the first fence
-            knew is known behind the second.  Both may come before by program order, barriers, or releases that are
-            acquired
-cause       a write that was observed comes before what follows the read; what came before that write need not
+`release`      A fence and then a strong write of the same thread; or a write that releases by itself, and then strong
+               writes of that thread to the same location.
+`acquire`      A strong read and then a fence of the same thread; or a read that acquires by itself, also after strong
+               reads of that location.
+`observe`      A strong read observes the write whose value it gets, and through atomics the writes before that one.
+`synchronize`  An acquire that observed a release knows what that release knew, if the scope of each includes the other
+               thread.
+`sequential`   Two `fence.sc` whose scopes include the other thread are ordered consistently with all observations.  If
+               one precedes an access, and a conflicting later access precedes the other, the second fence knows what
+               the first one knew.  Program order, barriers and acquired releases all count as preceding.
+`cause`        A write that was observed precedes what follows the read; earlier accesses of its thread need not.
 
 A *mark* of a thread is the interval of its warp, as engines count them: whatever knows an interval of a thread knows
 what it did up to its end.  Of atomics there are columns beside those of threads: an observed write is known, and what
@@ -75,21 +74,21 @@ Rows = np.ndarray[Any, np.dtype[np.int32]]
 Reached = dict[int, Rows]
 """whom a fence reaches -> what it knew: `WIDE`, a CTA, or `-2 -` a cluster"""
 Fences = tuple[Reached, Reached]
-"""what `fence.sc` knew that come before now, and what the next one takes"""
+"""knowledge of earlier `fence.sc` that precedes now, and that the next one acquires"""
 Thread = int
 """CTA * lanes of a CTA + lane"""
 Place = tuple[int, int]
 """(CTA of shared memory or -1, address)"""
 _NOTHING: frozenset[Before] = frozenset()
 _REDUCES, _COPIES = -2, -3
-"""who touched a place: copies, that add to it, and others"""
+"""kinds of accesses to a location: copies, that add to it, and others"""
 _NEVER = 1 << 30
 """an interval that no warp comes to"""
 _OF_CTA, _OF_CLUSTER, _OF_ALL = range(3)
-"""how far a fence or a strong access reaches"""
+"""scope of a fence or a strong access"""
 _FAR = {_OF_CTA: IN_CTA, _OF_CLUSTER: IN_CLUSTER, _OF_ALL: EVERYWHERE}
 _SCOPED = {OF_CTA: _OF_CTA, OF_CLUSTER: _OF_CLUSTER, 0: _OF_ALL}
-"""what the code of a strong access says of its scope -> how far it goes"""
+"""scope of each code of a strong access"""
 _NO_ROW: Rows = np.zeros(0, np.int32)
 _NO_REACH: Reached = {}
 _NO_FENCES: Fences = {}, {}
@@ -112,14 +111,14 @@ class Entry(NamedTuple):
     mark: int
     kind: int
     column: int
-    """of an atomic write, where it is known by observation; or 0"""
+    """column of an atomic write, if it is known by observation; or 0"""
     written: int
-    """the same: of the writes of that column the last one"""
+    """last write of that column"""
     number: int
-    """of its event"""
+    """number of the event that it describes"""
     size: int
     reach: int
-    """of an atomic: how far its scope goes"""
+    """scope of an atomic access"""
     pc: int
     agent: bool = False
     """made by an asynchronous copy: nobody knows of it but by its column"""
@@ -147,7 +146,7 @@ class Does(NamedTuple):
 
     atomic: bool
     stores: bool
-    """whether it writes, if it is no atomic"""
+    """true if it writes and is not an atomic"""
     size: int
 
 
@@ -185,11 +184,11 @@ class Excused(NamedTuple):
 
     race: Race
     found: bool
-    """whether only the reader's fence is missing, so that hardware that is known finds what was written"""
+    """true if only the reader's fence is missing, so that known hardware finds the written value"""
 
 
 Cell = tuple[tuple[Entry, ...], tuple[Entry, ...]]
-"""what later accesses of some bytes must come after: writes, reads"""
+"""accesses of some bytes that later ones must follow: writes, reads"""
 
 
 @dataclass(slots=True)
@@ -197,14 +196,14 @@ class Location:
     """The knowledge that a strong read of a location would acquire."""
 
     observed: dict[int, int] = field(default_factory=dict)
-    """column -> count"""
+    """number of observations of each column"""
     given: dict[int, Rows] = field(default_factory=dict)
     """`WIDE`, a CTA, or `-2 -` a cluster -> what was released; `fence_name` of that -> of `fence.sc`"""
 
     written: Reached = field(default_factory=dict)
-    """what the `fence.sc` before writes there knew, and before reads that these came after"""
+    """knowledge of the `fence.sc` before writes there, and before reads that these followed"""
     read: Reached = field(default_factory=dict)
-    """the same of reads alone"""
+    """likewise of the reads there alone"""
 
     def copy(self) -> Location:
         return Location(dict(self.observed), dict(self.given), self.written, self.read)
@@ -218,12 +217,12 @@ class Shared:
         """places that some order touches twice, by two threads or at two times, so that it may matter to the later
         access who knows of the earlier one.  Of others it is enough that they were touched"""
         self.grown = False
-        """whether there is such a place more since the last look"""
+        """true if there is another such location since the last check"""
         self.pairs: set[Pair] = set()
         """strong accesses that come one after the other"""
         self.strong: set[Strong] = set()
         self.places: set[Place] = set()
-        """of them"""
+        """locations at which a thread acquires"""
         self.waits: Waits | None = None
         """sources of reads; None: strong accesses are not counted"""
         self.excused: dict[tuple[int, int], Excused] = {}
@@ -245,7 +244,7 @@ class _Touch(NamedTuple):
     step: int
     writes: bool
     plain: bool
-    """not by atomics alone"""
+    """true if not only atomics touch it"""
 
 
 _TABLES = (
@@ -253,7 +252,7 @@ _TABLES = (
     "meeting", "cells", "touched", "touched_keys", "before", "gathered", "loads", "groups",
     "numbers", "writers",
 )  # fmt: skip
-"""of `Knowledge`, each of which a copy has of its own"""
+"""tables of `Knowledge` that each copy has for itself"""
 
 
 class Knowledge:
@@ -285,18 +284,18 @@ class Knowledge:
         self.fenced: dict[Thread, dict[int, Rows]] = {}
         """thread -> what its next strong writes release"""
         self.pending: dict[Thread, dict[int, Rows]] = {}
-        """the same of the next one alone, and of those to its place"""
+        """likewise for the next one alone, and for those to its location"""
         self.own: dict[tuple[Thread, Place], dict[int, Rows]] = {}
-        """what a thread's writes to a place release because of one there that did"""
+        """releases of a thread's writes to a location because of an earlier one there that released"""
         self.seen: dict[tuple[Thread, Place], dict[int, Rows]] = {}
-        """what a fence of the thread would take"""
+        """knowledge that a fence of the thread would acquire"""
         self.behind: dict[Thread, Reached] = {}
-        """what the `fence.sc` knew that come before now, by all but observation"""
+        """knowledge of the `fence.sc` that precede now, by all but observation"""
         self.forced: dict[Thread, Reached] = {}
-        """what the next `fence.sc` of a thread takes, of those that it includes and that include it: what those knew
-        that must come before it"""
+        """knowledge that the next `fence.sc` of a thread acquires, from those that it includes and that include it: the
+        knowledge of those that must precede it"""
         self.meeting: dict[tuple[int, int], Fences] = {}
-        """the same two of the open generation of a (CTA, barrier)"""
+        """likewise two for the current generation of a (CTA, barrier)"""
         self.last: dict[Thread, Place] = {}
         """place of the last strong access"""
         self.locations: dict[Place, Location] = {}
@@ -314,7 +313,7 @@ class Knowledge:
         self.before: dict[Thread, frozenset[Before]] = {}
         """strong accesses before now, in program order and by barriers"""
         self.gathered: dict[tuple[int, int], frozenset[Before]] = {}
-        """the same of the open generation of a (CTA, barrier)"""
+        """likewise for the current generation of a (CTA, barrier)"""
         self.numbers: dict[Thread, int] = {}
         """strong accesses so far, if they are counted"""
         self.writers: dict[Place, Strong] = {}
@@ -325,15 +324,15 @@ class Knowledge:
         """True while a thread waits on"""
         one = len(set(self.clusters.values())) == 1
         self.everywhere = _OF_ALL if others or not one else _OF_CTA if ctas == 1 else _OF_CLUSTER
-        """how far what goes to all threads has to reach"""
+        """scope that reaches all threads"""
         self.by_clusters = len(set(self.clusters.values())) < ctas and any(
             is_cluster_fence(fields) or (OPERATIONS[NAMES[fields[0]]].kind == "atomic" and fields[7] & OF_CLUSTER)
             for fields in self.code
         )
-        """whether it matters who is in one cluster"""
+        """true if membership in a cluster matters"""
         sequential = [fields for fields in self.code if NAMES[fields[0]] in FENCES and fields[7] == SEQUENTIAL]
         self.one_reach = len({self._extent(fields) for fields in sequential}) == 1
-        """whether all `fence.sc` reach as far, so that each has one name"""
+        """true if all `fence.sc` have one scope, so that each has one name"""
         self.apart: frozenset[int] = frozenset()
         """arrays of which each CTA has places of its own, by its number"""
         self.unclear: tuple[int, ...] = ()

@@ -1,13 +1,13 @@
 """Every trip count of a loop: which launches have to be run, and that these speak for all.
 
-The loops of all threads that end by one integer argument n are followed by `affine.Machine` through all launches of
-n = n_0 + g N: a beginning, the same for all N; a round of P iterations, again and again; an end.  Induction shows it:
-the registers at the head of the loop, A + B t + C u after t rounds with u to go, become A + B (t+1) + C (u-1) in one
-round, in which every branch goes one way for all t and u.  Then:
+The loops of all threads that end by one integer argument n are followed by `affine.Machine` through all launches of n =
+n_0 + g N.  Such a run has a beginning, equal for all N; a round of P iterations, repeatedly; and an end.  Induction
+proves it.  The registers at the head of the loop are A + B t + C u after t rounds with u to go.  One round, in which
+every branch has one direction for all t and u, turns them into A + B (t+1) + C (u-1).  Then:
 
-synchronisation  Barriers, counts, mbarriers and parities of a round are the same in all rounds.  Let a barrier of
-                 count c get a threads a round: its factor is c / gcd(a, c), of an mbarrier twice that where its phases
-                 in so many rounds are odd; k is the least common multiple.  Runs of 0 to 3k rounds prove all (Sharma,
+synchronization  Barriers, counts, mbarriers and parities of a round are the same in all rounds.  Let a barrier of
+                 count c get a threads a round.  Its factor is c / gcd(a, c), for an mbarrier twice that if its phases
+                 in these rounds are odd; k is the least common multiple.  Runs of 0 to 3k rounds prove all (Sharma,
                  Bauer, Aiken, PLDI 2015; the formalisation in Lean is `rohany/weft-formalization`).
 accesses         Shared and local memory is accessed at the same places in all rounds.  Two accesses of rounds t and
                  t' that conflict for one t - t' conflict for all; ordered at some distance they are ordered at larger
@@ -15,9 +15,9 @@ accesses         Shared and local memory is accessed at the same places in all r
                  round meet at one distance, which must be one of those that were run; places of unequal strides must
                  not meet later.
 
-Does not follow: loops that end by data, by the extent of an array or by several arguments, two such loops of one thread
-one after the other, values from other lanes but `shfl` from one lane and `elect`, tensor copies and `wgmma`.  `Unfit`
-has the reason and the instruction.
+Does not follow: loops that end by data, by the extent of an array or by several arguments; two such loops of one thread
+in sequence.  Nor does it follow values from other lanes except `shfl` from one lane and `elect`, tensor copies and
+`wgmma`.  `Unfit` has the reason and the instruction.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ from wsemu.proof.affine import (
 LOOKED_AT = (10, 40)
 """iterations that periods are looked for in; more where some register has none"""
 MOST_PERIOD = 24
-"""iterations of a round"""
+"""maximum iterations of a round"""
 MOST_STEP = 1 << 20
-"""of the argument, to one more iteration"""
+"""maximum step of the argument per additional iteration"""
 MOST_LAUNCHES = 400
 STEPS = 150_000
 """instructions of paths that are followed, altogether"""
@@ -74,7 +74,7 @@ class Proof(NamedTuple):
     launches: range
     """values of the argument with which launches have to be right"""
     moves: bool
-    """whether the loop walks through an array, which must have room for it"""
+    """true if the loop walks through an array, which must have room for it"""
 
 
 def loop_ends(program: Program, steered: Iterable[int]) -> dict[int, int]:

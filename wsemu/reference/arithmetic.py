@@ -1,13 +1,13 @@
-"""What each operation means, one value at a time, in exact arithmetic: the reference that the VM is tested against.
+"""Semantics of each operation, one value at a time, in exact arithmetic: the reference that the VM is tested against.
 
 `semantics[name]` takes and returns bit patterns: a register of n bits is a Python integer from 0 to 2^n - 1 (floats
 too, as their IEEE 754 encoding), a predicate is a bool.  Nothing here is shared with the VM, and nothing is fast.
 
 Rounding: a sum, product, quotient or square root of two f32 is correct when computed in double and rounded once more
-(Figueroa, "When is double rounding innocuous?", 1995); fma and conversions round an exact fraction, and so does
-whatever is rounded toward zero, down or up.  An f32 nan that arithmetic makes is 0x7fffffff; an f64 nan is that of an
-operand, or 0xfff8000000000000; that of a library function has no defined bits beyond being a nan.  Library functions
-are those of the C library, in double, by Python's `math` where that hands them on.
+(Figueroa, "When is double rounding innocuous?", 1995).  Fma and conversions round an exact fraction, and so does
+everything that is rounded toward zero, down or up.  An f32 nan that arithmetic makes is 0x7fffffff; an f64 nan is that
+of an operand, or 0xfff8000000000000; that of a library function has no defined bits beyond being a nan.  Library
+functions are those of the C library, in double, by Python's `math` where that hands them on.
 """
 
 from __future__ import annotations

@@ -41,18 +41,18 @@ class Family(NamedTuple):
     meanings: Mapping[str, Meaning]
     """operation -> what some lanes do that execute it; true: they stand there"""
     standing: Mapping[str, Standing] = {}
-    """of the operations at which lanes may have to stand"""
+    """operations at which lanes may have to wait"""
     state: Callable[[Cta], Any] | None = None
-    """what a CTA has of it at its start: `cta.objects[kind]`"""
+    """constructor of its state when a CTA starts: `cta.objects[kind]`"""
     end: Callable[[Cta], None] | None = None
     """judges what is left when a CTA ends"""
     waits: Callable[[Cta], Iterable[ObjectWait]] | None = None
-    """who stands at its objects when a CTA can do no more"""
+    """lanes that wait at its objects when a CTA can do no more"""
 
 
 FAMILIES: dict[str, Family] = {}
 STANDING: dict[str, Standing] = {}
-"""what else than barriers and warp-wide operations a part of a warp waits at"""
+"""operations besides barriers and warp-wide ones at which part of a warp may wait"""
 _MEANINGS: dict[str, Meaning] = {}
 
 

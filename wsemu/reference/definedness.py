@@ -1,11 +1,11 @@
-"""Which bits of a result are undefined: one operation at a time, on masks of undefined bits.
+"""Undefined bits of a result: one operation at a time, on masks of undefined bits.
 
 `undefined_result(name, values, masks)` takes the operands of an arithmetic operation as bit patterns and, of each, the
 mask of its undefined bits; it returns that of the result.  A bit of the result is defined if it has one value for all
-values of the undefined bits, as far as the rules below see it: they are exact for moves, bitwise operations, sums,
-shifts, fields, conversions between integers and comparisons by range, follow carries of products upward, and take all
-bits of everything else, such as floating-point arithmetic, as undefined as soon as one bit of an operand is.  Two
-operands of which one is the other (`x ^ x`, `x - x`) have a defined result if `same` says so.
+values of the undefined bits, as far as the rules below determine.  They are exact for moves, bitwise operations, sums,
+shifts, fields, conversions between integers and comparisons by range, and follow carries of products upward.  All bits
+of everything else, such as floating-point arithmetic, are undefined as soon as one bit of an operand is.  Two operands
+of which one is the other (`x ^ x`, `x - x`) have a defined result if `same` says so.
 
 Reference: J. Seward, N. Nethercote, "Using Valgrind to detect undefined value errors with bit-precision", USENIX 2005.
 """

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     """called before an instruction with the lanes that perform it; what it returns is called after the instruction"""
 
 _KEPT = ("program", "code", "lengths", "arrays", "outcome", "fixed", "grid", "block")
-"""of a launch, what its copies have in common"""
+"""for a launch, the common data of its copies"""
 
 
 class OrderedWarp(WarpRun):
@@ -139,7 +139,7 @@ class OrderedRun:
         self.arrays = first.arrays
         self.ctas: list[OrderedCta] = []
         self.look: Look | None = None
-        """what sees the accesses of a launch that is replayed"""
+        """observer of the accesses of a launch that is replayed"""
         self.parted = 0
         """states in which parts of warps had met barriers"""
 

@@ -63,7 +63,7 @@ Bytes = npt.NDArray[np.uint8]
 
 
 MOST_WARPS = 128
-"""of a group of several CTAs: each lane of it has clocks of all others"""
+"""maximum warps of a group of several CTAs: each of its lanes has clocks of all others"""
 
 
 class BudgetError(Exception):
@@ -106,13 +106,14 @@ def run(
     `converged` takes the lanes of an operation at an mbarrier together: each comes, in time, after all that any of them
     did before.  `values` tells stores of one value to one place, `same-value-store`, from races.  `init_fences` looks
     for fences between initializations of mbarriers and copies that credit them; with `other_lanes` findings of phases
-    name the lane of the earlier operation.  `strict` notes lanes that store one value.  `races` looks for races and
-    `lockstep` leaves out those between lanes of a warp, `recycling` looks for barriers reused too early, `initialised`
-    for reads of what nobody wrote: shared and local memory, and the arrays with the segment numbers `uninitialized`,
-    `read_only` for writes to what is loaded through the read-only cache.  `trace` asks for the events of the run.
-    Groups of CTAs of this `shape` are alive at once; in `clusters` they access each other's shared memory; `stopped` is
-    called with each value that a debugger's stop shows: the warp, the instruction, its lanes.  `undefined` follows
-    undefined values.  Allocations of tensor memory are searched for from `first_granule` on.
+    name the lane of the earlier operation.  `strict` notes lanes that store one value.  `races` checks for races and
+    `lockstep` leaves out those between lanes of a warp.  `recycling` checks for barriers reused too early,
+    `initialised` for reads of uninitialized memory: shared and local memory, and the arrays with the segment numbers
+    `uninitialized`.  `read_only` checks for writes to data that is loaded through the read-only cache.  `trace` asks
+    for the events of the run.  Groups of CTAs of this `shape` are alive at once; in `clusters` they access each other's
+    shared memory; `stopped` is called with each value that a debugger's stop shows: the warp, the instruction, its
+    lanes.  `undefined` follows undefined values.  Allocations of tensor memory are searched for from `first_granule`
+    on.
     """
     options = Options(
         races, lockstep, recycling, initialised, read_only, uninitialized, trace, strict, converged, values,
@@ -313,9 +314,9 @@ class CtaGroup:
         self.reached: dict[int, dict[tuple[bool, int], Mark]] = {}
         """CTA -> who of others accessed its shared memory last"""
         self.requested: dict[int, dict[tuple[bool, int], Mark]] = {}
-        """the same of threads, of what a release tells"""
+        """likewise for threads, in what a release publishes"""
         self.loose: dict[int, dict[tuple[bool, int], tuple[Mark, Mbarrier, int]]] = {}
-        """the same of what releases nothing, with its mbarrier and phase"""
+        """likewise for operations that release nothing, with their mbarrier and phase"""
         self.ctas = [Cta(self, launch.grouping.cta(number, member)) for member in range(members)]
 
     def actor(self, warp: int) -> tuple[int, int]:
@@ -373,7 +374,7 @@ class Cta:
         self.multiplied: defaultdict[int, list[tuple[int, int, int, int]]] = defaultdict(list)
         """by warp, the `wgmma` that it has executed: instruction, descriptors, whether it used the accumulator"""
         self.registers_of_groups: defaultdict[int, GroupRegisters] = defaultdict(GroupRegisters)
-        """by warp"""
+        """register pool of each warpgroup, by warp"""
         self.issued: list[Issued] = []
         self.objects = {kind: family.state(self) for kind, family in FAMILIES.items() if family.state}
         """kind -> state of the synchronisation objects that were entered from outside"""

@@ -89,7 +89,7 @@ class Warp:
     wait_lanes: int = 0
     last_pc: int = -1
     regions: int = 0
-    """that there have been"""
+    """number of regions so far"""
     whole: int = 0
     """the lanes that it has had"""
     undefined: dict[int, list[int]] = field(default_factory=dict)

@@ -2,13 +2,13 @@
 
 A source is an instruction, or a register: a load of bytes that nothing has written, a shuffle that reads a lane which
 does not participate, a register that no instruction has written.  Each lane of a register, and each byte of memory, has
-the mask of its undefined bits and the set of their sources; what is defined has no entry, so that a run without
+the mask of its undefined bits and the set of their sources.  Defined values have no entry, so that a run without
 undefined values costs little.  Arithmetic carries masks on as `definedness` has it.
 
-A value reaches something observable when one of its undefined bits steers control (a branch, an exit, the guard of
-anything but arithmetic), is part of an address, an operand of a barrier or an asynchronous operation, a member
-mask, goes into an atomic or into global memory, or is printed.  A store to shared or local memory is a copy,
-whose bytes are followed in turn.  A value that a select discards reaches nothing.
+A value reaches something observable if one of its undefined bits influences control flow (a branch, an exit, the guard
+of anything but arithmetic).  So it does as part of an address, an operand of a barrier or an asynchronous operation, or
+a member mask.  It also does if it goes into an atomic or into global memory, or is printed.  A store to shared or local
+memory is a copy, whose bytes are followed in turn.  A value that a select discards reaches nothing.
 """
 
 from __future__ import annotations

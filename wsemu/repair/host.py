@@ -25,7 +25,7 @@ _OF_NUMBERS = frozenset("deadlock count-mismatch oversubscribed barrier-divergen
 """codes for which a count that findings name may be that of the threads"""
 _WARP, _MOST_THREADS = 32, 1024
 _MOST = 24
-"""launches that are tried"""
+"""maximum launches that are tried"""
 _AXES = "xyz"
 
 

@@ -1,5 +1,5 @@
-"""What a proof does not need: each barrier, fence and atomic taken out in turn, and the launch made again; and which
-padding of a shared array, or order of its indices, costs fewer wavefronts."""
+"""Redundant synchronization: each barrier, fence and atomic is removed in turn, and the launch repeated. Also the
+padding of a shared array, or order of its indices, that costs fewer wavefronts."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Part(NamedTuple):
 
 
 class Need(NamedTuple):
-    """Whether a launch needs it."""
+    """The result for one operation: whether the launch needs it."""
 
     needed: bool
     saved: int
@@ -73,7 +73,7 @@ class Layout(NamedTuple):
     file: str
     line: int
     says: str
-    """the edit in words"""
+    """description of the edit in words"""
 
 
 def layouts(launched: Launched, wavefronts: int) -> dict[Layout, int]:

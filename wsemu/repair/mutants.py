@@ -1,10 +1,10 @@
-"""What can be broken in a source file, one place at a time: the edits that mend kernels, the other way round.
+"""Mutations of a source file, one location at a time: the inverse of the edits that fix kernels.
 
 A mutation replaces the text of one node of the syntax tree, or of a few statements.  In kernels (`kernel_mutations`) it
-removes or weakens synchronization, moves it by a statement, drops conditions and atomics, and changes integers that
-give positions or counts: indices and slices, the limits of `range`, comparisons, arguments of synchronization objects,
-sizes of shared arrays, and what assigns these through a local variable.  In a pattern (`pattern_mutations`) every
-integer counts; in a program (`program_mutations`) those of kernels, and on the host the parameters of transfer
+removes or weakens synchronization, moves it by a statement, and drops conditions and atomics.  It also changes integers
+that give positions or counts: indices and slices, the limits of `range`, comparisons, arguments of synchronization
+objects, sizes of shared arrays, and assignments of these through a local variable.  In a pattern (`pattern_mutations`)
+every integer counts; in a program (`program_mutations`) those of kernels, and on the host the parameters of transfer
 patterns and the shapes of launches.
 """
 
@@ -31,7 +31,7 @@ stride       a factor, a divisor, a step, a distance
 offset       what is added, where something begins
 bound        the limits of a range, a comparison, a condition, a size"""
 OF_KERNELS = (*KINDS, "wait", "fence", "scope", "order", "phase", "atomic", "guard", "swap")
-"""of kernels alone:
+"""kinds of mutations that only kernels have
 
 wait         a call that waits, arrives or commits is deleted: of phases, copies, pipelines
 fence        a fence is deleted
@@ -46,7 +46,7 @@ SYNCHRONISING = frozenset(("barrier", "wait", "fence", "scope", "order", "atomic
 
 _SYNC = {"bar_sync": "bar_arrive", "bar_arrive": "bar_sync", "barrier_sync": "barrier_arrive"}
 _TRANSFERS = {"execute_dma", "wait_xfer_finish"}
-"""they synchronise and transfer"""
+"""calls that synchronize and transfer"""
 _BARRIERS = (
     {"syncthreads", "syncwarp", "start_async_dma", "wait_for_dma_finish", "wait_for_dma_start", "finish_async_dma"}
     | {"start", "finish"}
@@ -81,7 +81,7 @@ class Mutation:
     file: Path
     line: int
     kind: str
-    """one of OF_KERNELS"""
+    """kind of the mutation, from OF_KERNELS"""
     function: str
     """enclosing function: `Copy.locate`, or `` at the top of the file"""
     before: str

@@ -1,7 +1,7 @@
 """Edits of a kernel in PTX: what synchronises is put in, taken out, moved, or gets other numbers.
 
-There is no source to edit: an edit is one of PTX text, which is compiled and checked like any other, and it is told by
-the line of C++ that the compiler notes for its place (`.loc`).
+There is no source to edit: an edit changes PTX text, which is compiled and checked like any other. It is described by
+the line of C++ that the compiler records for its location (`.loc`).
 """
 
 from __future__ import annotations

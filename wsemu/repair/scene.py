@@ -1,4 +1,4 @@
-"""What edits are drawn from: the functions of a kernel, where findings point to, and the words that its source uses."""
+"""Inputs of edits: the functions of a kernel, the locations of findings, and the words that its source uses."""
 
 from __future__ import annotations
 
@@ -64,14 +64,14 @@ class Gap(NamedTuple):
     """A place between two statements."""
 
     at: int
-    """byte of the file"""
+    """byte offset in the file"""
     indent: str
     says: str
     line: int
-    """above it"""
+    """line of the source above the gap"""
     suite: list[ast.stmt]
     position: int
-    """in the suite"""
+    """position of the gap in the suite"""
     beside: str = ""
     """the words that stand around what is put there, `{}`, where it shares a line with others"""
 
@@ -89,9 +89,9 @@ class Scene:
     said: str = ""
     """the texts of the findings"""
     threads: int = 32
-    """threads of a CTA"""
+    """number of threads of a CTA"""
     numbers: list[int] = field(default_factory=list)
-    """numbers in the findings"""
+    """numbers that the findings mention"""
 
     def __post_init__(self) -> None:
         found = [int(word.replace(",", "")) for word in re.findall(r"\b\d[\d,]*\b", self.said)]
@@ -175,7 +175,7 @@ class Scene:
 
     @cached_property
     def uses_cluster(self) -> bool:
-        """Whether the kernel knows of other CTAs of its cluster."""
+        """Return whether the kernel uses other CTAs of its cluster."""
         names = {last_name(call) for call in self.calls_named()}
         return any("cluster" in name for name in names) or "mapa" in names
 
@@ -286,7 +286,7 @@ class Scene:
 
     @property
     def ordering(self) -> bool:
-        """Whether the findings are about the order of accesses, not about where these go."""
+        """Return whether the findings are about the order of accesses, not about their locations."""
         return bool(_ORDERING & {*self.codes}) and "out-of-bounds" not in self.codes
 
     def fresh(self, *names: str) -> str:

@@ -41,13 +41,13 @@ if TYPE_CHECKING:
     """array, and `loads`, `stores` or `atomics` -> how many threads made"""
 
 MOST_TRIED = 250
-"""edits"""
+"""maximum number of edits tried"""
 ENOUGH = 4
 """cures, after which only edits as likely as the last one are tried"""
 _FARTHER = 4
 """steps that a search goes on beyond a cure that leaves out some of the work"""
 _DEPTH = 3
-"""edits of a cure"""
+"""maximum edits of a fix"""
 _OF_PASSED = 8
 """so much less than the whole time is for making launches again that were verified before"""
 _LONG, _MANY = 2, 2_000_000
@@ -68,7 +68,7 @@ _ALL_GROUPS = re.compile(r"(cp_async_(?:bulk_)?wait_group(?:_read)?)\(0\)")
 _BRANCHES = 3
 """edits that make some errors vanish, from which a second search starts"""
 _STEP = 1.0
-"""distance between consecutive kinds"""
+"""distance between the ranks of consecutive kinds"""
 _RANK: dict[Kind, int] = {
     "constant": 1,
     "return": 1,
@@ -154,7 +154,7 @@ class Launched(Protocol):
     """the CTAs that are run, where these are not all"""
     site: tuple[str, int] | None
     instructions: int
-    """instructions that warps executed"""
+    """number of instructions that warps executed"""
 
     def sources(self) -> dict[str, tuple[str, frozenset[int]]]:
         """The user's files that the kernel's code comes from, and the lines that it has there."""
@@ -223,7 +223,7 @@ class Tried(NamedTuple):
     source: str
     attempted: Attempted
     number: int
-    """number of the trial"""
+    """number of the trial, from 1"""
     file: str = ""
     """edited file, if no change names it"""
     fails: int = 0
@@ -268,7 +268,7 @@ class Search:
     stored: Results = ()
     """contents of the arrays after the launch"""
     known: set[str] = field(default_factory=set)
-    """texts that were tried"""
+    """texts that were already tried"""
     passed: list[tuple[Launched, Attempted]] = field(default_factory=list)
     """launches that were verified before"""
     breaking: int = 0
@@ -482,8 +482,8 @@ class Search:
         """Return which accesses an edit leaves out most often, in words, and whether these are most of their number;
         nothing if it makes all that were right.
 
-        What goes wrong is not counted, so that a loop of one round too many may lose this round; nor is what a
-        condition keeps threads from that go wrong, where it keeps them from no more stores than went wrong.
+        Erroneous accesses are not counted, so that a loop with one iteration too many may lose it.  Nor are accesses
+        that a condition prevents from going wrong, if it prevents no more stores than went wrong.
         """
         kinds, now = {c.edit.kind for c in tried.edits}, tried.attempted.accesses
         fewer = {key: was - now.get(key, 0) for key, was in self.accesses.items() if now.get(key, 0) < was}
@@ -525,8 +525,8 @@ class Search:
             self.partly.append(made)
 
     def keeps(self, attempted: Attempted) -> bool:
-        """Return whether a launch that was right does what it did: an edit against costs, or of what is left over, may
-        change no result; nor may one keep it from most of what it stores, or from every store."""
+        """Return whether an edited launch has the results of the correct original.  An edit against costs, or of
+        leftovers, must not change any result; nor may one prevent most of its stores, or every store."""
         if self.stores and not attempted.stores:
             return False
         if count_changed(self.before, attempted.results) + attempted.elsewhere < self.changed // 2:
@@ -663,9 +663,9 @@ def _total_stores(accesses: Accesses) -> int:
 
 
 def _rests_anew(now: Any, before: Any) -> bool:
-    """Return whether a launch is verified on a convention alone that the one before it did not need: an edit that makes
-    CTAs store to one place, or that deletes a wait for a store, has made a mistake. Of errors of an order it may be
-    what is left of them."""
+    """Return whether a launch is verified only on a convention that the previous one did not need.  An edit that makes
+    CTAs store to one location, or that deletes a wait for a store, is a mistake.  Of errors of an order it may be what
+    is left of them."""
     codes = {*_codes(before)}
     new = {f.code for f in now.findings if CODES[f.code].rests_on} - codes
     return bool(new - _HIDDEN if codes & _OF_CONVENTIONS else new)

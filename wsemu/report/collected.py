@@ -1,5 +1,4 @@
-"""What a program's launches had to say, kept until its end: for the formats that are one document (JSON, SARIF,
-JUnit, GitLab)."""
+"""Launches of a program, kept until its end: for the formats that are one document (JSON, SARIF, JUnit, GitLab)."""
 
 from __future__ import annotations
 

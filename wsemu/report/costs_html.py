@@ -1,4 +1,4 @@
-"""What accesses cost, as HTML: source lines with their wavefronts and sectors, and which lane wants which bank."""
+"""Costs of accesses, as HTML: source lines with their wavefronts and sectors, and the bank that each lane accesses."""
 
 from __future__ import annotations
 

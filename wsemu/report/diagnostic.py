@@ -61,8 +61,8 @@ def report_lines(report: Report, width: int, *, all_: bool = False) -> Iterator[
 
 
 def cause_lines(report: Report, shown: Sequence[Finding], width: int, *, all_: bool = False) -> Iterator[Line]:
-    """The first ones of the findings of a `helped` report, by cause: one in full, and with the edit that cures it; the
-    others with the same cause as lines, or with `all_` in full, too."""
+    """Yield the first findings of a `helped` report, by cause: one in full, with the edit that fixes it; the others
+    with the same cause as lines, or with `all_` in full, too."""
     trials = report.trials or Trials(groups=[[n] for n in range(len(report.findings))])
     told = False
     for group in trials.groups:

@@ -328,8 +328,8 @@ def _finding(report: Report, number: int, timeline: Timeline | None) -> Markup:
 
 
 def _terminal_markup(lines: Callable[[int], Iterable[Line]], class_: str, *, linked: bool) -> Markup:
-    """Text of a terminal: on a page once for a wide window and once for a narrow one, of which the style sheet shows
-    one; in a notebook, which may be shown without its styles, once."""
+    """Return the text of a terminal as HTML.  On a page it appears once for a wide window and once for a narrow one, of
+    which the style sheet shows one; in a notebook, which may be shown without its styles, once."""
     widths = ((COLUMNS, "wide "), (FEW_COLUMNS, "narrow ")) if linked else ((COLUMNS, ""),)
     return join(tag("pre", _styled_markup(lines(columns)), class_=f"{name}{class_}") for columns, name in widths)
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from wsemu.report.collected import Collector, Launch
 
 FORMAT = 2
-"""version of the document"""
+"""version of the JSON document's format"""
 
 
 def document(collected: Collector, exit_code: int) -> dict[str, Any]:

@@ -1,7 +1,7 @@
-"""A time line as Chrome trace JSON, which https://ui.perfetto.dev opens: a process for the CTA, a thread for each warp,
-for its asynchronous copies (more than one where they overlap), and for each named barrier and mbarrier; slices are the
-stretches between barrier operations with their accesses, the barrier operations with their waits, the generations and
-phases, and the copies; flow arrows lead from each arrive to each sync, or wait, that it lets go on.
+"""A time line as Chrome trace JSON, which https://ui.perfetto.dev opens. It has a process for the CTA, a thread for
+each warp, for its asynchronous copies (more than one if they overlap), and for each named barrier and mbarrier. Slices
+are the stretches between barrier operations with their accesses, the barrier operations with their waits, the
+generations and phases, and the copies. Flow arrows lead from each arrive to each sync, or wait, that it releases.
 
 A step is drawn as a microsecond: the names of the tracks say that the axis has steps, not cycles.
 Reference: "Trace Event Format" (Google, 2016), events of phase X, s, f, i and M.

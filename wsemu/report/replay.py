@@ -1,4 +1,4 @@
-"""What a replay did, as lines of text: behind the finding, whose schedule is the one that was executed."""
+"""Lines of text about a replay, after the finding whose schedule was executed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a program's launches are reported: a terminal, or a document in one of the other formats."""
+"""Destination of reports on a program's launches: a terminal, or a document in one of the other formats."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from wsemu.report.sink import Sink
 
 WIDTH = 80
-"""columns of plain text"""
+"""columns of the plain text output"""
 _COLOURS: dict[diagnostic.Style, str] = {
     "": "",
     "error": "bold red",

@@ -1,5 +1,5 @@
-"""A time line as SVG: a row for each named barrier and mbarrier with its generations or phases, a row for each warp
-with what it did, below it a thin one with its asynchronous copies.
+"""A time line as SVG: a row for each named barrier and mbarrier with its generations or phases, and a row for each warp
+with its actions. A thin row below it has its asynchronous copies.
 
 Two pictures of equal height, so that the labels stay while the steps scroll.
 """
@@ -27,7 +27,7 @@ MOST_ARROWS = 4_000
 _AXIS, _BARRIER, _WARP, _MARK, _COPY = 30, 20, 34, 19, 10
 """heights of the rows in pixels; a warp has a row of marks more for as many as would hide each other"""
 _LABELS = 130
-"""width of the labels"""
+"""width of the labels in pixels"""
 _MOST_LISTED = 12
 """accesses of a stretch that its title lists"""
 

@@ -1,5 +1,6 @@
 """A time line as text: a row of steps for each warp, one character a step, and a row for each named barrier and each
-mbarrier; a further row of a warp has its asynchronous copies, from their issue until someone knows that they are over.
+mbarrier. A further row of a warp has its asynchronous copies, from their issue until a thread observes their
+completion.
 
             0         10
 barrier 1   0--1---
@@ -64,7 +65,7 @@ class _Row(NamedTuple):
     style: Style = ""
     """style of all characters without a style of their own"""
     symbols: bool = False
-    """whether its characters are those of _SYMBOLS"""
+    """true if its characters are those of _SYMBOLS"""
 
 
 def timeline_lines(timeline: Timeline, width: int, first: int | None = None) -> Iterator[Line]:

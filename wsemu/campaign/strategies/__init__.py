@@ -1,1 +1,1 @@
-"""What Hypothesis draws: transfers and launches that are valid, and calls that must be refused."""
+"""Strategies for Hypothesis: valid transfers and launches, and calls that must be rejected."""

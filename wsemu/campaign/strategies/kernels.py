@@ -28,7 +28,7 @@ class KernelCase:
     """
 
     stages: int = 1
-    """buffers of the pipeline"""
+    """number of buffers of the pipeline"""
     trips: int = 0
     """trips of the loop that fills and drains the buffers"""
     grid: Dimensions = (1, 1, 1)
@@ -36,7 +36,7 @@ class KernelCase:
     block: Dimensions = (WARP, 1, 1)
     """threads of a CTA in x, y, z"""
     dynamic_shared: int = 0
-    """bytes of a CTA"""
+    """dynamic shared memory of a CTA, in bytes"""
     alignment: int = 4
     """bytes of an access, 4, 8 or 16"""
     offset: int = 0

@@ -28,7 +28,7 @@ class Launch(NamedTuple):
     """threads of a CTA in x, y, z"""
     stream: int = 0
     dynamic_shared: int = 0
-    """bytes of a CTA"""
+    """dynamic shared memory of a CTA, in bytes"""
 
 
 def launches(

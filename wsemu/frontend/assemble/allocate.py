@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from wsemu.frontend.assemble.graph import Block, Register
 
 PREDICATE_SLOT = 4
-"""bytes of a predicate"""
+"""size of a spilled predicate in bytes"""
 
 
 def width(type_: str) -> int:
@@ -108,7 +108,7 @@ class Groups:
     def __init__(self) -> None:
         self.members: list[tuple[Register, ...]] = []
         self.of: dict[Register, int] = {}
-        """web -> its group"""
+        """group that each web belongs to"""
 
     def add(self, webs: Sequence[Register]) -> bool:
         """Ask for consecutive rows; False if one of the webs already has other neighbours."""

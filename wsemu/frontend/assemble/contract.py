@@ -1,8 +1,8 @@
 """Contraction of products and sums into fma, as the compiler behind Numba-CUDA does it.
 
-Two compilers do it, one after the other; the rules were read off the machine code they gave for sm_90 (CUDA 13.0,
-link-time optimisation as in a launch) and hold for f32 and f64 alike, and those of ptxas for halves, pairs of them, and
-numbers that are flushed (`.ftz`), which it does not mix with others.
+Two compilers contract, one after the other.  The rules were read off the machine code that they produced for sm_90
+(CUDA 13.0, link-time optimization as in a launch).  They hold for f32 and f64 alike; the rules of ptxas also hold for
+halves, pairs of them, and numbers that are flushed (`.ftz`), which it does not mix with others.
 
 LLVM's NVPTX back end looks at additions only, the last of a block first.  Operands are in the order of its Reassociate
 pass, values that come from later loads last.  It takes the first operand that is a product of which all uses are
@@ -11,8 +11,8 @@ additions in this block, at most four.
 ptxas then looks at the sums and differences that are left: at first for products with one use, then, in order, for
 products of which all uses are such sums in this block.
 
-Before that, negations move into the sums (`-(a * b) + c` is `c - a * b`), a division by a power of two becomes a
-product, and a product with one use moves into the next block if no other way leads there.
+First, negations move into the sums (`-(a * b) + c` is `c - a * b`), and a division by a power of two becomes a product.
+A product with one use moves into the next block if no other path leads there.
 
 Of 400 random blocks in which several products meet in several sums, 4 came out otherwise: sums that take the same
 product twice, directly and through another sum.
@@ -55,7 +55,7 @@ class _Sum:
         self.terms = terms
         self.type = _type(instruction)
         self.factor: int | None = None
-        """which term is the product of the fma, once decided"""
+        """index of the term that is the product of the fma, once decided"""
 
     @property
     def is_addition(self) -> bool:
@@ -91,7 +91,7 @@ class _Contraction:
         self.products: dict[Register, tuple[int, Instruction]] = {}
         self.negations: dict[Register, Register] = {}
         self.types: dict[Register, str] = {}
-        """of products and negations"""
+        """types of products and negations"""
         self.sums: dict[int, list[_Sum]] = {}
         self.uses: dict[Register, list[_Sum]] = {}
         self.other: set[Register] = set()

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
 Place = tuple[int, tuple[int, ...], str | None, str | None]
-"""what a line of code carries for reports: span, call stack, array, element"""
+"""report data of a line of code: span, call stack, array, element"""
 Fields = list[int]
 
 _MOVE = {0: "mov.pred", 1: "mov.b8", 2: "mov.b16", 4: "mov.b32", 8: "mov.b64"}
@@ -53,7 +53,7 @@ _VECTOR_FIELDS = {
     "matrix": tuple(FIELDS.index(name) for name in ("a", "b", "imm", "c")),
     "async": tuple(FIELDS.index(name) for name in ("a", "b", "c", "imm")),
 }
-"""of the operands of an operation on matrices: its vectors, then its last one"""
+"""fields of a matrix operation's operands: its vectors, then its last one"""
 _BRANCH, _JUMP, _JOIN, _EXIT, _TRAP = (OPCODE[name] for name in ("bra", "jump", "join", "exit", "trap"))
 
 

@@ -201,7 +201,7 @@ class Liveness:
     """The positions at which each register is live.
 
     `fixed` registers (constants, parameters, ...) have rows of their own and are left out.  Positions: a block with n
-    instructions starts at `start[block]`, where its phis are defined; instruction k reads at start + 1 + 2k and, if it
+    instructions starts at `start[block]`, where its phis are defined.  Instruction k reads at start + 1 + 2k and, if it
     is an ALU or matrix operation, writes at the position after that.  Other operations write where they read, so that a
     result never shares a row with an operand: a checker may look at the address afterwards.  Phi operands are read at
     the end.

@@ -1,4 +1,4 @@
-"""What a front end hands to the assembler: a control-flow graph over typed virtual registers.
+"""The output of a front end and input of the assembler: a control-flow graph over typed virtual registers.
 
 A register may be assigned more than once (PTX) or once with phis at block starts (Python).  A constant is a register
 that nothing assigns.  The graph knows nothing of rows, reconvergence or layout: `encode.py` adds those.
@@ -60,9 +60,9 @@ class Block:
     end: str = "jump"
     """jump, bra, exit or trap"""
     trap: int = 0
-    """of a trap: its index in `Graph.traps`; of an exit: its `aux`, such as `ABORTS`"""
+    """for a trap, its index in `Graph.traps`; for an exit, its `aux`, such as `ABORTS`"""
     dead: bool = False
-    """whether control never reaches it, as the Python front end knows: it is walked for the types in it alone"""
+    """true if control never reaches it, as the Python front end knows: it is walked for the types in it alone"""
 
 
 @dataclass(slots=True)
@@ -92,17 +92,17 @@ class Graph:
     local_bytes: int = 0
     uses_dynamic_shared: bool = False
     dynamic_alignment: int = 16
-    """of the first byte of dynamic shared memory"""
+    """alignment of the first byte of dynamic shared memory"""
     spans: list[Span] = field(default_factory=list)
     traps: list[str] = field(default_factory=list)
     prints: list[tuple[str, ...]] = field(default_factory=list)
-    """as `Program` has it"""
+    """printed formats, as in `Program`"""
     raises: list[Raised] = field(default_factory=list)
-    """as `Program` has it"""
+    """exceptions that the kernel can raise, as in `Program`"""
     stops: list[Stop] = field(default_factory=list)
-    """as `Program` has it"""
+    """instructions that stop the launch, as in `Program`"""
     unmodelled: list[str] = field(default_factory=list)
-    """what of the kernel as a whole is not modelled, with its place"""
+    """features of the kernel as a whole that are not modeled, with their locations"""
     shared_locals: list[str] = field(default_factory=list)
     """see `Program.shared_locals`"""
     doubts: dict[str, None] = field(default_factory=dict)
@@ -110,15 +110,15 @@ class Graph:
     hidden_sources: dict[str, None] = field(default_factory=dict)
     """sources that its places name, and that are not to be shown"""
     origins: dict[int, tuple[object, ...]] = field(default_factory=dict)
-    """as `Program` has it"""
+    """origin of each register row, as in `Program`"""
     inner_spans: dict[int, tuple[int, ...]] = field(default_factory=dict)
     """the map of the same name of `Program`"""
     sources_note: str = ""
-    """as `Program` has it"""
+    """note on the sources, as in `Program`"""
     registers: int = 0
-    """as `Program` has it"""
+    """registers per thread, as in `Program`"""
     shows_addresses: bool = False
-    """as `Program` has it"""
+    """true if addresses may be used as numbers, as in `Program`"""
 
     def new(self, type_: str) -> Register:
         """A fresh register of type `p`, `b8`..`b64`, `f32`, `f64` or `f16`."""

@@ -1,8 +1,8 @@
-"""How the hardware serves the atomics of a kernel, for what they cost in shared memory.
+"""Implementation of a kernel's atomics by the hardware, for their cost in shared memory.
 
-That depends on what the compiler makes of them.  Where it knows that all lanes have one address, it combines 4-byte
-integer values inside the warp first and lets one lane add the result; without a result that is used it does so for any
-value, with one only for a value that is the same in all lanes.  It counts the lanes of an increment without a result by
+That depends on what the compiler makes of them.  If it knows that all lanes have one address, it combines 4-byte
+integer values inside the warp first and lets one lane add the result.  If the result is unused it does so for any
+value, otherwise only for a value that is equal in all lanes.  It counts the lanes of an increment without a result by
 word.  Both cost what a load of these words does.  Source: the machine code that ptxas 13.0 makes for sm_90.
 """
 
@@ -35,7 +35,7 @@ _COMBINED = {f"atom.{what}.b32" for what in ("add", "and", "or", "xor")} | {
     f"atom.{what}.{sign}32" for what in ("min", "max") for sign in "su"
 }
 _SAME_IN_A_WARP = ("ctaid", "nctaid", "ntid", "shared", "dynamic", "dynamic_bytes")
-"""special values"""
+"""special registers whose values are equal in all lanes of a warp"""
 
 
 _OF_PLACE = OWN_SHARED | SCOPES | OF_GPU | ANYWHERE << FORBIDS_SHIFT

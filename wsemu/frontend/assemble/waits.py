@@ -1,4 +1,4 @@
-"""Which waits for an mbarrier's phase block, and which only peek: the assembler's last look at a kernel.
+"""Waits for an mbarrier's phase that block, and tests that only peek: the assembler's last analysis of a kernel.
 
 `mbarrier.test_wait` and `try_wait` ask once; programs wait by asking again.  The answer depends on the schedule, and so
 does what a program does with it, but for these shapes:
@@ -44,7 +44,7 @@ _TOLD_ON = frozenset(
 )
 """operations that hand what a lane has to others, and do nothing else"""
 _IDLE = frozenset(("nanosleep",))
-"""what a lane may do between two tries, besides arithmetic"""
+"""operations that a lane may execute between two tries, besides arithmetic"""
 _MOST_STEPS = 50_000
 """instructions that are followed from a question, on all ways together"""
 _MOST_ROUNDS = 2
@@ -53,7 +53,7 @@ _MOST_ROUNDS = 2
 Value = tuple[object, ...]
 """("is", n) a known number; ("register", r) what r held at the question; (operation, immediate, operands ...)"""
 Values = dict[Register | Value, Value]
-"""of registers that were assigned since the question; of conditions that the way has decided since"""
+"""values of registers that were assigned since the wait, and of conditions that the path has decided since"""
 
 
 class Place(NamedTuple):
@@ -149,8 +149,8 @@ class _Reader:
             register: instruction for register, instruction in self.made.items()
             if not instruction.operation.startswith("varying.") and self.reassigned.isdisjoint(instruction.operands)
         }  # fmt: skip
-        """those that are what their operands make them wherever they are used: every one is assigned once, so that none
-        changes between there and here"""
+        """registers whose value does not change between their assignment and any use: each is assigned once, from such
+        operands"""
         self.varying = {
             register
             for block in blocks.values()
@@ -167,7 +167,7 @@ class _Reader:
             if instruction.operation in WAITS and instruction.auxiliary & BLOCKS and not instruction.guard
             and assigned[instruction.results[0]] == 1
         }  # fmt: skip
-        """what waits that block have answered when they are over"""
+        """results of blocking waits after they complete"""
 
     def constant_after_wait(self, register: Register) -> int | None:
         """Return the value of a register that only blocking waits decide."""

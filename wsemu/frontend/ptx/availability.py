@@ -36,7 +36,7 @@ class Row(NamedTuple):
     only: str = ""
     """targets of one architecture (`90a`) or family (`100f`) that alone have it; none: all since the first"""
     operands: int = 0
-    """the fewest operands"""
+    """minimum number of operands of the instruction"""
     without: str = ""
     """modifiers that the row is not about"""
 

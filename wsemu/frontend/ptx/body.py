@@ -42,8 +42,8 @@ _REGISTERS, _CHAIN, _BYTES = (
 _WRAPPED = frozenset(
     ("bar", "barrier", "mbarrier", "cp", "setmaxnreg", "elect", "wgmma", "ldmatrix", "stmatrix", "tcgen05")
 )
-"""what CUDA C++ has no functions for, so that programs wrap it in their own, often in a header: which barrier or copy
-it is the call says, and not the line of the wrapper"""
+"""names that CUDA C++ has no functions for, so that programs wrap them, often in a header; the call shows which barrier
+or copy is meant, the line of the wrapper does not"""
 _TOGETHER = frozenset(("bar", "barrier", "shfl", "vote", "match", "redux", "elect"))
 """operations of lanes together, like all with `.sync` or `.aligned`"""
 

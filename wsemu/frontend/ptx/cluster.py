@@ -1,5 +1,5 @@
-"""What CTAs of a cluster do with each other (PTX ISA 9.7.9.23, 9.7.9.24, 9.7.13.4): addresses in the shared memory of
-another one, and the cluster's barrier; `st.async` and `red.async` (9.7.9.12, 9.7.13.7).
+"""Operations between CTAs of a cluster (PTX ISA 9.7.9.23, 9.7.9.24, 9.7.13.4): addresses in the shared memory of
+another CTA, and the cluster's barrier; `st.async` and `red.async` (9.7.9.12, 9.7.13.7).
 
 The shared memories of a cluster lie in one segment, `1 << window` bytes apart; a launch without clusters has one CTA in
 each, of rank 0.  All ranks that the cluster does not have are the first one: its memory lies past the last CTA's, and
@@ -122,4 +122,4 @@ def reduce_form(form: Form) -> Lower:
 
 HANDLERS: dict[str, Handler] = {"mapa": lower_by_form(map_form), "getctarank": lower_by_form(rank_form)}
 SENDS: dict[str, Handler] = {"st": lower_by_form(store_form), "red": lower_by_form(reduce_form)}
-"""those whose first modifier is `async`"""
+"""handlers of instructions whose first modifier is `async`"""

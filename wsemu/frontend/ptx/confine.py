@@ -6,9 +6,9 @@ whatever the way, and from numbers is meant to be in that variable.  Before an a
 compares it with the variable's extent, as that of a kernel in Python does: outside it is `out-of-bounds`, with its
 distance from the variable's first byte.
 
-Nothing is compared where a kernel has one variable alone: its end is that of shared memory.  Nor where an address may
-be that of two variables, or may come from elsewhere, such as from memory; nor outside of shared memory: an index there
-may be computed from addresses, as the distance of two is.
+Nothing is compared where a kernel has one variable alone: its end is that of shared memory.  Nor does it follow an
+address that may be that of two variables, or may come from elsewhere, such as from memory.  Outside of shared memory it
+follows none: an index there may be computed from addresses, such as the distance of two.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Sources = dict["Register", int]
 ELSEWHERE = 1
 """a number, or an address that comes from elsewhere"""
 _SHORT = OFFSET_MASK
-"""of an address of shared memory: the offset in the window, as PTX has it"""
+"""32-bit address of shared memory: the offset in the window, as in PTX"""
 _WRAP = 1 << 64
 
 
@@ -189,9 +189,9 @@ class _Confined:
         self.graph, self.rooms, self.held, self.fixed = graph, rooms, held, fixed
         self.count = assignments(graph.blocks)
         self.first: list[Instruction] = []
-        """what is put before everything else: the addresses of variables"""
+        """instructions before all others: the addresses of variables"""
         self.bases: dict[str, Register] = {}
-        """variable -> its address"""
+        """register with the address of each variable"""
 
     def blocks(self) -> None:
         for block in self.graph.blocks:

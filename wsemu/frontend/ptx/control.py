@@ -51,8 +51,8 @@ _POLLED = frozenset({"load", "atomic", "async"})
 
 
 def _is_polled(e: Emitter, register: Register) -> bool:
-    """Return whether a predicate comes from memory, or of a wait, in the same block: the branch belongs to a loop that
-    waits, as Triton and CUTLASS write it with `.uni`, and each lane has an answer of its own."""
+    """Return whether a predicate comes from memory, or from a wait, in the same block. The branch then belongs to a
+    loop that waits, as Triton and CUTLASS write it with `.uni`, and each lane has its own result."""
     wanted = {register}
     for code in reversed(e.block.instructions):
         if not wanted.isdisjoint(code.results):

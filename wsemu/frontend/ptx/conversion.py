@@ -228,7 +228,7 @@ class _Byte(NamedTuple):
     mantissa: int
     bias: int
     most: int
-    """the largest number's bits"""
+    """bits of the largest finite number"""
 
 
 BYTES = {"e4m3x2": _Byte(3, 7, 0x7E), "e5m2x2": _Byte(2, 15, 0x7B)}

@@ -139,7 +139,7 @@ def _wait_group(operation: str, only_read: frozenset[str]) -> Callable[[Flags], 
 _MULTICAST = frozenset({"multicast::cluster"})
 _BETWEEN = ("shared::cluster", "shared::cta")
 _EVERY_BYTE = 0xFFFF
-"""of each 16"""
+"""byte mask of a full 16-byte unit"""
 
 
 def _bulk(flags: Flags) -> Lower:

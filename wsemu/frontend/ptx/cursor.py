@@ -26,7 +26,7 @@ class Cursor:
         self.kinds, self.texts, self.starts = tokens(source)
         self.i = 0
         self.depth = 0
-        """of braces, parentheses and signs around the token"""
+        """nesting of braces, parentheses and brackets around the token"""
 
     def fail(self, wanted: str, remedy: str = "") -> NoReturn:
         """The token at hand is not what belongs there."""

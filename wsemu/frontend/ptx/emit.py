@@ -73,11 +73,11 @@ class Frame:
 
     function: Function
     after: Block | None
-    """where `ret` goes; None in the entry, where it ends the thread"""
+    """target of `ret`; None in the entry function, in which it ends the thread"""
     stack: tuple[int, ...] = ()
     """spans of the calls that led here"""
     labels: list[dict[str, Block]] = field(default_factory=list)
-    """of the blocks that are open, the innermost last"""
+    """labels of the open blocks, the innermost last"""
     tables: dict[str, Targets] = field(default_factory=dict)
     inlined: dict[tuple[int, int, int], tuple[int, int, int] | None] = field(default_factory=dict)
     """place in the source -> the call through which the compiler inlined it"""
@@ -85,11 +85,11 @@ class Frame:
     """number of the file that has the function's statements; None until it is looked up, 0 if unknown"""
     region: Region | None = None
     instance: Instance | None = None
-    """of a function that comes to call itself"""
+    """instance of a function that may be called recursively"""
 
 
 Handler = Callable[["Emitter", Instruction], None]
-"""lowers one instruction"""
+"""function that lowers one instruction"""
 
 
 class Emitter(Steps):
@@ -106,16 +106,16 @@ class Emitter(Steps):
         """blocks that are laid out last"""
         self.block = self.open()
         self.names: list[dict[str, Register | Place]] = [{}]
-        """what names stand for, the innermost scope last"""
+        """meaning of each name, the innermost scope last"""
         self.statics: dict[tuple[str, int], Place] = {}
         """variables that live as long as the CTA or the launch, by their file and offset in its text"""
         self.scopes: dict[str, dict[str, Register | Place]] = {}
         """file -> what the names mean that stand outside its functions"""
         self.reached = reached
         self.stack_memory: Stack | None = None
-        """of calls that are not inlined, and of `alloca`"""
+        """stack memory of calls that are not inlined, and of `alloca`"""
         self.heap_memory: Heap | None = None
-        """of a kernel that allocates memory, or may get addresses of what was allocated"""
+        """heap of a kernel that allocates memory, or may get addresses of heap blocks"""
         self.origins: dict[Register, str] = {}
         """registers with the address of a variable -> its name"""
         self.windowed: list[Register] = []
@@ -128,11 +128,11 @@ class Emitter(Steps):
         self.frames: list[Frame] = []
         """the functions that are being inlined"""
         self.calls = 0
-        """calls that were inlined"""
+        """number of calls that were inlined"""
         self.module_bytes = 0
-        """of the variables that live in global and constant memory"""
+        """total bytes of the variables in global and constant memory"""
         self.located = False
-        """whether `span` is from line information; else it is the instruction in the PTX"""
+        """true if `span` comes from line information; otherwise it is the instruction in the PTX"""
         self.places: dict[tuple[str, int, int, int], int] = {}
         """PTX file, and file, line and column of a `.loc` -> number of its span"""
         self.origin: tuple[Frame, tuple[tuple[int, int, int], ...]] | None = None

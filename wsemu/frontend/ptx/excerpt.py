@@ -1,4 +1,4 @@
-"""Which text of a C++ source a `.loc` means: the directive has a line and a column, and no end.
+"""Text of a C++ source that a `.loc` refers to: the directive has a line and a column, but no end.
 
 nvcc names the beginning of a statement, of a condition, or of an expression within one.  The text meant ends with the
 statement, with the parenthesis that closes the one around it, or with the line, whichever comes first.
@@ -14,7 +14,7 @@ from wsemu.model.program import Span
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\'|//.*|/\*.*?(?:\*/|$)|.')
 """a literal, a comment, or a character"""
 _SHIFTED = re.compile(r"\b__(?:device|global|host|forceinline|noinline)__\b")
-"""what nvcc replaces before it counts columns: those behind it are wrong"""
+"""text that nvcc replaces before it counts columns, which makes later columns wrong"""
 _WITHIN = re.compile(r"\w\w")
 """the middle of a word, where nothing begins"""
 _DEEPER, _BACK = "([", ")]"

@@ -1,14 +1,14 @@
 """Registers that a `wgmma` under way has, followed through the text (PTX ISA, "wgmma.fence", "wgmma.wait_group").
 
-Between a `wgmma.mma_async` and the wait that covers its group nothing may read or write its accumulators and its
-registers of `a`, but for accumulators of a `wgmma` of the same shape, and `a` by other `wgmma`; and what a `wgmma` uses
-must have been ordered by a `wgmma.fence` since it was last touched, but for such accumulators.  A move hands on what
-holds for its source: the compiler makes none of them.
+Between a `wgmma.mma_async` and the wait that covers its group, its accumulators and its registers of `a` must not be
+read or written.  Exceptions are accumulators of a `wgmma` of the same shape, and `a` used by other `wgmma`.  The
+operands of a `wgmma` must have been ordered by a `wgmma.fence` since they were last touched, except for such
+accumulators.  A move hands on what holds for its source: the compiler makes none of them.
 
-What may happen is found in the text; whether it does is for the run to say.  So the text gets marks, and only where
-something may be wrong: `wgmma.track` behind a `wgmma` says that it is under way, `wgmma.touch` behind an instruction
-that it touches what a `wgmma` uses, `wgmma.check` before one asks.  Where it depends on the way through the kernel
-which register it is, no mark can tell: then the launch is told so.
+What may happen is found in the text; whether it does is for the run to say.  So the text gets marks, but only at
+possible errors.  `wgmma.track` after a `wgmma` records that it is in flight, `wgmma.touch` after an instruction records
+that it touches operands of a `wgmma`, and `wgmma.check` before one checks that.  Where it depends on the way through
+the kernel which register it is, no mark can tell: then the launch is told so.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 _S = TypeVar("_S")
 _K = TypeVar("_K")
 Bits = int
-"""a set of registers"""
+"""set of registers, as bits"""
 Shape = tuple[str, int]
 _Use = Shape | None
-"""what a `wgmma` uses registers as: accumulators, of this shape; None: as `a`"""
+"""use of registers by a `wgmma`: accumulators of this shape; None: as `a`"""
 _MOST = 62
 """marks of a kind that a graph may have: bits of an immediate"""
 _UNCLEAR = "which registers this uses, and whether a `wgmma` has them,"
@@ -42,7 +42,7 @@ class _Flight(NamedTuple):
     """Registers of a `wgmma` under way."""
 
     source: int
-    """of `_Found.groups`"""
+    """index of the source in `_Found.groups`"""
     age: int
     """groups committed since it was issued"""
     sums: bool
@@ -63,7 +63,7 @@ class _State(NamedTuple):
     """Before an instruction."""
 
     touched: dict[_Use, Bits]
-    """what needs a fence before a `wgmma` uses it so"""
+    """registers that need a fence before a `wgmma` uses them in this way"""
     flying: dict[_Flight, _Held]
 
 
@@ -71,7 +71,7 @@ class _Wrong(NamedTuple):
     """The error of an instruction: what it touches, and whether it uses registers that no fence has ordered."""
 
     touches: dict[_Flight, bool]
-    """whether it is certain, if that is under way"""
+    """for each possible `wgmma` in flight, whether the touch is certain"""
     unfenced: list[tuple[_Use, Bits]]
 
 
@@ -310,7 +310,7 @@ class _Target(NamedTuple):
     sources: Bits
     """these, and what moves bring there"""
     constants: Bits
-    """of these, what nothing assigns: no `wgmma` has them, whatever else it takes over"""
+    """registers among these that nothing assigns: no `wgmma` uses them, whatever registers it inherits"""
 
 
 _START = -1

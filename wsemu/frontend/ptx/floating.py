@@ -196,7 +196,7 @@ FUNCTIONS = {
     "sqrt": "sqrt",
     "rcp": "rcp",
 }
-"""instruction -> operation"""
+"""table: instruction -> its operation"""
 _UPPER = 0xFFFFFFFF00000000
 
 

@@ -1,6 +1,6 @@
 """Steps that the lowerings of floating-point instructions share: flushing, saturation, halves, rounding.
 
-Numbers of 16 bits are computed in a wider type and rounded once more; where that could differ from rounding once, the
+Numbers of 16 bits are computed in a wider type and rounded once more.  If that could differ from rounding once, the
 wide result is rounded to odd first (Boldo and Melquiond, "When double rounding is odd", 2005).
 """
 

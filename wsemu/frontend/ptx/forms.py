@@ -1,4 +1,4 @@
-"""What the modifiers of an instruction say: types, rounding, the rest; and how a handler is chosen by them."""
+"""Modifiers of an instruction: types, rounding, the rest; and the choice of a handler by them."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ _WMMA = {
 
 
 _HALF_REGISTERS = 8
-"""of a fragment `a` or `b` of f16, of any shape: more than are needed"""
+"""registers of a fragment `a` or `b` of f16, enough for every shape"""
 
 
 class _Shape:

@@ -1,12 +1,12 @@
 """The heap of the device: `malloc` and `free`, and what C++ makes of `new` and `delete` (CUDA C++ Programming Guide,
 "Dynamic Global Memory Allocation and Operations").
 
-A block has an address in a segment that there is not, so that nothing comes to it but what asks here: each access by
-an address that may be a block's looks up which block it is in, and gets a place in the heap's memory, or an address
-that is in no memory and says what is wrong.  Each thread has a part of that memory for itself, where its blocks lie one
-after the other and nothing is given twice: addresses do not hang on the schedule, and what was freed stays known.  The
-tables are the system's own, where nothing races; `free` writes to the whole block, so that it races with accesses which
-no order keeps from coming behind it.
+A block has an address in a segment that does not exist, so that only lookups made here reach it.  Each access by an
+address that may be a block's looks up its block, and gets an offset in the heap's memory, or an address outside all
+memory that encodes the error.  Each thread owns a part of that memory, in which its blocks are consecutive and nothing
+is allocated twice.  So addresses do not depend on the schedule, and freed blocks stay known.  The tables are the
+system's own, where nothing races; `free` writes to the whole block, so that it races with accesses which no order keeps
+from coming behind it.
 
 What an address is as a number nobody promises: where more is made of one than another address of its block, or a
 comparison with 0 or for equality, the run ends.
@@ -68,11 +68,11 @@ class Heap:
     """The arrays of a kernel with a heap, by the registers with their addresses."""
 
     bytes: Register
-    """its memory"""
+    """address of the heap's memory"""
     owners: Register
-    """of each unit of it the one at which its block begins, b32"""
+    """address of a table: for each unit of the heap, the unit at which its block begins, b32"""
     sizes: Register
-    """of a unit at which a block begins its bytes, b64"""
+    """address of a table: for the first unit of each block, the block's bytes, b64"""
     threads: Register
     """USED, LIVE and MOST of each thread"""
     info: Register
@@ -148,15 +148,15 @@ class _Asked:
     """An address, looked up."""
 
     of_block: Register
-    """whether it names the heap at all"""
+    """true if the address names the heap at all"""
     of_other: Register
-    """whether another launch allocated the block"""
+    """true if another launch allocated the block"""
     inside: Register
     """the byte of the heap's memory"""
     start: Register
     """the unit at which the block begins; 0: none"""
     size: Register
-    """of the block, with `GONE`"""
+    """bytes of the block, with `GONE`"""
 
 
 def _ask(e: Emitter, address: Register) -> _Asked:
@@ -207,7 +207,7 @@ def heap_place(e: Emitter, address: Register) -> Register:
 
 
 def _none(s: _Steps, asked: _Asked) -> Register:
-    """Whether there is a block."""
+    """Return whether the address belongs to no block."""
     return s.with_number("setp.ne.b64", asked.start, 0)
 
 
@@ -482,7 +482,7 @@ def _watch_one(e: Emitter, operand: Name) -> None:
 
 
 def _is_freed_address(e: Emitter, asked: _Asked) -> Register:
-    """Whether an address is that of a block that was freed, which a block after that may have again."""
+    """Return whether an address is that of a freed block, which a later block may reuse."""
     return e.emit("and.pred", asked.of_block, e.emit("setp.ge.u64", asked.size, e.constant("b64", GONE)))
 
 

@@ -1,5 +1,5 @@
-"""What is said of caches, of other grids and of registers: no effect on results, but refused where it is not known by
-name (PTX ISA 9.7.9.15 to 18, 9.7.13.13, 9.7.19.5).
+"""Hints for caches, other grids and registers: they do not affect results, but unknown ones are rejected by name (PTX
+ISA 9.7.9.15 to 18, 9.7.13.13, 9.7.19.5).
 
 `discard` is none of these: it writes what nobody can tell.
 """

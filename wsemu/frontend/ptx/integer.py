@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from wsemu.frontend.ptx.syntax import Operand
 
 INTEGERS = frozenset(f"{s}{n}" for s in "us" for n in (16, 32, 64))
-"""types of integer arithmetic"""
+"""types that integer arithmetic is defined for"""
 PAIRS = {"u16x2": "u16", "s16x2": "s16"}
 
 
@@ -273,7 +273,7 @@ HANDLERS: dict[str, Handler] = {
         "dp2a": dot_product_form(2),
     }.items()
 }
-"""opcodes of integers alone"""
+"""handlers of opcodes that only integers have"""
 
 
 def _with_carry(usual: Callable[[Form], Lower], carried: Callable[[Form], Lower]) -> Callable[[Form], Lower]:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from wsemu.frontend.ptx.syntax import Function, Variable
 
 _COUNTS = ("local_bytes", "shared_bytes", "uses_dynamic_shared", "dynamic_alignment")
-"""what of a graph is no table, so that a copy of it has its own"""
+"""fields of a graph that are not tables, so that a copy of it has its own"""
 
 
 def register_types(variables: Sequence[Variable]) -> list[str] | None:

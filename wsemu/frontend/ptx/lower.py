@@ -143,15 +143,15 @@ def _clusters(function: Function) -> Clusters:
 
 
 _REGISTERS, _THREADS, _MOST = 1 << 16, 2048, 256
-"""of a multiprocessor, from sm_80 on but for the small ones; the most registers of a thread"""
+"""registers and threads of a multiprocessor, from sm_80 on except for the small ones; maximum registers of a thread"""
 _UNIT, _WARPS, _LANES = 8, 4, 32
 """registers of a thread are given out by 8, warps come by four"""
 
 
 def _registers(function: Function) -> int:
-    """Registers that each thread has at the launch, as ptxas chooses them for a kernel with `setmaxnreg`: `.maxnreg`,
-    or what is left where the multiprocessor is to hold `.minnctapersm` CTAs of so many threads, whichever is less; 0
-    where neither is there: then ptxas ignores `setmaxnreg`."""
+    """Return the registers that each thread has at the launch, as ptxas chooses them for a kernel with `setmaxnreg`.
+    They are `.maxnreg`, or the share of each thread if the multiprocessor is to hold `.minnctapersm` CTAs, whichever is
+    less. Return 0 if neither is declared: ptxas then ignores `setmaxnreg`."""
     given = function.directives
     limits = [given["maxnreg"].values[0]] if "maxnreg" in given else []
     size = given.get("reqntid") or given.get("maxntid")

@@ -30,7 +30,7 @@ _FAR = ("", "shared::cluster")
 """spaces of an mbarrier that may be another CTA's; "": the address is generic"""
 SCOPES = frozenset({"cta", "cluster"})
 _ELEMENT = "uint64"
-"""what an mbarrier is declared as"""
+"""declared type of an mbarrier"""
 Flags = tuple[str, ...]
 
 

@@ -1,10 +1,10 @@
 """Loads, stores, and what turns addresses of one space into those of another (PTX ISA 9.7.9, 9.7.13).
 
 Cache operators change nothing here, but for `.nc`: such a load, and `ldu`, wants bytes that the whole launch only
-reads.  A relaxed, acquire or release access is strong: it is ordered against other strong accesses of its location,
-which in the model are atomics, so a load becomes an `or` with 0 and a store an `exch`.  A volatile access of a number
-in global memory is a relaxed one of the scope `sys` (PTX ISA, "ld"), and so is one in shared memory if a loop of the
-kernel waits for such a one; others are plain: they order nothing, and race.
+reads.  A relaxed, acquire or release access is strong: it is ordered against other strong accesses of its location.  In
+the model these are atomics, so a load becomes an `or` with 0 and a store an `exch`.  A volatile access of a number in
+global memory is a relaxed one of the scope `sys` (PTX ISA, "ld").  So is one in shared memory if a loop of the kernel
+polls such a one.  Others are plain: they order nothing, and race.
 
 A modifier that is not listed here is not modelled: the run ends where the instruction is reached.
 """
@@ -74,7 +74,7 @@ _HINTS = frozenset(
         *("L1::no_allocate", "L2::cache_hint", "L2::64B", "L2::128B", "L2::256B"),
     }
 )
-"""what is said of caches, of which results do not depend"""
+"""cache hints, which do not affect results"""
 _PLACE = frozenset({*SPACES, *LENGTHS, *_HINTS})
 _FRESH = frozenset({"cg", "cv", "volatile"})
 """modifiers of loads that pass by the cache of a multiprocessor"""
@@ -119,9 +119,9 @@ FORBIDDEN = {
 
 
 def space_bits(e: Emitter, modifiers: Iterable[str]) -> int:
-    """Return what an access says of the memory that it goes to: the kinds that it excludes, and OWN_SHARED if it goes
-    to the CTA's own shared memory, and the program has addresses of other CTAs' (PTX ISA, "State spaces": `.shared` is
-    `.shared::cta`)."""
+    """Return the constraints of an access on its memory.  These are the kinds that it excludes, and OWN_SHARED if it
+    goes to the CTA's own shared memory and the program has addresses of other CTAs' (PTX ISA, "State spaces": `.shared`
+    is `.shared::cta`)."""
     names = [m for m in modifiers if m in SPACES]
     own = OWN_SHARED if e.reached.maps_addresses and not _OWN.isdisjoint(names) else 0
     return own | (FORBIDDEN[SPACES[names[0]]] << FORBIDS_SHIFT if names else 0)
@@ -437,7 +437,7 @@ def undefined_where(e: Emitter, condition: Register, message: str, note: str, re
 
 
 def emit_misaligned_test(e: Emitter, address: Register, bytes_: int) -> Register:
-    """Whether an address is no multiple of so many bytes, a power of 2."""
+    """Emit a test of whether an address is misaligned for a number of bytes, a power of 2."""
     with e.looking_up():
         rest = e.emit("and.b64", address, e.constant("b64", bytes_ - 1))
         return e.emit("setp.ne.b64", rest, e.constant("b64", 0))
@@ -526,7 +526,8 @@ _SEGMENTS: dict[str, Callable[[Emitter, Register], Register]] = {
     "local": lambda e, n: e.emit("setp.eq.b64", n, e.constant("b64", LOCAL)),
     "global": lambda e, n: e.emit("setp.gt.u64", n, e.constant("b64", LOCAL)),
 }
-"""whether a segment lies in a space; variables in constant memory and parameters have no window of their own here"""
+"""for each state space, a test of whether a segment is in it; variables in constant memory and parameters do not have a
+window here"""
 
 
 def is_space(e: Emitter, instruction: Instruction) -> None:
@@ -546,7 +547,7 @@ def is_space(e: Emitter, instruction: Instruction) -> None:
 
 
 def _is_own(e: Emitter, instruction: Instruction) -> None:
-    """Whether an address lies in the shared memory of the CTA."""
+    """Lower a test of whether an address is in the shared memory of the CTA."""
     destination, source = _two(e, instruction)
     window = e.emit("cvt.b64.u32", e.special("window"))
     address = e.read(source, "b64")

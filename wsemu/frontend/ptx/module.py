@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from wsemu.frontend.ptx.syntax import File
 
 Kind = Literal["address", "value", "number"]
-"""what a parameter is bound to: an array, whose address it is, or bytes; bytes in which no address stands are a
-number"""
+"""kind of argument that a parameter is bound to: an array, whose address it is, or bytes; bytes without an address are
+a number"""
 TYPE_BYTES = {
     **{f"{kind}{bits}": bits // 8 for kind in "bus" for bits in (8, 16, 32, 64, 128)},
     "f16": 2, "bf16": 2, "f16x2": 4, "bf16x2": 4, "tf32": 4, "f32": 4, "f64": 8,
@@ -32,10 +32,10 @@ class Parameter:
 
     name: str
     type: str
-    """as in PTX: u64, f32, ...; b8 for an array of bytes, which is a structure by value"""
+    """type as in PTX: u64, f32, ...; b8 for an array of bytes, which is a structure by value"""
     bytes: int
     alignment: int
-    """in bytes"""
+    """alignment of the parameter in bytes"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class Module:
     hidden: dict[int, str] = field(default_factory=dict)
     """number of a source file that is not to be shown -> where it lies"""
     symbols: Symbols | None = None
-    """what the files that it is linked with define"""
+    """symbols that the linked files define"""
 
     def function(self, name: str) -> tuple[Module, Function] | None:
         """The function of a name, and the file that defines it; a declaration where none does."""

@@ -8,14 +8,14 @@ from wsemu.frontend.ptx.tokens import NAME, NUMBER
 
 _CLOSING = {"(": ")", "{": "}"}
 _BEGINS = frozenset(("-", "~", "+", "!", "(", WARP_SIZE))
-"""what a constant expression may begin with, besides a number"""
+"""tokens that a constant expression may begin with, besides a number"""
 
 
 class Operands(Constants):
     """Reads operands."""
 
     opcode = ""
-    """of the instruction whose operands these are"""
+    """opcode of the instruction that has these operands"""
 
     def operand(self) -> Operand:
         i = self.i

@@ -1,4 +1,4 @@
-"""Which array an access goes to, by name: addresses are followed from where they were computed.
+"""The array that an access goes to, by name: addresses are followed from their computation.
 
 PTX does not say which variable `[%rd7+8]` is in.  An address that was computed from the address of one variable, and
 from numbers, is in that variable; where two meet nothing is said.  These names are for reports, and for guesses that

@@ -1,5 +1,5 @@
-"""What a kernel reaches by name: the functions that it may call, the variables that it may use, in all files that are
-linked; which functions have addresses, and which may come to call themselves."""
+"""Functions and variables that a kernel reaches by name, in all files that are linked; functions whose address is
+taken, and functions that may call themselves."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SHARED = re.compile(r"\.shared\b[^;]*?([\w$]+)\s*(?:\[[^;]*)?;", re.ASCII)
 _QUIET = frozenset(
     "setp set selp mov cvt add sub mul and or xor not shl shr min max nanosleep membar fence bra".split()
 )
-"""what a loop that polls may do besides"""
+"""operations that a polling loop may execute besides the load"""
 ON_HEAP = "malloc", "free"
 _RECURSION = INPUT_LIMITS["ptx-recursion"].most
 
@@ -61,15 +61,15 @@ class Reached:
         self._calls: dict[int, set[int]] = {}
         self._numbers: dict[int, int] | None = None
         self.copies_tiles = False
-        """whether there are tensor copies"""
+        """true if there are tensor copies"""
         self.short_names: set[str] = set()
         """variables outside of shared memory whose addresses are taken as 32 bits"""
         self.maps_addresses = False
-        """whether there may be addresses in the shared memory of other CTAs: `mapa`"""
+        """true if addresses in the shared memory of other CTAs are possible: `mapa`"""
         self.polls_shared = False
-        """whether a loop waits for a volatile load of shared memory, and does nothing else"""
+        """true if a loop only waits for a volatile load of shared memory"""
         self.allocates = allocates
-        """whether it uses `malloc` or `free`, so that addresses may be those of blocks of the heap"""
+        """true if the kernel uses `malloc` or `free`, so that addresses may be those of heap blocks"""
         for home, function in self.functions:  # which grows meanwhile
             self.short_names |= _short(home, home.file.text[function.at : function.end])
             self.copies_tiles |= home.file.text.find(".async.bulk.tensor", function.at, function.end) >= 0
@@ -147,7 +147,7 @@ class Reached:
 
     @property
     def recursive(self) -> bool:
-        """Whether a function that is reached may come to call itself."""
+        """Return whether a reached function may call itself."""
         return bool(self._cycles)
 
     @functools.cached_property

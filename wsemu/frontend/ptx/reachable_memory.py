@@ -1,9 +1,9 @@
-"""What memory a generic address can lead to, by what it is computed from: variables and arrays, or numbers alone.
+"""Memory that a generic address can refer to, by its inputs: variables and arrays, or numbers alone.
 
-A GPU has some memory at some numbers, and PTX does not say which.  An address that is computed from constants, special
-registers and numbers that the launch gives is the address of nothing, and one that is computed from the addresses of
-arrays leads to no shared memory, whatever their distance here.  An address from memory may be any.  A constant as
-large as the address of an allocation of a device memory may be one: compilers at run time put addresses into code.
+A GPU has some memory at some numbers, and PTX does not say which.  An address computed from constants, special
+registers and numbers of the launch does not refer to any variable.  One computed from the addresses of arrays does not
+refer to shared memory, whatever their distance here.  An address from memory may be any.  A constant as large as the
+address of an allocation of a device memory may be one: compilers at run time put addresses into code.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _STEPS = frozenset({"mov.b64", "add.b64", "selp.b64"})
 _SHARES = "an address of local memory is stored where another warp may load it, to which it means its own memory"
 _ACCESSES = ("load", "store", "atomic")
 _ANY_SPACE = frozenset({0, FORBIDDEN["global"]})
-"""what accesses forbid by a generic address, or by one of global memory"""
+"""kinds that are excluded for a generic address, or for one of global memory"""
 
 
 def forbid_by_origin(graph: Graph, kinds: Sequence[Kind], windowed: Iterable[Register]) -> None:

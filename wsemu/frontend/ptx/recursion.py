@@ -1,14 +1,14 @@
 """Functions that come to call themselves, and memory of a thread's stack: `alloca`.
 
-Other functions are inlined.  Those that may call each other stand once in each place from which they are entered, with
-a block at which each begins and one at which it ends; a call among them puts on the thread's stack, in local memory,
-what is needed behind it, and at the end of the one called a number says where to go on.  So lanes of one warp are at
-different depths, and meet where functions end.
+Other functions are inlined.  Functions that may call each other are emitted once for each call site from outside, with
+a first and a last block.  A call among them saves the registers that are needed later on the thread's stack, in local
+memory, and a number at the end of the callee selects the return block.  So lanes of one warp are at different depths,
+and meet where functions end.
 
-On an H200 they do not meet any more where a function calls itself more than once and lanes took different ways through
-the calls (measured: `fibonacci(lane)`), and ptxas, which takes them to have met, lets nothing wait for the others:
-shuffles read lanes that are not there, `bar.sync` lets a warp go by part.  A function that calls itself once, and one
-through which all lanes go alike, was not seen to do that.  So each lane keeps which calls it made.
+On an H200 the lanes no longer converge if a function calls itself more than once and lanes took different paths through
+the calls (measured: `fibonacci(lane)`).  Ptxas, which assumes convergence, emits no waits for the others: shuffles read
+missing lanes, and `bar.sync` lets part of a warp proceed.  A function that calls itself once, and one through which all
+lanes go alike, was not seen to do that.  So each lane keeps which calls it made.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ UNIT = STACK_UNIT
 """bytes that each part of it is a multiple of"""
 Places = Sequence["Place | Register"]
 Body = Callable[["Emitter", "Function"], None]
-"""emits a function's body"""
+"""function that emits the body of a function"""
 Pieces = list[tuple[int, str]]
 """(offset, type) of the registers in which a parameter or result is passed"""
 
@@ -56,7 +56,7 @@ class Stack:
     frame: Register
     """the address of the variables of the function that runs, of those that call themselves"""
     way: Register
-    """which calls within regions the thread made, one after the other, as one number"""
+    """register with the calls within regions that the thread performed, one after the other, as one number"""
     returned: Register
     """1 once one of the calls within this region has ended"""
     tree: Register
@@ -77,7 +77,7 @@ class Instance:
     begin: Block
     end: Block
     names: dict[str, Register | Place]
-    """what its parameters and results are in it"""
+    """meaning of the names of its parameters and results"""
     passed: list[tuple[int, str, Register]]
     """(offset, type, register) of its results, each after the other, where they are on the way"""
     local_bytes: int = 0
@@ -86,7 +86,7 @@ class Instance:
     callers: list[tuple[int, Block]] = field(default_factory=list)
     """(number, block behind the call)"""
     size: GraphInstruction | None = None
-    """what makes room for its variables"""
+    """instruction that reserves memory for its variables"""
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""What is not modelled, and what may be done instead: said where a launch that gets there ends."""
+"""Instructions that are not modeled, and alternatives to them: reported when a launch that executes one ends."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ _BY_OPCODE = {
     "clusterlaunchcontrol": "let `%ctaid`, or a counter in global memory, say what a CTA works on",
     "discard": "leave it out: what is there afterwards is undefined",
 }
-"""of all instructions of that name"""
+"""alternative for all instructions with that opcode"""
 _BY_MODIFIER = {
     **dict.fromkeys(("im2col", "im2col::w", "im2col::w::128"), "copy the pixels by tiled maps"),
     "tile::gather4": "copy each row by a tensor copy of its own",
     "tile::scatter4": "store each row by a tensor copy of its own",
     **dict.fromkeys(("sp", "sp::ordered_metadata"), "multiply by the dense matrix"),
 }
-"""of instructions that have it"""
+"""alternative for instructions with that modifier"""
 _BY_CALL = {
     **dict.fromkeys(
         ("cudaLaunchDeviceV2", "cudaGetParameterBufferV2", "cudaCDP2LaunchDeviceV2_ptsz"), "launch it from the host"
     ),
 }
-"""of a function that is defined elsewhere"""
+"""alternative for a call of a function that is defined elsewhere"""
 
 
 def remedy(opcode: str, modifiers: Sequence[str], what: str) -> str:

@@ -1,9 +1,10 @@
-"""Which source files PTX may name: `.file` is text of a file that anybody may have written, and reports show lines of
-what it names.
+"""Source files that PTX may name: `.file` has text that anyone may have written, and reports show lines of the named
+file.
 
-A source is shown if it is a regular file of at most `MAX_SOURCE_BYTES`, has the suffix of a source, and is located, all
-links resolved, below the PTX's folder, the working folder or a folder of `WSEMU_SOURCE_ROOTS` (`--source-root`), or is
-the file of a Python module that this process has loaded.  Otherwise findings show PTX, as if the source were gone.
+A source is shown if it is the file of a Python module that this process has loaded.  It is also shown if it is a
+regular file of at most `MAX_SOURCE_BYTES` with the suffix of a source below an allowed folder.  Allowed folders, all
+links resolved, are the PTX's folder, the working folder and those of `WSEMU_SOURCE_ROOTS` (`--source-root`).  Otherwise
+findings show PTX, as if the source were gone.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ SUFFIXES = frozenset(
     (".cu", ".cuh", ".cuf", ".c", ".cc", ".cpp", ".cxx", ".h", ".hh", ".hpp", ".hxx", ".inl", ".ipp", ".inc",
      ".py", ".jl", ".rs", ".cl", ".f90", ".f", ".mojo", ".ptx")
 )  # fmt: skip
-"""of sources; compilers of CUDA, and of languages that are compiled to PTX, name no others"""
+"""suffixes of sources that compilers of CUDA, and of languages that are compiled to PTX, name"""
 
 
 def find_sources(

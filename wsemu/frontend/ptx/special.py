@@ -131,7 +131,7 @@ def _reserved_shared_offset(number: str) -> Special:
 
 
 def _explicit(e: Emitter) -> Register:
-    """Whether the kernel asks for clusters, or the launch does."""
+    """Return whether the kernel or the launch requests clusters."""
     if e.clusters not in ("none", "of some"):
         return e.constant("p", True)
     return e.emit("setp.ne.b32", e.special("cluster_nctarank"), e.constant("b32", 1))

@@ -32,7 +32,7 @@ class Steps:
         """auxiliary of products and sums that must not be contracted: those that name a rounding, or are a part of
         something else (PTX ISA 9.7.3)"""
         self.about: str | None = None
-        """what the steps that follow are marked with, as the array that they are about"""
+        """label of the steps that follow, such as the array that they concern"""
         self.span = 0
         self.stack: tuple[int, ...] = ()
         """spans of the calls that led here"""

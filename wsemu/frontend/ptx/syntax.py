@@ -144,7 +144,7 @@ class Variable:
     alignment: int = 0
     """in bytes; 0 where none is given"""
     count: int = 0
-    """of a range of registers `%r<count>`; 0 for a single name"""
+    """size of a range of registers `%r<count>`; 0 for a single name"""
     initial: tuple[Number | Symbol, ...] = ()
     """elements in row-major order, as many as are given"""
     linkage: str = ""
@@ -165,7 +165,7 @@ class Targets:
 
     name: str
     labels: tuple[str, ...]
-    """or functions"""
+    """labels of a branch, or functions of a call"""
     at: int
     prototype: Prototype | None = None
 
@@ -218,7 +218,7 @@ class Function:
     linkage: str
     at: int
     end: int
-    """where its text ends"""
+    """position in the text after its last character"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +226,7 @@ class File:
     """The tree of a PTX file."""
 
     path: str
-    """of the PTX itself, for messages"""
+    """path of the PTX itself, for messages"""
     text: str
     version: str
     target: str
@@ -238,4 +238,4 @@ class File:
     sources: dict[int, str] = field(default_factory=dict)
     """`.file` number -> path as given"""
     unknown: list[UnknownDirective] = field(default_factory=list)
-    """outside of functions"""
+    """unknown directives outside of functions"""

@@ -1,8 +1,8 @@
 """Tensor maps that a kernel changes (PTX ISA, "tensormap.replace", "tensormap.cp_fenceproxy"): the bits of the fields,
 where `model/tensor_map.py` has them.
 
-What is written is what ptxas of CUDA 13.0 makes of each field: words 16 and 18, which the driver derives from
-others, stay as they are, and so does the bit of TF32 where the new type is another one.
+The fields are written as ptxas of CUDA 13.0 does. Words 16 and 18, which the driver derives from others, stay as they
+are, and so does the bit of TF32 if the new type is another one.
 """
 
 from __future__ import annotations

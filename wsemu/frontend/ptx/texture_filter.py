@@ -1,14 +1,14 @@
 """The linear filter of textures, as an H200 was measured to compute it.
 
-A coordinate counts 256ths of a texel.  The weights of the corners of a cell are numbers of 256ths, too, which are 256
-together: the part along x is halved from that along z, the part along y from that, each rounded to the nearest, and a
-half one way for the one corner and the other way for its neighbour.
+A coordinate counts 256ths of a texel.  The weights of the corners of a cell are multiples of 1/256, which add up to 1.
+The part along x is a share of that along z, and the part along y of that along x, each rounded to the nearest.  A half
+is rounded up for one corner and down for its neighbor.
 
-- Floats: mantissas are cut toward zero at 27 bits behind the largest exponent of those that have a weight, the
+* Floats: mantissas are cut toward zero at 27 bits below the largest exponent of those that have a weight, the
   products added exactly, and the sum rounded once, a half away from zero.  Subnormal numbers are zeros.  In three
-  dimensions each of the two slices has an exponent of its own.
-- float16: the same, 14 bits behind the exponent, and rounded to float16.
-- Integers read as floats: numbers of 16 bits, one of 8 bits brought to that, whose sum is rounded to 16 bits.
+  dimensions each of the two slices has its own exponent.
+* Float16: likewise, at 14 bits below the exponent, and rounded to float16.
+* Integers read as floats: numbers of 16 bits (those of 8 bits are extended), whose sum is rounded to 16 bits.
 
 Compared with 100,000 fetches of these kinds in one and two dimensions: no bit different; in three, 12 of 9,500, whose
 texels differ by a factor of up to 2 ** 40.
@@ -35,7 +35,7 @@ class Weight(NamedTuple):
     """The weight of a corner of a cell."""
 
     part: Register
-    """b32, in 256ths"""
+    """weight of the corner in 256ths, as b32"""
     counts: Register
     """predicate: whether the texel is looked at; it may be with a part that is rounded to 0"""
 
@@ -68,7 +68,7 @@ def _share(e: Emitter, part: Register, of: Register, half: int) -> Register:
 
 
 def _both(e: Emitter, nothing: list[Register], corner: Corner) -> Register:
-    """Whether no coordinate leaves this corner out."""
+    """Return whether no coordinate excludes this corner."""
     found = e.constant("p", 1)
     for away, beyond in zip(nothing, corner, strict=True):
         found = e.emit("and.pred", found, away) if beyond else found
@@ -180,7 +180,7 @@ def _zero(e: Emitter, corners: Mapping[Corner, Weight], bits: Mapping[Corner, Re
 def _special(
     e: Emitter, corners: Mapping[Corner, Weight], bits: Mapping[Corner, Register]
 ) -> tuple[Register, Register]:
-    """Whether an infinity or a nan is among the texels that are looked at, and the sum of those."""
+    """Return whether an infinity or a nan is among the texels that are read, and their sum."""
     largest = e.constant("b32", _EXPONENT)
     total, found = e.constant("b32", 0), e.constant("p", 0)
     for corner, weight in corners.items():

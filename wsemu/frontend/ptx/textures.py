@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 CHANNELS = 4
 LEVELS = frozenset({"base", "level", "grad"})
-"""of the mipmap: here each texture has one"""
+"""levels of the mipmap: here each texture has one"""
 _SIZES = {1: "ld.b8", 2: "ld.b16", 4: "ld.b32", 8: "ld.v2.b32", 16: "ld.v4.b32"}
 """bytes of a texel -> how it is loaded"""
 
@@ -82,7 +82,7 @@ class Described:
         refuse_where(e, wrong, what)
 
     def equals(self, word: Word, value: int, more: int = 0) -> Register:
-        """Whether a word has this value."""
+        """Return whether a word has this value."""
         return self._e.emit("setp.eq.b32", self.word(word, more), self._e.constant("b32", value))
 
     def address(self, place: tuple[Register, ...], layer: Register | None, unit: Register) -> Register:
@@ -134,7 +134,7 @@ class Along(NamedTuple):
     inside: tuple[Register, Register]
     """predicates: whether they are texels, and not the border"""
     weight: Register
-    """of the second, in 256ths"""
+    """weight of the second corner, in 256ths"""
 
 
 def _along(e: Emitter, described: Described, axis: int, x: Register, linear: Register, gathers: bool = False) -> Along:
@@ -299,7 +299,7 @@ class _Fetch:
         return [e.emit("selp.b32", x, other, inside) for x, other in zip(found, border, strict=True)]
 
     def inside(self, corner: tuple[int, ...]) -> Register:
-        """Whether a corner is no border."""
+        """Return whether a corner is inside of the border."""
         first, *others = (along.inside[n] for along, n in zip(self._along, corner, strict=True))
         for other in others:
             first = self._e.emit("and.pred", first, other)

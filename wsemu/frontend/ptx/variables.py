@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 LARGEST = {"global": 1 << 28, "const": 1 << 16, "local": MOST_LOCAL, "param": 1 << 15}
 """space -> the most bytes of a variable; those of local memory together (512 KiB a thread, as on a GPU)"""
 MOST_BYTES = 16
-"""of an access by one lane"""
+"""maximum bytes of an access by one lane"""
 _SHORT_NUMBERS = 1 << 32 - LOCAL_SHIFT
 """numbers of variables that addresses of 32 bits have room for"""
 WINDOW = SHARED << SEGMENT_SHIFT
@@ -215,7 +215,7 @@ class EntryParameter:
 
     @property
     def stays(self) -> bool:
-        """Whether its address is that of the argument: it may be a tensor map, or have one."""
+        """Return whether its address is that of the argument: it may be a tensor map, or contain one."""
         aligned = self.variable.alignment >= MAP_ALIGNMENT
         return not self.is_address and aligned and variable_size(self.variable) >= MAP_BYTES
 

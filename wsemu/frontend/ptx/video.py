@@ -1,14 +1,14 @@
-"""Arithmetic on numbers in registers and parts of them (PTX ISA 9.7.18): `vadd`, `vmad`, `vset`, ... on one byte, half
-or word of each operand; `vadd4`, `vabsdiff2`, `vset4`, ..., as nvcc makes them for `__vsadu4` and its like, on two or
-four.
+"""Arithmetic on numbers in registers and parts of them (PTX ISA 9.7.18).  `vadd`, `vmad`, `vset`, ... operate on one
+byte, half or word of each operand; `vadd4`, `vabsdiff2`, `vset4`, ..., which nvcc emits for `__vsadu4` and the like, on
+two or four.
 
-An operand may say which of its parts it means (`%r1.b0`, `%r2.h32`).  Numbers are computed with more bits than they
-have, clamped to the range of the result's type where `.sat` says so, and then added to a third operand, compared with
-it, or put in place of some of its parts.
+An operand may say which of its parts it means (`%r1.b0`, `%r2.h32`).  Numbers are computed with extra bits, and clamped
+to the range of the result's type if `.sat` requests it.  Then they are added to a third operand, compared with it, or
+inserted in place of some of its parts.
 
-Of those on one number ptxas makes what an H100 computes otherwise than the text has it, such as a sum of `u32` that
-`.sat` does not clamp, a high half that is 0 where a result goes there, scaled products.  `_ALIKE` has the forms that
-were the same for both on all numbers tried; others are not modelled.
+For those on one number, an H100 computes results from the code of ptxas that differ from the text.  Examples are a sum
+of `u32` that `.sat` does not clamp, a high half that is 0 if a result goes there, and scaled products.  `_ALIKE` has
+the forms that were the same for both on all numbers tried; others are not modelled.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ def _group_multiply(e: Emitter, modifiers: tuple[str, ...], operands: tuple[Oper
 
 
 def _flags(e: Emitter, type_: str, more: list[Operand], *, shared: bool) -> tuple[Register, int]:
-    """Whether the accumulator is used; signs and layouts as aux."""
+    """Return whether the accumulator is used; signs and layouts as aux."""
     uses, *constants = more
     used = e.constant("p", bool(uses.value)) if isinstance(uses, Number) else e.read(uses, "p")
     values = [integer_constant(constant) for constant in constants]

@@ -1,7 +1,7 @@
 """Python's operators on numbers, with Numba-CUDA's types and the bits that its compiled code gives.
 
-Integers are computed in 64 bits; `//` and `%` of integers floor and give 0 for a zero divisor; float `%` is what the
-GPU's compiler makes of it (a remainder by division, not the exact one).  Products and sums are emitted apart: the
+Integers are computed in 64 bits; `//` and `%` of integers floor and give 0 for a zero divisor.  Float `%` is a
+remainder by division, not the exact one, as the GPU's compiler implements it.  Products and sums are emitted apart: the
 assembler fuses them.
 """
 

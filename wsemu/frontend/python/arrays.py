@@ -1,7 +1,7 @@
 """Arrays in a kernel: addresses, loads and stores of elements and of fields of records.
 
-An index becomes an address one dimension at a time, by `index` operations chained through their base operand;
-dimensions whose index does not change in the loop come first, so that the builder moves them out of it.
+An index becomes an address one dimension at a time, by `index` operations chained through their base operand.
+Dimensions whose index does not change in the loop come first, so that the builder moves them out of it.
 """
 
 from __future__ import annotations
@@ -92,8 +92,9 @@ def add_offset(b: Builder, address: Register, offset: int) -> Register:
 
 
 def byte_address(b: Builder, array: ArrayValue, distance: Scalar, width: int) -> tuple[Register, int]:
-    """(address register, byte offset) of `width` bytes that begin `distance` bytes after the first element: flagged as
-    outside where they do not lie in the memory that the array is a view of, with the distance from its first byte."""
+    """Return (address register, byte offset) of `width` bytes that begin `distance` bytes after the first element. They
+    are flagged as outside, with the distance from the first byte, if they are not in the memory that the array is a
+    view of."""
     first, size = array.bounds
     if array.address == first.register:
         base, after = array.address, distance

@@ -17,7 +17,7 @@ class Scope:
     """A region of the source whose code a dominating block leads to: a branch arm or a loop body."""
 
     preheader: Block | None = None
-    """of a loop: where what does not change inside may go"""
+    """for a loop, the block for instructions that do not change inside"""
     entered: list[Key] = field(default_factory=list)
     made: list[Register] = field(default_factory=list)
     """registers of phis, loads and other effects"""

@@ -188,8 +188,9 @@ def compile_kernel(
     stepping: bool = False,
     link: Sequence[Any] = (),
 ) -> Compiled:
-    """Compile a kernel for arguments of these types; `registers` is what a thread has at launch, 0: not known;
-    with `debug` exceptions reach the host, with `stepping` each statement shows its variables; `link` has files of PTX.
+    """Compile a kernel for arguments of these types. `registers` is the number that a thread has at launch, 0 if
+    unknown; with `debug` exceptions reach the host, with `stepping` each statement shows its variables; `link` has
+    files of PTX.
 
     KernelError and UnsupportedError say what is wrong with it.
     """

@@ -41,7 +41,7 @@ class _Form(NamedTuple):
     beyond: int
     """bits of the first float32 that rounds beyond it"""
     overflow: int
-    """what that becomes where it does not become the largest number"""
+    """code of an overflow if the result is not clamped to the largest number"""
     infinity: int
     """bits above which lies what is no number"""
 

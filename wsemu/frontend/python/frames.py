@@ -1,4 +1,4 @@
-"""What the walk keeps for each function and loop that it is inside of."""
+"""Frames of the walk: its state for each function and loop that it is inside of."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Loop:
     continues: list[Edge] = field(default_factory=list)
     breaks: list[Edge] = field(default_factory=list)
     unrolled: bool = False
-    """whether it is one round of a loop over a tuple"""
+    """true if it is one iteration of a loop over a tuple"""
 
 
 @dataclass(slots=True, eq=False)
@@ -45,7 +45,7 @@ class Frame:
     maker: Frame | None = None
     """the function around a nested one"""
     outer: Environment = field(default_factory=dict)
-    """the variables of `maker`"""
+    """variables of `maker`, the enclosing function"""
     builds: str = ""
     """the name of the object that an `__init__` fills in"""
     returns: list[tuple[Block, Value]] = field(default_factory=list)
@@ -55,8 +55,8 @@ class Frame:
     env: Environment = field(default_factory=dict)
     """its variables while a function that it calls is walked"""
     arguments: Environment = field(default_factory=dict)
-    """what its parameters were given"""
+    """values that its parameters were given"""
     last: Environment = field(default_factory=dict)
-    """what was assigned to each variable last, on whatever path"""
+    """last value that was assigned to each variable, on whatever path"""
     constants: dict[str, Value] = field(default_factory=dict)
     """host objects that it names"""

@@ -46,11 +46,11 @@ if TYPE_CHECKING:
 RECURSION = {0: 64, 1: 64, 2: 10}
 """self-calls in a recursive function, or in those that call each other -> how deep it is walked in place"""
 DEEP = 6
-"""the same for a function that calls itself at more places"""
+"""maximum depth for a function that calls itself at several call sites"""
 MOST_WALKED = 10_000
 """calls of functions that are being walked already; what is behind the last one is a trap"""
 TOO_DEEP = "recursion deeper than"
-"""how the trap of a call beyond that begins"""
+"""first words of the trap of a call beyond that depth"""
 
 
 class Functions:

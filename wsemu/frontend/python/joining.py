@@ -1,4 +1,4 @@
-"""Where paths meet: one value out of the values that a variable has on each of them."""
+"""Joins of paths: one value for each variable that differs between them."""
 
 from __future__ import annotations
 

@@ -48,9 +48,9 @@ class Tested:
     """The test of a `while` loop."""
 
     peeled: bool
-    """whether Numba knows that it is entered"""
+    """true if Numba knows that the loop is entered"""
     at_end: bool = False
-    """whether it is walked as Python compiles it, since variables have other types there than before it"""
+    """true if it is walked as Python compiles it, because variables have other types there than before it"""
 
 
 class Loops:
@@ -365,7 +365,7 @@ class Loops:
         self.loop(names, orelse, lambda: self.counted_once(span, body, names, first, place))
 
     def has_iterations_left(self: Walker, span: RangeValue, counter: Scalar) -> Scalar:
-        """Whether the counter has not reached the end."""
+        """Return whether the counter has not reached the end."""
         up = arithmetic.compare(self.b, "<", counter, span.stop)
         if span.step.literal is not None:
             return up if span.step.literal > 0 else arithmetic.compare(self.b, ">", counter, span.stop)

@@ -1,4 +1,4 @@
-"""What names and attributes stand for in a kernel."""
+"""Meaning of names and attributes in a kernel."""
 
 # mypy: disable-error-code="misc"
 # (the methods of each part of `Walker` have the whole of it as self)
@@ -48,7 +48,7 @@ _BY_ANY_NAME = frozenset(
     "shfl_xor_sync all_sync any_sync eq_sync ballot_sync ldca ldcg ldcs ldlu ldcv stcg stcs stwb stwt libdevice types "
     "bf16 cg".split()
 )
-"""what Numba-CUDA knows also when it is imported from `numba.cuda` by its own name"""
+"""names that Numba-CUDA also accepts when they are imported from `numba.cuda` directly"""
 _QUALIFIED = {
     id(getattr(cuda, name)): f"cuda.{name}"
     for name in (*cuda.FUNCTIONS, *cuda.VALUES)  # its types are none, and to ask for some of them loads Numba

@@ -1,11 +1,12 @@
-"""Which branches Numba-CUDA drops before it types a function (`dead_branch_prune` of its `core/analysis.py`).
+"""Branches that Numba-CUDA drops before it types a function (`dead_branch_prune` of its `core/analysis.py`).
 
-It looks at each jump that Python's compiler made.  A jump goes one way if it tests a constant, or an operation on two:
-numbers of the source, names from outside the function, variables that one assignment gives such a value on every path,
-or in the whole function, the dimensions of an argument, the length of one that is a tuple.  It computes nothing else
-and looks into nothing: `N + 1 > 3`, `math.pi > 4` and `N in (1, 2)` stay branches.  Both sides of a branch that stays
-are typed, whether they can run or not.  Nested functions are part of their maker.  What a jump that goes one way leaves
-of `and`, `or`, a conditional expression or a chain of comparisons is the value of a variable as if it stood alone.
+It looks at each jump that Python's compiler made.  A jump has one direction if it tests a constant, or an operation on
+two.  Constants are numbers of the source, names from outside the function, the dimensions of an argument, and the
+length of a tuple argument.  Variables are constants if one assignment gives them such a value on every path or in the
+whole function.  It computes nothing else and looks into nothing: `N + 1 > 3`, `math.pi > 4` and `N in (1, 2)` stay
+branches.  Both sides of a branch that stays are typed, whether they can run or not.  Nested functions are part of their
+maker.  What a jump that goes one way leaves of `and`, `or`, a conditional expression or a chain of comparisons is the
+value of a variable as if it stood alone.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class Known(NamedTuple):
 
     object: Any
     plain: bool
-    """whether a branch on it alone is dropped: not on a parameter that is given None"""
+    """true if a branch on it alone is dropped, unlike a branch on a parameter that is None"""
 
 
 def mark_value(w: Walker, node: ast.expr, value: Value) -> Value:

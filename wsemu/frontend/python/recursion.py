@@ -1,9 +1,9 @@
 """Functions of Python that call themselves: which calls each lane made, as in PTX (`frontend/ptx/recursion.py`).
 
 Calls are walked in place, so that lanes meet behind each.  On a GPU the functions call each other, and lanes that took
-different ways through several calls stay apart.  Which functions these are is known when the kernel has been walked; if
-it has operations of the lanes of a warp together, it is walked once more, and notes in a thread's local memory the
-calls among them; before such an operation the lanes are compared.
+different ways through several calls stay apart.  These functions are known after the kernel has been walked.  If it has
+operations of the lanes of a warp together, it is walked once more, and records the calls among them in a thread's local
+memory.  Before such an operation the lanes are compared.
 """
 
 from __future__ import annotations

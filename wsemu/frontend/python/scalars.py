@@ -181,7 +181,7 @@ def cast(b: Builder, x: Value, to: NumberType) -> Number:
 
 
 SPECIAL_CASTS: dict[NumberType, Callable[[Builder, Scalar, NumberType], Scalar]] = {}
-"""how numbers of these types become others, and others become these; filled by the modules that know"""
+"""conversions of these types to others and back, filled by the modules that define them"""
 
 
 def scalar_cast(b: Builder, x: Scalar, to: NumberType) -> Scalar:

@@ -144,7 +144,7 @@ def has_continue(loop: ast.For | ast.While) -> bool:
 
 
 _WALKS = 3
-"""how often the body of a loop may be walked until the types of its variables are known"""
+"""maximum walks through the body of a loop until the types of its variables are known"""
 
 
 @functools.lru_cache(maxsize=FACTS)

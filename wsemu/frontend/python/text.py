@@ -76,7 +76,7 @@ def _length_known(value: Value) -> int:
 
 
 def equal(b: Builder, left: Value, right: Value) -> Scalar:
-    """Whether two texts are the same; both may be known."""
+    """Return whether two texts are equal; both may be constants."""
     count = max(_length_known(left), _length_known(right))
     result = TRUE
     for x, y in zip(units(b, left, count), units(b, right, count), strict=True):

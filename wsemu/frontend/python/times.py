@@ -1,7 +1,7 @@
 """Dates and durations, `datetime64` and `timedelta64`: int64 in a unit, of which the smallest is no time (NaT).
 
-Results are Numba's: what two times of different units give is in the finer one, which has to hold a whole number of
-times in the coarser; a time becomes one of a finer unit by itself, and never a number.
+Results are Numba's: the result of two times with different units has the finer one, which must divide the coarser. A
+time is converted to a finer unit implicitly, and never to a number.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What an object's `__post_init__` would say of its known fields, where the launch alone knows the others.
+"""Trial of an object's `__post_init__` on its known fields, if only the launch knows the others.
 
 It is run on the host with a number that is open in the place of each unknown one.  A test on an open number goes both
 ways, one after the other; what is raised on every way is wrong whatever the numbers are.
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 MOST_WAYS = 64
-"""that are tried; beyond, nothing is said"""
+"""maximum number of paths that are tried; beyond it, nothing is reported"""
 _OPEN = "(known at run time)"
 _UNARY = "neg pos abs invert".split()
 _BINARY = "add sub mul floordiv truediv mod pow lshift rshift and or xor".split()

@@ -1,7 +1,7 @@
 """Types and values of a kernel while the front end walks through its source.
 
-A value is what an expression stands for at compile time: a number in a register, a tuple of values, a view of an array,
-or something that exists only then (a module, a function, a dtype, `None`).  Types are Numba's, by name.
+A value is the meaning of an expression at compile time.  It is a number in a register, a tuple of values, a view of an
+array, or something that exists only then (a module, a function, a dtype, `None`).  Types are Numba's, by name.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class Scalar(Value):
     enumeration: EnumMeta | None = None
     """the class of integers that it is a member of (`enum.IntEnum`), which `is` compares, too"""
     fixed: bool = False
-    """whether Numba-CUDA knows the number, too, when it drops branches (`pruning`)"""
+    """true if Numba-CUDA also knows the number when it drops branches (`pruning`)"""
     dropped: bool = False
-    """whether Numba-CUDA drops a branch on it, which is a comparison of what Numba knows"""
+    """true if Numba-CUDA drops a branch on it, a comparison of values that Numba knows"""
 
 
 @dataclass(frozen=True, slots=True)

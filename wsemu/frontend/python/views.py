@@ -281,7 +281,7 @@ def _reshape(b: Builder, array: ArrayValue, shape: tuple[Scalar, ...]) -> ArrayV
 
 
 def _is_contiguous(b: Builder, array: ArrayValue) -> Scalar:
-    """Whether the elements lie side by side, the last index first; an extent of 1 has no step."""
+    """Return whether the elements are contiguous, the last index first; an extent of 1 has no step."""
     result = TRUE
     for extent, stride, wanted in zip(
         array.shape, array.strides, row_major(b, array.shape, array.dtype.itemsize), strict=True

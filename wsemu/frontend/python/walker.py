@@ -56,15 +56,15 @@ class Walker(Expressions, Names, Functions, Construction, Statements, Loops):
         self.stepping = stepping
         """each statement shows its variables to a debugger"""
         self.linked: tuple[Any, ...] = ()
-        """files of `link=`"""
+        """files of the option `link=` of `jit`"""
         self.has_ptx = False
-        """whether a function of them is in the graph"""
+        """true if the graph has a function of them"""
         self.recursive: list[set[CodeType]] = []
         """functions that have been seen to call each other"""
         self.recursions = 0
         """calls of functions that were being walked"""
         self.ways: Ways | None = None
-        """of a kernel with such functions and operations of warps"""
+        """paths of a kernel with such functions and operations of warps"""
         self.env: Environment = {}
         self.frames: list[Frame] = []
         self.reachable = True

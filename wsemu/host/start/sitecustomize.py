@@ -1,4 +1,4 @@
-"""What Python runs at its start in processes of a program under wsemu: there, too, `numba.cuda` is `wsemu.cuda`.
+"""Startup code of Python in processes of a program under wsemu: there, too, `numba.cuda` is `wsemu.cuda`.
 
 Nothing of wsemu is imported before somebody asks for Numba-CUDA.  A `sitecustomize` that this one hides runs, too.
 """

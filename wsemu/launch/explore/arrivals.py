@@ -1,7 +1,7 @@
 """Launches whose CTAs each make one strong access, all to one counter: which of them comes last decides.
 
-Of N CTAs that arrive at a counter there are N! orders, but a CTA does one thing if it comes last, and another if it
-does not (value-based reduction: Agarwal et al., "Stateless Model Checking Under a Reads-Value-From Equivalence", CAV
+N CTAs that arrive at a counter have N! orders, but a CTA does one thing if it comes last, and another if it does not.
+This is a value-based reduction (Agarwal et al., "Stateless Model Checking Under a Reads-Value-From Equivalence", CAV
 2021).  So each CTA is run both ways, from where it stands before its access: with what the counter holds at first, and
 with what it holds when all others have been there.  That a CTA does the same for all results but the last is seen from
 the program: what an atomic returns is compared with known numbers, and used for nothing else (`linear.py`).
@@ -144,7 +144,7 @@ class Arrivals:
         """accesses of the last arrivals, each at its counter"""
 
     def decide(self) -> Left | None:
-        """Whether all orders end well; None where that is not decided in this way."""
+        """Return what remains if every interleaving ends well; None if that is not decided here."""
         if not self.ordered or self.bound.configuration.ctas > MOST_CTAS:
             return None
         held = sum(data.nbytes for data, writable in self.bound.segments if writable)

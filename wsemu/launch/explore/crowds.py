@@ -6,9 +6,9 @@ ordered accesses hold: N CTAs come to a barrier in N ways, not in N! (counter ab
 with (0,1,infinity)-Counter Abstraction", CAV 2002, with exact numbers).
 
 CTAs are *alike* as long as the same accesses with the same results take them through the same synchronisation; where
-they turn out not to be, the search begins anew with more groups.  Each CTA is run over the arrays as they were at
-first, with nothing new in them but what its ordered access is to find: so no plain load may decide anything of which
-the launch writes the array.
+they turn out not to be, the search begins anew with more groups.  Each CTA is run over the initial arrays, in which
+only the location of its ordered access changes.  So no plain load may influence anything if the launch writes its
+array.
 
 Who knows of whose accesses is kept for all ways to a state together: what is told of it holds on each.  It is asked of
 each access of which earlier ones of other CTAs it does not know, on some way.  No two of these may touch one place, in
@@ -56,7 +56,7 @@ MOST_GROUPS = 24
 MOST_KEPT = 1 << 30
 """bytes of saved states of single CTAs"""
 MOST_BYTES = 1 << 21
-"""maximum bytes of arrays"""
+"""maximum total size of the arrays, in bytes"""
 _OFFSET = (1 << SEGMENT_SHIFT) - 1
 
 Step = tuple[int, int, int, bytes]
@@ -99,9 +99,9 @@ class Local:
     number: int
     group: int
     path: tuple[Step, ...]
-    """a way there"""
+    """path that leads to the state"""
     ran: dict[int, Ran]
-    """by CTA"""
+    """run of each CTA from here"""
     asks: tuple[Ask, ...]
     """accesses of the first CTA of the group"""
     kin: Kin

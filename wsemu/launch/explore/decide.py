@@ -1,4 +1,5 @@
-"""Whether a launch that atomics steer can be decided by trying all their orders, and what that says."""
+"""Decision on a launch whose control flow depends on atomics: whether its interleavings can be explored, and the
+result."""
 
 from __future__ import annotations
 
@@ -110,9 +111,9 @@ def _depends_on_atomics_alone(bound: Bound, places: Places) -> bool:
 
 
 def decide(bound: Bound, places: Places, *, left: list[Any] | None, first: bool = False) -> Decided | None:
-    """Try all orders of the strong accesses of a launch, whose arrays are as before it; `left`: what they shall hold
-    then, else what some order leaves; `first`: it is not asked whether what fails in one order does in all.  None where
-    the orders are too many from the start.
+    """Explore all interleavings of the strong accesses of a launch, whose arrays are in their initial state.  `left` is
+    the expected final contents, by default those that some interleaving leaves.  With `first`, an interleaving that
+    fails decides; whether all fail is not examined.  None where the orders are too many from the start.
 
     Strong loads and stores that steer nothing are taken for plain ones, if these do not race: so they are the same in
     all orders, and need not be tried."""
@@ -366,8 +367,8 @@ def _judge_histories(replays: Replays, result: Result, initial: Outcome) -> None
 
 
 def _apart(bound: Bound, polls: Polls, ordered: frozenset[int]) -> Callable[[int, list[Ask]], bool]:
-    """Whether lanes of a warp, of a CTA as it is, may come to ordered accesses in an order that is not tried: those
-    that stand at one are let go one by one, and go on together."""
+    """Return whether lanes of a warp may reach ordered accesses in an order that is not explored.  Lanes parked at one
+    are resumed one at a time, and continue together."""
     leads = _leading(bound, ordered)
 
     def apart(cta: int, asks: list[Ask]) -> bool:
@@ -381,7 +382,8 @@ def _apart(bound: Bound, polls: Polls, ordered: frozenset[int]) -> Callable[[int
 
 
 def _leading(bound: Bound, ordered: frozenset[int]) -> Callable[[int], bool]:
-    """Whether an instruction leads to an ordered access, on some way without a barrier or a warp-wide operation."""
+    """Return whether an instruction leads to an ordered access, on some path without a barrier or a warp-wide
+    operation."""
     code = bound.program.code.tolist()
 
     @functools.cache

@@ -1,4 +1,4 @@
-"""Whether a launch uses what atomics return to give out places alone: `proof/slots.py`, for one launch."""
+"""The test for launches that use results of atomics only to allocate slots: `proof/slots.py`, for one launch."""
 
 from __future__ import annotations
 

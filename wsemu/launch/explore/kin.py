@@ -1,9 +1,9 @@
-"""What the threads of one CTA know, for all CTAs that synchronise as it does (`crowds.py`).
+"""Knowledge of the threads of one CTA, for all CTAs that synchronize as it does (`crowds.py`).
 
-Of its own CTA a thread knows intervals, as in `threads.py`.  Of others it knows what it has acquired: a column for each
-*share*, which stands for whatever has been acquired together so far, and three for what the place of the next access
-has to tell: what was released there, and what the `fence.sc` knew that came before writes, or reads, there.  What a
-share comes to, the search says; here it is only followed where it goes.
+Of its own CTA a thread knows intervals, as in `threads.py`.  For others it keeps what it has acquired: a column for
+each *share*, which represents everything acquired together so far.  Three more columns represent the location of the
+next access: what was released there, and what the `fence.sc` before writes, or reads, there knew.  What a share comes
+to, the search says; here it is only followed where it goes.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Did(NamedTuple):
     """The effect of a CTA between two ordered accesses, as others observe it."""
 
     made: int
-    """positions, a bit each"""
+    """set of positions, a bit each"""
     accesses: tuple[tuple[int, frozenset[Share]], ...]
     """positions, with the shares that lanes had there; first that of its ordered access"""
     rows: tuple[Share, ...]

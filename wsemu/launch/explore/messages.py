@@ -1,7 +1,7 @@
 """Launches whose CTAs tell each other something at places that one CTA each writes: flags, look-backs, chains.
 
-Orders of such a launch are many, since a CTA may look at a flag before or after it is set, and does something else
-then; and yet what one CTA does depends on nothing but what it reads of others.  So each CTA is followed by itself: an
+Such a launch has many interleavings, since a CTA may read a flag before or after it is set, and behaves differently
+then.  But the behavior of one CTA depends only on what it reads from others.  So each CTA is followed by itself: an
 ordered access returns what stood there first, or anything that another CTA may ever write there, and each of that is
 tried.  What it writes itself are *messages*, for the others to read.  That goes on until nothing is new: whatever order
 the launch is made in, weaker memory than interleavings included, each CTA goes one of these ways (thread-modular
@@ -10,15 +10,14 @@ reasoning: Flanagan, Qadeer, "Thread-Modular Model Checking", SPIN 2003).
 A message is a place and a value.  With it comes what its writer has released: the bytes that it had written, and what
 it knew by messages before; where there are several ways to one message, what all of them release.
 
-Proven is a launch if
+A launch is proven if
 
-- each place of ordered accesses is written by one CTA, and each byte that CTAs share otherwise, too, and that once;
-- whoever reads a byte of another CTA knows, by messages, that it was written;
-- no way fails, and none comes back to where it was;
-- CTAs can be put in an order in which each waits only for those before it: what these leave in the end lets it go on,
-  wherever it is.
+* Each location of ordered accesses is written by one CTA.  So is each other byte that CTAs share, and only once.
+* A CTA that reads a byte of another CTA knows, by messages, that it was written.
+* No path fails, and none returns to an earlier state.
+* CTAs can be ordered so that each waits only for those before it: their final values let it proceed from any state.
 
-Where values of shared bytes differ by way, they must steer nothing (`proof/contents.py`).
+If values of shared bytes differ by path, they must not influence control flow or addresses (`proof/contents.py`).
 
 CTAs that begin alike and first of all draw a number, each its own, are followed as if they drew them in their order.
 """
@@ -53,9 +52,9 @@ if TYPE_CHECKING:
 MOST_STEPS = 500
 """ordered accesses that are made"""
 MOST_KEPT = 1 << 30
-"""bytes of saved states"""
+"""maximum size of the saved states, in bytes"""
 MOST_BYTES = 1 << 21
-"""maximum bytes of arrays"""
+"""maximum total size of the arrays, in bytes"""
 _OFFSET = (1 << SEGMENT_SHIFT) - 1
 _WIDE = -1
 
@@ -111,7 +110,7 @@ class Messages:
 
     @property
     def one_result(self) -> bool:
-        """Whether all ways leave the same."""
+        """Return whether all paths leave the same values."""
         ends = [{b"".join(d.tobytes() for d in s.image) for s in own.values() if s.status == "done"}
                 for own in self.states]  # fmt: skip
         return all(len(end) == 1 for end in ends) and self.spare is None

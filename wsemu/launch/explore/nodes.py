@@ -1,4 +1,4 @@
-"""What a search of orders goes through, and what it found (`search.py`)."""
+"""Nodes of a search through interleavings, and its result (`search.py`)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Result:
     ends: set[bytes] = field(default_factory=set)
     """contents that the arrays may have at the end"""
     uneven: bool = False
-    """whether CTAs that begin alike leave different things, so that which one leaves which is open, too"""
+    """true if CTAs that begin alike leave different values, so that it is also open which one leaves which"""
     end: Any = None
     """the arrays in one of these ends"""
     sampled: Sampled | None = None
@@ -55,7 +55,7 @@ class Result:
     warned: list[RawFinding] = field(default_factory=list)
     """warnings of orders, also those that the initial run has"""
     pair: Pair | None = None
-    """behind `weak`"""
+    """pair of accesses that explains `weak`"""
     unclear: tuple[int, ...] = ()
     reached: Reached = field(default_factory=lambda: Reached((), ()))
 
@@ -72,7 +72,7 @@ class Node:
     memory: Any
     digests: list[bytes]
     digest: bytes
-    """digest of the arrays"""
+    """digest of the arrays' contents here"""
     status: list[str]
     asks: list[list[Ask]]
     knowledge: Knowledge
@@ -81,7 +81,7 @@ class Node:
     before: Node | None = None
     ask: Ask | None = None
     made: list[Made] = field(default_factory=list)
-    """since the node before"""
+    """accesses since the previous node"""
     todo: list[Ask] = field(default_factory=list)
     groups: list[list[Ask]] = field(default_factory=list)
     asleep: frozenset[Ask] = frozenset()
@@ -89,7 +89,7 @@ class Node:
     width: int = 0
     """width of the group that is tried, at its start"""
     moves: bool = False
-    """whether something that was let go here has led elsewhere"""
+    """true if an access that was resumed here has led elsewhere"""
 
     def key(self, alike: bool) -> bytes:
         """Tells it from other states; `alike`: whichever CTA it is that is in one state and which in another."""

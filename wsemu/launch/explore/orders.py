@@ -1,4 +1,4 @@
-"""When the orders of a launch's atomics are tried: what `check` needs of it, without importing the rest."""
+"""Interface of the exploration of atomics: the part that `check` needs, without importing the rest."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ class Orders:
         self.needed: Residency | None = None
         """residency that CTAs which wait for each other need, if that was found"""
         self.tried = False
-        """whether orders of the atomics were tried: then not all that threads may do was done in one run"""
+        """true if interleavings of the atomics were explored: one run then does not cover all that threads may do"""
         self.stays = False
-        """whether the launch waits for ever if CTAs run one after another"""
+        """true if the launch waits forever if CTAs run one after another"""
 
     def patience(self) -> int | None:
         """A smaller step budget than was asked for, where a launch may wait for memory to change."""

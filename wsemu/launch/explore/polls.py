@@ -1,11 +1,12 @@
 """Lanes of a warp that poll one place together, as one: a loop that does nothing but read there until it may go on.
 
 Which of them has seen what, and when, makes too many orders, and makes no difference.  A try in vain does nothing but
-teach its lane more, so it may be left out.  What a lane has read when it goes on is used by nobody, and until lanes of
-the warp have met at a barrier or a warp-wide operation none of them comes to an ordered access again, so that what
-others do does not depend on which lanes have gone on.  So whoever sees a later value than the rest of its warp could
-have seen the earlier one, and who waits for ever could have done so with the whole warp: where lanes that all read one
-value do no wrong, whatever value, others do none.  It is asked elsewhere (`decide.py`) whether lanes may run ahead.
+teach its lane more, so it may be left out.  After the loop, the value that a lane has read is unused, and until lanes
+of the warp have met at a barrier or a warp-wide operation none of them reaches an ordered access again.  So the
+behavior of others does not depend on which lanes have continued.  So a lane that reads a later value than the rest of
+its warp could have read the earlier one, and one that waits forever could have done so with the whole warp.  If lanes
+that all read one value do nothing wrong, whatever the value, others do not either.  It is asked elsewhere (`decide.py`)
+whether lanes may run ahead.
 """
 
 from __future__ import annotations

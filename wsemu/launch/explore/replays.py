@@ -1,4 +1,5 @@
-"""What threads of a CTA do to shared memory and to mbarriers, where atomics steer and copies go on by themselves.
+"""Replay of the accesses of a CTA's threads to shared memory and mbarriers, if control flow depends on atomics and
+copies run asynchronously.
 
 What a CTA does there depends on others by what its strong accesses to arrays return, and by nothing else.  The search
 (`search.py`) tells states apart by the history of each CTA: its barriers, phases, copies and accesses to shared memory,
@@ -34,8 +35,8 @@ _FOLLOWED = (
 
 
 def supports_asynchronous(program: Program) -> bool:
-    """Return whether all asynchronous operations of a program are such as the orders of its atomics can be tried with:
-    those of a CTA by itself, which give and take what they should, and say where in arrays they go."""
+    """Return whether the exploration of atomics supports all asynchronous operations of a program.  They must belong to
+    one CTA, release and acquire as usual, and declare where in arrays they read and write."""
     from wsemu.model.isa import OPERATIONS
 
     for fields in program.code.tolist():

@@ -1,13 +1,13 @@
 """Orders of strong accesses that are tried at random, where all of them are too many.
 
-Every other order is drawn by PCT: each lane that makes strong accesses gets a priority, the highest one that can goes
-on, and at DEPTH - 1 steps that are drawn beforehand the one that has just gone on becomes the lowest.  A failure that
-takes d accesses in a certain order, d up to DEPTH, is met with a probability of at least 1 / (n k^(d - 1)) by each such
-order, for n lanes and k accesses (Burckhardt, Kothari, Musuvathi, Nagarakatte, "A Randomized Scheduler with
-Probabilistic Guarantees of Finding Bugs", ASPLOS 2010).
+Every other interleaving is drawn by PCT: each lane that performs strong accesses gets a priority, and the runnable lane
+with the highest one proceeds.  At DEPTH - 1 steps, drawn in advance, the lane that has just run gets the lowest.  A
+failure that requires an order of d accesses, d up to DEPTH, is found with a probability of at least 1 / (n k^(d - 1)).
+Such an order exists for n lanes and k accesses.  The bound is from Burckhardt, Kothari, Musuvathi, Nagarakatte, "A
+Randomized Scheduler with Probabilistic Guarantees of Finding Bugs", ASPLOS 2010.
 
-The others are drawn step by step, each that can go on with the same probability: so the mean over the products of how
-many these were is how many orders there are (Knuth, "Estimating the Efficiency of Backtrack Programs", 1975).
+The others are drawn step by step, each runnable lane with the same probability.  So the mean of the products of these
+numbers of lanes is the number of interleavings (Knuth, "Estimating the Efficiency of Backtrack Programs", 1975).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Sampled(NamedTuple):
     drawn: int
     """number of these drawn by PCT"""
     estimate: float
-    """estimated number of interleavings"""
+    """estimated number of all interleavings, sampled or not"""
     lanes: int
     steps: int
     """steps of the longest interleaving"""

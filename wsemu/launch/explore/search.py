@@ -5,19 +5,19 @@ search lets go every lane that stands, one after another, and sees where that le
 a CTA does between two ordered accesses is one run of it, which decides plain accesses and barriers for all orders
 alike: a launch without races does the same there whatever others do meanwhile.
 
-Two states are one if arrays, shared memory, registers that still matter and what threads know of each other's accesses
-(`Knowledge.key`) are equal, whoever brought that about: so of N CTAs that leave a lock behind them, it does not matter
-in which order they came.  That is the reduction by value of Agarwal et al., "Stateless Model Checking Under a
-Reads-Value-From Equivalence" (CAV 2021), with states in place of traces.
+Two states are one if arrays, shared memory, registers that still matter and the threads' knowledge of each other's
+accesses (`Knowledge.key`) are equal, whatever led there.  So it does not matter in which order N CTAs have released a
+lock.  That is the reduction by value of Agarwal et al., "Stateless Model Checking Under a Reads-Value-From Equivalence"
+(CAV 2021), with states in place of traces.
 
 A lane whose access changes nothing and leads back to where it stands *waits*: it need not go on before somebody writes
 there, and a state in which all wait is a deadlock.
 
-Only orders that matter are tried: of the lanes that stand, some of which the others never touch a place in an ordered
-way so that it matters which is first, before one of these some has gone on (Godefroid, "Partial-Order Methods for the
-Verification of Concurrent Systems", 1996: persistent sets; two that only read do not matter to each other).  A lane
-that waits is one that cannot go on, and if none of a set can, the next one is tried.  Who touches what is learnt, and
-the search begins anew when there is news.  No state of a way comes back (that is a `circle`), so nobody is left out.
+Only relevant interleavings are explored.  From the parked lanes a set is chosen whose ordered accesses the other lanes
+cannot affect before one of the set has proceeded (Godefroid, "Partial-Order Methods for the Verification of Concurrent
+Systems", 1996: persistent sets).  Two accesses that only read do not affect each other.  A lane that waits is one that
+cannot go on, and if none of a set can, the next one is tried.  Who touches what is learnt, and the search begins anew
+when there is news.  No state of a way comes back (that is a `circle`), so nobody is left out.
 
 Where all CTAs begin alike, what they are called does not matter: states are one that differ in that alone, and whatever
 one touches in the arrays another may.
@@ -83,9 +83,9 @@ class Search:
         samples: bool = True,
         idle: Callable[[RawFinding], bool] = lambda raw: False,
     ) -> None:
-        """`apart` says whether lanes of a CTA, as it is, may run ahead of others, `reads` whether an ordered access
-        writes nothing in any case, `idle` whether a finding is of an undefined value that reaches nothing; `named` are
-        stores where the number of a CTA leads; `samples`: where all orders are too many, some are drawn."""
+        """`apart` returns whether lanes of a CTA, as it is, may run ahead of others, `reads` whether an ordered access
+        never writes, `idle` whether a finding is of an undefined value that reaches nothing.  `named` are stores whose
+        location depends on the number of a CTA.  With `samples`, some interleavings are drawn if all are too many."""
         self.session, self.begin, self.most = session, begin, int(MOST_STEPS * session.effort)
         self.all, self.effort = self.most, session.effort
         self.spent = 0.0
@@ -100,16 +100,16 @@ class Search:
         """place -> (CTA or `_ANY`, warp, lane) of those that touch it in an ordered way -> whether they may write"""
         self.result = Result()
         self.threads = 0
-        """threads of a CTA"""
+        """number of threads of a CTA"""
         self.alike = False
-        """whether CTAs all begin alike: then it does not matter which is which"""
+        """true if all CTAs begin alike, and so are interchangeable"""
         self.begun: dict[int, Any] = {}
         """initial states of CTAs without an access before their first ordered one"""
         self.seen: dict[bytes, frozenset[Ask]] = {}
         """states by their keys, with what was asleep there"""
         self.dice = random.Random(0)
         self.wanders = False
-        """whether it is looked who touches what, and nothing else"""
+        """true if only the locations that each touches are recorded"""
         self.state_bytes = 0
         """bytes of a state on the path of the search"""
         self.hangs: Callable[[list[Ask]], bool] | None = None
@@ -224,8 +224,9 @@ class Search:
     def _close_set(
         self, touch: tuple[tuple[int, int], bool], standing: dict[tuple[int, int, int], Ask], node: Node
     ) -> frozenset[Ask]:
-        """The lanes that stand whose accesses matter to a (place, whether it may be written) before it is touched:
-        whoever may touch the place, one of the two writing, or those that must go on before that one comes there."""
+        """Return the parked lanes whose accesses can affect a (location, whether it may be written) before it is
+        touched.  These may touch the location, one of the two writing, or must proceed before such a lane reaches
+        it."""
         chosen, seen, todo = set[Ask](), {touch}, [touch]
         while todo:
             place, writes = todo.pop()

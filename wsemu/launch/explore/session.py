@@ -1,7 +1,7 @@
 """A launch on the VM whose CTAs are alive at once, and stop before each ordered access until one is let go.
 
-Each CTA is a machine of its own over the same arrays.  What a CTA does between two ordered accesses is one run of it:
-so a state of the launch is one in which every warp has ended, waits for others, or stands before an ordered access.
+Each CTA is a machine of its own over the same arrays.  One run of a CTA covers its actions between two ordered
+accesses.  So in a state of the launch every warp has ended, waits for others, or is parked before an ordered access.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class Session(Protocol):
     effort: float
     """times the usual number of accesses that may be performed to decide the launch"""
     grown: bool
-    """whether something in shared memory turned out to matter, by which states were not told apart so far"""
+    """true if something in shared memory turned out to matter that did not distinguish states so far"""
     named: Named | None
     """stores to places that belong to CTAs by their numbers, where these do not tell CTAs apart"""
 

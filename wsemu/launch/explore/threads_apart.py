@@ -1,10 +1,10 @@
-"""A launch whose lanes take turns by themselves, as PTX has it from sm_70 on: each thread stops before its own ordered
-accesses, and waits for no other one of its warp where they would meet again.
+"""Launches whose lanes are scheduled independently, as in PTX from sm_70 on: each thread stops before its own ordered
+accesses, and waits for no other lane of its warp at their reconvergence point.
 
 So a lane that has taken a lock goes on while others of its warp spin, and gives it back (PTX ISA, "Independent thread
-scheduling": all threads of a warp make progress).  That is followed where threads have nothing but global memory in
-common, no barriers and no warp-wide operations: then each is run as a CTA of its own, of which one lane is alive, and
-threads that begin alike count as one.  What is found is told of the warps and CTAs that they belong to.
+scheduling": all threads of a warp make progress).  This is explored if threads share only global memory, without
+barriers and warp-wide operations.  Each is then run as its own CTA, of which one lane is alive, and threads that begin
+alike count as one.  What is found is told of the warps and CTAs that they belong to.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How many CTAs of a launch have to run at once, since they wait for each other: found by running.
+"""Number of CTAs of a launch that must be co-resident because they wait for each other, found by running it.
 
 CTAs start one after another, in order, each only when nobody that runs can do more than wait for memory to change: so
 few are alive as can be.  A lane waits whose access changes nothing, and leads back to where it stands.

@@ -2,9 +2,9 @@
 
 An array goes to a parameter of 64 bits, and its address is passed.  A Python number takes the type of the parameter; a
 NumPy number is passed as its bytes, which have to be as many.  A structure by value is bytes, a NumPy record, or a
-tuple of fields laid out as C does, whose arrays become pointers.  A list is memory that holds such fields, as a table
-of pointers is, and its address is passed; so is that of a tensor map where an address is wanted, and that of the
-description of a texture or surface, which is its handle.
+tuple of fields laid out as C does, whose arrays become pointers.  A list is memory that contains such fields, like a
+table of pointers, and its address is passed.  So is the address of a tensor map if an address is expected, and that of
+the description of a texture or surface, which is its handle.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     """arrays, tensor maps and lists among the fields of a structure: at which byte, and the way to it"""
 
 POINTER = 8
-"""bytes of an address"""
+"""size of an address in bytes"""
 _FLOATS: dict[int, type[np.floating[Any]]] = {2: np.float16, 4: np.float32, 8: np.float64}
 
 

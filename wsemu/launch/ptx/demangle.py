@@ -79,7 +79,7 @@ class _Reader(Characters):
     def __init__(self, text: str) -> None:
         super().__init__(text, 2)
         self.known: list[_Type] = []
-        """for substitutions"""
+        """types that substitutions refer to"""
         self.arguments: list[str | list[str]] = []
         """arguments of the template, a list for a pack"""
         self.element: int | None = None

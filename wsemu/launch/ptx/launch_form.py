@@ -1,4 +1,4 @@
-"""What a launch file has: everything that a launch of a kernel in PTX needs."""
+"""Contents of a launch file: everything that a launch of a kernel in PTX needs."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""What names mangled by the Itanium C++ ABI are written with: its codes (section 5.1), and a text read from left
-to right."""
+"""Codes of names mangled by the Itanium C++ ABI (section 5.1), and a text that is read from left to right."""
 
 from __future__ import annotations
 

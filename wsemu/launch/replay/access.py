@@ -1,4 +1,4 @@
-"""What two racing accesses read and wrote while they were replayed: lane by lane, and at an element that they share."""
+"""Values of two racing accesses in a replay: lane by lane, and at an element that they share."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ class AccessRecord:
     does: str
     pc: int
     size: int
-    """bytes a lane"""
+    """number of bytes per lane"""
     addresses: dict[int, int] = field(default_factory=dict)
     """addresses by lane; for an asynchronous operation by piece, of which a lane may have several"""
     values: dict[int, bytes] = field(default_factory=dict)
     before: dict[int, bytes] = field(default_factory=dict)
-    """bytes before the access"""
+    """bytes of each lane before the access"""
     source: AccessRecord | None = None
     """for a copy, its read; the rest is its write"""
     starts: dict[int, int] = field(default_factory=dict)

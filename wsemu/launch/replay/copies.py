@@ -1,4 +1,4 @@
-"""What an asynchronous operation of a warp is about to access: bytes that it reads, and bytes that it writes."""
+"""Bytes that an asynchronous operation of a warp is about to read and write."""
 
 from __future__ import annotations
 

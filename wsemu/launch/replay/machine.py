@@ -72,7 +72,7 @@ class Machine:
         self.places = Places(bound.program, configuration.grid, configuration.block, outcome, bound.arrays)
         self._ctas: dict[int, Cta] = {}
         self._events: list[Event] = []
-        """but for accesses"""
+        """events of the replay other than accesses"""
         self._counts: Counter[tuple[str, int, int, int]] = Counter()
 
     def cta(self, step: Step) -> Cta:

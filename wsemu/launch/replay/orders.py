@@ -33,7 +33,7 @@ class Followed(NamedTuple):
     session: Session
     places: Places
     findings: list[RawFinding]
-    """findings of all CTAs"""
+    """findings of all CTAs of the launch"""
     records: list[tuple[_Key, AccessRecord]]
     """accesses of the instructions that are looked at, in order"""
 

@@ -4,11 +4,11 @@ A schedule names operations at which warps change, each as the n-th execution of
 until it has executed its own.  What only those warps do is run: other CTAs, and warps that nothing waits for, have not
 begun yet, which is a schedule too.
 
-race, intra-warp-race    the two accesses in both orders, with the values that each gives
-barrier-recycling        the swapped operations, and what becomes of the CTA when it goes on in order
-read-only-written        load and store in both orders
-deadlock                 the CTA in order, to its end
-others                   the CTA in order, until the operation is executed that is wrong
+`race`, `intra-warp-race`   The two accesses in both orders, with the values that each yields.
+`barrier-recycling`         The swapped operations, and the rest of the CTA in order.
+`read-only-written`         The load and the store in both orders.
+`deadlock`                  The CTA in order, to its end.
+`others`                    The CTA in order, until the wrong operation is executed.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class Replay(_Data):
     """The result of a replay."""
 
     steps: list[Step]
-    """steps as executed"""
+    """steps in the order of execution"""
     orders: list[Order] = []
     """both orders of a race: that of the schedule first"""
     element: str = ""

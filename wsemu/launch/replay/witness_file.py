@@ -37,9 +37,9 @@ if TYPE_CHECKING:
 FORMAT, VERSION = "wsemu-witness", 1
 SUFFIX = ".wsemu.json"
 _LARGEST = 32 << 20
-"""bytes of a file"""
+"""maximum size of a witness, in bytes"""
 _LARGEST_PROGRAM = 64 << 20
-"""bytes of a program"""
+"""maximum size of its program, in bytes"""
 _SUFFIXES = (".py", ".ptx", ".cu")
 """suffixes of programs that a witness may name"""
 _MOST_CHANGES = 3
@@ -77,19 +77,19 @@ class Witness(BaseModel):
     program_sha256: Annotated[str, Field(pattern="^([0-9a-f]{64})?$")] = ""
     """hash of the program's file; `wsemu replay` runs no other one that a witness names"""
     arguments: list[str] = []
-    """arguments of the program"""
+    """command-line arguments of the program"""
     launch: _Count = 0
     """number of the launch in the program, from 1"""
     kernel: str
     grid: Extent
     block: Extent
     dynamic_shared: _Count = 0
-    """bytes"""
+    """dynamic shared memory in bytes"""
     arch: str
     inputs: Inputs
     code: Annotated[str, AfterValidator(_check_code)]
     message: str
-    """message of the finding"""
+    """message of the finding that it shows"""
     steps: Annotated[list[Step], Field(min_length=1)]
     schedule: list[str] = []
     """the steps as text, those that are shown"""
@@ -251,8 +251,8 @@ def _sha256(program: str | os.PathLike[str]) -> str:
 def program_path(witness: Witness, path: Path) -> Path:
     """Return the program that a witness file names, if `wsemu replay` may run it.
 
-    WitnessError unless it is a .py, .ptx or .cu file below the working folder or the witness file's folder, not below a
-    hidden folder or one of installed packages, and has the hash that the witness carries.
+    WitnessError unless it is a .py, .ptx or .cu file below the working folder or the witness file's folder, and has the
+    hash that the witness carries.  It must not be below a hidden folder or one of installed packages.
     """
     if not witness.program:
         raise WitnessError(f"`{path}` names no program: replay it from Python, `wsemu.replay(path, kernel, arguments)`")

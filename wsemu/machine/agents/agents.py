@@ -78,7 +78,7 @@ def room(m, n):
 
 @compiled
 def known_words(m):
-    """How many words of agents, from the lowest on, all live lanes know."""
+    """Return how many words of agents, from the lowest on, all live lanes know."""
     words = (m.agent_next - m.agent_low) >> 6
     q = np.int64(0)
     while q < words:
@@ -102,7 +102,7 @@ def known_words(m):
 
 @compiled
 def missed_at_exit(m, q):
-    """Those of the agents of a word that a CTA needed to know of, which has ended without."""
+    """Return the agents of a word that a CTA had to observe, but ended without."""
     missed = np.int64(0)
     for member in range(m.members):
         alive = np.int64(0)
@@ -116,7 +116,7 @@ def missed_at_exit(m, q):
 
 @compiled
 def small_copies(m, q):
-    """Those of the agents of a word that go through the generic proxy."""
+    """Return the agents of a word that go through the generic proxy."""
     found = np.int64(0)
     for k in range(64):
         a = agent_at(m.agents, m.agent_low + 64 * q + k - m.base - 1)
@@ -174,7 +174,7 @@ def settle(m):
 
 @compiled
 def group_tables(m, w, lane, bulk):
-    """Which GROUPS a thread has of cp.async, or of bulk operations."""
+    """Return the GROUPS of a thread for cp.async, or for bulk operations."""
     return (bulk * m.warp_count + w) * LANES + lane
 
 

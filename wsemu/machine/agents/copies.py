@@ -214,7 +214,7 @@ def sends(i):
 
 @compiled
 def copy_goal(i):
-    """Where in shared memory a bulk copy has to go."""
+    """Return the location in shared memory that a bulk copy is allowed to write."""
     if sends(i):
         return np.int64(OTHERS)
     return np.int64(OWN if i.aux & 1 else 1)
@@ -312,7 +312,7 @@ def nth_bit(mask, n):
 
 @compiled
 def one_of_each(m, registers, i, mask):
-    """Of lanes that store the same bytes to the same place, the one that does so alone."""
+    """Return the lanes that perform a store: of lanes that store the same bytes to the same location, only one."""
     chosen = np.int64(0)
     while mask:
         first = lowest_bit(mask)
@@ -384,7 +384,7 @@ def store_lane(m, w, pc, registers, i, lane):
 
 @compiled
 def store_marks(m, w, pc, lane, to, size):
-    """What a store does to bytes that may be read through the read-only cache; see `memory/read_only.py`."""
+    """Mark the bytes of a store that may be read through the read-only cache; see `memory/read_only.py`."""
     segment = segment_at(m.segments, segment_number(to))
     if segment.marked == 0:
         return

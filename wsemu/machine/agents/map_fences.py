@@ -1,10 +1,11 @@
 """Tensor maps that the launch changes, and the fences between those changes and copies through them, in compiled code.
 
 PTX ISA, "membar, fence" (`fence.proxy.tensormap::generic`), "tensormap.cp_fenceproxy", "Causality order": tensor copies
-read their map through the tensormap proxy.  A change must be released to that proxy by a thread that knows of it,
-acquired with the map's address by a thread of the copy's CTA that knows of the release, and the issuing thread must
-know of that.  What was released is a part of the rows of `lane_clocks.py`; who acquired which map is a table: of each
-byte the write that was its last one then.  A map that is changed again has other last writes, to be acquired again.
+read their map through the tensormap proxy.  A thread that observed the change must release it to that proxy, and a
+thread of the copy's CTA that observed the release must acquire it with the map's address.  The issuing thread must have
+observed that acquisition.  What was released is a part of the rows of `lane_clocks.py`; who acquired which map is a
+table: of each byte the write that was its last one then.  A map that is changed again has other last writes, to be
+acquired again.
 """
 
 from __future__ import annotations
@@ -190,7 +191,7 @@ def is_stale(m, r):
 
 @compiled
 def free_place(m):
-    """Where one more acquired map goes, from 0; -1: there is no room."""
+    """Return the index for one more acquired map, from 0; -1 if there is no room."""
     if m.map_count < m.map_room:
         m.map_count += 1
         return m.map_count - 1

@@ -77,9 +77,9 @@ FULL = (1 << LANES) - 1
 MANY = 40
 """elements that a set may have before nothing is said any more of who reads a cell"""
 OWN, OTHERS = 2, 3
-"""where in shared memory a range has to lie: in the CTA's own, or in another one's"""
+"""required location of a range in shared memory: in the CTA's own, or in another one's"""
 FEW_SETS = 900
-"""that one range may make"""
+"""maximum sets that one range may create"""
 
 
 # -- where it lies -----------------------------------------------------------------------------------------------------
@@ -103,8 +103,8 @@ def is_own(m, offset):
 
 @compiled
 def host_place(m, w, pc, lane, address, size, alignment, writes, shared, report):
-    """Host address of a range of bytes, which must lie in shared memory (`shared`: of any CTA, OWN or OTHERS) or in
-    none of a thread's or CTA's own, or 0 where it must not be accessed, which is reported."""
+    """Return the host address of a range of bytes, or report it and return 0 if it must not be accessed.  The range
+    must be in shared memory (`shared`: of any CTA, OWN or OTHERS), or outside all memory of a thread or CTA."""
     if address & ADDRESS_OUT and address >= 0:
         index = ((address >> SEGMENT_SHIFT) & (2 * INDEX_BIAS - 1)) - INDEX_BIAS
         return outside(m, w, pc, lane, index, np.int64(BAD_INDEX), size, np.int64(0), np.int64(0), report)

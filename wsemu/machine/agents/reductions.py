@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 BITS = {"f16": 16, "bf16": 16, "f32": 32, "f64": 64} | {f"{s}{n}": n for s in "usb" for n in (32, 64)}
 QUIET = {"f16": 0x7FFF, "bf16": 0x7FFF, "f32": 0x7FFFFFFF}
-"""what a result that is no number is; of f64 it is the operand's"""
+"""bits of a nan result; for f64 they are the operand's"""
 
 
 def _as_float(b: Builder, value: Value, type_: str) -> Value:
@@ -77,7 +77,7 @@ def _integer(b: Builder, what: str, type_: str, old: Value, new: Value) -> Value
 
 @emitted
 def combine_elements(b: Builder, number: Value, old: Value, new: Value) -> Any:
-    """What BULK_REDUCTIONS[number] makes of two elements, in the low bits."""
+    """Combine two elements by BULK_REDUCTIONS[number], in the low bits."""
     end = b.function.append_basic_block("combined")
     other = b.function.append_basic_block("no_reduction")
     choice = b.switch(number, other)

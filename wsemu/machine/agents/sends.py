@@ -24,7 +24,7 @@ STORE64, REDUCE, REDUCE64 = opcodes("async", "store.b64", "reduce.b32", "reduce.
 
 @compiled
 def send_goal(m, i):
-    """Where in shared memory a value has to go."""
+    """Return the location in shared memory that a value is allowed to be sent to."""
     return np.int64(OTHERS if i.op >= REDUCE or m.clusters == 0 else 1)
 
 

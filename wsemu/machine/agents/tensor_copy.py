@@ -56,7 +56,7 @@ NOT_THERE, RANK, INNER, NEGATIVE, TYPE = range(5)
 """`what` of a tensor-map finding"""
 COPIED = EVENT_KINDS.index("copy")
 PREPARE, CLOBBERS, JUDGE, NOTE, TOUCH_READ, TOUCH_WRITE, TOUCH_ATOMIC, PLACE, MARK = range(9)
-"""what is done to each run of bytes"""
+"""action for each run of bytes"""
 SIZES = sum((type_.bytes.bit_length() - 1) << 2 * type_.code for type_ in ELEMENT_TYPES.values() if not type_.rounds)
 """two bits a type: log2 of its bytes"""
 CODE = {name: type_.code for name, type_ in ELEMENT_TYPES.items()}
@@ -124,7 +124,7 @@ def stride_of(p, n):
 
 @compiled
 def count_of(p, n):
-    """How many elements a tile has in a dimension (T20, T28)."""
+    """Return the number of elements of a tile in a dimension (T20, T28)."""
     if n == 0:
         return box_of(p, n)
     if interleave_of(p) and n == rank_of(p) - 2:
@@ -164,7 +164,7 @@ def rows_of(p):
 
 @compiled
 def swizzle_address(p, address):
-    """Where 16 bytes of shared memory lie (T22)."""
+    """Return the location of 16 bytes of shared memory (T22)."""
     return address ^ (((address >> 7) & ((np.int64(1) << swizzle_of(p)) - 1)) << 4)
 
 
@@ -569,7 +569,7 @@ def store_all(m, w, pc, registers, i, mask):
 
 @compiled
 def one_of_each(m, w, pc, registers, i, mask):
-    """Of lanes that store the same tile to the same place, the one that does so alone."""
+    """Return the lanes that perform a copy: of lanes that store the same tile to the same location, only one."""
     chosen = np.int64(0)
     while mask:
         first = lowest_bit(mask)

@@ -1,4 +1,4 @@
-"""What the bodies of operations are built with: LLVM values that are vectors of 32 lanes or single lanes alike."""
+"""Helpers for bodies of operations: LLVM values that are vectors of 32 lanes or single lanes alike."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def like(t: Any, scalar: Any) -> Any:
 
 
 _CONSTANTS: dict[tuple[Any, int, str], Value] = {}
-"""of vectors: writing one out takes longer than most instructions, and most are used again"""
+"""constants that are vectors: writing one out takes longer than most instructions, and most are reused"""
 
 
 def numbers(scalar: Any, values: Sequence[float]) -> Value:
@@ -41,12 +41,12 @@ def numbers(scalar: Any, values: Sequence[float]) -> Value:
 
 
 def halves(n: int) -> tuple[Value, Value]:
-    """What picks the first n elements of a vector, and the n behind them."""
+    """Return the masks that select the first n elements of a vector, and the next n."""
     return numbers(I32, range(n)), numbers(I32, range(n, 2 * n))
 
 
 def all_zero(b: Builder, v: Value) -> Value:
-    """Whether all numbers of a vector are 0, of which there are a power of two."""
+    """Return whether all numbers of a vector, whose length is a power of two, are 0."""
     n, width = v.type.count, v.type.element.width
     while n * width > 256:
         n //= 2
@@ -94,7 +94,7 @@ def pointer(b: Builder, address: Value, t: Any) -> Value:
 
 
 def mangle_type(t: Any) -> str:
-    """What a type is called in the names of LLVM's intrinsics."""
+    """Return the name of a type in LLVM's intrinsics."""
     if isinstance(t, ir.PointerType):
         return "p0" if t.is_opaque else f"p0{mangle_type(t.pointee)}"
     s = element(t)
@@ -203,4 +203,4 @@ def switch(
 
 
 def nothing() -> None:
-    """What a switch does for an opcode that it never gets."""
+    """Emit nothing, for an opcode that a switch never receives."""

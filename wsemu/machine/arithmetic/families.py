@@ -1,4 +1,4 @@
-"""Which arithmetic operations are compiled together.
+"""Arithmetic operations that are compiled together.
 
 `CORE` is what nearly every kernel uses: it is part of the scheduler's switch.  The others are compiled when a program
 first has one of theirs, and are called by address.

@@ -29,16 +29,16 @@ def unary_intrinsic(name: str) -> Body:
 
 
 CANONICAL_NAN = 0x7FFFFFFF
-"""what arithmetic on f32 gives for a nan (PTX ISA, "Floating-Point Comparisons" and "Floating Point Instructions")"""
+"""nan that arithmetic on f32 returns (PTX ISA, "Floating-Point Comparisons" and "Floating Point Instructions")"""
 
 
 QUIET, MADE = 1 << 51, -0x8000000000000
-"""of an f64 nan: the bit that it gets on its way through arithmetic; what comes of numbers, as an H200 has it"""
+"""for an f64 nan, the bit that arithmetic sets, and the nan that numbers produce, as on an H200"""
 
 
 def canonical(body: Body, order: tuple[int, ...] = ()) -> Body:
-    """`body`, of which an f32 nan is the one nan that the hardware makes; an f64 nan is that of the first operand in
-    `order` that is one, or a new one (measured on an H200); without an order it is the CPU's."""
+    """Return `body` with the hardware's nans. An f32 nan is the one canonical nan. An f64 nan is that of the first
+    operand in `order` that is one, or a new one (measured on an H200); without an order it is the CPU's."""
 
     def result(b: Builder, *operands: Value) -> Value:
         r = body(b, *operands)
@@ -52,7 +52,7 @@ def canonical(body: Body, order: tuple[int, ...] = ()) -> Body:
 
 
 NUMBERS: dict[Body, Body] = {}
-"""of a body whose f64 nans are chosen from its operands', what it does where there is none"""
+"""for a body whose f64 nans are chosen from its operands', its body for operands without nans"""
 
 
 def _propagate_nan(b: Builder, r: Value, operands: list[Value]) -> Value:

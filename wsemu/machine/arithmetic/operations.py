@@ -1,4 +1,4 @@
-"""What each arithmetic operation does: one LLVM body for 32 lanes at once, and the intrinsics that run them.
+"""Semantics of each arithmetic operation: one LLVM body for 32 lanes at once, and the intrinsics that run them.
 
 `BODIES` gives every ALU operation of `isa.OPERATIONS` a function `(builder, *operands) -> value` that works on a
 vector of 32 lanes or, for operations that have no vector form (division, library functions), on one lane.  `alu` is
@@ -190,7 +190,7 @@ ALU_NAMES = tuple(name for name, op in OPERATIONS.items() if op.kind == "alu")
 
 
 def _cases(b: Builder, registers: Value, d: Value, operands: tuple[Value, ...], mask: Value) -> Callable[[str], None]:
-    """What emits one operation on the lanes of `mask`; operands are byte offsets into `registers`."""
+    """Return a function that emits one operation on the lanes of `mask`; operands are byte offsets into `registers`."""
     mask = resize(b, mask, I32, False)
 
     def case(name: str) -> None:

@@ -198,7 +198,7 @@ def mend(m, s, group, groups, part, parts, half, i, q):
 
 @compiled
 def load_held(to, r, lane):
-    """What a register of a lane held."""
+    """Load the old contents of a lane's register."""
     return load_u32(to + 128 * r + 4 * lane)
 
 

@@ -1,4 +1,4 @@
-"""Where a tile's operands stand in the buffer of a machine, and the multiplications as its code reads them."""
+"""Positions of a tile's operands in the buffer of a machine, and the multiplications as its code reads them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ B_SIGNIFICAND, B_EXPONENT, B_CLASS = (12 * _MOST_A + 4 * _MOST_B * n for n in ra
 SUMS = 12 * _MOST_A + 12 * _MOST_B
 """16 rows of 8 accumulators, of 4 bytes (f64: 8)"""
 BEFORE = SUMS + 16 * N * 8
-"""the same before the last step"""
+"""likewise before the last step"""
 KEPT = BEFORE + 16 * N * 4
 """accumulators that are added last"""
 RAW = KEPT + 16 * N * 4
@@ -40,7 +40,7 @@ RAW = KEPT + 16 * N * 4
 LIMBS = RAW + 2048
 """a fixed-point number, of sums that are rounded once"""
 BUFFER = LIMBS + 256
-"""bytes"""
+"""size of the buffer, in bytes"""
 
 
 def _what(shape: Mma) -> int:

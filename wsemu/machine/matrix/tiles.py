@@ -1,10 +1,9 @@
 """Sums of a tile of up to 16 x 8 elements as LLVM code: vectors of a row's 8 columns, or of a register's 32 lanes.
 
 A tile's operands stand in a buffer (`BUFFER`), taken apart: significand with its sign, exponent, and whether it is an
-infinity or a nan.  Of `a` register r, part x, lane l stands at ((r parts + x) 32 + l); of `b` the row q = (register
-parts + x) 4 + t has 8 columns, in the order `COLUMNS`, which is the order in which two registers of an accumulator have
-them.  A k of the product is (register of b, part, t), with element (row g + 8 h) of `a` in register h + halves * group,
-lane 4 g + t.
+infinity or a nan.  In `a`, register r, part x, lane l has index ((r parts + x) 32 + l).  In `b`, row q = (register
+parts + x) 4 + t has 8 columns, in the order `COLUMNS`, in which two registers of an accumulator have them.  A k of the
+product is (register of b, part, t), with element (row g + 8 h) of `a` in register h + halves * group, lane 4 g + t.
 """
 
 from __future__ import annotations

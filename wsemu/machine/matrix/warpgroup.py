@@ -1,10 +1,10 @@
 """A `wgmma` as one operation of the four warps of a warpgroup, in compiled code.
 
-It is over when all four have issued it and its reads have been made: a warp's wait for a group comes, in time, after
-what each of the four did before its last `wgmma` of that group, and knows that the reads of all of them are over.  What
-they did to memory otherwise is not ordered by it.  So that nobody waits for what is not issued yet, a commit stands
-until all of the four that have not exited have committed as often.  PTX ISA, "wgmma.mma_async", "wgmma.wait_group";
-measured rule W14.
+It is complete when all four warps have issued it and its reads have been performed.  A warp's wait for a group follows,
+in time, the operations of each of the four before its last `wgmma` of that group, and observes that the reads of all of
+them are complete.  What they did to memory otherwise is not ordered by it.  So that nobody waits for what is not issued
+yet, a commit stands until all of the four that have not exited have committed as often.  PTX ISA, "wgmma.mma_async",
+"wgmma.wait_group"; measured rule W14.
 """
 
 from __future__ import annotations

@@ -58,11 +58,11 @@ APART = CODE_NUMBERS["wgmma-divergence"]
 INCOMPLETE, ABSENT, DIFFERENT = range(3)
 """detail[0] of a finding of APART"""
 KIND = 2
-"""of groups"""
+"""kind of the groups of `wgmma`"""
 SHAPES_BEFORE = len(MMA)
 MIX = 0x2545F4914F6CDD1D
 PIECE = 16
-"""bytes that lie together"""
+"""number of contiguous bytes of an operand"""
 
 
 def group_operation(address, w, pc, mask):
@@ -117,7 +117,8 @@ def order_groups(m, warp, w, pc, i, mask):
 
 @compiled
 def check_registers(m, warp, w, pc, i, mask):
-    """What is executed next uses registers of a `wgmma` under way, or is one whose registers no fence has ordered."""
+    """Check that the next instruction does not use registers of a `wgmma` in flight, and that a fence has ordered its
+    own."""
     unfenced = i.aux == UNFENCED
     wrong = i.imm & (warp.unfenced if unfenced else warp.flying[i.aux])
     if wrong:
@@ -158,7 +159,7 @@ def report_divergence(m, pc, w, other_pc, other, what):
 
 @compiled
 def remember(warp, pc, a, b, uses):
-    """That a warp has executed a `wgmma` with these operands."""
+    """Record that a warp has executed a `wgmma` with these operands."""
     mixed = warp.multiplied
     mixed = (mixed ^ (pc + 1)) * MIX + 1
     mixed = (mixed ^ a) * MIX + 1

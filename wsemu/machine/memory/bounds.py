@@ -1,7 +1,7 @@
 """Global, shared and local memory in compiled code: which accesses are good, what was never written.
 
-An access is judged as a whole (`lane_access.lane_pattern`); only when that fails are its lanes looked at one by one
-(`careful_lane`), each reported and, if it has no place in memory, left out: a load then gives 0, a store does nothing.
+An access is judged as a whole (`lane_access.lane_pattern`).  Only if that fails are its lanes examined one at a time
+(`careful_lane`), each reported and, if it is outside of memory, left out: a load then returns 0, a store does nothing.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ OUT_OF_BOUNDS, MISALIGNED, UNINITIALIZED = (
 
 @compiled
 def number_of(m, code, pc, other_pc):
-    """Which RAW a finding with this code at these places is; a new one has the count 0.  -1: there was none left for
-    it, or even to be told from others there is no room."""
+    """Return the number of the RAW finding with this code and these locations; a new one has the count 0. -1: no number
+    was left for it, or the table of findings is full."""
     key = (((code + 1) << PC_BITS | (pc + 1)) << PC_BITS) | (other_pc + 1)
     h = (key * 0x2545F4914F6CDD1D) >> 33
     while True:

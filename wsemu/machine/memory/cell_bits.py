@@ -1,6 +1,6 @@
-"""What a cell of shadow memory packs into 64 bits; `shadow_cells` has the table.  Needs no compiler.
+"""Layout of a cell of shadow memory in 64 bits; `shadow_cells` has the table.  Needs no compiler.
 
-Groups of many warps have wider actors, and narrower intervals in turn: the parts of the VM that look at cells or clocks
+Groups of many warps have wider actors, and narrower intervals in turn.  The parts of the VM that read cells or clocks
 are compiled once for each of WIDTHS, when a launch first needs them.  A number that depends on it is a `ByWidth`.
 """
 
@@ -37,20 +37,20 @@ ACTOR_BITS = (7, 10, 12)
 """by width: of a warp, and what kind of agent it issued"""
 INTERVAL_SHIFT = for_each_width(lambda k: WARP_SHIFT + ACTOR_BITS[k])
 INTERVALS = for_each_width(lambda k: (1 << (ATOMIC_SHIFT - WARP_SHIFT - ACTOR_BITS[k])) - 1)
-"""of all warps of a launch: as many can be told apart"""
+"""maximum number of distinct intervals of all warps of a launch"""
 MAX_INSTRUCTIONS = 1 << HIGH_SHIFT
-"""of a program"""
+"""maximum number of instructions of a program"""
 ACTORS = for_each_width(lambda k: (1 << ACTOR_BITS[k]) - 1)
 """bits of a cell's actor: a warp, or GENERIC or BULK and the warp that issued an asynchronous operation"""
 GENERIC, BULK = for_each_width(lambda k: WIDTHS[k]), for_each_width(lambda k: 2 * WIDTHS[k])
-"""what is added to the warp for an asynchronous operation, whose number then is the interval: of the generic proxy
+"""offset added to the warp of an asynchronous operation, whose number then is the interval: of the generic proxy
 (cp.async), of the asynchronous one"""
 WIDE = for_each_width(lambda k: int(k > 0))
 """1: clocks of warps have several vectors of 32"""
 ANYONE = for_each_width(lambda k: INTERVALS.values[k] << INTERVAL_SHIFT.values[k] | WIDTHS[k] << WARP_SHIFT)
 """a read that nobody knows"""
 WHEN = (INTERVALS << INTERVAL_SHIFT) | (ACTORS << WARP_SHIFT)
-"""interval and actor"""
+"""mask of the interval and actor"""
 LANE_BITS = (31 << LOW_SHIFT) | (31 << HIGH_SHIFT)
 BUT_LANES = ~LANE_BITS
 WHO = BUT_LANES & -MAX_INSTRUCTIONS
@@ -65,4 +65,4 @@ BUT_WARPS = ~WARPS
 UNNAMED = MAX_INSTRUCTIONS - 1
 """the instruction of a read that such a cell stood for; no program has as many"""
 SET_NUMBERS = (1 << (62 - WARP_SHIFT)) - 1
-"""what a cell that refers to a set has above `WARP_SHIFT`: the number of its set"""
+"""contents of a cell above `WARP_SHIFT` if it refers to a set: the number of its set"""

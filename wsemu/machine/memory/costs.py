@@ -1,5 +1,4 @@
-"""What an access costs, in compiled code: shared memory wavefronts and global memory sectors, beside what it needs
-at least.
+"""Cost of an access, in compiled code: shared memory wavefronts and global memory sectors, beside the minimum possible.
 
 The rules are those of `model/arch.py`, which a machine holds as fields.  On Hopper they are exact: measured with
 hardware counters.  `memory_cost.py` says the same once more, as it would be defined; here are the short ways.
@@ -73,8 +72,8 @@ def lanes_of_word(place, bias, part, word):
 
 @compiled
 def steps_of_one_broadcast(m, place, bias, part):
-    """Where a step serves all lanes of one word and one lane of every other bank: the steps that serve `part`.  Where
-    the hardware may choose, the word that most lanes want goes first, then the lowest lane."""
+    """Count the steps that serve `part`, if a step serves all lanes of one word and one lane of every other bank.
+    Where the hardware may choose, the word that most lanes want goes first, then the lowest lane."""
     steps = np.int64(0)
     while part:
         steps += 1
@@ -239,11 +238,11 @@ def sector_cost(m, place, bias, mask, pattern, size):
 
 @compiled
 def weigh(m, row, place, bias, mask, pattern, size, store, is_shared):
-    """What a load or store costs, as `shared_cost` or `sector_cost` say.
+    """Record the cost of a load or store, as `shared_cost` or `sector_cost` compute it.
 
-    Lanes that lie apart are counted one by one, unless they lie to each other, and to the boundaries of sectors, as
-    those of the last such access by this instruction: a loop moves them all alike.  Banks come round, so that in shared
-    memory only the boundaries of words matter.
+    Scattered lanes are counted one at a time, unless they are positioned like those of the last such access by this
+    instruction.  Positions are relative to each other and to the boundaries of sectors, because a loop moves all lanes
+    alike.  Banks come round, so that in shared memory only the boundaries of words matter.
     """
     if pattern != SCATTERED:
         if is_shared:

@@ -41,10 +41,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 BAD, UNIT, SAME, AFFINE, SCATTERED = range(5)
-"""how the lanes of an access lie: out of bounds or misaligned; consecutive by all 32 lanes; one address; one stride
+"""pattern of the lanes of an access: out of bounds or misaligned; consecutive by all 32 lanes; one address; one stride
 between all 32 lanes; anything else"""
 QUARTERS, ALIKE = 5, 6
-"""of lanes that lie anyhow: each eight of them are consecutive; have one address"""
+"""pattern of scattered lanes: each eight of them are consecutive; have one address"""
 
 
 def _first_lane(b: Builder, registers: Value, a: Value, mask: Value) -> Value:
@@ -97,7 +97,7 @@ def own_pattern(
     b: Builder, registers: Value, a: Value, mask: Value, imm: Value, begin: Value, limit: Value, stride: Value,
     size: Value,
 ) -> Value:  # fmt: skip
-    """BAD, UNIT or SCATTERED for the addresses in row `a`, to which `imm` is added, if each lane's has to lie from
+    """Return BAD, UNIT or SCATTERED for the addresses in row `a`, to which `imm` is added.  Each lane's must be from
     `begin` to `begin + limit` in lane 0's part of local memory, or `stride` bytes further for each lane."""
     mask = resize(b, mask, I32, False)
     v = b.add(load_row(b, registers, a, "b64"), splat(b, imm))
@@ -111,7 +111,8 @@ def own_pattern(
 
 @emitted
 def other_banks(b: Builder, place: Value, bias: Value) -> Value:
-    """Whether the numbers at `place`, plus bias, in units of 4, differ in their low five bits: as words of 32 banks."""
+    """Return whether the numbers at `place`, plus bias, in units of 4, differ in their low five bits, like words of 32
+    banks."""
     v = b.load(pointer(b, place, ir.VectorType(I64, LANES)), align=8)
     bank = b.trunc(b.and_(b.lshr(b.add(v, splat(b, bias)), same(v, 2)), same(v, LANES - 1)), ir.VectorType(I32, LANES))
     bits, n = b.shl(same(bank, 1), bank), LANES
@@ -124,7 +125,7 @@ def other_banks(b: Builder, place: Value, bias: Value) -> Value:
 
 @emitted
 def all_inside(b: Builder, place: Value, bias: Value, limit: Value, size: Value) -> Value:
-    """Whether the numbers at `place`, plus bias, are multiples of `size` from 0 to `limit`."""
+    """Return whether the numbers at `place`, plus bias, are multiples of `size` from 0 to `limit`."""
     v = b.load(pointer(b, place, ir.VectorType(I64, LANES)), align=8)
     offset = b.add(v, splat(b, bias))
     beyond = b.lshr(b.or_(offset, b.sub(splat(b, limit), offset)), same(v, 63))
@@ -132,7 +133,7 @@ def all_inside(b: Builder, place: Value, bias: Value, limit: Value, size: Value)
 
 
 def _steps(b: Builder, place: Value, first: Value) -> Value:
-    """How far 32 numbers are from one."""
+    """Return the differences of 32 numbers from one."""
     v = b.load(pointer(b, place, ir.VectorType(I64, LANES)), align=8)
     return b.sub(v, splat(b, first))
 
@@ -146,7 +147,7 @@ def keep_steps(b: Builder, place: Value, first: Value, to: Value) -> None:
 
 @emitted
 def matches_steps(b: Builder, place: Value, first: Value, steps: Value, mask: Value) -> Value:
-    """Whether the numbers of `mask` are as far from `first` as `keep_steps` wrote of others."""
+    """Return whether the numbers of `mask` differ from `first` by the steps that `keep_steps` stored for others."""
     v = _steps(b, place, first)
     other = b.icmp_unsigned("!=", v, b.load(pointer(b, steps, v.type), align=8))
     return b.zext(b.icmp_unsigned("==", b.and_(b.bitcast(other, I32), b.trunc(mask, I32)), I32(0)), I64)
@@ -159,7 +160,7 @@ MEMORY_NAMES = tuple(name for name, op in OPERATIONS.items() if op.kind in ("loa
 
 
 def load_some(b: Builder, place: Value, lanes: Value, others: Value) -> Value:
-    """Of a vector in memory the elements of these lanes, an i32; `others` has those of the others."""
+    """Load the elements of these lanes, an i32, from a vector in memory; `others` has those of the other lanes."""
     t = others.type
     name = f"llvm.masked.load.{mangle_type(t)}.{mangle_type(place.type)}"
     signature = ir.FunctionType(t, [place.type, I32, MASK, t])
@@ -195,16 +196,17 @@ class Piece(NamedTuple):
     """Lanes whose data move as one."""
 
     lane: int
-    """the first one"""
+    """lane of the first element"""
     lanes: int
     step: int
-    """how far its address is from that of lane 0"""
+    """distance of its address from that of lane 0"""
     alike: bool
-    """whether they have one address; if not, they lie side by side"""
+    """true if they have one address; otherwise, they are contiguous"""
 
 
 def pieces_of(steps: Sequence[int], size: int, *, alike: bool) -> list[Piece]:
-    """Those of lanes that lie by such steps and have `size` bytes each; `alike`: whether they may have one address."""
+    """Return the pieces of lanes that have such steps and `size` bytes each; with `alike`, they may have one
+    address."""
 
     def of(lane: int, n: int) -> list[Piece]:
         own = [step - steps[lane] for step in steps[lane : lane + n]]

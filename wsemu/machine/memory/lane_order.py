@@ -1,14 +1,15 @@
 """Lanes of one warp, exactly: the second run of a launch in which lanes may conflict.
 
-A cell of shadow memory knows the lanes of an access as a range, and of several accesses not at all: `shadow.py` takes
-them for more lanes than there were and marks the bytes where these could conflict.  A second run keeps, for each cell
-of these bytes, each access with the set of its lanes, and says what is a conflict.  Between warps it does so where each
-lane has a clock of its own (`lane_clocks.py`).
+A cell of shadow memory stores the lanes of one access as a range, but not those of several accesses.  `shadow.py`
+assumes more lanes than there were and marks the bytes on which these could conflict.  A second run keeps, for each cell
+of these bytes, each access with the set of its lanes, and decides which conflict.  Between warps it does so if each
+lane has its own clock (`lane_clocks.py`).
 
-    entering an access    A plain write empties the list.  A read takes the lanes out of earlier reads that are known to
-                          one of its own lanes, for whoever knows the one knows the other; an atomic does so with
-                          atomics of its width.
-    the end of an access  An access that all lanes of its warp know of is forgotten, unless other warps' lanes matter.
+    `entering an access`    A plain write empties the list.  A read removes lanes from earlier reads that one of its own
+                            lanes has observed, because whoever has observed the one has observed the other.  An atomic
+                            does so with atomics of its width.
+    `leaving an access`     An access that all lanes of its warp have observed is dropped, unless other warps' lanes
+                            matter.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def kind_of(m, access):
 
 @compiled
 def unordered_lanes(m, w, access, lanes, lane):
-    """Those of the lanes of an access of the same warp whose doing it is not known to `lane` now."""
+    """Return the lanes of an access of the same warp whose effects `lane` has not observed."""
     rest = lanes & ~(np.int64(1) << lane)
     warp = warp_at(m.warps, w)
     if warp.partial == 0:
@@ -183,7 +184,7 @@ def judge_agents(m, w, pc, access, before, base, lanes, address, kind, size, rea
 
 @compiled
 def not_relied(m, w, lane, space, u, others, interval):
-    """Those of some lanes on whose doing an asynchronous operation of a lane may not rely."""
+    """Return the lanes whose effects are not visible to an asynchronous operation of a lane."""
     found = np.int64(0)
     while others:
         other = lowest_bit(others)

@@ -200,7 +200,7 @@ def add(plan, cells, bits):
 
 @compiled
 def join_readers(m, w, plan, reads, v, found, kind, base, floor):
-    """What a planned access does to reads that are READERS, all of one moment; False if that takes a closer look."""
+    """Update reads that are READERS of one moment for a planned access; return False if a closer look is needed."""
     warps = (v | found >> OTHER_WARPS) & WARPS
     if kind == WRITE:
         if unknown(m, w, v, warps, floor):
@@ -231,7 +231,7 @@ def all_ordered_before(m, w, v, floor, by_others):
 
 @compiled
 def touch_planned(m, w, plan, writes, reads, kind, base, floor):
-    """As `shadow.touch_alike`, of the cells of a plan."""
+    """Touch the cells of a plan, like `shadow.touch_alike`."""
     written, read = load_i64(writes), load_i64(reads)
     pieces, lanes = plan_pieces(plan), plan_lanes(plan)
     if plan.wide:
@@ -284,11 +284,11 @@ def touch_planned(m, w, plan, writes, reads, kind, base, floor):
 
 
 _WORDS = {1: (I8, 1), 2: (I16, 1), 4: (I32, 1), 8: (I64, 1), 16: (I64, 2)}
-"""of the map of what was written, by the bytes of a lane"""
+"""words of the map of written bytes, by the bytes of a lane"""
 
 
 def _for_each_size(b: Builder, size: Value, body: Callable[[Any, int], Value]) -> Value:
-    """What `body` gives of the words that `size` bytes of each lane have in the map."""
+    """Return `body` applied to the words that `size` bytes of each lane have in the map."""
     function = b.function
     end, other = function.append_basic_block("set"), function.append_basic_block("size")
     choice, results = b.switch(size, other), []
@@ -312,7 +312,7 @@ def _all_set(t: Any) -> Value:
 
 
 def _words(b: Builder, first: Value, steps: Value, t: Any, n: int) -> Iterator[Value]:
-    """Where those of all lanes are in the map."""
+    """Yield the positions of all lanes' words in the map."""
     for lane in range(LANES):
         at = b.add(first, b.load(pointer(b, b.add(steps, I64(8 * lane)), I64)))
         for k in range(n):
@@ -321,7 +321,7 @@ def _words(b: Builder, first: Value, steps: Value, t: Any, n: int) -> Iterator[V
 
 @emitted
 def some_lane_unset(b: Builder, first: Value, steps: Value, size: Value) -> Value:
-    """Whether the map of what was written lacks a byte of a lane: 1, 2, 4, 8 or 16 at its step from `first`."""
+    """Return whether the map of written bytes lacks a byte of a lane: 1, 2, 4, 8 or 16 at its step from `first`."""
 
     def with_words(t: Any, n: int) -> Value:
         found = _all_set(t)
@@ -440,7 +440,7 @@ def make_planned(m, w, pc, plan, first, log_size, kind):
 
 @compiled
 def touch_spread(m, w, pc, segment, place, bias, kind):
-    """As `shadow.touch_alike`, of the cells of lanes that lie anywhere, each in its own."""
+    """Touch the cells of scattered lanes, each in its own, like `shadow.touch_alike`."""
     low = (lowest_of(place, np.int64(FULL), np.int64(0)) + bias) >> segment.grain
     high = (highest_of(place, np.int64(FULL), np.int64(0)) + bias) >> segment.grain
     if not note_range(segment, low, high - low + 1):
@@ -567,7 +567,7 @@ def lay_out(plan, place, size, grain, stride):
 
 @compiled
 def quarter_patterns(steps, size):
-    """How each eight lanes lie, if they do so alike."""
+    """Return the common pattern of each group of eight lanes, if they have one."""
     consecutive, alike = 1, 1
     for lane in range(LANES):
         step = load_i64(steps + 8 * lane) - load_i64(steps + 64 * (lane >> 3))
@@ -580,7 +580,7 @@ def quarter_patterns(steps, size):
 
 @compiled
 def weigh_plan(m, plan, place, bias, number, size, limit, log_size, store):
-    """What it costs, as `scheduler.judge` and `costs.weigh` have it."""
+    """Record the cost of a planned access, as `scheduler.judge` and `costs.weigh` compute it."""
     if number == LOCAL:
         plan.cost = 0
         plan.ideal = 0

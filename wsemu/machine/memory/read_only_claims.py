@@ -1,4 +1,4 @@
-"""Who loaded as read-only, and who wrote, the bytes that had both: the host's side of `read_only.py`."""
+"""Threads that loaded bytes as read-only, and threads that wrote them: the host's side of `read_only.py`."""
 
 from __future__ import annotations
 

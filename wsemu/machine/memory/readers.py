@@ -1,9 +1,9 @@
 """Reads of one place by several warps, in a cell by themselves: warps, and the moment at which they read.
 
 A *moment* is a row of intervals, one for each warp.  A cell of READERS stands for reads since the last write by each of
-its warps, in the interval that the cell's moment has for it.  A warp that reads the place in that same interval adds
-its bit and nothing else, whatever the others have read and however often it reads: no set of accesses is made
-(`shadow.py`), and cells of one moment are judged together though their readers differ.
+its warps, in the interval that the cell's moment has for it.  A warp that reads the location in that same interval only
+adds its bit, whatever the others have read and however often it reads.  No set of accesses is created (`shadow.py`),
+and cells of one moment are judged together though their readers differ.
 
     bits 63, 61   READERS
     32 - 60       number of the moment
@@ -69,8 +69,8 @@ def takes(m, w, v):
 
 @compiled
 def others_unknown(m, w, v, warps, floor):
-    """Those of some warps whose reads, at the moment of v, warp w does not know of, its own left out; all of them where
-    they belong to another CTA."""
+    """Return the warps whose reads, at the moment of v, warp w has not observed, without its own; all of them if they
+    belong to another CTA."""
     row = moment_of(m, v)
     if load_i64(row + 8 * lowest_bit(warps)) <= floor:
         return warps
@@ -137,8 +137,8 @@ def moment_with(m, w, row, warps, u, interval):
 
 @compiled
 def merge_own_reads(m, w, v, warps, floor):
-    """Return a cell for a read by warp w now that stands for all reads of v by `warps`, by whichever lanes of w; 0 if
-    some are of warps that it does not know of, or there is none."""
+    """Return a cell for a read by warp w now that represents all reads of v by `warps`, by any lanes of w.  Return 0 if
+    some are of warps that it has not observed, or there is none."""
     if m.by_lanes or others_unknown(m, w, v, warps, floor):
         return np.int64(0)
     number = moment_with(m, w, moment_of(m, v), np.int64(0), w, present(m, w))
@@ -147,8 +147,8 @@ def merge_own_reads(m, w, v, warps, floor):
 
 @compiled
 def latest(m, w):
-    """What READERS of the last moment have beside their warps, if warp w reads at it now as any others of its reads in
-    this interval did; NO_MOMENT if not."""
+    """Return the contents of READERS of the last moment without their warps, if warp w reads at it now in the same way
+    as its other reads in this interval; NO_MOMENT if not."""
     number = m.moment_count - 1
     if m.readers == 0 or number < 0 or warp_at(m.warps, w).partial:
         return np.int64(NO_MOMENT)

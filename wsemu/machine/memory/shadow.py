@@ -1,8 +1,8 @@
 """Shadow memory: who touched each byte last, and whether that happens before now.
 
-For every cell (the smallest access that a segment has seen: an array of float32 has cells of 4 bytes) there are two
-numbers: the last write, and the reads and atomics since, each in the form of `shadow_cells.py`.  An access is judged as
-a whole: cells with equal neighbours in time form a group, and a group is judged once.
+Every cell has two numbers: the last write, and the reads and atomics since, each in the form of `shadow_cells.py`.  A
+cell is the smallest access that a segment has seen: an array of float32 has cells of 4 bytes.  An access is judged as a
+whole: cells with equal neighbours in time form a group, and a group is judged once.
 
 Several reads and atomics make a *set*.  Sets are numbered and never change: adding an access to one gives another, and
 what it gave is remembered (`MEMO`), for the cells of a tile go the same way together.  Reads by several warps alone
@@ -125,7 +125,7 @@ FULL = (1 << LANES) - 1
 READS = 1 << 4
 """flag: the cells are those of reads"""
 CONTIGUOUS, EACH, ONE = range(3)
-"""how the 32 cells at hand belong to lanes: side by side; one of each lane's; all lanes have the first"""
+"""assignment of the 32 current cells to lanes: contiguous; one of each lane's; all lanes have the first"""
 
 
 @compiled
@@ -135,7 +135,7 @@ def set_number(v):
 
 @compiled
 def now(m, w, pc):
-    """What a cell says of an access by warp w at pc, beside its lanes."""
+    """Return the cell of an access by warp w at pc, without its lanes."""
     return load_i64(warp_at(m.warps, w).clock + 8 * w) << INTERVAL_SHIFT | w << WARP_SHIFT | pc
 
 
@@ -192,8 +192,8 @@ def known_one_by_one(m, w, v, lane, spread, floor):
 
 
 def not_known_one_by_one(address, w, cells, group, floor, log, first, spread):
-    """Of a group of cells, those whose access by another warp the lanes that access them now do not know of.  Called
-    by address."""
+    """Return the cells of a group whose access by another warp the lanes that access them now have not observed.
+    Called by address."""
     m = machine_at(address, 0)
     bad = group
     while group:
@@ -206,7 +206,7 @@ def not_known_one_by_one(address, w, cells, group, floor, log, first, spread):
 
 @compiled
 def unordered_cells(m, w, cells, v, group, floor, log, first, spread):
-    """Of a group of cells that have the warp and interval of v, those whose access does not happen before now."""
+    """Return the cells of a group, with the warp and interval of v, whose access does not happen before now."""
     if not is_ordered_before(m, w, v, floor):
         if m.by_lanes == 0:
             return group
@@ -280,7 +280,7 @@ def clash(m, kind, pc, v):
 
 @compiled
 def alike(m, v, new):
-    """What conflicts with the atomic v conflicts with the atomic `new` as well."""
+    """Return whether everything that conflicts with the atomic v also conflicts with the atomic `new`."""
     named = scope(m, v)
     if width(m, v) != width(m, new) or named != scope(m, new) or loads(m, new) > loads(m, v):
         return False
@@ -496,7 +496,7 @@ def plain(m, w, cells, v, floor, log, first):
 
 @compiled
 def touch_readers(m, w, reads, kind, base, floor, log, first):
-    """What `touch_alike` does to reads that are READERS."""
+    """Update reads that are READERS for `touch_alike`."""
     v = load_i64(reads)
     if uniform(reads, BUT_WARPS, v) == 0:
         return False
@@ -576,9 +576,9 @@ def behind(m, w, v, floor):
 
 @compiled
 def touch_known(m, w, writes, reads, kind, base, floor, log):
-    """An access by a whole warp, whose lanes lie side by side, to 32 << log cells, at most 128, that make no conflict,
-    if it knows of what others did to them, and which of them did it does not matter.  False if this is not so; nothing
-    was done then."""
+    """Touch 32 << log cells, at most 128, for an access by a whole warp with contiguous lanes.  It must not conflict,
+    must have observed the others' accesses, and the identity of their lanes must not matter.  False if this is not so;
+    nothing was done then."""
     warp = warp_at(m.warps, w)
     clock, synced, fours = warp.clock, warp.synced, np.int64(LANES // 4 << log)
     shift = np.int64(INTERVAL_SHIFT)
@@ -783,7 +783,7 @@ def touch_one(m, w, pc, registers, i, offset, mask, kind, base, floor, size, seg
 
 @compiled
 def missing_room(m, pc, number, segment, size):
-    """What the host must do before an access of so many bytes can be judged, or 0."""
+    """Return the action of the host that is needed before an access of this size can be judged, or 0."""
     if segment.grain < 0 or size < 1 << segment.grain or segment.tracked != TRACKED:
         m.fault_pc = pc
         m.fault_warp = number
@@ -860,9 +860,9 @@ def note_range(segment, cell, n):
     """`n` cells from `cell` on are touched.  False: there is no room for them.
 
     A segment whose cells would be many has a *window*: a CTA has cells of its own, which begin about where it begins,
-    and are cleared as it comes to them.  That is enough as long as CTAs come one behind the other, so that no two of
-    them touch one cell; where one comes before the end of those before it, or farther than the window, the launch
-    starts anew without windows.
+    and are cleared as it comes to them.  This is sufficient as long as CTAs run one after the other, so that no two of
+    them touch one cell.  If one starts before the end of its predecessors, or beyond the window, the launch restarts
+    without windows.
     """
     low, high = max(cell, np.int64(0)), min(cell + n, ((segment.bytes - 1) >> segment.grain) + 1)
     if segment.window_writes:

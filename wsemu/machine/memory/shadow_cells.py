@@ -1,18 +1,18 @@
 """Vector operations on 32 int64 at once: shadow cells of an access, clocks of 32 warps.
 
-A *cell* tells who touched the bytes it stands for:
+A *cell* records the accesses to its bytes:
 
-    bit 63    SET: bits 27 - 60 are the number of a set of accesses (`shadow.py`), or with bit 61 the cell is one of
-              READERS (`readers.py`)
-    bit 62    ATOMIC: an atomic access, or a set that has one
-    34 - 61   interval of the warp, or number of the asynchronous operation, counted on through all CTAs
-    27 - 33   warp, and which proxy an asynchronous operation of it goes through; in wide groups up to bit 36 or 38
-    22 - 26   lowest lane that made the access
-    17 - 21   highest lane that did
-    0 - 16    instruction
+    `bit 63`    SET: bits 27 - 60 are the number of a set of accesses (`shadow.py`), or with bit 61 the cell is one of
+                READERS (`readers.py`).
+    `bit 62`    ATOMIC: an atomic access, or a set that has one.
+    `34 - 61`   Interval of the warp, or number of the asynchronous operation, counted through all CTAs.
+    `27 - 33`   Warp, and the proxy of an asynchronous operation of it; in wide groups up to bit 36 or 38.
+    `22 - 26`   Lowest lane of the access.
+    `17 - 21`   Highest lane of the access.
+    `0 - 16`    Instruction.
 
-0 is no access.  The lanes of an access that lie in consecutive cells are told by (log, first): cell j belongs to lane
-first + (j >> log); `spread` more lanes touch the same cells.
+0 means that there was no access.  Lanes of an access to consecutive cells are described by (log, first): cell j belongs
+to lane first + (j >> log); `spread` more lanes touch the same cells.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ VECTOR = ir.VectorType(I64, LANES)
 MASK = ir.VectorType(ir.IntType(1), LANES)
 FOUR = ir.VectorType(I64, 4)
 ALL = -1
-"""mask of 32 places"""
+"""mask of all 32 lanes"""
 NO_MOMENT = -1
-"""what no cell of READERS has"""
+"""value that no cell of READERS has"""
 IOTA = numbers(I64, range(LANES))
 FEW = 8
 """numbers in a register of the CPU"""
@@ -135,17 +135,17 @@ def _owned_cells(b: Builder, address: Value, log: Value, first: Value) -> Value:
 
 
 def _none(b: Builder, v: Value) -> Value:
-    """Whether four numbers are 0."""
+    """Return whether four numbers are 0."""
     return b.icmp_unsigned("==", b.bitcast(v, ir.IntType(256)), ir.Constant(ir.IntType(256), 0))
 
 
 def _some(b: Builder, lanes: Value) -> Value:
-    """Whether any of four truth values holds."""
+    """Return whether any of four truth values holds."""
     return b.not_(_none(b, b.sext(lanes, ir.VectorType(I64, 4))))
 
 
 def _unknown(b: Builder, v: Value, shift: Value, clock: Value, w: Value, floor: Value, synced: Value) -> Value:
-    """Which of four cells have an atomic, a set, READERS, or an access that warp w does not know of."""
+    """Return which of four cells have an atomic, a set, READERS, or an access that warp w has not observed."""
 
     def all_four(number: Value) -> Value:
         return splat(b, number, 4)
@@ -406,11 +406,11 @@ same_key = emitted(_same_key)
 fill = emitted(_fill)
 """fill(cells, mask, base, log, first, spread): an access by the lanes (log, first, spread) into the cells of mask"""
 widen = emitted(_widen)
-"""the same, keeping the lanes that stand there"""
+"""variant that keeps the lanes that wait there"""
 strays = emitted(_strays)
 """strays(cells, log, first): the cells that not exactly the lane of (log, first) has touched"""
 put = emitted(_put)
-"""put(cells, mask, value)"""
+"""put(cells, mask, value): store a value in the cells of a mask"""
 add = emitted(_add)
 """add(cells, mask, bits): set these bits as well"""
 union = emitted(_union)

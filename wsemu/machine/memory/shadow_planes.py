@@ -40,17 +40,18 @@ ACCESS_SETS = 1 << 10
 FIRST_MOMENTS = 1 << 8
 MANY_MOMENTS = 1 << 13
 SET_ELEMENTS = 140
-"""of a set: a read and atomics of two widths, of 32 warps and of other CTAs; 41 of asynchronous operations"""
+"""maximum elements of a set: a read and atomics of two widths, of 32 warps and of other CTAs; 41 of asynchronous
+operations"""
 ACCESS_RECORDS = 1 << 14
-"""that one access may make, at most: a `wgmma` reads 8,704 bytes"""
+"""maximum records that one access may create: a `wgmma` reads 8,704 bytes"""
 
 WINDOWS_FROM = 1 << 18
 """bytes of a segment from which on it may have a window: its planes would leave the caches"""
 KEPT_BYTES = 1 << 25
-"""of planes that wait for the next launch: memory that was touched before is several times faster"""
+"""maximum bytes of planes that are kept for the next launch: memory that was touched before is several times faster"""
 RESTING_BYTES = 1 << 27
-"""of planes that stay with their machines between launches, as far as they were touched: the next one finds memory that
-the system has given already"""
+"""maximum bytes of planes that stay with their machines between launches, as far as they were touched: the next one
+finds memory that the system has already mapped"""
 
 
 class Pool:
@@ -89,7 +90,7 @@ POOL = Pool()
 
 
 class Room:
-    """How much memory planes hold between launches, of all machines."""
+    """Memory that planes of all machines hold between launches."""
 
     def __init__(self, most: int) -> None:
         self._left = most
@@ -119,13 +120,13 @@ class _Resting(NamedTuple):
 
     number: int
     size: int
-    """bytes of the segment"""
+    """size of the segment, in bytes"""
     grain: int
     writes: Cells
     reads: Cells
     marks: npt.NDArray[np.uint8]
     stretches: tuple[Stretch, ...]
-    """of cells that any launch has touched"""
+    """ranges of cells that any launch has touched"""
 
     @property
     def held_bytes(self) -> int:
@@ -142,7 +143,7 @@ class _Window(NamedTuple):
     """Cells of a large segment for a CTA at a time."""
 
     size: int
-    """bytes of the segment"""
+    """size of the segment, in bytes"""
     grain: int
     writes: Cells
     reads: Cells
@@ -183,7 +184,7 @@ class Planes:
             self._watch(suspects)
         self._resting: list[_Resting] = []
         self._extents: dict[int, tuple[Stretch, ...]] = {}
-        """of the planes that were taken up again: the cells that launches before have touched"""
+        """cells of the reused planes that earlier launches have touched"""
         self._left: dict[int, list[Stretch]] = {}
         """the cells that CTAs have touched which lie apart from those that run now: see `move`"""
         self._make_sets(FIRST_SETS, 8 * FIRST_SETS)
@@ -231,7 +232,7 @@ class Planes:
         return True
 
     def suspects(self) -> Suspects:
-        """Where lanes of a warp may conflict."""
+        """Return the locations at which lanes of a warp may conflict."""
         if not self.state[0]["suspects"]:
             return {}
         return {number: (int(self.segments[number]["grain"]), marks) for number, marks in self.marks.items()}
@@ -468,7 +469,7 @@ class Planes:
 
 
 def _cells_of_kind(cells: Cells, kind: int) -> Cells:
-    """Where cells are SET or READERS: few are, and none of the others is negative."""
+    """Return the cells that are SET or READERS: few are, and none of the others is negative."""
     found = np.flatnonzero(cells < 0)
     chosen: Cells = found[cells[found] & READERS == kind]
     return chosen
@@ -515,7 +516,7 @@ def overlapping(planes: list[Planes], number: int) -> Iterator[tuple[Planes, Pla
 
 def collide(first: Planes, second: Planes, number: int, low: int, high: int) -> bool:
     """Return whether two machines that ran different CTAs touched one cell of a segment from byte `low` up to `high`,
-    one of them writing; where there was a window, of which nothing is left, it counts as such.
+    one of them writing.  If there was a window, whose contents are gone, it counts as such.
 
     A launch with atomics runs on one machine, so that planes of reads hold plain reads here.
     """

@@ -37,7 +37,7 @@ from wsemu.model.isa import LANES
 ARRIVED, SYNCED, COMPLETED, EXITED, MET = (EVENT_KINDS.index(k) for k in ("arrive", "sync", "complete", "exit", "warp"))
 FENCED, TOUCHED_ATOMIC, TOUCHED = (EVENT_KINDS.index(k) for k in ("fence.cta", "atomic", "access"))
 LANES_SHIFT = 8
-"""where in `place` of an arrive or sync the lanes begin that take part"""
+"""position in `place` of an arrive or sync at which the participating lanes begin"""
 
 
 def log_event(address, kind, w, interval, pc, place, generation):
@@ -185,7 +185,7 @@ def give_exit(m, w):
 
 @compiled
 def renew(m, b):
-    """What a generation took is that of the one before."""
+    """Replace what the previous generation acquired by what the current one did."""
     before, before_pc = b.took_before, b.took_before_pc
     b.took_before = b.took
     b.took_before_pc = b.took_pc

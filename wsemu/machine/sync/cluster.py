@@ -28,7 +28,7 @@ from wsemu.model.outcome import CLUSTER_PLACE
 ARRIVE, WAIT = opcodes("cluster", "arrive", "wait")
 MISUSE = CODE_NUMBERS["cluster-barrier"]
 TWICE, UNARRIVED, PART = range(3)
-"""detail[0] of a finding"""
+"""detail[0] of such a finding"""
 ALL_LANES = (1 << LANES) - 1
 
 

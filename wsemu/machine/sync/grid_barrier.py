@@ -23,7 +23,7 @@ from wsemu.model.outcome import GRID_PLACE
 GRID_ARRIVE, GRID_WAIT = opcodes("grid", "arrive", "wait")
 MISUSE = CODE_NUMBERS["cluster-barrier"]
 TWICE, UNARRIVED = 3, 4
-"""detail[0] of a finding"""
+"""detail[0] of such a finding"""
 ALL_LANES = (1 << LANES) - 1
 
 

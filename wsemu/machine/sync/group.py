@@ -28,5 +28,5 @@ def enter_cta(m, member):
 
 @compiled
 def own_shared(m):
-    """Where the shared memory of the CTA at hand begins in its segment."""
+    """Return where the shared memory of the current CTA begins in its segment."""
     return m.member << m.window

@@ -1,21 +1,22 @@
-"""What each lane knows of each lane of its group, from where a part of a warp first meets a barrier.
+"""Knowledge of each lane about each lane of its group, from the first barrier operation by part of a warp on.
 
 PTX ISA, "barrier": it orders the memory accesses of the threads that execute it.  While all lanes of a warp do, one
-clock a warp says it all (`clocks.py`).  The first barrier operation of a CTA that some lanes alone execute switches to
-one clock a lane, in all of its group: `row(m, t)[s]` is the last interval of thread s's warp of which thread t knows
-what thread s did.  Threads are numbered by warp and lane, 32 to a warp.  The clock of a warp then holds what all its
-live lanes know of all lanes of the other: what it says is so, and what it does not say is looked up here.
+clock a warp says it all (`clocks.py`).  The first barrier operation of a CTA that only some lanes execute switches to
+one clock per lane, in all of its group.  `row(m, t)[s]` is the last interval of thread s's warp in which thread t has
+observed the actions of thread s.  Threads are numbered by warp and lane, 32 to a warp.  The clock of a warp then holds
+what all its live lanes know of all lanes of the other: what it says is so, and what it does not say is looked up here.
 
 Lanes that know the same share a row, that of their *leader*: what a lane has done itself does not stand in it.
-Programs with asynchronous operations begin with clocks of lanes; their rows have more parts: what of this the
-asynchronous proxy may rely on (`fence.proxy`) in shared memory, the same in global memory, what came before in time in
-every schedule, whether or not memory is ordered by it (intervals << 32 | `operations`), where maps are acquired what
-was released to the tensormap proxy, and for each of the first four a bit for each asynchronous operation that has
-ended.
+Programs with asynchronous operations begin with clocks of lanes, whose rows have more parts.  They record what is
+visible to the asynchronous proxy (`fence.proxy`) in shared memory, and in global memory.  They also record what
+precedes in time in every schedule, whether or not memory is ordered by it (intervals << 32 | `operations`).  If maps
+are acquired, they record what was released to the tensormap proxy.  Each of the first four parts also has a bit for
+each asynchronous operation that has ended.
 
-Rows, of 32 numbers a warp: those of the threads; then for each CTA of a group, of each barrier what its open generation
-was given, of the threads that have exited what they knew, and of each barrier the interval that a thread's last
-operation in the open generation ended, its instruction, and both for the generation before.
+Rows have 32 numbers per warp.  First come the rows of the threads.  Then each CTA of a group has, for each barrier,
+what was released to its current generation, and what the threads that have exited knew.  Last come, for each barrier,
+the interval that a thread's last operation in the current generation ended, its instruction, and both for the previous
+generation.
 """
 
 from __future__ import annotations
@@ -50,26 +51,26 @@ def row(m, number):
 
 @compiled
 def lane_row(m, w, lane):
-    """What a lane knows, but for what it has done itself."""
+    """Return the row with the knowledge of a lane, except for its own actions."""
     return row(m, LANES * w + load_i64(warp_at(m.warps, w).leaders + 8 * lane))
 
 
 @compiled
 def cta_row(m, member, number):
-    """Of the rows that belong to a CTA of the group."""
+    """Return a row that belongs to a CTA of the group."""
     return row(m, LANES * m.warp_count + CTA_ROWS * member + number)
 
 
 @compiled
 def cluster_row(m, number):
-    """Of the rows of a group: what the phases of its barrier were given, even and odd ones; of each CTA who accessed
-    its shared memory, and by which instruction."""
+    """Return a row of the group: what was released to even and odd phases of its barrier; for each CTA which threads
+    accessed its shared memory, and by which instruction."""
     return row(m, LANES * m.warp_count + CTA_ROWS * m.members + number)
 
 
 @compiled
 def group_row(m, number):
-    """Of the rows that belong to warpgroups, see matrix/warpgroup.py."""
+    """Return a row that belongs to a warpgroup, see matrix/warpgroup.py."""
     return cluster_row(m, 2 + 2 * m.members + number)
 
 
@@ -85,32 +86,33 @@ def exited_row(m):
 
 @compiled
 def took_row(m, number, before, pc):
-    """Of the open generation of a barrier or the one before: intervals or instructions."""
+    """Return a row of a barrier's current generation or the previous one: intervals or instructions."""
     return cta_row(m, m.member, BARRIERS + 1 + 4 * number + 2 * before + pc)
 
 
 @compiled
 def async_visible_offset(m, space):
-    """Where in a row stands what the asynchronous proxy may rely on: in shared memory (0), in global memory (1)."""
+    """Return the offset in a row of what is visible to the asynchronous proxy: in shared memory (0), in global memory
+    (1)."""
     return 256 * m.warp_count * (1 + space)
 
 
 @compiled
 def released_offset(m, to):
-    """Where in a row stands what was released to the tensormap proxy of all CTAs (0), or by a thread of a CTA to that
-    of its own one (1 and its rank)."""
+    """Return the offset in a row of what was released to the tensormap proxy of all CTAs (0), or by a thread of a CTA
+    to that of its own one (1 and its rank)."""
     return 256 * m.warp_count * (4 + to)
 
 
 @compiled
 def time_offset(m):
-    """Where in a row stands what came before in time, in every schedule."""
+    """Return the offset in a row of what precedes in time, in every schedule."""
     return 768 * m.warp_count
 
 
 @compiled
 def bits_of(m):
-    """Where in a row the asynchronous operations stand that are known, a bit each."""
+    """Return the offset in a row of the asynchronous operations that are observed, a bit each."""
     return 256 * m.row_vectors
 
 
@@ -179,7 +181,7 @@ def set_bit(bits, at):
 
 @compiled
 def kept_bits(m):
-    """Of the sets of asynchronous operations in a row, those that may have one."""
+    """Return the sets of asynchronous operations in a row that may have one."""
     return m.row_bits if m.relying else min(m.row_bits, 2 * m.agent_bits)
 
 
@@ -524,7 +526,7 @@ def learn(m, w, lanes, other):
 
 @compiled
 def meet_lanes(m, w, lanes):
-    """Some lanes of a warp have done something together: each knows what any of them knew."""
+    """Join the knowledge of some lanes of a warp after an operation together: each knows what any of them knew."""
     separate(m, w, lanes)
     leader = load_i64(warp_at(m.warps, w).leaders + 8 * lowest_bit(lanes))
     join_lanes(m, row(m, LANES * w + leader), w, lanes)
@@ -534,7 +536,7 @@ def meet_lanes(m, w, lanes):
 
 @compiled
 def give_lanes(m, w, pc, number, lanes):
-    """Some lanes of a warp take part in the open generation of a barrier."""
+    """Release the knowledge of some lanes of a warp to the current generation of a barrier."""
     join_lanes(m, given_row(m, number), w, lanes)
     took, took_pc = took_row(m, number, 0, 0) + 256 * w, took_row(m, number, 0, 1) + 256 * w
     rest = lanes
@@ -612,8 +614,8 @@ def lane_relies(m, w, lane, space, u, other, interval):
 
 @compiled
 def lane_released(m, w, lane, wide, u, other, interval):
-    """Return whether a lane of warp w knows that what lane `other` of warp u did up to an interval was released to the
-    tensormap proxy of all CTAs (`wide`), or by a thread of its CTA."""
+    """Return whether a lane of warp w has observed a release to the tensormap proxy of what lane `other` of warp u did
+    up to an interval.  The release is to the proxy of all CTAs (`wide`), or by a thread of its CTA."""
     own = u == w and (lane == other or m.lockstep)
     if own and load_i64(warp_at(m.warps, w).fenced + (512 if wide else 768) + 8 * lane) >= interval:
         return True
@@ -623,7 +625,7 @@ def lane_released(m, w, lane, wide, u, other, interval):
 
 @compiled
 def lanes_unknown(m, w, lane, u, others, interval):
-    """Those of the lanes `others` of warp u of whose doing up to an interval a lane of warp w does not know."""
+    """Return the lanes `others` of warp u whose actions up to an interval a lane of warp w has not observed."""
     unknown = np.int64(0)
     while others:
         other = lowest_bit(others)
@@ -649,7 +651,8 @@ def operation_known(m, w, lanes, u, others, interval):
 
 @compiled
 def judge_recycling_lanes(m, w, pc, number, lanes):
-    """As `clocks.judge_recycling`: each operation of the generation before comes before one of these lanes."""
+    """Check, like `clocks.judge_recycling`, that each operation of the previous generation happens before one of these
+    lanes."""
     for u in range(m.warp_count):
         took = took_row(m, number, 1, 0) + 256 * u
         latest, latest_pc = np.int64(0), np.int64(0)

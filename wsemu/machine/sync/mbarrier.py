@@ -124,7 +124,7 @@ REINIT, RANGE, OVER_ARRIVAL, SAME_INIT = (
 ALIAS, SCOPE, FOREIGN = (CODE_NUMBERS[c] for c in ("phase-alias", "scope", "remote-mbarrier"))
 LOW = 0xFFFFFFFF
 MOST_LIVE = 4096
-"""mbarriers of a CTA"""
+"""maximum mbarriers of a CTA"""
 
 
 # -- which mbarrier ----------------------------------------------------------------------------------------------------
@@ -184,7 +184,7 @@ def same_word(registers, a, imm, mask):
 
 @compiled
 def find_mbarrier(m, word):
-    """Of the mbarrier that is or was at a word, from 1; 0: none."""
+    """Return the number of the mbarrier that is or was at a word, from 1; 0: none."""
     return load_i64(m.mbarrier_index + 8 * word)
 
 
@@ -400,7 +400,7 @@ def write_tokens(registers, d, lanes, token):
 
 @compiled
 def judge_registering(m, b, w, pc, lanes):
-    """What order asks of lanes that register."""
+    """Check the ordering rules of lanes that register."""
     judge_use(m, b, w, pc, lanes)
     judge_registrants(m, b, w, pc, lanes)
 
@@ -457,7 +457,7 @@ def enough(m, b, w, pc, lanes, count):
 
 @compiled
 def arrive_all(m, b, w, pc, registers, i, lanes):
-    """Some lanes arrive at one mbarrier.  Whether the hardware goes on."""
+    """Let some lanes arrive at one mbarrier.  Whether the hardware goes on."""
     if not check_range(m, b, w, pc, registers, i.b, lanes, np.int64(1)):
         return False
     if i.aux & EXPECT:
@@ -490,7 +490,7 @@ def arrive_all(m, b, w, pc, registers, i, lanes):
 
 @compiled
 def arrive(m, b, w, pc, registers, i, lanes):
-    """Some lanes arrive as one.  Whether the hardware goes on."""
+    """Let some lanes arrive as one.  Whether the hardware goes on."""
     count = total_u32(registers + i.b, lanes)
     if i.d:
         write_tokens(registers, i.d, lanes, (word(b) & ~LOW) | ((b.phase + 1) & LOW))
@@ -676,8 +676,9 @@ def give_copies(m, b, w, lane):
 
 @compiled
 def find_credited(m, w, pc, registers, at, lane, member):
-    """Number of the live mbarrier that a lane's copy credits, from 0: at the place that it names, of a multicast in the
-    CTA that the copy goes to (T11), of rank `member`.  -1: there is none, which is reported."""
+    """Return the number of the live mbarrier that a lane's copy credits, from 0.  It is at the location that the copy
+    names, for a multicast in the CTA that the copy goes to (T11), of rank `member`.  Return -1 and report it if there
+    is none."""
     word_ = word_of(registers, at, np.int64(0), lane)
     number = np.int64(0)
     if member >= 0:
@@ -968,7 +969,7 @@ def start(m):
 
 @compiled
 def end(m):
-    """What they still wait for when the CTA ends, in the order of their addresses."""
+    """Report the pending mbarriers when the CTA ends, in the order of their addresses."""
     last = np.int64(-1)
     while True:
         word_ = np.int64(1) << 40

@@ -2,13 +2,13 @@
 
 Rules, cited where they are kept (measured on an H200; PTX ISA, "bar, barrier"):
 
-B1  16 barriers a CTA, ids 0 to 15             B8  with a count, exited warps still count
-B2  a count is a positive multiple of 32       B9  surplus arrivals open the next generation
-B3  an operation counts its whole warp         B10 arrivals alone complete a generation, releasing nobody
-B4  arrive goes on, sync and red wait          B11 arrivals left at the end are harmless
-B5  one count and kind per generation          B12 aligned forms need a converged warp
-B6  a warp may take part twice                 B13 (order of memory) is in clocks.py
-B7  no count: the CTA's live warps             B14 all live lanes stand there (scheduler.py), give what they know
+`B1`   16 barriers a CTA, ids 0 to 15.               `B8`   With a count, exited warps still count.
+`B2`   A count is a positive multiple of 32.         `B9`   Surplus arrivals open the next generation.
+`B3`   An operation counts its whole warp.           `B10`  Arrivals alone complete a generation, without releases.
+`B4`   An arrive continues, sync and red wait.       `B11`  Arrivals left at the end are harmless.
+`B5`   One count and kind per generation.            `B12`  Aligned forms need a converged warp.
+`B6`   A warp may take part twice.                   `B13`  The order of memory is in clocks.py.
+`B7`   No count: the CTA's live warps.               `B14`  All live lanes wait there (scheduler.py), and give.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ ALL_ARRIVE, BARRIER_DIVERGENCE, COUNT_MISMATCH, DANGLING, INVALID, OVERSUBSCRIBE
 )
 SYNC, ARRIVE, POPC, EVERY, SOME = opcodes("bar", "sync", "arrive", "red.popc", "red.and", "red.or")
 GOES_ON, WAITS, STOPS, ELSE = range(4)
-"""what an operation does to its warp; STOPS: the hardware raises an illegal instruction"""
+"""effect of an operation on its warp; STOPS: the hardware raises an illegal instruction"""
 WHOLE = (1 << LANES) - 1
 BAD_ID, BAD_COUNT, ID_DIFFERS = range(3)
 """detail[2] of an invalid-barrier finding"""

@@ -1,8 +1,8 @@
 """Accesses to shared memory of other CTAs of a cluster, in compiled code: only while these run (measured rule L4).
 
-An access has to come after some operation of a thread of that CTA, which then has started, and before the exit of some
-thread of it, in every schedule: so by what came before in time.  Of each CTA the last such access of each thread is
-kept, and each of the asynchronous operations that made one.
+An access must follow, in time and in every schedule, some operation of a thread of that CTA, which then has started.
+It must precede the exit of some thread of it.  Of each CTA the last such access of each thread is kept, and each of the
+asynchronous operations that made one.
 """
 
 from __future__ import annotations
@@ -150,8 +150,8 @@ def next_of(late, pcs, u, last, best, who, lanes):
 
 @compiled
 def next_requested(m, member, last):
-    """Of the accesses to a CTA's memory that are not sure to be over when it exits the least instruction above `last`,
-    the lowest warp that made it, and its lanes."""
+    """Return, of the accesses to a CTA's memory that may be incomplete when it exits, the least instruction above
+    `last`, the lowest warp that issued it, and its lanes."""
     best, who, lanes = np.int64(NONE), np.int64(-1), np.int64(0)
     exited, needed = cta_row(m, member, np.int64(BARRIERS)), access_row(m, member)
     for u in range(m.warp_count):
@@ -186,7 +186,7 @@ def next_late(m, member, last, relaxed):
 
 @compiled
 def report_late(m):
-    """When all CTAs of a group have ended: accesses that no exit comes after, and those that are not sure to be over
+    """Report, when all CTAs of a group have ended, accesses that no exit follows, and those that may be incomplete
     then."""
     for member in range(m.members):
         for relaxed in range(2):

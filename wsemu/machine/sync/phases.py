@@ -3,11 +3,11 @@
 Registrants of a phase: what arrives, expects bytes or credits them.  By what comes before in time in every schedule
 (`lane_clocks.time_offset`), and init by what orders memory:
 
-R1  each registrant of a phase comes before each of the phase after
-R2  each registrant of the phase before that which a wait sees comes before what its lane knew ahead of it
-R3  each wait that saw a phase comes before, or with, some registrant of the phase after, when that one completes
-R4  init comes before each use, each use before inval, inval before the next init
-R5  each expectation comes before, or with, some arrival of its phase
+`R1`  Each registrant of a phase precedes each of the next phase.
+`R2`  Each registrant of the phase before the one that a wait observes precedes what its lane knew before the wait.
+`R3`  Each wait that observed a phase precedes, or is, some registrant of the next phase, when that one completes.
+`R4`  The init precedes each use, each use the inval, the inval the next init.
+`R5`  Each expect-tx operation precedes, or is, some arrival of its phase.
 
 Besides, an arrival that must not complete its phase comes before some other registrant of it.
 
@@ -86,7 +86,7 @@ def misses(m, w, lane, needed):
 
 @compiled
 def missing(m, w, lanes, needed):
-    """Those of some lanes that do not know all that a row needs."""
+    """Return the lanes that have not observed all that a row needs."""
     found = np.int64(0)
     leaders = heads(m, w, lanes)
     while leaders:
@@ -226,7 +226,7 @@ def excuse_commits(m, b, w, pc, lane):
 
 @compiled
 def inits_missed(m, b, known):
-    """Those of the lanes that executed the init of which a row does not know."""
+    """Return the lanes that executed the init which a row has not observed."""
     missed = np.int64(0)
     lanes = b.init_lanes
     while lanes:

@@ -18,7 +18,7 @@ from wsemu.model.isa import LANES, opcodes
 INC, DEC = opcodes("setmaxnreg", "inc", "dec")
 MISUSE, REPEATED = CODE_NUMBERS["setmaxnreg"], CODE_NUMBERS["setmaxnreg-repeated"]
 BAD_COUNT, DIRECTION, PART, DIFFERENT, AT_ONCE = range(5)
-"""detail[1] of a finding"""
+"""detail[1] of such a finding"""
 MIX = 0x2545F4914F6CDD1D
 
 
@@ -71,7 +71,7 @@ def end(m):
 
 @compiled
 def tell_different(m, w, other):
-    """That a warp has executed another one than `other`, which may have executed none."""
+    """Report that a warp has executed a different operation than `other`, which may have executed none."""
     warp = warp_at(m.warps, w)
     its = warp_at(m.warps, other)
     lanes = np.int64((1 << LANES) - 1)

@@ -29,7 +29,7 @@ def set_clock(m, to, interval):
 
 @compiled
 def join_waiting(m, number):
-    """What those know that wait at a barrier goes there: as long as they wait, nothing is added to it."""
+    """Add the knowledge of the warps that wait at a barrier to it: while they wait, they learn nothing new."""
     b = barrier_at(m.barriers, number)
     for u in range(m.first_warp, m.first_warp + m.cta_warps):
         warp = warp_at(m.warps, u)

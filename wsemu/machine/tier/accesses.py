@@ -324,7 +324,7 @@ def noted_lanes(address, place, bias, size, bit):
 
 
 def since_last(address, w, pc, host):
-    """How far a load by a warp is, at this host address, from the last one by the same instruction."""
+    """Return the distance of a load by a warp, at this host address, from the last one by the same instruction."""
     m = machine_at(address, 0)
     place = m.ahead + 8 * (access_at(m.accesses, pc).pattern * m.warp_count + w)
     step = host - load_i64(place)

@@ -33,18 +33,18 @@ if TYPE_CHECKING:
 WIDENING = ("cvt.b64.", "mulwide.", "madwide.")
 """operations that extend numbers of 32 bits, by sign or 0"""
 ALL = I32(-1)
-"""lanes"""
+"""mask of all 32 lanes of a warp"""
 
 
 def _all_numbers(b: Builder, v: Value) -> Value:
-    """Whether all of 32 floats of 64 bits are numbers: a comparison tells of two at once."""
+    """Return whether all of 32 floats of 64 bits are numbers: a comparison tests two at once."""
     low, high = (b.shuffle_vector(v, v, half) for half in halves(LANES // 2))
     bits = ir.IntType(LANES // 2)
     return b.icmp_unsigned("==", b.bitcast(b.fcmp_unordered("uno", low, high), bits), bits(0))
 
 
 class Arithmetic(LoadsAndStores):
-    """What makes the arithmetic of a function."""
+    """Generator of a function's arithmetic."""
 
     def _arithmetic(self, pc: int, state: State) -> None:
         b, row, rows = self.b, self.rows.code[pc], self.rows
@@ -81,7 +81,7 @@ class Arithmetic(LoadsAndStores):
         self._put_vector(d, t, value)
 
     def _apply_to_all(self, name: str, vectors: list[Value], pc: int, state: State, lanes: Value) -> Value:
-        """What an operation gives in all lanes, of which these matter."""
+        """Emit an operation in all lanes, of which these matter, and return its result."""
         b, body = self.b, BODIES[name]
         if name.startswith("index.") and pc not in self.rows.outside:
             return self._address(vectors, name, pc, state, lanes=lanes)
@@ -94,7 +94,7 @@ class Arithmetic(LoadsAndStores):
     def _apply_to_first(
         self, name: str, scalars: list[Value], shapes: tuple[Shape | None, ...], pc: int, state: State
     ) -> Value:
-        """What an operation on rows with shapes gives in the first lane, if the others follow."""
+        """Emit an operation on rows with shapes in the first lane, if the others follow, and return its result."""
         b = self.b
         if name.startswith("index."):
             return self._address(scalars, name, pc, state, _ends(shapes[0]))
@@ -157,5 +157,5 @@ class Arithmetic(LoadsAndStores):
 
 
 def _ends(shape: Shape | None) -> list[int]:
-    """How far lanes are from the first one at most, in both directions."""
+    """Return the maximum distances of lanes from the first one, in both directions."""
     return sorted({min(shape.steps), max(shape.steps)} - {0}) if shape else []

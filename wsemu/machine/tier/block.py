@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from wsemu.machine.tier.shapes import Rows, State
 
 REFUSED = 8
-"""what a stretch loses of its CREDIT where control comes to it with rows that lie otherwise; each other time adds one,
-and without any it is left to the VM for the next PAUSE times"""
+"""loss of CREDIT of a stretch that control enters with rows of other shapes; each other entry adds one, and without any
+it is left to the VM for the next PAUSE times"""
 
 
 @compiled
@@ -78,7 +78,8 @@ def covers(op: int) -> bool:
 
 
 def leaders(rows: Rows, starts: Iterable[int]) -> list[int]:
-    """Where a block may be entered: where the flow of control leads, of `starts`, and behind what it leaves for."""
+    """Return the entry points of a block: the targets of control flow, of `starts`, and the instructions after those
+    that it leaves for."""
     found = set()
     for start in starts:
         for pc in range(start, len(rows.code)):
@@ -110,7 +111,8 @@ class Block(Arithmetic):
     def __init__(
         self, module: Module, rows: Rows, starts: Sequence[int], symbol: str, *, restless: bool = False
     ) -> None:
-        """Of the stretches that begin at `starts`; `restless`: it leaves at random instructions, for tests."""
+        """Create a block of the stretches that begin at `starts`; with `restless` it leaves at random instructions, for
+        tests."""
         super().__init__(module, rows, _covered_instructions(rows, starts), symbol)
         self.starts, self.restless = starts, restless
         self.at = {start: self.made.append_basic_block(f"at{start}") for start in starts}
@@ -239,8 +241,8 @@ class Block(Arithmetic):
         b.position_at_end(onward)
 
     def _part(self, pc: int, state: State, lanes: Value) -> None:
-        """Some of the lanes branch at pc: make both sides, the lanes of one after those of the other, and go on where
-        all have met."""
+        """Emit a divergent branch at pc: both sides, the lanes of one after those of the other, and the code after
+        their reconvergence point."""
         b, rows = self.b, self.rows
         found, target = rows.partings[pc], rows.code[pc][6]
         self._unless(b.icmp_unsigned("==", self._field(self.warp, "depth"), I64(0)), pc, state)
@@ -262,7 +264,7 @@ class Block(Arithmetic):
         self._go(found.join + 1, state)
 
     def _count(self, lanes: Value) -> Value:
-        """How many these are."""
+        """Return the number of these lanes."""
         return llvm(self.b, "llvm.ctpop", I32, lanes)
 
     def _go(self, target: int, state: State) -> None:

@@ -1,4 +1,4 @@
-"""What code for a program's hot stretches stands on: records of the machine, rows of registers, and the ways out.
+"""Foundation of the code for a program's hot stretches: records of the machine, rows of registers, and the exits.
 
 Registers stay where the VM has them.  Of a row whose lanes lie in a known way (`shapes`) its first lane alone is kept
 up to date; the others are written where control leaves the block.
@@ -40,14 +40,14 @@ _INTEGER = {1: I1, 8: ir.IntType(8), 16: ir.IntType(16), 32: I32, 64: I64}
 
 
 def place_of(b: Builder, record: Record, name: str) -> Value:
-    """Where a field of a record is: a pointer to an i64."""
+    """Return the location of a record's field: a pointer to an i64."""
     assert record.dtype.fields is not None
     place = b.gep(record.place, [I64(record.dtype.fields[name][1])], inbounds=True)
     return b.bitcast(place, I64.as_pointer())
 
 
 def field_of(b: Builder, record: Record, name: str) -> Value:
-    """What a field of a record holds."""
+    """Return the value of a record's field."""
     return b.load(place_of(b, record, name))
 
 
@@ -62,9 +62,9 @@ class Kept:
     def __init__(self) -> None:
         self.scalars: dict[int, Value] = {}
         self.lanes: dict[int, Value] = {}
-        """of predicates that differ by lane"""
+        """predicates that differ by lane"""
         self.vectors: dict[int, Value] = {}
-        """of all lanes, between two calls: longer than that no register of the CPU holds one"""
+        """values of all lanes, between two calls: no register of the CPU holds one longer than that"""
 
     def forget(self, row: int) -> None:
         self.scalars.pop(row, None)
@@ -78,7 +78,7 @@ class Frame:
     kept: Kept
 
     def __init__(self, module: Module, rows: Rows, covered: Sequence[int], symbol: str) -> None:
-        """Of the instructions `covered`."""
+        """Create the frame of the instructions `covered`."""
         self.module, self.rows = module, rows
         self.made = ir.Function(module.ir, ir.FunctionType(I64, [I64, I64]), symbol)
         self.made.attributes.add("nounwind")
@@ -94,7 +94,7 @@ class Frame:
         self.warp = warp_at.body(self.b, self._field(self.m, "warps"), self.w)
         self.registers = self._field(self.warp, "registers")
         self.whole_warp = self.b.add(self.b.shl(self.w, I64(WARP_SHIFT)), I64((1 << LANES) - 1))
-        """of a key of `sections`: all lanes of this warp"""
+        """actor bits of a key of `sections`: all lanes of this warp"""
         self.leaves: dict[Any, Any] = {}
         self.whole: set[int] = set()
         """the rows with shapes whose other lanes are in their place, too"""
@@ -158,7 +158,7 @@ class Frame:
     # -- what rows must be where control comes, and the ways out
 
     def _shapes_match(self, start: int) -> Value:
-        """Whether the rows that matter from a stretch on have the shapes that it takes them to have."""
+        """Return whether the rows that matter from a stretch on have the shapes that it assumes."""
         b, state, live = self.b, self.rows.before[start] or {}, self.rows.live(start)
         found: dict[Any, Value] = {}
         for row in sorted(live & (self.read | self.shaped_writes)):
@@ -225,7 +225,7 @@ class Frame:
         branch.set_weights([1 << 20, 1])
 
     def _write_out(self, row: int, bits: int, steps: Steps) -> None:
-        """Of a row whose first lane is up to date write the others."""
+        """Store the other lanes of a row whose first lane is up to date."""
         if bits == 1:
             return
 
@@ -239,7 +239,7 @@ class Frame:
         self.b.call(helper, [self.b.add(self.registers, I64(row))])
 
     def _number_of(self, steps: Steps) -> int:
-        """What such steps are called here."""
+        """Return the number of such steps here."""
         return self.numbers.setdefault(steps, len(self.numbers))
 
     # -- rows
@@ -323,7 +323,7 @@ class Frame:
         return value if some is None else b.and_(value, some)
 
     def _lanes(self, condition: Value | None) -> Value:
-        """As an i32."""
+        """Return a condition as an i32 of lanes."""
         b = self.b
         if condition is None:
             return I32(-1)

@@ -1,7 +1,7 @@
-"""Which programs are worth blocks, when these are made, and where they are kept.
+"""Selection of programs for blocks, and the creation and storage of these.
 
-A program that the VM has run for HOT instructions of warps gets a block, of the stretches that took most of them; it is
-compiled by a thread of its own while the launch goes on, and taken up between two slices.  It does what the VM does:
+A program that the VM has run for HOT instructions of warps gets a block, of the stretches that took most of them.  Its
+own thread compiles it while the launch continues, and it is used from the next slice on.  It does what the VM does:
 nobody can tell from a report which of them ran.
 """
 
@@ -42,33 +42,34 @@ Tier = Literal["auto", "off", "always", "restless"]
 these also leave for the VM at random instructions, for tests"""
 TIERS: tuple[str, ...] = get_args(Tier)
 VARIABLE = "WSEMU_TIER"
-"""of the environment, by which processes that this one starts are told, too"""
+"""environment variable, which child processes inherit"""
 HOT = 10_000_000
 """warp instructions of a program, in all its launches, after which it gets a block: some tenths of a second"""
 FORESEEABLE = 30_000_000
-"""the same with those to come, by what the CTAs so far took: it does not wait until it is HOT then"""
+"""likewise with those to come, estimated from the CTAs so far: the launch then does not wait until it is HOT"""
 WORTH = 200_000
-"""those of a machine after which it takes up a block that there is: to do so takes as long as ten thousand of them"""
+"""instructions of a machine after which it uses an existing block: to do so takes as long as ten thousand of them"""
 LONG = 1_000_000
-"""those of a machine that make it likely that the program's next launch is worth it from its start"""
+"""instructions of a machine after which the program's next launch is likely to profit from its start"""
 SEEN = 500_000
-"""those of a machine that tell which stretches take most of them"""
+"""instructions of a machine that suffice to find the stretches that take most of them"""
 MOST_OF_IT = 0.98
-"""of what the VM has executed, that a block is to have"""
+"""share of the VM's executed instructions that a block should cover"""
 LARGEST = 1500
 """instructions of a block, from which on nothing is added to it"""
 LOOKS = 4
-"""of a machine, each time that it takes a block up, at rows that lie otherwise than the block takes them to"""
+"""number of times that a machine examines rows with other shapes than the block assumes, each time that it uses one"""
 MOST_BLOCKS = 8
-"""of a program, from which on none is made anew for what registers tell"""
+"""maximum blocks of a program, after which none is rebuilt for other registers"""
 LONGEST = 4000
 """instructions of a stretch that a block may have: the compiler takes seconds for as many, and is not interrupted"""
 MOST_WHOLE = 4000
-"""of a program all of which is compiled before it runs"""
+"""maximum instructions of a program that is compiled as a whole before it runs"""
 
 
 def resolve_tier() -> Tier:
-    """What the environment variable says; of programs that run once, `auto` where that would make them blocks first."""
+    """Return the value of the environment variable; for programs that run once, `auto` if it would build blocks
+    first."""
     found = os.environ.get(VARIABLE) or "auto"
     if found not in TIERS:
         raise UsageError(f"{VARIABLE} is {found!r}: set it to one of {', '.join(TIERS)}, or to nothing")
@@ -76,7 +77,7 @@ def resolve_tier() -> Tier:
 
 
 def tier_of(program: Program) -> Tier:
-    """Of a program: what is chosen; `auto` where one is too long for all of it to be compiled (and to be
+    """Return the tier of a program: the selected one; `auto` if one is too long to be compiled as a whole (and to be
     `restless`)."""
     tier = resolve_tier()
     return tier if tier == "off" or len(program.code) <= MOST_WHOLE else "auto"
@@ -102,9 +103,9 @@ THREAD = "wsemu: a block"
 PLANS = ("planned_entry", "plan_entry")
 """the parts that make accesses as planned, and plans"""
 ACCESSES = ("any_way_entry", "some_entry")
-"""those that make accesses of blocks"""
+"""parts with the accesses of blocks"""
 SECTIONS = ("section_entry", "within_entry")
-"""those that know the sections of CTAs"""
+"""parts that know the sections of CTAs"""
 
 
 class Placed(NamedTuple):
@@ -115,26 +116,26 @@ class Placed(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """What a block depends on beside its program."""
+    """Inputs of a block besides its program."""
 
     given: tuple[tuple[int, Shape | None], ...]
     width: int
     restless: bool
     outside: tuple[int, ...]
-    """see `indices_outside`"""
+    """indices that may be outside, see `indices_outside`"""
 
 
 class Heat:
-    """How long a program has run, and its blocks."""
+    """Execution profile of a program, and its blocks."""
 
     def __init__(self) -> None:
         self.instructions = 0
         self.lately = 0
-        """those of the machine that ran last"""
+        """instructions of the machine that ran last"""
         self.outside: frozenset[int] = frozenset()
         """the instructions that `indices_outside` has found so far"""
         self.given: dict[tuple[int, int, int], tuple[tuple[int, Shape | None], ...]] = {}
-        """what `given_shapes` has found, by the threads of a CTA along x, y and z: arguments are alike in all lanes"""
+        """results of `given_shapes`, by the threads of a CTA along x, y and z: arguments are uniform"""
         self.blocks: dict[Wanted, Placed | None] = {}
         """None: it is being made, or there is none"""
 
@@ -203,7 +204,7 @@ def look(machine: Machine) -> None:
 
 
 def _first_wanted(machine: Machine, heat: Heat) -> Wanted:
-    """What its CTAs tell."""
+    """Return the block that the machine's CTAs call for."""
     given = heat.given.get(machine.threads)
     if given is None:
         found = given_shapes(machine.program, machine.registers)
@@ -311,7 +312,7 @@ def _fit(machine: Machine) -> bool:
 
 
 def _all_starts(program: Program) -> list[int]:
-    """Where the flow of control leads."""
+    """Return all targets of control flow."""
     code = program.code.tolist()
     found = {0}
     for pc, row in enumerate(code):
@@ -407,6 +408,6 @@ def _compile_block(rows: Rows, wanted: Wanted, places: tuple[int, ...], symbol: 
 
 
 def _key(program: Program, wanted: Wanted, places: tuple[int, ...]) -> str:
-    """Of all that a block is made of, beside the modules of this package."""
+    """Return the key of all inputs of a block besides the modules of this package."""
     text = repr((program.code.shape, wanted, places, program.constants))
     return hashlib.sha256(program.code.tobytes() + text.encode()).hexdigest()[:32]

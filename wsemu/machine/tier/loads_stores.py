@@ -57,13 +57,13 @@ UNUSED = 0xFFFF
 """in `aux` of a load: the bytes of each lane that it loads for nothing"""
 CACHE_LINE = 64
 MOST_LINES = 8
-"""that are fetched for one access"""
+"""maximum cache lines that are prefetched for one access"""
 MOST_PIECES = 8
-"""of an access whose lanes lie by known steps, that a block has where it is; more are moved by a function apart"""
+"""maximum pieces of an access with known steps that a block performs inline; more are moved by a separate function"""
 
 
 class LoadsAndStores(WithPermits):
-    """What makes the accesses of a function."""
+    """Generator of a function's loads and stores."""
 
     def _memory(self, pc: int, state: State) -> None:
         row = self.rows.code[pc]
@@ -111,7 +111,7 @@ class LoadsAndStores(WithPermits):
                     prefetch.body(b, b.add(cells, I64(CACHE_LINE * number)))
 
     def _lines_of(self, size: int, place: Value, first: Value) -> list[Value]:
-        """How far the bytes of some lanes are from those of the first one."""
+        """Return the distances of the bytes of some lanes from those of the first one."""
         b = self.b
         lanes = range(0, LANES, max(LANES // MOST_LINES, CACHE_LINE // size))
         return [b.sub(b.load(pointer(b, b.add(place, I64(8 * lane)), I64)), first) for lane in lanes]
@@ -152,7 +152,8 @@ class LoadsAndStores(WithPermits):
             self.kept.forget(row)
 
     def _mark(self, pc: int) -> int:
-        """What is kept of an access: a load through the read-only cache, or a store, which others may load so; or 0."""
+        """Return the mark of an access: a load through the read-only cache, or a store, which others may load so; or
+        0."""
         row = self.rows.code[pc]
         if not self.rows.reads_only or row[0] >= N_MEMORY:
             return 0
@@ -309,7 +310,7 @@ class LoadsAndStores(WithPermits):
         b.position_at_end(met)
 
     def _moved_as_found(self, pc: int, state: State, name: str) -> Callable[[], None]:
-        """What makes an access of lanes that lie anyhow."""
+        """Return the function that emits an access of scattered lanes."""
         b, row = self.b, self.rows.code[pc]
         for at, _ in self.rows.uses[pc].reads:
             self._fill_row(state, at)
@@ -327,7 +328,7 @@ class LoadsAndStores(WithPermits):
         return lambda: self._judged_any_way(pc, state, name, place, I64(row[6]), None, move)
 
     def _moved_by_steps(self, pc: int, state: State, name: str, moved: list[int]) -> Callable[[], None] | None:
-        """What makes an access of lanes that lie by known steps; None if they do not."""
+        """Return the function that emits an access of lanes with known steps; None if they have none."""
         b = self.b
         shape = self.rows.shape(state, self.rows.code[pc][3], "b64")
         store, size, n = memory_shape(name)
@@ -371,7 +372,7 @@ class LoadsAndStores(WithPermits):
 
 
 def _lines(steps: Steps) -> list[Value]:
-    """How far the cache lines are from the first lane's bytes that lanes have which lie by steps."""
+    """Return the distances, from the first lane's bytes, of the cache lines of lanes with these steps."""
     return [I64(CACHE_LINE * number) for number in sorted({step // CACHE_LINE for step in steps})[:MOST_LINES]]
 
 

@@ -32,7 +32,7 @@ def start_noting(m, known, first, room):
 
 @compiled
 def number_of(known, one):
-    """Which of all accesses of sections lies there."""
+    """Return which of the accesses of sections is located there."""
     return (one - known.foreseen) // FORESEEN_BYTES
 
 

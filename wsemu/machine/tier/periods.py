@@ -1,16 +1,16 @@
-"""What a CTA does to its shared memory between two completions of a barrier, a PERIOD, is judged until it repeats.
+"""Accesses of a CTA to its shared memory between two completions of a barrier, a PERIOD, are judged until they repeat.
 
 Where some warps meet at one barrier and others at another, as those that copy and those that compute do, no barrier
-orders everything (`sections`).  But in each round of such a loop the same accesses and the same operations of barriers
-come in the same order, and what each warp knows of the others is as in the round before, so many intervals later as a
-round has.
+orders everything (`sections`).  But each iteration of such a loop has the same accesses and the same operations of
+barriers in the same order.  The knowledge of each warp about the others is that of the previous iteration, advanced by
+the intervals of one iteration.
 
-A period is the same as the one before it where its accesses are, and what each warp knows after each of its operations
-is that of the one before, later by what each warp ADVANCEs in a period.  Of two such periods, one behind the other, of
-which the second was judged and had no conflict, take a third one that is the same as these.  An access in it is in no
-conflict with another one in it, nor with one in the second: how these two are ordered is as in the second, and between
-that and the first.  With any earlier one it is not either: that happens before the same access in the second period,
-which the same warp has made before.  So the third one need not be judged, nor those after it.
+A period equals the previous one if its accesses do, and if the knowledge of each warp after each of its operations is
+the previous one, plus what each warp ADVANCEs in a period.  Of two such periods, one behind the other, of which the
+second was judged and had no conflict, take a third one that is the same as these.  An access in it is in no conflict
+with another one in it, nor with one in the second: how these two are ordered is as in the second, and between that and
+the first.  With any earlier one it is not either: that happens before the same access in the second period, which the
+same warp has made before.  So the third one need not be judged, nor those after it.
 
 Where accesses come in another order, or one where an operation is due, or the reverse, it is no more the same.
 What is no more the same is judged before the next access: first the last period as a whole, then this one so far, with
@@ -33,7 +33,7 @@ from wsemu.machine.tier.section_tables import BY_VM, LUCK, WARP_SHIFT
 from wsemu.model.isa import LANES, SHARED
 
 CLOCK = 8 * LANES
-"""bytes of one"""
+"""size of one clock, in bytes"""
 CHANGED = -2
 """the key where there is no access, but a change of what warps know"""
 MOST_OTHERS = 64
@@ -41,7 +41,7 @@ MOST_OTHERS = 64
 PATIENCE, MOST_BEATS = 3, 6
 """periods in a row that do not come again, after which one has a completion more; up to so many"""
 LOST = 4
-"""of its LUCK a machine loses where a period that was foreseen does not come"""
+"""loss of a machine's LUCK if a foreseen period does not come"""
 
 
 # -- what warps know ---------------------------------------------------------------------------------------------------
@@ -55,15 +55,15 @@ def copy_clock(m, to, other):
 
 @compiled
 def period_accesses(m, known):
-    """How many accesses of the period at hand have been made."""
+    """Return how many accesses of the current period have been performed."""
     end = known.end if m.section == NOTING else number_of(known, m.foreseen)
     return end - period_at(known.periods, known.which).first
 
 
 @compiled
 def mark(m, known):
-    """Where the access would be that a change of what a warp knows comes before: there is none, so that no access is
-    the one that is foreseen as long as the change has not come."""
+    """Put a mark in the position of the access before which a change of knowledge comes.  There is no access there, so
+    that none is foreseen as long as the change has not come."""
     at = period_accesses(m, known)
     if m.section == NOTING:
         if at and foreseen_at(known.foreseen, known.end - 1).key == CHANGED:
@@ -327,7 +327,7 @@ def leave(m, known):
 
 @compiled
 def change(m, known, warps):
-    """What some warps know has changed."""
+    """Handle a change of some warps' knowledge."""
     period = period_at(known.periods, known.which)
     while warps and m.section != NOTHING:
         w = lowest_bit(warps)
@@ -372,7 +372,7 @@ def end_period(m, known):
 
 @compiled
 def beat(m, known, number):
-    """Some warps of a CTA have met at a barrier."""
+    """Handle a meeting of some warps of a CTA at a barrier."""
     shared, bit = segment_at(m.segments, SHARED), np.int64(1) << number
     if known.luck < 0 or m.by_lanes or m.suspects or shared.watched or shared.grain < 0:
         stop(m, known)

@@ -1,4 +1,4 @@
-"""What accesses of a block's instruction have in common is looked at once.
+"""Common properties of the accesses of a block's instruction are examined once.
 
 An access whose lanes lie by known steps is made as `accesses` has it.  If it was a usual one the instruction has a
 PERMIT from then on: the addresses at which an access by such lanes is within the same segment, and costs the same.  The
@@ -44,24 +44,24 @@ if TYPE_CHECKING:
 EACH = (8, 4, 1)
 """cells of a piece: the more, the less code there is; the compiler divides them among registers of the CPU"""
 MOST_PIECES = 32
-"""of an access that has permits"""
+"""maximum pieces of an access that has permits"""
 OTHER_WRITE, OTHER_READ, OTHER_MOMENT = 1, 2, 4
-"""what `scan` tells of cells: some last write is not that of the first one; the same of reads; of READERS"""
+"""result of `scan` for cells: some last write differs from that of the first one; likewise of reads; of READERS"""
 OTHER_WARPS = 32
 """the bits from which on it has those in which READERS differ"""
 MIXED = 7
 """accesses that are judged cell by cell after one whose cells differed"""
 FILL, ADD = 1, 2
-"""what becomes of cells: this access; this warp among the READERS"""
+"""update of cells: this access; this warp among the READERS"""
 
 
 class Cells(NamedTuple):
-    """Those that an access touches whose lanes lie by known steps, in pieces: of some side by side, or of one."""
+    """The cells that an access with known steps touches, in pieces: of contiguous ones, or of one."""
 
     pieces: tuple[int, ...]
-    """where each begins, in bytes of shadow memory from the first lane's cell"""
+    """start of each piece, in bytes of shadow memory from the first lane's cell"""
     lanes: tuple[tuple[int, ...], ...]
-    """of each cell of each piece the lowest lane and the highest, as a cell has them"""
+    """for each cell of each piece the lowest lane and the highest, as stored in a cell"""
     apart: bool
     """no two lanes share one"""
 
@@ -131,7 +131,8 @@ def put(b: Builder, cells: Cells, plane: Value, value: Value, *, keep: bool) -> 
 
 
 def judge_cells(address, w, written, read, found, floor, kind):
-    """What becomes of cells whose first has this last write and these reads, `found` of all of them; 0: look closer.
+    """Return the update of cells whose first has this last write and these reads, `found` of all of them; 0: look
+    closer.
 
     What it knows of, `shadow.touch_alike` decides in the same way.  A number below 0 is put into each cell of reads.
     """
@@ -232,7 +233,7 @@ def ask(address, w, pc, place, first, spot, shape, low, end, coarsest, finest):
 
 
 def permit_offset(address, first, spot, low, end):
-    """How far the address `first` is from the least one of a permit; -1: it has none."""
+    """Return the distance of the address `first` from the least one of a permit; -1: it has none."""
     m, permit = machine_at(address, 0), permit_at(spot, 0)
     offset = first - permit.low
     if permit.group != m.group or offset < 0 or offset >= permit.span or offset & permit.mask:
@@ -256,12 +257,12 @@ def touches(address, spot, offset, low, end):
 
 
 def presently(address, w, pc):
-    """What a cell says of an access, beside its lanes."""
+    """Return the cell of an access, without its lanes."""
     return now(machine_at(address, 0), w, pc)
 
 
 def touched_known(address, w, pc, writes, reads, floor, kind, log):
-    """As `shadow.touch_known`."""
+    """Touch cells like `shadow.touch_known`."""
     m = machine_at(address, 0)
     return np.int64(touch_known(m, w, writes, reads, kind, now(m, w, pc), floor, log))
 

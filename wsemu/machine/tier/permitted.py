@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def lie(steps: Steps, size: int) -> int:
-    """How lanes lie that access `size` bytes each."""
+    """Return the pattern of lanes that access `size` bytes each."""
     return UNIT if steps == line(size) else SAME if steps == UNIFORM else SCATTERED
 
 
@@ -43,30 +43,31 @@ class _Access(NamedTuple):
 
     steps: Steps
     size: int
-    """of an element"""
+    """size of an element in bytes"""
     parts: int
-    """elements of a lane"""
+    """number of elements per lane"""
     kind: int
 
     @property
     def bytes(self) -> int:
-        """Of a lane."""
+        """Return the bytes of a lane."""
         return self.size * self.parts
 
     @property
     def grains(self) -> tuple[int, ...]:
-        """Of the cells that it has permits for: as large as an element, or words where copies moved such."""
+        """Return the sizes of the cells that it has permits for: as large as an element, or words if copies moved
+        such."""
         own = self.size.bit_length() - 1
         return (own, own - 1) if self.size == 8 else (own,)
 
     @property
     def how(self) -> int:
-        """How the lanes lie."""
+        """Return the pattern of the lanes."""
         return lie(self.steps, self.bytes)
 
     @property
     def shape(self) -> int:
-        """As `accesses.any_way` has it."""
+        """Return the shape of an access for `accesses.any_way`."""
         return shape_of(self.bytes, self.kind, self.how)
 
     @property
@@ -137,7 +138,7 @@ class WithPermits(Frame):
         return found
 
     def _spot(self, pc: int) -> Value:
-        """Where the permit of an access is."""
+        """Return the location of an access's permit."""
         return self.b.add(self._field(self.m, "permits"), I64(PERMIT.itemsize * self.rows.accesses[pc]))
 
     def _check_permits(self, b: Builder, given: Any, cells: dict[int, Cells], access: _Access) -> Value:
@@ -271,7 +272,7 @@ class WithPermits(Frame):
         b.position_at_end(alike)
 
     def _constants(self, b: Builder, steps: Steps) -> Value:
-        """Where such steps lie as numbers."""
+        """Return the location of such steps as numbers."""
         name = f"steps{self._number_of(steps)}"
         made = self.module.ir.globals.get(name)
         if made is None:
@@ -282,7 +283,7 @@ class WithPermits(Frame):
 
 
 def _all_ones(b: Builder, place: Value, n: int) -> Value:
-    """Whether each of n bytes is 1."""
+    """Return whether each of n bytes is 1."""
     if n == 1:
         return b.icmp_unsigned("!=", b.load(pointer(b, place, I8)), I8(0))
     width = min(n, 64)

@@ -27,18 +27,18 @@ if TYPE_CHECKING:
     from wsemu.model.program import Program
 
 MOST_SECTIONS, MOST_ACCESSES, MOST_STEPS = 1 << 6, 1 << 14, 1 << 12
-"""that a machine remembers"""
+"""maximum that a machine remembers"""
 MOST_TRIES = 1 << 8
 """to note one: not all come to their end"""
 PERIOD_ACCESSES, PERIOD_CHANGES = 1 << 12, 1 << 10
-"""that a period may have"""
+"""maximum that a period may have"""
 LUCK = 1 << 5
-"""as how long periods are noted that do not come again"""
+"""maximum periods that are recorded without coming again"""
 PC_SHIFT, WARP_SHIFT = 32, 49
-"""of a key of FORESEEN: the lanes are below, and any program has fewer instructions than fit between"""
+"""shifts of a key of FORESEEN: the lanes are below, and no program has more instructions than fit between"""
 PCS = (1 << (WARP_SHIFT - PC_SHIFT)) - 1
 BY_VM = 1 << 62
-"""of a key: the VM has made the access, whose lanes may lie otherwise than a block knows"""
+"""flag of a key: the VM has performed the access, whose lanes may have another pattern than a block knows"""
 _COUNTS = ("lanes", "shared", "ideal_shared")
 
 
@@ -49,7 +49,7 @@ def may_have(program: Program) -> bool:
 
 
 class Sections:
-    """Those of one machine."""
+    """The sections of one machine."""
 
     def __init__(self) -> None:
         self._sections = table(MOST_SECTIONS, SECTION)
@@ -101,7 +101,7 @@ class Sections:
 
     @property
     def address(self) -> int:
-        """Of the SECTIONS."""
+        """Return the address of the SECTIONS."""
         return address_of(self._known)
 
     def settle(self, rows: npt.NDArray[Any]) -> None:

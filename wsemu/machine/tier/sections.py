@@ -1,9 +1,9 @@
-"""What a CTA does to its shared memory between two barriers of all its warps, a SECTION, is judged once.
+"""Accesses of a CTA to its shared memory between two barriers of all its warps, a SECTION, are judged once.
 
-Behind a barrier at which all lanes of all warps of a CTA have waited, all that was done to its shared memory happens
-before all that will be: which of the accesses up to the next such barrier are in conflict hangs on these alone.  So
-where they are the same ones, in the same order, as in a section before that had no conflict, they have none either.
-Blocks compare them with those of that section, one by one, instead of looking at cells.
+After a barrier at which all lanes of all warps of a CTA have waited, all earlier accesses to its shared memory happen
+before all later ones.  So the conflicts up to the next such barrier depend only on the accesses between them.  So where
+they are the same ones, in the same order, as in a section before that had no conflict, they have none either.  Blocks
+compare them with those of that section, one by one, instead of looking at cells.
 
 Where another one follows than was FORESEEN, those that were compared and not judged are judged before it; so they are
 before anything else that orders, or that the VM does to shared memory.  Until then no warp's clock has changed.  The
@@ -49,9 +49,9 @@ from wsemu.machine.tier.section_tables import BY_VM, PC_SHIFT, WARP_SHIFT
 from wsemu.model.isa import FIRST_STORE, LANES, OFFSET_MASK, READ, SEGMENT_SHIFT, SHARED, WRITE
 
 MIX = 0x2545F4914F6CDD1D
-"""of a hash"""
+"""multiplier of the hash function"""
 PATIENCE = 4
-"""how much more often another section may begin like one than it is met again"""
+"""maximum number of mismatched beginnings of a section per match"""
 
 
 @compiled
@@ -165,7 +165,7 @@ def came(known, number):
 
 @compiled
 def keep_section(m, known):
-    """What was noted is a section."""
+    """Keep the recorded accesses as a section."""
     section = section_at(known.table, known.count)
     section.first = known.foreseen + FORESEEN_BYTES * known.accesses
     section.count = known.end - known.accesses
@@ -256,8 +256,8 @@ def is_block_access(kind, how, lanes):
 
 @compiled
 def as_foreseen(m, known, key, steps, first, shape, lanes):
-    """Where an access is the one that was foreseen: the host address of its first lane's bytes, and how all lie, or
-    BY_VM where it is left to the VM again; or 0."""
+    """Return, if an access is the foreseen one, the host address of its first lane's bytes, and the lanes' pattern, or
+    BY_VM if it is again left to the VM; otherwise 0."""
     one = foreseen_at(m.foreseen, 0)
     if one.key & ~BY_VM != key or one.first != first:
         return np.int64(0)
@@ -279,8 +279,8 @@ def as_foreseen(m, known, key, steps, first, shape, lanes):
 
 @compiled
 def steps_of(known, key, place, at):
-    """Where it stays how far lanes lie from the first of them, the address of which is `at`: mostly that is as the last
-    time; 0: there is no room."""
+    """Return where the distances of lanes from the first of them, whose address is `at`, are stored: mostly they equal
+    the last ones; 0: there is no room."""
     lanes = key & FULL
     first = load_i64(place + 8 * lowest_bit(lanes))
     number = ((key ^ at * MIX) * MIX) >> 32 & known.latest_mask
@@ -354,8 +354,8 @@ def judge_in_section(address, w, pc, place, imm, shape, lanes):
 
 @compiled
 def pattern_of(place, mask, log_size):
-    """How lanes lie; of some lanes, UNIT where `accesses.some_side_by_side` makes such accesses: consecutive ones, of
-    four bytes each, one behind the other."""
+    """Return the pattern of lanes.  For part of a warp, it is UNIT if `accesses.some_side_by_side` performs such
+    accesses: consecutive ones, of four bytes each."""
     if mask == FULL:
         return simple_pattern(place, np.int64(0), mask, log_size)
     lane = lowest_bit(mask)
@@ -425,8 +425,9 @@ def cost_made(m, known, pc):
 
 
 def enter_section_event(address, what, w, pc, mask):
-    """Called by address: see BREAKS and so on; the lanes `mask` of warp w make the access at pc, what the warps `mask`
-    know has changed, or some have met at barrier w.  1 where an access need not be judged."""
+    """Handle an event of a section, called by address (see BREAKS and so on).  The lanes `mask` of warp w perform the
+    access at pc, the knowledge of the warps `mask` has changed, or some have met at barrier w.  Return 1 if an access
+    need not be judged."""
     m = machine_at(address, 0)
     known = sections_at(m.sections, 0)
     if what == MAKES and m.section == NOTING:

@@ -1,5 +1,5 @@
-"""How the lanes of a register row lie, where that can be told before a program runs: what is the same in all lanes,
-grows by one stride from lane to lane, or by steps that are known, needs one number instead of 32.
+"""Patterns of the lanes of a register row that are known before a program runs.  A row that is uniform, grows by one
+stride from lane to lane, or has known steps, needs one number instead of 32.
 
 A `Shape` says so of a row; None is any other row.  Shapes are taken along the control flow as if all lanes of a warp
 always went together.  Whoever relies on one looks at the row when control comes from elsewhere, and leaves the block
@@ -43,11 +43,11 @@ if TYPE_CHECKING:
     from wsemu.model.program import Program
 
 Steps = tuple[int, ...]
-"""how far the number of each lane is from the first one's, modulo the row's bits: from -(1 << bits - 1) on"""
+"""differences of each lane's number from the first one's, modulo the row's bits: from -(1 << bits - 1) on"""
 
 
 class Shape(NamedTuple):
-    """Of a row whose lanes' numbers are as far from each other as `steps` says."""
+    """The shape of a row whose lanes' numbers differ from each other by `steps`."""
 
     bits: int
     steps: Steps
@@ -56,17 +56,18 @@ class Shape(NamedTuple):
 
     @property
     def alike(self) -> bool:
-        """Whether all lanes have one number."""
+        """Return whether all lanes have one number."""
         return self.steps == UNIFORM
 
     @property
     def low_bits_alone(self) -> bool:
-        """Whether the steps have no bit that the first lane's number may have: then numbers are these two together."""
+        """Return whether the steps have no bit that the first lane's number may have: then each number is their
+        union."""
         return min(self.steps) >= 0 and max(self.steps) >> self.twos == 0
 
 
 State = dict[int, Shape | None]
-"""by row"""
+"""shape of each row; None if unknown"""
 
 
 @functools.cache
@@ -79,7 +80,7 @@ UNIFORM = line(0)
 
 
 def uniform(bits: int) -> Shape:
-    """Of a row whose lanes all have one number."""
+    """Return the shape of a row whose lanes all have one number."""
     return Shape(bits, UNIFORM)
 
 
@@ -98,13 +99,13 @@ def join_shapes(one: Shape | None, other: Shape | None) -> Shape | None:
 
 
 CREDIT = 64
-"""of each place where a block may be entered, at most and at first: where there is none, the VM goes on"""
+"""initial and maximum credit of each entry of a block: without any, the VM continues"""
 APART = frozenset({"library", "directed"})
 """families whose operations are always called by address"""
 
 
 def bits_of(type_: str) -> int:
-    """Of a register type."""
+    """Return the bits of a register type."""
     return 1 if type_ == "p" else 8 * SIZE[type_]
 
 
@@ -120,7 +121,7 @@ class Use(NamedTuple):
 
 
 def use_of(row: Sequence[int]) -> Use:
-    """What one instruction uses."""
+    """Return the use of rows by one instruction."""
     op, guard, d, a, *_ = row
     asked = ((guard >> 1, "p"),) if guard else ()
     if op >= N_OPERATIONS:
@@ -150,7 +151,7 @@ def _to_signed(value: int, bits: int) -> int:
 
 
 _Values = tuple[int | None, ...]
-"""of operands that are constants"""
+"""values of operands that are constants"""
 _MOST_TWOS = 62
 
 
@@ -191,9 +192,9 @@ class _Linear(NamedTuple):
     """An integer operation whose result differs between two lanes by what its operands differ."""
 
     step: Callable[[Steps, _Values], int | None]
-    """that of one lane, of the steps of its operands; None if it cannot be told"""
+    """steps of one lane, from the steps of its operands; None if they are unknown"""
     twos: Callable[[tuple[int, ...], _Values], int]
-    """of the result's first number, of those of the operands"""
+    """trailing zeros of the result's first number, from those of the operands"""
 
 
 _LINEAR = {
@@ -217,11 +218,11 @@ class _Bitwise(NamedTuple):
     have none in common, of the steps."""
 
     step: Callable[[int, int], int]
-    """of one lane's step and the constant"""
+    """step of one lane, from its operand's step and the constant"""
     twos: Callable[[int, int], int]
-    """of the result's first number, of the operand's and the constant"""
+    """trailing zeros of the result's first number, from the operand's and the constant"""
     either: bool = True
-    """whether the constant may be the first operand"""
+    """true if the constant may be the first operand"""
 
 
 _BITWISE = {
@@ -282,8 +283,7 @@ def _each_lane(
 
 
 class Side(NamedTuple):
-    """What the lanes do that go one way at a branch, up to where they meet the others: one instruction after the
-    other."""
+    """The instructions of the lanes that take one side of a branch, up to their reconvergence point, in order."""
 
     start: int
     end: int
@@ -308,7 +308,7 @@ def _side(code: Sequence[Sequence[int]], start: int, join: int) -> Side | None:
 
 
 def parting(code: Sequence[Sequence[int]], pc: int) -> Parting | None:
-    """Of a branch; None where its sides have more than arithmetic, loads and stores."""
+    """Return the two sides of a branch; None if they have more than arithmetic, loads and stores."""
     op, guard, *_, join, target = code[pc][:7]
     if op != BRA or not guard or join < 0 or pc + 1 in (join, target) or code[join][0] != JOIN:
         return None
@@ -326,14 +326,14 @@ class Rows:
         self.reads_only = loads_read_only(program)
         self.code = program.code.tolist()
         self.meets = may_have(program)
-        """whether CTAs may have `sections`"""
+        """true if CTAs may have `sections`"""
         self.accesses = access_numbers(row[0] for row in self.code)
         self.uses, self.types, _ = _rows_of(program)
         self.given = frozenset(given)
         self.constants = {row: int(value) for row, t, value in program.constants if row in given and t[0] == "b"}
         found_parting = {pc: parting(self.code, pc) for pc in range(len(self.code)) if self.code[pc][0] == BRA}
         self.partings = {pc: one for pc, one in found_parting.items() if one}
-        """by branch"""
+        """two sides of each branch"""
         self.first: State = {}
         for row, t in sorted(self.types):  # registers are 0 at first
             found = given[row] if row in given else uniform(bits_of(t))
@@ -344,7 +344,7 @@ class Rows:
         self._loops = [*zip(loop_numbers(program), inner_loop_numbers(program), strict=True)]
 
     def shape(self, state: State, row: int, type_: str) -> Shape | None:
-        """Of a row as an operand of a type."""
+        """Return the shape of a row as an operand of a type."""
         found = self.first[row] if row in self.given else state.get(row)
         return found if found and found.bits == bits_of(type_) else None
 
@@ -394,8 +394,8 @@ class Rows:
         return {row: shape for row, shape in state.items() if row not in written}
 
     def _reconverge(self, pc: int, state: State) -> tuple[int, State] | None:
-        """Where lanes that part at a branch have met again, and the shapes there; None if they cannot, or are on their
-        own till then."""
+        """Return where lanes that diverge at a branch have converged, and the shapes there; None if they cannot, or run
+        alone until then."""
         found = self.partings.get(pc)
         if found is None or self.shape(state, self.code[pc][1] >> 1, "p"):
             return None
@@ -461,7 +461,8 @@ class Rows:
 
 
 def given_shapes(program: Program, registers: npt.NDArray[np.uint8]) -> dict[int, Shape | None]:
-    """How rows lie that no instruction writes, in the registers of all warps: so they do at any time of a launch."""
+    """Return the shapes of rows that no instruction writes, in the registers of all warps: they hold at any time of a
+    launch."""
     _, types, written = _rows_of(program)
     shapes: dict[int, Shape | None] = {}
     for row, t in sorted(types):
@@ -486,7 +487,7 @@ def indices_outside(program: Program, registers: npt.NDArray[np.uint8], segments
 
 
 class _RowsOf(NamedTuple):
-    """What a program does with rows: per instruction; all of them with their types; those that are written."""
+    """Uses of rows by a program: per instruction; all of them with their types; those that are written."""
 
     uses: tuple[Use, ...]
     types: frozenset[tuple[int, str]]
@@ -506,7 +507,7 @@ def _rows_of(program: Program) -> _RowsOf:
 
 
 def _lie(registers: npt.NDArray[np.uint8], row: int, type_: str) -> Shape | None:
-    """How the lanes of a row lie, in all warps."""
+    """Return the pattern of a row's lanes, in all warps."""
     if type_ == "p":
         words = registers[:, row : row + 4].copy().view(np.uint32)
         return uniform(1) if np.isin(words, (0, 0xFFFFFFFF)).all() else None

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 UNIT = 16
 """bytes of which a copy has a multiple, and its addresses are one"""
 ZEROS = 8
-"""the same of `st.bulk`"""
+"""likewise for `st.bulk`"""
 NOT_OF_UNIT, NOT_OF_ZEROS = 0, 2
 """`what` of a copy-size finding"""
 
@@ -52,9 +52,9 @@ def load(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
 def check_mbarriers(
     run: WarpRun, name: str, to: int, row: int, lanes: int, *, own: bool = False, pair: bool = False
 ) -> None:
-    """Stop where lanes name no mbarrier that their copies may credit: one in the CTA that they go to, whose address
-    stands in row `to`, or in the CTA at hand if the copy says so (`own`); a multicast of bytes takes its offset alone
-    (PTX ISA, "cp.async.bulk", "cp.async.bulk.tensor", "st.async")."""
+    """Stop if lanes do not name an mbarrier that their copies may credit.  It must be in the CTA that they go to, whose
+    address is in row `to`, or in the current CTA if the copy requires that (`own`).  A multicast of bytes uses its
+    offset alone (PTX ISA, "cp.async.bulk", "cp.async.bulk.tensor", "st.async")."""
     if lanes and not run.launch.clusters:
         mbarrier.targets(run, row, 0, lanes)
     elif lanes:

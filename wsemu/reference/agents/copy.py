@@ -1,4 +1,4 @@
-"""What asynchronous copies have in common: they are made at once, at their issue, by an agent that forks there.
+"""The common part of asynchronous copies: they are performed immediately, at their issue, by an agent that forks there.
 
 That is one legal schedule of them; whether others would give the same is for the clocks to say.
 """
@@ -45,8 +45,8 @@ class Issued:
     address: int
     bytes: int
     reads: bool
-    """what has to be waited for is that it has read its source, at the address, in the shared memory of its CTA; else
-    that it has written there"""
+    """true if a wait covers the read of the source, at the address, in the shared memory of its CTA; otherwise it
+    covers the write"""
     stores: bool = False
     """it writes global memory, which does not end with the CTA"""
 

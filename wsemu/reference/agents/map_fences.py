@@ -1,8 +1,9 @@
 """Tensor maps that the launch changes, and the fences between those changes and copies through them.
 
 PTX ISA, "membar, fence" (`fence.proxy.tensormap::generic`), "tensormap.cp_fenceproxy", "Causality order": tensor copies
-read their map through the tensormap proxy.  A change counts for a copy where a thread that knew of it has released it,
-a thread of the copy's CTA that knew of that has acquired the map, and the issuing thread knows of the acquisition.
+read their map through the tensormap proxy.  A change is visible to a copy under three conditions.  A thread that
+observed the change has released it, a thread of the copy's CTA that observed the release has acquired the map, and the
+issuing thread has observed the acquisition.
 """
 
 from __future__ import annotations

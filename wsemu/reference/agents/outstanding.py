@@ -14,11 +14,11 @@ class Groups:
     """Operations of one kind of a lane, each by its agent's epochs (bits of `Known.agents`)."""
 
     loose: int = 0
-    """those that no group has"""
+    """operations that belong to no group"""
     groups: list[int] = field(default_factory=list)
-    """oldest first"""
+    """groups of the thread, oldest first"""
     waited: int = 0
-    """those that were waited for since the last arrival that told of copies"""
+    """operations that were waited for since the last arrival that covered copies"""
 
     def commit(self) -> None:
         """The loose ones become a group."""

@@ -1,7 +1,7 @@
-"""What `cp.reduce.async.bulk` does to an element, in exact arithmetic (measured rule T10).
+"""Semantics of `cp.reduce.async.bulk` on an element, in exact arithmetic (measured rule T10).
 
-Sums of floats are rounded to nearest even and keep subnormals; a minimum or maximum is that of the numbers; a nan that
-results is 0x7fffffff (f32) or 0x7fff (f16, bf16), and of f64 the operand's.
+Sums of floats are rounded to nearest even and keep subnormals; a minimum or maximum is that of the numbers. A nan
+result is 0x7fffffff (f32) or 0x7fff (f16, bf16), and for f64 the operand's.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 SIZES = {
     "u32": 4, "s32": 4, "b32": 4, "f32": 4, "u64": 8, "s64": 8, "b64": 8, "f64": 8, "f16": 2, "bf16": 2,
 }  # fmt: skip
-"""bytes of an element"""
+"""size of an element in bytes"""
 _NAN = {"f16": 0x7FFF, "bf16": 0x7FFF, "f32": 0x7FFFFFFF}
 _INTEGER: dict[str, Callable[[int, int], int]] = {
     "add": operator.add,

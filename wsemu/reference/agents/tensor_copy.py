@@ -57,8 +57,9 @@ _REDUCES = {
 
 
 class Row(NamedTuple):
-    """A row of a tile: the address of its first byte in the tensor, whether or not that is there; the same in shared
-    memory, before the swizzle; and its first byte that lies in the tensor, and the first one that does not."""
+    """A row of a tile: the address of its first byte in the tensor, whether or not that exists, and in shared memory,
+    before the swizzle.  The others are the first of its bytes that is in the tensor, and the first after it that is
+    not."""
 
     outside: int
     inside: int
@@ -72,10 +73,10 @@ class Tile(NamedTuple):
     fields: MapFields
     map: Place
     to: int
-    """address in shared memory"""
+    """address of the tile in shared memory"""
     rows: tuple[Row, ...]
     start: int
-    """address of the tensor"""
+    """address of the tile in the tensor"""
     own: bool
     """it has to lie in the CTA's own shared memory"""
 

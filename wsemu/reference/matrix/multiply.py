@@ -135,8 +135,8 @@ def _write(run: Registers, shape: Mma, first: int, result: Matrix, lanes: int) -
 
 
 def move_elements(run: Registers, name: str, fields: list[int], lanes: int) -> None:
-    """Rows of 8 x 8 matrices to fragments (lane 4 g + t has row g, columns 2 t and 2 t + 1; transposed, column g), or
-    back; lane 8 m + r has row r of matrix m."""
+    """Move rows of 8 x 8 matrices to fragments, or back. Lane 4 g + t has row g, columns 2 t and 2 t + 1 (transposed,
+    column g); lane 8 m + r has row r of matrix m."""
     what, count, turned = MOVES[name]
     results, sources = move_counts(name)
     held = [[run.read(fields[3] + r * ROW, "b32", lane) for lane in range(LANES)] for r in range(sources)]

@@ -1,4 +1,4 @@
-"""What one element of a matrix product is, in exact arithmetic.
+"""One element of a matrix product, in exact arithmetic.
 
 Floats: measured rules W1 to W8; `model/matrix.py` says which architecture adds how.
 """
@@ -50,7 +50,7 @@ class Operands(NamedTuple):
     """Elements of a row of a, or of a column of b, by ascending k."""
 
     significands: list[int]
-    """with their signs"""
+    """significands as integers with their signs"""
     exponents: list[int]
     fraction: int
     special: dict[int, Float]

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 PIECE = 16
 """bytes that lie together, and are read at once"""
 ROWS = 16
-"""of a warp"""
+"""rows of a tile per warp"""
 INCOMPLETE, ABSENT, DIFFERENT = range(3)
 """`what` of a wgmma-divergence finding"""
 _HOPPER = TensorCore(25, halves=False, byte_bits=0)

@@ -1,4 +1,4 @@
-"""What each atomic operation writes back, in exact arithmetic."""
+"""Result of each atomic operation in memory, in exact arithmetic."""
 
 from __future__ import annotations
 

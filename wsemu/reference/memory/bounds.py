@@ -83,8 +83,8 @@ def locate(
 ) -> Place | None:
     """(segment, its number, offset) of one lane's access, or None after reporting why it cannot be made.
 
-    `alignment` is that of the size unless given; `shared`: it has to lie in shared memory, or in an array; `own`: in
-    that of its CTA, or of another one (PTX ISA, "cp.async.bulk": `.shared::cta`, and from there to `.shared::cluster`).
+    `alignment` is the size by default. With `shared`, it must be in shared memory, or in an array; with `own`, in that
+    of its CTA, or of another one (PTX ISA, "cp.async.bulk": `.shared::cta`, and from there to `.shared::cluster`).
     `forbidden`: kinds of memory other than the state space that the access names.
     """
     alignment = alignment or size

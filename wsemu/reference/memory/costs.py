@@ -1,4 +1,4 @@
-"""What a launch's accesses cost, counted access by access from the definitions of `model.memory_cost`."""
+"""Costs of a launch's accesses, counted access by access from the definitions of `model.memory_cost`."""
 
 from __future__ import annotations
 

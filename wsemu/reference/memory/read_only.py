@@ -1,5 +1,5 @@
-"""What the reference interpreter watches of loads through the read-only cache: each byte's first such load, and
-first store.
+"""Checks of the reference interpreter on loads through the read-only cache: each byte's first such load, and first
+store.
 
 PTX ISA, "ld.global.nc": the memory that such a load reads must be read-only for the duration of the kernel.  So it does
 not matter who stores to it, when, and what orders the two.
@@ -28,7 +28,7 @@ class ReadOnly:
         self.wanted = wanted
         self._accesses: list[Claim] = []
         self._first: tuple[dict[int, tuple[int, int]], ...] = ({}, {})
-        """of loads and of stores: address of a byte -> (number of its first access, lane)"""
+        """for loads and for stores: address of a byte -> (number of its first access, lane)"""
 
     def note(self, run: WarpRun, places: Mapping[int, Place], size: int, *, stores: bool, unused: int = 0) -> None:
         """An access by lanes, `size` bytes each; of several lanes at a byte the lowest one counts.  A byte whose bit in

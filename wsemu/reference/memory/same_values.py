@@ -2,10 +2,10 @@
 
 As `ThreadWatch`, but a byte has several last stores: those that nothing orders, and that wrote the same value.  A store
 joins them if it leaves the byte as it is, and comes after all that the first of them came after: the stores and reads
-before, which are kept as well.  What a proxy fence has to be between is asked of those, too, and of the stores of this
-value that one of the last ones has replaced: a store that joins later need not come after that one.  A read, an
-atomic, or a store of another value has to come after all of them; else it is a race, as it is for a single store.  So
-every two accesses to a byte that nothing orders are two reads, two atomics, or two stores of one value.
+before, which are kept as well.  A proxy fence must also follow those, and the stores of this value that one of the last
+ones has replaced: a store that joins later need not follow that one.  A read, an atomic, or a store of another value
+has to come after all of them; else it is a race, as it is for a single store.  So every two accesses to a byte that
+nothing orders are two reads, two atomics, or two stores of one value.
 
 Whether a store leaves a byte as it is shows when its instruction is over: what was there before is compared with what
 is there then.
@@ -47,8 +47,8 @@ if TYPE_CHECKING:
 
 
 class Stores(NamedTuple):
-    """The history of a byte: its last stores, of one value; the reads and atomics since; the accesses before these
-    stores that the next one of them has to follow; and stores of this value that one of the last ones has replaced."""
+    """The history of a byte: its last stores, of one value; the reads and atomics since; and the accesses before these
+    stores that the next one must follow.  Stores of this value that one of the last ones has replaced are kept, too."""
 
     last: tuple[Made, ...] = ()
     since: tuple[Made, ...] = ()
@@ -85,7 +85,7 @@ class SameValueWatch(ThreadWatch):
 
     arrays: list[Segment]
     shared: Segment
-    """of the group of CTAs that runs"""
+    """shared memory of the group of CTAs that runs"""
 
     def __init__(
         self, program: Program, options: Options, report: Callable[[RawFinding], None], groups: Grouping, warps: int
@@ -96,9 +96,9 @@ class SameValueWatch(ThreadWatch):
         """the present access is a `cas` that fails"""
         self._states: dict[int, Stores] = {}
         self._open: list[tuple[int, int, list[Conflict]]] = []
-        """of the instruction at hand: byte, what it held, the stores that nothing orders"""
+        """entries of the current instruction: byte, old value, the stores that nothing orders"""
         self._after_all: list[tuple[int, int, Stores, Stores]] = []
-        """of the instruction at hand, stores that come after all others: byte, what it held, states before and after"""
+        """stores of the current instruction that follow all others: byte, old value, states before and after"""
 
     def start_group(self) -> None:
         super().start_group()

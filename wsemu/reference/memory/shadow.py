@@ -1,4 +1,4 @@
-"""What the reference interpreter watches: races, recycled barriers, and the trace of a run.
+"""Checks of the reference interpreter: races, recycled barriers, and the trace of a run.
 
 For each byte of shared and global memory: the last plain write, and the reads and atomics since.  An access is judged
 against those that it conflicts with (one of the two writes, not both are atomic), each by `HappensBefore`, and then
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from wsemu.reference.warp import WarpRun
 
 MOST_EVENTS = 1_000_000
-"""of a trace"""
+"""maximum events of a trace"""
 
 
 class Scope(NamedTuple):
@@ -75,7 +75,7 @@ class Scope(NamedTuple):
 
 
 EVERYONE = Scope(0, -1, -1)
-"""of what is no atomic of lanes"""
+"""lanes of an access that is not an atomic of lanes"""
 
 
 class Access(NamedTuple):
@@ -249,8 +249,8 @@ class Watch:
                 self._addresses += told
 
     def joins(self, cta: int, now: Participant, barrier: Barrier) -> None:
-        """Judge an operation of a warp that is about to take part in the open generation of a barrier: each operation
-        of the generation before must happen before it, or it can be counted in its place."""
+        """Judge an operation of a warp that is about to take part in the current generation of a barrier.  Each
+        operation of the previous generation must happen before it, or it can be counted in its place."""
         if not self.options.recycling:
             return
         last = {p.warp: p for p in barrier.before if not p.followed and not self._happens_before(cta, p, now)}

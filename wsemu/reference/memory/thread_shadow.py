@@ -2,12 +2,12 @@
 
 For each byte: the last write, and the reads and atomics since, each with the agent, or lanes of a warp, that made it.
 An access is judged against those that it conflicts with, by what the lane that makes it knows; for an agent that is the
-lane that issued it, at that time.  What a generic access did counts for a bulk operation only where a proxy fence lies
-on the way (PTX ISA, "Causality order": proxy-preserved base causality order); a generic read and an asynchronous read
-never conflict.  Reductions of bulk operations are atomic with each other alone (measured rule T10).
+lane that issued it, at that time.  A generic access is visible to a bulk operation only if a proxy fence is between
+them (PTX ISA, "Causality order": proxy-preserved base causality order).  A generic read and an asynchronous read never
+conflict.  Reductions of bulk operations are atomic with each other alone (measured rule T10).
 
-A write empties the list.  A read, or an atomic, of lanes takes out earlier ones of its kind that one of these lanes
-knows of; an agent's takes out none, for whoever knows of the agent need not know of what came before.
+A write empties the list.  A read, or an atomic, of lanes removes earlier ones of its kind that one of these lanes has
+observed.  An agent's removes none, because whoever has observed the agent need not have observed earlier accesses.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Touch(NamedTuple):
     width: int
     agent: int = -1
     bulk: bool = False
-    """in the asynchronous proxy"""
+    """true for an access in the asynchronous proxy"""
     scope: Scope = EVERYONE
     loads: bool = False
     """an atomic that stands for a load"""

@@ -40,7 +40,7 @@ class ClusterBarrier:
     arrived: dict[tuple[int, int], int] = field(default_factory=dict)
     """(CTA, warp) -> lanes that have arrived in the open phase"""
     passed: dict[tuple[int, int], int] = field(default_factory=dict)
-    """the same of those that arrived in the phase before, and have not waited"""
+    """likewise for those that arrived in the previous phase, and have not waited"""
 
     def open(self) -> Clocks:
         """Return the knowledge released to the current phase."""

@@ -36,7 +36,7 @@ class GridBarrier:
     given: dict[int, Clocks] = field(default_factory=dict)
     """by phase: the open one, and the one before"""
     phase: int = 0
-    """the open one"""
+    """number of the current phase, from 0"""
     met: dict[int, int] = field(default_factory=dict)
     """CTA -> the last phase at which it arrived"""
 

@@ -45,9 +45,9 @@ if TYPE_CHECKING:
     from wsemu.reference.warp import WarpRun
 
 SIZE = 8
-"""bytes of an mbarrier"""
+"""size of an mbarrier in bytes"""
 MOST_LIVE = 4096
-"""mbarriers of a CTA"""
+"""maximum mbarriers of a CTA"""
 OF_INIT, OF_ARRIVALS, OF_BYTES, OF_ALL_BYTES, OF_COMPLETION, OF_BYTES_AT_ONCE, OF_ARRIVALS_AT_ONCE = range(7)
 """`what` of an mbarrier-range finding; of the last two it is the order that decides: see `proof.outstanding`"""
 FIELD = (1 << 20) - 1
@@ -78,7 +78,7 @@ class Mbarrier:
     added: int = 0
     """arrivals that `cp.async.mbarrier.arrive` has added to it"""
     published: int = 0
-    """when the threads that made it executed a `fence.mbarrier_init`; 0: they did not"""
+    """time at which the initializing threads executed a `fence.mbarrier_init`; 0: they did not"""
 
     @property
     def word(self) -> int:
@@ -564,7 +564,7 @@ class Answer(NamedTuple):
 
     address: int
     phase: int
-    """that it asks for"""
+    """phase that it waits for"""
     yes: bool
     stale: bool = False
     """it asks for a phase that is too old"""

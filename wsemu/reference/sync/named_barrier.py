@@ -50,7 +50,7 @@ class Participant:
     pc: int
     waits: bool
     interval: int
-    """of its warp, that it ends"""
+    """interval of its warp that it ends"""
     lanes: int
     """whose accesses it orders: those that execute it (B14)"""
     followed: bool = False
@@ -68,12 +68,12 @@ class Barrier:
     arrived: int = 0
     expected: int = 0
     forms: set[str] = field(default_factory=set)
-    """of the operations of the open generation: `counted`, `whole` (no count), `gives` (an arrive)"""
+    """forms of the operations in the current generation: `counted`, `whole` (no count), `gives` (an arrive)"""
     reduction: str = ""
     """the bar.red that it consists of"""
     participants: list[Participant] = field(default_factory=list)
     before: list[Participant] = field(default_factory=list)
-    """of the generation before"""
+    """participants of the previous generation"""
 
     @property
     def warps(self) -> list[int]:

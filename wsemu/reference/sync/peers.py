@@ -1,14 +1,14 @@
 """Accesses to shared memory of other CTAs of a cluster: only while these run (CUDA C++ Programming Guide, "Distributed
 Shared Memory"; measured rule L4).
 
-An access has to come after some operation of a thread of that CTA, which then has started, and before the exit of some
-thread of it, in every schedule: so by what came before in time.
+An access must follow, in time and in every schedule, some operation of a thread of that CTA, which then has started.
+It must precede the exit of some thread of it.
 
-Before the exit it has to be over besides, not only requested.  What waits for that is a release and an acquire; after a
-relaxed arrive at the cluster's barrier "there are no memory ordering and visibility guarantees provided for the memory
-accesses performed prior to" it (PTX ISA, "barrier.cluster").  Kernels that ship leave it at that, so it is a finding of
-its own.  A copy that somebody has waited for is over, by whatever that is told on; and so is an operation on an
-mbarrier whose phase that CTA has seen complete.
+Before the exit it has to be over besides, not only requested.  A release and an acquire wait for that.  After a relaxed
+arrive at the cluster's barrier "there are no memory ordering and visibility guarantees provided for the memory accesses
+performed prior to" it (PTX ISA, "barrier.cluster").  Kernels that ship leave it at that, so it is a finding of its own.
+A copy that somebody has waited for is over, by whatever that is told on; and so is an operation on an mbarrier whose
+phase that CTA has seen complete.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The rules that make one run speak for all, as far as mbarriers go (docs: the one-run theorem).
 
-registrant   of a phase: an arrival, an expectation of bytes, bytes that came (of a copy: its agent), and of
-             `cp.async.mbarrier.arrive` the arrival that is noted at once and the one that comes (an agent).
-before       an operation: what its lane knows just before it; of an agent, what its lane knows as it issues it.
+`registrant`  For a phase: an arrival, an expect-tx operation, or a complete-tx operation (for a copy: its agent).
+              A `cp.async.mbarrier.arrive` has two: the arrival that is recorded at once and the later one (an agent).
+`before`      For an operation: what its lane knows just before it; for an agent, what its lane knows as it issues it.
 
 R1  every registrant of a phase comes before every registrant of the next one.
 R2  every registrant of the phase before the one that a wait saw complete comes before what its lane knew ahead of it.
@@ -92,13 +92,13 @@ class Phase:
 
     number: int
     given: Clocks
-    """what its arrivals gave"""
+    """clocks that its arrivals released"""
     known: Known
-    """what its registrants know"""
+    """knowledge that its registrants had in common"""
     covered: Known
-    """what its arrivals know"""
+    """knowledge that its arrivals had in common"""
     followed: Known
-    """what its registrants come after"""
+    """operations that its registrants follow"""
     registrants: Registrants = field(default_factory=dict)
     expectations: dict[tuple[int, int], Mark] = field(default_factory=dict)
     """(thread, `what`) -> the latest"""
@@ -109,7 +109,7 @@ class Phase:
     bytes: Mark | None = None
     """its last registrant that named bytes"""
     last: Mark | None = None
-    """its last registrant"""
+    """last registrant of the phase"""
     far: Mark | None = None
     """an arrival from another CTA, which gave something"""
 
@@ -231,9 +231,9 @@ def used(at: At, mbarrier: Mbarrier, marks: Iterable[Mark] | None = None) -> Non
 
 
 def report_unfenced(at: At, mbarrier: Mbarrier) -> None:
-    """Report copies of the asynchronous proxy that credit an mbarrier whose initialization no fence follows: neither
-    `fence.mbarrier_init` of the thread that made it, nor a proxy fence on the way (CUDA Programming Guide, "Using TMA
-    to transfer one-dimensional arrays"; PTX ISA, "fence.mbarrier_init")."""
+    """Report copies of the asynchronous proxy that credit an mbarrier whose initialization is not followed by a fence:
+    neither `fence.mbarrier_init` of the initializing thread, nor a proxy fence on the path. The rules are in the CUDA
+    Programming Guide, "Using TMA to transfer one-dimensional arrays", and PTX ISA, "fence.mbarrier_init"."""
     lanes = 0
     for lane, clocks in at.clocks.items():
         if not all(clocks.shared.of(made) or _is_published(mbarrier, made, clocks) for made in mbarrier.made):

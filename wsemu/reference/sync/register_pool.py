@@ -33,7 +33,7 @@ class RegisterPool:
         self.free = 0
         self.known = registers > 0
         self.executed: list[list[tuple[str, int, int, int]]] = [[] for _ in range(warps)]
-        """of each warp the name, count, instruction and interval of all that it did"""
+        """for each warp, the name, count, instruction and interval of each of its operations"""
 
     def take(self, warp: int, count: int) -> None:
         self.free -= count - self.of_warp[warp]

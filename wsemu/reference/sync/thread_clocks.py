@@ -1,20 +1,21 @@
 """Happens-before in a launch with asynchronous operations: every lane has clocks of its own, and so has every agent.
 
-actor    a lane of the CTA, or an agent: an asynchronous operation, which a lane issues and which goes on by itself.
-time     of a warp: counts its operations that whoever knows of them could tell apart; an epoch of a lane is (lane,
-         time).  An agent has two epochs: it has read its source, and it has written.
-H        what a lane knows to have happened: of every lane up to which time, of every agent which epochs.
-A        what of H the asynchronous proxy may rely on, for shared memory and for all else: `fence.proxy` makes it so.
-R        what of H was released to the tensormap proxy (`fence.proxy.tensormap::generic.release`).
-T        what came before in time, in every schedule, whether or not what it did to memory is seen.  The rules of phases
-         go by it.
+`actor`  A lane of the CTA, or an agent: an asynchronous operation, which a lane issues and which runs by itself.
+`time`   For a warp: counts its operations that observers can distinguish; an epoch of a lane is (lane, time).  An agent
+         has two epochs: it has read its source, and it has written.
+`H`      What a lane has observed: of every lane up to which time, of every agent which epochs.
+`A`      The part of H that is visible to the asynchronous proxy, for shared memory and for all else: `fence.proxy` adds
+         to it.
+`R`      The part of H that was released to the tensormap proxy (`fence.proxy.tensormap::generic.release`).
+`T`      What precedes in time, in every schedule, whether or not its effects on memory are visible.  The rules of
+         phases use it.
 
 Whatever gives or takes does so with all of them; relaxed arrivals and waits, and operations that name bytes, do so with
-T alone.  An agent that completes a phase gives the T that its lane had at its issue; else it gives its own
-epochs alone (PTX ISA, "Causality order": its completion is ordered after its own accesses only), and not
-into A: operations of the asynchronous proxy look for each other in H, and what `cp.async` wrote, which is generic,
-needs a proxy fence as well.  Named barriers, exits and warp-wide operations order as in `proof.happens_before`, lane
-by lane from the start.
+T alone.  An agent that completes a phase releases the T that its lane had at its issue.  Otherwise it releases only its
+own epochs (PTX ISA, "Causality order": its completion is ordered after its own accesses only), and not into A.
+Operations of the asynchronous proxy look for each other in H, and the writes of `cp.async`, which are generic, also
+need a proxy fence.  Named barriers, exits and warp-wide operations order as in `proof.happens_before`, lane by lane
+from the start.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 Actor = tuple[int, int]
 """(CTA, warp)"""
 HAS_READ, HAS_WRITTEN = 0, 1
-"""epochs of an agent"""
+"""epochs of an agent: after its reads, after its writes"""
 ALL_CTAS = -1
 
 
@@ -63,7 +64,7 @@ class Known:
     def __init__(self, lanes: int) -> None:
         self.lanes = np.zeros(lanes, np.int64)
         self.agents = 0
-        """two bits for each"""
+        """two bits for each agent"""
 
     def join(self, other: Known) -> None:
         """Know what the other knows as well."""
@@ -174,12 +175,12 @@ class _Group:
         self.intervals = [1] * warps
         self.times = [1] * warps
         self.ended: list[list[int]] = [[] for _ in range(warps)]
-        """of each warp the times at which its intervals ended"""
+        """for each warp, the times at which its intervals ended"""
         self.whole = [ALL_LANES] * warps
         self.open: defaultdict[tuple[int, int], _Generation] = defaultdict(partial(_Generation.of, self.size))
-        """by CTA and barrier"""
+        """clocks by CTA and barrier"""
         self.exited: defaultdict[int, Clocks] = defaultdict(partial(Clocks, self.size))
-        """by CTA"""
+        """clocks of exited threads, by CTA"""
         self.gone: set[int] = set()
         self.agents = 0
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from wsemu.language.markers import KernelFunction
 
 _EVERY_BYTE = (1 << 16) - 1
-"""of the 16 of a bulk store: all are written"""
+"""byte mask of a bulk store of 16 bytes: all are written"""
 ONE = Scalar(int32, None, 1)
 _WHERE = {"generic": "memory of more than one kind"}
 

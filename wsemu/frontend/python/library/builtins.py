@@ -209,7 +209,7 @@ def to_float(call: Any) -> Value:
 
 @handles(bool)
 def to_bool(call: Any) -> Value:
-    """Whether x is other than 0."""
+    """Return whether x is nonzero."""
     (x,) = positional(call, "bool", 1)
     return truth(call.b, x)
 

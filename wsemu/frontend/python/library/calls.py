@@ -1,4 +1,4 @@
-"""How the front end meets what a kernel calls: a `Call`, and a table from callables to handlers.
+"""Calls in a kernel: a `Call`, and a table from callables to handlers.
 
 A handler gets the call and returns its value.  Handlers of `wsemu.cuda` and `wsemu.ptx` get their arguments sorted by
 the signature that the marker states; None stands for an argument that was left out.
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from wsemu.language.markers import KernelFunction
 
 NOTHING = Static(None)
-"""what a function without a result returns"""
+"""result of a function that returns nothing"""
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""What CTAs of a cluster do with each other, in kernels: `wsemu.ptx.cluster_*`, `mapa`, and what goes to other CTAs."""
+"""Operations between CTAs of a cluster, in kernels: `wsemu.ptx.cluster_*`, `mapa`, and operations on other CTAs."""
 
 from __future__ import annotations
 

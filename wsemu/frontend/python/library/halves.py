@@ -1,7 +1,7 @@
 """`cuda.fp16` and `cuda.bf16` in kernels: floats of 16 bits.
 
-Sums, products and quotients of two are exact enough in float32 to be rounded again; the functions of the C library are
-computed in float32 and rounded, from which the GPU's may differ in the last place.
+Sums, products and quotients of two are exact enough in float32 to be rounded again. The functions of the C library are
+computed in float32 and rounded, so the GPU's may differ in the last bit.
 """
 
 from __future__ import annotations
@@ -74,8 +74,8 @@ def _narrow(operation: Meaning) -> Meaning:
 def _fused_multiply_add(b: Any, *operands: Scalar) -> Scalar:
     """a * b + c, rounded once.
 
-    The product is exact in float64; a sum that is not is rounded to odd, so that the rounding after it knows on which
-    side it lay (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums", 2008).
+    The product is exact in float64. A sum that is inexact is rounded to odd, which tells the later rounding on which
+    side the exact value is (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums", 2008).
     """
     x, y, z = (scalar_cast(b, value, float64) for value in operands)
     product = compute(b, "mul.f64", float64, x, y)

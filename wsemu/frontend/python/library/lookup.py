@@ -1,4 +1,4 @@
-"""What a kernel may call and name: Python's builtins, `math`, NumPy, `wsemu.cuda`, `wsemu.ptx`.
+"""Names that a kernel may call and use: Python's builtins, `math`, NumPy, `wsemu.cuda`, `wsemu.ptx`.
 
 `find` gives the handler of a callable, `marker_value` the value of a marker, `attribute` and `method` the members of a
 number.  The handlers are in this folder, by topic.
@@ -36,7 +36,7 @@ __all__ = ["ATTRIBUTES", "FUNCTIONS", "Call", "Handler", "attribute", "canonical
 TOPICS: tuple[ModuleType, ...] = (library_builtins, library_math, library_numpy, library_cuda, library_memory)
 """the modules that fill FUNCTIONS and ATTRIBUTES with what most kernels call"""
 FURTHER = ("device", "halves", "ptx", "asynchronous", "cmath", "operators", "reductions", "cluster", "matrix")
-"""those that are loaded when a kernel names something else: together they take as long as a small launch"""
+"""modules that are loaded when a kernel names something else: together they take as long as a small launch"""
 
 _NUMBA_CUDA = ("numba.cuda", "numba_cuda_mlir.cuda", "numba_cuda.numba.cuda")
 _NAMESPACES = ("shared", "local", "const", "atomic", "bf16", "fp16", "libdevice")
@@ -133,7 +133,7 @@ def reduce(call: Any, x: ArrayValue, name: str) -> Value:
 
 
 METHODS = frozenset(("conjugate", "item", "bit_count", "view"))
-"""methods of numbers"""
+"""names of the methods that numbers have"""
 
 
 def method(call: Any, x: Scalar | ComplexValue, name: str) -> Value:

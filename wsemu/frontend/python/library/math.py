@@ -94,7 +94,7 @@ _enter_scaling(math.degrees, 180.0 / math.pi)
 
 
 def is_nan(b: Any, x: Scalar) -> Scalar:
-    """Whether a float is not a number."""
+    """Return whether a float is a nan."""
     return compute(b, f"setp.neu.{x.type.register}", boolean, x, x)
 
 

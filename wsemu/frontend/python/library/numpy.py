@@ -51,7 +51,7 @@ from wsemu.language.promotion import REAL, number_type
 from wsemu.language.times import is_time
 
 _LOOPS = (boolean, int8, uint8, int16, uint16, int32, uint32, int64, uint64, float32, float64)
-"""in NumPy's order"""
+"""NumPy's ufunc loops, in its order"""
 _INTEGERS = _LOOPS[1:9]
 _LOGIC = _LOOPS[:9]
 
@@ -88,7 +88,7 @@ _UNARY: dict[np.ufunc, str] = {
 
 
 _COMPLEX = frozenset("sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh log log2 log10".split())
-"""of them those of complex numbers, by the same name"""
+"""loops of complex numbers among them, by the same name"""
 
 
 def _enter_unary(ufunc: np.ufunc, operation: str) -> None:
@@ -137,7 +137,7 @@ _enter_binary(np.divide, "div")
 
 @handles(np.isnat)
 def is_not_a_time(call: Any) -> Value:
-    """Whether a date or a duration is none."""
+    """Return whether a date or a duration is `NaT`."""
     (x,) = positional(call, "np.isnat", 1)
     value = scalar(call, x, "`np.isnat`")
     if not is_time(value.type):
