@@ -3,10 +3,11 @@
 Detects: loads and stores whose wavefronts, summed over all executions, are `Thresholds.bank_conflict` times those that
 the same lanes take without a conflict, or more.  Every execution counts; the worst one is shown.  A padding is
 suggested when the recorded addresses of all conflicting accesses of the array, laid out anew, have no conflict left.
-An atomic serves one lane of a bank at a time, also where lanes want one word.  Does not detect: conflicts of atomics on
-architectures other than sm_90, and of atomics that loop depending on values (min, max and bit operations of 8 bytes,
-min and max of floats).  It also misses conflicts that a suggested padding causes in accesses that had none.  Reference:
-`model/arch.py` has the rules and their sources; `costs.shared_cost` counts.
+An atomic serves one lane of a bank at a time, also where lanes want one word.
+Does not detect: conflicts of atomics on architectures other than sm_90, and of atomics that loop depending on values
+(min, max and bit operations of 8 bytes, min and max of floats).  It also misses conflicts that a suggested padding
+causes in accesses that had none.
+Reference: `model/arch.py` has the rules and their sources; `costs.shared_cost` counts.
 """
 
 from __future__ import annotations

@@ -5,9 +5,10 @@ Detects: operations of one generation with different counts, some of them with n
 Also detects: a generation completed by arrivals alone (B10); a count of more threads than the CTA has, which is a
 warning if the launch ends.  Also detects: aligned barriers and `.sync` warp operations reached by part of a warp (B12).
 Also detects: ids outside 0-15 and counts that are not a positive multiple of 32 (B1, B2); arrivals left over when a CTA
-ends (B11).  Does not detect: operations that another schedule would count into another generation; that is
-`barrier-recycling`.  Reference: PTX ISA, "bar, barrier", and measurements on an H200 (docs/semantics.md).  The compiled
-tests are in `named_barrier.py` and `warp_operations.py`.
+ends (B11).
+Does not detect: operations that another schedule would count into another generation; that is `barrier-recycling`.
+Reference: PTX ISA, "bar, barrier", and measurements on an H200 (docs/semantics.md).  The compiled tests are in
+`named_barrier.py` and `warp_operations.py`.
 """
 
 from __future__ import annotations

@@ -8,8 +8,9 @@ local memory, or its thread's own memory.  It also detects a store to a kernel p
 space than it names, or at a number that is not an address.  Of asynchronous copies, both sides and the mbarrier.  In a
 device memory, an access to an allocation that was freed.  Of the heap of the device (`malloc`), an access outside of a
 block or to one that was freed, `free` of what is no block.  Bytes moved by `ptx.ld_bytes` and `ptx.st_bytes` may lie
-outside the view that is named, but not outside the array.  Does not detect: pointer arithmetic that lands inside
-another part of the same array.  The arrays that `nvcc` puts into one `__local_depot` are one variable in PTX.
+outside the view that is named, but not outside the array.
+Does not detect: pointer arithmetic that lands inside another part of the same array.  The arrays that `nvcc` puts into
+one `__local_depot` are one variable in PTX.
 Reference: PTX ISA, "Alignment"; Numba's wraparound indexing.  The compiled tests are `integer.index_address`,
 `lane_access.lane_pattern` and `bounds.careful_lane`.
 """

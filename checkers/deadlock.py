@@ -5,10 +5,11 @@ Detects: every CTA whose warps have all exited or wait: at named barriers that c
 warps wait where, how many threads each generation has and lacks, and how many arrivals and bytes each phase.  It also
 shows which warps could still deliver them, what those wait for, and the cycle if there is one.  Lanes of a warp that
 wait for each other are found, too (B14, `held_back.py`).  A generation that surplus arrivals opened (B9) is also
-reported as `oversubscribed`.  Does not detect: waiting in a loop on memory (that ends in the step budget:
-`incomplete`).  Which warps could still arrive is read off the control flow, so a branch that a warp would not take
-counts as possible.  Reference: Sharma, Bauer, Aiken, "Verification of Producer-Consumer Synchronization in GPU
-Programs" (PLDI 2015), section 4.
+reported as `oversubscribed`.
+Does not detect: waiting in a loop on memory (that ends in the step budget: `incomplete`).  Which warps could still
+arrive is read off the control flow, so a branch that a warp would not take counts as possible.
+Reference: Sharma, Bauer, Aiken, "Verification of Producer-Consumer Synchronization in GPU Programs" (PLDI 2015),
+section 4.
 """
 
 from __future__ import annotations

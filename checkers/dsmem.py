@@ -1,9 +1,9 @@
 """Accesses to shared memory of other CTAs of a cluster: only while these run.
 
 Detects: loads, stores, atomics, copies and synchronization in the shared memory of a CTA that may not have started, or
-may have exited, in some schedule. This includes operations whose completion only a relaxed arrive reports. Does not
-detect: accesses to a rank that the cluster does not have; that is `bounds`. Reference: CUDA C++ Programming Guide,
-"Distributed Shared Memory"; PTX ISA, "barrier.cluster"; measured rule L4.
+may have exited, in some schedule.  This includes operations whose completion only a relaxed arrive reports.
+Does not detect: accesses to a rank that the cluster does not have; that is `bounds`.
+Reference: CUDA C++ Programming Guide, "Distributed Shared Memory"; PTX ISA, "barrier.cluster"; measured rule L4.
 """
 
 from __future__ import annotations

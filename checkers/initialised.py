@@ -4,12 +4,12 @@ Detects: byte by byte, a load or atomic of shared memory that no warp of the CTA
 this thread has not stored to.  In an array that the launch takes as `uninitialized`, it detects reads of bytes that no
 warp of the launch has stored to.  Reads by asynchronous copies are included.  A second run follows the bytes: it is an
 error if they reach something observable, `undefined-copy` if they are stored to where nothing reads them, and nothing
-if everything discards them.  A read that races with what writes these bytes later is reported with that race.  Does not
-detect: reads of other global memory (arguments count as initialised); a store that some other schedule would order
-after the read, which is a race.  What an atomic exchange returns is followed only in a launch that is followed for
-another reason, since it is also a way to set memory up.  Reference: CUDA C++ Programming Guide, "Shared Memory":
-contents are undefined at the start of a CTA.  The compiled test is `bounds.track_initialised`; what the bytes reach is
-found by `reference.undefined`.
+if everything discards them.  A read that races with what writes these bytes later is reported with that race.
+Does not detect: reads of other global memory (arguments count as initialised); a store that some other schedule would
+order after the read, which is a race.  What an atomic exchange returns is followed only in a launch that is followed
+for another reason, since it is also a way to set memory up.
+Reference: CUDA C++ Programming Guide, "Shared Memory": contents are undefined at the start of a CTA.  The compiled test
+is `bounds.track_initialised`; what the bytes reach is found by `reference.undefined`.
 """
 
 from __future__ import annotations

@@ -4,10 +4,10 @@ Detects: two lanes of one store that write different values to a byte.  Unless t
 `lockstep=True`, it also detects accesses of two lanes that overlap, if at least one is a write and not both are atomic.
 It does not if an operation between them has both lanes as participants: `syncwarp`, shuffle, vote, match,
 `syncthreads`, a sync on a named barrier.  An arrive orders nothing between lanes, a sync by a part of a warp these
-lanes alone; a lane that has exited has met those that name it in their mask.  Does not detect: such a conflict with
-what came before another access that is itself one.  Reference: CUDA C++ Programming Guide, "Independent Thread
-Scheduling" and "Synchronization Functions".  The compiled test is `lane_order.unordered_lanes`; `shadow.lanes_know`
-says where it is worth making.
+lanes alone; a lane that has exited has met those that name it in their mask.
+Does not detect: such a conflict with what came before another access that is itself one.
+Reference: CUDA C++ Programming Guide, "Independent Thread Scheduling" and "Synchronization Functions".  The compiled
+test is `lane_order.unordered_lanes`; `shadow.lanes_know` says where it is worth making.
 """
 
 from __future__ import annotations

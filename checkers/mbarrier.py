@@ -1,8 +1,9 @@
 """Misuse of mbarriers.
 
 Detects: operations on memory that is not an mbarrier, or may not be one yet; a second initialization; lanes of one
-instruction that initialize it with one count; accesses to its bytes. Also detects: its invalidation while others may
-use it; counts out of range; more arrivals than its phase expects. Does not detect: what a phase means; that is `phase`.
+instruction that initialize it with one count; accesses to its bytes.  Also detects: its invalidation while others may
+use it; counts out of range; more arrivals than its phase expects.
+Does not detect: what a phase means; that is `phase`.
 Reference: PTX ISA, "Parallel Synchronization and Communication Instructions: mbarrier"; measured rules M1-M22.
 """
 

@@ -1,9 +1,10 @@
 """The phases of mbarriers.
 
 Detects: operations that meet another phase in another schedule (rules R1-R3); tokens of an older phase; arrivals before
-any thread has observed the previous phase. Also detects: expect-tx operations that nothing waits for (R5), and bytes
-that are missing or surplus at the end (R6). Does not detect: values that depend on what a poll answers; the verdict
-says `incomplete` there. Reference: PTX ISA, "Phase of the mbarrier object"; the one-run theorem in docs/semantics.md.
+any thread has observed the previous phase.  Also detects: expect-tx operations that nothing waits for (R5), and bytes
+that are missing or surplus at the end (R6).
+Does not detect: values that depend on what a poll answers; the verdict says `incomplete` there.
+Reference: PTX ISA, "Phase of the mbarrier object"; the one-run theorem in docs/semantics.md.
 """
 
 from __future__ import annotations

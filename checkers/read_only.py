@@ -2,10 +2,11 @@
 
 Detects: byte by byte, a load with `.nc` (`ptx.ld_nc`, `ld.global.nc`, `ldu`; what `__ldg` and `const __restrict__`
 become) of global memory that a store or an atomic of any thread writes.  The writer may be in any CTA, before or after
-the load, in any order.  Does not detect: what the host or another kernel writes meanwhile; a copy of a value that the
-compiler keeps, as it may do for `const __restrict__`, without a load.  An atomic counts as a write also where it leaves
-the old value.  Reference: PTX ISA, "ld.global.nc": the memory must be read-only for the duration of the kernel.  The
-compiled test is `read_only.note`.
+the load, in any order.
+Does not detect: what the host or another kernel writes meanwhile; a copy of a value that the compiler keeps, as it may
+do for `const __restrict__`, without a load.  An atomic counts as a write also where it leaves the old value.
+Reference: PTX ISA, "ld.global.nc": the memory must be read-only for the duration of the kernel.  The compiled test is
+`read_only.note`.
 """
 
 from __future__ import annotations

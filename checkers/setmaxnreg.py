@@ -1,9 +1,10 @@
 """Registers that warps give and take.
 
 Detects: counts outside 24-256 or not a multiple of 8; a release of more registers than a thread has, or a request for
-fewer; execution by part of a warp or of a warpgroup. It also detects two in a row without anything between them that
-could synchronize, a warning if both have one count. Does not detect: that the pool is too small: that is a deadlock;
-whether all of a warpgroup meet between two. Reference: PTX ISA, "setmaxnreg"; measured rule L2.
+fewer; execution by part of a warp or of a warpgroup.  It also detects two in a row without anything between them that
+could synchronize, a warning if both have one count.
+Does not detect: that the pool is too small: that is a deadlock; whether all of a warpgroup meet between two.
+Reference: PTX ISA, "setmaxnreg"; measured rule L2.
 """
 
 from __future__ import annotations

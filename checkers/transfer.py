@@ -2,8 +2,9 @@
 
 Detects: in a run of `check_transfer`, bytes of the destination that the pattern did not write or filled from the wrong
 source offset (missed), and bytes that it wrote more than once (duplicated).  It also detects bytes that it wrote
-outside of the destination (spilled), even if the values are equal.  Does not detect: what a pattern does in a kernel of
-yours, with other arguments: `check` sees races, bounds and barriers there, not where the bytes should have gone.
+outside of the destination (spilled), even if the values are equal.
+Does not detect: what a pattern does in a kernel of yours, with other arguments: `check` sees races, bounds and barriers
+there, not where the bytes should have gone.
 Reference: CudaDMA's definition of each pattern, `moves()` of its class.  Every word of the source is different; a
 destination that is right, with as many bytes stored as it has, was written once each and nothing else was.  Only where
 that fails, a replay by the reference interpreter tells which lane stored what.

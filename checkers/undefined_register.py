@@ -1,11 +1,11 @@
 """`undefined-register`: a value that depends on a register before anything has written it.
 
 Detects: registers of PTX that the thread has not written on its path, and whose bits reach something observable: global
-memory, control flow, an address, an operand.  A second run follows undefined values bit by bit.  Does not detect:
-registers whose value only instructions read that discard it; in a launch too long for the reference engine, where that
-has to follow them, those whose other contents give the same results.  Variables of a Python kernel are 0 before their
-assignment, as in Numba-CUDA.  Reference: PTX ISA, "Register State Space": registers are not initialized.  The rule is
-in `reference.undefined`.
+memory, control flow, an address, an operand.  A second run follows undefined values bit by bit.
+Does not detect: registers whose value only instructions read that discard it; in a launch too long for the reference
+engine, where that has to follow them, those whose other contents give the same results.  Variables of a Python kernel
+are 0 before their assignment, as in Numba-CUDA.
+Reference: PTX ISA, "Register State Space": registers are not initialized.  The rule is in `reference.undefined`.
 """
 
 from __future__ import annotations

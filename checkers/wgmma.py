@@ -1,10 +1,11 @@
 """Registers of `wgmma`, and the warps that execute it together.
 
 Detects: accumulators, or registers of `a`, that are used between a `wgmma` and the wait that covers it; a `wgmma` whose
-registers were used since the last `wgmma.fence`. It also detects warps of a warpgroup that execute different ones, or
-none. Does not detect: moves of such registers, which compilers write where the hardware has none; what a `wgmma` does
-to shared memory: that is `race`, `proxy`, `bounds`. Reference: PTX ISA, "wgmma.mma_async", "wgmma.fence",
-"wgmma.wait_group".
+registers were used since the last `wgmma.fence`.  It also detects warps of a warpgroup that execute different ones, or
+none.
+Does not detect: moves of such registers, which compilers write where the hardware has none; what a `wgmma` does to
+shared memory: that is `race`, `proxy`, `bounds`.
+Reference: PTX ISA, "wgmma.mma_async", "wgmma.fence", "wgmma.wait_group".
 """
 
 from __future__ import annotations

@@ -128,9 +128,9 @@ if not TYPE_CHECKING:
         if name == "HAS_NUMBA":
             return True
         if name == "literal_unroll":
-            from numba import literal_unroll
+            from wsemu.model.numba_library import load_numba
 
-            return literal_unroll
+            return load_numba("numba").literal_unroll
         if name == "random":
             from wsemu.host import xoroshiro
 

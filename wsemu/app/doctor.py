@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 
 State = Literal["good", "note", "bad"]
 """`bad`: wsemu does not work as it should; `note`: something that may be wanted is missing"""
-NEEDED = ("numpy", "numba", "llvmlite", "platformdirs", "pydantic", "rich", "typer")
+NEEDED = ("numpy", "llvmlite", "platformdirs", "pydantic", "rich", "typer")
 WANTED = {
+    "numba": "signatures of `jit` and types beyond wsemu's own need it: pip install 'wsemu[numba]'",
     "numba-cuda": "`wsemu crosscheck` and kernels on a GPU need it: pip install 'wsemu[gpu]'",
     "hypothesis": "`wsemu.strategies` and `wsemu fuzz` need it: pip install hypothesis",
     "pytest": "the pytest plugin needs it",

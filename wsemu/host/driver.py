@@ -41,6 +41,7 @@ from wsemu.model.device_array import pinning
 from wsemu.model.device_array import to_device as to_device
 from wsemu.model.device_array import wrap_arg as wrap_arg
 from wsemu.model.errors import UsageError
+from wsemu.model.numba_library import load_numba
 
 if TYPE_CHECKING:
     import asyncio
@@ -541,9 +542,7 @@ class Config:
             setattr(self, name, int(given) if given.isdecimal() else 0)
 
     def __getattr__(self, name: str) -> Any:
-        from numba.core import config  # on demand: programs seldom ask
-
-        return getattr(config, name)
+        return getattr(load_numba("numba.core.config"), name)
 
 
 config = Config()

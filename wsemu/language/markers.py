@@ -129,9 +129,9 @@ class ScalarType:
         return self._numba()(*(a._numba() if isinstance(a, ScalarType) else a for a in arguments))
 
     def _numba(self) -> Any:
-        from numba import types  # on demand: kernels' modules import this one early
+        from wsemu.model.numba_library import load_numba  # on demand: kernels' modules import this one early
 
-        return getattr(types, self.number_name)
+        return getattr(load_numba("numba.types"), self.number_name)
 
     def __repr__(self) -> str:
         return self.number_name
@@ -143,9 +143,9 @@ class NumbaTypes(Namespace):
     def __getattr__(self, name: str) -> Any:
         if name in self._members or name.startswith("__"):
             return super().__getattr__(name)
-        from numba.core import types  # on demand: kernels' modules import this one early
+        from wsemu.model.numba_library import load_numba  # on demand: kernels' modules import this one early
 
-        found = getattr(types, name, None)
+        found = getattr(load_numba("numba.core.types"), name, None)
         return super().__getattr__(name) if found is None else found
 
 

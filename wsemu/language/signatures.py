@@ -14,6 +14,7 @@ from wsemu.language.markers import ScalarType
 from wsemu.language.promotion import CONVERSIONS, Conversion, number_type
 from wsemu.model.data import NamedTuple
 from wsemu.model.errors import MistypedError, UsageError
+from wsemu.model.numba_library import load_numba
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,10 +35,9 @@ class Declared(NamedTuple):
 
 def parse(given: Any, name: str) -> tuple[Declared, ...]:
     """The signatures in what `jit` was given for the function `name`."""
-    from numba.core import sigutils
-
     if given is None:
         return ()
+    sigutils = load_numba("numba.core.sigutils")
     several = given if isinstance(given, list) else [given]
     try:
         return tuple(Declared(*sigutils.normalize_signature(_plain(item))) for item in several)
@@ -49,9 +49,7 @@ def parse(given: Any, name: str) -> tuple[Declared, ...]:
 
 def _plain(item: Any) -> Any:
     """With Numba's types for our own."""
-    from numba import types
-    from numba.core.typing import signature
-
+    types, signature = load_numba("numba.types"), load_numba("numba.core.typing").signature
     if isinstance(item, tuple):
         return tuple(getattr(types, t.number_name) if isinstance(t, ScalarType) else t for t in item)
     if hasattr(item, "return_type"):

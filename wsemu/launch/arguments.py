@@ -8,6 +8,7 @@ import numpy as np
 
 from wsemu.launch.compiled import as_declared, parameter_names
 from wsemu.model.errors import UsageError
+from wsemu.model.numba_library import load_numba
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -30,9 +31,7 @@ def _apply_extensions(kernel: Any, arguments: Sequence[Any]) -> Sequence[Any]:
     extensions = getattr(kernel, "extensions", ())
     if not extensions:
         return arguments
-    from numba import typeof
-
-    made = list(arguments)
+    typeof, made = load_numba("numba").typeof, list(arguments)
     for n, value in enumerate(made):
         type_: Any = typeof(value)
         for extension in reversed(extensions):

@@ -13,6 +13,7 @@ from wsemu.model import settings
 from wsemu.model.arch import ARCHS, limits
 from wsemu.model.errors import UnsupportedError, UsageError
 from wsemu.model.launch_shape import configure
+from wsemu.model.numba_library import load_numba
 from wsemu.model.residency import ctas_per_multiprocessor
 
 if TYPE_CHECKING:
@@ -148,20 +149,15 @@ class Overloads(Mapping[Any, Overload]):
 
 def argument_type(value: Any) -> Any:
     """Numba's type of an argument."""
-    from numba import typeof
-
-    return typeof(value if not hasattr(value, "__array_interface__") else np.asarray(value))
+    return load_numba("numba").typeof(value if not hasattr(value, "__array_interface__") else np.asarray(value))
 
 
 def numba_type(argument: Any) -> Any:
     """Numba's type for the front end's type of an argument; that one itself where Numba has none."""
-    from numba.core import types as typed
-    from numba.np.numpy_support import from_dtype
-
     from wsemu.frontend.python import compile as front
     from wsemu.language.numbers import NumberType
 
-    types: Any = typed
+    types, from_dtype = load_numba("numba.core.types"), load_numba("numba.np.numpy_support").from_dtype
     match argument:
         case NumberType():
             return types.boolean if argument.name == "bool" else getattr(types, argument.name, argument)

@@ -34,10 +34,10 @@ masks (`election.py`); which lane that is decides nothing, where nothing but ato
 Detects: branches, exits, guards, addresses, barrier operands and member masks that may depend on the order of atomics;
 what is stored because of it.  An address without known origin, or one that may be a number on some path, leads to any
 array of the caller.  It also leads to shared or local arrays if an address of one was stored or went to other lanes.
-An offset in shared or local memory, and a sum that need not stay in its array there, leads to all of that space.  Does
-not detect: values that only look as if they depended on the order (`x ^ x`) or elements of one array apart from each
-other; both err on the side of a report.  Reference: A. Sabelfeld, A. Myers, "Language-based information-flow
-security", IEEE JSAC 21(1), 2003 (explicit flows).
+An offset in shared or local memory, and a sum that need not stay in its array there, leads to all of that space.
+Does not detect: values that only look as if they depended on the order (`x ^ x`) or elements of one array apart from
+each other; both err on the side of a report.
+Reference: A. Sabelfeld, A. Myers, "Language-based information-flow security", IEEE JSAC 21(1), 2003 (explicit flows).
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from wsemu.frontend.python.values import ArrayValue, ComplexValue, RecordValue, Scalar, Static, TupleValue, Value
 from wsemu.language import overloads
+from wsemu.model.numba_library import load_numba
 
 if TYPE_CHECKING:
     from types import FunctionType
@@ -28,10 +29,7 @@ def find_overload(function: Any, args: list[Value], kwargs: dict[str, Value]) ->
 
 def numba_type(value: Value) -> Any:
     """The type that Numba gives a value."""
-    from numba.core import types as numbas
-    from numba.np.numpy_support import from_dtype
-
-    types: Any = numbas
+    types, from_dtype = load_numba("numba.core.types"), load_numba("numba.np.numpy_support").from_dtype
 
     match value:
         case Scalar() | ComplexValue():

@@ -157,92 +157,106 @@ def _enter_in_threads(mode):
 
 
 # -- functions of torch ------------------------------------------------------------------------------------------------
+class _Calls:
+    """Calls of torch's functions, which run on the CPU with results in memory of the device."""
+
+    def __init__(self, torch, driver, devices):
+        self.torch, self.driver, self.devices = torch, driver, devices
+
+    def run(self, func, args, kwargs):
+        """Run a function, with devices in its arguments replaced by the CPU."""
+        devices = self.devices
+        name = getattr(func, "__name__", "")
+        if func is self.torch.device or name in ("device", "DeviceContext", "__get__"):
+            return func(*args, **kwargs)
+        if name in ("backward", "grad"):
+            found = devices.tensors((*args, *kwargs.values()))
+            with self.driver.placing(WRITTEN if any(map(devices.is_on_device, found)) else HOST):
+                return func(*args, **kwargs)
+        wanted = self.find_device(args, kwargs)
+        args = tuple(devices.cpu if devices.device_type(value) == "cuda" else value for value in args)
+        kwargs = {key: devices.cpu if devices.device_type(v) == "cuda" else v for key, v in kwargs.items()}
+        first = args[0] if args and isinstance(args[0], self.torch.Tensor) else None
+        if first is not None and name in ("cuda", "cpu", "to"):
+            return self.move(name, func, wanted, args, kwargs)
+        return self.call(name, func, wanted, args, kwargs)
+
+    def find_device(self, args, kwargs):
+        """Return the type of the device that a call names, if any."""
+        device = kwargs.get("device")
+        if isinstance(device, int) and not isinstance(device, bool):
+            kwargs["device"] = self.devices.cpu
+            return "cuda"
+        return next((t for v in (*args, *kwargs.values()) if (t := self.devices.device_type(v)) is not None), None)
+
+    def move(self, name, func, wanted, args, kwargs):
+        """Return a tensor on the device that a call moves it to."""
+        tensor, before = args[0], self.devices.is_on_device(args[0])
+        if name == "cuda":
+            wanted, func, args, kwargs = "cuda", self.torch.Tensor.to, (tensor, self.devices.cpu), {}
+        elif name == "cpu":
+            wanted, func, args, kwargs = "cpu", self.torch.Tensor.to, (tensor, self.devices.cpu), {}
+        elif wanted is None and len(args) > 1 and isinstance(args[1], self.torch.Tensor):
+            wanted = "cuda" if self.devices.is_on_device(args[1]) else "cpu"
+        after = before if wanted is None else wanted == "cuda"
+        kwargs.pop("non_blocking", None)
+        if before != after or kwargs.get("copy"):
+            self._mark([tensor])
+        with self.driver.placing(WRITTEN if after else HOST):
+            out = func(*args, **kwargs)
+            if self.devices.is_on_device(out) != after:
+                out = self.torch.Tensor.clone(out)
+        return _declare(out, after)
+
+    def call(self, name, func, wanted, args, kwargs):
+        """Run a function on the CPU, with its result in memory of the device that it belongs to."""
+        found = [*self.devices.tensors((*args, *kwargs.values()))]
+        on_device = [tensor for tensor in found if self.devices.is_on_device(tensor)]
+        result = wanted == "cuda" or (wanted is None and bool(on_device))
+        if on_device and name not in _MIXED and not name.startswith("_"):
+            self._check_devices(found)
+        if name == "numpy" and on_device:
+            raise TypeError(_NO_ARRAY)
+        if kwargs.pop("pin_memory", False):
+            wanted = wanted or "cpu"
+        if name not in _VIEWS:
+            self._mark(on_device)
+        with self.driver.placing((UNWRITTEN if name in _EMPTY else WRITTEN) if result else HOST):
+            out = func(*args, **kwargs)
+            if result and isinstance(out, self.torch.Tensor) and not name.startswith("_"):
+                out = self._put_on_device(out)
+        return out
+
+    def _check_devices(self, found):
+        """Refuse tensors of the CPU beside others, apart from numbers."""
+        if any(tensor.dim() and not self.devices.is_on_device(tensor) for tensor in found):
+            raise RuntimeError(_TWO_DEVICES)
+
+    def _put_on_device(self, out):
+        """Return a result in memory of the device."""
+        if self.devices.is_on_device(out) or out.layout is not self.torch.strided:
+            return out
+        if not out.numel():
+            return _declare(out, True)
+        return self.torch.Tensor.clone(out)
+
+    def _mark(self, tensors):
+        """Count memory as written that torch may have written."""
+        for tensor in tensors:
+            self.driver.mark(self.devices.address(tensor))
+
+
 def _mode(torch, driver, devices):
     """Return the class of the mode in which torch's functions know the device."""
     from torch.overrides import TorchFunctionMode
+
+    calls = _Calls(torch, driver, devices)
 
     class DeviceMode(TorchFunctionMode):
         """Runs functions for "cuda" on the CPU, with results in memory of the device."""
 
         def __torch_function__(self, func, types, args=(), kwargs=None):
-            kwargs = dict(kwargs or {})
-            name = getattr(func, "__name__", "")
-            if func is torch.device or name in ("device", "DeviceContext"):
-                return func(*args, **kwargs)
-            if name == "__get__":
-                return func(*args, **kwargs)
-            if name in ("backward", "grad"):
-                found = devices.tensors((*args, *kwargs.values()))
-                with driver.placing(WRITTEN if any(map(devices.is_on_device, found)) else HOST):
-                    return func(*args, **kwargs)
-            wanted = self._find_device(args, kwargs)
-            args = tuple(devices.cpu if devices.device_type(value) == "cuda" else value for value in args)
-            kwargs = {key: devices.cpu if devices.device_type(v) == "cuda" else v for key, v in kwargs.items()}
-            first = args[0] if args and isinstance(args[0], torch.Tensor) else None
-            if first is not None and name in ("cuda", "cpu", "to"):
-                return self._move(name, func, wanted, args, kwargs)
-            return self._call(name, func, wanted, args, kwargs)
-
-        def _find_device(self, args, kwargs):
-            device = kwargs.get("device")
-            if isinstance(device, int) and not isinstance(device, bool):
-                kwargs["device"] = devices.cpu
-                return "cuda"
-            return next((t for v in (*args, *kwargs.values()) if (t := devices.device_type(v)) is not None), None)
-
-        def _move(self, name, func, wanted, args, kwargs):
-            tensor, before = args[0], devices.is_on_device(args[0])
-            if name == "cuda":
-                wanted, func, args, kwargs = "cuda", torch.Tensor.to, (tensor, devices.cpu), {}
-            elif name == "cpu":
-                wanted, func, args, kwargs = "cpu", torch.Tensor.to, (tensor, devices.cpu), {}
-            elif wanted is None and len(args) > 1 and isinstance(args[1], torch.Tensor):
-                wanted = "cuda" if devices.is_on_device(args[1]) else "cpu"
-            after = before if wanted is None else wanted == "cuda"
-            kwargs.pop("non_blocking", None)
-            if before != after or kwargs.get("copy"):
-                self._mark([tensor])
-            with driver.placing(WRITTEN if after else HOST):
-                out = func(*args, **kwargs)
-                if devices.is_on_device(out) != after:
-                    out = torch.Tensor.clone(out)
-            return _declare(out, after)
-
-        def _call(self, name, func, wanted, args, kwargs):
-            found = [*devices.tensors((*args, *kwargs.values()))]
-            on_device = [tensor for tensor in found if devices.is_on_device(tensor)]
-            result = wanted == "cuda" or (wanted is None and bool(on_device))
-            if on_device and name not in _MIXED and not name.startswith("_"):
-                self._check_devices(found)
-            if name == "numpy" and on_device:
-                raise TypeError(_NO_ARRAY)
-            if kwargs.pop("pin_memory", False):
-                wanted = wanted or "cpu"
-            if name not in _VIEWS:
-                self._mark(on_device)
-            with driver.placing((UNWRITTEN if name in _EMPTY else WRITTEN) if result else HOST):
-                out = func(*args, **kwargs)
-                if result and isinstance(out, torch.Tensor) and not name.startswith("_"):
-                    out = self._put_on_device(out)
-            return out
-
-        def _check_devices(self, found):
-            """Refuse tensors of the CPU beside others, apart from numbers."""
-            if any(tensor.dim() and not devices.is_on_device(tensor) for tensor in found):
-                raise RuntimeError(_TWO_DEVICES)
-
-        def _put_on_device(self, out):
-            """Return a result in memory of the device."""
-            if devices.is_on_device(out) or out.layout is not torch.strided:
-                return out
-            if not out.numel():
-                return _declare(out, True)
-            return torch.Tensor.clone(out)
-
-        def _mark(self, tensors):
-            """Count memory as written that torch may have written."""
-            for tensor in tensors:
-                driver.mark(devices.address(tensor))
+            return calls.run(func, args, dict(kwargs or {}))
 
     return DeviceMode
 

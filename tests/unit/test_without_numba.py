@@ -1,0 +1,68 @@
+"""Numba is an extra: kernels are checked without it, and all that needs it names the extra in one message."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+import wsemu
+from wsemu import cuda
+from wsemu.host.driver import config
+from wsemu.launch.overloads import argument_type
+from wsemu.model.numba_library import MISSING, load_numba
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Absence:
+    """A finder for which Numba is not installed."""
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
+        if name == "numba":
+            raise ModuleNotFoundError("No module named 'numba'", name=name)
+
+
+@pytest.fixture(autouse=True)
+def without_numba(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.partition(".")[0] == "numba"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr(sys, "meta_path", [Absence(), *sys.meta_path])
+
+
+def double(x):
+    i = cuda.grid(1)
+    if i < x.size:
+        x[i] = cuda.fma(x[i], 2.0, 0.0)
+
+
+def test_a_kernel_is_checked() -> None:
+    x = np.ones(40, np.float32)
+    assert wsemu.check(cuda.jit(double), 2, 32, (x,)).verdict == "verified"
+    assert (x == 2).all()
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda: load_numba("numba.core.types"),
+        lambda: cuda.jit("void(float32[:])")(double),
+        lambda: cuda.literal_unroll,
+        lambda: cuda.types.no_such_type,
+        lambda: cuda.types.float32(cuda.types.float32),
+        lambda: config.OPT,
+        lambda: argument_type(1.0),
+    ],
+)
+def test_what_needs_numba_names_the_extra(use: Callable[[], object]) -> None:
+    with pytest.raises(wsemu.UsageError) as caught:
+        use()
+    assert str(caught.value) == MISSING
+
+
+def test_another_missing_module_is_not_numba() -> None:
+    with pytest.raises(ModuleNotFoundError, match="no_such_module"):
+        load_numba("no_such_module")

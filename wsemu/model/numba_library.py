@@ -1,0 +1,20 @@
+"""Numba's modules, which few names need: its types and signatures, and its settings.  Numba is an extra of wsemu."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from wsemu.model.errors import UsageError
+
+MISSING = "Numba is not installed, and this needs its types or settings: pip install 'wsemu[numba]'"
+
+
+def load_numba(module: str) -> Any:
+    """Return a module of Numba, such as `numba.core.types`; UsageError if Numba is not installed."""
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name != "numba":
+            raise
+        raise UsageError(MISSING) from error
