@@ -2,9 +2,10 @@
 
     python benchmarks/ptx_mutants.py [--mutants 1000] [--seed 0] [--workers N] [--keep FOLDER]
 
-Changes kernels of tests/ptx (tests/ptx_mutants.py) and runs each mutant in a process of its own with limits of time and
-memory.  Prints how many ended with which verdict, and each one that ended otherwise than it must: by a signal, with a
-traceback, with bytes beside an array changed, or differently on two engines; its text is kept in a folder.  Exit code 1
+Changes kernels of tests/ptx (tests/ptx_mutants.py) and runs mutants in children of a warm process, 25 in turn in one,
+with limits of time and memory for each; one in 40 runs as compiled blocks, too.  Prints how many ended with which
+verdict, and each one that ended otherwise than it must: by a signal, with a traceback, with bytes beside an array
+changed, or differently on two engines; its text is kept in a folder.  Such a mutant runs once more, alone.  Exit code 1
 if there is any.  The mutants depend on the seed alone.
 """
 
@@ -22,24 +23,30 @@ from collections import Counter
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from tests.ptx_mutants import Ending, Mutant, mutants, run_apart, warm
+from tests.ptx_mutants import Ending, Mutant, mutants, run_apart, run_in_turn, warm
 
 CHUNK = 25
 """mutants that a worker makes of one seed"""
-COMPILED = 24
+COMPILED = 40
 """one in so many runs as compiled blocks, too"""
 
 
 def run_chunk(job: tuple[int, int, int]) -> list[tuple[int, str, str, Ending]]:
     """Run the mutants of a seed; each with its number, what was changed, its text if it is wrong, and its end."""
     seed, chunk, count = job
-    drawn = itertools.islice(mutants(random.Random(f"{seed}:{chunk}")), count)
-    return [_result(CHUNK * chunk + n, mutant) for n, mutant in enumerate(drawn)]
+    drawn = list(itertools.islice(mutants(random.Random(f"{seed}:{chunk}")), count))
+    endings = zip(drawn, run_in_turn(drawn, COMPILED), strict=True)
+    return [_result(CHUNK * chunk + n, mutant, ending) for n, (mutant, ending) in enumerate(endings)]
 
 
-def _result(number: int, mutant: Mutant) -> tuple[int, str, str, Ending]:
-    ending = run_apart(mutant, COMPILED)
-    return number, mutant.what, mutant.text if ending.wrong else "", ending
+def _result(number: int, mutant: Mutant, ending: Ending) -> tuple[int, str, str, Ending]:
+    """Return what is told of a mutant; a wrong one runs once more, alone, to show whether those before it matter."""
+    if not ending.wrong:
+        return number, mutant.what, "", ending
+    alone = run_apart(mutant, COMPILED).wrong
+    if alone != ending.wrong:
+        ending = ending._replace(wrong=f"{ending.wrong.strip()}\n    alone: {alone.strip() or 'nothing wrong'}")
+    return number, mutant.what, mutant.text, ending
 
 
 def parse_options() -> argparse.Namespace:

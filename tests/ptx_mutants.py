@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import math
 import os
 import pickle
 import re
 import resource
+import select
 import signal
 import traceback
 import zlib
@@ -29,7 +31,7 @@ from wsemu.model.errors import WsemuError
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 FOLDER = Path(__file__).parent / "ptx"
 GUARD = 4096
@@ -41,8 +43,12 @@ SMALL = 60_000
 """warp instructions up to which the reference engine runs a mutant, too"""
 COMPILED = 4
 """one in so many mutants runs as compiled blocks, too, which take longer to make than to run; campaigns take fewer"""
+MANY_WARPS = 4
+"""warps from which a launch is drawn the less, the more it has"""
 SECONDS, MEMORY = 120, 8 << 30
 """that a mutant may take"""
+SILENT = 10 * SECONDS
+"""seconds after which a child that does not answer is ended"""
 FOLLOWED = frozenset(("undefined-register", "undefined-copy", "undefined-shuffle", "uninitialized-read"))
 """codes of undefined values, of which each engine names the use that it comes to first"""
 _FOLLOWED_NOTES = ("`--effort` follows more", "shuffle from a lane that takes no part")
@@ -55,6 +61,12 @@ NUMBERS = (
     0, 1, -1, 2, 3, 4, 7, 8, 15, 16, 31, 32, 33, 63, 64, 127, 128, 255, 256, 1023, 1024, 4096, 65535, 65536,
     2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**40, 2**63 - 1, 2**63, 2**64 - 1,
 )  # fmt: skip
+_COMMENT = re.compile(r"//[^\n]*")
+_BODY = re.compile(
+    r"^(?:\.visible |\.weak |\.extern )?\.(?P<kind>entry|func)\b[^{};]*?(?P<name>[\w$]+)\s*\([^{};]*\)"
+    r"(?:\s*\.\w+[^{};]*)?\s*^(?P<body>\{.*?^\})(?=\s*(?:\Z|^\.|\.(?:file|section)\b))",
+    re.MULTILINE | re.DOTALL,
+)
 _STATEMENT = re.compile(r"(?:@!?%\w+\s+)?[a-z][\w.:]*\s[^;{}]*;|ret;|trap;|exit;")
 _REGISTER = re.compile(r"%(?:rs|rd|fd|r|f|p|h)\d+")
 _NUMBER = re.compile(r"(?<![\w%.$])-?\d+(?![\w.])")
@@ -90,18 +102,22 @@ class Ending(NamedTuple):
     """what must not be; empty if all is well"""
 
 
+def _variants() -> Iterator[tuple[Case, build.Variant]]:
+    """Yield each launch with each file that has its kernel."""
+    yield from ((case, variant) for case in (*CASES, *BROKEN) for variant in build.variants(case.source))
+
+
 def mutants(random_: random.Random) -> Iterator[Mutant]:
     """Yield mutants without end."""
     cases = [*CASES, *BROKEN]
-    texts: dict[str, str] = {}
+    weights = [min(1.0, MANY_WARPS / _count_warps(case)) for case in cases]
     while True:
-        case = random_.choice(cases)
+        (case,) = random_.choices(cases, weights)
         variant = random_.choice(build.variants(case.source)).suffix
         name = f"{case.source}.{variant}.ptx"
-        text = texts.setdefault(name, (FOLDER / name).read_text(encoding="utf-8"))
-        changed, what = text, []
+        changed, what = launched_text(name, case.kernel), []
         for _ in range(random_.choice((1, 1, 1, 2, 3))):
-            found = _change(changed, _extent(changed, case), random_)
+            found = _change(changed, _extent(changed, random_), random_)
             if found is not None:
                 changed, told = found
                 what.append(told)
@@ -109,13 +125,37 @@ def mutants(random_: random.Random) -> Iterator[Mutant]:
             yield Mutant(case, changed, f"{name}: {'; '.join(what)}")
 
 
-def _extent(text: str, case: Case) -> tuple[int, int]:
-    """Return where the text of the kernel stands, or of the whole file where its name is not plain."""
-    local = case.kernel.partition("<")[0]
-    found = [m.start() for m in re.finditer(rf"\.entry\s+\w*{local}\w*", text)]
-    start = found[0] if found else text.index(".entry")
-    end = text.find("\n}", start)
-    return start, end if end > 0 else len(text)
+def _count_warps(case: Case) -> int:
+    """Return how many warps a launch has."""
+    grid, block = (math.prod(n) if isinstance(n, tuple) else n for n in (case.grid, case.block))
+    return grid * -(-block // 32)
+
+
+@functools.cache
+def launched_text(name: str, kernel: str) -> str:
+    """Return the text of a file without the other kernels, which a mutant would read for nothing."""
+    text, module = _module(name)
+    launched = module[kernel].entry.name
+    for body in reversed(list(_BODY.finditer(text))):
+        if body["kind"] == "entry" and body["name"] != launched:
+            less = text[: body.start()] + text[body.end() :]
+            if not re.search(rf"(?<![\w$]){re.escape(body['name'])}(?![\w$])", less):
+                text = less
+    return text
+
+
+@functools.lru_cache(1)
+def _module(name: str) -> tuple[str, Any]:
+    """Return the text of a file without comments, and its kernels."""
+    text = _COMMENT.sub("", (FOLDER / name).read_text(encoding="utf-8"))
+    return text, wsemu.load_ptx(text)
+
+
+def _extent(text: str, random_: random.Random) -> tuple[int, int]:
+    """Return where the body of the kernel is, or of a function beside it."""
+    bodies = list(_BODY.finditer(text))
+    entries = [body for body in bodies if body["kind"] == "entry"]
+    return random_.choice([*entries, random_.choice(bodies)]).span("body")
 
 
 def _change(text: str, extent: tuple[int, int], random_: random.Random) -> tuple[str, str] | None:
@@ -349,30 +389,93 @@ def _short(value: object) -> str:
 # -- processes ---------------------------------------------------------------------------------------------------------
 def run_apart(mutant: Mutant, compiled: int = COMPILED) -> Ending:
     """Run a mutant in a process of its own, with limits of time and memory."""
-    read, write = os.pipe()
-    child = os.fork()
-    if not child:
-        code = 1
+    (ending,) = run_in_turn([mutant], compiled)
+    return ending
+
+
+def run_in_turn(several: Iterable[Mutant], compiled: int = COMPILED) -> Iterator[Ending]:
+    """Run mutants one after the other in a child, with limits of time and memory for each.
+
+    What ends the child is the end of the mutant that it ran; another child goes on behind that one.
+    """
+    left = list(several)
+    while left:
+        child = _Child(left, compiled)
         try:
-            os.close(read)
-            resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, 2 * SECONDS))  # SIGXCPU; SIGKILL is for want of memory
-            with contextlib.suppress(ValueError, OSError):
-                resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-            with os.fdopen(write, "wb") as pipe:
-                pickle.dump(tuple(_run_or_traceback(mutant, compiled)), pipe)
-            code = 0
+            while left and (ending := child.answer()) is not None:
+                del left[0]
+                yield ending
         finally:
-            os._exit(code)
-    os.close(write)
-    with os.fdopen(read, "rb") as pipe:
-        data = pipe.read()
-    _, status = os.waitpid(child, 0)
-    if os.WIFSIGNALED(status):
+            how = child.end()
+        if left:
+            del left[0]
+            yield Ending({}, how)
+
+
+class _Child:
+    """A process that runs mutants and answers with the end of each."""
+
+    def __init__(self, several: Sequence[Mutant], compiled: int) -> None:
+        self._pipe, write = os.pipe()
+        self._process = os.fork()
+        if not self._process:
+            code = 1
+            try:
+                os.close(self._pipe)
+                _answer(several, compiled, write)
+                code = 0
+            finally:
+                os._exit(code)
+        os.close(write)
+
+    def answer(self) -> Ending | None:
+        """Return how the next mutant ended; None where the process did, which a silent one is made to."""
+        size = self._read(8)
+        data = self._read(int.from_bytes(size, "little"))
+        return Ending(*pickle.loads(data)) if data else None
+
+    def _read(self, size: int) -> bytes:
+        """Return so many bytes; nothing where there are no more."""
+        data = b""
+        while len(data) < size:
+            if not select.select([self._pipe], [], [], SILENT)[0]:
+                os.kill(self._process, signal.SIGALRM)
+            more = os.read(self._pipe, size - len(data))
+            if not more:
+                return b""
+            data += more
+        return data
+
+    def end(self) -> str:
+        """Wait for the end of the process, and return what it was."""
+        os.close(self._pipe)
+        _, status = os.waitpid(self._process, 0)
+        if not os.WIFSIGNALED(status):
+            return f"ended with exit code {os.WEXITSTATUS(status)}"
         number = os.WTERMSIG(status)
-        return Ending({}, f"ended by {signal.Signals(number).name}" + " (time)" * (number == signal.SIGXCPU))
-    if os.WEXITSTATUS(status) or not data:
-        return Ending({}, f"ended with exit code {os.WEXITSTATUS(status)}")
-    return Ending(*pickle.loads(data))
+        return f"ended by {signal.Signals(number).name}" + " (time)" * (number in (signal.SIGXCPU, signal.SIGALRM))
+
+
+def _answer(several: Sequence[Mutant], compiled: int, pipe: int) -> None:
+    """Run mutants, and write how each ended to a pipe."""
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    for mutant in several:
+        _limit_time()
+        answer = pickle.dumps(tuple(_run_or_traceback(mutant, compiled)))
+        _write(pipe, len(answer).to_bytes(8, "little") + answer)
+
+
+def _limit_time() -> None:
+    """Let this process run for SECONDS more: then SIGXCPU ends it; SIGKILL is for want of memory."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+    resource.setrlimit(resource.RLIMIT_CPU, (int(used.ru_utime + used.ru_stime) + SECONDS, hard))
+
+
+def _write(pipe: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(pipe, data) :]
 
 
 def _run_or_traceback(mutant: Mutant, compiled: int) -> Ending:
@@ -389,5 +492,8 @@ def warm() -> None:
 
     for width in range(len(WIDTHS)):
         build.load_parts(width=width)
+    names = {(f"{case.source}.{variant.suffix}.ptx", case.kernel) for case, variant in _variants()}
+    for name, kernel in sorted(names):
+        launched_text(name, kernel)
     case = next(case for case in CASES if case.source == "integers")
     run(Mutant(case, (FOLDER / "integers.sm_90.ptx").read_text(encoding="utf-8"), ""))
