@@ -255,7 +255,7 @@ def _other_count(random: Random, steps: list[Step], counts: list[int], threads: 
 EDITS: Final[tuple[Callable[[Random, list[Step], list[int], int], None], ...]] = (
     _remove, _remove, _swap, _swap, _repeat, _insert, _other_number, _other_place, _other_count,
 )  # fmt: skip
-PHASE_FAMILIES: Final[dict[str, Callable[[Random], Program]]] = {"ring": ring, "mixed": mixed}
+PHASE_FAMILIES: Final[dict[str, Callable[[Random], Program]]] = {"ring": ring, "mixed phases": mixed}
 
 
 # -- judgement --------------------------------------------------------------------------------------------------------
