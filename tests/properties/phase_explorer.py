@@ -302,7 +302,7 @@ class Where(NamedTuple):
 
 def outlook(program: Program, where: Where | None = None) -> Outlook:
     """What can go wrong.  Where the barriers do the same in every schedule, so is the order of accesses."""
-    program = _without_empty(program)
+    program = without_empty(program)
     explorer = Explorer(program)
     faults = explorer.explore()
     if not explorer.known or faults:
@@ -315,7 +315,7 @@ def outlook(program: Program, where: Where | None = None) -> Outlook:
     )
 
 
-def _without_empty(program: Program) -> Program:
+def without_empty(program: Program) -> Program:
     """A program without expectations of no bytes, which do nothing, in whatever phase they come."""
     threads = (tuple(s for s in steps if s.kind != "e" or s.number) for steps in program.threads)
     return program._replace(threads=tuple(threads))

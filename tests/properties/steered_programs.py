@@ -22,7 +22,7 @@ import numpy as np
 from numpy import float32, int32, uint64
 
 import wsemu
-from tests.properties.phase_explorer import MEETINGS, RACE, Explorer, Order, Program, Step
+from tests.properties.phase_explorer import MEETINGS, RACE, Explorer, Order, Program, Step, without_empty
 from tests.properties.phase_programs import HARMLESS, mixed, ring
 from wsemu import cuda, ptx
 
@@ -255,7 +255,7 @@ class Outlook(NamedTuple):
 
 def outlook(program: Steered) -> Outlook:
     faults, outcomes, same = set[str](), 0, False
-    for resolved in _resolved(program):
+    for resolved in map(without_empty, _resolved(program)):
         explorer = Drawing(resolved)
         barriers = explorer.explore()
         if not explorer.known:
