@@ -1,7 +1,7 @@
 """The verdict against enumeration, on as many random programs as asked for.
 
     python benchmarks/soundness.py [--kind barriers|phases|clusters|atomics|steered|maps|lanes|heap|vectors|recursion|
-            undefined|lag|values|inits|slots|windows|guarded|spaces|tmem|variants|all] [--programs 100000]
+            undefined|lag|values|inits|slots|windows|groups|guarded|spaces|tmem|variants|all] [--programs 100000]
             [--seed 0] [--workers N] [--warps N] [--seconds S]
 
 Makes programs of barriers and accesses, enumerates the interleavings of each, and compares wsemu's report with them
@@ -32,7 +32,8 @@ every eighth there. With `--kind guarded` a read decides whether a fence comes b
 there. With `--kind spaces` accesses have all sizes and go through all state spaces: those of one thread, in calls and
 beyond the ends of variables (space_programs.py), and those of several threads to the same bytes (byte_programs.py);
 every eighth there. With `--kind windows` warps look back at what CTAs publish (window_programs.py), and all that
-their loads may return is enumerated; every eighth there.
+their loads may return is enumerated; every eighth there. With `--kind groups` one lane of those that are active
+together draws numbers for all (group_programs.py), and all groups and orders are enumerated; every eighth there.
 With `--kind tmem` warps share slots of tensor memory (column_programs.py): products, commits, loads, stores and their
 waits happen in all orders; every 24th there. False alarms are counted.
 With `--kind variants` programs of barriers are changed such that nothing else can happen
@@ -67,6 +68,7 @@ from tests.properties.byte_programs import byte_program, judge_bytes
 from tests.properties.cluster_programs import CLUSTER_FAMILIES, check_spread, judged_clusters
 from tests.properties.column_programs import draw_columns, judge_columns
 from tests.properties.explorer import FAULTS, notation
+from tests.properties.group_programs import draw_groups, judge_groups
 from tests.properties.heap_programs import HEAP_FAMILIES, judged_heap, smaller_heap
 from tests.properties.init_programs import draw as draw_init
 from tests.properties.init_programs import judged_inits
@@ -105,8 +107,14 @@ SMALL_CHUNKS = {
     "steered": 25,
     "atomics": 50,
     "slots": 50,
+<<<<<<< HEAD
     "windows": 20,
     "tmem": 25,
+=======
+    "windows": 50,
+    "groups": 50,
+    "tmem": 50,
+>>>>>>> 6724270f (Warp-aggregated atomics: each lane may as well draw its own number, for all groups of active lanes)
     "lanes": 50,
     "heap": 5,
     "vectors": 50,
@@ -147,10 +155,12 @@ SHARES = {
     "guarded": {"guarded": 1},
     "spaces": {"spaces": 1, "bytes": 1},
     "windows": {"windows": 1},
+    "groups": {"groups": 1},
     "tmem": {"tmem": 1},
     "lag": {f"lag {family}": 1 for family in LAG_FAMILIES},
 }
 """kind -> family -> its weight"""
+<<<<<<< HEAD
 OF_ALL = {
     "barriers": 24, "phases": 16, "atomics": 16, "clusters": 16, "steered": 10, "maps": 5, "lanes": 16, "heap": 2,
     "vectors": 16, "recursion": 12, "variants": 5, "undefined": 12, "values": 6, "inits": 6, "slots": 8, "guarded": 4,
@@ -158,6 +168,11 @@ OF_ALL = {
 }  # fmt: skip
 """kind -> its weight among all kinds: the less, the longer its programs take"""
 DRAWN: dict[str, Any] = {"slots": (draw_slots, judge_slots), "windows": (draw_windows, judge_windows)}
+=======
+DRAWN: dict[str, Any] = {
+    "slots": (draw_slots, judge_slots), "windows": (draw_windows, judge_windows), "groups": (draw_groups, judge_groups),
+}  # fmt: skip
+>>>>>>> 6724270f (Warp-aggregated atomics: each lane may as well draw its own number, for all groups of active lanes)
 """family -> how its programs are drawn, and judged"""
 HARMLESS = "refused for a harmless expectation"
 UNKNOWN = "too many interleavings"

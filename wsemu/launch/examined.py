@@ -17,12 +17,14 @@ from wsemu.launch.running import bind_launch, ran, together
 from wsemu.launch.same import keep, repeated_report
 from wsemu.launch.used_loads import name_used_loads
 from wsemu.model.data import NamedTuple
-from wsemu.model.isa import ATOMICS, N_ATOMIC, N_MEMORY, OPCODE
+from wsemu.model.isa import ATOMICS, LANES, N_ATOMIC, N_MEMORY, OPCODE
 from wsemu.model.tensor_memory import ALLOC
+from wsemu.proof.taint import ACTIVE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from wsemu.launch.explore.decided import Decided
     from wsemu.launch.explore.orders import Orders
     from wsemu.launch.failing_compares import Separate
     from wsemu.launch.moved_columns import Moved
@@ -154,6 +156,7 @@ def judge_run(
         functools.partial(_find_unordered_load, bound, outcome, initial, trace),
         functools.partial(_move_columns, bound, outcome, initial) if allocates else None,
         functools.partial(_find_failing_compares, bound, outcome, initial) if program.opcodes & _COMPARES else None,
+        functools.partial(_single_lanes, kernel, bound, initial) if ACTIVE in program.opcodes else None,
     )  # fmt: skip
     needed = together(program, configuration, bound.settings.sms) or (orders.needed if orders is not None else None)
     if bound.heap is not None:
@@ -211,6 +214,24 @@ def _find_failing_compares(
     from wsemu.launch.failing_compares import find_failing_compares
 
     return find_failing_compares(bound, outcome, initial, separate)
+
+
+def _single_lanes(kernel: Any, bound: Bound, initial: Callable[[], list[Any]]) -> Decided | None:
+    """Return what a launch in which each lane is a group by itself proves for all groups of active lanes."""
+    from wsemu.launch.explore.decided import Decided
+    from wsemu.proof.lanes_alone import make_single
+
+    x, y, z = bound.configuration.block
+    program, before = make_single(bound.program, lanes_by_x=x % LANES == 0 or y == z == 1), initial()
+    if program is None or bound.heap is not None or any(data is None for data in before):
+        return None
+    segments = [(np.array(data), writable) for data, (_, writable) in zip(before, bound.segments, strict=True)]
+    single = bound._replace(program=program, segments=segments)
+    run, orders = ran_with_orders(single, None, tried=True)
+    report = judge_run(kernel, single, (), run, time.perf_counter(), None, orders, tried=True).report
+    if report.verdict != "verified":
+        return None
+    return Decided(proven=True, notes=tuple(report.notes), how="whichever lanes are active together")
 
 
 def _move_columns(bound: Bound, outcome: Outcome, initial: Callable[[], list[Any]], places: Places) -> Moved:

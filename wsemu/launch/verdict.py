@@ -151,13 +151,23 @@ def judge(
     find_unordered_load: Callable[[], tuple[int, int] | None] | None = None,
     move_columns: Callable[[Places], Moved] | None = None,
     find_failing_compares: Callable[[Separate], list[RawFinding]] | None = None,
+    decide_single_lanes: Callable[[], Decided | None] | None = None,
 ) -> Report:
+<<<<<<< HEAD
     """Return the report of a run.  `trace_of` runs it again for its events, `started` is when it began (perf_counter),
     `more` performs checks that only this launch has, and `decide` explores the interleavings of the atomics that
     influence it.  `gives_places` returns whether these only allocate slots, `follow` finds the effects of undefined
     values, and `find_unordered_load` finds a strong load that another interleaving puts before the first store to its
     bytes.  `move_columns` runs it with its allocations of tensor memory at other columns, and `find_failing_compares`
     finds the races with a `cas` that writes nothing."""
+=======
+    """The report of a run; `trace_of` runs it again for its events, `started` is when it began (perf_counter), `more`
+    looks for what only this launch should do, `decide` tries all orders of the atomics that steer it, `gives_places`
+    tells whether these only give out places, `follow` finds what undefined values reach, `find_unordered_load` a
+    strong load that another order puts before the first store to its bytes, `move_columns` what it does with its
+    allocations of tensor memory at other columns, `find_failing_compares` the races with a `cas` that writes
+    nothing, `decide_single_lanes` the launch in which each lane is a group of active lanes by itself."""
+>>>>>>> 6724270f (Warp-aggregated atomics: each lane may as well draw its own number, for all groups of active lanes)
     program, outcome = places.program, places.outcome
     wanted = [raw for raw in outcome.findings if CHECKER_OF.get(raw.code) in settings.checkers]
     wanted, apart = _separate_meetings(wanted, places)
@@ -173,6 +183,10 @@ def judge(
     if gives_places is not None and not wanted and analysis is not None and _only_atomics_influence(analysis, program):
         given = gives_places(analysis)
     steered, loose = _order_dependent(places, analysis, given)
+    asks = decide_single_lanes is not None and not wanted and "active lanes" in steered.values()
+    together = decide_single_lanes() if asks and decide_single_lanes is not None else None
+    if together is not None:
+        steered, loose = {}, [*together.notes]
     of_parts = functools.partial(_split_vectors, program, trace_of) if mixed else trace_of
     wanted, orders = _separate_atomics(wanted, places, of_parts, bool(steered))
     if find_failing_compares is not None and any(raw.code in RACES for raw in wanted):
@@ -202,6 +216,7 @@ def judge(
         if program.undefined and decided.proven and decided.besides is None and not found.has_errors:
             doubts = doubts._replace(undefined=[*doubts.undefined, *_unwritten(places)])
         loose = [*decided.notes, *(() if decided.proven else loose)]
+    decided = decided or together
     if failing and not found.has_errors and _is_up_to_atomics(outcome, doubts) and not _may_poll(program):
         found = _with_assertions(found, failing, places, settings)
         doubts = doubts._replace(stopped=[], asserted=[], orders=[], steered={}, tried=())

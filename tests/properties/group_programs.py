@@ -1,0 +1,199 @@
+"""Random kernels in which one lane of those that are active together draws numbers for all, and all groups of lanes.
+
+Lanes of a warp that come to an `activemask` may be active together or not.  The first lane of a group, or of the lanes
+of a group that match, adds to a counter; each lane computes the location of a store from the result.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+import wsemu
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Iterator
+
+    from wsemu.model.settings import Engine
+
+ROOM = 12
+"""Elements of the output, and of its part for each key."""
+LANES = 32
+
+
+class GroupProgram(NamedTuple):
+    """What lanes do."""
+
+    warps: int
+    keys: tuple[int, ...]
+    """The key of each of the first lanes of a warp; lanes with a negative one do not take part."""
+    matches: bool
+    """Lanes of a group with one key are a group by themselves, with a counter for each key."""
+    elects: str
+    """The first lane is known by its number (`lane`), by its rank (`rank`), or it is the last one (`last`)."""
+    added: str
+    """The first lane adds the `size` of its group, or `one`."""
+    times: int
+    """The numbers that a lane draws at once."""
+    scale: int
+    """Numbers by which a lane is away from the one below it."""
+    rank: str
+    """A lane counts those `below` it, those `up` to it, or is known by its `lane` number."""
+    source: str
+    """A lane gets the result of the `first` lane of its group, of lane 0 (`zero`), or of `itself`."""
+    bound: int
+    """Stores at this location and above are skipped; -1: none is."""
+    leaves: bool
+    """The other lanes end before the first one draws."""
+
+    def takes_part(self) -> list[tuple[int, int]]:
+        """Return the (warp, lane) of all that take part."""
+        return [(warp, lane) for warp in range(self.warps) for lane, key in enumerate(self.keys) if key >= 0]
+
+    def groups(self, left: frozenset[tuple[int, int]]) -> Iterator[tuple[tuple[int, int], ...]]:
+        """Yield each group that may draw next."""
+        lanes = sorted(left)
+        for chosen in range(1, 1 << len(lanes)):
+            group = tuple(one for n, one in enumerate(lanes) if chosen >> n & 1)
+            alike = {(warp, self.keys[lane] if self.matches else 0) for warp, lane in group}
+            if len(alike) == 1:
+                yield group
+
+    def reads_undefined(self) -> bool:
+        """Return whether a lane may use a result that no lane of its group gave it."""
+        everyone = frozenset(self.takes_part())
+        several = any(len(group) > 1 for group in self.groups(everyone))
+        away = any(lane for _, lane in everyone)
+        wrong = away if self.source == "zero" else several and (self.source == "itself" or self.elects == "last")
+        return wrong and not self.leaves
+
+    def can_fail(self) -> bool:
+        """Return whether some groups, in some order, lead to a race or an access out of bounds."""
+        everyone = self.takes_part()
+        return bool(everyone) and self._can_fail(frozenset(everyone), (0,) * (max(self.keys) + 1), frozenset())
+
+    def _can_fail(
+        self, left: frozenset[tuple[int, int]], counters: tuple[int, ...], stored: frozenset[int]
+    ) -> bool:  # fmt: skip
+        for group in self.groups(left):
+            key = self.keys[group[0][1]] if self.matches else 0
+            size = len(group) if self.added == "size" else 1
+            grown = tuple(n + size * self.times * (k == key) for k, n in enumerate(counters))
+            now = {at for at in (self._place(group, n, counters[key], key) for n in range(len(group))) if at >= 0}
+            wrong = any(at >= ROOM for at in now) or bool(now & stored) or len(now) < self._stores(group, counters[key])
+            if not self.leaves and wrong:
+                return True
+            if self._can_fail(left - set(group), grown, stored | now):
+                return True
+        return False
+
+    def _place(self, group: tuple[tuple[int, int], ...], n: int, base: int, key: int) -> int:
+        """Return where a lane of a group stores; -1: nowhere."""
+        rank = {"below": n, "up": n + 1, "lane": group[n][1]}[self.rank]
+        at = base + self.scale * rank
+        return -1 if 0 <= self.bound <= at else at + (ROOM // 2 * key if self.matches else 0)
+
+    def _stores(self, group: tuple[tuple[int, int], ...], base: int) -> int:
+        return sum(self._place(group, n, base, 0) >= 0 for n in range(len(group)))
+
+    def ptx(self) -> str:
+        """Return the kernel."""
+        mask, counter = ("%k", "%c") if self.matches else ("%m", "%n")
+        first = {
+            "lane": f"brev.b32 %f, {mask}; bfind.shiftamt.u32 %f, %f; setp.ne.u32 %q, %f, %l;",
+            "rank": f"and.b32 %s, {mask}, %lanemask_lt; setp.ne.u32 %q, %s, 0;",
+            "last": f"bfind.u32 %f, {mask}; setp.ne.u32 %q, %f, %l;",
+        }[self.elects]
+        size = f"popc.b32 %s, {mask}; mul.lo.u32 %s, %s, {self.times};"
+        size = size if self.added == "size" else f"mov.u32 %s, {self.times};"
+        shuffle = {
+            "first": f"brev.b32 %f, {mask}; bfind.shiftamt.u32 %f, %f; shfl.sync.idx.b32 %b, %b, %f, 31, {mask};",
+            "zero": f"shfl.sync.idx.b32 %b, %b, 0, 31, {mask};",
+            "itself": "",
+        }[self.source]
+        rank = {
+            "below": f"and.b32 %s, {mask}, %lanemask_lt; popc.b32 %r, %s;",
+            "up": f"and.b32 %s, {mask}, %lanemask_le; popc.b32 %r, %s;",
+            "lane": "mov.u32 %r, %l;",
+        }[self.rank]
+        return f"""
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 n_, .param .u64 x_, .param .u64 y_)
+{{
+  .reg .b32 %l, %t, %v, %m, %k, %f, %s, %b, %r; .reg .b64 %n, %x, %y, %a, %c; .reg .pred %q;
+  ld.param.u64 %n, [n_]; ld.param.u64 %x, [x_]; ld.param.u64 %y, [y_];
+  mov.u32 %t, %tid.x; and.b32 %l, %t, 31; mad.wide.u32 %a, %t, 4, %x; ld.global.u32 %v, [%a];
+  setp.lt.s32 %q, %v, 0; @%q bra DONE;
+  activemask.b32 %m; mul.wide.u32 %c, %v, 4; add.u64 %c, %c, %n;
+  {"match.any.sync.b32 %k, %v, %m;" if self.matches else ""}
+  {first}
+  {"@%q exit;" if self.leaves else "@%q bra SHARE;"}
+  {size}
+  atom.global.add.u32 %b, [{counter}], %s;
+  {"exit;" if self.leaves else ""}
+SHARE:
+  {shuffle}
+  {rank}
+  mad.lo.u32 %r, %r, {self.scale}, %b;
+  {f"setp.ge.u32 %q, %r, {self.bound}; @%q bra DONE;" if self.bound >= 0 else ""}
+  {f"mad.lo.u32 %r, %v, {ROOM // 2}, %r;" if self.matches else ""}
+  mad.wide.u32 %a, %r, 4, %y; st.global.u32 [%a], %t;
+DONE:
+  exit;
+}}
+"""
+
+
+def draw_groups(source: random.Random) -> GroupProgram:
+    """Draw a program, half of the time one without a mistake."""
+    warps, lanes = source.choice(((1, 3), (1, 4), (2, 2)))
+    right, matches, times = source.random() < 0.5, source.random() < 0.4, source.choice((1, 1, 2))
+
+    def pick(good: str, *bad: str) -> str:
+        return good if right or source.random() < 0.6 else source.choice(bad)
+
+    return GroupProgram(
+        warps, tuple(source.choice((0, 0, 1, -1)) for _ in range(lanes)), matches,
+        pick(source.choice(("lane", "rank")), "last"), pick("size", "one"), times,
+        times if right else source.choice((1, 1, 2)), pick("below", "up", "lane"), pick("first", "zero", "itself"),
+        source.choice((-1, -1, 2, 4)), source.random() < 0.2,
+    )  # fmt: skip
+
+
+class JudgedGroups(NamedTuple):
+    """A program with the verdicts of engines, and what is wrong with these."""
+
+    program: GroupProgram
+    fails: bool
+    verdicts: tuple[str, ...]
+    complaints: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{'; '.join(self.complaints)}: {self.program}"
+
+
+def check_groups(program: GroupProgram, engine: Engine) -> wsemu.Report:
+    """Check a program."""
+    x = np.full((program.warps, LANES), -1, np.int32)
+    x[:, : len(program.keys)] = program.keys
+    given = np.zeros(4, np.uint32), x, np.zeros(ROOM, np.uint32)
+    return wsemu.check(wsemu.load_ptx(program.ptx())["k"], 1, LANES * program.warps, given, engine=engine)
+
+
+def judge_groups(program: GroupProgram, engines: tuple[Engine, ...]) -> JudgedGroups:
+    """Compare wsemu's verdicts with all groups of lanes, in all orders."""
+    undefined = program.reads_undefined()
+    fails = undefined or program.can_fail()
+    verdicts, complaints = [], []
+    for engine in engines:
+        report = check_groups(program, engine)
+        verdicts.append(report.verdict)
+        if fails and report.verdict == "verified":
+            complaints.append(f"{engine}: missed")
+        if not fails and report.verdict == "failed":
+            complaints.append(f"{engine}: false alarm")
+    return JudgedGroups(program, fails, tuple(verdicts), tuple(complaints))

@@ -1,0 +1,92 @@
+"""One lane of those that are active together draws numbers for all: decided for all groups of lanes."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import wsemu
+from tests.properties.group_programs import GroupProgram, check_groups, draw_groups, judge_groups
+from wsemu import cuda
+
+if TYPE_CHECKING:
+    from wsemu.model.settings import Engine
+
+ENGINES: tuple[Engine, ...] = ("vm", "reference")
+RIGHT = GroupProgram(1, (0, 0, -1, 0), False, "lane", "size", 1, 1, "below", "first", -1, leaves=False)
+MATCHES = RIGHT._replace(keys=(0, 1, 1, 0), matches=True)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    "program",
+    [
+        RIGHT, RIGHT._replace(elects="rank"), RIGHT._replace(times=2, scale=2), RIGHT._replace(bound=2), MATCHES,
+        MATCHES._replace(leaves=True), RIGHT._replace(warps=2),
+    ],
+)  # fmt: skip
+def test_a_number_for_each_lane_is_decided(program: GroupProgram, engine: Engine) -> None:
+    report = check_groups(program, engine)
+    assert report.verdict == "verified", report.notes
+    assert "whichever lanes are active together" in report.proof
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"added": "one"}, {"scale": 2, "keys": (0,) * 7}, {"times": 2, "scale": 1}, {"rank": "lane"}, {"rank": "up"},
+        {"source": "zero", "keys": (-1, 0, 0)}, {"source": "itself"}, {"elects": "last"},
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("program", [RIGHT, MATCHES])
+def test_what_depends_on_the_group_is_not_verified_so(program: GroupProgram, change: dict[str, Any]) -> None:
+    changed = program._replace(**change)
+    report = check_groups(changed, "vm")
+    assert "whichever lanes are active together" not in report.proof or not changed.can_fail()
+
+
+def test_a_fence_keeps_lanes_together() -> None:
+    text = RIGHT.ptx().replace("SHARE:", "SHARE: membar.gl;")
+    x = np.array([0] * 4 + [-1] * 28, np.int32)
+    given = np.zeros(4, np.uint32), x, np.zeros(12, np.uint32)
+    assert wsemu.check(wsemu.load_ptx(text)["k"], 1, 32, given).verdict == "incomplete"
+
+
+def test_an_address_beside_the_matched_value_is_not_that_of_all() -> None:
+    """Lanes that match in one value add to a place that another one decides."""
+    text = (
+        MATCHES._replace(leaves=True)
+        .ptx()
+        .replace("match.any.sync.b32 %k, %v", "shr.u32 %s, %v, 1; match.any.sync.b32 %k, %s")
+    )
+    x = np.array([0, 1, 1, 0] + [-1] * 28, np.int32)
+    given = np.zeros(4, np.uint32), x, np.zeros(12, np.uint32)
+    assert wsemu.check(wsemu.load_ptx(text)["k"], 1, 32, given).verdict == "incomplete"
+
+
+def test_verdicts_of_random_groups_are_those_of_all_groups() -> None:
+    source = random.Random(2)
+    judged = [judge_groups(draw_groups(source), ("vm",)) for _ in range(40)]
+    assert not [str(one) for one in judged if one.complaints]
+    assert sum(one.verdicts == ("verified",) for one in judged) > 10
+
+
+def append(n: Any, x: Any, y: Any) -> None:
+    i = cuda.grid(1)
+    if x[i] > 0:
+        mask = cuda.activemask()
+        first = cuda.ffs(mask) - 1
+        base = 0
+        if cuda.laneid == first:
+            base = cuda.atomic.add(n, 0, cuda.popc(mask))
+        base = cuda.shfl_sync(mask, base, first)
+        y[base + cuda.popc(mask & cuda.lanemask_lt())] = x[i]
+
+
+def test_a_python_kernel_appends_by_groups() -> None:
+    x = np.array([k % 3 for k in range(64)], np.int64)
+    report = wsemu.check(cuda.jit(append), 1, 64, (np.zeros(1, np.int64), x, np.zeros(64, np.int64)))
+    assert report.verdict == "verified", report.notes
