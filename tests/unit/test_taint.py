@@ -805,7 +805,7 @@ def leader_told(count, x):
 
 ELECTIONS = [
     (counted_together, True), (counted_by_thread, False), (counted_in_two_places, False), (groups_counted, False),
-    (counted_by_the_second, False), (leader_stores_too, False), (count_is_read, False), (leader_told, False),
+    (counted_by_the_second, False), (leader_stores_too, False), (count_is_read, True), (leader_told, False),
 ]  # fmt: skip
 
 

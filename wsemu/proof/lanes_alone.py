@@ -9,8 +9,8 @@ gets the result plus its rank.  So do lanes that add 1 each, one after another. 
 lane is a group by itself.  It has all executions of the program, with fewer lanes that wait for each other:
 docs/how.md, "Lanes that draw together", has the theorem.
 
-Detects: straight-line code after an `activemask` with one branch of the first lane; `match.any` among the group, if the
-first lane of those that match adds at an address that the value determines.
+Detects: straight-line code after an `activemask` with one branch of the first lane.  With `match.any` among the group,
+the matched value has to determine the address of the atomic.
 Does not detect: sums of values over a group, groups that live on after a branch.
 """
 
@@ -40,20 +40,24 @@ _UNIFORM = ("shared", "dynamic", *(f"{name}.{axis}" for name in ("ctaid", "ntid"
 _WHOLE = 31
 """Clamp and segment mask of a shuffle among all lanes of a warp."""
 Meaning = tuple[Any, ...]
-"""What a row holds.  Of a group, or of the lanes of a group that match, with its number:
-
-    ("mask", g) ("reversed", g)   its lanes; the same bits in reverse
-    ("first", g, n)               the number of its first lane, plus n
-    ("under", g)                  its lanes below the own one
-    ("size", g, k) ("rank", g, k) how many lanes it has, how many below the own one; k times
-    ("elected", g, yes)           whether the own lane is the first one, or is not
-    ("draw", g, k) ("base", g, k) what the first lane's atomic returns; in that lane, in all
-
-    ("lost",)                     something that only the first lane has
-
-Of no group: ("constant", n); ("lane",) ("bit",) ("below",) ("from",) the own lane's number, its bit, those below it,
-those from it on; ("thread",) tid.x; ("truth", yes); ("number",) what a lane draws; ("value", n) any other.
-"""
+"""The meaning of a row."""
+# For group number g, which may consist of the lanes of a group that match:
+#
+#     ("mask", g) ("reversed", g)   its lanes; the same bits in reverse
+#     ("first", g, n)               the number of its first lane, plus n
+#     ("under", g)                  its lanes below the own one
+#     ("size", g, k) ("rank", g, k) how many lanes it has, how many below the own one; k times
+#     ("elected", g, yes)           whether the own lane is the first one, or is not
+#     ("draw", g, k) ("base", g, k) the result of the first lane's atomic, in that lane; in all lanes
+#     ("lost",)                     something that only the first lane has
+#
+# Without a group:
+#
+#     ("constant", n) ("truth", yes)
+#     ("lane",) ("thread",)         the own lane; tid.x
+#     ("bit",) ("below",) ("from",) masks: the own lane; the lanes below it; the own one and those above
+#     ("number",)                   the drawn number of a lane
+#     ("value", n)                  any other value
 _OF_LANES = frozenset(("constant", "lane", "bit", "below", "from", "thread"))
 _OF_GROUPS = frozenset(("mask", "reversed", "first", "under", "size", "rank", "elected", "draw", "base", "lost"))
 
@@ -65,7 +69,7 @@ class _OtherwiseError(Exception):
 def make_single(program: Program, *, lanes_by_x: bool) -> Program | None:
     """Return the program of single lanes; None if a group of active lanes influences more than such draws.
 
-    `lanes_by_x` says that the lane is tid.x modulo 32.
+    `lanes_by_x`: the lane is tid.x modulo 32.
     """
     key = f"single lanes, {lanes_by_x}"
     if key not in program.derived:
@@ -124,16 +128,16 @@ _NOTHING = [OPCODE["nanosleep"], *[0] * 7]
 
 
 class _Group:
-    """The code from one `activemask` on."""
+    """The code after one `activemask`."""
 
     def __init__(self, program: Program, lanes_by_x: bool) -> None:
         self.program, self.code, self.lanes_by_x = program, program.code.tolist(), lanes_by_x
         self.live = live_rows(program)
         self.held: dict[int, Meaning] = {}
         self.sources: list[frozenset[int] | None] = []
-        """Value -> those that it is computed from; None: it is loaded, or differs by lane."""
+        """Value -> the operands of its computation; None: it is loaded, or differs by lane."""
         self.narrow: dict[int, int] = {}
-        """Value of 64 bits -> that of 32 bits of which it is an extension."""
+        """Value of 64 bits -> the value of 32 bits that it extends."""
         self.matched: list[int | None] = [None]
         """Group -> the value that its lanes have in common, if they match."""
         self.edits: dict[int, list[int]] = {}
@@ -294,7 +298,7 @@ class _Group:
         """Follow an atomic of a first lane."""
         if group is None or name not in ADDITIONS or fields[7] & SCOPES:
             raise _OtherwiseError
-        added, address = self._meaning_of(fields[4]), self._meaning_of(fields[3])
+        added, address = self._read_row(fields[4]), self._read_row(fields[3])
         matched = self.matched[group]
         known = frozenset() if matched is None else frozenset({matched})
         alike = address[0] == "constant" or (address[0] == "value" and self._is_function(address[1], known))
@@ -310,7 +314,7 @@ class _Group:
             return True
         return sources is not None and all(self._is_function(one, known) for one in sources)
 
-    def _meaning_of(self, row: int) -> Meaning:
+    def _read_row(self, row: int) -> Meaning:
         if row not in self.held:
             self.held[row] = self._new(None)
         return self.held[row]
@@ -321,7 +325,7 @@ class _Group:
         name = NAMES[fields[0]]
         if name == "activemask" and not fields[1]:  # a group that runs on together may be several here
             return False
-        members = self._meaning_of(fields[5])
+        members = self._read_row(fields[5])
         if members[0] != "mask" or fields[1]:
             return False
         unused = fields[2] not in self.live[pc + 1]
@@ -330,7 +334,7 @@ class _Group:
             return True
         if fields[7] and fields[7] in self.live[pc + 1]:
             raise _OtherwiseError
-        value = self._meaning_of(fields[3])
+        value = self._read_row(fields[3])
         if name.startswith("match.any.") and members[1] == 0 and value[0] == "value":
             self.matched.append(value[1])
             self.held[fields[2]] = ("mask", len(self.matched) - 1)
@@ -338,7 +342,7 @@ class _Group:
             return True
         if name.startswith("shfl.idx.") and value[0] == "draw" and fields[6] == _WHOLE:
             group, times = value[1:]
-            if members[1] not in (0, group) or self._meaning_of(fields[4]) != ("first", group, 0):
+            if members[1] not in (0, group) or self._read_row(fields[4]) != ("first", group, 0):
                 raise _OtherwiseError
             self.held[fields[2]] = ("base", group, times)
             self.edits[pc] = _move(fields[2], fields[3], name[-3:])
@@ -357,9 +361,9 @@ class _Group:
         rows = [row for row, type_ in zip(fields[3:7], operation.operands, strict=False) if type_]
         if operation.kind == "store":
             rows += [fields[2] + k * ROW for k in range(_elements(name))]
-        meanings = [self._meaning_of(row) for row in rows]
+        meanings = [self._read_row(row) for row in rows]
         if fields[1]:
-            meanings += [self._meaning_of(fields[1] >> 1), self._meaning_of(fields[2])]
+            meanings += [self._read_row(fields[1] >> 1), self._read_row(fields[2])]
         made = None
         if operation.kind == "alu" and not fields[1]:
             made = self._combine(name, meanings)
@@ -367,7 +371,7 @@ class _Group:
             if any(one[0] in _OF_GROUPS for one in meanings):
                 raise _OtherwiseError
             computed = operation.kind == "alu" and not fields[1] and name not in VARYING
-            made = self._new(self._sources_of(meanings) if computed else None)
+            made = self._new(self._find_sources(meanings) if computed else None)
         if operation.kind == "store" or not operation.result:
             return
         if made[0] in ("size", "rank"):
@@ -378,8 +382,8 @@ class _Group:
         for k in range(_elements(name) if operation.kind == "load" else 1):
             self.held[fields[2] + k * ROW] = made if k == 0 else self._new(None)
 
-    def _sources_of(self, meanings: list[Meaning]) -> frozenset[int] | None:
-        """Return the values that a result is computed from; None if it depends on the lane otherwise."""
+    def _find_sources(self, meanings: list[Meaning]) -> frozenset[int] | None:
+        """Return the values that determine a result; None if it depends on the lane otherwise."""
         found = set[int]()
         for one in meanings:
             if one[0] == "value":
