@@ -41,23 +41,20 @@ _WHOLE = 31
 """Clamp and segment mask of a shuffle among all lanes of a warp."""
 Meaning = tuple[Any, ...]
 """The meaning of a row."""
-# For group number g, which may consist of the lanes of a group that match:
-#
-#     ("mask", g) ("reversed", g)   its lanes; the same bits in reverse
-#     ("first", g, n)               the number of its first lane, plus n
-#     ("under", g)                  its lanes below the own one
-#     ("size", g, k) ("rank", g, k) how many lanes it has, how many below the own one; k times
-#     ("elected", g, yes)           whether the own lane is the first one, or is not
-#     ("draw", g, k) ("base", g, k) the result of the first lane's atomic, in that lane; in all lanes
-#     ("lost",)                     something that only the first lane has
-#
-# Without a group:
-#
+# Group number g may consist of the lanes of a group that match.  Its meanings are these.
+#     ("mask", g) ("reversed", g)   Its lanes.  The same bits in reverse.
+#     ("first", g, n)               The number of its first lane, plus n.
+#     ("under", g)                  Its lanes below the own one.
+#     ("size", g, k) ("rank", g, k) How many lanes it has, and how many below the own one, k times.
+#     ("elected", g, yes)           Whether the own lane is the first one, or is not.
+#     ("draw", g, k) ("base", g, k) The result of the first lane's atomic, in that lane.  In all lanes.
+#     ("lost",)                     Something that only the first lane has.
+# The others have no group.
 #     ("constant", n) ("truth", yes)
-#     ("lane",) ("thread",)         the own lane; tid.x
-#     ("bit",) ("below",) ("from",) masks: the own lane; the lanes below it; the own one and those above
-#     ("number",)                   the drawn number of a lane
-#     ("value", n)                  any other value
+#     ("lane",) ("thread",)         The own lane.  tid.x.
+#     ("bit",) ("below",) ("from",) As masks, the own lane, the lanes below it, and all but those.
+#     ("number",)                   The drawn number of a lane.
+#     ("value", n)                  Any other value.
 _OF_LANES = frozenset(("constant", "lane", "bit", "below", "from", "thread"))
 _OF_GROUPS = frozenset(("mask", "reversed", "first", "under", "size", "rank", "elected", "draw", "base", "lost"))
 

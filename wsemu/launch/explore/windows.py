@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from wsemu.model.bound import Bound
     from wsemu.model.outcome import RawFinding
 
-MOST_RUNS = 2_500
+MOST_RUNS = 4_000
 """The limit of paths for one unit of effort."""
 MOST_NODES = 200
 """The limit of states before loads, between two barriers of a warp."""
