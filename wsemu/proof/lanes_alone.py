@@ -1,9 +1,5 @@
 """Find groups of active lanes for which one lane draws numbers: each lane may as well draw its own.
 
-    group = cooperative_groups.coalesced_threads()
-    if (group.thread_rank() == 0) base = atomicAdd(count, group.size());
-    slot = group.shfl(base, 0) + group.thread_rank();
-
 Lanes that execute an `activemask` together are a group.  Its first lane adds the size of the group, and each lane
 gets the result plus its rank.  So do lanes that add 1 each, one after another.  In the *program of single lanes*, each
 lane is a group by itself.  It has all executions of the program, with fewer lanes that wait for each other:
