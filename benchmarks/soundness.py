@@ -107,14 +107,9 @@ SMALL_CHUNKS = {
     "steered": 25,
     "atomics": 50,
     "slots": 50,
-<<<<<<< HEAD
     "windows": 20,
-    "tmem": 25,
-=======
-    "windows": 50,
     "groups": 50,
-    "tmem": 50,
->>>>>>> 6724270f (Warp-aggregated atomics: each lane may as well draw its own number, for all groups of active lanes)
+    "tmem": 25,
     "lanes": 50,
     "heap": 5,
     "vectors": 50,
@@ -160,19 +155,15 @@ SHARES = {
     "lag": {f"lag {family}": 1 for family in LAG_FAMILIES},
 }
 """kind -> family -> its weight"""
-<<<<<<< HEAD
 OF_ALL = {
     "barriers": 24, "phases": 16, "atomics": 16, "clusters": 16, "steered": 10, "maps": 5, "lanes": 16, "heap": 2,
     "vectors": 16, "recursion": 12, "variants": 5, "undefined": 12, "values": 6, "inits": 6, "slots": 8, "guarded": 4,
-    "spaces": 10, "windows": 3, "tmem": 4, "lag": 12,
+    "spaces": 10, "windows": 3, "groups": 3, "tmem": 4, "lag": 12,
 }  # fmt: skip
 """kind -> its weight among all kinds: the less, the longer its programs take"""
-DRAWN: dict[str, Any] = {"slots": (draw_slots, judge_slots), "windows": (draw_windows, judge_windows)}
-=======
 DRAWN: dict[str, Any] = {
     "slots": (draw_slots, judge_slots), "windows": (draw_windows, judge_windows), "groups": (draw_groups, judge_groups),
 }  # fmt: skip
->>>>>>> 6724270f (Warp-aggregated atomics: each lane may as well draw its own number, for all groups of active lanes)
 """family -> how its programs are drawn, and judged"""
 HARMLESS = "refused for a harmless expectation"
 UNKNOWN = "too many interleavings"

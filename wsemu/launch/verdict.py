@@ -153,21 +153,13 @@ def judge(
     find_failing_compares: Callable[[Separate], list[RawFinding]] | None = None,
     decide_single_lanes: Callable[[], Decided | None] | None = None,
 ) -> Report:
-<<<<<<< HEAD
     """Return the report of a run.  `trace_of` runs it again for its events, `started` is when it began (perf_counter),
     `more` performs checks that only this launch has, and `decide` explores the interleavings of the atomics that
     influence it.  `gives_places` returns whether these only allocate slots, `follow` finds the effects of undefined
     values, and `find_unordered_load` finds a strong load that another interleaving puts before the first store to its
     bytes.  `move_columns` runs it with its allocations of tensor memory at other columns, and `find_failing_compares`
-    finds the races with a `cas` that writes nothing."""
-=======
-    """The report of a run; `trace_of` runs it again for its events, `started` is when it began (perf_counter), `more`
-    looks for what only this launch should do, `decide` tries all orders of the atomics that steer it, `gives_places`
-    tells whether these only give out places, `follow` finds what undefined values reach, `find_unordered_load` a
-    strong load that another order puts before the first store to its bytes, `move_columns` what it does with its
-    allocations of tensor memory at other columns, `find_failing_compares` the races with a `cas` that writes
-    nothing, `decide_single_lanes` the launch in which each lane is a group of active lanes by itself."""
->>>>>>> 6724270f (Warp-aggregated atomics: each lane may as well draw its own number, for all groups of active lanes)
+    finds the races with a `cas` that writes nothing.  `decide_single_lanes` decides the launch in which each lane is a
+    group of active lanes by itself."""
     program, outcome = places.program, places.outcome
     wanted = [raw for raw in outcome.findings if CHECKER_OF.get(raw.code) in settings.checkers]
     wanted, apart = _separate_meetings(wanted, places)
