@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
+import runpy
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from docutils import nodes
@@ -23,7 +26,7 @@ if TYPE_CHECKING:
 project = "wsemu"
 version = release = wsemu.__version__
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_copybutton"]
-exclude_patterns = ["programs", "extra"]
+exclude_patterns = ["programs", "extra", "try"]
 html_theme = "furo"
 html_title = f"wsemu {release}"
 html_favicon = "static/logo.svg"
@@ -129,7 +132,15 @@ def as_restructured_text(app: Sphinx, what: str, name: str, obj: object, options
     lines[:] = text.split("\n")
 
 
+def add_try_page(app: Sphinx, error: Exception | None) -> None:
+    """Build the page to try wsemu beside the others; WSEMU_PYODIDE_URL names another Pyodide than the public one."""
+    if error is None and app.builder.format == "html":
+        build = runpy.run_path(str(Path(__file__).parent / "try" / "build.py"))
+        build["build"](Path(app.outdir) / "try", os.environ.get("WSEMU_PYODIDE_URL") or build["PYODIDE"])
+
+
 def setup(app: Sphinx) -> None:
     app.add_directive("kernel-names", KernelNames)
     app.add_lexer("text", Terminal)  # transcripts are most of what is text
     app.connect("autodoc-process-docstring", as_restructured_text)
+    app.connect("build-finished", add_try_page)

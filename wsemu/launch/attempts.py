@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import hashlib
+import importlib.util
 import linecache
 import math
 import time
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
     from wsemu.model.launch_shape import LaunchConfiguration
     from wsemu.model.outcome import Outcome, Trace
     from wsemu.model.program import Program
-    from wsemu.model.settings import Settings
+    from wsemu.model.settings import Engine, Settings
     from wsemu.repair.search import Accesses
 
 MOST_KEPT = 64 << 20
@@ -384,7 +385,9 @@ class Launched:
         anew = compile_for_types if isinstance(kernel, Code) else compiled_anew
         made = anew(kernel, self._other[1] if self._other else self.arguments, self.settings.fma)
         most = max(_LONGER * self.instructions, _AT_LEAST)
-        chosen = replace(self.settings, engine="vm", budget=min(self.settings.budget, most))
+        chosen = replace(
+            self.settings, engine=_engine_of_attempts(self.settings), budget=min(self.settings.budget, most)
+        )
         if self._other:
             return self._run(kernel, made, chosen, look)
         key = program_digest(made.program)
@@ -451,6 +454,11 @@ class Launched:
             if a.name in names and 0 not in a.shape
             for data in (bound.segments[a.segment - FIRST_ARRAY][0],)
         )
+
+
+def _engine_of_attempts(settings: Settings) -> Engine:
+    """Return the VM, or the launch's own engine if the VM's compiler is not installed."""
+    return "vm" if importlib.util.find_spec("llvmlite") else settings.engine
 
 
 def _expected_arrays(bound: Bound) -> dict[str, Any]:

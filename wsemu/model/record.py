@@ -87,7 +87,20 @@ class _Plain:
 
     # -- made
     def __init__(self, **fields: Any) -> None:
-        self._become(_model(self.__class__)(**fields))
+        try:
+            model = _model(self.__class__)
+        except ModuleNotFoundError:
+            self._become_unchecked(fields)
+        else:
+            self._become(model(**fields))
+
+    def _become_unchecked(self, fields: dict[str, Any]) -> None:
+        """Take the values of fields as they are, where Pydantic is not installed, as in a browser."""
+        required = {name for name, default in self._fields.items() if default is _REQUIRED}
+        if wrong := (fields.keys() - self._fields.keys()) | (required - fields.keys()):
+            raise TypeError(f"{self.__class__.__name__}: unknown or missing fields {', '.join(sorted(wrong))}")
+        self.__dict__.update(self.model_construct(**fields).__dict__)
+        self._check_fields()
 
     @classmethod
     def model_construct(cls, _fields_set: set[str] | None = None, **fields: Any) -> Self:
