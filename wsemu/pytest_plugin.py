@@ -38,6 +38,7 @@ OPTIONS: dict[str, tuple[Literal["string", "bool", "args"], str]] = {
     "arch": ("string", "architecture whose limits apply"),
     "ranks": ("string", "GPUs of one host among which the CTAs of each launch are divided"),
     "sms": ("string", "multiprocessors of the GPU; 0: as many as the largest GPU of the architecture has"),
+    "clc": ("string", "CTAs that take the work of canceled clusters: robin, one, or reverse"),
     "heap": ("string", "bytes of the heap from which kernels allocate memory"),
     "fma": ("bool", "contract a * b + c into one rounding, as the GPU's compiler does"),
     "mma": ("string", "sums of matrix instructions: hardware, or exact, rounded once"),

@@ -161,7 +161,7 @@ ENTRY = '[[tool.wsemu.suppress]]\ncode = "race"\nfile = "a.py"\nreason = "known"
 WRONG = {
     "[tool.wsemu]\nfail_on = []": "has no key \"fail_on\": did you mean `fail-on`?",
     "[tool.wsemu]\nlockstp = true": 'has no key "lockstp": did you mean `lockstep`?',
-    "[tool.wsemu]\nzzz = 1": 'has no key "zzz": the keys are arch, sms, ranks, heap, fma, mma, budget, engine, ',
+    "[tool.wsemu]\nzzz = 1": 'has no key "zzz": the keys are arch, sms, clc, ranks, heap, fma, mma, budget, engine, ',
     "[tool.wsemu]\nbudget = 'many'": '`budget` is "many": give an integer',
     "[tool.wsemu]\nbudget = 0": "`budget` is 0: give 1 or more",
     "[tool.wsemu]\nlimit = true": "`limit` is True: give an integer",

@@ -31,7 +31,7 @@ from wsemu.app.pyproject import FILE, kind
 from wsemu.model.arch import DEFAULT, limits
 from wsemu.model.codes import checkers_named, finding_codes
 from wsemu.model.errors import UsageError
-from wsemu.model.settings import MAX_EFFORT, REGEX, Engine, Managed, Pageable, Settings, Sums
+from wsemu.model.settings import MAX_EFFORT, REGEX, Assignment, Engine, Managed, Pageable, Settings, Sums
 from wsemu.model.suppression import Suppression
 from wsemu.model.wrong_value import expected_text
 
@@ -91,6 +91,8 @@ class Configuration(_Table):
 
     arch: str = DEFAULT
     sms: int = Field(default=0, ge=0)
+    clc: Assignment = "robin"
+    """CTAs that take the work of canceled clusters"""
     ranks: int = Field(default=1, ge=1)
     """multiprocessors of the GPU; 0: those of the largest one of the architecture"""
     heap: int = Field(default=Settings().heap, ge=1)
@@ -184,6 +186,7 @@ class Configuration(_Table):
             arch=self.arch,
             arch_chosen="arch" in self.model_fields_set,
             sms=self.sms,
+            clc=self.clc,
             ranks=self.ranks,
             heap=self.heap,
             fma=self.fma,

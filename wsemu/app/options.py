@@ -51,6 +51,12 @@ class PageableOrder(StrEnum):
     usual = "usual"
 
 
+class Assignment(StrEnum):
+    robin = "robin"
+    one = "one"
+    reverse = "reverse"
+
+
 class Sums(StrEnum):
     """The rounding of sums in matrix instructions."""
 
@@ -162,6 +168,14 @@ Sms = Annotated[
         metavar="N",
         help="Multiprocessors of the GPU: how many CTAs are co-resident.",
         show_default="those of the largest GPU of `--arch`",
+    ),
+]
+ClcOption = Annotated[
+    Assignment | None,
+    typer.Option(
+        "--clc",
+        help="CTAs that take the work of clusters canceled by `clusterlaunchcontrol`: all that run, in turn; the first "
+        "one; or the first one, from the last cluster on.  [default: robin]",
     ),
 ]
 Heap = Annotated[

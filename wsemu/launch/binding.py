@@ -193,14 +193,16 @@ def bind(
     program: Program,
     arguments: Sequence[Any],
     names: Sequence[str],
-    heap: Mapping[str, npt.NDArray[Any]] | None = None,
+    given: Mapping[str, npt.NDArray[Any]] | None = None,
     space: DeviceMemory | None = None,
 ) -> tuple[Rows, Memory, list[BoundArray]]:
-    """Rows, memory and array descriptions for a launch of `program` with these arguments and arrays of its heap, in a
+    """Rows, memory and array descriptions for a launch of `program` with these arguments and arrays that it makes, in a
     device memory if there is one."""
     wanted = _needed_arrays(program, arguments)
     kept = {(p.argument, p.component): p.row for p in program.parameters if p.part == "memory"}
-    copied = [(heap or {})[c.heap] if c.heap else _program_array(c) for c in program.constant_arrays]
+    copied = [
+        (given or {})[c.heap or c.made] if c.heap or c.made else _program_array(c) for c in program.constant_arrays
+    ]
     pointed = [(n, at, array) for n, c in enumerate(program.constant_arrays) for at, array in c.pointers]
     blocks = [np.zeros(len(_pack_argument(arguments, key).data), np.uint8) for key in kept]
     arrays = [*wanted.values(), *copied, *(array for _, _, array in pointed), *blocks]
@@ -225,7 +227,7 @@ def bind(
     for n, constant in enumerate(program.constant_arrays, len(wanted)):
         segment, offset = memory.place(n)
         rows[constant.row] = ("b64", (segment << SEGMENT_SHIFT) + offset)
-        array = arrays[n] if constant.heap else constant.array
+        array = arrays[n] if constant.heap or constant.made else constant.array
         bound.append(BoundArray(constant.name, segment, offset, array.shape, array.strides, array.dtype))
         if constant.heap not in ("", "bytes", "info"):
             memory.unwatch(segment)

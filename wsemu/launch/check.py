@@ -64,6 +64,7 @@ def check(
     uninitialized: Iterable[str] = (),
     cluster: int | tuple[int, ...] | None = None,
     sms: int | None = None,
+    clc: settings.Assignment | None = None,
     ranks: int | None = None,
     heap: int | None = None,
     effort: int | None = None,
@@ -78,11 +79,12 @@ def check(
     `uninitialized` names array arguments whose contents count as uninitialized.
 
     Target: `arch` selects the limits and the memory cost model.  `sms` is the number of multiprocessors of the GPU, for
-    CTAs that must be co-resident (`Report.residency`).  `ranks` is a number of GPUs of one host among which the CTAs
-    are divided, and beyond which `.gpu` scope does not reach.  `heap` is the number of bytes that kernels may allocate
-    (`malloc`, cudaLimitMallocHeapSize).  `lockstep` runs the lanes of a warp together, as before sm_70.  `fma`
-    contracts a * b + c as the compiler does.  `mma` is "hardware" or "exact": sums of matrix instructions as the tensor
-    cores of `arch` compute them, or rounded once.
+    CTAs that must be co-resident (`Report.residency`).  `clc` chooses the CTAs that take the work of canceled clusters:
+    those that run, in turn ("robin"), or the first one, in order ("one") or from the last cluster on ("reverse").
+    `ranks` is a number of GPUs of one host among which the CTAs are divided, and beyond which `.gpu` scope does not
+    reach.  `heap` is the number of bytes that kernels may allocate (`malloc`, cudaLimitMallocHeapSize).  `lockstep`
+    runs the lanes of a warp together, as before sm_70.  `fma` contracts a * b + c as the compiler does.  `mma` is
+    "hardware" or "exact": sums of matrix instructions as the tensor cores of `arch` compute them, or rounded once.
 
     Checks: `checkers` are the enabled ones (names of `codes.CHECKERS` or finding codes; default: all).  `fail_on` lists
     codes of warnings that count as errors.  `strict` adds notes on correct code that looks like a mistake (several
@@ -101,6 +103,7 @@ def check(
         "fma": fma,
         "mma": mma,
         "sms": sms,
+        "clc": clc,
         "ranks": ranks,
         "heap": heap,
         "effort": effort,

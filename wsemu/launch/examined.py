@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wsemu.evidence.places import Places
+from wsemu.launch.cancellation import requests_clusters
 from wsemu.launch.code import Code
 from wsemu.launch.heap import add_heap_notes, outgrown
 from wsemu.launch.hooks import keeping, starting
@@ -24,6 +25,7 @@ from wsemu.proof.taint import ACTIVE
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from wsemu.launch.assignments import Assigned
     from wsemu.launch.explore.decided import Decided
     from wsemu.launch.explore.orders import Orders
     from wsemu.launch.failing_compares import Separate
@@ -149,12 +151,14 @@ def judge_run(
         decide = functools.partial(orders.decide, places, initial)
         gives_places = functools.partial(orders.gives_places, places, trace, initial)
     allocates = OPCODE[ALLOC] in program.opcodes and orders is not None  # else it may be of some CTAs alone
+    requests = requests_clusters(program) and orders is not None
     begun = started + compiling()
     report = judge(
         configuration, places, notes, trace, bound.settings, begun, more, decide, gives_places,
         functools.partial(_follow, bound, outcome, initial, tried=tried),
         functools.partial(_find_unordered_load, bound, outcome, initial, trace),
         functools.partial(_move_columns, bound, outcome, initial) if allocates else None,
+        functools.partial(_judge_assignments, bound, outcome, initial) if requests else None,
         functools.partial(_find_failing_compares, bound, outcome, initial) if program.opcodes & _COMPARES else None,
         functools.partial(_single_lanes, kernel, bound, initial) if ACTIVE in program.opcodes else None,
     )  # fmt: skip
@@ -239,6 +243,13 @@ def _move_columns(bound: Bound, outcome: Outcome, initial: Callable[[], list[Any
     from wsemu.launch.moved_columns import move_columns
 
     return move_columns(bound, outcome, initial, places)
+
+
+def _judge_assignments(bound: Bound, outcome: Outcome, initial: Callable[[], list[Any]], places: Places) -> Assigned:
+    """Return what a launch does with other assignments of the clusters that it cancels."""
+    from wsemu.launch.assignments import judge_assignments
+
+    return judge_assignments(bound, outcome, initial, places)
 
 
 def _again(bound: Bound, initial: Sequence[Any]) -> tuple[Report, Outcome]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wsemu.launch.arguments import find_arrays, is_blank, underlying_array
+from wsemu.launch.cancellation import Plan, list_responses, plan_clusters, requests_clusters
 from wsemu.launch.code import Code
 from wsemu.launch.compiled import compile_for_types
 from wsemu.launch.heap import drop_sectors, holds_blocks, launch_heap
@@ -19,7 +20,7 @@ from wsemu.model.device_array import device_offset
 from wsemu.model.effects import find_opcodes
 from wsemu.model.errors import UnsupportedError, UsageError, check_int
 from wsemu.model.isa import BY_TEXTURE, FIRST_ARRAY, SEGMENT_SHIFT
-from wsemu.model.settings import MAX_EFFORT
+from wsemu.model.settings import ASSIGNMENTS, MAX_EFFORT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -48,6 +49,8 @@ def bind_launch(
     of bytes that each thread has of the heap's memory; the launch is in a device `memory` if there is one."""
     if check_int(chosen.sms, "sms") < 0:
         raise UsageError(f"sms={chosen.sms}: give the number of multiprocessors, or 0 for the most there are")
+    if chosen.clc not in ASSIGNMENTS:
+        raise UsageError(f'no assignment {chosen.clc!r}: clc="robin", "one" or "reverse"')
     if check_int(chosen.budget, "budget") < 1:
         raise UsageError(f"budget of {chosen.budget:,} warp instructions: give 1 or more")
     if not 1 <= check_int(chosen.effort, "effort") <= MAX_EFFORT:
@@ -101,7 +104,10 @@ def _bind_program(
 
         check_instructions(program, configuration.arch)
     heap = launch_heap(program, configuration, chosen.heap, part)
-    rows, memory, arrays = bind(program, arguments, names, heap and heap.arrays, space)
+    given: dict[str, Any] = {} if heap is None else dict(heap.arrays)
+    if requests_clusters(program):
+        given |= list_responses(configuration)
+    rows, memory, arrays = bind(program, arguments, names, given, space)
     blank = _segments(uninitialized, arrays, names, arguments) | _captured_segments(program, rows, arrays)
     if space is not None:
         blank |= space.layout().blank
@@ -250,6 +256,7 @@ def ran(
     joined: frozenset[int] = frozenset(),
     maps: tuple[tuple[int, int], ...] = (),
     first_granule: int = 0,
+    plan: Plan | None = None,
 ) -> Ran:
     """Run a launch. `budget` replaces the launch's own; `only` lists the CTAs to run, by default all; `strict` also
     reports several lanes that store one value; `converged` treats lanes of an operation on a phase as one. On the
@@ -257,7 +264,7 @@ def ran(
     counted from 1, that performs a bulk operation if several store the same bytes. `joined` are plain stores that
     conflict with everything except stores of the same value by each other. `maps` are arrays that show which bytes of a
     segment are written. `first_granule` is the block of 32 columns of tensor memory at which the search for an
-    allocation starts."""
+    allocation starts.  `plan` replaces the clusters that requests cancel."""
     program, configuration, chosen = bound.program, bound.configuration, bound.settings
     launch_ = (program, configuration.grid, configuration.block, bound.rows, bound.segments)
     found: dict[str, Any] = {
@@ -272,6 +279,8 @@ def ran(
         "strict": chosen.strict or chosen.every or strict,
         "uninitialized": bound.uninitialized,
     }
+    planned = plan or plan_clusters(program, configuration, chosen.clc, chosen.sms)
+    found |= {"successors": planned.successors, "starting": planned.starting}
     sizes: dict[str, Any] = {
         "dynamic_shared": configuration.dynamic_shared,
         "budget": budget or chosen.budget,

@@ -54,6 +54,7 @@ from wsemu.model.tensor_memory import ALLOC
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from wsemu.launch.assignments import Assigned
     from wsemu.launch.explore.decided import Decided
     from wsemu.launch.failing_compares import Separate
     from wsemu.launch.moved_columns import Moved
@@ -104,6 +105,8 @@ class _Doubts(NamedTuple):
     """facts that depend on the location of memory"""
     columns: Sequence[str] = ()
     """why an allocation of tensor memory may not end"""
+    assigned: Sequence[str] = ()
+    """why the launch is not decided for all assignments of canceled clusters"""
 
     def reasons(self) -> list[str]:
         return [text for kind in self for text in kind]
@@ -118,6 +121,7 @@ class _Doubts(NamedTuple):
         words += ["hardware alone"] if self.unpromised else []
         words += ["addresses"] if self.placed else []
         words += ["tensor memory"] if self.columns else []
+        words += ["canceled clusters"] if self.assigned else []
         words += ["atomics"] if self.orders or "atomics" in self.steered.values() else []
         return words + [word for word in _STEERING if word in self.steered.values()]
 
@@ -150,6 +154,7 @@ def judge(
     follow: Follow | None = None,
     find_unordered_load: Callable[[], tuple[int, int] | None] | None = None,
     move_columns: Callable[[Places], Moved] | None = None,
+    judge_assignments: Callable[[Places], Assigned] | None = None,
     find_failing_compares: Callable[[Separate], list[RawFinding]] | None = None,
     decide_single_lanes: Callable[[], Decided | None] | None = None,
 ) -> Report:
@@ -157,8 +162,8 @@ def judge(
     `more` performs checks that only this launch has, and `decide` explores the interleavings of the atomics that
     influence it.  `gives_places` returns whether these only allocate slots, `follow` finds the effects of undefined
     values, and `find_unordered_load` finds a strong load that another interleaving puts before the first store to its
-    bytes.  `move_columns` runs it with its allocations of tensor memory at other columns, and `find_failing_compares`
-    finds the races with a `cas` that writes nothing.  `decide_single_lanes` decides the launch in which each lane is a
+    bytes.  `move_columns` runs it with its allocations of tensor memory at other columns, `judge_assignments` with
+    other assignments of canceled clusters, and `find_failing_compares` finds the races with a `cas` that writes nothing.  `decide_single_lanes` decides the launch in which each lane is a
     group of active lanes by itself."""
     program, outcome = places.program, places.outcome
     wanted = [raw for raw in outcome.findings if CHECKER_OF.get(raw.code) in settings.checkers]
@@ -188,9 +193,13 @@ def judge(
     wanted, loads = _separate_phase_loads(wanted, places, trace_of)
     wanted, columns = _separate_reuse(wanted, places, configuration, trace_of)
     wanted, failing = _separate_assertions(wanted, bool(steered))
-    if move_columns is not None and not any(CODES[raw.code].severity == "error" for raw in wanted if raw.code in CODES):
+    if move_columns is not None and not _has_errors(wanted):
         moved = move_columns(places)
         wanted, columns, loose = [*wanted, *moved.findings], [*columns, *moved.reasons], [*loose, *moved.notes]
+    assigned: Sequence[str] = ()
+    if judge_assignments is not None and not _has_errors(wanted):
+        other = judge_assignments(places)
+        wanted, assigned, loose = [*wanted, *other.findings], other.reasons, [*loose, *other.notes]
     found = _judge_findings(wanted, places, trace_of, settings, bool(steered), more)
     stopped = _stop_reasons(places, settings, found.has_errors)
     if found.untold and not found.has_errors:  # all that were kept are accepted, of the others nobody has said that
@@ -199,7 +208,9 @@ def judge(
     if arisen:  # other orders may bring about other undefined values, and use them
         decide = None
     asserted = [] if found.has_errors else _assertion_texts(places, failing)
-    doubts = _Doubts(stopped, unmodelled, undefined, asserted, orders, loads, steered, columns=columns)
+    doubts = _Doubts(
+        stopped, unmodelled, undefined, asserted, orders, loads, steered, columns=columns, assigned=assigned
+    )
     decided = _decide_orders(found, doubts, places, settings, decide) if decide is not None else None
     if decided is not None and not decided.proven and _has_parts(program):
         decided = None  # orders that go through an element of a vector are not followed there: they only prove
@@ -226,6 +237,11 @@ def judge(
     found = found._replace(kept=name_scopes(found.kept, settings.ranks))
     reasons = doubts.words(outcome.status) if verdict == "incomplete" else []
     return _build_report(configuration, places, found, verdict, proof, notes, reasons, time.perf_counter() - started)
+
+
+def _has_errors(wanted: list[RawFinding]) -> bool:
+    """Return whether some of the raw findings are errors."""
+    return any(CODES[raw.code].severity == "error" for raw in wanted if raw.code in CODES)
 
 
 def _build_report(

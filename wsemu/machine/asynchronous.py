@@ -23,10 +23,10 @@ from wsemu.machine.state import DONE, ENDS, STARTS, WAKES
 from wsemu.machine.sync import mbarrier, proxies, register_pool
 from wsemu.machine.sync.lane_clocks import converge, time_of
 from wsemu.model import tensor_memory
-from wsemu.model.isa import FIRST_GROUP_OPERATION, N_OPERATIONS, OPCODE, opcodes
+from wsemu.model.isa import CHECK_RESPONSE, FIRST_GROUP_OPERATION, N_OPERATIONS, OPCODE, opcodes
 
 PROXY, INIT_FENCE = opcodes("fence", "proxy", "mbarrier_init")
-(FIRST_BETWEEN,), (LAST_BETWEEN,) = opcodes("cluster", "arrive"), opcodes("async.reduce", "b64")
+(FIRST_BETWEEN,), (LAST_BETWEEN,) = opcodes("cluster", "arrive"), (OPCODE[CHECK_RESPONSE],)
 (TENSOR_PREFETCH,), (GROUP_COMMIT,) = opcodes("tensor", "prefetch"), opcodes("wgmma", "commit")
 MAP_RELEASE, MAP_ACQUIRE = opcodes("map", "release", "acquire")
 ALLOC = OPCODE[tensor_memory.ALLOC]
@@ -137,6 +137,9 @@ def start(m):
     agents.start(m)
     register_pool.start(m)
     warpgroup.start(m)
+    m.taken = m.group
+    m.refusal = 0
+    m.withheld = 0
     if m.columns:  # else another launch may have brought the part
         call(m.tensor_memory_entry, m.address, 0, STARTS, 0)
     for n in range(m.objects_room):  # the memory of those from outside

@@ -1,5 +1,5 @@
-"""Operations between co-resident CTAs, in compiled code: each goes to the barrier of a cluster, to that of the grid, or
-to the agent that sends values to another CTA, as in `asynchronous.py`.
+"""Operations between co-resident CTAs, in compiled code: each goes to the barrier of a cluster, to that of the grid, to
+the agent that sends values to another CTA, or to the control of the launch of clusters, as in `asynchronous.py`.
 """
 
 from __future__ import annotations
@@ -7,22 +7,50 @@ from __future__ import annotations
 import numpy as np
 
 from wsemu.machine.agents import sends
+from wsemu.machine.agents.loads import load_bulk
+from wsemu.machine.lowering import compiled
 from wsemu.machine.records import instruction_at, machine_at, warp_at
+from wsemu.machine.scalars import lowest_bit, store_i64
 from wsemu.machine.state import DONE
-from wsemu.machine.sync import cluster, grid_barrier
+from wsemu.machine.sync import cancellation, cluster, grid_barrier
+from wsemu.machine.sync.group import enter_cta
 from wsemu.machine.sync.peers import report_late
 
-EXECUTES, WAKES, EXITS, ENDS = range(4)
+EXECUTES, WAKES, EXITS, ENDS, DELIVERS = range(5)
 """reason for a call of `between_ctas`"""
+
+
+@compiled
+def deliver(m):
+    """Answer the request that is withheld, and copy the response, with the registers that its warp had.  Status."""
+    w, pc, mask = m.withheld - 1, m.withheld_pc, m.withheld_mask
+    warp = warp_at(m.warps, w)
+    if warp.member != m.member:
+        enter_cta(m, warp.member)
+    registers = warp.registers
+    warp.registers = m.withheld_registers
+    m.withheld = 0
+    i = instruction_at(m.code, pc)
+    if m.resumes == 0:
+        m.taken = cancellation.successor(m, m.taken)
+        store_i64(warp.registers + i.b + 8 * lowest_bit(mask), m.withheld_table + 16 * m.taken)
+    status = load_bulk(m, w, pc, warp.registers, i, mask)
+    warp.registers = registers
+    if m.resumes:  # the host provides something first
+        m.withheld = w + 1
+        m.delivers = 1
+    return status
 
 
 def between_ctas(address, w, pc, mask, why):
     """Execute such an operation for the lanes of `mask`: a status.  Called by address.
 
     WAKES: whether lanes that stand at a wait go on; they have done so then.  EXITS: some lanes have exited.  ENDS: all
-    CTAs of the group have ended.
+    CTAs of the group have ended.  DELIVERS: the response that was withheld comes.
     """
     m = machine_at(address, 0)
+    if why == DELIVERS:
+        return np.int64(deliver(m))
     if why == ENDS:
         if m.proxies and m.clusters:  # without, a row has no times, and nobody reaches another CTA's memory
             report_late(m)
@@ -36,6 +64,10 @@ def between_ctas(address, w, pc, mask, why):
         if why == WAKES:
             return np.int64(grid_barrier.wakes(m, warp, w, pc, i, mask))
         return np.int64(grid_barrier.execute(m, warp, w, pc, i, mask))
+    if i.op in (cancellation.REQUEST, cancellation.CHECK):
+        if why == WAKES:
+            return np.int64(cancellation.wakes(m, warp, w, pc, i, mask))
+        return np.int64(cancellation.execute(m, warp, w, pc, i, mask))
     if why == WAKES:
         return np.int64(cluster.wakes(m, warp, w, pc, mask))
     if i.op in (cluster.ARRIVE, cluster.WAIT):

@@ -27,6 +27,7 @@ from wsemu.model.isa import (
     N_WARP,
     OPCODE,
     OPERATIONS,
+    REQUEST_CLUSTER,
     SEGMENT_SHIFT,
     SHARED,
     SIZE,
@@ -74,6 +75,7 @@ _REDUCTION_WIDTHS = np.array([2 * int(type_.lstrip("busf")) for _, type_ in BULK
 
 
 MAP_ACQUIRE, MAP_RELEASE = opcodes("map", "acquire", "release")
+CLC_REQUEST = OPCODE[REQUEST_CLUSTER]
 
 
 _TILES = find_opcodes(lambda row: row.moves.unit == "tile")

@@ -395,6 +395,8 @@ _DETAIL = {
     "tmem-cta-group-mixed": ("group", "before"),
     "tcgen05-issued-by-many": (),
     "tcgen05-descriptor": ("what", "value", "kind"),
+    "clc-after-failure": (),
+    "clc-no-ctaid": (),
     "dsmem-before-start": ("rank",),
     "dsmem-after-exit": ("rank",),
     "dsmem-relaxed-exit": ("rank",),

@@ -118,6 +118,8 @@ class Launch:
         self.watch = watch or Watch()
         self.ctas = grid[0] * grid[1] * grid[2]
         self.most = most_ctas(self.ctas, budget)
+        self.starting = self.watch.starting or grouping_of(grid, shape).number
+        """groups of CTAs that start by themselves, the first ones"""
         self.workers, self.descending, self.arch, self.only = workers, descending, arch, only
         self.each = each
         self.tier = hot.tier_of(program)
@@ -173,7 +175,7 @@ class Launch:
 
     def _ready(self, number: int, workers: int) -> Machine:
         """A machine for a share of the launch: one that has run another of its kind, where there is one."""
-        share = min(self.most, -(-self.grouping.number // workers))
+        share = min(self.most, -(-self.starting // workers))
         key = self._kind(share)
         kept = self._take_kept_machine(key, number)
         if kept is not None:
@@ -234,7 +236,7 @@ class Launch:
         machine = self._machine(self._initial_arrays(), Watch(races=False, initialised=False))
         hot.drop(machine)  # blocks mark, and claim nothing
         claims = Claims(machine, self.written)
-        machine.run(0, self.grouping.number, self.budget)
+        machine.run(0, self.starting, self.budget)
         return claims.findings()
 
     @property
@@ -338,12 +340,12 @@ class Launch:
             return 1
         if self.workers is None:
             large = self.ctas * self.block[0] * self.block[1] * self.block[2] >= PARALLEL_THREADS
-            return min(cores(), self.grouping.number) if large else 1
-        return max(1, min(self.workers, self.grouping.number))
+            return min(cores(), self.starting) if large else 1
+        return max(1, min(self.workers, self.starting))
 
     def _run_on_machines(self, workers: int) -> tuple[list[Machine], list[int]]:
         """The machines that the CTAs were spread over, after their runs, and why each stopped."""
-        groups = self.grouping.number
+        groups = self.starting
         first = self._ready(0, workers)
         if self.only:
             return [first], [first.run_each(self.only, self.budget)]
@@ -408,7 +410,7 @@ class Launch:
         events = np.zeros(MAX_EVENTS, layout.EVENT)
         state = machine.state[0]
         group = None if cta is None else self.grouping.of(cta)[0]
-        first, last = (0, self.grouping.number) if group is None else (group, group + 1)
+        first, last = (0, self.starting) if group is None else (group, group + 1)
         if first and machine.run(0, first, self.budget) != layout.DONE:
             return Trace()  # it does not get there
         addresses = np.empty(LANES * MAX_EVENTS, np.int64)  # what is not touched takes no memory

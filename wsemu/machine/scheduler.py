@@ -124,7 +124,7 @@ OFTEN = 8
 PAUSE = 64
 """number of times that the VM continues by itself after a block rejected its rows, before it is tried again"""
 WHOLE = (1 << LANES) - 1
-EXITS, ENDS = 2, 3
+EXITS, ENDS, DELIVERS = 2, 3, 4
 """see sync/cluster.py"""
 FIRST_FENCE_EVENT = EVENT_KINDS.index(FENCES[0])
 
@@ -1153,6 +1153,11 @@ def run_groups(m):
 def run(address):
     """Run the machine at a host address until it stops."""
     m = machine_at(address, 0)
+    if m.delivers:
+        m.delivers = 0
+        status = call(m.cluster_entry, address, 0, 0, 0, DELIVERS)
+        if status != DONE:
+            return np.int64(status)
     status = run_groups(m)
     if m.section:
         call(m.section_entry, address, BREAKS, 0, 0, 0)

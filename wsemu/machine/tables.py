@@ -13,6 +13,7 @@ from wsemu.machine import build as native
 from wsemu.machine import slices
 from wsemu.machine import state as layout
 from wsemu.machine.image import (
+    CLC_REQUEST,
     MAP_ACQUIRE,
     MAP_RELEASE,
     OF_WARPGROUPS,
@@ -107,6 +108,10 @@ class Watch:
     """locations at which an earlier run found that lanes may conflict: this run decides them"""
     first_granule: int = 0
     """32 columns of tensor memory from which allocations are searched for"""
+    successors: tuple[int, ...] = ()
+    """by number of a cluster, the one whose launch a request cancels after it: see `sync/cancellation.py`"""
+    starting: int = 0
+    """groups of CTAs that start by themselves, the first ones; 0: all"""
     apart: bool = False
     """in that run, parts of warps met barriers"""
     named: bool = False
@@ -416,6 +421,10 @@ class Tables:
         state["registers"] = self.program.registers
         state["mbarrier_low"], state["mbarrier_high"] = 1 << 40, -1
         state["asynchronous"], state["group_kinds"] = 1, kinds
+        if CLC_REQUEST in self.image.opcodes:
+            clusters = self.grouping.number
+            self.successors = np.array(self.watch.successors or [clusters] * clusters, np.int64)
+            state["successors"], state["successor_count"] = address_of(self.successors), clusters
         if kinds > 3:
             self._lay_out_columns()
         if max(self.image.opcodes) >= N_OPERATIONS:

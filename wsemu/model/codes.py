@@ -193,6 +193,13 @@ _CODES = {
     "tmem-cta-group-mixed": Code("error", "operations of two values of `cta_group` in one kernel", "tensor-memory"),
     "tcgen05-issued-by-many": Code("error", "several lanes issue a tensor operation", "tensor-memory"),
     "tcgen05-descriptor": Code("error", "a descriptor that its tensor operation does not allow", "tensor-memory"),
+    "clc-after-failure": Code(
+        "error", "a request for a cluster after the CTA observed that one had failed", "cancellation"
+    ),
+    "clc-no-ctaid": Code(
+        "warning", "the CTA of a response that names none", "cancellation", strict=True,
+        rests_on="decoding a failed response changes only registers that nothing uses",
+    ),
     "setmaxnreg-repeated": Code(
         "warning", "a `setmaxnreg` repeats the count of the previous one without synchronization in between",
         "setmaxnreg", strict=True, rests_on="a `setmaxnreg` that changes nothing needs no synchronization",

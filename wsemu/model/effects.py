@@ -93,6 +93,7 @@ _BULK, _TENSOR, _MAP = (
 _WGMMA, _REGISTERS, _CLUSTER = Family(90, "`wgmma`"), Family(90, "`setmaxnreg`"), Family(90, "barriers of clusters")
 _ZERO, _ANY = Family(100, "stores of zeros (`st.bulk`)"), Family(0, "")
 _TENSOR_MEMORY = Family(100, "`tcgen05`")
+_CANCELLATION = Family(100, "`clusterlaunchcontrol`")
 
 _STILL = Moves("", "", False, False, "", False, "")
 _BYTES_OF_THREADS = Moves("global", "shared", False, False, "generic", True, "bytes")
@@ -179,6 +180,10 @@ _BY_WORD: Final[dict[str, Effects]] = {
     "grid.arrive": Effects(_ANY, "arrive at the grid's barrier", "uses",
         "arrive_on", "grid", "", "", "grid", "", _STILL),
     "grid.wait": Effects(_ANY, "wait at the grid's barrier", "uses", "await", "grid", "all", "", "grid", "", _STILL),
+
+    "cluster.request": Effects(_CANCELLATION, "request for a cluster", "uses",
+        "", "", "", "", "cta", "", _STILL),
+    "cluster.check": Effects(_CANCELLATION, "decoded response", "uses", "", "", "", "", "warp", "", _STILL),
 
     "tcgen05.alloc": Effects(_TENSOR_MEMORY, "allocation of tensor memory", "uses",
         "", "columns", "columns", "", "cta", "", _COLUMNS),

@@ -545,6 +545,9 @@ for _name, _result, _operands, _meaning in (
     ("async.store.b64", "", "b64 b64", "the same of 8 bytes"),
     ("async.reduce.b32", "", "b64 b64", "the same, combining d with what is there; aux: of BULK_REDUCTIONS"),
     ("async.reduce.b64", "", "b64 b64", "the same of 8 bytes"),
+    ("cluster.request", "b32", "", ("cancel the launch of a cluster: its number, or that of clusters if there is none "
+     "(clusterlaunchcontrol.try_cancel)")),
+    ("cluster.check", "", "b32", "the response whose third word is a names a canceled cluster"),
     ("tcgen05.alloc", "", "b64 b32", "b columns of tensor memory; their address goes to shared a"),
     ("tcgen05.dealloc", "", "b32 b32", "b columns of tensor memory at address a are free"),
     ("tcgen05.relinquish", "", "", "the CTA allocates no more tensor memory"),
@@ -592,6 +595,8 @@ for _name, _wgmma in WGMMA.items():
 
 WAITS = ("mbarrier.wait", "mbarrier.wait.parity")
 """for a phase of an mbarrier"""
+REQUEST_CLUSTER, CHECK_RESPONSE = "cluster.request", "cluster.check"
+"""operations of the control of the launch of clusters"""
 MULTICASTS = ("bulk.multicast", "tensor.multicast")
 TENSOR_RANK = 7
 """bits of the aux of a tensor copy that say how many coordinates it has"""

@@ -61,6 +61,10 @@ class Parameter(NamedTuple):
     axis: int
 
 
+RESPONSES = "responses"
+"""the array with what requests for clusters answer (`clusterlaunchcontrol`)"""
+
+
 class ConstantArray(NamedTuple):
     """A global NumPy array used by the kernel, or a variable of its module; `row` gets its address.
 
@@ -83,6 +87,8 @@ class ConstantArray(NamedTuple):
     """bytes that its declaration asks for; 0: those of an element"""
     origin: npt.NDArray[np.generic] | None = None
     """the array of the host that was copied when the kernel was compiled"""
+    made: str = ""
+    """name of an array that each launch makes (`RESPONSES`)"""
     named_at: Span | None = None
     """the first expression of the kernel that names it"""
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 Engine = Literal["vm", "reference"]
 CtaOrder = Literal["ascending", "descending"]
+Assignment = Literal["robin", "one", "reverse"]
+ASSIGNMENTS: tuple[Assignment, ...] = ("robin", "one", "reverse")
 Sums = Literal["hardware", "exact"]
 Managed = Literal["concurrent", "exclusive"]
 Pageable = Literal["promised", "usual"]
@@ -53,6 +55,8 @@ class Settings:
     """true if the user named the architecture; any other than the default counts as named"""
     mma: Sums = "hardware"
     """sums of matrix instructions: those of the architecture's tensor cores, or `exact`, rounded once"""
+    clc: Assignment = "robin"
+    """CTAs that take the work of the clusters that `clusterlaunchcontrol` cancels"""
     sms: int = 0
     """multiprocessors of the GPU; 0: as many as the largest one of the architecture has"""
     ranks: int = 1

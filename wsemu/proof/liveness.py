@@ -14,18 +14,26 @@ if TYPE_CHECKING:
 Rows = frozenset[int]
 
 
-def live_rows(program: Program, apart: frozenset[int] = frozenset(), quiet: frozenset[int] = frozenset()) -> list[Rows]:
+def live_rows(
+    program: Program,
+    apart: frozenset[int] = frozenset(),
+    quiet: frozenset[int] = frozenset(),
+    overwriting: frozenset[int] = frozenset(),
+) -> list[Rows]:
     """By instruction, the rows that matter just before it.  A guarded write leaves what other lanes hold.  `apart` are
-    stores to whose address it does not matter, `quiet` instructions that matter only as far as what they make does."""
-    if apart or quiet:
-        return _live_rows(program, apart, quiet)
+    stores to whose address it does not matter, `quiet` instructions that matter only as far as what they make does,
+    `overwriting` guarded writes after which other lanes do not need the old value."""
+    if apart or quiet or overwriting:
+        return _live_rows(program, apart, quiet, overwriting)
     if "live rows" not in program.derived:
-        program.derived["live rows"] = _live_rows(program, apart, quiet)
+        program.derived["live rows"] = _live_rows(program, apart, quiet, overwriting)
     found: list[Rows] = program.derived["live rows"]
     return found
 
 
-def _live_rows(program: Program, apart: frozenset[int], quiet: frozenset[int]) -> list[Rows]:
+def _live_rows(
+    program: Program, apart: frozenset[int], quiet: frozenset[int], overwriting: frozenset[int]
+) -> list[Rows]:
     decoder = plain_decoder(program)
     code = program.code.tolist()
     reads: list[set[int]] = []
@@ -38,7 +46,7 @@ def _live_rows(program: Program, apart: frozenset[int], quiet: frozenset[int]) -
             if pc in apart:
                 named = tuple(row for row in named if row != step.address)
             read |= {row for row in named if row > 0}
-            if not step.guard:
+            if not step.guard or pc in overwriting:
                 written |= set(step.writes)
         reads.append(read)
         writes.append(written)

@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from wsemu.model.data import NamedTuple
-from wsemu.model.isa import CP_ASYNC, WAITS
+from wsemu.model.isa import CHECK_RESPONSE, CP_ASYNC, REQUEST_CLUSTER, WAITS
 from wsemu.model.matrix import WGMMA
 from wsemu.model.tensor_memory import ALLOC, OPERATIONS
 from wsemu.reference.agents import bulk_copy, cp_async, map_fences, tensor_copy
 from wsemu.reference.matrix import tensor_columns, tensor_memory, warpgroup, wgmma
-from wsemu.reference.sync import cluster_barrier, grid_barrier, mbarrier, register_pool
+from wsemu.reference.sync import cancellation, cluster_barrier, grid_barrier, mbarrier, register_pool
 
 if TYPE_CHECKING:
     from wsemu.model.outcome import ObjectWait
@@ -178,6 +178,12 @@ enter(
         _name_meanings("grid", grid_barrier.arrive, grid_barrier.wait),
         {grid_barrier.WAIT: Standing(grid_barrier.may_go, grid_barrier.go)},
         waits=grid_barrier.waits,
+    )
+)
+enter(
+    Family(
+        cancellation.KIND,
+        {REQUEST_CLUSTER: cancellation.request, CHECK_RESPONSE: cancellation.check},
     )
 )
 

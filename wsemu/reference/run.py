@@ -41,6 +41,7 @@ from wsemu.reference.memory.shadow import Options, Watch
 from wsemu.reference.memory.thread_shadow import ThreadWatch
 from wsemu.reference.state import Group, Segment, Warp
 from wsemu.reference.sync import cluster_barrier, peers
+from wsemu.reference.sync.cancellation import Cancellation
 from wsemu.reference.sync.cluster_barrier import ClusterBarrier
 from wsemu.reference.sync.grid_barrier import GridBarrier
 from wsemu.reference.sync.mbarrier import Mbarrier, Mbarriers, waiting
@@ -97,6 +98,8 @@ def run(
     stopped: Callable[[WarpRun, list[int], int], None] | None = None,
     undefined: Undefined | None = None,
     first_granule: int = 0,
+    successors: Sequence[int] = (),
+    starting: int = 0,
 ) -> Outcome:
     """Run a launch, group of CTAs after group; arrays in `segments` (bytes, writable?) are changed in place.
 
@@ -113,7 +116,8 @@ def run(
     for the events of the run.  Groups of CTAs of this `shape` are alive at once; in `clusters` they access each other's
     shared memory; `stopped` is called with each value that a debugger's stop shows: the warp, the instruction, its
     lanes.  `undefined` follows undefined values.  Allocations of tensor memory are searched for from `first_granule`
-    on.
+    on.  `successors` has for each cluster the one that a request cancels after it.  The first `starting` clusters start
+    by themselves; 0: all do.
     """
     options = Options(
         races, lockstep, recycling, initialised, read_only, uninitialized, trace, strict, converged, values,
@@ -122,12 +126,12 @@ def run(
     groups = Grouping(grid, shape)
     launch = Launch(program, groups, block, rows, segments, dynamic_shared, budget, options, clusters=clusters)
     launch.stopped = stopped
-    launch.undefined, launch.first_granule = undefined, first_granule
+    launch.undefined, launch.first_granule, launch.successors = undefined, first_granule, successors
     outcome = launch.outcome
     outcome.arch = arch
     outcome.window = launch.window
     outcome.group = shape if clusters or program.cooperative else (1, 1, 1)
-    for group in range(groups.number):
+    for group in range(starting or groups.number):
         launch.budget -= CTA_COST * (groups.members - (group == 0))
         status = CtaGroup(launch, group).run()
         if status != "done":
@@ -199,6 +203,7 @@ class Launch:
         self.stopped: Callable[[WarpRun, list[int], int], None] | None = None
         self.undefined: Undefined | None = None
         self.first_granule = 0
+        self.successors: Sequence[int] = ()
         self.found: dict[tuple[str, int, int], RawFinding] = {}
         """by code and places; of a copy of a CTA what was found in it, not in others"""
         self.watch = self._watch(options)
@@ -311,6 +316,7 @@ class CtaGroup:
         launch.outcome.mbarriers = self.mbarriers.initialized
         self.barrier = ClusterBarrier(self)
         self.grid = GridBarrier(self)
+        self.cancellation = Cancellation(self)
         self.reached: dict[int, dict[tuple[bool, int], Mark]] = {}
         """CTA -> who of others accessed its shared memory last"""
         self.requested: dict[int, dict[tuple[bool, int], Mark]] = {}

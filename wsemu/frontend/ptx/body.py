@@ -26,6 +26,7 @@ from wsemu.frontend.ptx.syntax import (
     UsedBytes,
     Variable,
 )
+from wsemu.model.data import replace
 from wsemu.model.errors import KernelError
 from wsemu.model.input_limits import INPUT_LIMITS
 from wsemu.model.toolkit import is_toolkit_header
@@ -126,6 +127,8 @@ def declare(e: Emitter, variable: Variable, scope: dict[str, Register | Place]) 
             _declare_range(e, variable, scope)
         else:
             scope[variable.name] = graph_registers(e, variable) if _is_number(variable) else _unknown(variable)
+            if variable.type == "b128":  # two halves, as a vector has them
+                variable = replace(variable, type="b64", vector=2)
             if variable.vector > 1 and variable.type in REGISTER_TYPES:
                 scope.update(_elements(e, variable))
     elif variable.space == "local":
@@ -164,6 +167,8 @@ def _declare_range(e: Emitter, variable: Variable, scope: dict[str, Register | P
     names = [f"{variable.name}{n}" for n in range(variable.count)]
     if not _is_number(variable):
         scope.update(dict.fromkeys(names, _unknown(variable)))
+        for name in names if variable.type == "b128" else ():
+            scope.update(_elements(e, replace(variable, name=name, type="b64", vector=2)))
         return
     types = e.graph.types
     first = len(types)

@@ -338,6 +338,8 @@ _LENGTHS = {"v2": 2, "v4": 4}
 
 
 def move_form(form: Form) -> Lower:
+    if form.flags == ("b128",) and not form.types:
+        return _move_halves
     if form.flags:
         return _vector_move(form, _LENGTHS[form.only(*_LENGTHS).find_flag(*_LENGTHS)])
     n = BITS[form.type]
@@ -355,6 +357,14 @@ def move_form(form: Form) -> Lower:
             e.write(destination, operation, e.read(source, type_))
 
     return lower
+
+
+def _move_halves(e: Emitter, operands: tuple[Operand, ...]) -> None:
+    """mov.b128 between registers of 128 bits and pairs of 64."""
+    destination, source = operands
+    values = [e.emit("mov.b64", e.read(item, "b64")) for item in e.elements(source, 2)]
+    for target, value in zip(e.elements(destination, 2), values, strict=True):
+        e.write_register(target, value)
 
 
 def _vector_move(form: Form, length: int) -> Lower:

@@ -9,6 +9,7 @@ from wsemu.frontend.ptx import (
     atomics,
     calls,
     cluster,
+    cluster_launch,
     control,
     copies,
     fragments,
@@ -39,7 +40,7 @@ def _or_send(opcode: str, handler: Handler) -> Handler:
 
 
 _MODULES = (
-    arithmetic, memory, atomics, control, calls, mbarrier, copies, cluster,
+    arithmetic, memory, atomics, control, calls, mbarrier, copies, cluster, cluster_launch,
     matrix, fragments, warpgroup, tensor_maps, tensor_memory, textures, surfaces, hints,
 )  # fmt: skip
 HANDLERS: dict[str, Handler] = {}

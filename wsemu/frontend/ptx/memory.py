@@ -349,8 +349,10 @@ def _shape(e: Emitter, instruction: Instruction) -> tuple[str, int, str]:
     if type_ not in TYPE_BYTES:
         raise e.error(instruction.at, f"`{spelling(instruction)}` names no type", "end it with a type such as .f32")
     length = next((LENGTHS[m] for m in modifiers if m in LENGTHS), 1)
-    size = TYPE_BYTES[type_]
     strong = not STRONG.isdisjoint(modifiers)
+    if type_ == "b128" and length == 1 and not strong:
+        type_, length = "b64", 2
+    size = TYPE_BYTES[type_]
     if size * length > 16 or size > 8 or (strong and length > 1 and size * length not in _ONE_ACCESS):
         e.emit_unsupported()
         type_ = ""

@@ -13,7 +13,6 @@ _BY_OPCODE = {
         ("suld", "sust", "sured", "suq"), "pass a `wsemu.Surface` of that shape, or access the array itself"
     ),
     "tcgen05": "use another form of it: the page of limits has those that are not modelled",
-    "clusterlaunchcontrol": "let `%ctaid`, or a counter in global memory, say what a CTA works on",
     "discard": "leave it out: what is there afterwards is undefined",
 }
 """alternative for all instructions with that opcode"""

@@ -13,6 +13,7 @@ from wsemu.machine.memory.window import cast_to
 from wsemu.machine.records import call, mbarrier_at, record_finding
 from wsemu.machine.scalars import load_i64, load_u32, lowest_bit
 from wsemu.machine.state import DONE, UNUSED_SHIFT
+from wsemu.machine.sync.cancellation import withholds
 from wsemu.machine.sync.events import report_failure
 from wsemu.machine.sync.mbarrier import (
     FOREIGN,
@@ -181,6 +182,8 @@ def end_parts(m):
 @compiled
 def load_bulk(m, w, pc, registers, i, mask):
     """bulk.load, send, multicast.  Status."""
+    if m.withheld and withholds(m, w, pc, registers, mask):
+        return DONE
     lanes = moving(registers, i.c, mask)
     if m.resumes == 0:
         m.serial += 1

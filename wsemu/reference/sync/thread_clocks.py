@@ -331,6 +331,10 @@ class ThreadOrder:
         of.agents += 1
         return of.agents - 1
 
+    def next_agent(self, cta: int) -> int:
+        """Return the number of the next agent of a CTA's group."""
+        return self._of(cta).agents
+
     def join_exited(self, cta: int) -> Clocks:
         """Return the joined clocks of a CTA's exited threads."""
         return self._of(cta).exited[cta]

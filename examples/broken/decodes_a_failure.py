@@ -1,0 +1,13 @@
+"""Clc no ctaid: the CTA of a failed request is decoded, and not used.
+
+Hardware: PTX leaves the result undefined; nothing uses it here.
+"""
+
+from pathlib import Path
+
+import numpy as np
+
+import wsemu
+
+kernel = wsemu.load_ptx(Path(__file__).with_suffix(".ptx"))["decodes_a_failure"]
+kernel[3, 64](np.zeros((3, 64), np.uint32))

@@ -1,0 +1,13 @@
+"""Clc after failure: each CTA requests as many rows as there are, whatever the responses say.
+
+Hardware: PTX leaves a request undefined after the CTA has observed that one failed.
+"""
+
+from pathlib import Path
+
+import numpy as np
+
+import wsemu
+
+kernel = wsemu.load_ptx(Path(__file__).with_suffix(".ptx"))["four_rows_each"]
+kernel[3, 64](np.zeros((3, 64), np.uint32))

@@ -1,0 +1,178 @@
+"""Cluster launch control: responses, their order with what reads them, and every assignment of clusters."""
+
+from __future__ import annotations
+
+from itertools import pairwise, permutations
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import wsemu
+from tests.unit.clc_programs import ARM, ARRIVE, BOTH, LOADS, PAIRS, STEAL
+from wsemu.model.errors import UsageError
+
+if TYPE_CHECKING:
+    from wsemu.launch.result import Report
+    from wsemu.model.settings import Engine
+
+ENGINES = ["vm", "reference"]
+STORE = "  st.global.u32 [%o], %tile;\n"
+PASSES = "  ld.shared.b32 %v, [total];\n  bar.sync 1;\n  @%first st.shared.b32 [total], %tile;\n"
+ADDRESS = "  add.u64 %o, %o, %out;\n"
+
+
+def check(text: str, rows: int, *, engine: Engine = "vm", cluster: int = 1, **options: Any) -> tuple[Report, Any]:
+    result = np.zeros((rows, 64), np.uint32)
+    kernel = wsemu.load_ptx(text)["k"]
+    return wsemu.check(kernel, rows * cluster, 64, [result], engine=engine, cluster=cluster, **options), result
+
+
+def find_errors(report: Report) -> set[str]:
+    return {finding.code for finding in report.findings if finding.severity == "error"}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(("text", "cluster"), [(STEAL, 1), (PAIRS, 2)])
+@pytest.mark.parametrize("clc", ["robin", "one", "reverse"])
+def test_every_assignment_is_verified(text: str, cluster: int, clc: str, engine: Engine):
+    report, result = check(text, 4, engine=engine, cluster=cluster, clc=clc, sms=1)
+    assert (report.verdict, report.notes) == ("verified", [])
+    assert (result == np.arange(4)[:, None]).all()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    ("row", "old", "new", "codes"),
+    [
+        (11, LOADS + "  bar.warp.sync -1;\n", "", {"race"}),
+        (54, BOTH, BOTH.replace("t, 2", "t, 1"), {"deadlock"}),
+        (54, ARM, ARM.replace("16;", "32;"), {"deadlock"}),
+        (0, ARRIVE, "", {"deadlock"}),
+    ],
+)
+def test_a_bug_of_a_pair_is_found(row: int, old: str, new: str, codes: set[str], engine: Engine):
+    assert old in PAIRS
+    text = PAIRS.replace(old, new, 1)
+    if row == 11 and not new:  # the slot is released, then read
+        text = text.replace(ARRIVE + "NEXT:\n", ARRIVE + "NEXT:\n" + LOADS)
+    report, _ = check(text, 4, engine=engine, cluster=2, clc="one")
+    assert codes <= find_errors(report), (row, report.notes)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_response_may_overwrite_what_is_read_without_a_fence(engine: Engine):
+    report, _ = check(
+        PAIRS.replace("  fence.proxy.async.shared::cta;\n  bar", "  bar"), 4, engine=engine, cluster=2, clc="one"
+    )
+    assert "proxy-war" in {finding.code for finding in report.findings}
+
+
+AGAIN = """
+  @%p bra LOOP;
+  ret;
+}
+""", """
+  @%p bra LOOP;
+  bar.sync 0;
+  @!%first bra END;
+  fence.proxy.async.shared::cta;
+  clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes.b128 [%to], [%bar];
+  mbarrier.arrive.expect_tx.shared::cta.b64 _, [%bar], 16;
+LAST:
+  mbarrier.try_wait.parity.shared::cta.b64 %done, [%bar], %parity;
+  @!%done bra LAST;
+END:
+  ret;
+}
+"""  # fmt: skip
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_request_after_a_failure_is_found(engine: Engine):
+    """Row 53."""
+    report, _ = check(STEAL.replace(*AGAIN), 3, engine=engine)
+    assert find_errors(report) == {"clc-after-failure"}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_request_before_the_failure_is_seen_is_not(engine: Engine):
+    early = STEAL.replace(
+        "  mbarrier.arrive.expect_tx.shared::cta.b64 _, [%bar], 16;\n",
+        """  add.u32 %v, %to, 16;
+  clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes.b128 [%v], [%bar];
+  mbarrier.arrive.expect_tx.shared::cta.b64 _, [%bar], 32;
+""",
+    ).replace("response[16]", "response[32]")
+    report, _ = check(early, 1, engine=engine)
+    assert "clc-after-failure" not in find_errors(report)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_cta_of_a_failed_response_is_a_named_warning(engine: Engine):
+    text = STEAL.replace("  @%p clusterlaunchcontrol", "  clusterlaunchcontrol")
+    report, _ = check(text, 3, engine=engine)
+    assert (report.verdict, [f.code for f in report.findings]) == ("verified", ["clc-no-ctaid"])
+    assert check(text, 3, engine=engine, strict=True)[0].verdict == "failed"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        (ADDRESS, "  shr.u32 %v, %tile, 1; mul.wide.u32 %o, %v, 256;\n" + ADDRESS, "bytes"),
+        ("%o, %tile, 256", "%o, %ctaid.x, 256", "depends"),
+        (STORE, "  mov.u32 %v, %ctaid.x;\n  st.global.u32 [%o], %v;\n", "depends"),
+        (STORE, PASSES + STORE, "depends"),
+        (STORE, "  setp.eq.u32 %p, %tile, 2;\n  @%p bar.sync 1;\n" + STORE, "synchronization"),
+        (STORE, STORE + "  ld.global.b32 %v, [%out];\n", "reads"),
+        ("  ret;", "  @%first st.global.u32 [%out], %tile;\n  ret;", "failed"),
+    ],
+)  # fmt: skip
+def test_what_depends_on_the_assignment_is_undecided_or_wrong(old: str, new: str, why: str):
+    assert old in STEAL
+    report, _ = check(STEAL.replace(old, new, 1), 4, sms=1)
+    assert report.verdict != "verified"
+    if report.verdict == "incomplete":
+        assert any(why in note for note in report.notes), report.notes
+        assert "canceled clusters" in report.reasons
+
+
+def test_values_that_pass_on_unchanged_are_proven():
+    report, _ = check(STEAL.replace(STORE, "  ld.shared.b32 %v, [total];\n" + STORE), 4)
+    assert report.verdict == "verified"
+
+
+def test_a_proven_launch_is_right_for_each_assignment():
+    """Every sequence of clusters that one of three may take."""
+    from wsemu.launch.cancellation import Plan
+    from wsemu.launch.running import bind_launch, ran
+    from wsemu.model import settings
+    from wsemu.model.launch_shape import configure
+
+    kernel = wsemu.load_ptx(STEAL)["k"]
+    for count in range(3):
+        for taken in permutations((1, 2), count):
+            result = np.zeros((3, 64), np.uint32)
+            bound, _ = bind_launch(kernel, configure(3, 64, 0, 0, None, arch=None), [result], settings.current())
+            chain = [0, *taken, 3]
+            successors = dict(pairwise(chain))
+            found, *_ = ran(bound, None, only=(0,), plan=Plan(0, tuple(successors.get(n, 3) for n in range(3))))
+            assert (found.status, found.findings) == ("done", [])
+            assert all((result[n] == (n if n in taken else 0)).all() for n in range(3))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_responses_name_the_first_cta_of_a_cluster(engine: Engine):
+    from wsemu.launch.cancellation import list_responses
+    from wsemu.model.launch_shape import configure
+
+    found = list_responses(configure((4, 2, 6), 32, 0, 0, (2, 1, 3), arch=None))["responses"].reshape(-1, 4)
+    assert found.shape == (9, 4)
+    assert found[7].tolist() == [2, 1 | 3 << 16, 1, 0]
+    assert found[8].tolist() == [0, 0, 0, 0]
+    assert check(STEAL, 1, engine=engine)[0].verdict == "verified"
+
+
+def test_an_unknown_assignment_is_refused():
+    with pytest.raises(UsageError, match="no assignment"):
+        check(STEAL, 1, clc="two")

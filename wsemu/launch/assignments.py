@@ -1,0 +1,117 @@
+"""Judge a launch for every assignment of the clusters that it cancels (`clusterlaunchcontrol`).
+
+A run decides for one assignment of clusters.  `explore/taken_clusters.py` proves a launch for all of them.  If it does
+not, the assignments that `--clc` names are run, and the launch is undecided.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from wsemu.launch.cancellation import Plan, plan_clusters
+from wsemu.model.codes import CHECKER_OF, CODES
+from wsemu.model.data import NamedTuple, replace
+from wsemu.model.isa import FIRST_ARRAY, OPCODE, REQUEST_CLUSTER, UNWATCHED
+from wsemu.model.settings import ASSIGNMENTS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from wsemu.evidence.places import Places
+    from wsemu.launch.explore.taken_clusters import TakenClusters
+    from wsemu.model.bound import Bound
+    from wsemu.model.outcome import Outcome, RawFinding
+    from wsemu.model.settings import Assignment
+
+MOST_TRIED = 20_000_000
+"""warp instructions of a run, for one unit of effort, up to which other assignments are tried"""
+
+
+class Assigned(NamedTuple):
+    """Findings and doubts of runs with other assignments of clusters."""
+
+    findings: Sequence[RawFinding] = ()
+    reasons: Sequence[str] = ()
+    notes: Sequence[str] = ()
+
+
+def judge_assignments(bound: Bound, outcome: Outcome, initial: Callable[[], list[Any]], places: Places) -> Assigned:
+    """Decide a launch for all assignments, or run it with others."""
+    requests = [pc for pc, op in enumerate(bound.program.code[:, 0].tolist()) if op == OPCODE[REQUEST_CLUSTER]]
+    requests = [pc for pc in requests if outcome.executions[pc]]
+    if not requests or outcome.status != "done" or any(data is None for data in initial()):
+        return Assigned()
+    proof = _prove(bound, outcome, initial())
+    if not proof.refused:
+        return Assigned()
+    if proof.failed is not None:
+        start, clusters, found = proof.failed
+        taken = ", ".join(map(str, clusters)) or "none"
+        return Assigned(_errors(bound, outcome, found), notes=[f"seen in a run of cluster {start} that takes {taken}"])
+    where, tried = places.where(requests[0]), [bound.settings.clc]
+    if outcome.warp_instructions <= MOST_TRIED * bound.settings.effort:
+        for assignment in ASSIGNMENTS:
+            if assignment == bound.settings.clc:
+                continue
+            other = _run_with(bound, outcome, initial, assignment, where)
+            if any(other):
+                return other
+            tried.append(assignment)
+    why = f"which clusters a request cancels differs by run, and this is not decided for all of them: {proof.refused}"
+    return Assigned(reasons=[f"{where}: {why}; assignments tried: {len(tried)} ({', '.join(tried)})"])
+
+
+def _prove(bound: Bound, outcome: Outcome, initial: list[Any]) -> TakenClusters:
+    """Try to prove the launch for all assignments."""
+    from wsemu.launch.explore.taken_clusters import TakenClusters
+    from wsemu.launch.running import ran
+
+    segments = [(data, writable) for data, (_, writable) in zip(initial, bound.segments, strict=True)]
+    written = frozenset(n for n, (_, may) in enumerate(segments, FIRST_ARRAY) if may and may != UNWATCHED)
+    count = bound.configuration.ctas // math.prod(bound.configuration.cluster)
+    on_vm = bound._replace(settings=replace(bound.settings, engine="vm"))
+
+    def judge(start: int, clusters: Sequence[int]) -> Outcome | None:
+        chain = [start, *clusters, count]
+        successors = dict(pairwise(chain))
+        plan = Plan(0, tuple(successors.get(n, count) for n in range(count)))
+        copies = [(np.array(data), writable) for data, writable in segments]
+        found, *_ = ran(on_vm._replace(segments=copies), None, only=(start,), plan=plan)
+        return found if found.status != "done" or _errors(bound, outcome, found) else None
+
+    proof = TakenClusters(bound._replace(segments=segments), written, judge)
+    proof.decide()
+    return proof
+
+
+def _errors(bound: Bound, outcome: Outcome, found: Outcome) -> list[RawFinding]:
+    """Return the errors of another run that are not those of this one, and named warnings that this one has not."""
+    known = {(raw.code, raw.pc) for raw in outcome.findings}
+    codes = [(raw, CODES[raw.code]) for raw in found.findings if raw.code in CODES]
+    wrong = [raw for raw, code in codes if code.severity == "error" or code.strict]
+    wanted = [raw for raw in wrong if CHECKER_OF[raw.code] in bound.settings.checkers]
+    return [raw for raw in wanted if (raw.code, raw.pc) not in known]
+
+
+def _run_with(
+    bound: Bound, outcome: Outcome, initial: Callable[[], list[Any]], assignment: Assignment, where: str
+) -> Assigned:
+    """Return what differs in a run with another assignment."""
+    from wsemu.launch.running import ran
+
+    segments = [(np.array(data), writable) for data, (_, writable) in zip(initial(), bound.segments, strict=True)]
+    plan = plan_clusters(bound.program, bound.configuration, assignment, bound.settings.sms)
+    budget = 4 * outcome.warp_instructions + 1_000_000
+    found, *_ = ran(bound._replace(segments=segments), None, budget, plan=plan)
+    if errors := _errors(bound, outcome, found):
+        return Assigned(errors, notes=[f"seen with --clc {assignment}"])
+    if found.status != "done":
+        return Assigned(reasons=[f"{where}: the launch ends as {found.status} with --clc {assignment}"])
+    if any(not np.array_equal(a, b) for (a, _), (b, _) in zip(segments, bound.segments, strict=True)):
+        what = "what the launch stores depends on which clusters a request cancels"
+        return Assigned(reasons=[f"{where}: {what}: seen with --clc {assignment}"])
+    return Assigned()

@@ -1,0 +1,449 @@
+"""Decide launches whose clusters take the work of others: each cluster is right, whichever it takes.
+
+No two requests cancel one cluster.  A *segment* of a cluster is the work from the response to a request, which comes
+when all of the cluster waits, up to the next one.  The launch is right for every assignment under three conditions.
+
+First, after n segments a cluster is in one state, whichever clusters it has taken.  All segments from there do the same
+to shared and tensor memory and to barriers.  Second, no segment reads bytes that an earlier one wrote, except those of
+the state.  Third, segments of different clusters access no common bytes of arrays, if one of them writes.  The bytes
+that a segment writes depend on its cluster alone.
+
+docs/how.md, "Taken clusters", has the theorem.  Before each segment, bytes of shared, tensor and global memory are
+marked as unwritten, and the engine's own checks find the segments that read them.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from wsemu.launch.explore.accesses import ACCESSES, find_kinds
+from wsemu.launch.explore.dropped_values import find_overwriting
+from wsemu.launch.explore.session import TRYING, VmSession
+from wsemu.machine import state as layout
+from wsemu.machine.state import address_of
+from wsemu.machine.tables import Rooms, Watch
+from wsemu.machine.vm import Machine
+from wsemu.model.grid import Grouping
+from wsemu.model.isa import ADDRESS_WRAPPED, FIRST_ARRAY, LANES, OFFSET_MASK, SEGMENT_SHIFT, SHARED
+from wsemu.model.program import RESPONSES
+from wsemu.proof.liveness import live_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from wsemu.model.bound import Bound
+    from wsemu.model.outcome import Outcome, RawFinding
+
+MOST_CLUSTERS = 512
+"""clusters of a launch that is decided so"""
+MOST_STATES = 40
+"""states of a cluster, after the work of one cluster each"""
+MOST_INSTRUCTIONS = 30_000_000
+"""warp instructions of all runs, for one unit of effort"""
+MOST_BYTES = 1 << 28
+"""bytes of the arrays that are written, times the number of clusters"""
+MOST_CARRIED = 32
+"""limit of runs that find bytes which pass from one segment to the next"""
+EXTRA = 6
+"""segments beyond the first state that repeats, with which runs are judged"""
+_OF_SHAPES = [
+    layout.EVENT_KINDS.index(kind)
+    for kind in (
+        "arrive",
+        "sync",
+        "warp",
+        "init",
+        "inval",
+        "arrive_on",
+        "expect",
+        "await",
+        "copy",
+        "proxy",
+        "commit",
+    )
+]
+_ACCESS, _COPY = layout.EVENT_KINDS.index("access"), layout.EVENT_KINDS.index("copy")
+_UNWRITTEN = ("uninitialized-read", "tmem-uninitialized")
+
+
+class _RefusedError(Exception):
+    """The launch does not satisfy a condition, which the text names."""
+
+
+class _Retry(Exception):
+    """A table was too small, or more bytes pass between segments than were known: all begins again."""
+
+
+class _Cluster(VmSession):
+    """A cluster on the VM, whose responses the host decides when all of it waits."""
+
+    def __init__(
+        self, bound: Bound, written: frozenset[int], rooms: Rooms, carried: set[int], owners: dict[int, Any] | None
+    ) -> None:
+        # not those of a session: there is one machine, for a group of CTAs
+        self.bound, self.program, self.looking = bound, bound.program, TRYING
+        self.asynchronous, self.named, self.rounds = True, None, True
+        configuration, chosen = bound.configuration, bound.settings
+        self.segments = [
+            (data.copy() if n in written else data, may) for n, (data, may) in enumerate(bound.segments, FIRST_ARRAY)
+        ]
+        self.chosen: list[int] = sorted(written)
+        self.carried, self.owners = carried, owners
+        watch = Watch(
+            lockstep=chosen.lockstep, read_only=False, init_fences=True, uninitialized=bound.uninitialized | written,
+            successors=(-1,) * Grouping(configuration.grid, configuration.cluster).number,
+        )  # fmt: skip
+        self.machine = Machine(
+            bound.program, configuration.grid, configuration.block, bound.rows, self.segments,
+            configuration.dynamic_shared, watch, configuration.arch, 1, rooms, configuration.cluster,
+            configuration.cluster != (1, 1, 1),
+        )  # fmt: skip
+        self.machines = [self.machine]
+        self.rooms, self.executed = rooms, 0
+        self.withheld = np.zeros(bound.program.register_bytes // 8 + 1, np.int64)
+        state = self.machine.state[0]
+        state["withheld_registers"] = address_of(self.withheld)
+        table = next(array for array in bound.program.constant_arrays if array.made == RESPONSES)
+        state["withheld_table"] = int(bound.rows[table.row][1])
+        self._log()
+
+    def _log(self) -> None:
+        state = self.machine.state[0]
+        self.room = 1 << 17
+        self.events = np.zeros(self.room, layout.EVENT)
+        self.addresses = np.empty(LANES * self.room, np.int64)
+        self.pcs = np.zeros(len(self.program.code) + 1, np.uint8)
+        self.pcs[list(find_kinds(self.bound, ACCESSES))] = 1
+        state["trace"], state["trace_room"] = address_of(self.events), self.room
+        state["trace_pcs"], state["trace_addresses"] = address_of(self.pcs), address_of(self.addresses)
+
+    def begin(self, cluster: int) -> int:
+        """Run a cluster until it waits for its first response; return the status."""
+        state = self.machine.state[0]
+        state["group"], state["group_end"], state["group_step"], state["group_first"] = cluster, cluster + 1, 1, cluster
+        self.machine.alone = {}
+        self._reset_arrays(cluster)
+        return self.proceed()
+
+    def take(self, cluster: int) -> int:
+        """Answer a request with a cluster, or with none if it is their number, and run until the next one waits."""
+        machine = self.machine
+        state = machine.state[0]
+        self._forget_shared()
+        self._reset_arrays(cluster)
+        machine.successors[int(state["taken"])] = cluster
+        state["next_warp"], state["progress"], state["turn"], state["delivers"] = 0, 1, -1, 1
+        return self.proceed()
+
+    def proceed(self) -> int:
+        machine = self.machine
+        state = machine.state[0]
+        state["trace_count"], state["trace_used"] = 0, 0
+        most = 1 << 26
+        state["budget"], state["patience"] = most, 1 << 40
+        status = machine.entry(address_of(machine.state))
+        while status in (layout.REFINE, layout.SWEEP) and machine.planes:
+            machine._provide(status, machine.planes)
+            status = machine.entry(address_of(machine.state))
+        self.executed += most - int(state["budget"])
+        if status == layout.GROW:
+            self.rooms = self.rooms.more(int(state["wanted"]), 1 << 20)
+            raise _Retry
+        if int(state["trace_count"]) > self.room or state["raw_count"] >= len(machine.raw):
+            raise _RefusedError("a segment has too many events")
+        return int(status)
+
+    def _forget_shared(self) -> None:
+        """Mark what segments have written to shared and tensor memory as unwritten, but for what is carried on."""
+        machine, state = self.machine, self.machine.state[0]
+        if state["shared_initialised"]:
+            marks = machine.shared.reshape(2, -1)[1]
+            kept = marks[sorted(self.carried)].copy()
+            marks[:] = 0
+            marks[sorted(self.carried)] = kept
+            segment = machine.segments[SHARED]
+            segment["initialised"], segment["unwritten"] = state["shared_initialised"], 1 << 40
+        if state["columns"]:
+            machine.columns_written[:] = 0
+
+    def _reset_arrays(self, cluster: int) -> None:
+        """Mark all bytes of arrays as unwritten, or, if it is known whose they are, those of other clusters."""
+        for number in self.chosen:
+            owners = None if self.owners is None else self.owners[number]
+            marks: Any = self.machine.maps[number]
+            marks[:] = 0
+            if owners is not None:
+                marks[: len(owners)] = (owners == -1) | (owners == cluster)
+            segment = self.machine.segments[number]
+            segment["initialised"], segment["unwritten"] = address_of(self.machine.maps[number]), 1 << 40
+
+    @functools.cached_property
+    def live(self) -> list[frozenset[int]]:
+        return live_rows(self.program, overwriting=find_overwriting(self.program))
+
+    def requests(self) -> bool:
+        """Return whether a response of one thread is withheld."""
+        state = self.machine.state[0]
+        return bool(state["withheld"]) and state["withheld_pc"] >= 0 and int(state["withheld_mask"]).bit_count() == 1
+
+    def findings(self) -> list[RawFinding]:
+        machine = self.machine
+        return [machine._finding(raw) for raw in machine.raw[: int(machine.state[0]["raw_count"])]]
+
+    def list_stores(self) -> Iterator[tuple[int, Any, Any]]:
+        """Yield of each array that the segment has written: number, offsets and values of the bytes."""
+        for number in self.chosen:
+            data = self.segments[number - FIRST_ARRAY][0]
+            offsets = np.flatnonzero(self.machine.maps[number][: data.nbytes])
+            if len(offsets):
+                yield number, offsets, data[offsets]
+
+    def key(self) -> bytes:
+        """Return a digest of the state that decides the further execution of the cluster."""
+        machine, state = self.machine, self.machine.state[0]
+        hashed = hashlib.blake2b(digest_size=16)
+        for w, warp in enumerate(machine.warps):
+            if not warp["alive"]:
+                hashed.update(b"-")
+                continue
+            self._digest_warp(hashed, machine, w, warp)
+            hashed.update(b"%d %d %d" % (warp["cluster_arrived"], warp["cluster_passed"], warp["held"]))
+        values, marks = machine.shared.reshape(2, -1)
+        kept = sorted(self.carried)
+        hashed.update(values[kept].tobytes() + marks[kept].tobytes())
+        for number, barrier in enumerate(machine.barriers):
+            if barrier["arrived"]:
+                fields = ("expected", "arrived", "syncs", "forms", "reduces", "popc", "every", "some", "warps")
+                hashed.update(repr((number, [int(barrier[name]) for name in fields])).encode())
+        self._digest_objects(hashed, 0)
+        pools = [int(cta["pool"]) for cta in machine.ctas]
+        hashed.update(repr((int(state["cluster_phase"]) & 1, pools)).encode())
+        if state["columns"]:
+            names = ("owned", "starts", "sizes", "relinquished", "last", "group", "offered", "taken")
+            hashed.update(b"".join(np.asarray(cta[name]).tobytes() for cta in machine.tensor_ctas for name in names))
+        return hashed.digest()
+
+    def shape(self) -> bytes:
+        """Return a digest of the operations of the segment on barriers, and on shared and tensor memory, by warps."""
+        count = int(self.machine.state[0]["trace_count"])
+        rows = self.events[:count].view(np.int64).reshape(count, layout.EVENT.itemsize // 8).copy()
+        used = self.addresses[: int(self.machine.state[0]["trace_used"])] & ~ADDRESS_WRAPPED
+        inside = used >> SEGMENT_SHIFT == SHARED
+        some = np.zeros(count, bool)
+        accesses = np.flatnonzero(rows[:, 0] == _ACCESS)
+        if len(accesses):
+            some[accesses] = np.logical_or.reduceat(inside, rows[accesses, 8])
+        for column in (5, 6):
+            away = (rows[:, 0] == _COPY) & (rows[:, column] >> SEGMENT_SHIFT != SHARED)
+            rows[away, column] = -1
+        phases = np.isin(rows[:, 0], [layout.EVENT_KINDS.index(kind) for kind in ("arrive_on", "expect", "await")])
+        rows[phases, 6] &= 1
+        rows[np.isin(rows[:, 0], [layout.EVENT_KINDS.index(kind) for kind in ("arrive", "sync")]), 6] = 0
+        of_warps: dict[int, Any] = {}
+        kept = np.flatnonzero(np.isin(rows[:, 0], _OF_SHAPES) | some)
+        for n in kept.tolist():
+            kind, _, warp, _, pc, place, generation, lanes, first, amount = rows[n].tolist()
+            hashed = of_warps.setdefault(warp, hashlib.blake2b(digest_size=16))
+            hashed.update(b"%d %d %d %d %d %d;" % (kind, pc, place, generation, lanes, amount))
+            if kind == _ACCESS:
+                lanes_inside = inside[first : first + lanes.bit_count()]
+                hashed.update(np.where(lanes_inside, used[first : first + lanes.bit_count()], -1).tobytes())
+        whole = hashlib.blake2b(digest_size=16)
+        for warp in sorted(of_warps):
+            whole.update(b"%d" % warp + of_warps[warp].digest())
+        return whole.digest() + self._columns_digest()
+
+    def _columns_digest(self) -> bytes:
+        """Return a digest of the accesses to tensor memory that others may have to come after."""
+        state = self.machine.state[0]
+        if not state["columns"]:
+            return b""
+        made = self.machine.tensor_accesses[: int(state["tensor_count"])]
+        names = ("warp", "lane", "pc", "member", "what", "key", "bands", "low", "high", "writes")
+        found = sorted({tuple(int(one[name]) for name in names) for one in made})
+        return hashlib.blake2b(repr(found).encode(), digest_size=16).digest()
+
+    def close(self) -> None:
+        self.machine.close()
+
+
+class TakenClusters:
+    """The clusters of a launch."""
+
+    def __init__(
+        self, bound: Bound, written: frozenset[int], judge: Callable[[int, Sequence[int]], Outcome | None]
+    ) -> None:
+        """`written` are the segments of arrays that it may write; `judge` runs a cluster that takes others, with all
+        checks, and returns the outcome if it is not right.  Arrays must hold what they hold before the launch."""
+        self.bound, self.judge, self.arrays = bound, judge, written
+        grouping = Grouping(bound.configuration.grid, bound.configuration.cluster)
+        self.count = grouping.number
+        self.rooms, self.carried = Rooms(), set[int]()
+        self.reads = set[int]()
+        """arrays of which segments read bytes that they have not written"""
+        self.refused = ""
+        """why the launch is not proven"""
+        self.failed: tuple[int, tuple[int, ...], Outcome] | None = None
+        """a cluster, those that it takes, and the outcome of a run that is not right"""
+        self.known: dict[int, Any] | None = None
+        """array -> the cluster that writes each byte, once that is known"""
+        self.left = MOST_INSTRUCTIONS * bound.settings.effort
+
+    def decide(self) -> None:
+        """Decide the launch for all assignments: `refused` is why it is not proven."""
+        size = sum(len(self.bound.segments[n - FIRST_ARRAY][0]) for n in self.arrays)
+        if self.count == 1:
+            return
+        if self.count > MOST_CLUSTERS:
+            self.refused = f"the launch has {self.count} clusters, and at most {MOST_CLUSTERS} are decided"
+        elif size * self.count > MOST_BYTES:
+            self.refused = "the arrays that it writes are large"
+        elif find_kinds(self.bound, ("atomic",)):
+            self.refused = "it has atomic or strong accesses"
+        else:
+            self.refused = self._refuse()
+
+    def _refuse(self) -> str:
+        """Return why the launch is not proven; an empty text if it is."""
+        for _ in range(MOST_CARRIED):
+            try:
+                self._prove()
+            except _Retry:
+                continue
+            except _RefusedError as why:
+                return str(why)
+            return ""
+        return "too much passes from the work of one cluster to that of the next one"
+
+    def _prove(self) -> None:
+        self.states: list[bytes] = []
+        self.shapes: dict[bytes, bytes] = {}
+        """state -> the shape of all segments from there"""
+        self.ends: dict[bytes, bytes] = {}
+        """state -> the shape of the end from there"""
+        self.first = b""
+        self.held: dict[int, dict[int, Any]] = {}
+        self.owners = {n: np.full(len(self.bound.segments[n - FIRST_ARRAY][0]), -1, np.int32) for n in self.arrays}
+        self.reads = set()
+        steps = self._find_steps()
+        for number in range(self.count):  # each cluster starts, and each is taken in each state
+            self._run(number, [(number + k + 1) % self.count for k in range(steps)])
+        for length in range(min(steps + EXTRA, self.count - 1) + 1):
+            self._run(0, range(1, length + 1))
+        stored = {number for number, owners in self.owners.items() if (owners != -1).any()}
+        if self.known is None and self.reads & stored:
+            self.known = self.owners
+            raise _Retry
+
+    def _find_steps(self) -> int:
+        """Return after how many segments a state repeats that was there before."""
+        self._run(0, range(1, min(self.count, MOST_STATES)))
+        known: list[bytes] = []
+        for n, state in enumerate(self.states):
+            if state in known:
+                return n
+            known.append(state)
+        if self.count > MOST_STATES:
+            raise _RefusedError("a cluster is in another state after each one that it takes")
+        return self.count - 1
+
+    def _run(self, start: int, clusters: Sequence[int]) -> None:
+        """Run a cluster that takes these ones."""
+        self._follow(start, clusters)
+        if self.known is None and (outcome := self.judge(start, clusters)) is not None:
+            self.failed = start, tuple(clusters), outcome
+            raise _RefusedError("a run with other clusters fails")
+
+    def _follow(self, start: int, clusters: Sequence[int]) -> None:
+        """Find the segments of a cluster that takes these ones."""
+        one = _Cluster(self.bound, self.arrays, self.rooms, self.carried, self.known)
+        try:
+            status, states = one.begin(start), list[bytes]()
+            self._check(one, start, status, states, b"")
+            for cluster in [*clusters, self.count]:
+                if status == layout.DONE:
+                    raise _RefusedError("a cluster ends without a request that fails")
+                state = states[-1]
+                status = one.take(cluster)
+                self._check(one, cluster, status, states, state)
+                if cluster == self.count and status != layout.DONE:
+                    raise _RefusedError("a cluster does not end after a request that fails")
+            if len(states) > len(self.states):
+                self.states = states
+        except _Retry:
+            self.rooms = one.rooms
+            raise
+        finally:
+            self.left -= one.executed
+            one.close()
+        if self.left < 0:
+            raise _RefusedError("too many instructions: raise the effort")
+
+    def _check(self, one: _Cluster, cluster: int, status: int, states: list[bytes], before: bytes) -> None:
+        """Judge a segment, and compare it with others from the same state."""
+        self._judge(one)
+        if status not in (layout.DONE, layout.DEADLOCK):
+            raise _RefusedError("a run with other clusters stops")
+        stands = status == layout.DEADLOCK
+        shape, state = one.shape(), b""
+        if stands:
+            if not one.requests():
+                raise _RefusedError("a cluster waits, and not for a request alone")
+            state = one.key()
+            if len(states) < len(self.states) and self.states[len(states)] != state:
+                raise _RefusedError("what a cluster does next depends on which clusters it has taken")
+            states.append(state)
+        known = self.ends if not stands else self.shapes
+        if known.setdefault(before, shape + state) != shape + state:
+            raise _RefusedError("the work of clusters differs in its synchronization, or in shared memory")
+        self._note_stores(one, cluster)
+
+    def _judge(self, one: _Cluster) -> None:
+        carried = False
+        for raw in one.findings():
+            if raw.code in _UNWRITTEN:
+                carried |= self._carry(raw, one)
+        if carried:
+            raise _Retry
+
+    def _carry(self, raw: RawFinding, one: _Cluster) -> bool:
+        """Let bytes of shared memory pass from one segment to the next; return whether they are new."""
+        if raw.code == "tmem-uninitialized":
+            raise _RefusedError("tensor memory passes from the work of one cluster to that of the next one")
+        address, size = raw.detail["address"], raw.detail["size"]
+        segment = address >> SEGMENT_SHIFT
+        if segment != SHARED:
+            if segment not in self.arrays:
+                return False
+            if self.known is not None:
+                raise _RefusedError("the work of a cluster reads what that of another one writes")
+            self.reads.add(segment)
+            return False
+        start = address & OFFSET_MASK
+        room = len(one.machine.shared) // 2
+        before = len(self.carried)
+        self.carried.update(range(start, min(start + size * max(raw.lanes.bit_count(), 1), room)))
+        return len(self.carried) > before
+
+    def _note_stores(self, one: _Cluster, cluster: int) -> None:
+        """Compare what a segment stored with what others did."""
+        if self.known is not None:
+            return
+        if cluster == self.count:
+            if any(True for _ in one.list_stores()):
+                raise _RefusedError("a cluster stores to an array after a request has failed")
+            return
+        for number, offsets, values in one.list_stores():
+            owners = self.owners[number]
+            if ((owners[offsets] != -1) & (owners[offsets] != cluster)).any():
+                raise _RefusedError("the work of two clusters writes to the same bytes")
+            owners[offsets] = cluster
+            own = self.held.setdefault(cluster, {})
+            if number not in own:
+                own[number] = offsets, values.copy()
+            elif not (np.array_equal(own[number][0], offsets) and np.array_equal(own[number][1], values)):
+                raise _RefusedError("what a cluster's work stores depends on what was done before")

@@ -1,0 +1,97 @@
+"""The control of the launch of clusters, in compiled code: `clusterlaunchcontrol` (PTX ISA, "try_cancel").
+
+Each request of a cluster cancels the launch of the cluster that comes after the last one it has taken, by the table
+`m.successors`: the number of clusters, if none is left.  The response itself is a copy of 16 bytes (`agents/loads.py`).
+
+The table has -1 if the host decides later.  Then the copy is withheld until it has, and further requests wait.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from wsemu.machine.lowering import compiled
+from wsemu.machine.records import record_finding
+from wsemu.machine.scalars import load_i64, load_u32, lowest_bit, store_i64, store_u32
+from wsemu.machine.state import DONE, STANDS
+from wsemu.machine.sync.lane_clocks import lane_row, time_bits
+from wsemu.model.codes import CODE_NUMBERS
+from wsemu.model.isa import CHECK_RESPONSE, OPCODE, REQUEST_CLUSTER
+
+REQUEST, CHECK = OPCODE[REQUEST_CLUSTER], OPCODE[CHECK_RESPONSE]
+AGAIN, REFUSED = CODE_NUMBERS["clc-after-failure"], CODE_NUMBERS["clc-no-ctaid"]
+
+
+@compiled
+def successor(m, number):
+    """Return the cluster that is taken after another one; the number of clusters after the last one."""
+    return load_i64(m.successors + 8 * number) if number < m.successor_count else number
+
+
+@compiled
+def has_seen_refusal(m, w, lane):
+    """Return whether a lane has observed the response of a failed request."""
+    at = m.refusal - m.agent_low
+    if at < 0:
+        return True
+    return (load_i64(lane_row(m, w, lane) + time_bits(m) + 8 * (at >> 6)) >> (at & 63)) & 1 != 0
+
+
+@compiled
+def answer(m, warp, w, pc, i, mask):
+    """Give each lane the number of a cluster."""
+    again = np.int64(0)
+    while mask:
+        lane = lowest_bit(mask)
+        mask &= mask - 1
+        if m.refusal and m.clocks and has_seen_refusal(m, w, lane):
+            again |= np.int64(1) << lane
+        m.taken = successor(m, m.taken)
+        if m.taken == m.successor_count and m.refusal == 0:
+            m.refusal = m.agent_next  # of the copy that follows
+        store_u32(warp.registers + i.d + 4 * lane, m.taken)
+    if again:
+        record_finding(m.report_entry, m.address, (AGAIN, pc, w, again, -1, -1), (0, 0, 0, 0, 0))
+
+
+@compiled
+def execute(m, warp, w, pc, i, mask):
+    """Execute an operation; return a status, or STANDS."""
+    if i.op == REQUEST:
+        if m.withheld:
+            return np.int64(STANDS)
+        if successor(m, m.taken) < 0:
+            m.withheld = w + 1
+            m.withheld_pc = -1
+            return np.int64(DONE)
+        answer(m, warp, w, pc, i, mask)
+        return np.int64(DONE)
+    wrong = np.int64(0)
+    while mask:
+        lane = lowest_bit(mask)
+        mask &= mask - 1
+        wrong |= np.int64(load_u32(warp.registers + i.a + 4 * lane) & 1 == 0) << lane
+    if wrong:
+        record_finding(m.report_entry, m.address, (REFUSED, pc, w, wrong, -1, -1), (0, 0, 0, 0, 0))
+    return np.int64(DONE)
+
+
+@compiled
+def wakes(m, warp, w, pc, i, mask):
+    """Return whether lanes that wait at a request continue: no response is withheld."""
+    if m.withheld:
+        return np.int64(0)
+    execute(m, warp, w, pc, i, mask)
+    return np.int64(1)
+
+
+@compiled
+def withholds(m, w, pc, registers, mask):
+    """Return whether the copy of a warp is the response to its request that is withheld; keep its operands then."""
+    if m.withheld != w + 1 or m.withheld_pc >= 0:
+        return False
+    m.withheld_pc = pc
+    m.withheld_mask = mask
+    for q in range(m.register_bytes >> 3):
+        store_i64(m.withheld_registers + 8 * q, load_i64(registers + 8 * q))
+    return True
