@@ -163,8 +163,8 @@ def judge(
     influence it.  `gives_places` returns whether these only allocate slots, `follow` finds the effects of undefined
     values, and `find_unordered_load` finds a strong load that another interleaving puts before the first store to its
     bytes.  `move_columns` runs it with its allocations of tensor memory at other columns, `judge_assignments` with
-    other assignments of canceled clusters, and `find_failing_compares` finds the races with a `cas` that writes nothing.  `decide_single_lanes` decides the launch in which each lane is a
-    group of active lanes by itself."""
+    other assignments of canceled clusters, and `find_failing_compares` finds the races with a `cas` that writes
+    nothing.  `decide_single_lanes` decides the launch in which each lane is a group of active lanes by itself."""
     program, outcome = places.program, places.outcome
     wanted = [raw for raw in outcome.findings if CHECKER_OF.get(raw.code) in settings.checkers]
     wanted, apart = _separate_meetings(wanted, places)
