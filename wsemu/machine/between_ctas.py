@@ -1,5 +1,7 @@
-"""Operations between co-resident CTAs, in compiled code: each goes to the barrier of a cluster, to that of the grid, to
-the agent that sends values to another CTA, or to the control of the launch of clusters, as in `asynchronous.py`.
+"""Operations between co-resident CTAs, in compiled code, as in `asynchronous.py`.
+
+Each goes to the barrier of a cluster, to that of the grid, to the agent that sends values to another CTA, or to the
+control of the launch of clusters.
 """
 
 from __future__ import annotations
