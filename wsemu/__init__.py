@@ -127,5 +127,12 @@ def __getattr__(name: str) -> Any:
     return value
 
 
+def load_ipython_extension(shell: Any) -> None:
+    """Register the cell magic `%%wsemu`, for `%load_ext wsemu`."""
+    from wsemu.app.notebook import load_ipython_extension as load
+
+    load(shell)
+
+
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})

@@ -46,3 +46,52 @@ def test_places_are_cells_by_their_numbers(executed):
 def test_the_notebook_is_kept_without_outputs():
     notebook = nbformat.read(NOTEBOOK, as_version=4)
     assert not any(cell.get("outputs") or cell.get("execution_count") for cell in notebook.cells)
+
+
+CELL = """%%wsemu --trace
+@cuda.jit
+def alone(x):
+    x[0] = 1
+    x[1] = x[0]
+
+alone[1, 32](np.zeros(4, np.float32))
+5 + 6"""
+
+
+@pytest.fixture(scope="module")
+def magic() -> list[Any]:
+    """The outputs of cells with the magic: one that is right but for its lanes, one with a wrong option, one that
+    raises, and a prediction."""
+    sources = [
+        "import numpy as np\nimport wsemu\nfrom wsemu import cuda\n%load_ext wsemu",
+        CELL,
+        "%%wsemu --tracing\n1",
+        "%%wsemu\n\n1 / 0",
+        "wsemu.time(alone, 1, 32, (np.zeros(4, np.float32),), device='h100')",
+    ]
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources])
+    nbclient.NotebookClient(notebook, timeout=120, kernel_name="python3", allow_errors=True).execute()
+    return [[output for output in cell.outputs if output.output_type != "stream"] for cell in notebook.cells]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_magic_displays_reports_time_lines_and_the_value(magic):
+    report, line, value = magic[1]
+    assert "intra-warp-race" in report.data["text/html"]
+    assert "cell In[2]:5:" in report.data["text/html"]  # the magic's line counts
+    assert "<svg" in line.data["text/html"]
+    assert "Costs by line" in line.data["text/html"]
+    assert value.data["text/plain"] == "11"
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_magic_reports_wrong_options_and_errors_of_the_cell(magic):
+    (wrong,), (raised,) = magic[2], magic[3]
+    assert (wrong.ename, "no option `--tracing`" in wrong.evalue) == ("UsageError", True)
+    assert raised.ename == "ZeroDivisionError"
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_prediction_displays_itself(magic):
+    (made,) = magic[4]
+    assert "bound by" in made.data["text/html"]

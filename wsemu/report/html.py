@@ -19,6 +19,7 @@ from wsemu.report.markup import Markup, join, script, style, tag
 from wsemu.report.page_script import POLICY, SCRIPT
 from wsemu.report.timeline_canvas import legend, mark_buttons, timeline_canvas
 from wsemu.report.timeline_svg import MOST_ARROWS, Window, describe_picture, timeline_svg, window
+from wsemu.report.timing import format_prediction
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from wsemu.launch.result import Report
     from wsemu.launch.timeline import Timeline
     from wsemu.report.diagnostic import Line
+    from wsemu.timing.prediction import Prediction
 
 COLUMNS, FEW_COLUMNS = 100, 44
 """columns of the findings' text in a wide and in a narrow window"""
@@ -257,7 +259,15 @@ def timeline_fragment(timeline: Timeline) -> str:
         tag("p", tag("b", n + 1), f" {finding.severity}[{finding.code}]: {finding.message}")
         for n, finding in enumerate(report.findings[:MOST_SHOWN])
     ]
-    return tag("div", style(SHEET), head, _timeline(timeline, window(timeline), linked=False), *names, class_="wsemu")
+    costs = tag("details", tag("summary", "Costs by line"), heat(timeline.lines), bank_figures(timeline.banks))
+    picture = _timeline(timeline, window(timeline), linked=False)
+    return tag("div", style(SHEET), head, picture, *names, costs, class_="wsemu")
+
+
+def prediction_fragment(prediction: Prediction) -> str:
+    """Return a predicted time as HTML for a notebook."""
+    text = "\n".join(format_prediction(prediction))
+    return tag("div", style(SHEET), tag("pre", text), class_="wsemu")
 
 
 def _section(title: str, *parts: Markup) -> Markup:

@@ -67,6 +67,12 @@ class Prediction(Record):
     not_modeled: list[str]
     notes: list[str] = []
 
+    def _repr_html_(self) -> str:
+        """Return the prediction as HTML for a notebook."""
+        from wsemu.report.html import prediction_fragment
+
+        return prediction_fragment(self)
+
     def __str__(self) -> str:
         from wsemu.report.timing import format_prediction
 

@@ -1,0 +1,98 @@
+"""The cell magic `%%wsemu`: the launches of a notebook's cell with their reports, as `%load_ext wsemu` registers it.
+
+%%wsemu --arch sm_100 --trace
+kernel[grid, block](x, y)
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import dataclasses
+import importlib
+import shlex
+from typing import TYPE_CHECKING, Any
+
+from wsemu.launch.hooks import adding_hook, observers, traceable
+from wsemu.launch.tracing import build
+from wsemu.model import settings
+from wsemu.model.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from wsemu.evidence.places import Places
+    from wsemu.launch.result import Report
+    from wsemu.launch.timeline import Timeline
+    from wsemu.model.outcome import Tracer
+
+OPTIONS = {
+    "--trace": "show the time line and the costs of each launch",
+    "--strict": "as `wsemu check --strict`",
+    "--every": "as `wsemu check --every`",
+    "--arch": "architecture, such as `sm_100`",
+    "--engine": "`vm` or `reference`",
+}
+"""option -> its meaning; the last two have a value"""
+WITH_VALUES = ("--arch", "--engine")
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """Register `%%wsemu` with an IPython shell."""
+
+    def check_cell(line: str, cell: str) -> Any:
+        return run_cell(shell, line, cell)
+
+    check_cell.__doc__ = "Check the launches of a cell.\n\n" + "\n".join(f"{n:10}{text}" for n, text in OPTIONS.items())
+    shell.register_magic_function(check_cell, "cell", "wsemu")
+
+
+def run_cell(shell: Any, line: str, cell: str) -> Any:
+    """Run a cell, display the report of each of its launches, and return the value of its last expression."""
+    chosen, traces = parse_options(line)
+    with settings.using(dataclasses.replace(settings.current(), **chosen)), _displaying(shell, traces):
+        return _execute(shell, cell)
+
+
+def parse_options(line: str) -> tuple[dict[str, Any], bool]:
+    """Return the settings that a line has, and whether it requests time lines."""
+    words = iter(shlex.split(line))
+    chosen: dict[str, Any] = {}
+    for word in words:
+        name, has_value, value = word.partition("=")
+        if name not in OPTIONS or (has_value and name not in WITH_VALUES):
+            raise UsageError(f"%%wsemu has no option `{word}`: {', '.join(OPTIONS)}")
+        if name in WITH_VALUES and not has_value:
+            value = next(words, "")
+        if name in WITH_VALUES and not value:
+            raise UsageError(f"`{name}` needs a value")
+        chosen[name[2:]] = value if name in WITH_VALUES else True
+    return chosen, bool(chosen.pop("trace", False))
+
+
+@contextlib.contextmanager
+def _displaying(shell: Any, traces: bool) -> Iterator[None]:
+    """Display each report, and after it its time line."""
+    display = importlib.import_module("IPython.display").display
+    lines: list[Timeline] = []
+
+    def draw(report: Report, places: Places, tracer: Tracer) -> None:
+        lines.append(build(report, places, tracer))
+
+    def show(report: Report) -> None:
+        display(report.helped())
+        while lines:
+            display(lines.pop())
+
+    with adding_hook(observers, show), adding_hook(traceable, draw) if traces else contextlib.nullcontext():
+        yield
+
+
+def _execute(shell: Any, cell: str) -> Any:
+    """Execute a cell in the user's namespace, with its lines as the notebook shows them: the magic's is the first."""
+    source = shell.transform_cell("\n" + cell)
+    name = shell.compile.cache(source, shell.execution_count, raw_code=cell)
+    statements = ast.parse(source, name)
+    last = statements.body.pop() if statements.body and isinstance(statements.body[-1], ast.Expr) else None
+    exec(compile(statements, name, "exec"), shell.user_ns)
+    return eval(compile(ast.Expression(last.value), name, "eval"), shell.user_ns) if last is not None else None
