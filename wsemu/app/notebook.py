@@ -90,8 +90,9 @@ def _displaying(shell: Any, traces: bool) -> Iterator[None]:
 
 def _execute(shell: Any, cell: str) -> Any:
     """Execute a cell in the user's namespace, with its lines as the notebook shows them: the magic's is the first."""
-    source = shell.transform_cell("\n" + cell)
-    name = shell.compile.cache(source, shell.execution_count, raw_code=cell)
+    source = "\n" + shell.transform_cell(cell)
+    number = len(shell.history_manager.input_hist_parsed) - 1  # of this cell, in every version of IPython
+    name = shell.compile.cache(source, number, raw_code=cell)
     statements = ast.parse(source, name)
     last = statements.body.pop() if statements.body and isinstance(statements.body[-1], ast.Expr) else None
     exec(compile(statements, name, "exec"), shell.user_ns)
