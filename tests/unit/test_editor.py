@@ -14,6 +14,7 @@ import pytest
 from tests.commands import wsemu
 from wsemu.app import editor
 from wsemu.app.breakpoints import Breakpoint, Breakpoints, statement_lines
+from wsemu.app.transport import Transport
 
 PROGRAM = """\
 import numpy as np
@@ -54,9 +55,7 @@ class Client:
     seen: list[dict[str, Any]] = field(default_factory=list)
 
     def receive(self) -> dict[str, Any]:
-        size = int(self.incoming.readline().split(b":")[1])
-        self.incoming.readline()
-        message: dict[str, Any] = json.loads(self.incoming.read(size))
+        message: dict[str, Any] = json.loads(Transport(self.incoming, self.outgoing).read() or b"")
         if message["type"] == "event":
             self.events.append(message)
             self.seen.append(message)
@@ -65,9 +64,8 @@ class Client:
     def ask(self, command: str, **arguments: Any) -> dict[str, Any]:
         """The whole response to a request."""
         self.number += 1
-        text = json.dumps({"seq": self.number, "type": "request", "command": command, "arguments": arguments}).encode()
-        self.outgoing.write(b"Content-Length: %d\r\n\r\n" % len(text) + text)
-        self.outgoing.flush()
+        request = {"seq": self.number, "type": "request", "command": command, "arguments": arguments}
+        Transport(self.incoming, self.outgoing).write(json.dumps(request).encode())
         while True:
             message = self.receive()
             if message["type"] == "response":

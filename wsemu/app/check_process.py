@@ -30,11 +30,18 @@ _SECONDS_TO_STOP = 2.0
 class CheckProcess:
     """One run of `wsemu`, which can be stopped, and the sources that it used."""
 
-    def __init__(self, words: Sequence[str], folder: str | None = None, output: IO[bytes] | None = None) -> None:
-        """Start `wsemu WORDS` in a folder; standard output is this process's, or goes to a file."""
+    def __init__(
+        self,
+        words: Sequence[str],
+        folder: str | None = None,
+        output: IO[bytes] | None = None,
+        *,
+        module: str = "wsemu",
+    ) -> None:
+        """Start `python -m wsemu WORDS` in a folder; standard output is this process's, or goes to a file."""
         number, self._file = tempfile.mkstemp(prefix="wsemu-sources-", suffix=".json")
         os.close(number)
-        command = [sys.executable, "-m", "wsemu", *words]
+        command = [sys.executable, "-m", module, *words]
         environment = {**os.environ, SOURCES: self._file}
         errors = None if output is None else subprocess.DEVNULL
         self._process = subprocess.Popen(

@@ -593,6 +593,15 @@ def explain(
     raise typer.Exit(commands.explain(code))
 
 
+@command("lsp", epilog="Exit codes: 0 the editor ended the session, 2 `pygls` is not installed.")
+def lsp() -> None:
+    """Serve an editor by the Language Server Protocol on standard input and output: findings, fixes and costs as you
+    save.  It needs `pip install 'wsemu[editor]'`."""
+    from wsemu.app import language_server
+
+    raise typer.Exit(language_server.run())
+
+
 @command("doctor", epilog="Exit codes: 0 wsemu works here, 1 it does not.")
 def doctor() -> None:
     """Print the environment: versions, the compiled VM and its cache, the GPU, the configuration."""

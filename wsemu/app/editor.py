@@ -13,7 +13,6 @@ import io
 import json
 import os
 import queue
-import sys
 import threading
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 
@@ -21,6 +20,7 @@ import numpy as np
 
 from wsemu.app.breakpoints import Breakpoint, Breakpoints, answer, evaluate, format_value, statement_lines
 from wsemu.app.debugger import Here, Quit, Session
+from wsemu.app.transport import Transport, standard_transport
 from wsemu.model.data import dataclass, field
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Adapter:
     """The editor's side: messages from it and to it, breakpoints, and who waits for what."""
 
     def __init__(self, incoming: BinaryIO, outgoing: BinaryIO) -> None:
-        self.incoming, self.outgoing = incoming, outgoing
+        self.transport = Transport(incoming, outgoing)
         self.debugger: Debugger | None = None
         self.points = Breakpoints()
         self.requests: queue.Queue[Message] = queue.Queue()
@@ -65,9 +65,7 @@ class Adapter:
         """A message to the editor."""
         with self._lock:
             self._number += 1
-            text = json.dumps({"seq": self._number, "type": kind, **fields}).encode()
-            self.outgoing.write(b"Content-Length: %d\r\n\r\n%s" % (len(text), text))
-            self.outgoing.flush()
+            self.transport.write(json.dumps({"seq": self._number, "type": kind, **fields}).encode())
 
     def event(self, name: str, **body: Any) -> None:
         """Something that happened."""
@@ -85,12 +83,13 @@ class Adapter:
 
     def listen(self) -> None:
         """Take messages until there are no more."""
-        while (request := _message(self.incoming)) is not None:
-            self._take(request)
+        while (text := self.transport.read()) is not None:
+            with contextlib.suppress(ValueError):
+                self._take(json.loads(text))
         self._leave()
 
-    def _take(self, request: Message) -> None:
-        if request.get("type") != "request":
+    def _take(self, request: Any) -> None:
+        if not isinstance(request, dict) or request.get("type") != "request":
             return
         at_once = self.AT_ONCE.get(request.get("command", ""))
         if at_once is None:
@@ -191,32 +190,10 @@ class _Output(io.TextIOBase):
         return len(text)
 
 
-def _message(stream: BinaryIO) -> Message | None:
-    """The next message; None at the end of all."""
-    size = 0
-    while True:
-        line = stream.readline()
-        if not line:
-            return None
-        name, _, value = line.partition(b":")
-        if name.strip().lower() == b"content-length":
-            size = int(value)
-        if not line.strip():
-            break
-    try:
-        found = json.loads(stream.read(size))
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
 def standard_stream_adapter() -> Adapter:
     """An adapter on standard input and output; what else is written there goes to standard error."""
-    outgoing = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    incoming = os.fdopen(os.dup(sys.stdin.fileno()), "rb")
-    os.dup2(os.open(os.devnull, os.O_RDONLY), sys.stdin.fileno())
-    return Adapter(incoming, outgoing)
+    transport = standard_transport()
+    return Adapter(transport.incoming, transport.outgoing)
 
 
 @dataclass(slots=True)

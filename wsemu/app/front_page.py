@@ -23,6 +23,7 @@ COMMANDS = {
     "trace": "Draw what the warps of a CTA did, step by step.",
     "time": "Predict how long launches take on a GPU, and what bounds them.",
     "debug": "Step through the kernels of FILE.",
+    "lsp": "Serve an editor: findings, fixes and costs as you save.",
     "lean": "Report redundant barriers, fences and atomics.",
     "fuzz": "Run many examples of a Hypothesis test.",
     "sweep": "Launch with the sizes at which such programs break.",
