@@ -20,7 +20,6 @@ import pytest
 from tests.commands import wsemu
 from tests.composite import run as run_action
 from wsemu.app import each
-from wsemu.model.codes import CODES
 from wsemu.model.version import __version__
 
 if TYPE_CHECKING:

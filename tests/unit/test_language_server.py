@@ -253,7 +253,7 @@ def test_without_the_extra_the_command_names_it(monkeypatch: pytest.MonkeyPatch)
         ("a.py", "@jit\ndef f(x): pass\n", [("f", 0)]),
         ("a.py", "def f(:\n", []),
         ("a.ptx", "// .entry no\n.visible .entry fill(\n", [("fill", 1)]),
-        ("a.cu", "template <int N>\n__global__ void copy(float *x) {}\n__global__ void __launch_bounds__(64) f() {}\n", [
+        ("a.cu", "template <int N>\n__global__ void copy(float *) {}\n__global__ void __launch_bounds__(64) f() {}\n", [
             ("copy", 1), ("f", 2),
         ]),
         ("a.txt", "__global__ void copy()", []),

@@ -1,7 +1,7 @@
 """The VS Code extension in `integrations/vscode`: its manifest, and a headless run in Node (`npm test`).
 
-The run takes the place of VS Code: it starts the real server and the real debug adapter.  It needs `npm install` in that
-folder before, and is skipped without.
+The run takes the place of VS Code: it starts the real server and the real debug adapter.  It needs `npm install` there
+before, and is skipped without.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ class CheckResult:
     texts: dict[str, str]
     """file -> its text when the check began"""
     document: Json
-    """document that `wsemu check --format json` prints"""
+    """data of the document that `wsemu check --format json` prints"""
     costs: list[LineCost] = field(default_factory=list)
     reports: list[Report] = field(default_factory=list)
 
