@@ -14,13 +14,13 @@ from __future__ import annotations
 
 import glob
 import json
-import re
 import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wsemu.app.exit_codes import INTERNAL, USAGE
+from wsemu.app.program_file import has_kernels
 from wsemu.report.terminal import Printer
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 WORST = (0, 3, 1, 2, 4)
 """exit codes, from the mildest to the worst"""
-_KERNEL = re.compile(r"\bcuda\b(?s:.*)\bjit\b|\bload_ptx\b")
 _FLAGS, _VALUED = ("--allow-incomplete", "--allow-no-kernels"), ("--sarif",)
 """options of this command, without a value and with one"""
 
@@ -60,16 +59,6 @@ def expand(word: str) -> list[str]:
     if Path(word).exists() or not glob.has_magic(word):
         return [word]
     return sorted(glob.glob(word, recursive=True))
-
-
-def has_kernels(file: str) -> bool:
-    """Return whether a file is to be checked: not a program whose text names no kernel."""
-    if not file.endswith(".py"):
-        return True
-    try:
-        return bool(_KERNEL.search(Path(file).read_text(encoding="utf-8", errors="replace")))
-    except (OSError, ValueError):  # for `wsemu check` to report
-        return True
 
 
 def run(options: list[str], file: str, *, captured: bool) -> tuple[int, str]:

@@ -18,8 +18,8 @@ from urllib.parse import unquote, urlparse
 from urllib.request import url2pathname
 
 from wsemu.app.check_process import CheckProcess
-from wsemu.app.each import has_kernels
 from wsemu.app.editor_results import CheckResult, defined_kernels, read_result, to_uri
+from wsemu.app.program_file import has_kernels
 from wsemu.model.errors import UsageError
 from wsemu.model.version import __version__
 

@@ -6,13 +6,13 @@ import contextlib
 import os
 import re
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wsemu.model.data import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
 COMPILED = (".cuh", ".cubin", ".fatbin")
 """suffixes of what is not PTX yet, or no longer"""
@@ -28,6 +28,7 @@ DATA_OPTIONS = tuple(f"--{name.replace('_', '-')}" for name in LAUNCH_OPTIONS[:-
 
 _MAIN = re.compile(r"^[ \t]*(?:extern[ \t]+\"C\"[ \t]+)?(?:int|void|auto)\s+main\s*\(", re.MULTILINE)
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_KERNEL = re.compile(r"\bcuda\b(?s:.*)\bjit\b|\bload_ptx\b")
 _LARGEST = 16 << 20
 """bytes of a source that is searched"""
 
@@ -65,6 +66,16 @@ def has_main(file: Path) -> bool:
 def is_launch(file: Path) -> bool:
     """Return whether a file is data that describes launches: PTX, CUDA C++, a launch file, or a folder of those."""
     return is_ptx(file) or file.suffix.lower() in (".json", ".toml") or file.is_dir()
+
+
+def has_kernels(file: str) -> bool:
+    """Return whether a file is to be checked: not a program whose text names no kernel."""
+    if not file.endswith(".py"):
+        return True
+    try:
+        return bool(_KERNEL.search(Path(file).read_text(encoding="utf-8", errors="replace")))
+    except (OSError, ValueError):  # for `wsemu check` to report
+        return True
 
 
 def refusal(file: Path, *, as_ptx: bool = False) -> str:
