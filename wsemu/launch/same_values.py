@@ -33,6 +33,7 @@ from wsemu.model.errors import UnsupportedError
 from wsemu.model.isa import FIRST_STORE, LANES, N_ATOMIC, N_MEMORY, NAMES, WRITE, access_shape
 from wsemu.model.outcome import COMPARED
 from wsemu.proof.taint import examine
+from wsemu.proof.together import known_masks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -182,6 +183,7 @@ def _may_differ(bound: Bound, outcome: Outcome, stores: set[int]) -> bool:
     analysis = examine(
         bound.program, outcome.executions, address_rows(bound.program, bound.rows, bound.names, bound.arrays).get,
         lockstep=bound.settings.lockstep, lanes_by_x=x % LANES == 0 or y == z == 1,
+        settled=known_masks(bound.program, strict=bound.settings.strict),
     )  # fmt: skip
     return analysis is not None and (bool(analysis.find_tainted) or analysis.stores_other_values(stores))
 

@@ -175,7 +175,7 @@ def judge(
         from wsemu.launch.undefined import settle
 
         wanted, undefined = settle(wanted, arisen, places, settings.checkers, _follow_undefined(wanted, arisen, follow))
-    analysis = _analysis(places, settings.lockstep, trace_of)
+    analysis = _analysis(places, settings, trace_of)
     given = False
     if gives_places is not None and not wanted and analysis is not None and _only_atomics_influence(analysis, program):
         given = gives_places(analysis)
@@ -349,6 +349,7 @@ def _notes(places: Places, settings: Settings, found: _Findings, doubts: _Doubts
     yield from _exception_notes(places, settings)
     yield from loose
     yield from _lucky_alignment_notes(places)
+    yield from _mask_notes(places, settings)
     if found.kept and places.program.sources_note:
         yield places.program.sources_note
     yield from (*places.program.doubts, *_same_values(places)) if settings.strict else ()
@@ -356,6 +357,21 @@ def _notes(places: Places, settings: Settings, found: _Findings, doubts: _Doubts
     if wrong and _wrote_arrays(places.program, places.outcome):
         what = "this run stored" if places.outcome.status == "done" else "was stored until then"
         yield f"the arrays hold what {what}: they are not valid results"
+
+
+def _mask_notes(places: Places, settings: Settings) -> Iterator[str]:
+    """Yield which masks of active lanes are those of hardware, which PTX does not promise."""
+    from wsemu.proof.together import masks_after_barriers
+
+    if settings.strict or settings.lockstep:
+        return
+    found = masks_after_barriers(places.program)
+    executed = [mask for mask in found if places.outcome.executions[mask]]
+    for where, line in dict.fromkeys((places.where(mask), places.line(found[mask])) for mask in executed):
+        yield (
+            f"{where}: the active lanes are all lanes of the warp that reach it from the barrier on line {line}, as "
+            "on hardware; PTX does not promise it: `--strict` takes no mask for granted"
+        )
 
 
 def _count_overflow(places: Places, wanted: list[RawFinding], settings: Settings) -> int:
@@ -801,23 +817,25 @@ def _separate_reuse(
     return wanted, [*reasons, *space_doubts(places, configuration, trace_of)]
 
 
-def _analysis(places: Places, lockstep: bool, trace_of: Tracer) -> Analysis | None:
+def _analysis(places: Places, settings: Settings, trace_of: Tracer) -> Analysis | None:
     """Return what the results of atomics, clocks and masks of active lanes influence; None if there are none of these.
 
     Where it hangs on which array of several in shared or local memory an access goes to, a second run tells.
     """
     from wsemu.proof.taint import examine
+    from wsemu.proof.together import known_masks
 
     x, y, z = places.block
+    known = known_masks(places.program, strict=settings.strict)
     examined = functools.partial(
-        examine, places.program, places.outcome.executions, places.segment_of.get, lockstep=lockstep,
-        lanes_by_x=x % LANES == 0 or y == z == 1,
+        examine, places.program, places.outcome.executions, places.segment_of.get, lockstep=settings.lockstep,
+        lanes_by_x=x % LANES == 0 or y == z == 1, settled=known,
     )  # fmt: skip
     analysis = examined()
     if analysis is None or places.outcome.status != "done" or not analysis.find_tainted:
         return analysis
     if settled := _atomics_of_one_thread(places, analysis, trace_of):
-        examined = functools.partial(examined, settled=settled)
+        examined = functools.partial(examined, settled=settled | known)
         analysis = examined()
         if analysis is None or not analysis.find_tainted:
             return analysis

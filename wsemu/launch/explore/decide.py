@@ -46,6 +46,7 @@ from wsemu.proof.happens_before import uncounted_barriers
 from wsemu.proof.missing import Lenient, is_fresh
 from wsemu.proof.names import Named, find_named_stores
 from wsemu.proof.threads import Knowledge, Race, Shared
+from wsemu.proof.together import known_masks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -102,8 +103,9 @@ def _depends_on_atomics_alone(bound: Bound, places: Places) -> bool:
     executed."""
     code = bound.program.code
     analysis = taint.examine(
-        bound.program, [1] * len(code), places.segment_of.get, lockstep=bound.settings.lockstep, lanes_by_x=False
-    )
+        bound.program, [1] * len(code), places.segment_of.get, lockstep=bound.settings.lockstep, lanes_by_x=False,
+        settled=known_masks(bound.program, strict=bound.settings.strict),
+    )  # fmt: skip
     if analysis is None:
         return True
     sources = {t.source for t in analysis.find_tainted} | {pc for pc, _ in analysis.order_dependent}

@@ -1,0 +1,62 @@
+"""Masks of active lanes after a barrier: all lanes of the warp that reach the instruction on its only path.
+
+A warp meets an aligned barrier as a whole. A GPU lets its lanes continue together until a branch parts them. Lanes that
+take the same side stay together. Lanes that meet on several paths may be together or not. So on the only path from the
+barrier, an `activemask` names all lanes of the warp that reach it. PTX does not promise it: there a mask needs no more
+than the lane that executes it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wsemu.model.control_flow import successors
+from wsemu.model.isa import ALIGNED, CONVERGED, NAMES, OPCODE, OPERATIONS, step_word
+
+if TYPE_CHECKING:
+    from wsemu.model.program import Program
+
+ACTIVE = OPCODE["activemask"]
+
+
+def masks_after_barriers(program: Program) -> dict[int, int]:
+    """Return the `activemask` instructions that name all lanes which reach them -> the barrier before."""
+    key = "masks after barriers"
+    if key not in program.derived:
+        code = program.code
+        masks = [pc for pc in range(len(code)) if code[pc, 0] == ACTIVE and code[pc, 7] != CONVERGED]
+        program.derived[key] = _find_barriers(program, masks) if masks else {}
+    found: dict[int, int] = program.derived[key]
+    return found
+
+
+def known_masks(program: Program, *, strict: bool) -> frozenset[int]:
+    """Return the `activemask` instructions that are the same in all schedules; by PTX's letter (`strict`) none is."""
+    return frozenset() if strict else frozenset(masks_after_barriers(program))
+
+
+def _find_barriers(program: Program, masks: list[int]) -> dict[int, int]:
+    """Go back from each mask, as long as an instruction has one predecessor."""
+    rows = program.code.tolist()
+    before: list[list[int]] = [[] for _ in rows]
+    for pc, row in enumerate(rows):
+        for target in successors(pc, row):
+            if 0 <= target < len(rows):
+                before[target].append(pc)
+    found = {}
+    for mask in masks:
+        pc, passed = mask, set()
+        while len(before[pc]) == 1 and pc not in passed:
+            passed.add(pc)
+            pc = before[pc][0]
+            if _is_aligned_barrier(rows[pc]):
+                found[mask] = pc
+                break
+    return found
+
+
+def _is_aligned_barrier(row: list[int]) -> bool:
+    """Return whether a warp meets this barrier as a whole and waits at it."""
+    name = NAMES[row[0]]
+    is_wait = OPERATIONS[name].kind == "barrier" and step_word(name) == "sync"
+    return is_wait and not row[1] and row[7] == ALIGNED
