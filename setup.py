@@ -61,9 +61,13 @@ def has_driver() -> bool:
     return is_wanted and not compiler.find_platform_problem() and compiler.find_compiler() is not None
 
 
+BASELINES = (("linux", "x86_64"), ("linux", "aarch64"), ("darwin", "arm64"), ("win32", "AMD64"))
+"""system and architecture of the wheels with object code, as `wsemu/machine/shipped.py` has them"""
+
+
 def has_machine_code() -> bool:
-    """Return whether the wheel gets the VM's object code: on Linux and x86-64 with LLVM."""
-    is_known = sys.platform == "linux" and platform.machine() == "x86_64"
+    """Return whether the wheel gets the VM's object code, for which the build needs LLVM."""
+    is_known = (sys.platform, platform.machine()) in BASELINES
     needed = ("llvmlite", "numpy", "platformdirs")
     return is_known and not os.environ.get("WSEMU_PURE_WHEEL") and all(map(importlib.util.find_spec, needed))
 

@@ -20,6 +20,7 @@ import pytest
 from tests.commands import wsemu
 from tests.composite import run as run_action
 from wsemu.app import each
+from wsemu.machine import shipped
 from wsemu.model.version import __version__
 
 if TYPE_CHECKING:
@@ -216,6 +217,26 @@ def test_the_tasks_run_commands_that_exist():
     for task in tasks:
         assert task["args"][:2] == ["-m", "wsemu.cli"]
         assert f"wsemu {task['args'][2]}" in wsemu(task["args"][2], "--help").stdout
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / ".github" / "workflows").glob("*.yml")), ids=lambda file: file.name)
+def test_actions_are_pinned_to_commits(file):
+    used = re.findall(r"uses: (\S+)(.*)", file.read_text(encoding="utf-8"))
+    assert used
+    for action, comment in used:
+        assert re.fullmatch(r"[\w-]+/[\w/-]+@[0-9a-f]{40}", action), action
+        assert re.fullmatch(r" # v[\d.]+", comment), (action, comment)
+
+
+def test_a_release_has_a_wheel_for_each_system_with_object_code():
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["cibuildwheel"]
+    systems = {("linux", "x86_64"): "manylinux_x86_64", ("linux", "aarch64"): "manylinux_aarch64",
+               ("darwin", "arm64"): "macosx_arm64", ("win32", "AMD64"): "win_amd64"}  # fmt: skip
+    assert systems.keys() == shipped.BASELINES.keys()
+    assert settings["build"] == [f"cp311-{name}" for name in systems.values()]
+    workflow = (ROOT / ".github" / "workflows" / "release.yml").read_text(encoding="utf-8")
+    assert "runner: [ubuntu-24.04, ubuntu-24.04-arm, macos-15, windows-2025]" in workflow
+    assert "if: startsWith(github.ref, 'refs/tags/v')" in workflow.partition("  publish:")[2]
 
 
 def test_the_conda_recipe_wants_what_the_package_wants():

@@ -36,25 +36,33 @@ class Baseline(NamedTuple):
     cpu: str
     """the name that LLVM has for it"""
     flags: frozenset[str]
-    """the features of it that Linux lists"""
+    """the features of it that Linux lists, or LLVM on other systems"""
 
 
 BASELINES = {
-    "x86_64": Baseline("x86-64-v3", frozenset("abm avx2 bmi1 bmi2 f16c fma movbe xsave".split())),
+    ("linux", "x86_64"): Baseline("x86-64-v3", frozenset("abm avx2 bmi1 bmi2 f16c fma movbe xsave".split())),
+    ("linux", "aarch64"): Baseline("generic", frozenset({"asimd"})),
+    ("darwin", "arm64"): Baseline("apple-m1", frozenset()),  # the first of its kind
+    ("win32", "AMD64"): Baseline("x86-64-v3", frozenset("lzcnt avx2 bmi bmi2 f16c fma movbe xsave".split())),
 }
-"""architecture -> its baseline, where object code is loaded without LLVM"""
+"""(system, architecture) -> its baseline; `setup.py` has the same list"""
 
 
 def baseline() -> Baseline | None:
-    """Return the baseline of this machine, if its CPU reaches it and this is Linux."""
-    found = BASELINES.get(platform.machine()) if sys.platform == "linux" and not CHECKED else None
-    return found if found is not None and found.flags <= _flags() else None
+    """Return the baseline of this machine, if its CPU reaches it."""
+    found = None if CHECKED else BASELINES.get((sys.platform, platform.machine()))
+    return found if found is not None and found.flags <= (_flags() if found.flags else found.flags) else None
 
 
 def _flags() -> frozenset[str]:
+    """Return the features of this CPU."""
+    if sys.platform != "linux":
+        import llvmlite.binding as llvm
+
+        return frozenset(name for name, has in llvm.get_host_cpu_features().items() if has)
     try:
         with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as stream:
-            line = next((line for line in stream if line.startswith("flags")), "")
+            line = next((line for line in stream if line.startswith(("flags", "Features"))), "")
     except OSError:
         return frozenset()
     return frozenset(line.partition(":")[2].split())
@@ -114,7 +122,7 @@ def write(file: Path) -> None:
     """Compile all parts for the baseline and write them to a file."""
     from concurrent.futures import ProcessPoolExecutor  # for wheels alone
 
-    found = BASELINES[platform.machine()]
+    found = BASELINES[sys.platform, platform.machine()]
     modules = sorted(cache.all_sources())
     key = _key(found.cpu, modules)
     assert key is not None
