@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from wsemu.machine import build, cache, shipped
+from wsemu.machine.checked import CHECKED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -72,7 +73,7 @@ def test_each_system_has_the_baseline_of_its_wheel(system: str, machine: str, mo
     monkeypatch.setattr(sys, "platform", system)
     monkeypatch.setattr(platform, "machine", lambda: machine)
     monkeypatch.setattr(shipped, "_flags", lambda: found.flags)
-    assert shipped.baseline() == (None if shipped.CHECKED else found)
+    assert shipped.baseline() == (None if CHECKED else found)
     monkeypatch.setattr(shipped, "_flags", frozenset)
     assert not found.flags or shipped.baseline() is None
 
