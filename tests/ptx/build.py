@@ -35,6 +35,8 @@ AMPERE = Variant("sm_80", ("-arch=sm_80", "-lineinfo"))
 HOPPER = Variant("sm_90a", ("-arch=sm_90a", "-lineinfo"))
 BROKEN = Variant("broken.sm_90a", ("-arch=sm_90a", "-lineinfo", "-DBROKEN"))
 BROKEN_AMPERE = Variant("broken.sm_80", ("-arch=sm_80", "-lineinfo", "-DBROKEN"))
+BLACKWELL = Variant("sm_100a", ("-arch=sm_100a", "-lineinfo"))
+BROKEN_BLACKWELL = Variant("broken.sm_100a", ("-arch=sm_100a", "-lineinfo", "-DBROKEN"))
 DEBUG = Variant("sm_90.debug", ("-arch=sm_90", "-G"))
 
 EXACT = ("-fmad=false",)
@@ -58,6 +60,7 @@ VARIANTS: dict[str, tuple[Variant, ...]] = {
     "wgmma": (HOPPER,),
     "wgmma_ring": (HOPPER,),
     "ampere/gemm": (AMPERE, BROKEN_AMPERE),
+    "blackwell/gemm": (BLACKWELL, BROKEN_BLACKWELL),
     "hopper/flash": (HOPPER, BROKEN),
     "hopper/gemm": (HOPPER, BROKEN),
 }

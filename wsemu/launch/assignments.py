@@ -37,6 +37,8 @@ class Assigned(NamedTuple):
     findings: Sequence[RawFinding] = ()
     reasons: Sequence[str] = ()
     notes: Sequence[str] = ()
+    shown_by: Assignment | None = None
+    """an assignment of `--clc` with which the launch ends early"""
 
 
 def judge_assignments(bound: Bound, outcome: Outcome, initial: Callable[[], list[Any]], places: Places) -> Assigned:
@@ -51,7 +53,8 @@ def judge_assignments(bound: Bound, outcome: Outcome, initial: Callable[[], list
     if proof.failed is not None:
         start, clusters, found = proof.failed
         taken = ", ".join(map(str, clusters)) or "none"
-        return Assigned(_errors(bound, outcome, found), notes=[f"seen in a run of cluster {start} that takes {taken}"])
+        if errors := _errors(bound, outcome, found):
+            return Assigned(errors, notes=[f"seen in a run of cluster {start} that takes {taken}"])
     where, tried = places.where(requests[0]), [bound.settings.clc]
     if outcome.warp_instructions <= MOST_TRIED * bound.settings.effort:
         for assignment in ASSIGNMENTS:
@@ -110,7 +113,8 @@ def _run_with(
     if errors := _errors(bound, outcome, found):
         return Assigned(errors, notes=[f"seen with --clc {assignment}"])
     if found.status != "done":
-        return Assigned(reasons=[f"{where}: the launch ends as {found.status} with --clc {assignment}"])
+        reason = f"{where}: the launch ends as {found.status} with --clc {assignment}"
+        return Assigned(reasons=[reason], shown_by=assignment)
     if any(not np.array_equal(a, b) for (a, _), (b, _) in zip(segments, bound.segments, strict=True)):
         what = "what the launch stores depends on which clusters a request cancels"
         return Assigned(reasons=[f"{where}: {what}: seen with --clc {assignment}"])

@@ -17,7 +17,7 @@ from wsemu.launch.hooks import keeping, starting
 from wsemu.launch.running import bind_launch, ran, together
 from wsemu.launch.same import keep, repeated_report
 from wsemu.launch.used_loads import name_used_loads
-from wsemu.model.data import NamedTuple
+from wsemu.model.data import NamedTuple, replace
 from wsemu.model.isa import ATOMICS, LANES, N_ATOMIC, N_MEMORY, OPCODE
 from wsemu.model.tensor_memory import ALLOC
 from wsemu.proof.taint import ACTIVE
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from wsemu.model.launch_shape import LaunchConfiguration
     from wsemu.model.outcome import Outcome, RawFinding, Tracer
     from wsemu.model.program import Program
-    from wsemu.model.settings import Settings
+    from wsemu.model.settings import Assignment, Settings
     from wsemu.model.undefined import Followed
 
 
@@ -152,16 +152,19 @@ def judge_run(
         gives_places = functools.partial(orders.gives_places, places, trace, initial)
     allocates = OPCODE[ALLOC] in program.opcodes and orders is not None  # else it may be of some CTAs alone
     requests = requests_clusters(program) and orders is not None
+    ends: list[Assignment] = []
     begun = started + compiling()
     report = judge(
         configuration, places, notes, trace, bound.settings, begun, more, decide, gives_places,
         functools.partial(_follow, bound, outcome, initial, tried=tried),
         functools.partial(_find_unordered_load, bound, outcome, initial, trace),
         functools.partial(_move_columns, bound, outcome, initial) if allocates else None,
-        functools.partial(_judge_assignments, bound, outcome, initial) if requests else None,
+        functools.partial(_judge_assignments, bound, outcome, initial, ends) if requests else None,
         functools.partial(_find_failing_compares, bound, outcome, initial) if program.opcodes & _COMPARES else None,
         functools.partial(_single_lanes, kernel, bound, initial) if ACTIVE in program.opcodes else None,
     )  # fmt: skip
+    if ends and not report.errors:
+        report = _judge_assigned(bound, initial(), ends[0], report)
     needed = together(program, configuration, bound.settings.sms) or (orders.needed if orders is not None else None)
     if bound.heap is not None:
         report = add_heap_notes(report, bound.heap)
@@ -245,11 +248,25 @@ def _move_columns(bound: Bound, outcome: Outcome, initial: Callable[[], list[Any
     return move_columns(bound, outcome, initial, places)
 
 
-def _judge_assignments(bound: Bound, outcome: Outcome, initial: Callable[[], list[Any]], places: Places) -> Assigned:
-    """Return what a launch does with other assignments of the clusters that it cancels."""
+def _judge_assignments(
+    bound: Bound, outcome: Outcome, initial: Callable[[], list[Any]], ends: list[Assignment], places: Places
+) -> Assigned:
+    """Return findings of a launch with other assignments of the clusters that it cancels; `ends` gets an assignment
+    with which it ends early."""
     from wsemu.launch.assignments import judge_assignments
 
-    return judge_assignments(bound, outcome, initial, places)
+    found = judge_assignments(bound, outcome, initial, places)
+    ends += [found.shown_by] if found.shown_by else []
+    return found
+
+
+def _judge_assigned(bound: Bound, initial: Sequence[Any], assignment: Assignment, report: Report) -> Report:
+    """Return the report of a launch with another assignment, if it has errors."""
+    other, _ = _again(bound._replace(settings=replace(bound.settings, clc=assignment)), initial)
+    if not other.errors:
+        return report
+    notes = [*other.notes, f"seen with --clc {assignment}"]
+    return other.model_copy(update={"notes": notes, "seconds": report.seconds + other.seconds})
 
 
 def _again(bound: Bound, initial: Sequence[Any]) -> tuple[Report, Outcome]:

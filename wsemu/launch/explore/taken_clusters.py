@@ -27,6 +27,7 @@ from wsemu.machine import state as layout
 from wsemu.machine.state import address_of
 from wsemu.machine.tables import Rooms, Watch
 from wsemu.machine.vm import Machine
+from wsemu.model.codes import CODES
 from wsemu.model.grid import Grouping
 from wsemu.model.isa import ADDRESS_WRAPPED, FIRST_ARRAY, LANES, OFFSET_MASK, SEGMENT_SHIFT, SHARED
 from wsemu.model.program import RESPONSES
@@ -331,7 +332,7 @@ class TakenClusters:
         self.reads = set()
         steps = self._find_steps()
         for number in range(self.count):  # each cluster starts, and each is taken in each state
-            self._run(number, [(number + k + 1) % self.count for k in range(steps)])
+            self._follow(number, [(number + k + 1) % self.count for k in range(steps)])
         for length in range(min(steps + EXTRA, self.count - 1) + 1):
             self._run(0, range(1, length + 1))
         stored = {number for number, owners in self.owners.items() if (owners != -1).any()}
@@ -352,7 +353,7 @@ class TakenClusters:
         return self.count - 1
 
     def _run(self, start: int, clusters: Sequence[int]) -> None:
-        """Run a cluster that takes these ones."""
+        """Run a cluster that takes these ones, and judge it with all checks."""
         self._follow(start, clusters)
         if self.known is None and (outcome := self.judge(start, clusters)) is not None:
             self.failed = start, tuple(clusters), outcome
@@ -407,6 +408,8 @@ class TakenClusters:
         for raw in one.findings():
             if raw.code in _UNWRITTEN:
                 carried |= self._carry(raw, one)
+            elif raw.code in CODES and CODES[raw.code].severity == "error":
+                raise _RefusedError(f"a run with other clusters finds {raw.code}")
         if carried:
             raise _Retry
 
