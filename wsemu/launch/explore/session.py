@@ -296,9 +296,14 @@ class VmSession:
         machine = self.machines[ask.cta]
         warp, state = machine.warps[ask.warp], machine.state[0]
         warp["waits"] = -1
-        state["let_go"], state["next_warp"], state["progress"], state["turn"] = ask.lane + 1, ask.warp, 1, -1
+        state["let_go"] = ask.lane + 1
+        self._resume(state, ask.warp)
         swaps = self._swaps(ask, machine)
         return self._run(ask.cta, 0 if not swaps else 1 << ask.lane)
+
+    def _resume(self, state: Any, warp: int = 0) -> None:
+        """Let a machine that could do no more continue with a warp."""
+        state["next_warp"], state["progress"], state["turn"] = warp, 1, -1
 
     def _swaps(self, ask: Ask, machine: Machine) -> bool:
         """Return whether what is asked is a `cas` that will leave memory alone."""

@@ -137,7 +137,8 @@ class _Cluster(VmSession):
         self._forget_shared()
         self._reset_arrays(cluster)
         machine.successors[int(state["taken"])] = cluster
-        state["next_warp"], state["progress"], state["turn"], state["delivers"] = 0, 1, -1, 1
+        state["delivers"] = 1
+        self._resume(state)
         return self.proceed()
 
     def proceed(self) -> int:
