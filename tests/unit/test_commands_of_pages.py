@@ -94,7 +94,9 @@ def parts(command: str) -> list[str]:
     return [part for part in found if not part.startswith(INSTALLS) and part != THESE_TESTS]
 
 
-RUN = [shown for shown in SHOWN if not shown.needs and parts(shown.text)]
+ELSEWHERE = {"docs/cmake.md": "test_cmake_builds_and_checks_without_a_gpu"}
+"""page -> test in `test_integrations.py` that runs its commands"""
+RUN = [shown for shown in SHOWN if not shown.needs and parts(shown.text) and shown.page not in ELSEWHERE]
 
 
 @pytest.mark.parametrize("shown", RUN, ids=str)
@@ -121,7 +123,9 @@ def test_options_of_a_marked_command_exist(shown: Shown) -> None:
     for part in parts(shown.text):
         words = shlex.split(re.sub(r"\$\{\{[^}]*\}\}|\$\([^)]*\)", "1", part))
         if words[:3] == [words[0], "-m", "wsemu.app.each"]:
-            options, files = split(words[3:])
+            own = [word for word in words if word in ("--allow-incomplete", "--allow-no-kernels")]
+            words = shlex.split(re.sub(r"--(sarif|junit|gitlab)[ =]\S+", "", shlex.join(words)))
+            options, files = split([word for word in words[3:] if word not in own])
             assert files
             parse(["check", *options, "FILE"])
         elif words[0] == "wsemu" or words[:3] == ["python", "-m", "wsemu"]:
@@ -165,6 +169,8 @@ def test_extras_of_installations_exist() -> None:
 
 
 def test_this_finds_commands() -> None:
+    integrations = (ROOT / "tests" / "unit" / "test_integrations.py").read_text(encoding="utf-8")
+    assert all(f"def {test}(" in integrations for test in ELSEWHERE.values())
     assert len(SHOWN) > 50
     assert len(IN_SENTENCES) > 60
     assert {shown.text for shown in RUN} >= {"wsemu doctor", "pip install -e . && wsemu check examples/sgemv.py"}

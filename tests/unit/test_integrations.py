@@ -14,6 +14,7 @@ import textwrap
 import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree
 
 import pytest
 
@@ -51,6 +52,21 @@ def project(tmp_path):
 def action(project: Path, **given: str) -> Ran:
     named = {name.replace("_", "-"): value for name, value in given.items()}
     return run_action(loaded("action.yml"), project, {"install": "false", **named}, project.parent, ROOT)
+
+
+def test_one_file_has_the_launches_and_findings_of_all_programs(project):
+    words = ["--junit", "all.xml", "--gitlab=all.json", "kernels/*.py", "setup.py"]
+    done = subprocess.run(
+        [sys.executable, "-m", "wsemu.app.each", *words], check=False, capture_output=True, text=True, cwd=project,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (1, ""), done.stderr
+    suites = ElementTree.parse(project / "all.xml").getroot()
+    assert [suite.get("name") for suite in suites] == ["kernels/good.py", "kernels/wrong.py"]
+    assert (suites.get("tests"), suites.get("failures"), suites.get("errors")) == ("2", "1", "0")
+    issues = json.loads((project / "all.json").read_text(encoding="utf-8"))
+    assert {issue["location"]["path"] for issue in issues} == {"kernels/wrong.py"}
+    assert len({issue["fingerprint"] for issue in issues}) == len(issues)
 
 
 def test_the_action_annotates_what_is_wrong(project):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT = Path(__file__).resolve().parents[2]
-SECONDS = 150
+SECONDS = 400
 RACE = """\
 import numpy as np
 from wsemu import cuda

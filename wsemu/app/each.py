@@ -6,6 +6,8 @@ one: 4, 2, 1, 3, 0.  A pattern without a file, no file at all and no file with a
 checked.
 
 `--sarif FILE`         Write one SARIF file in place of text, with a run for each program.
+`--junit FILE`         Write one file of JUnit's XML, with a suite for each program.
+`--gitlab FILE`        Write one Code Quality report.  Of several such options, each checks all programs once.
 `--allow-incomplete`   Count exit code 3 as 0.
 `--allow-no-kernels`   Count files without any kernel as 0, for a hook that gets the changed files.
 """
@@ -13,11 +15,10 @@ checked.
 from __future__ import annotations
 
 import glob
-import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from wsemu.app.exit_codes import INTERNAL, USAGE
 from wsemu.app.program_file import has_kernels
@@ -28,7 +29,9 @@ if TYPE_CHECKING:
 
 WORST = (0, 3, 1, 2, 4)
 """exit codes, from the mildest to the worst"""
-_FLAGS, _VALUED = ("--allow-incomplete", "--allow-no-kernels"), ("--sarif",)
+_SUFFIX = {"--sarif": ".sarif", "--junit": ".xml", "--gitlab": ".json"}
+"""option for a report of all programs -> usual suffix of the file"""
+_FLAGS, _VALUED = ("--allow-incomplete", "--allow-no-kernels"), (*_SUFFIX,)
 """options of this command, without a value and with one"""
 
 
@@ -73,26 +76,38 @@ def main(words: list[str]) -> int:
     """Check each file; return the worst exit code."""
     options, names = split(words)
     own = {flag: flag in options for flag in _FLAGS}
-    sarif = _pop_option(options, "--sarif")
+    given = ((option, _pop_option(options, option)) for option in _VALUED)
+    outputs = {option: file for option, file in given if file is not None}
     options = [option for option in options if option not in _FLAGS]
-    if sarif is not None:
-        options += ["--format", "sarif"]
     found = {name: expand(name) for name in names}
     files = [*dict.fromkeys(file for files in found.values() for file in files)]
     checked = [*filter(has_kernels, files)]
     codes = [*_mistakes(found, checked, allowed=own["--allow-no-kernels"])]
-    if sarif is not None and not is_output(sarif, files):
+    if not all(is_output(file, files, option) for option, file in outputs.items()):
         return USAGE
-    runs: list[dict[str, Any]] = []
-    for file in checked:
-        code, text = run(options, file, captured=sarif is not None)
-        codes.append(0 if own["--allow-incomplete"] and code == 3 else code)
-        if sarif is not None:
-            codes += _add_runs(runs, text, file)
-    if sarif is not None:
-        document = {"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0", "runs": runs}
-        Path(sarif).write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+    for option, output in (outputs or {"": ""}).items():
+        for code in _check_files(checked, options, option.removeprefix("--"), output):
+            codes.append(0 if own["--allow-incomplete"] and code == 3 else code)
     return max(codes, key=WORST.index, default=0)
+
+
+def _check_files(files: list[str], options: list[str], format_: str, output: str) -> Iterator[int]:
+    """Check all files, and yield the exit codes; with a format the output of all goes to one file."""
+    if not format_:
+        yield from (run(options, file, captured=False)[0] for file in files)
+        return
+    from wsemu.app.merged_reports import MERGERS
+
+    texts: list[tuple[str, str]] = []
+    for file in files:
+        code, text = run([*options, "--format", format_], file, captured=True)
+        yield code
+        try:
+            MERGERS[format_]([(file, text)])
+            texts.append((file, text))
+        except (SyntaxError, ValueError, KeyError, TypeError):  # of an internal error, in place of a document
+            yield INTERNAL
+    Path(output).write_text(MERGERS[format_](texts), encoding="utf-8")
 
 
 def _mistakes(found: dict[str, list[str]], checked: list[str], *, allowed: bool) -> Iterator[int]:
@@ -114,20 +129,12 @@ def _mistakes(found: dict[str, list[str]], checked: list[str], *, allowed: bool)
         yield USAGE
 
 
-def _add_runs(runs: list[dict[str, Any]], text: str, file: str) -> Iterator[int]:
-    """Add the runs of a SARIF log; yield an exit code if it is none."""
-    try:
-        runs += [_name_run(made, file) for made in json.loads(text)["runs"]]
-    except (ValueError, KeyError, TypeError):
-        yield INTERNAL
-
-
-def is_output(file: str, files: list[str]) -> bool:
-    """Return whether a file is one that SARIF may be written to, and say so if not: no word at all, and no input."""
+def is_output(file: str, files: list[str], option: str = "--sarif") -> bool:
+    """Return whether a report may be written to a file, and say so if not: no word at all, and no input."""
     if file and file not in files and not file.endswith((".py", ".ptx", ".cu")):
         return True
-    what = f"`{file}` is an input" if file else "option '--sarif' requires an argument"
-    Printer(sys.stderr).text(f"error: {what}: name a file to write, as in `--sarif found.sarif`", "error")
+    what = f"`{file}` is an input" if file else f"option '{option}' requires an argument"
+    Printer(sys.stderr).text(f"error: {what}: name a file to write, as in `{option} found{_SUFFIX[option]}`", "error")
     return False
 
 
@@ -142,11 +149,6 @@ def _pop_option(options: list[str], name: str) -> str | None:
             del options[at]
             return option.partition("=")[2]
     return None
-
-
-def _name_run(run: dict[str, Any], file: str) -> dict[str, Any]:
-    """A run under a name of its own: GitHub takes one of each name."""
-    return {**run, "automationDetails": {"id": f"wsemu/{Path(file).as_posix()}/"}}
 
 
 if __name__ == "__main__":
