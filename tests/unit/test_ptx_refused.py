@@ -42,7 +42,7 @@ def run(source: str, reach: int = 1, grid: int = 1) -> wsemu.Report:
 REFUSED = """
 fma.rn.f32.f16 %f1, %h1, %h2, %f2;
 add.rn.rz.f32 %f1, %f2, %f3;
-ld.global.v8.f32 {%f1,%f2,%f3,%f4,%f5,%f6,%f7,%f8}, [%rd1];
+ld.shared.v8.f32 {%f1,%f2,%f3,%f4,%f5,%f6,%f7,%f8}, [%rd1];
 ld.global.frobnicated.u32 %r4, [%rd1];
 st.release.gpu.global.b128 [%rd1], %q1;
 red.async.relaxed.cluster.global.mbarrier::complete_tx::bytes.add.u32 [%rd1], %r4, [%r5];

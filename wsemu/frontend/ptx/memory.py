@@ -209,12 +209,13 @@ def load(e: Emitter, instruction: Instruction) -> None:
             e.write_register(target, part, _sign(type_))
     else:
         registers = tuple([e.target(target, f"b{bits}") for target in targets])
-        operation = f"ld.b{bits}" if length == 1 else f"ld.v{length}.b{bits}"
         element = element_name(type_)
         constant = NON_COHERENT if instruction.opcode == "ldu" or "nc" in instruction.modifiers else 0
         fresh = 0 if _FRESH.isdisjoint(instruction.modifiers) else FRESH
         auxiliary = e.unused | constant | fresh | space_bits(e, instruction.modifiers)
-        e.effect_into(operation, (address,), registers, offset, auxiliary=auxiliary, array=array, element=element)
+        for base, at, some in _halves(e, instruction, address, offset, registers, bits):
+            operation = f"ld.b{bits}" if length == 1 else f"ld.v{len(some)}.b{bits}"
+            e.effect_into(operation, (base,), some, at, auxiliary=auxiliary, array=array, element=element)
         for target, register in zip(targets, registers, strict=True):
             e.write_register(target, register, _sign(type_))
     if "acquire" in strong:
@@ -242,9 +243,10 @@ def store(e: Emitter, instruction: Instruction) -> None:
         where = _Strong(address, offset, array, element_name(type_), AS_STORE | strong_bits(e, instruction))
         _store_parts(e, where, values)
         return
-    operation = f"st.{width}" if length == 1 else f"st.v{length}.{width}"
     how = space_bits(e, instruction.modifiers)
-    e.effect(operation, (address, *values), (), offset, how, array=array, element=element_name(type_))
+    for base, at, some in _halves(e, instruction, address, offset, values, int(width[1:])):
+        operation = f"st.{width}" if length == 1 else f"st.v{len(some)}.{width}"
+        e.effect(operation, (base, *some), (), at, how, array=array, element=element_name(type_))
 
 
 class _Strong(NamedTuple):
@@ -303,6 +305,28 @@ def _check_alignment(e: Emitter, where: _Strong) -> None:
     )
 
 
+_MOST_BITS, _WIDE_BITS = 128, 256
+"""bits of an access of the bytecode, and of the widest vector"""
+
+
+def _halves(
+    e: Emitter, instruction: Instruction, address: Register, offset: int, values: tuple[Register, ...], bits: int
+) -> list[tuple[Register, int, tuple[Register, ...]]]:
+    """Return address, offset and elements of each access of a vector: one of 256 bits is two of 128."""
+    if bits * len(values) <= _MOST_BITS:
+        return [(address, offset, values)]
+    moved = e.emit("add.b64", address, e.constant("b64", offset))  # the first half may load into `address`
+    undefined_where(
+        e,
+        emit_misaligned_test(e, moved, _WIDE_BITS // 8),
+        f"`{spelling(instruction)}` at an address that is not a multiple of 32",
+        "PTX: the address of a vector is a multiple of its size; otherwise the behavior is undefined",
+        "align the address, or use two accesses of 128 bits",
+    )
+    half = len(values) // 2
+    return [(moved, 0, values[:half]), (moved, _MOST_BITS // 8, values[half:])]
+
+
 def _parts(length: int) -> int:
     return length.bit_length() - 1 << PARTS_SHIFT
 
@@ -353,7 +377,8 @@ def _shape(e: Emitter, instruction: Instruction) -> tuple[str, int, str]:
     if type_ == "b128" and length == 1 and not strong:
         type_, length = "b64", 2
     size = TYPE_BYTES[type_]
-    if size * length > 16 or size > 8 or (strong and length > 1 and size * length not in _ONE_ACCESS):
+    wide = size * length == _WIDE_BITS // 8 and not strong and state_space(instruction) in ("", "global")
+    if (size * length > 16 and not wide) or size > 8 or (strong and length > 1 and size * length not in _ONE_ACCESS):
         e.emit_unsupported()
         type_ = ""
     return type_, length, state_space(instruction)

@@ -130,7 +130,9 @@ def match_form(form: Form) -> Lower:
 
 
 def reduction_form(form: Form) -> Lower:
-    """redux.sync.{add,min,max}.{u32,s32} and .{and,or,xor}.b32"""
+    """redux.sync.{add,min,max}.{u32,s32}, .{and,or,xor}.b32, {min,max}{.abs}{.NaN}.f32"""
+    if form.types == ("f32",):
+        return _float_reduction(form)
     whats = ("add", "min", "max", "and", "or", "xor")
     what = form.only("sync", *whats).find_flag(*whats)
     if form.type not in (("b32",) if what in ("and", "or", "xor") else ("u32", "s32")):
@@ -143,6 +145,36 @@ def reduction_form(form: Form) -> Lower:
         e.write_register(destination, result)
 
     return lower
+
+
+def _float_reduction(form: Form) -> Lower:
+    """redux.sync.{min,max}{.abs}{.NaN}.f32: a reduction of integers in the same order.
+
+    A nan is the largest or the smallest of them: it loses, or wins with `.NaN`.
+    """
+    what = form.only("sync", "min", "max", "abs", "NaN").find_flag("min", "max")
+    absolute, keeps = "abs" in form.flags, "NaN" in form.flags
+    marker = _LARGEST if (what == "max") == keeps else _SMALLEST
+
+    def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
+        destination, a, members = operands
+        value, magnitude = e.read(a, "b32"), e.constant("b32", _LARGEST)
+        without_sign = e.emit("and.b32", value, magnitude)
+        value = without_sign if absolute else value
+        flipped = e.emit("and.b32", e.emit("shr.s32", value, e.constant("b32", 31)), magnitude)
+        nan = e.emit("setp.gt.u32", without_sign, e.constant("b32", _INFINITY))
+        key = e.emit("selp.b32", e.constant("b32", marker), e.emit("xor.b32", value, flipped), nan)
+        (found,) = e.effect(f"redux.{what}.s32", (key, e.read(members, "b32")), ("b32",))
+        turned = e.emit("and.b32", e.emit("shr.s32", found, e.constant("b32", 31)), magnitude)
+        result = e.emit("xor.b32", found, turned)
+        is_nan = e.emit("setp.eq.b32", found, e.constant("b32", marker))
+        e.write_register(destination, e.emit("selp.b32", magnitude, result, is_nan))
+
+    return lower
+
+
+_LARGEST, _SMALLEST, _INFINITY = 0x7FFFFFFF, 0x80000000, 0x7F800000
+"""the integers that stand for a nan, of which the first one is the canonical nan; and the bits of infinity"""
 
 
 def active_form(form: Form) -> Lower:
