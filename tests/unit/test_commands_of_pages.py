@@ -30,7 +30,11 @@ from wsemu.app.each import split
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 LIST = ROOT / "tests" / "data" / "commands_not_run.txt"
-PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md")), *sorted((ROOT / "checkers" / "pages").glob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    *sorted(p for p in DOCS.rglob("*.md") if p.parent.name != "codes"),
+    *sorted((ROOT / "checkers" / "pages").glob("*.md")),
+]
 NEEDS = ("a GPU", "a cluster", "a network", "npm", "nvcc", "VS Code", "your files", "your shell")
 PROGRAMS = (
     "wsemu python python3 pytest pip pipx uvx npm npx code cmake ctest nvcc make dask srun export cd docker conda git"
