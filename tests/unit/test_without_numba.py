@@ -51,7 +51,7 @@ def test_a_kernel_is_checked() -> None:
         lambda: load_numba("numba.core.types"),
         lambda: cuda.jit("void(float32[:])")(double),
         lambda: cuda.literal_unroll,
-        lambda: cuda.types.no_such_type,
+        lambda: cuda.types.no_such_type,  # type: ignore[attr-defined]
         lambda: cuda.types.float32(cuda.types.float32),
         lambda: config.OPT,
         lambda: argument_type(1.0),
