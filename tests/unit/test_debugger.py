@@ -106,6 +106,12 @@ def test_breakpoints_are_set_listed_and_cleared() -> None:
     assert said[-1] == "sums has ended"
 
 
+def test_a_line_without_code_names_the_nearest_ones() -> None:
+    said = session("b 9999;b;q")
+    assert any(f"no code of a kernel is at line 9999: the nearest line with code: {LOOP + 2}" in one for one in said)
+    assert "breakpoints: none" in said
+
+
 def test_a_breakpoint_has_a_condition() -> None:
     said = session(f"b {LOOP} if j == 2 and total > 5;b;c;p j;q", thread="2")
     assert f"breakpoints: {LOOP} if j == 2 and total > 5" in said
@@ -164,3 +170,11 @@ def test_the_command_and_breakpoint_in_a_kernel(tmp_path: Path, monkeypatch: pyt
     assert "\n2\n" in done.stdout
     assert "6.0" in done.stdout
     assert wsemu("check", file).returncode == 0
+
+
+def test_a_line_of_the_command_without_code_is_an_error(tmp_path: Path) -> None:
+    file = tmp_path / "program.py"
+    file.write_text(PROGRAM)
+    done = wsemu("debug", "--break", "999", file)
+    assert done.returncode == 2
+    assert "no code of a kernel is at line 999: the nearest line with code: 10" in done.stdout

@@ -55,4 +55,7 @@ def run(
         )
     if adapter is not None:
         adapter.report_end(code)
-    return code
+    missing = debugger.describe_missing_lines()
+    for sentence in missing:
+        printer.error(UsageError(sentence))
+    return USAGE if missing else code

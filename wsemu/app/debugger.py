@@ -22,11 +22,11 @@ from wsemu.launch.compiled import as_declared, linked_files
 from wsemu.model import settings
 from wsemu.model.data import dataclass, field, replace
 from wsemu.model.errors import UsageError
-from wsemu.model.isa import FIRST_ARRAY, LOCAL, OFFSET_MASK, PRINTED, SEGMENT_SHIFT, SHARED
+from wsemu.model.isa import FIRST_ARRAY, LOCAL, OFFSET_MASK, PRINTED, SEGMENT_SHIFT, SHARED, SHOW, STOPS
 from wsemu.reference import run as reference
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from wsemu.model.launch_shape import LaunchConfiguration
     from wsemu.model.program import Program, Shown, Span, Stop
@@ -210,6 +210,12 @@ class Session:
         self.waits, self.target = "replay", target
         raise Restart
 
+    def list_lines(self) -> set[int]:
+        """Return the lines at which a thread can stop."""
+        program, code = self.program, self.program.code
+        stops = np.flatnonzero((code[:, 0] == SHOW) & (code[:, 7] == STOPS))
+        return {program.spans[program.span_of[pc]].line for pc in stops.tolist()}
+
     def _breakpoint(self, name: str, rest: str) -> None:
         line, _, condition = rest.partition(" if ")
         if rest and not line.strip().isdecimal():
@@ -218,6 +224,8 @@ class Session:
             self.write(f"breakpoints: {self.breakpoints}")
         elif name == "clear":
             self.breakpoints.clear(int(line))
+        elif int(line) not in (lines := self.list_lines()):
+            self.write(describe_missing(int(line), lines))
         else:
             self.breakpoints.set(Breakpoint(int(line), condition=condition.strip()))
 
@@ -354,6 +362,8 @@ class Debugger:
     sessions: int = 0
     session: Callable[..., Session] = Session
     points: Breakpoints = field(init=False)
+    lines: set[int] = field(default_factory=set)
+    """those at which a thread could stop, of all kernels"""
 
     def __post_init__(self) -> None:
         self.points = Breakpoints.at_lines(self.breakpoints)
@@ -389,11 +399,26 @@ class Debugger:
             rows, memory, _ = bind(replace(made.program, constant_arrays=named), _copy_arguments(arguments), names)
             return rows, memory.segments
 
-        self.session(
+        session = self.session(
             made.program, configuration, begin, self.read, self.write,
             linear(self.cta, configuration.grid, "CTA"), linear(self.thread, configuration.block, "thread"),
             self.points, self.waits,
-        ).run()  # fmt: skip
+        )  # fmt: skip
+        self.lines |= session.list_lines()
+        session.run()
+
+    def describe_missing_lines(self) -> list[str]:
+        """Return a sentence for each line to stop at where no kernel that ran has code."""
+        missing = sorted(self.breakpoints - self.lines) if self.lines else ()
+        return [describe_missing(line, self.lines) for line in missing]
+
+
+def describe_missing(line: int, lines: Iterable[int]) -> str:
+    """Return a sentence about a line without code, with the nearest lines that have some."""
+    before = [max(below)] if (below := [n for n in lines if n < line]) else []
+    behind = [min(above)] if (above := [n for n in lines if n > line]) else []
+    near = " and ".join(map(str, (*before, *behind)))
+    return f"no code of a kernel is at line {line}: the nearest line{'s' * (len(near.split()) > 1)} with code: {near}"
 
 
 def _copy_arguments(arguments: Sequence[Any]) -> tuple[Any, ...]:
