@@ -1,0 +1,306 @@
+"""The rows of docs/limits.md that say what is not decided, and the test of each.
+
+A line is the beginning of a row's first cell, and the next one its test: a function in `tests/unit`, `FILE::FUNCTION`,
+programs below `tests`, or `-`, if the row is about compilers or GPUs, which no test here can show.  `OPEN` has the rows
+that have none yet: the list may only become shorter.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+TESTS = Path(__file__).parents[1]
+PAGE = TESTS.parent / "docs" / "limits.md"
+ELSEWHERE = frozenset(("Launch limits", "What a GPU holds at once", "Predicted times", "Sizes of inputs"))
+"""sections with tables of numbers: test_layout.py and test_input_limits.py compare them with the code"""
+
+TABLE = """
+a program under `wsemu check` or `wsemu run`
+    test_cli.py::test_an_incomplete_launch
+`wsemu.check`
+    test_ptx_refused.py::test_what_depends_on_which_lanes_are_active
+a kernel in plain Python, or `wsemu.crosscheck`
+    test_groups.py::test_a_group_that_is_too_wide_is_not_modelled
+other grids, blocks or arguments
+    test_trips.py::test_a_trip_count_that_fails_is_named
+barriers, mbarrier operations, fences and waits that were never
+    test_unreached.py::test_barriers_and_fences_that_no_warp_executes_are_named
+`--every`: trip counts at which a register overflows
+    test_trips.py::test_what_is_not_followed_stays_one_launch
+a launch of more than 1,000,000,000 warp instructions
+    test_soundness_cases.py::test_the_budget_counts_ctas
+lanes that loop forever while others
+    test_barrier_rules.py::test_b14_lanes_that_poll_hold_back_an_arrive_of_their_warp
+machine code, and what a compiler does
+    -
+such a launch with more than 64 CTAs
+    test_limits.py::test_a_launch_of_many_ctas_that_atomics_steer_is_not_decided
+an exploration that exceeds the limits
+    test_effort.py::test_more_effort_decides_more
+the initial run of a launch whose CTAs wait
+    test_idle.py::test_a_loop_that_only_waits_ends_the_run
+CTAs that synchronize alike
+    test_counted_ctas.py::test_a_broken_barrier_is_found
+more than six lanes of a warp
+    test_samples.py::test_lanes_in_too_many_orders_are_sampled
+executions that fences or release and acquire permit
+    test_orders.py::test_more_than_interleavings_is_not_decided
+a `cas` that fails in the initial run
+    test_limits.py::test_a_cas_that_fails_in_a_long_launch_stays_a_race
+a loop that polls a word which no other
+    test_idle.py::test_a_poll_of_what_nobody_writes_waits_for_ever
+a loop that waits for memory with plain loads
+    test_limits.py::test_a_plain_poll_of_what_nobody_writes_is_incomplete
+an order-dependent final value
+    test_messages.py::test_sums_that_differ_by_order_are_told
+in PTX, which array an address computed from numbers
+    test_addresses_as_numbers.py
+strong operations in the search
+    test_limits.py::test_the_units_of_effort_are_those_of_the_page
+strong operations in sampled
+    test_limits.py::test_the_units_of_effort_are_those_of_the_page
+CTAs that only publish
+    test_limits.py::test_the_units_of_effort_are_those_of_the_page
+CTAs that look back
+    test_limits.py::test_the_units_of_effort_are_those_of_the_page
+counted CTAs
+    test_limits.py::test_the_units_of_effort_are_those_of_the_page
+memory of saved states
+    test_limits.py::test_the_units_of_effort_are_those_of_the_page
+a read of data that another thread wrote before a fence
+    test_missing_fence.py::test_loads_that_pass_by_the_cache_are_warned_of
+a plain load that races with a store
+    test_limits.py::test_a_plain_load_whose_value_is_unused_races
+a strong access of a vector
+    fail/strong-vector
+a fence that only some results
+    properties/test_strong_programs.py
+volatile accesses
+    test_ptx_volatile.py::test_a_loop_may_poll_a_volatile_flag_in_shared_memory
+fences together with relaxed arrives
+    test_clusters.py::test_a_fence_before_a_relaxed_arrive_is_not_called_a_race
+fences and atomics by some lanes
+    test_lanes_and_atomics.py::test_lanes_that_fences_order_are_no_error
+accesses of two lanes of one warp that fences
+    test_lanes_and_atomics.py::test_a_race_stays_where_a_fence_is_missing
+the same, if other lanes may run ahead
+    test_threads_apart.py::test_a_lock_among_lanes_is_right_where_each_makes_progress
+lanes that meet in one `syncwarp`
+    test_warp_operations.py::test_lanes_that_meet_from_two_places_are_not_modelled
+which lanes are active together
+    test_ptx_refused.py::test_what_depends_on_which_lanes_are_active
+a warp-wide or CTA-wide operation after lanes
+    test_lanes_apart.py::test_calls_in_each_other_are_no_calls_in_turn
+Python device functions that recurse
+    test_numba_start.py::test_recursion_is_as_deep_as_numba_cuda_compiles_it
+memory order of `shfl`
+    test_limits.py::test_a_shuffle_orders_memory_among_its_lanes
+a named-barrier operation by part of a warp
+    test_barrier_rules.py::test_b14_arrives_of_one_warp_at_two_barriers_or_with_two_counts_diverge
+lanes that lag behind
+    fail/lane-lag
+a local variable assigned on one path
+    test_as_programs_see_it.py::test_a_variable_that_a_path_does_not_assign_is_zero_there
+the result of a poll
+    test_waits.py::test_an_answer_that_is_stored_polls
+whether a GPU is slow enough for a trap
+    test_waits.py::test_a_watchdog_that_traps_is_never_reached
+a loop around a wait that traps
+    test_waits.py::test_giving_up_after_some_tries_polls
+more than 4,096 live mbarriers
+    test_limits.py::test_more_mbarriers_than_are_followed
+lanes of one instruction that initialize one mbarrier
+    test_mbarrier_rules.py::test_init_by_all_lanes_is_one_value
+`uncovered-expectation` requires
+    test_phase_rules.py::test_r5_bytes_that_no_arrival_waits_for
+values during a copy
+    fail/race
+im2col, gather4, scatter4
+    test_ptx_refused.py::GATHERED
+measured only in part: stores of interleaved
+    -
+stores of up to 15 bytes past
+    test_tensor_copies.py::test_t26_a_store_behind_the_last_row_reaches_outside
+`setmaxnreg` without a known number
+    test_async_runs.py::test_registers_change_hands_where_no_clocks_are_kept
+that all warps of a warpgroup synchronize
+    test_mbarrier_rules.py::test_a_warpgroup_synchronises_between_two_counts_of_registers
+[clusters](semantics.md#clusters) and [cooperative grids]
+    test_grid.py::test_more_than_1024_warps_are_not_modelled
+a deadlock across CTAs
+    test_explain.py::test_a_deadlock_names_its_cta
+kernels that talk to each other in flight
+    test_ptx_refused.py::test_a_function_of_the_system_that_is_not_known_is_refused_with_a_remedy
+sparse matrix instructions
+    test_matrix.py::ORDINARY
+`wgmma` in `wsemu.ptx`
+    test_limits.py::test_python_has_no_wgmma
+blocks that a kernel allocated
+    test_heap.py::test_a_block_of_another_launch_is_not_modelled
+fragmentation of the heap
+    test_heap.py::test_a_heap_that_all_threads_together_may_use_up_decides_nothing
+addresses of heap blocks used as numbers
+    test_heap.py::test_no_number_is_made_of_an_address_and_no_freed_one_compared
+addresses that the host, or an earlier launch
+    test_device_memory.py
+which allocation of an arena
+    test_device_memory.py::test_allocations_lie_side_by_side_in_an_arena
+`atom.add.f32` treats subnormals
+    test_limits.py::test_sums_of_subnormals_by_atomics
+vector atomics that are not aligned
+    test_ptx_pairs.py::test_a_vector_of_atomics_lies_at_a_multiple_of_its_size
+`ptx.ld_bytes` and `ptx.st_bytes`
+    test_soundness_cases.py::bytes_of_shared
+cube maps, mipmaps
+    test_ptx_lowering.py::UNSUPPORTED
+not measured: layers below 0
+    -
+the address mode of a dimension
+    test_textures.py::test_layers_are_no_dimension
+`clusterlaunchcontrol`, `discard`
+    test_ptx_refused.py::REFUSED
+`tcgen05.shift`
+    test_tensor_memory.py::test_what_is_not_modelled_is_never_verified
+an allocation that may wait
+    test_tensor_memory.py::test_two_ctas_that_allocate_twice_may_wait_for_each_other
+a CTA that keeps the permit
+    test_tensor_memory.py::test_ctas_that_wait_for_each_other_give_up_the_permit
+what a launch does with allocations at other columns
+    test_moved_columns.py
+a launch whose results or instructions depend on the columns
+    test_moved_columns.py
+an allocation that is not ordered after the release
+    test_tensor_memory.py::test_a_release_of_other_columns_releases_these_columns
+a kernel that traps if its columns
+    test_moved_columns.py
+sums of `.ws`, and of `i8`
+    -
+a load of rows that no instruction wrote
+    fail/tmem-uninitialized
+`mul.rn.f32x2` and `add.rn.f32x2`
+    test_ptx_pairs.py::test_a_product_and_a_sum_of_two_numbers_are_contracted
+layout of a sparse product
+    test_tensor_memory.py::test_what_is_not_modelled_is_never_verified
+a load whose registers are all used
+    test_tensor_memory.py::test_a_load_ends_by_a_wait_or_by_the_use_of_all_its_registers
+a launch in which the reference engine would follow
+    test_undefined_values.py::test_of_a_long_launch_the_beginning_is_followed
+uninitialized PTX registers alone
+    test_undefined_values.py::test_a_register_that_two_contents_show_has_no_witness
+other interleavings of the atomics, if such a register
+    test_undefined_values.py::test_a_register_that_another_order_of_atomics_may_read
+a strong load or exchange that another order
+    test_undefined_values.py::test_a_strong_load_that_another_order_puts_before_the_first_store
+an uninitialized byte that only another order
+    test_undefined_in_orders.py::test_a_read_in_another_order_fails_if_its_value_reaches_something
+findings after the first 4,096
+    test_many_findings.py::test_a_limit_is_one_of_work
+`numba.cuda` is `wsemu.cuda` only
+    test_numba_start.py
+a kernel from `exec` or `compile`
+    test_numba_programs.py::test_an_exception_in_a_text_of_exec_is_the_programs
+source that the front end does not read
+    test_numba_start.py::test_recursion_goes_the_second_way_where_it_is_open
+`print` in a kernel
+    test_as_programs_see_it.py::test_print_comes_cta_after_cta_and_thread_after_thread
+`wsemu debug` keeps variables
+    test_ptx_lowering.py::test_code_for_a_debugger_is_not_contracted
+`fp8_e8m0`, vectors of 8-bit floats
+    test_numba_fp8.py::test_nothing_is_computed_with_floats_of_eight_bits
+dates: months and years
+    test_numba_times.py::test_dates_are_no_numbers
+functions of `bfloat16` and `float16`
+    test_numba_features.py::test_bfloat16_rounds_once
+arrays of other libraries (DLPack)
+    test_numba_features.py::test_what_another_library_keeps_from_us_says_so
+objects with only the CUDA array interface
+    test_captured_arrays.py::test_what_only_has_the_cuda_array_interface_is_an_argument
+device arrays are NumPy arrays
+    test_library.py::test_device_arrays
+device arrays that a kernel names as globals
+    test_captured_arrays.py::test_a_captured_device_array_is_what_it_is_at_the_launch
+a `cuda.device_array` that nothing has written
+    test_numba_programs.py::test_what_nobody_wrote_to_a_device_array_is_not_read
+`forall` uses as many threads
+    test_numba_programs.py::test_forall_launches_enough_threads
+`@vectorize(target="cuda")`
+    test_numba_programs.py::test_reduce_sums_floats_in_the_order_of_the_gpu
+IPC handles; Numba's views
+    test_as_programs_see_it.py::test_handles_for_other_processes_are_refused_by_name
+`cuda.declare_device`: functions in PTX
+    test_linked_ptx.py::test_a_signature_that_the_ptx_has_not_is_refused
+recursion deeper than 64 calls
+    test_numba_start.py::test_recursion_is_as_deep_as_numba_cuda_compiles_it
+`x + 1 > x`
+    test_limits.py::test_signed_integers_wrap
+`abs(x + 31)`
+    test_limits.py::test_signed_integers_wrap
+`x * 2 // 2`
+    test_limits.py::test_signed_integers_wrap
+"""
+
+OPEN = frozenset(
+    (
+        "such a launch with tensor copies",
+        "in such a launch, a copy and a plain access",
+        "a waiting loop that accesses other memory",
+        "fences together with atomics in launches with mbarriers",
+        "an mbarrier whose invalidation only atomics",
+        "a phase whose bytes, or whose arrivals added",
+        "acquisition of a map that the host",
+        "costs of accesses to shared memory of other CTAs",
+        "moves of registers of an in-flight `wgmma`",
+        "bank conflicts of tensor copies and `wgmma`",
+        "bulk and tensor copies from and to heap blocks",
+        "scale-input-d",
+        "zero-column masks",
+        "collector buffers",
+        "addresses that warps get through dynamic shared memory",
+        "a launch whose control flow depends on atomics, if an uninitialized",
+        "bank conflicts of atomics on architectures",
+        "copies: they are not accesses of warps",
+        "host threads count as one",
+        "accesses of the host are read off the lines",
+        "a launch with more than 1,000,000 traced events",
+    )
+)
+"""beginnings of rows without a test"""
+
+
+class Row(NamedTuple):
+    """A row of the page."""
+
+    section: str
+    about: str
+    """its first cell"""
+
+
+def list_rows() -> list[Row]:
+    """Return the rows of all tables but those of numbers."""
+    found, section, header = list[Row](), "", True
+    for line in PAGE.read_text(encoding="utf-8").splitlines():
+        section = line.removeprefix("## ") if line.startswith("## ") else section
+        if not line.startswith("|"):
+            header = True
+        elif header:
+            header = False
+        elif not re.fullmatch(r"[|\- ]+", line) and section not in ELSEWHERE:
+            found.append(Row(section, line.strip("| ").split(" | ")[0]))
+    return found
+
+
+def read_table() -> dict[str, str]:
+    """Return the test of each row, by the beginning of the row."""
+    lines = [line.strip() for line in TABLE.strip().splitlines()]
+    return dict(zip(lines[::2], lines[1::2], strict=True))
+
+
+def is_there(test: str) -> bool:
+    """Return whether a test exists."""
+    name, _, function = test.partition("::")
+    path = TESTS / name if (TESTS / name).exists() else TESTS / "unit" / name
+    if path.is_dir():
+        return any(path.iterdir())
+    return path.exists() and bool(re.search(rf"^(def )?{function}\b", path.read_text(encoding="utf-8"), re.MULTILINE))
