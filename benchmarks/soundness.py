@@ -1,7 +1,7 @@
 """The verdict against enumeration, on as many random programs as asked for.
 
     python benchmarks/soundness.py [--kind barriers|phases|clusters|atomics|steered|maps|lanes|heap|vectors|recursion|
-            undefined|lag|values|inits|slots|windows|groups|guarded|spaces|tmem|variants|all] [--programs 100000]
+            undefined|lag|values|inits|slots|windows|groups|guarded|spaces|tmem|loops|variants|all] [--programs 100000]
             [--seed 0] [--workers N] [--warps N] [--seconds S]
 
 Makes programs of barriers and accesses, enumerates the interleavings of each, and compares wsemu's report with them
@@ -36,6 +36,8 @@ their loads may return is enumerated; every eighth there. With `--kind groups` o
 together draws numbers for all (group_programs.py), and all groups and orders are enumerated; every eighth there.
 With `--kind tmem` warps share slots of tensor memory (column_programs.py): products, commits, loads, stores and their
 waits happen in all orders; every 24th there. False alarms are counted.
+With `--kind loops` loops of one thread are executed until their state comes again (wait_programs.py); every twentieth
+there.
 With `--kind variants` programs of barriers are changed such that nothing else can happen
 (variant_programs.py): warps get other numbers, barriers of all warps are added, loops unrolled, CTAs change places; the
 verdict and the codes must stay. `--kind all` shares the programs out among all kinds, fewer to those whose programs
@@ -94,6 +96,8 @@ from tests.properties.undefined_programs import (
     undefined_program,
 )
 from tests.properties.variant_programs import judged_variants
+from tests.properties.wait_programs import draw as draw_loop
+from tests.properties.wait_programs import judge as judge_loop
 from tests.properties.wide_programs import MOST_REFERENCE, WARPS, Wide
 from tests.properties.window_programs import draw_windows, judge_windows
 
@@ -153,12 +157,13 @@ SHARES = {
     "groups": {"groups": 1},
     "tmem": {"tmem": 1},
     "lag": {f"lag {family}": 1 for family in LAG_FAMILIES},
+    "loops": {"waiting": 1},
 }
 """kind -> family -> its weight"""
 OF_ALL = {
     "barriers": 24, "phases": 16, "atomics": 16, "clusters": 16, "steered": 10, "maps": 5, "lanes": 16, "heap": 2,
     "vectors": 16, "recursion": 12, "variants": 5, "undefined": 12, "values": 6, "inits": 6, "slots": 8, "guarded": 4,
-    "spaces": 10, "windows": 3, "groups": 3, "tmem": 4, "lag": 12,
+    "spaces": 10, "windows": 3, "groups": 3, "tmem": 4, "lag": 12, "loops": 3,
 }  # fmt: skip
 """kind -> its weight among all kinds: the less, the longer its programs take"""
 DRAWN: dict[str, Any] = {
@@ -169,6 +174,8 @@ HARMLESS = "refused for a harmless expectation"
 UNKNOWN = "too many interleavings"
 SHRUNK = 2
 """disagreements of a part of which a smaller program is looked for"""
+LOOP_BUDGET = {"vm": 300_000, "reference": 3_000}
+"""warp instructions of a loop; with fewer than the patience with loops that wait, an engine decides nothing of them"""
 COLUMNS = 3 * REFERENCE_LANES
 """of so many programs of tensor memory, one runs in the reference interpreter, which takes long to multiply"""
 COUNTED = 4
@@ -257,6 +264,8 @@ def work(part: Part) -> Result:
         return work_spaces(part)
     if part.family == "tmem":
         return work_columns(part)
+    if part.family == "waiting":
+        return work_loops(part)
     if part.family.startswith("lag "):
         return work_lag(part)
     if part.family in STRONG_FAMILIES:
@@ -392,6 +401,22 @@ def work_spaces(part: Part) -> Result:
         result.checks.update(engines)
         if complaint:
             result.complaints.append(f"{part.family}: {complaint}")
+    return result
+
+
+def work_loops(part: Part) -> Result:
+    """Compare verdicts on loops of one thread with their execution, until a state comes again."""
+    source = random.Random(part.seed)
+    result = Result(part.family, Counter(), Counter(), [])
+    for k in range(part.programs):
+        engine: Engine = "reference" if k % REFERENCE == 1 else "vm"
+        loop = draw_loop(source)
+        known, verdict, wrong = judge_loop(loop, engine, LOOP_BUDGET[engine])
+        result.found[verdict or UNKNOWN] += 1
+        result.found["ends" if known.ends else "never ends"] += known.ends is not None
+        result.checks[engine] += bool(verdict)
+        if wrong:
+            result.complaints.append(f"{part.family}: {wrong}\n    {loop}")
     return result
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wsemu.frontend.assemble.flow import Liveness, immediate_post_dominators, predecessors, reachable
-from wsemu.frontend.assemble.graph import Instruction, Phi
+from wsemu.frontend.assemble.graph import TRUE, Instruction, Phi
 from wsemu.frontend.assemble.simplify import assignments, fixed_registers
 from wsemu.frontend.ptx.steps import move
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 Values = dict["Register", "Register"]
 """register of PTX -> its value at a place"""
+ALWAYS = (TRUE, False)
+"""the guard of an instruction that all lanes execute"""
 
 
 def assign_once(graph: Graph, given: Iterable[Register] = ()) -> None:
@@ -43,7 +45,8 @@ def assign_once(graph: Graph, given: Iterable[Register] = ()) -> None:
         for register in instruction.results
     }
     liveness = Liveness(graph.blocks, fixed_registers(graph) | set(given), again | guarded)
-    undefined = liveness.before(0)
+    written = guarded - _read_elsewhere(graph, guarded)
+    undefined = [register for register in liveness.before(0) if register not in written]
     candidates = (again | set(undefined)) - guarded
     if candidates:
         _Renaming(graph, blocks, liveness, candidates).run()
@@ -52,6 +55,26 @@ def assign_once(graph: Graph, given: Iterable[Register] = ()) -> None:
         for register in undefined
         if register in guarded
     ]
+
+
+def _read_elsewhere(graph: Graph, guarded: set[Register]) -> set[Register]:
+    """Return those that are read by lanes which need not have written them just before, in the same block: elsewhere
+    than under the guard of that write.  What a lowering keeps from one of its steps to the next is none of them."""
+    found: set[Register] = set()
+    for block in graph.blocks:
+        under: dict[Register, tuple[Register, bool]] = {}
+        for instruction in block.instructions:
+            guard = instruction.guard, instruction.negated
+            read = guarded.intersection(instruction.operands)
+            found.update(register for register in read if under.get(register) not in (ALWAYS, guard))
+            found.update(guarded.intersection((guard[0],)) if under.get(guard[0]) != ALWAYS else ())
+            for register in instruction.results:
+                for other in [other for other, own in under.items() if own[0] == register]:
+                    del under[other]
+                if register in guarded and under.get(register) != ALWAYS:
+                    under[register] = guard
+        found.update(guarded.intersection((block.predicate,)) if under.get(block.predicate) != ALWAYS else ())
+    return found
 
 
 def _undefined_register(graph: Graph, register: Register) -> Register:
