@@ -159,8 +159,14 @@ not measured: layers below 0
     -
 the address mode of a dimension
     test_textures.py::test_layers_are_no_dimension
-`clusterlaunchcontrol`, `discard`
+`discard`, unknown modifiers
     test_ptx_refused.py::REFUSED
+`clusterlaunchcontrol` launches that do not meet
+    test_cancellation.py::test_what_depends_on_the_assignment_is_undecided_or_wrong
+the number of clusters that a GPU starts
+    -
+bytes of a response: the layout
+    test_cancellation.py::test_responses_name_the_first_cta_of_a_cluster
 `tcgen05.shift`
     test_tensor_memory.py::test_what_is_not_modelled_is_never_verified
 an allocation that may wait
