@@ -363,7 +363,7 @@ class Debugger:
     session: Callable[..., Session] = Session
     points: Breakpoints = field(init=False)
     lines: set[int] = field(default_factory=set)
-    """those at which a thread could stop, of all kernels"""
+    """lines at which a thread could stop, of all kernels"""
 
     def __post_init__(self) -> None:
         self.points = Breakpoints.at_lines(self.breakpoints)

@@ -58,8 +58,11 @@ def assign_once(graph: Graph, given: Iterable[Register] = ()) -> None:
 
 
 def _read_elsewhere(graph: Graph, guarded: set[Register]) -> set[Register]:
-    """Return those that are read by lanes which need not have written them just before, in the same block: elsewhere
-    than under the guard of that write.  What a lowering keeps from one of its steps to the next is none of them."""
+    """Return the registers that lanes read without having written them just before.
+
+    A read under the guard of the last write in the same block is not among them: so a lowering passes a value from one
+    of its steps to the next.
+    """
     found: set[Register] = set()
     for block in graph.blocks:
         under: dict[Register, tuple[Register, bool]] = {}
