@@ -159,6 +159,8 @@ not measured: layers below 0
     -
 the address mode of a dimension
     test_textures.py::test_layers_are_no_dimension
+conversions of fp6, fp4 and ue8m0
+    test_ptx_refused.py::REFUSED
 `discard`, unknown modifiers
     test_ptx_refused.py::REFUSED
 `clusterlaunchcontrol` launches that do not meet
