@@ -18,12 +18,11 @@ from wsemu.launch.running import bind_launch, ran, together
 from wsemu.launch.same import keep, repeated_report
 from wsemu.launch.used_loads import name_used_loads
 from wsemu.model.data import NamedTuple, replace
-from wsemu.model.isa import ATOMICS, LANES, N_ATOMIC, N_MEMORY, OPCODE
+from wsemu.model.isa import ATOMICS, N_ATOMIC, N_MEMORY, OPCODE
 from wsemu.model.tensor_memory import ALLOC
-from wsemu.proof.taint import ACTIVE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Sequence, Set
 
     from wsemu.launch.assignments import Assigned
     from wsemu.launch.explore.decided import Decided
@@ -161,7 +160,7 @@ def judge_run(
         functools.partial(_move_columns, bound, outcome, initial) if allocates else None,
         functools.partial(_judge_assignments, bound, outcome, initial, ends) if requests else None,
         functools.partial(_find_failing_compares, bound, outcome, initial) if program.opcodes & _COMPARES else None,
-        functools.partial(_single_lanes, kernel, bound, initial) if ACTIVE in program.opcodes else None,
+        functools.partial(_decide_by_other_program, kernel, bound, outcome, trace, initial) if orders else None,
     )  # fmt: skip
     if ends and not report.errors:
         report = _judge_assigned(bound, initial(), ends[0], report)
@@ -223,22 +222,17 @@ def _find_failing_compares(
     return find_failing_compares(bound, outcome, initial, separate)
 
 
-def _single_lanes(kernel: Any, bound: Bound, initial: Callable[[], list[Any]]) -> Decided | None:
-    """Return what a launch in which each lane is a group by itself proves for all groups of active lanes."""
-    from wsemu.launch.explore.decided import Decided
-    from wsemu.proof.lanes_alone import make_single
+def _decide_by_other_program(
+    kernel: Any, bound: Bound, outcome: Outcome, trace: Tracer, initial: Callable[[], list[Any]], words: Set[str]
+) -> Decided | None:
+    """Return what a run of another program proves; `words` name what influences the launch."""
+    from wsemu.launch.other_programs import decide_by_other_program
 
-    x, y, z = bound.configuration.block
-    program, before = make_single(bound.program, lanes_by_x=x % LANES == 0 or y == z == 1), initial()
-    if program is None or bound.heap is not None or any(data is None for data in before):
-        return None
-    segments = [(np.array(data), writable) for data, (_, writable) in zip(before, bound.segments, strict=True)]
-    single = bound._replace(program=program, segments=segments)
-    run, orders = ran_with_orders(single, None, tried=True)
-    report = judge_run(kernel, single, (), run, time.perf_counter(), None, orders, tried=True).report
-    if report.verdict != "verified":
-        return None
-    return Decided(proven=True, notes=tuple(report.notes), how="whichever lanes are active together")
+    def judge_bound(other: Bound) -> Report:
+        run, orders = ran_with_orders(other, None, tried=True)
+        return judge_run(kernel, other, (), run, time.perf_counter(), None, orders, tried=True).report
+
+    return decide_by_other_program(bound, outcome, trace, initial, judge_bound, words)
 
 
 def _move_columns(bound: Bound, outcome: Outcome, initial: Callable[[], list[Any]], places: Places) -> Moved:

@@ -52,7 +52,7 @@ from wsemu.model.program import UNDEFINED, Program
 from wsemu.model.tensor_memory import ALLOC
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence, Set
 
     from wsemu.launch.assignments import Assigned
     from wsemu.launch.explore.decided import Decided
@@ -156,7 +156,7 @@ def judge(
     move_columns: Callable[[Places], Moved] | None = None,
     judge_assignments: Callable[[Places], Assigned] | None = None,
     find_failing_compares: Callable[[Separate], list[RawFinding]] | None = None,
-    decide_single_lanes: Callable[[], Decided | None] | None = None,
+    decide_by_other_program: Callable[[Set[str]], Decided | None] | None = None,
 ) -> Report:
     """Return the report of a run.  `trace_of` runs it again for its events, `started` is when it began (perf_counter),
     `more` performs checks that only this launch has, and `decide` explores the interleavings of the atomics that
@@ -164,7 +164,8 @@ def judge(
     values, and `find_unordered_load` finds a strong load that another interleaving puts before the first store to its
     bytes.  `move_columns` runs it with its allocations of tensor memory at other columns, `judge_assignments` with
     other assignments of canceled clusters, and `find_failing_compares` finds the races with a `cas` that writes
-    nothing.  `decide_single_lanes` decides the launch in which each lane is a group of active lanes by itself."""
+    nothing.  `decide_by_other_program` runs another program that decides this one, given the words for what
+    influences this one."""
     program, outcome = places.program, places.outcome
     wanted = [raw for raw in outcome.findings if CHECKER_OF.get(raw.code) in settings.checkers]
     wanted, apart = _separate_meetings(wanted, places)
@@ -180,10 +181,11 @@ def judge(
     if gives_places is not None and not wanted and analysis is not None and _only_atomics_influence(analysis, program):
         given = gives_places(analysis)
     steered, loose = _order_dependent(places, analysis, given)
-    asks = decide_single_lanes is not None and not wanted and "active lanes" in steered.values()
-    together = decide_single_lanes() if asks and decide_single_lanes is not None else None
-    if together is not None:
-        steered, loose = {}, [*together.notes]
+    other = None
+    if decide_by_other_program is not None and steered and not wanted:
+        other = decide_by_other_program({*steered.values()})
+    if other is not None:
+        steered, loose = {}, [*other.notes]
     of_parts = functools.partial(_split_vectors, program, trace_of) if mixed else trace_of
     wanted, orders = _separate_atomics(wanted, places, of_parts, bool(steered))
     if find_failing_compares is not None and any(raw.code in RACES for raw in wanted):
@@ -219,7 +221,7 @@ def judge(
         if program.undefined and decided.proven and decided.besides is None and not found.has_errors:
             doubts = doubts._replace(undefined=[*doubts.undefined, *_unwritten(places)])
         loose = [*decided.notes, *(() if decided.proven else loose)]
-    decided = decided or together
+    decided = decided or other
     if failing and not found.has_errors and _is_up_to_atomics(outcome, doubts) and not _may_poll(program):
         found = _with_assertions(found, failing, places, settings)
         doubts = doubts._replace(stopped=[], asserted=[], orders=[], steered={}, tried=())

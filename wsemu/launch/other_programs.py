@@ -1,0 +1,107 @@
+"""Other programs that decide a launch: single lanes, numbered CTAs, plain accesses.
+
+If such a program is right with the same arguments, so is the launch's: docs/how.md has a theorem for each.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from wsemu.model.data import NamedTuple
+from wsemu.model.isa import ATOMICS, FIRST_ARRAY, LANES, NAMES, OFFSET_MASK, SEGMENT_SHIFT, UNWATCHED
+from wsemu.proof.lanes_alone import make_single
+from wsemu.proof.numbered import find_counter, find_draws, make_numbered
+from wsemu.proof.plain_accesses import make_plain
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Set
+
+    from wsemu.launch.explore.decided import Decided
+    from wsemu.launch.result import Report
+    from wsemu.model.bound import Bound
+    from wsemu.model.outcome import Outcome, Tracer
+    from wsemu.model.program import Program
+
+MOST_INSTRUCTIONS = 2_000_000
+"""Warp instructions of a launch for which another program is run."""
+
+
+class Other(NamedTuple):
+    """Another program, and the words for what it proves."""
+
+    program: Program
+    how: str
+
+
+def decide_by_other_program(
+    bound: Bound, outcome: Outcome, trace: Tracer, initial: Callable[[], list[Any]],
+    judge: Callable[[Bound], Report], words: Set[str],
+) -> Decided | None:  # fmt: skip
+    """Return the proof by another program; `words` name what influences the launch, `judge` runs a bound program."""
+    from wsemu.launch.explore.decided import Decided
+
+    before = initial()
+    if bound.heap is not None or any(data is None for data in before) or outcome.warp_instructions > MOST_INSTRUCTIONS:
+        return None
+    for other in _find_programs(bound, outcome, trace, before, words):
+        segments = [(np.array(data), writable) for data, (_, writable) in zip(before, bound.segments, strict=True)]
+        report = judge(bound._replace(program=other.program, segments=segments))
+        if report.verdict == "verified":
+            return Decided(proven=True, notes=tuple(report.notes), how=other.how)
+    return None
+
+
+def _find_programs(
+    bound: Bound, outcome: Outcome, trace: Tracer, before: list[Any], words: Set[str]
+) -> Iterator[Other]:  # fmt: skip
+    if "active lanes" in words:
+        x, y, z = bound.configuration.block
+        single = make_single(bound.program, lanes_by_x=x % LANES == 0 or y == z == 1)
+        if single is not None:
+            yield Other(single, "whichever lanes are active together")
+        return
+    if words != {"atomics"} or outcome.status != "done":
+        return
+    plain = make_plain(bound.program) if all(may != UNWATCHED for _, may in bound.segments) else None
+    if plain is not None:
+        yield Other(plain, "strong loads read what one order of accesses determines")
+    numbered = _number(bound, outcome, trace, before)
+    if numbered is not None:
+        yield Other(numbered, "whichever number each CTA draws")
+
+
+def _number(bound: Bound, outcome: Outcome, trace: Tracer, before: list[Any]) -> Program | None:
+    """Return the numbered program; None if it is not that each CTA draws once."""
+    ctas, program = math.prod(bound.configuration.grid), bound.program
+    if bound.configuration.grid[0] != ctas or bound.group != (1, 1, 1):
+        return None
+    accesses = frozenset(pc for pc, op in enumerate(program.code[:, 0].tolist()) if _touches(NAMES[op]))
+    for pc in find_draws(program, outcome.executions, ctas):
+        place = find_counter(program, pc, trace(accesses), ctas)
+        amount = _find_amount(bound, pc)
+        if place is None or amount is None:
+            continue
+        number, offset = (place >> SEGMENT_SHIFT) - FIRST_ARRAY, place & OFFSET_MASK
+        size = 4 if ATOMICS[NAMES[int(program.code[pc, 0])]][1] == "b32" else 8
+        if not 0 <= number < len(before):
+            continue
+        base = int.from_bytes(bytes(before[number][offset : offset + size]), "little")
+        if base + amount * ctas < 1 << 8 * size - 1:
+            return make_numbered(program, pc, base, amount)
+    return None
+
+
+def _find_amount(bound: Bound, pc: int) -> int | None:
+    from wsemu.launch.explore.given import known_rows
+
+    amount = known_rows(bound).get(int(bound.program.code[pc, 4]))
+    return amount if amount is not None and 0 < amount < 1 << 16 else None
+
+
+def _touches(name: str) -> bool:
+    from wsemu.model.isa import OPERATIONS
+
+    return OPERATIONS[name].kind in ("load", "store", "atomic")
