@@ -31,9 +31,10 @@ threads compute locations from numbers that they draw (slot_programs.py), and al
 every eighth there. With `--kind guarded` a read decides whether a fence comes before a strong write; every sixteenth
 there. With `--kind spaces` accesses have all sizes and go through all state spaces: those of one thread, in calls and
 beyond the ends of variables (space_programs.py), and those of several threads to the same bytes (byte_programs.py);
-every eighth there. With `--kind windows` warps look back at what CTAs publish (window_programs.py), and all that
-their loads may return is enumerated; every eighth there. With `--kind groups` one lane of those that are active
-together draws numbers for all (group_programs.py), and all groups and orders are enumerated; every eighth there.
+every eighth there. With `--kind windows` warps look back at what CTAs publish (window_programs.py), or threads do, in
+CTAs that may draw their numbers (walk_programs.py); all that their loads may return is enumerated; every eighth there.
+With `--kind groups` one lane of those that are active together draws numbers for all (group_programs.py), and all
+groups and orders are enumerated; every eighth there.
 With `--kind tmem` warps share slots of tensor memory (column_programs.py): products, commits, loads, stores and their
 waits happen in all orders; every 24th there. False alarms are counted.
 With `--kind loops` loops of one thread are executed until their state comes again (wait_programs.py); every twentieth
@@ -98,6 +99,7 @@ from tests.properties.undefined_programs import (
 from tests.properties.variant_programs import judged_variants
 from tests.properties.wait_programs import draw as draw_loop
 from tests.properties.wait_programs import judge as judge_loop
+from tests.properties.walk_programs import draw_walks, judge_walks
 from tests.properties.wide_programs import MOST_REFERENCE, WARPS, Wide
 from tests.properties.window_programs import draw_windows, judge_windows
 
@@ -153,7 +155,7 @@ SHARES = {
     "slots": {"slots": 1},
     "guarded": {"guarded": 1},
     "spaces": {"spaces": 1, "bytes": 1},
-    "windows": {"windows": 1},
+    "windows": {"windows": 1, "walks": 1},
     "groups": {"groups": 1},
     "tmem": {"tmem": 1},
     "lag": {f"lag {family}": 1 for family in LAG_FAMILIES},
@@ -168,6 +170,7 @@ OF_ALL = {
 """kind -> its weight among all kinds: the less, the longer its programs take"""
 DRAWN: dict[str, Any] = {
     "slots": (draw_slots, judge_slots), "windows": (draw_windows, judge_windows), "groups": (draw_groups, judge_groups),
+    "walks": (draw_walks, judge_walks),
 }  # fmt: skip
 """family -> how its programs are drawn, and judged"""
 HARMLESS = "refused for a harmless expectation"

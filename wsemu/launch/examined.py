@@ -227,9 +227,12 @@ def _decide_by_other_program(
 ) -> Decided | None:
     """Return what a run of another program proves; `words` name what influences the launch."""
     from wsemu.launch.other_programs import decide_by_other_program
+    from wsemu.launch.verdict import RACES
 
-    def judge_bound(other: Bound) -> Report:
+    def judge_bound(other: Bound) -> Report | None:
         run, orders = ran_with_orders(other, None, tried=True)
+        if run[0].status != "done" or any(raw.code in RACES for raw in run[0].findings):
+            return None
         return judge_run(kernel, other, (), run, time.perf_counter(), None, orders, tried=True).report
 
     return decide_by_other_program(bound, outcome, trace, initial, judge_bound, words)

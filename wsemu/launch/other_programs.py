@@ -14,7 +14,7 @@ from wsemu.model.data import NamedTuple
 from wsemu.model.isa import ATOMICS, FIRST_ARRAY, LANES, NAMES, OFFSET_MASK, SEGMENT_SHIFT, UNWATCHED
 from wsemu.proof.lanes_alone import make_single
 from wsemu.proof.numbered import find_counter, find_draws, make_numbered
-from wsemu.proof.plain_accesses import make_plain
+from wsemu.proof.plain_accesses import make_plain, make_shared_plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Set
@@ -34,13 +34,16 @@ class Other(NamedTuple):
 
     program: Program
     how: str
+    same: bool = False
+    """The proof has to show that CTAs perform the same accesses in all schedules."""
 
 
 def decide_by_other_program(
     bound: Bound, outcome: Outcome, trace: Tracer, initial: Callable[[], list[Any]],
-    judge: Callable[[Bound], Report], words: Set[str],
+    judge: Callable[[Bound], Report | None], words: Set[str],
 ) -> Decided | None:  # fmt: skip
-    """Return the proof by another program; `words` name what influences the launch, `judge` runs a bound program."""
+    """Return the proof by another program; `words` name what influences the launch, `judge` runs a bound program, and
+    returns None if that does not end well."""
     from wsemu.launch.explore.decided import Decided
 
     before = initial()
@@ -49,7 +52,7 @@ def decide_by_other_program(
     for other in _find_programs(bound, outcome, trace, before, words):
         segments = [(np.array(data), writable) for data, (_, writable) in zip(before, bound.segments, strict=True)]
         report = judge(bound._replace(program=other.program, segments=segments))
-        if report.verdict == "verified":
+        if report is not None and report.verdict == "verified" and (not other.same or _shows_same_accesses(report)):
             return Decided(proven=True, notes=tuple(report.notes), how=other.how)
     return None
 
@@ -68,9 +71,20 @@ def _find_programs(
     plain = make_plain(bound.program) if all(may != UNWATCHED for _, may in bound.segments) else None
     if plain is not None:
         yield Other(plain, "strong loads read what one order of accesses determines")
+    shared = make_shared_plain(bound.program)
+    if shared is not None:
+        yield Other(shared, "atomics in shared memory return what one order of accesses determines")
+        return
     numbered = _number(bound, outcome, trace, before)
     if numbered is not None:
-        yield Other(numbered, "whichever number each CTA draws")
+        yield Other(numbered, "whichever number each CTA draws", same=True)
+
+
+def _shows_same_accesses(report: Report) -> bool:
+    """Return whether one run decides a launch, or values that CTAs publish."""
+    from wsemu.launch.explore.methods import WHATEVER_IS_PUBLISHED
+
+    return "in all orders" not in report.proof or WHATEVER_IS_PUBLISHED in report.proof
 
 
 def _number(bound: Bound, outcome: Outcome, trace: Tracer, before: list[Any]) -> Program | None:

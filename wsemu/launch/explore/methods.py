@@ -18,6 +18,8 @@ from wsemu.model.finding import Finding
 from wsemu.model.isa import HALVES_OF_VECTOR
 from wsemu.model.residency import residency
 from wsemu.proof import taint
+from wsemu.proof.numbered import find_numbered
+from wsemu.proof.plain_accesses import make_stores
 from wsemu.proof.threads import Shared
 
 if TYPE_CHECKING:
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from wsemu.model.outcome import RawFinding
 
 RACES = ("race", "intra-warp-race")
+WHATEVER_IS_PUBLISHED = "whatever published values each CTA reads"
 
 
 def decide_by_arrivals(
@@ -122,6 +125,8 @@ def decide_by_windows(bound: Bound, places: Places) -> Decided | None:
     from wsemu.launch.explore.windows import Windows, publishes
 
     ordered = find_ordered(bound, places, frozenset(find_kinds(bound, ("atomic",))))
+    ordered -= find_numbered(bound.program)
+    bound = bound._replace(program=make_stores(bound.program))
     code = bound.program.code
     whole = frozenset(pc for pc in ordered if not int(code[pc, 7]) & HALVES_OF_VECTOR)
     data = taint.like_data(bound.program, ordered, places.segment_of.get) & whole
@@ -139,8 +144,7 @@ def decide_by_windows(bound: Bound, places: Places) -> Decided | None:
         proven = windows.is_proven()
     finally:
         session.close()
-    how = "whatever published values each CTA reads"
-    return Decided(proven=True, how=how, besides=windows.besides) if proven else None
+    return Decided(proven=True, how=WHATEVER_IS_PUBLISHED, besides=windows.besides) if proven else None
 
 
 def decide_by_counter_abstraction(case: Case) -> Decided | None:

@@ -18,14 +18,17 @@ import numpy as np
 
 from wsemu.launch.explore.partial import AmbiguousError, Code, Partial, find_word, merge
 from wsemu.launch.explore.ways import UnfitError, is_own
+from wsemu.model.control_flow import successors
 from wsemu.model.data import dataclass, field
 from wsemu.model.isa import (
     ADDRESS_WRAPPED,
     AS_STORE,
     FIRST_ARRAY,
     LOWER_HALF,
+    NAMES,
     NO_STORE,
     OFFSET_MASK,
+    OPERATIONS,
     SCOPES,
     SEGMENT_SHIFT,
     SERVED,
@@ -39,8 +42,10 @@ if TYPE_CHECKING:
     from wsemu.model.bound import Bound
     from wsemu.model.outcome import RawFinding
 
-MOST_RUNS = 4_000
+MOST_RUNS = 6_000
 """The limit of paths for one unit of effort."""
+MOST_AT_ONCE = 600
+"""The limit of paths between two barriers of a warp."""
 MOST_NODES = 200
 """The limit of states before loads, between two barriers of a warp."""
 _READ, _WRITTEN, _ADDED = 1, 2, 4
@@ -78,10 +83,8 @@ class Windows:
         self.words: dict[int, Word] = {}
         self.looked: dict[int, tuple[int, int]] = {}
         """Location without a writer so far -> (CTA that read it, bytes)."""
-        self.warps = set[int]()
-        """The warps of the current CTA that perform strong accesses."""
-        self.covered = False
-        """True if all that their loads return until the next barrier has been tried."""
+        self.covered = set[int]()
+        """Warps of the current CTA for which all that their loads return until the next barrier has been tried."""
         self.runs = 0
         sizes = [len(content) for content, _ in bound.segments]
         self.bases = np.cumsum([0, *sizes])
@@ -115,15 +118,12 @@ class Windows:
 
     # -- a CTA --------------------------------------------------------------------------------------------------------
     def _follow(self, cta: int, moved: Moved) -> None:
-        self.covered, self.warps = False, set[int]()
+        self.covered.clear()
         self._take(cta, moved)
         while asks := self.session.asks(cta):
-            self.warps |= {ask.warp for ask in asks}
-            if len(self.warps) > 1:  # what one warp publishes might order it with another one of its CTA
-                raise UnfitError
-            if not self.covered and any(self.code[ask.pc][7] & NO_STORE for ask in asks):
-                self._explore(cta, asks[0].warp)
-                self.covered = True
+            for warp in {ask.warp for ask in asks if self.code[ask.pc][7] & NO_STORE} - self.covered:
+                self._explore(cta, warp)
+                self.covered.add(warp)
             for ask in asks:
                 moved = self.session.go(ask)
                 if self.code[ask.pc][7] & SERVED == AS_STORE:
@@ -154,13 +154,16 @@ class Windows:
     def _explore(self, cta: int, warp: int) -> None:
         """Try all that the loads of a warp may return, up to the next barrier, where all paths have to meet."""
         first = Partial(self.plans, self.session.snapshot(cta, warp))
+        alone = self._are_alone(first)
         nodes = {first.key(): first}
         pending, last = [first], dict[bytes, bytes]()
-        ends = set[bytes]()
+        ends, begun = set[bytes](), self.runs
         while pending:
             node = pending.pop()
+            if self.runs - begun > MOST_AT_ONCE * self.session.effort:
+                raise UnfitError
             choice = self._options(cta, warp, node)
-            for taken, child in self._leaves(node, choice):
+            for taken, child in self._leaves(node, choice, alone=alone):
                 after = b""
                 if child.loads():
                     after = child.key()
@@ -213,8 +216,26 @@ class Windows:
         elif number + FIRST_ARRAY in self.bound.uninitialized:
             raise UnfitError
 
-    def _leaves(self, node: Partial, choice: Choice) -> Iterator[tuple[Choice, Partial]]:
-        """Yield the paths of a tree that covers all combinations."""
+    def _are_alone(self, node: Partial) -> bool:
+        """Return whether lanes do nothing together before the next barrier."""
+        seen, pending = set[int](), [*node.groups]
+        while pending:
+            pc = pending.pop()
+            if pc in seen or pc >= len(self.code):
+                continue
+            seen.add(pc)
+            kind = OPERATIONS[NAMES[self.code[pc][0]]].kind
+            if kind == "warp":
+                return False
+            if kind != "barrier":
+                pending += successors(pc, self.code[pc])
+        return True
+
+    def _leaves(self, node: Partial, choice: Choice, *, alone: bool) -> Iterator[tuple[Choice, Partial]]:
+        """Yield the paths of a tree that covers all combinations; of lanes that are `alone`, those of each lane."""
+        if alone:
+            yield from self._follow_each(node, choice)
+            return
         first = {lane: values[0] for lane, values in choice.items()}
         sizes = {lane: find_word(self.code[pc], 0).size for lane, pc in node.loads().items()}
         pending = [choice]
@@ -222,6 +243,8 @@ class Windows:
             taken = pending.pop()
             self.runs += 1
             self._check_effort(self.runs)
+            if len(pending) > MOST_AT_ONCE * self.session.effort:
+                raise UnfitError
             child = node.copy()
             try:
                 child.choose({lane: merge([*values], sizes[lane]) for lane, values in taken.items()})
@@ -233,6 +256,17 @@ class Windows:
                 continue
             yield taken, child
 
+    def _follow_each(self, node: Partial, choice: Choice) -> Iterator[tuple[Choice, Partial]]:
+        """Yield as many paths as a load has values: what a lane does depends on its own loads alone."""
+        for n in range(max(map(len, choice.values()))):
+            self.runs += 1
+            self._check_effort(self.runs)
+            taken = {lane: values[max(len(values) - 1 - n, 0)] for lane, values in choice.items()}
+            child = node.copy()
+            child.choose({lane: (value, 0) for lane, value in taken.items()})
+            child.advance()
+            yield {lane: (value,) for lane, value in taken.items()}, child
+
     # -- plain accesses -----------------------------------------------------------------------------------------------
     def _take(self, cta: int, moved: Moved) -> None:
         """Record what a CTA did: its plain accesses must not meet those of other CTAs."""
@@ -240,8 +274,8 @@ class Windows:
             raise UnfitError
         for one in moved.made:
             kind = one.event.kind
-            if kind in ("sync", "arrive") and one.event.warp in self.warps:
-                self.covered = False
+            if kind in ("sync", "arrive"):
+                self.covered.discard(one.event.warp)
             if kind != "access" or one.event.pc in self.ordered:
                 continue
             atomic, stores, size = does(self.code[one.event.pc], data=one.event.pc in self.data)
