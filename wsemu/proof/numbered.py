@@ -1,12 +1,10 @@
 """The program in which each CTA draws its own number: it decides a launch whose CTAs draw one number each.
 
-    if (threadIdx.x == 0) tile = atomicAdd(counter, 1);
+CTAs that know their numbers by one draw alone, not by `blockIdx`, are equal until they draw.  So with other names of
+CTAs, each schedule is one in which CTA n draws number n.  The theorem is in docs/how.md, "One number for each CTA".  In
+the *numbered program*, the draw adds as before.  Its result is `blockIdx` times the amount, plus the first number.
 
-CTAs that know their numbers by such draws alone, not by `blockIdx`, are equal until they draw.  Any schedule is, with
-other names of CTAs, one in which CTA n draws number n: docs/how.md, "One number for each CTA", has the theorem.  In the
-*numbered program*, the draw adds as before, but its result is `blockIdx` times the amount, plus the first number.
-
-Does not detect: CTAs that draw again; a counter that something else accesses; multidimensional grids.
+Does not detect: CTAs that draw again; a counter with other accesses; multidimensional grids.
 """
 
 from __future__ import annotations

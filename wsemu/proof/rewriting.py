@@ -1,4 +1,4 @@
-"""Programs with several instructions in the place of one."""
+"""Programs in which several instructions replace one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def make_instruction(name: str, guard: int, to: int, *operands: int, immediate: 
 
 
 def replace_instructions(program: Program, made: dict[int, list[Fields]], **changes: Any) -> Program:
-    """Return a program with other instructions in the place of some; `changes` are those of its other fields."""
+    """Return a program in which other instructions replace some; `changes` are those of its other fields."""
     before = program.code.tolist()
     starts = [0]
     for pc in range(len(before)):

@@ -257,7 +257,7 @@ class Windows:
             yield taken, child
 
     def _follow_each(self, node: Partial, choice: Choice) -> Iterator[tuple[Choice, Partial]]:
-        """Yield as many paths as a load has values: what a lane does depends on its own loads alone."""
+        """Yield one path for each value of a load: the actions of a lane depend on its own loads alone."""
         for n in range(max(map(len, choice.values()))):
             self.runs += 1
             self._check_effort(self.runs)
