@@ -90,7 +90,7 @@ def _shows_same_accesses(report: Report) -> bool:
 def _number(bound: Bound, outcome: Outcome, trace: Tracer, before: list[Any]) -> Program | None:
     """Return the numbered program; None if it is not that each CTA draws once."""
     ctas, program = math.prod(bound.configuration.grid), bound.program
-    if bound.configuration.grid[0] != ctas or bound.group != (1, 1, 1):
+    if bound.configuration.grid[0] != ctas or bound.group != (1, 1, 1) or program.asynchronous:
         return None
     accesses = frozenset(pc for pc, op in enumerate(program.code[:, 0].tolist()) if _touches(NAMES[op]))
     for pc in find_draws(program, outcome.executions, ctas):
