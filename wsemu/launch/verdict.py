@@ -181,11 +181,11 @@ def judge(
     if gives_places is not None and not wanted and analysis is not None and _only_atomics_influence(analysis, program):
         given = gives_places(analysis)
     steered, loose = _order_dependent(places, analysis, given)
-    other = None
+    alike = None
     if decide_by_other_program is not None and steered and not wanted:
-        other = decide_by_other_program({*steered.values()})
-    if other is not None:
-        steered, loose = {}, [*other.notes]
+        alike = decide_by_other_program({*steered.values()})
+    if alike is not None:
+        steered, loose = {}, [*alike.notes]
     of_parts = functools.partial(_split_vectors, program, trace_of) if mixed else trace_of
     wanted, orders = _separate_atomics(wanted, places, of_parts, bool(steered))
     if find_failing_compares is not None and any(raw.code in RACES for raw in wanted):
@@ -221,7 +221,7 @@ def judge(
         if program.undefined and decided.proven and decided.besides is None and not found.has_errors:
             doubts = doubts._replace(undefined=[*doubts.undefined, *_unwritten(places)])
         loose = [*decided.notes, *(() if decided.proven else loose)]
-    decided = decided or other
+    decided = decided or alike
     if failing and not found.has_errors and _is_up_to_atomics(outcome, doubts) and not _may_poll(program):
         found = _with_assertions(found, failing, places, settings)
         doubts = doubts._replace(stopped=[], asserted=[], orders=[], steered={}, tried=())
