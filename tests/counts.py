@@ -6,7 +6,7 @@ side tables     collections there with two or more names of asynchronous operati
                 table says of an operation belongs in its row of `model/effects.py`
 
 The front ends and `model/` are where operations come from; nobody can add one without them.  `proof/shadow_program.py`
-and `proof/lanes_alone.py` make programs, as front ends do.
+`proof/lanes_alone.py` and `proof/numbered.py` make programs, as front ends do.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[1]
 APART = (
     "wsemu/frontend/", "wsemu/model/", "wsemu/proof/shadow_program.py", "wsemu/proof/lanes_alone.py",
+    "wsemu/proof/numbered.py",
     "wsemu/checkers/", "wsemu/patterns/",
 )  # fmt: skip
 """the rooms of operations and what else makes programs; links to folders that are counted elsewhere"""
