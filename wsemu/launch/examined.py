@@ -223,7 +223,13 @@ def _find_failing_compares(
 
 
 def _decide_by_other_program(
-    kernel: Any, bound: Bound, outcome: Outcome, trace: Tracer, initial: Callable[[], list[Any]], words: Set[str]
+    kernel: Any,
+    bound: Bound,
+    outcome: Outcome,
+    trace: Tracer,
+    initial: Callable[[], list[Any]],
+    words: Set[str],
+    late: bool,
 ) -> Decided | None:
     """Return what a run of another program proves; `words` name what influences the launch."""
     from wsemu.launch.other_programs import decide_by_other_program
@@ -235,7 +241,7 @@ def _decide_by_other_program(
             return None
         return judge_run(kernel, other, (), run, time.perf_counter(), None, orders, tried=True).report
 
-    return decide_by_other_program(bound, outcome, trace, initial, judge_bound, words)
+    return decide_by_other_program(bound, outcome, trace, initial, judge_bound, words, late=late)
 
 
 def _move_columns(bound: Bound, outcome: Outcome, initial: Callable[[], list[Any]], places: Places) -> Moved:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wsemu.model.data import NamedTuple
-from wsemu.model.isa import ATOMICS, FIRST_ARRAY, LANES, NAMES, OFFSET_MASK, SEGMENT_SHIFT, UNWATCHED
+from wsemu.model.isa import ATOMICS, FIRST_ARRAY, LANES, NAMES, NO_STORE, OFFSET_MASK, SEGMENT_SHIFT, UNWATCHED
 from wsemu.proof.lanes_alone import make_single
 from wsemu.proof.numbered import find_counter, find_draws, make_numbered
 from wsemu.proof.plain_accesses import make_plain, make_shared_plain
@@ -40,26 +40,28 @@ class Other(NamedTuple):
 
 def decide_by_other_program(
     bound: Bound, outcome: Outcome, trace: Tracer, initial: Callable[[], list[Any]],
-    judge: Callable[[Bound], Report | None], words: Set[str],
+    judge: Callable[[Bound], Report | None], words: Set[str], *, late: bool,
 ) -> Decided | None:  # fmt: skip
     """Return the proof by another program; `words` name what influences the launch, `judge` runs a bound program, and
-    returns None if that does not end well."""
+    returns None if that does not end well.  `late`: interleavings were tried."""
     from wsemu.launch.explore.decided import Decided
 
     before = initial()
     if bound.heap is not None or any(data is None for data in before) or outcome.warp_instructions > MOST_INSTRUCTIONS:
         return None
-    for other in _find_programs(bound, outcome, trace, before, words):
+    for other in _find_programs(bound, outcome, trace, before, words, late=late):
         segments = [(np.array(data), writable) for data, (_, writable) in zip(before, bound.segments, strict=True)]
         report = judge(bound._replace(program=other.program, segments=segments))
         if report is not None and report.verdict == "verified" and (not other.same or _shows_same_accesses(report)):
-            return Decided(proven=True, notes=tuple(report.notes), how=other.how)
+            return Decided(proven=True, notes=tuple(report.notes), how=other.how, besides=frozenset())
     return None
 
 
 def _find_programs(
-    bound: Bound, outcome: Outcome, trace: Tracer, before: list[Any], words: Set[str]
+    bound: Bound, outcome: Outcome, trace: Tracer, before: list[Any], words: Set[str], *, late: bool
 ) -> Iterator[Other]:  # fmt: skip
+    if "active lanes" in words and late:
+        return
     if "active lanes" in words:
         x, y, z = bound.configuration.block
         single = make_single(bound.program, lanes_by_x=x % LANES == 0 or y == z == 1)
@@ -69,8 +71,10 @@ def _find_programs(
     if words != {"atomics"} or outcome.status != "done":
         return
     plain = make_plain(bound.program) if all(may != UNWATCHED for _, may in bound.segments) else None
-    if plain is not None:
+    if plain is not None and late != _only_loads(bound.program, outcome):
         yield Other(plain, "strong loads read what one order of accesses determines")
+    if not late:
+        return
     shared = make_shared_plain(bound.program)
     if shared is not None:
         yield Other(shared, "atomics in shared memory return what one order of accesses determines")
@@ -78,6 +82,14 @@ def _find_programs(
     numbered = _number(bound, outcome, trace, before)
     if numbered is not None:
         yield Other(numbered, "whichever number each CTA draws", same=True)
+
+
+def _only_loads(program: Program, outcome: Outcome) -> bool:
+    """Return whether all executed atomics are loads."""
+    return all(
+        fields[7] & NO_STORE or NAMES[fields[0]] not in ATOMICS or not outcome.executions[pc]
+        for pc, fields in enumerate(program.code.tolist())
+    )
 
 
 def _shows_same_accesses(report: Report) -> bool:

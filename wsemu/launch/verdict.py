@@ -156,7 +156,7 @@ def judge(
     move_columns: Callable[[Places], Moved] | None = None,
     judge_assignments: Callable[[Places], Assigned] | None = None,
     find_failing_compares: Callable[[Separate], list[RawFinding]] | None = None,
-    decide_by_other_program: Callable[[Set[str]], Decided | None] | None = None,
+    decide_by_other_program: Callable[[Set[str], bool], Decided | None] | None = None,
 ) -> Report:
     """Return the report of a run.  `trace_of` runs it again for its events, `started` is when it began (perf_counter),
     `more` performs checks that only this launch has, and `decide` explores the interleavings of the atomics that
@@ -165,7 +165,7 @@ def judge(
     bytes.  `move_columns` runs it with its allocations of tensor memory at other columns, `judge_assignments` with
     other assignments of canceled clusters, and `find_failing_compares` finds the races with a `cas` that writes
     nothing.  `decide_by_other_program` runs another program that decides this one, given the words for what
-    influences this one."""
+    influences this one: first those that are quicker than interleavings, then, if True, the others."""
     program, outcome = places.program, places.outcome
     wanted = [raw for raw in outcome.findings if CHECKER_OF.get(raw.code) in settings.checkers]
     wanted, apart = _separate_meetings(wanted, places)
@@ -183,7 +183,7 @@ def judge(
     steered, loose = _order_dependent(places, analysis, given)
     alike = None
     if decide_by_other_program is not None and steered and not wanted:
-        alike = decide_by_other_program({*steered.values()})
+        alike = decide_by_other_program({*steered.values()}, False)
     if alike is not None:
         steered, loose = {}, [*alike.notes]
     of_parts = functools.partial(_split_vectors, program, trace_of) if mixed else trace_of
@@ -216,6 +216,9 @@ def judge(
     decided = _decide_orders(found, doubts, places, settings, decide) if decide is not None else None
     if decided is not None and not decided.proven and _has_parts(program):
         decided = None  # orders that go through an element of a vector are not followed there: they only prove
+    open_ = decided is None or not (decided.proven or decided.findings)
+    if open_ and doubts.steered and not (found.has_errors or wanted) and decide_by_other_program is not None:
+        decided = decide_by_other_program({*doubts.steered.values()}, True) or decided
     if decided is not None:
         found, doubts = _apply_decision(found, doubts, places, settings, decided)
         if program.undefined and decided.proven and decided.besides is None and not found.has_errors:
