@@ -88,7 +88,7 @@ _KNOWN = {
 """opcode -> modifiers besides the type, at the end"""
 _ONE_ACCESS = (4, 8, 16)
 """bytes of a vector whose strong access is one, as hardware has it and CUB needs"""
-_MOST_BITS = 64
+_ATOMIC_BITS = 64
 """bits of an atomic of the bytecode"""
 _ELEMENTS = {"f": "float", "s": "int", "u": "uint", "b": "uint"}
 
@@ -261,7 +261,7 @@ class _Strong(NamedTuple):
 
 def _load_parts(e: Emitter, where: _Strong, length: int, bits: int) -> list[Register]:
     """Emit a strong load, in halves if it has 128 bits; return the elements."""
-    if bits * length > _MOST_BITS:
+    if bits * length > _ATOMIC_BITS:
         _check_alignment(e, where)
         upper = _load_parts(e, _half(where, UPPER_HALF), length // 2, bits)
         return [*_load_parts(e, _half(where, LOWER_HALF), length // 2, bits), *upper]
@@ -277,7 +277,7 @@ def _load_parts(e: Emitter, where: _Strong, length: int, bits: int) -> list[Regi
 def _store_parts(e: Emitter, where: _Strong, values: tuple[Register, ...]) -> None:
     """Emit a strong store, in halves if it has 128 bits."""
     length = len(values)
-    if e.bits(values[0]) * length > _MOST_BITS:
+    if e.bits(values[0]) * length > _ATOMIC_BITS:
         _check_alignment(e, where)
         _store_parts(e, _half(where, LOWER_HALF), values[: length // 2])
         _store_parts(e, _half(where, UPPER_HALF), values[length // 2 :])
@@ -289,7 +289,7 @@ def _store_parts(e: Emitter, where: _Strong, values: tuple[Register, ...]) -> No
 
 
 def _half(where: _Strong, which: int) -> _Strong:
-    offset = where.offset + (_MOST_BITS // 8 if which == UPPER_HALF else 0)
+    offset = where.offset + (_ATOMIC_BITS // 8 if which == UPPER_HALF else 0)
     return where._replace(offset=offset, how=where.how | which)
 
 
