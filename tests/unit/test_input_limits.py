@@ -169,3 +169,7 @@ def test_a_link_to_itself_is_an_error(tmp_path: Path) -> None:
         result = run(*command, "--grid", "1", "--block", "1")
         assert result.returncode == 2
         assert "internal error" not in result.stdout + result.stderr
+
+
+def test_separators_of_text_around_a_number_are_no_error_of_python() -> None:
+    assert str(argument("tmap(f16[64,64], box=[\x1d8, 64])")) == "TensorMap(float16[64,64], box=[8, 64])"

@@ -546,7 +546,7 @@ def _extents(value: str, text: str) -> list[int]:
     inside = value[1:-1].split(",") if value[:1] == "[" and value[-1:] == "]" else ["?"]
     if not all(part.strip().isdecimal() for part in inside):
         raise UsageError(f"`--arg {text}`: `{value}` is no list of numbers: write `[64,8]`")
-    return [_whole(part, f"`--arg {text[:40]}`") for part in inside]
+    return [_whole(part.strip(), f"`--arg {text[:40]}`") for part in inside]
 
 
 # -- results -----------------------------------------------------------------------------------------------------------
