@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import linecache
 import re
+import shutil
 import statistics
 import subprocess
 import tempfile
@@ -175,6 +176,34 @@ def _neighbor_ring(steps: int) -> Launch:
     return Launch(4, 32, (x, y, np.int32(steps)), y, expected)
 
 
+def _pipeline_class(tiles: int) -> Launch:
+    a, b = _floats(tiles, 64), _floats(64, tiles).T.copy()
+    y = np.zeros_like(a)
+    return Launch(1, 96, (a, b, y, np.int32(tiles)), y, a * b, 3 << 10)
+
+
+def _cluster_ring(tiles: int) -> Launch:
+    x = _floats(tiles, 128)
+    y = np.zeros((4, tiles, 128), np.float32)
+    return Launch(4, 160, (x, y, np.int32(tiles)), y, x * np.arange(1, 5, dtype=np.float32)[:, None, None])
+
+
+def _row_sums(tiles: int) -> Launch:
+    x, y = _floats(2, 128 * tiles), np.zeros(2, np.float32)
+    return Launch(2, 64, (x, y, np.int32(tiles)), y, x.sum(1), 4 * (4 * 128 + 64))
+
+
+def _specialized_reduce(tiles: int) -> Launch:
+    x, y = _floats(tiles, 128), np.zeros(tiles, np.float32)
+    return Launch(1, 96, (x, y, np.int32(tiles)), y, x.sum(1))
+
+
+def _last_block(blocks: int) -> Launch:
+    x, y = _floats(150 * blocks), np.zeros(1, np.float32)
+    rest = np.zeros(blocks, np.float32), np.zeros(1, np.uint32)
+    return Launch(blocks, 64, (x, *rest, y, np.int32(x.size)), y, x.sum(keepdims=True), 4 * 64)
+
+
 def _neighbours(x: Any) -> Any:
     return x + np.roll(x, 1, 1) + np.roll(x, -1, 1)
 
@@ -198,6 +227,11 @@ KERNELS = {
     "ordered": Kernel("ordered", "ordered", 6, _ordered),
     "neighbor_ring": Kernel("neighbor_ring", "neighbor_ring", 5, _neighbor_ring),
     "scheduler": Kernel("scheduler", "scheduler", 5, _tiled(96, 64, lambda x: 3 * x)),
+    "pipeline_class": Kernel("pipeline_class", "pipeline_class", 7, _pipeline_class),
+    "cluster_ring": Kernel("cluster_ring", "cluster_ring", 5, _cluster_ring),
+    "row_sums": Kernel("row_sums", "row_sums", 6, _row_sums),
+    "specialized_reduce": Kernel("specialized_reduce", "specialized_reduce", 5, _specialized_reduce),
+    "last_block": Kernel("last_block", "last_block", 4, _last_block),
     "epilogue": Kernel("epilogue", "epilogue", 5, _tiled(128, 128, lambda x: x * x)),
 }
 
@@ -225,8 +259,9 @@ def compiled(mutant: Mutant, folder: Path) -> Path | None:
         text = text[:start] + text[start:].replace(old, new, 1)
     file, made = folder / source.name, folder / f"{source.stem}.ptx"
     file.write_text(text, encoding="utf-8")
+    shutil.copy(FOLDER / "barriers.h", folder)  # wsemu reads sources in the folder of the PTX alone
     linecache.checkcache()
-    command = ["nvcc", "-ptx", "-lineinfo", "-arch=sm_90a", "-I", str(FOLDER), "-o", str(made), str(file)]
+    command = ["nvcc", "-ptx", "-lineinfo", "-arch=sm_90a", "-o", str(made), str(file)]
     if subprocess.run(command, capture_output=True, check=False).returncode:
         return None
     if mutant.in_ptx:

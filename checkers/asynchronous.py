@@ -38,7 +38,7 @@ DETAIL = {
 }  # fmt: skip
 CODES = tuple(DETAIL)
 CURES = {
-    "async-outlives-cta": Cures(430, "insert move unguard argument constant call", inserts=("cluster_sync",)),
+    "async-outlives-cta": Cures(430, "insert move unguard argument constant bound call", inserts=("cluster_sync",)),
     "store-outlives-cta": Cures(
         540, "insert move unguard argument constant call", ptx=("cp.async.bulk.wait_group.read 0;",)
     ),

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from wsemu.launch import copied_data
 from wsemu.launch.code import Code
 from wsemu.launch.compiled import compile_for_types, compiled_anew
 from wsemu.launch.examined import compiling, judge_run, ran_with_orders
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     from wsemu.model.cure import Cure
     from wsemu.model.finding import Index
     from wsemu.model.launch_shape import LaunchConfiguration
-    from wsemu.model.outcome import Outcome, Trace
+    from wsemu.model.outcome import Outcome, Trace, Tracer
     from wsemu.model.program import Program
     from wsemu.model.settings import Engine, Settings
     from wsemu.repair.search import Accesses
@@ -57,6 +58,8 @@ LARGEST_SIZE = 4096
 """the largest number that is taken for a size"""
 _LONGER = 20
 """times the warp instructions of the launch that one with an edit may execute"""
+_TRACED = 100_000
+"""maximum number of warp instructions of a launch whose reads of copied data are traced"""
 _AT_LEAST = 500_000
 
 
@@ -73,6 +76,8 @@ class Attempted(NamedTuple):
     """result of the function that used the report while its source was available"""
     elsewhere: int = 0
     """changed elements of arrays that the kernel as it is does not use"""
+    skips_data: bool = False
+    """true if a CTA never reads the first data that it copies to shared memory"""
 
 
 @dataclass(slots=True, eq=False)
@@ -250,9 +255,11 @@ class Launched:
         return settings.engine == "vm" and settings.cta_order != "descending" and not settings.every
 
     def earlier_verified(self) -> Sequence[Launched]:
-        """Launches that were verified before, of this kernel, and of others from the same files."""
+        """Launches that were verified before this one, of this kernel, and of others from the same files."""
         return [
-            Launched(**parts, amiss=0, suppressed=False).keep_arrays() for parts in launches(self.kernel, self._is_near)
+            Launched(**parts, amiss=0, suppressed=False).keep_arrays()
+            for parts in launches(self.kernel, self._is_near)
+            if parts["bound"] is not self.bound
         ]
 
     def _is_near(self, program: Program) -> bool:
@@ -441,7 +448,17 @@ class Launched:
         with hot.run_once():
             done = judge_run(kernel, bound, notes, run, started, orders=orders, tried=True)
         results = self._results(bound)
-        return Attempted(done.report, results, _stores(done), _accesses(done), look(done.report), elsewhere)
+        skips = self._skips_data(bound, done, run[1])
+        return Attempted(done.report, results, _stores(done), _accesses(done), look(done.report), elsewhere, skips)
+
+    def _skips_data(self, bound: Bound, done: Examined, trace: Tracer) -> bool:
+        """Return whether a verified launch never reads the first data that it copies."""
+        program = bound.program
+        if done.report.verdict != "verified" or not program.asynchronous or bound.configuration.cluster != (1, 1, 1):
+            return False
+        if self.instructions > _TRACED or not copied_data.has_simple_copies(program):
+            return False
+        return copied_data.skips_first_copy(program, trace(frozenset(copied_data.find_reads(program))))
 
     def _results(self, bound: Bound) -> tuple[tuple[str, npt.NDArray[Any]], ...]:
         """Copies of the arrays that can have been stored to."""

@@ -23,6 +23,8 @@ FIRST = frozenset("out-of-bounds oversubscribed count-mismatch read-only-written
 """codes for which the launch is tried before the kernel"""
 _OF_NUMBERS = frozenset("deadlock count-mismatch oversubscribed barrier-divergence dangling-arrive all-arrive".split())
 """codes for which a count that findings name may be that of the threads"""
+_OF_CTAS = frozenset(("race", "same-value-store"))
+"""codes of stores that CTAs repeat if there are more CTAs than tiles of the arrays"""
 _WARP, _MOST_THREADS = 32, 1024
 _MOST = 24
 """maximum launches that are tried"""
@@ -83,6 +85,8 @@ class _Others(NamedTuple):
             yield from self.axes()
             yield from self.arrays()
             yield from self.larger()
+        elif self.is_between_ctas():
+            yield from self.smaller_grids(exact=True)
         if self.codes & _OF_NUMBERS:
             yield from self.threads()
         yield from self.exchange_shapes()
@@ -119,13 +123,18 @@ class _Others(NamedTuple):
                     found.setdefault(int(extent), str(extent))
         return found
 
-    def smaller_grids(self) -> Iterator[Other]:
-        """Yield grids whose threads match the elements of an array."""
+    def is_between_ctas(self) -> bool:
+        """Return whether accesses of two CTAs conflict."""
+        findings = [f for f in self.report.findings if f.code in _OF_CTAS]
+        return any(len({site.cta for site in f.sites if site.cta is not None}) > 1 for f in findings)
+
+    def smaller_grids(self, *, exact: bool = False) -> Iterator[Other]:
+        """Yield grids whose threads match the elements of an array, and unless `exact` one that has a CTA less."""
         for axis, (count, threads) in enumerate(zip(self.report.grid, self.report.block, strict=True)):
             node, by = self.part(self.launch.grid, axis), self.part(self.launch.block, axis)
             if node is None:
                 continue
-            written: dict[int, str] = {count - 1: str(count - 1)}
+            written: dict[int, str] = {} if exact else {count - 1: str(count - 1)}
             for extent, name in self.extents().items():
                 simple = isinstance(by, (ast.Name, ast.Constant, ast.Attribute)) and not name.isdigit()
                 size = self.text.of(by) if by is not None else ""

@@ -10,6 +10,7 @@ import difflib
 import linecache
 import os
 import re
+from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from wsemu.checkers import causes
 from wsemu.checkers.registry import cures_of
 from wsemu.model.cure import Cure, Edit, Trials, lines_of
 from wsemu.repair.ptx_kernel import Kernel
+from wsemu.repair.ptx_named import named_edits
 from wsemu.repair.ptx_numbers import number_edits
 from wsemu.repair.ptx_order import order_edits
 from wsemu.repair.ptx_text import Place, Text
@@ -26,9 +28,10 @@ from wsemu.repair.scene import Candidate
 from wsemu.repair.search import Search, Tried, agrees, clock, differs, digest, is_cure, rank_cures, try_with_budget
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from wsemu.model.cure import Kind
+    from wsemu.repair.ptx_kernel import Scored
     from wsemu.repair.search import Launched
 
 _ACTS = re.compile(r"(?:ld|st|atom|red|m?bar|m?barrier|cp|wgmma)\.\S+")
@@ -52,6 +55,8 @@ _COPY = re.compile(r"cp\.(?:reduce\.)?async\.bulk\.tensor\b[^\[]*(?:\[%\w+\],\s*
 _WARP, _NEAREST = 32, 6
 _NEIGHBORS = 3
 """cures that are tried on launches of other sizes"""
+_OF_COPY = 0.5
+"""additional distance of an edit of one more copy of a line"""
 _FARTHER = 0.4
 """distance beyond a cure that findings point to, up to which other edits are tried"""
 
@@ -70,7 +75,7 @@ def candidates(
         return min((abs(place.run - run) for run in runs), default=9)
 
     kernel = Kernel(text, report, transferred)
-    for edits in (number_edits, wait_edits, order_edits):
+    for edits in (number_edits, wait_edits, order_edits, named_edits):
         yield from edits(kernel)
     syncs = [p for p in text.places if SYNCHRONIZES.match(p.text)]
     for copies in group_copies(syncs):
@@ -265,9 +270,7 @@ def search(report: Any, launched: Launched, seconds: float, text: Text) -> Trial
 
     def try_edits() -> None:
         enough = float("inf")
-        for score, candidate, changed in sorted(
-            candidates(text, report, run.launched.transferred), key=lambda entry: entry[0]
-        ):
+        for score, candidate, changed in _rank(candidates(text, report, run.launched.transferred)):
             if score > enough or run.over():
                 break
             source = text.replace_lines(changed)
@@ -296,12 +299,23 @@ def search(report: Any, launched: Launched, seconds: float, text: Text) -> Trial
     return Trials(cures=cures, groups=groups, tried=run.tried, stopped=run.why(cures))
 
 
+def _rank(edits: Iterable[Scored]) -> list[Scored]:
+    """Return edits by distance; of those with the same words, which edit copies of one line, the first one early."""
+    known: Counter[str] = Counter()
+    ranked = []
+    for score, candidate, changed in sorted(edits, key=lambda entry: entry[0]):
+        ranked.append((score + _OF_COPY * known[candidate.edit.says], candidate, changed))
+        known[candidate.edit.says] += 1
+    return sorted(ranked, key=lambda entry: entry[0])
+
+
 def _try_sizes(run: Search) -> None:
     """Launch the kernel with the best cures at neighboring sizes: one may fit this size alone."""
     if run.questions is None or run.launched.only:
         return
     for tried in sorted(run.cures, key=lambda tried: tried.edits[0].near)[:_NEIGHBORS]:
-        fails = run.questions.count_failing_sizes(partial(run.launched.attempt_code, tried.source))
+        attempt = partial(run.launched.attempt_code, tried.source)
+        fails = run.questions.count_failing_sizes(attempt, lambda: clock() > run.until)
         run.cures = [other._replace(fails=fails) if other is tried else other for other in run.cures]
 
 

@@ -9,6 +9,7 @@ import re
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from wsemu.evidence import cuda_calls
 from wsemu.model.cure import Edit
 from wsemu.model.data import NamedTuple, dataclass, field
 from wsemu.repair.ptx_text import Loop, Patch, Registers, Source, find_loops
@@ -26,6 +27,10 @@ _LACKS = re.compile(r"([\d,]+) of ([\d,]+) arrivals? missing")
 _SURPLUS = re.compile(r"([\d,]+) arrivals? come where the phase waits for ([\d,]+)")
 _BYTES = re.compile(r"([\d,]+) bytes(?: \w+)* (missing|too many)")
 _COPIED = re.compile(r"([\d,]+) bytes")
+_JUMP = re.compile(r"bra(?:\.uni)?\s+(\S+);")
+_GUARD = 6
+"""maximum number of instructions of a branch around a statement"""
+_SHARED_READ = re.compile(r"ld\.(?:\w+\.)*shared|ldmatrix|wgmma\.mma")
 _POLL = 3
 """maximum number of instructions of a loop that polls, in PTX without source lines"""
 _FINDINGS = 12
@@ -131,6 +136,22 @@ class Kernel:
         lines, runs = {(p.file, p.line) for p in inside}, {p.run for p in inside}
         return len(lines) <= 1 or len(runs) <= 1 or len(inside) <= _POLL
 
+    def exit_branch(self, loop: Loop, place: Place) -> int:
+        """Return the line of the branch at which the last round of a loop ends after an instruction and the reads that
+        follow it: one that leaves the loop, or the last one of the loop."""
+        after = [p for p in self.text.places if place.at < p.at < loop.last]
+        inside = (inner for inner in self.loops if loop.first < inner.first < place.at < inner.last)
+        polling = max((inner.last for inner in inside), default=0)
+        reads = max((p.at for p in after if _SHARED_READ.match(p.text)), default=place.at)
+        labels = {line.strip()[:-1]: at for at, line in enumerate(self.text.lines) if is_label(line)}
+        for p in after:
+            target = _JUMP.match(p.text)
+            if target is None or not p.predicate or p.at < max(reads, polling):
+                continue
+            if not loop.first <= labels.get(target[1], loop.first) <= loop.last:
+                return p.at
+        return loop.last
+
     def start(self, place: Place) -> int:
         """Return the line of the text that begins the statement of an instruction, before a loop that polls with it."""
         around = [loop.first for loop in self.loops if loop.first < place.at < loop.last and self.polls(loop)]
@@ -140,6 +161,23 @@ class Kernel:
                 break
             at = min(at, other.at)
         return at
+
+    def statement_start(self, place: Place) -> int:
+        """Return the line before which an instruction is for all threads that come to its statement: before a branch of
+        the same line around it."""
+        at = self.start(place)
+        before = [p for p in self.text.places if p.at < at]
+        for other in reversed(before[-_GUARD:]):
+            if (other.file, other.line) != (place.file, place.line):
+                break
+            at = other.at
+        return at
+
+    def cluster_size(self) -> int:
+        """Return the number of CTAs of a cluster; 1 if the launch has no clusters."""
+        launched = getattr(self.report, "_launched", None)
+        x, y, z = launched.bound.configuration.cluster if launched is not None else (1, 1, 1)
+        return int(x * y * z)
 
     def block_end(self, place: Place) -> int:
         """Return the line of the label that follows an instruction, outside of a loop that polls with it; the last
@@ -155,6 +193,14 @@ class Kernel:
         first = self.text.places[0].at
         begin = min([place.at, *polling])
         return next((at for at in range(begin - 1, first, -1) if is_label(self.text.lines[at])), first)
+
+    def named_place(self, op: Operation) -> Place:
+        """Return an operation's instruction with the source line that names its mbarrier, if that is known: a helper
+        that initializes several rings is not edited where it is called."""
+        place = op.place
+        found = cuda_calls.find_object(place.frames, "mbarrier", None) if place.frames else None
+        frame = place.frames[found.depth] if found else None
+        return place._replace(file=frame.file, line=frame.line) if frame is not None and frame.file else place
 
     def name(self, ring: Ring) -> str:
         """Return the words for a ring."""

@@ -14,10 +14,11 @@ if TYPE_CHECKING:
 
     from wsemu.repair.ptx_kernel import Kernel, Scored
     from wsemu.repair.ptx_text import Place
-    from wsemu.repair.rings import Operation
+    from wsemu.repair.rings import Operation, Ring
 
 _GROUP = 128
 """the number of threads in a warpgroup, which usually arrive together"""
+_ALIASED = frozenset(("over-arrival", "phase-alias"))
 _GROUPS = re.compile(r"((?:cp\.async\.(?:bulk\.)?|wgmma\.)wait_group\S*\s+)(\d+);")
 
 
@@ -32,8 +33,9 @@ def number_edits(kernel: Kernel) -> Iterator[Scored]:
 
 def _replaced_number(kernel: Kernel, op: Operation, old: int, new: int, what: str) -> str:
     """Return the words of an edit that writes another number: those of the source if it contains the number."""
-    where, line = kernel.source.where(op.place), kernel.source.statement(op.place)
-    is_ptx = op.place.file == kernel.text.path
+    place = kernel.named_place(op) if op.what == "init" else op.place
+    where, line = kernel.source.where(place), kernel.source.statement(place)
+    is_ptx = place.file == kernel.text.path
     parts = [part.strip() + ";" for part in line.rstrip(";").split(";")] if line else []
     calls = [part for part in parts if len(re.findall(rf"(?<![\w.]){old}(?![\w.])", part)) == 1]
     if len(calls) == 1 and not is_ptx:
@@ -62,6 +64,7 @@ def _count_edits(kernel: Kernel) -> Iterator[Scored]:
         op, old = inits[0], ring.count
         likely = [n - lack for lack, n in kernel.numbers.lacks if n == old and lack < n]
         likely += [old + kernel.numbers.surplus] if kernel.numbers.surplus else []
+        likely += _cluster_counts(kernel, ring, old) if _ALIASED & {*kernel.codes} else []
         groups = [n for n in (_GROUP, kernel.threads // 2, kernel.threads - _GROUP) if n > old]
         likely += groups if kernel.numbers.surplus and kernel.threads > _GROUP else []
         less = [*others, 2 * old, old - 1, old + 1, 1, WARP, kernel.threads, warps, warps - 1, kernel.threads - WARP,
@@ -76,8 +79,18 @@ def _count_edits(kernel: Kernel) -> Iterator[Scored]:
             for init in inits:
                 _with_number(patch, init, new)
             says = _replaced_number(kernel, op, old, new, "the count")
-            more = [str(line) for line in sorted({init.place.line for init in inits} - {op.place.line})]
+            lines = {kernel.named_place(init).line for init in inits}
+            more = [str(line) for line in sorted(lines - {kernel.named_place(op).line})]
             yield score_edit(score, "argument", says + (f", and in line {', '.join(more)}" if more else ""), patch)
+
+
+def _cluster_counts(kernel: Kernel, ring: Ring, old: int) -> list[int]:
+    """Return counts of arrivals from all CTAs of a cluster: of one thread each, of as many as now, or of the warps;
+    nothing if other CTAs do not arrive."""
+    if all(op.is_local_arrive or not op.is_of_thread for op in kernel.uses.select(ring, "arrive")):
+        return []
+    size, warps = kernel.cluster_size(), -(-kernel.threads // WARP)
+    return [size, old * size, (warps - 1) * size, warps * size] if size > 1 else []
 
 
 def _byte_edits(kernel: Kernel) -> Iterator[Scored]:

@@ -1,4 +1,4 @@
-"""Edits of barriers, named barriers, cluster barriers and fences in PTX."""
+"""Edits of barriers, cluster barriers and fences in PTX."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from wsemu.repair.ptx_kernel import is_label, score_edit
 from wsemu.repair.ptx_text import Patch
-from wsemu.repair.ptx_waits import round_starts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,20 +30,17 @@ _PLAIN = re.compile(r"(ld|st)\.global\.([bsuf](?:32|64)\b)")
 _UPDATE = re.compile(
     r"st\.(?P<space>shared|global)\.(?P<type>[bsuf](?:32|64))\s+(?P<at>\[[^\]]+\]),\s*(?P<value>%\w+);"
 )
+_STATEMENT = re.compile(r"\W*(if|for|while)\b")
+_RESULT = re.compile(r"atom\.\S+\s+%(rd|r)(\d+),")
+"""an atomic whose result is used"""
+_WIDTHS = {"r": 32, "rd": 64}
+_EFFECT = re.compile(r"st\.|atom\.|red\.|fence|membar|mbarrier\.|cp\.")
 _STORE = re.compile(r"st\.|stmatrix|cp\.async\.c[ag]|red\.|atom\.")
-_NAMED = re.compile(r"((?:bar|barrier)(?:\.cta)?\.(?:sync|arrive|red)\S*)\s+([%\w]+),\s*([%\w]+);")
 _BRANCH = re.compile(r"bra(?:\.uni)?\s+(\S+);")
-_FIRST_WAIT = re.compile(
-    r"warps? (?P<first>\d+)(?:[ -]+(?:to )?(?P<last>\d+))? waits?: "
-    r"barrier (?P<id>\d+) generation 0 has \d+ of (?P<count>\d+)"
-)
-"""a wait for the first generation of a named barrier"""
-_IDS = re.compile(r"\bbarrier (\d+)")
-_COUNTS = re.compile(r"\b(\d[\d,]*)\b")
 _RACES = frozenset("race intra-warp-race uninitialized-read proxy barrier-recycling phase-alias".split())
-_OF_NAMED = frozenset(
-    "count-mismatch oversubscribed barrier-recycling all-arrive deadlock dangling-arrive race".split()
-)
+_DEADLOCKED = frozenset(("deadlock", "cluster-barrier", "proxy-war"))
+_OF_CLUSTERS = frozenset("dsmem-before-start dsmem-after-exit dsmem-relaxed-exit mbarrier-uninitialized".split())
+"""codes of what a barrier of the cluster orders"""
 _NEAR = 12
 """lines between an atomic and its fence"""
 _MOST = 4
@@ -59,10 +55,7 @@ def order_edits(kernel: Kernel) -> Iterator[Scored]:
         yield from _atomic_edits(kernel)
         yield from _outer_barrier_edits(kernel)
         yield from _line_barrier_edits(kernel)
-    if _OF_NAMED & codes:
-        yield from _named_edits(kernel)
-        yield from _lone_barrier_edits(kernel)
-        yield from _first_arrive_edits(kernel)
+        yield from _guard_edits(kernel)
     yield from _cluster_edits(kernel)
 
 
@@ -72,7 +65,7 @@ def _fence_edits(kernel: Kernel) -> Iterator[Scored]:
     if "race" not in kernel.codes:
         return
     atomics = _statements([p for p in kernel.text.places if _ATOMIC.match(p.text)])
-    fence = "fence.acq_rel.gpu;"
+    fence = "membar.gl;"  # as nvcc compiles `__threadfence()`
     accesses = [p for p in kernel.text.places if (p.file, p.line) in kernel.hot and _ACCESS.match(p.text)]
     if not atomics or not any(".global" in p.text or "." not in p.text for p in accesses):
         return
@@ -87,10 +80,11 @@ def _fence_edits(kernel: Kernel) -> Iterator[Scored]:
                 patch.before(kernel.start(place), fence)
             for patch in (after, both):
                 patch.before(_follows(kernel, place), fence)
-        lacks = not any(places[0].at - _NEAR < at < places[-1].at + _NEAR for at in fenced)
-        late = 0.3 * (not lacks)  # behind the barriers between the stores and the fence
-        yield score_edit(0.05 + late, "insert", f"insert `__threadfence()` before {where}", before, 1)
-        yield score_edit(0.1 + late, "insert", f"insert `__threadfence()` after {where}", after, 1)
+        has_before = any(places[0].at - _NEAR < at < places[0].at for at in fenced)
+        has_after = any(places[-1].at < at < places[-1].at + _NEAR for at in fenced)
+        late = 0.3 * (has_before or has_after)  # behind the barriers between the stores and the fence
+        yield score_edit(0.05 + 0.3 * has_before, "insert", f"insert `__threadfence()` before {where}", before, 1)
+        yield score_edit(0.1 + 0.3 * has_after, "insert", f"insert `__threadfence()` after {where}", after, 1)
         says = f"insert `__threadfence()` before and after {where}"
         yield score_edit(0.15 + late, "pair", says, both, 2)
     for one in atomics[:_MOST]:
@@ -180,6 +174,41 @@ def _sum_parts(text: str, result: str) -> list[str]:
     return [match[1], match[2]] if match else []
 
 
+def _guard_edits(kernel: Kernel) -> Iterator[Scored]:
+    """Let one thread execute the statements that all threads store to one location with."""
+    if not {"intra-warp-race", "same-value-store"} & {*kernel.codes}:
+        return
+    lines = {
+        (s.file, s.line) for f in kernel.report.findings[:12] if len({s.line for s in f.sites}) == 1 for s in f.sites
+    }
+    stores = [p for p in kernel.text.places if _STORE.match(p.text) and (p.file, p.line) in lines]
+    for n, block in enumerate(_blocks(kernel, stores)[:_MOST]):
+        patch = Patch(kernel.text).before(
+            kernel.start(block[0]), ".reg .b32 %wsemu_t;", ".reg .pred %wsemu_o;", "mov.u32 %wsemu_t, %tid.x;",
+            "setp.eq.u32 %wsemu_o, %wsemu_t, 0;",
+        )  # fmt: skip
+        inside = [p for p in kernel.text.places if block[0].at <= p.at <= block[-1].at and _EFFECT.match(p.text)]
+        if any(p.predicate for p in inside):
+            continue
+        for place in inside:  # the compiler may have moved other computations there
+            result = _RESULT.match(place.text)
+            zero = [f"mov.b{_WIDTHS[result[1]]} %{result[1]}{result[2]}, 0;"] if result else []
+            patch.delete(place.at).before(place.at, *zero, f"@%wsemu_o {place.text}")
+        one, other = (place.line for place in (block[0], block[-1]))
+        where = f"line {one}" if one == other else f"lines {one} to {other}"
+        yield score_edit(0.12 + 0.05 * n, "guard", f"put `if (threadIdx.x == 0)` around {where}", patch)
+
+
+def _blocks(kernel: Kernel, places: list[Place]) -> list[list[Place]]:
+    """Return instructions by the straight piece of code that they are in."""
+    found: dict[int, list[Place]] = {}
+    borders = [at for at, line in enumerate(kernel.text.lines) if is_label(line)]
+    borders += [p.at for p in kernel.text.places if _LEAVES.match(p.text)]
+    for place in places:
+        found.setdefault(sum(at < place.at for at in borders), []).append(place)
+    return [*found.values()]
+
+
 # -- barriers ----------------------------------------------------------------------------------------------------------
 def _outer_barrier_edits(kernel: Kernel) -> Iterator[Scored]:
     """A barrier before the branch around what a finding names, and at the end of it, for all threads pass there."""
@@ -192,20 +221,32 @@ def _outer_barrier_edits(kernel: Kernel) -> Iterator[Scored]:
             if labels.get(target, -1) > place.at:
                 found.setdefault(other.at, (other, labels[target]))
                 break
-    for n, (branch, label) in enumerate([*found.values()][: 2 * _MOST]):
-        where = kernel.source.where(branch)
+    copies: dict[object, list[tuple[Place, int]]] = {}
+    for branch, label in found.values():
+        copies.setdefault((branch.spot, branch.text.split()[0]), []).append((branch, label))
+    for n, alike in enumerate([*copies.values()][: 2 * _MOST]):
+        where = _name_branch(kernel, alike[0][0])
         warp = "intra-warp-race" in kernel.codes
         for k, (what, words) in enumerate((("bar.sync 0;", "__syncthreads()"), ("bar.warp.sync -1;", "__syncwarp()"))):
             if k and not warp:
                 continue
             near = 0.3 + 0.05 * n + 0.3 * k
-            patch = Patch(kernel.text).before(branch.at, what)
-            yield score_edit(near, "insert", f"insert `{words}` before the branch of {where}", patch, 1)
-            following = next((p for p in kernel.text.places if p.at > label), None)
-            if following is not None:
-                patch = Patch(kernel.text).before(following.at, what)
-                says = f"insert `{words}` after the branch of {where}"
-                yield score_edit(near + 0.02, "insert", says, patch, 1)
+            patch, after = Patch(kernel.text), Patch(kernel.text)
+            for branch, label in alike:
+                patch.before(branch.at, what)
+                following = next((p.at for p in kernel.text.places if p.at > label), None)
+                if following is not None:
+                    after.before(following, what)
+            yield score_edit(near, "insert", f"insert `{words}` before {where}", patch, 1)
+            yield score_edit(near + 0.02, "insert", f"insert `{words}` after {where}", after, 1)
+
+
+def _name_branch(kernel: Kernel, place: Place) -> str:
+    """Return the words for a branch: the `if` or the loop of its line, if that begins with one."""
+    found = _STATEMENT.match(kernel.source.statement(place))
+    return (
+        f"the `{found[1]}` of {kernel.source.where(place)}" if found else f"the branch of {kernel.source.where(place)}"
+    )
 
 
 def _line_barrier_edits(kernel: Kernel) -> Iterator[Scored]:
@@ -265,129 +306,6 @@ def _fences_in_loop(kernel: Kernel, place: Place, pattern: re.Pattern[str]) -> b
     return any(loop.first < place.at < loop.last for loop in kernel.loops)
 
 
-def _named_edits(kernel: Kernel) -> Iterator[Scored]:
-    """Another count or number of a named barrier, whose operands may be registers."""
-    uses = [(p, m) for p in kernel.text.places if (m := _NAMED.match(p.text))]
-    groups: dict[object, list[tuple[Place, re.Match[str]]]] = {}
-    for place, match in uses:
-        groups.setdefault((place.spot, match[1], match[3]), []).append((place, match))
-    counts = [kernel.registers.number(match[3]) for _, match in uses]
-    said = "\n".join(f.message for f in kernel.report.findings[:12])
-    numbers = [int(n.replace(",", "")) for n in _COUNTS.findall(said)]
-    ids = sorted({int(n) for n in _IDS.findall(said)})
-    for group in groups.values():
-        (place, match), where = group[0], kernel.source.where(group[0][0])
-        old = kernel.registers.number(match[3])
-        near = 0.0 if (place.file, place.line) in kernel.hot else 0.4
-        usual = [n for n in counts if n and n != old]
-        others = dict.fromkeys([*usual, *(n for n in numbers if n and not n % WARP), kernel.threads])
-        for n, new in enumerate(m for m in others if m != old and old is not None):
-            patch = Patch(kernel.text)
-            for p, m in group:
-                patch.replace(p.at, f"{m[1]} {m[2]}, {new};")
-            says = f"write the count `{new}` in place of `{old}` of `{match[1]}` in {where}"
-            if len({m[2] for _, m in group}) == 1 and not match[2].startswith("%"):
-                instead = f"in place of `{match[1]} {match[2]}, {old}`"
-                says = f"write `{match[1]} {match[2]}, {new}` {instead} in {where}"
-            yield score_edit(0.1 + near + 0.1 * n, "argument", says, patch)
-        for total in dict.fromkeys([ids[0] + ids[-1], 2 * ids[0] + 1, 2 * ids[0] - 1] if ids else []):
-            patch = Patch(kernel.text)
-            for n, (p, m) in enumerate(group):
-                patch.before(p.at, f".reg .b32 %wsemu_i{n};", f"sub.u32 %wsemu_i{n}, {total}, {m[2]};")
-                patch.replace(p.at, f"{m[1]} %wsemu_i{n}, {m[3]};")
-            low, high = sorted((total // 2, total - total // 2))
-            says = f"use barrier {low} in place of {high}, and {high} in place of {low}, for `{match[1]}` in {where}"
-            yield score_edit(0.4 + near, "argument", says, patch)
-
-
-def _lone_barrier_edits(kernel: Kernel) -> Iterator[Scored]:
-    """Insert the syncs or arrives that named barriers lack: in the rounds of threads that use other barriers, once all
-    barriers of a ring have been used."""
-    groups: dict[tuple[object, bool], list[tuple[Place, re.Match[str]]]] = {}
-    for place in kernel.text.places:
-        if match := _NAMED.match(place.text):
-            groups.setdefault((place.spot, ".arrive" in match[1]), []).append((place, match))
-    known = {key: _barrier_numbers(kernel, group) for key, group in groups.items()}
-    for (spot, arrives), lone in groups.items():
-        numbers, count = known[spot, arrives], kernel.registers.number(lone[0][1][3])
-        matched = any(numbers & known[key] for key in groups if key[1] != arrives)
-        if count is None or not numbers or matched:
-            continue
-        for (_, others_arrive), host in groups.items():
-            if host is lone or arrives != others_arrive:
-                continue
-            for stages in dict.fromkeys((len(numbers), 2, 1, 3, 4)):
-                first = min(numbers)
-                patch = _lone_barrier_patch(kernel, [p for p, _ in host], not arrives, first, stages, count)
-                what = "sync" if arrives else "arrive"
-                names = f"barriers {first} to {first + stages - 1}" if stages > 1 else f"barrier {first}"
-                where = kernel.source.where(host[0][0])
-                turn = f"from round {stages} on" + (", in turn" if stages > 1 else "")
-                says = f"insert `bar.{what}` on {names} for {count} threads in the loop around {where}, {turn}"
-                yield score_edit(0.5 + 0.1 * (stages != len(numbers)), "insert", says, patch, 1)
-
-
-def _first_arrive_edits(kernel: Kernel) -> Iterator[Scored]:
-    """Insert a first arrive on a named barrier: by warps that wait on another one, so that a turn begins."""
-    if "deadlock" not in kernel.codes:
-        return
-    waits = {
-        (match["first"], match["last"] or match["first"], match["id"], match["count"]): site
-        for finding in kernel.report.findings[:12]
-        for site in finding.sites
-        if (match := _FIRST_WAIT.search(site.text))
-    }
-    syncs = {p.spot: p for p in reversed(kernel.text.places) if (m := _NAMED.match(p.text)) and ".sync" in m[1]}
-    for n, ((first, last, own, _), site) in enumerate(waits.items()):
-        hosts = [p for p in syncs.values() if (p.file, p.line) == (site.file, site.line)]
-        others = dict.fromkeys((other, count) for _, _, other, count in waits if other != own)
-        for host in hosts:
-            copies = [p for p in kernel.text.places if p.spot == host.spot and p.text == host.text]
-            for k, (other, count) in enumerate(others):
-                patch = Patch(kernel.text).declare(".reg .pred %wsemu_s;", "setp.ne.u32 %wsemu_s, 0, 0;")
-                for number, place in enumerate(copies):
-                    warp, far, label = f"%wsemu_w{number}", f"%wsemu_x{number}", f"$wsemu_begun{number}"
-                    patch.before(
-                        kernel.start(place), f".reg .b32 {warp};", f".reg .pred {far};", f"@%wsemu_s bra {label};",
-                        "setp.eq.u32 %wsemu_s, 0, 0;", f"mov.u32 {warp}, %tid.x;", f"shr.u32 {warp}, {warp}, 5;",
-                        f"sub.u32 {warp}, {warp}, {first};", f"setp.gt.u32 {far}, {warp}, {int(last) - int(first)};",
-                        f"@{far} bra {label};", f"bar.arrive {other}, {count};", f"{label}:",
-                    )  # fmt: skip
-                who = f"warp {first}" if first == last else f"warps {first} to {last}"
-                loops = kernel.loops_around(host)
-                where = f"the loop around line {host.line}" if loops else kernel.source.where(host)
-                says = f"insert `bar.arrive {other}, {count}` before {where}, by {who}"
-                rounds = bool(loops) or len(copies) > 1  # else an arrive is more likely to come too late
-                yield score_edit((0.3 if rounds else _LATE) + 0.02 * (n + k), "insert", says, patch, 1)
-
-
-def _barrier_numbers(kernel: Kernel, group: list[tuple[Place, re.Match[str]]]) -> set[int]:
-    """Return the known numbers of the barriers of a statement: constants, those that findings report for its lines, or
-    the constant part of a computed number."""
-    addresses = [kernel.registers.address(match[2]) for _, match in group]
-    constants = {address.offset for address in addresses if not address.varies and not address.symbol}
-    lines = {(place.file, place.line) for place, _ in group}
-    sites = [
-        site for finding in kernel.report.findings[:12] for site in finding.sites if (site.file, site.line) in lines
-    ]
-    reported = {int(number) for site in sites for number in _IDS.findall(site.text)}
-    return constants or reported or {address.offset for address in addresses if address.offset}
-
-
-def _lone_barrier_patch(kernel: Kernel, host: list[Place], arrives: bool, first: int, stages: int, count: int) -> Patch:
-    """Return a sync or an arrive at the start of each round of a statement, except in the first rounds."""
-    patch = Patch(kernel.text).declare(".reg .b32 %wsemu_n;", "mov.u32 %wsemu_n, 0;")
-    for n, at in enumerate(round_starts(kernel, host)):
-        number, early = f"%wsemu_i{n}", f"%wsemu_k{n}"
-        patch.before(
-            at, f".reg .b32 {number};", f".reg .pred {early};", f"rem.u32 {number}, %wsemu_n, {stages};",
-            f"add.u32 {number}, {number}, {first};", f"setp.lt.u32 {early}, %wsemu_n, {stages};",
-            "add.u32 %wsemu_n, %wsemu_n, 1;", f"@{early} bra $wsemu_early{n};",
-            f"bar.{'arrive' if arrives else 'sync'} {number}, {count};", f"$wsemu_early{n}:",
-        )  # fmt: skip
-    return patch
-
-
 # -- clusters ----------------------------------------------------------------------------------------------------------
 def _cluster_edits(kernel: Kernel) -> Iterator[Scored]:
     """An arrive or a wait of the cluster's barrier that lacks the other one, and a whole one."""
@@ -407,15 +325,16 @@ def _cluster_edits(kernel: Kernel) -> Iterator[Scored]:
             yield score_edit(
                 0.0, "insert", f"insert `cluster.barrier_wait()` after {kernel.source.where(place)}", patch, 1
             )
-    if {*kernel.codes} <= {"deadlock"}:  # a barrier more ends none
+    if {*kernel.codes} <= _DEADLOCKED:  # a barrier more ends none
         return
+    far = 0.0 if _OF_CLUSTERS & {*kernel.codes} else 0.6
     hot = [p for p in kernel.text.places if (p.file, p.line) in kernel.hot]
     gaps = dict.fromkeys(at for p in hot for at in (_branch_start(kernel, p), _follows_line(kernel, p)))
     owned = {p.at: p for p in kernel.text.places}
     for n, at in enumerate([*gaps][: 3 * _MOST]):
         patch = Patch(kernel.text).before(at, arrive, wait)
         says = f"insert `cluster.sync()` before {kernel.source.where(owned[at])}"
-        yield score_edit(0.2 + 0.05 * n, "insert", says, patch, 1)
+        yield score_edit(0.2 + far + 0.05 * n, "insert", says, patch, 1)
 
 
 def _branch_start(kernel: Kernel, place: Place) -> int:

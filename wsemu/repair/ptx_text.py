@@ -320,6 +320,11 @@ class Patch:
         self._instead[at] = f"{blanks}{guard[1] + ' ' if guard else ''}{instruction}\n" if instruction else "\n"
         return self
 
+    def delete(self, at: int) -> Patch:
+        """Delete a line."""
+        self._instead[at] = "\n"
+        return self
+
     def declare(self, *instructions: str) -> Patch:
         """Put declarations and instructions where the kernel begins."""
         self._declared.extend(instructions)

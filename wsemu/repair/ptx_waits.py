@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 _READS = re.compile(r"(?:ld\.|wgmma\.mma|ldmatrix|tcgen05\.mma)")
 _BRANCH = re.compile(r"bra\b")
 _BARRIER = re.compile(r"bar(?:rier)?\.(?:cta\.)?sync|bar\.warp")
+_OF_ARRIVERS = frozenset("over-arrival phase-alias phase-unobserved deadlock dangling-phase".split())
+"""codes of arrivals by too many threads, or too few"""
 _MAX_GAPS = 6
 """maximum number of positions at which a wait is inserted"""
 _MAPS = re.compile(r"mapa\S*\s+(?P<there>[%\w]+),\s*(?P<local>[%\w]+),\s*[%\w]+;")
@@ -87,11 +89,11 @@ def _missing_wait_edits(kernel: Kernel) -> Iterator[Scored]:
     for target in kernel.uses.known:
         if not target.stages:
             continue
-        far = 0.0 if target not in waited else 1.2
         for op in kernel.uses.all("expect", "copy", "arrive"):
             source = op.ring
             if source is None or source.stages != target.stages or (source is target and target in waited):
                 continue
+            far = 0.0 if target not in waited or not _is_awaited_around(kernel, target, op) else 1.2
             near = far + kernel.distance(op) + 0.15 * (op.what != "expect") + 0.1 * (source is target)
             gaps = [place.at for place in op.places], round_starts(kernel, op.places)
             for n, places in enumerate(gaps):
@@ -105,6 +107,13 @@ def _missing_wait_edits(kernel: Kernel) -> Iterator[Scored]:
             yield from _insert_waits(
                 kernel, target, [p.at for p in read], f"before {kernel.source.where(read[0])}", -0.1
             )
+
+
+def _is_awaited_around(kernel: Kernel, target: Ring, op: Operation) -> bool:
+    """Return whether the loop around an operation waits on a ring; true if no loop is around it."""
+    loops = kernel.loops_around(op.place)
+    waits = [place.at for wait in kernel.uses.select(target, "wait") for place in wait.places]
+    return not loops or any(loops[0].first < at < loops[0].last for at in waits)
 
 
 def _insert_waits(kernel: Kernel, target: Ring, gaps: list[int], where: str, near: float) -> Iterator[Scored]:
@@ -186,13 +195,14 @@ def _arriving(kernel: Kernel, ring: Ring) -> Iterator[tuple[str, str]]:
         yield "%laneid", "one lane of each warp"
 
 
-def _round_ends(kernel: Kernel, op: Operation) -> list[int]:
-    """Return for each copy of a wait the line that ends its round: the next copy, or the end of the loop or block."""
+def round_ends(kernel: Kernel, copies: Sequence[Place]) -> list[int]:
+    """Return for each copy of a statement the line that ends its round: the next copy, the branch that leaves the loop
+    after the last read, or the end of the loop or block."""
     ends = []
-    for n, place in enumerate(op.places):
+    for n, place in enumerate(copies):
         loops = kernel.loops_around(place)
-        last = loops[0].last if loops else kernel.block_end(place)
-        later = [kernel.start(p) for p in op.places[n + 1 :] if p.at < last]
+        last = kernel.exit_branch(loops[0], place) if loops else kernel.block_end(place)
+        later = [kernel.start(p) for p in copies[n + 1 :] if p.at < last]
         ends.append(later[0] if later else last)
     return ends
 
@@ -213,7 +223,7 @@ def round_starts(kernel: Kernel, copies: Sequence[Place]) -> list[int]:
 def _with_arrive(kernel: Kernel, op: Operation, source: Ring, target: Ring, guard: str, rank: str) -> Patch | None:
     """Arrive at the ends of the rounds of a wait, in the threads whose `guard` is 0, on the ring of CTA `rank`."""
     patch = Patch(kernel.text)
-    for n, ((at, _), end) in enumerate(zip(op.operands, _round_ends(kernel, op), strict=True)):
+    for n, ((at, _), end) in enumerate(zip(op.operands, round_ends(kernel, op.places), strict=True)):
         made = _shift_address(kernel, at, source, target, f"%wsemu_a{n}")
         if made is None:
             return None
@@ -269,26 +279,64 @@ def _start_edits(kernel: Kernel) -> Iterator[Scored]:
 
 
 def _single_arrive_edits(kernel: Kernel) -> Iterator[Scored]:
-    """Arrive in one lane in place of all lanes, and in all threads in place of one lane."""
+    """Arrive in one lane in place of all lanes, or of one thread, and in all threads in place of one lane."""
     for op in kernel.uses.all("arrive"):
         if op.place.predicate or not op.is_of_thread:
             continue
-        near = kernel.distance(op)
-        if {"over-arrival", "phase-alias", "phase-unobserved", "deadlock", "dangling-phase"} & {*kernel.codes}:
-            patch = Patch(kernel.text)
-            for n, place in enumerate(op.places):
-                lane, first = f"%wsemu_l{n}", f"%wsemu_q{n}"
-                patch.before(place.at, f".reg .b32 {lane};", f".reg .pred {first};", f"mov.u32 {lane}, %laneid;",
-                             f"setp.ne.u32 {first}, {lane}, 0;", f"@{first} bra $wsemu_one{n};")  # fmt: skip
-                patch.after(place.at, f"$wsemu_one{n}:")
-            says = f"arrive in one lane of each warp in {kernel.source.where(op.place)}, after `__syncwarp()`"
-            for place in op.places:
-                patch.before(kernel.start(place), "bar.warp.sync -1;")
-            yield score_edit(0.5 + near, "guard", says, patch, -1)
+        near, where = kernel.distance(op), kernel.source.where(op.place)
         lifted = _remove_guard(kernel, op)
-        if lifted is not None:
-            says = f"arrive in each thread in {kernel.source.where(op.place)}"
-            yield score_edit(0.7 + near, "unguard", says, lifted, 1)
+        if _OF_ARRIVERS & {*kernel.codes}:
+            says = f"arrive in one lane of each warp in {where}, after `__syncwarp()`"
+            yield score_edit(0.5 + near, "guard", says, _arrive_in(kernel, op, Patch(kernel.text), "%laneid"), -1)
+        if lifted is None:
+            continue
+        yield score_edit(0.7 + near, "unguard", f"arrive in each thread in {where}", lifted, 1)
+        if "deadlock" in kernel.codes:
+            says = f"arrive in one lane of each warp in {where}, not in one thread"
+            patch = _remove_guard(kernel, op)
+            assert patch is not None
+            yield score_edit(0.2 + 0.3 * near, "unguard", says, _arrive_in(kernel, op, patch, "%laneid"), 1)
+        if kernel.has_cluster and (locals_ := _local_addresses(kernel, op)):
+            for n, (thread, who) in enumerate((("%laneid", "lane r of each warp"), ("%tid.x", "thread r"))):
+                patch = _remove_guard(kernel, op)
+                assert patch is not None
+                assert op.ring is not None
+                says = f"in {where} arrive from {who} on {kernel.name(op.ring)} of CTA r of the cluster"
+                yield score_edit(
+                    0.3 + 0.1 * n + 0.3 * near, "unguard", says, _arrive_in(kernel, op, patch, thread, locals_), 1
+                )
+
+
+def _arrive_in(kernel: Kernel, op: Operation, patch: Patch, thread: str, locals_: Sequence[str] = ()) -> Patch:
+    """Arrive in the thread whose number is 0; with the addresses of mbarriers, in thread r on that of CTA r."""
+    for n, place in enumerate(op.places):
+        number, other, size = f"%wsemu_l{n}", f"%wsemu_q{n}", f"%wsemu_s{n}"
+        compare = [f"setp.ne.u32 {other}, {number}, 0;"]
+        if locals_:
+            compare = [
+                f".reg .b32 {size};",
+                f"mov.u32 {size}, %cluster_nctarank;",
+                f"setp.ge.u32 {other}, {number}, {size};",
+            ]
+        patch.before(place.at, f".reg .b32 {number};", f".reg .pred {other};", f"mov.u32 {number}, {thread};", *compare,
+                     f"@{other} bra $wsemu_one{n};")  # fmt: skip
+        if locals_:
+            patch.before(place.at, f"mapa.shared::cluster.u32 {number}, {locals_[n]}, {number};")
+            patch.replace(place.at, remote_arrive_instruction(number))
+        patch.after(place.at, f"$wsemu_one{n}:").before(kernel.start(place), "bar.warp.sync -1;")
+    return patch
+
+
+def _local_addresses(kernel: Kernel, op: Operation) -> list[str]:
+    """Return for each copy of an arrive the address in its own CTA; nothing if it is unknown."""
+    if op.is_local_arrive:
+        return [at for at, _ in op.operands] if op.ring is not None else []
+    maps = [(place, match) for place in kernel.text.places if (match := _MAPS.match(place.text))]
+    found = [
+        next((m["local"] for p, m in reversed(maps) if p.at < place.at and m["there"] == at), "")
+        for place, (at, _) in zip(op.places, op.operands, strict=True)
+    ]
+    return found if all(found) and op.ring is not None else []
 
 
 def _remove_guard(kernel: Kernel, op: Operation) -> Patch | None:
@@ -300,8 +348,7 @@ def _remove_guard(kernel: Kernel, op: Operation) -> Patch | None:
         branch = next((p for p in reversed(before) if _BRANCH.match(p.text)), None)
         if branch is None or (branch.file, branch.line) != (place.file, place.line):
             return None
-        patch.replace(branch.at, "").replace(branch.at, "")
-        patch._instead[branch.at] = "\n"
+        patch.delete(branch.at)
     return patch
 
 
@@ -315,7 +362,7 @@ def _release_edits(kernel: Kernel) -> Iterator[Scored]:
         if not waits:
             continue
         wait = max(waits, key=lambda w: w.place.at)
-        ends = _round_ends(kernel, wait)
+        ends = round_ends(kernel, wait.places)
         for n, sync in enumerate((True, False)):
             patch = Patch(kernel.text)
             for k, (place, end) in enumerate(zip(op.places, ends, strict=True)):
@@ -323,11 +370,18 @@ def _release_edits(kernel: Kernel) -> Iterator[Scored]:
                 patch.declare(f".reg .pred {flag};", f"setp.ne.u32 {flag}, 0, 0;")
                 patch.before(kernel.start(place), f"setp.ne.u32 {flag}, 0, 0;")
                 patch.before(place.at, f"{place.predicate} setp.eq.u32 {flag}, 0, 0;".strip())
-                patch._instead[place.at] = "\n"
+                patch.delete(place.at)
                 patch.before(end, *["bar.warp.sync -1;"] * sync, f"@{flag} {place.text}")
             words = "`__syncwarp()` and " if sync else ""
             says = f"move {words}the arrive of {kernel.source.where(op.place)} to the end of the loop around it"
-            yield score_edit(0.35 + kernel.distance(op) + 0.1 * n, "move", says, patch)
+            near = 0.0 if has_hot_reads(kernel, op.places, ends) else kernel.distance(op)
+            yield score_edit(0.25 + near + 0.1 * n, "move", says, patch)
+
+
+def has_hot_reads(kernel: Kernel, places: Sequence[Place], ends: Sequence[int]) -> bool:
+    """Return whether a finding names a read between a statement and the end of its round."""
+    reads = [p.at for p in kernel.text.places if _READS.match(p.text) and (p.file, p.line) in kernel.hot]
+    return any(place.at < at < end for place, end in zip(places, ends, strict=True) for at in reads)
 
 
 def _address_edits(kernel: Kernel) -> Iterator[Scored]:
@@ -403,15 +457,8 @@ def _remote_arrive_edits(kernel: Kernel) -> Iterator[Scored]:
 
 def _rank_edits(kernel: Kernel) -> Iterator[Scored]:
     """Arrive on the ring of another CTA of the cluster: of a neighbor, or its own."""
-    maps = [(place, match) for place in kernel.text.places if (match := _MAPS.match(place.text))]
     for op in kernel.uses.all("arrive"):
-        if op.ring is None or op.is_local_arrive or not op.is_of_thread:
-            continue
-        locals_ = [
-            next((m["local"] for p, m in reversed(maps) if p.at < place.at and m["there"] == at), None)
-            for place, (at, _) in zip(op.places, op.operands, strict=True)
-        ]
-        if None in locals_:
+        if op.is_local_arrive or not op.is_of_thread or not (locals_ := _local_addresses(kernel, op)):
             continue
         for n, (step, words) in enumerate(_RANKS.items()):
             patch = Patch(kernel.text)
@@ -424,6 +471,7 @@ def _rank_edits(kernel: Kernel) -> Iterator[Scored]:
                     f"rem.u32 {rank}, {rank}, {size};", f"mapa.shared::cluster.u32 {there}, {local}, {rank};",
                 )  # fmt: skip
                 patch.replace(place.at, place.text.replace(f"[{at}]", f"[{there}]"))
+            assert op.ring is not None
             says = f"arrive on {kernel.name(op.ring)} of {words} in {kernel.source.where(op.place)}"
             yield score_edit(0.12 + 0.3 * kernel.distance(op) + 0.01 * n, "argument", says, patch)
 

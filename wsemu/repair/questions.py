@@ -71,13 +71,19 @@ class Questions:
             return "leave the arrays as they were for other contents"
         return ""
 
-    def count_failing_sizes(self, attempt: Callable[[], Attempted | None]) -> int:
+    def count_failing_sizes(
+        self, attempt: Callable[[], Attempted | None], is_over: Callable[[], bool] = lambda: False
+    ) -> int:
         """Return at how many neighboring sizes an edited kernel fails, where the kernel as it is has at most the same
-        errors; `attempt` launches the edited kernel."""
+        errors; `attempt` launches the edited kernel.  No size is tried once `is_over` returns true."""
+        if is_over():
+            return 0
         if not self._sizes:
             self._sizes = [None, *(size for size in self.launched.other_sizes() if self._suits(size))]
         fails = 0
         for size in self._sizes[1:]:
+            if is_over():
+                break
             with self.launched.resize_launches(size):
                 done = attempt()
             codes = error_codes(done.report) if done is not None else self.codes

@@ -142,6 +142,10 @@ class Attempted(Protocol):
         """Changed elements of arrays that the kernel as it is does not use."""
 
     @property
+    def skips_data(self) -> bool:
+        """True if a CTA never reads the first data that it copies to shared memory."""
+
+    @property
     def result_of_use(self) -> Any:
         """The result of the function that used the report while its source was available."""
 
@@ -528,6 +532,10 @@ class Search:
         """Return whether an edited launch has the results of the correct original.  An edit against costs, or of
         leftovers, must not change any result; nor may one prevent most of its stores, or every store."""
         if self.stores and not attempted.stores:
+            return False
+        if attempted.skips_data:
+            if self.questions is not None:
+                self.questions.count_rejected("leave the first copied data unread")
             return False
         if count_changed(self.before, attempted.results) + attempted.elsewhere < self.changed // 2:
             return False

@@ -246,7 +246,7 @@ class _Attempt:
             met = together(session) if result.is_decided and session.ctas > 1 else None
             if left is None and result.end is not None:
                 session.load_memory(result.end)
-            told = Description(bound, self.places, session, result, begin)
+            told = Description(bound, self.places, session, result, begin, brief=self.first)
             said = told.decide()
             if result.stuck and said is not None and said.findings and not (self.first or apart or asynchronous):
                 search = self._search(session, Knowledge, samples=False, most=0)
@@ -303,7 +303,7 @@ class _Attempt:
                 session.load_memory(result.end)
             whole = Whole(session, bound)
             session_: Any = whole
-            said = Description(bound, self.places, session_, whole.name_warps(result), begin).decide()
+            said = Description(bound, self.places, session_, whole.name_warps(result), begin, brief=self.first).decide()
             if result.stuck and said is not None and said.findings and not self.first:
                 said = self._generalize_deadlock(said, search(), lambda stuck: True)  # each lane goes on by itself
             return said if said is not None and (said.proven or said.findings) else None

@@ -117,9 +117,12 @@ class Description:
     """A result as a report tells it."""
 
     def __init__(
-        self, bound: Bound, places: Places, session: Session, result: Result, begin: functools.partial[Knowledge]
-    ) -> None:
+        self, bound: Bound, places: Places, session: Session, result: Result, begin: functools.partial[Knowledge],
+        *, brief: bool = False,
+    ) -> None:  # fmt: skip
+        """`brief`: nobody reads the help of a finding."""
         self.bound, self.places, self.session, self.result, self.begin = bound, places, session, result, begin
+        self.brief = brief
         self.code = bound.program.code.tolist()
 
     def decide(self) -> Decided | None:
@@ -295,7 +298,7 @@ class Description:
     def _race(self, race: Race) -> Decided:
         raw = self._raw(race, self.result.reached.made)
         told = self._explain_finding(raw)
-        if not race.earlier.agent and not race.later.agent:
+        if not (race.earlier.agent or race.later.agent or self.brief):
             is_alone = raw.code == "race" and not self.bound.settings.lockstep and not self._races_as_warps()
             help_ = _ALONE if is_alone else self._fences(race, self.result.reached.made)
             told = told.model_copy(update={"help": help_ or told.help})
