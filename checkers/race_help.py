@@ -98,6 +98,8 @@ def race_help(found: Conflict, witness: Witness | None) -> str:
         )
     if found.one_statement:
         return "keep the loaded value in a variable, add `cuda.syncthreads()` and store it after that"
+    if found.first.kind == found.second.kind == WRITE and len(found.sizes) > 1:
+        return _overlapping_help(found)
     right = intended_order(found, witness)
     if words.executed_instructions(places, "mbarrier.arrive"):
         return _phase_help(right, witness)
@@ -113,6 +115,17 @@ _ONE_ELEMENT = (
     "each CTA stores to the same elements: let the index take in `cuda.blockIdx`, or one CTA alone store; else use an "
     "atomic, or a second launch"
 )
+
+
+def _overlapping_help(found: Conflict) -> str:
+    """Return the remedy for stores of elements of different sizes: their arrays overlap in one buffer."""
+    one, two = sorted((found.first, found.second), key=lambda side: found.places.size(side.access.pc))
+    sizes = [found.places.size(side.access.pc) for side in (one, two)]
+    lines = " and ".join(found.places.near(side.access.pc, other.access.pc) for side, other in ((one, two), (two, one)))
+    return (
+        f"let the {sizes[0]}-byte and the {sizes[1]}-byte elements that {lines} store have parts of the buffer that do "
+        "not overlap: a barrier would only decide which of them remain"
+    )
 
 
 def _is_one_element(found: Conflict) -> bool:

@@ -104,11 +104,25 @@ def _of(scene: Scene, value: ast.expr, kind: Kind, far: float) -> Iterator[Candi
                 for side in sides:
                     if made := scene.replacement(kind, part, scene.text.of(side), far - scene.distance(part)):
                         yield made
+                yield from _doubled(scene, part, kind, far)
     for node in _literals(value):
         for rank, new in enumerate(_others(scene, node.value)):
             near = far + 0.3 * rank - scene.distance(node)
             if made := scene.replacement(kind, node, new, near):
                 yield made
+
+
+def _doubled(scene: Scene, part: ast.BinOp, kind: Kind, far: float) -> Iterator[Candidate]:
+    """Twice the smaller part of a sum: a halo is on both sides of a tile."""
+    made = scene.text.constant_values
+    match part:
+        case ast.BinOp(left=ast.Name(id=left), op=ast.Add(), right=ast.Name(id=right)) if {left, right} <= {*made}:
+            one, other = (getattr(made[name].node, "value", None) for name in (left, right))
+            if not isinstance(one, int) or not isinstance(other, int):
+                return
+            new = f"2 * {left} + {right}" if one < other else f"{left} + 2 * {right}"
+            if edit := scene.replacement(kind, part, new, far + 0.2):
+                yield edit
 
 
 def _literals(node: ast.expr) -> Iterator[ast.Constant]:

@@ -31,6 +31,10 @@ _UPDATE = re.compile(
     r"st\.(?P<space>shared|global)\.(?P<type>[bsuf](?:32|64))\s+(?P<at>\[[^\]]+\]),\s*(?P<value>%\w+);"
 )
 _STATEMENT = re.compile(r"\W*(if|for|while)\b")
+_MASKED = re.compile(r"(?:shfl|vote|match|redux|bar\.warp)\.sync\S*\s+(?:.*,\s*)?(?P<mask>[%\w-]+);")
+"""an operation of a warp with a mask of lanes, its last operand"""
+_ALL_LANES = 0xFFFFFFFF
+_OF_MASKS = frozenset(("barrier-divergence", "undefined-shuffle"))
 _RESULT = re.compile(r"atom\.\S+\s+%(rd|r)(\d+),")
 """an atomic whose result is used"""
 _WIDTHS = {"r": 32, "rd": 64}
@@ -56,7 +60,28 @@ def order_edits(kernel: Kernel) -> Iterator[Scored]:
         yield from _outer_barrier_edits(kernel)
         yield from _line_barrier_edits(kernel)
         yield from _guard_edits(kernel)
+    if _OF_MASKS & codes:
+        yield from _mask_edits(kernel)
     yield from _cluster_edits(kernel)
+
+
+def _mask_edits(kernel: Kernel) -> Iterator[Scored]:
+    """Name all lanes of the warp in the masks of operations that name some of them."""
+    groups: dict[int, list[tuple[Place, str]]] = {}
+    for place in kernel.text.places:
+        match = _MASKED.match(place.text)
+        mask = kernel.registers.number(match["mask"]) if match else None
+        if match and mask is not None and mask & _ALL_LANES != _ALL_LANES:
+            groups.setdefault(mask & _ALL_LANES, []).append((place, match["mask"]))
+    for mask, uses in groups.items():
+        patch = Patch(kernel.text)
+        for place, operand in uses:
+            head, _, tail = place.text.rpartition(operand)
+            patch.replace(place.at, f"{head}-1{tail}")
+        lines = sorted({place.line for place, _ in uses})
+        where = f"line {lines[0]}" if len(lines) == 1 else f"lines {lines[0]} to {lines[-1]}"
+        says = f"write the mask `0xffffffff` in place of `{mask:#010x}` in {where}"
+        yield score_edit(0.0, "argument", says, patch)
 
 
 # -- fences ------------------------------------------------------------------------------------------------------------

@@ -144,10 +144,13 @@ def _chains(lines: list[str], kernel: range) -> dict[int, tuple[Spot, ...]]:
 
 
 def _helpers(chains: Iterable[tuple[Spot, ...]]) -> set[tuple[Spot, ...]]:
-    """Calls of functions of few lines, each by the calls around it: an edit is made where these are called."""
+    """Calls of functions of few lines, each by the calls around it: an edit is made where these are called.  What a
+    kernel of few lines calls is none of them: that kernel wraps the code."""
+    known = [*chains]
+    wraps = len({chain[-1][:2] for chain in known}) <= _OF_HELPER
     lines: dict[tuple[Spot, ...], set[int]] = {}
-    for chain in chains:
-        for depth in range(len(chain) - 1):
+    for chain in known:
+        for depth in range(len(chain) - 1 - wraps):
             lines.setdefault(chain[depth + 1 :], set()).add(chain[depth][1])
     return {calls for calls, inside in lines.items() if len(inside) <= _OF_HELPER}
 
