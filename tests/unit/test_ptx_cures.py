@@ -54,7 +54,7 @@ SLIPS: dict[str, tuple[Any, tuple[Any, ...], str, str]] = {
     "drained_at_once": (64, zeros(64, 1), "race", "insert `__syncthreads()`"),
     "odd_word": (32, zeros(66, 64), "misaligned", ""),
     "wait_behind_the_use": (32, zeros(32, 32), "race", "move `cp.async.wait_all` from line 103 to before line 102"),
-    "rounds_without_a_barrier": (128, zeros(128, 1), "race", "insert `__syncthreads()` before line 113"),
+    "rounds_without_a_barrier": (128, zeros(128, 1), "race", "insert `__syncthreads()` before the `if` of line 113"),
 }
 """kernel of slips.cu -> its block, its arguments, the code that is told first, and what its cure says"""
 

@@ -218,10 +218,10 @@ def _late_arrive_edits(kernel: Kernel) -> Iterator[Scored]:
         for n, ((place, match), end) in enumerate(zip(group, round_ends(kernel, places), strict=True)):
             flag, number = f"%wsemu_m{n}", f"%wsemu_i{n}"
             patch.declare(f".reg .pred {flag};", f".reg .b32 {number};", f"setp.ne.u32 {flag}, 0, 0;")
-            patch.before(kernel.start(place), f"setp.ne.u32 {flag}, 0, 0;")
             patch.before(place.at, f"mov.u32 {number}, {match[2]};")
             patch.before(place.at, f"{place.predicate} setp.eq.u32 {flag}, 0, 0;".strip())
-            patch.delete(place.at).before(end, f"@{flag} {match[1]} {number}, {match[3]};")
+            patch.delete(place.at)
+            patch.before(end, f"@{flag} {match[1]} {number}, {match[3]};", f"setp.ne.u32 {flag}, 0, 0;")
         near = 0.0 if has_hot_reads(kernel, places, round_ends(kernel, places)) else 0.3
         says = f"move `bar.arrive` of {kernel.source.where(places[0])} to the end of its round, after the last read"
         yield score_edit(0.2 + near, "move", says, patch)

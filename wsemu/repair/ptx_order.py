@@ -204,7 +204,10 @@ def _guard_edits(kernel: Kernel) -> Iterator[Scored]:
     if not {"intra-warp-race", "same-value-store"} & {*kernel.codes}:
         return
     lines = {
-        (s.file, s.line) for f in kernel.report.findings[:12] if len({s.line for s in f.sites}) == 1 for s in f.sites
+        (site.file, site.line)
+        for finding in kernel.report.findings[:12]
+        if len({site.line for site in finding.sites}) == 1 and all("stored" in site.text for site in finding.sites)
+        for site in finding.sites
     }
     stores = [p for p in kernel.text.places if _STORE.match(p.text) and (p.file, p.line) in lines]
     for n, block in enumerate(_blocks(kernel, stores)[:_MOST]):

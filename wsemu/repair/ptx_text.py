@@ -147,7 +147,8 @@ def _helpers(chains: Iterable[tuple[Spot, ...]]) -> set[tuple[Spot, ...]]:
     """Calls of functions of few lines, each by the calls around it: an edit is made where these are called.  What a
     kernel of few lines calls is none of them: that kernel wraps the code."""
     known = [*chains]
-    wraps = len({chain[-1][:2] for chain in known}) <= _OF_HELPER
+    own, called = ({chain[n][:2] for chain in known if len(chain) >= -n} for n in (-1, -2))
+    wraps = len(own) <= _OF_HELPER and len(called) > len(own)
     lines: dict[tuple[Spot, ...], set[int]] = {}
     for chain in known:
         for depth in range(len(chain) - 1 - wraps):

@@ -311,6 +311,7 @@ def _arrive_in(kernel: Kernel, op: Operation, patch: Patch, thread: str, locals_
     """Arrive in the thread whose number is 0; with the addresses of mbarriers, in thread r on that of CTA r."""
     for n, place in enumerate(op.places):
         number, other, size = f"%wsemu_l{n}", f"%wsemu_q{n}", f"%wsemu_s{n}"
+        patch.before(kernel.start(place), "bar.warp.sync -1;")
         compare = [f"setp.ne.u32 {other}, {number}, 0;"]
         if locals_:
             compare = [
@@ -323,7 +324,7 @@ def _arrive_in(kernel: Kernel, op: Operation, patch: Patch, thread: str, locals_
         if locals_:
             patch.before(place.at, f"mapa.shared::cluster.u32 {number}, {locals_[n]}, {number};")
             patch.replace(place.at, remote_arrive_instruction(number))
-        patch.after(place.at, f"$wsemu_one{n}:").before(kernel.start(place), "bar.warp.sync -1;")
+        patch.after(place.at, f"$wsemu_one{n}:")
     return patch
 
 
@@ -346,10 +347,18 @@ def _remove_guard(kernel: Kernel, op: Operation) -> Patch | None:
     for place in op.places:
         before = [p for p in kernel.text.places[max(index[place.at] - 6, 0) : index[place.at]] if p.predicate]
         branch = next((p for p in reversed(before) if _BRANCH.match(p.text)), None)
-        if branch is None or (branch.file, branch.line) != (place.file, place.line):
+        if branch is None or not _is_guard(kernel, branch, place):
             return None
         patch.delete(branch.at)
     return patch
+
+
+def _is_guard(kernel: Kernel, branch: Place, place: Place) -> bool:
+    """Return whether a branch is of the statement of an instruction, or in PTX without source lines leads past it."""
+    if (branch.file, branch.line) == (place.file, place.line):
+        return True
+    after = next((line.strip() for line in kernel.text.lines[place.at + 1 :] if line.strip()), "")
+    return branch.file == place.file == kernel.text.path and after == f"{branch.text.split()[-1].rstrip(';')}:"
 
 
 def _release_edits(kernel: Kernel) -> Iterator[Scored]:
@@ -368,10 +377,9 @@ def _release_edits(kernel: Kernel) -> Iterator[Scored]:
             for k, (place, end) in enumerate(zip(op.places, ends, strict=True)):
                 flag = f"%wsemu_m{k}"
                 patch.declare(f".reg .pred {flag};", f"setp.ne.u32 {flag}, 0, 0;")
-                patch.before(kernel.start(place), f"setp.ne.u32 {flag}, 0, 0;")
                 patch.before(place.at, f"{place.predicate} setp.eq.u32 {flag}, 0, 0;".strip())
                 patch.delete(place.at)
-                patch.before(end, *["bar.warp.sync -1;"] * sync, f"@{flag} {place.text}")
+                patch.before(end, *["bar.warp.sync -1;"] * sync, f"@{flag} {place.text}", f"setp.ne.u32 {flag}, 0, 0;")
             words = "`__syncwarp()` and " if sync else ""
             says = f"move {words}the arrive of {kernel.source.where(op.place)} to the end of the loop around it"
             near = 0.0 if has_hot_reads(kernel, op.places, ends) else kernel.distance(op)

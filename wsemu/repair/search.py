@@ -53,6 +53,8 @@ _OF_PASSED = 8
 _LONG, _MANY = 2, 2_000_000
 """times the seconds of a search, and warp instructions: a launch that took more of both is not made again"""
 _OFTEN = 3
+"""launches of all CTAs that there has to be time for, or a part of them is run"""
+_LEAST = 2
 """launches that there has to be time for"""
 LONG = "a launch takes too long to be made again and again"
 """why no edit is tried"""
@@ -636,7 +638,7 @@ def repeats(run: Search, seconds: float) -> str:
     if not _CUT_SHORT & codes:
         run.stores = 0 if "out-of-bounds" in codes else same.stores  # what goes outside should not be stored
         run.changed = count_changed(run.before, same.results)
-    return LONG if _OFTEN * (clock() - started) > seconds else ""
+    return LONG if _LEAST * (clock() - started) > seconds else ""
 
 
 def _count_lost(before: Results, one: Results, other: Results) -> int:
