@@ -8,22 +8,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from wsemu.model.effects import find_opcodes
 from wsemu.model.isa import NAMES, OPERATIONS, memory_shape
 
 if TYPE_CHECKING:
     from wsemu.model.outcome import Event, Trace
     from wsemu.model.program import Program
 
-_COPIES = ("cp.async.b", "bulk.load")
-"""how the names of copies begin that write shared memory of their own CTA"""
-_UNSEEN = ("wgmma.s", "wgmma.r", "bulk.store", "bulk.reduce", "bulk.send", "bulk.multicast", "tensor.", "tcgen05.")
-"""how the names of operations begin that read shared memory without an access of a thread, or copy elsewhere"""
+_COPIES = find_opcodes(
+    lambda row: row.moves.agent and row.moves.unit == "bytes" and row.moves.writes == "shared" and row.reach == "cta"
+)
+"""operations that copy bytes into shared memory of their own CTA"""
+_UNSEEN = find_opcodes(
+    lambda row: row.moves.reads == "shared" or (row.moves.writes == "shared" and row.reach != "cta")
+) | find_opcodes(lambda row: row.moves.unit in ("tile", "columns"))
+"""operations that read shared memory without an access of a thread, or copy to other places"""
 
 
 def has_simple_copies(program: Program) -> bool:
     """Return whether a program copies into shared memory, and reads what was copied by loads of threads alone."""
-    names = {NAMES[opcode] for opcode in program.opcodes}
-    return any(name.startswith(_COPIES) for name in names) and not any(name.startswith(_UNSEEN) for name in names)
+    return not _COPIES.isdisjoint(program.opcodes) and _UNSEEN.isdisjoint(program.opcodes)
 
 
 def find_reads(program: Program) -> dict[int, int]:

@@ -9,11 +9,10 @@ import re
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from wsemu.evidence import cuda_calls
 from wsemu.model.cure import Edit
 from wsemu.model.data import NamedTuple, dataclass, field
 from wsemu.repair.ptx_text import Loop, Patch, Registers, Source, find_loops
-from wsemu.repair.rings import Rings, ring_words
+from wsemu.repair.rings import Rings, find_named_frame, ring_words
 from wsemu.repair.scene import Candidate
 
 if TYPE_CHECKING:
@@ -195,12 +194,10 @@ class Kernel:
         return next((at for at in range(begin - 1, first, -1) if is_label(self.text.lines[at])), first)
 
     def named_place(self, op: Operation) -> Place:
-        """Return an operation's instruction with the source line that names its mbarrier, if that is known: a helper
-        that initializes several rings is not edited where it is called."""
-        place = op.place
-        found = cuda_calls.find_object(place.frames, "mbarrier", None) if place.frames else None
-        frame = place.frames[found.depth] if found else None
-        return place._replace(file=frame.file, line=frame.line) if frame is not None and frame.file else place
+        """Return an operation's instruction with the source line that names its ring, if that is known: a helper that
+        initializes several rings is not edited where it is called."""
+        frame = find_named_frame(op.place)
+        return op.place._replace(file=frame.file, line=frame.line) if frame is not None and frame.file else op.place
 
     def name(self, ring: Ring) -> str:
         """Return the words for a ring."""

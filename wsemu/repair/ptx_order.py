@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from wsemu.repair.ptx_kernel import is_label, score_edit
 from wsemu.repair.ptx_text import Patch
+from wsemu.repair.rings import UNINITIALIZED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,12 +39,12 @@ _OF_MASKS = frozenset(("barrier-divergence", "undefined-shuffle"))
 _RESULT = re.compile(r"atom\.\S+\s+%(rd|r)(\d+),")
 """an atomic whose result is used"""
 _WIDTHS = {"r": 32, "rd": 64}
-_EFFECT = re.compile(r"st\.|atom\.|red\.|fence|membar|mbarrier\.|cp\.")
+_EFFECT = re.compile(r"(?:st|atom|red|cp|fence|mem\w+|mb\w+)\.")
 _STORE = re.compile(r"st\.|stmatrix|cp\.async\.c[ag]|red\.|atom\.")
 _BRANCH = re.compile(r"bra(?:\.uni)?\s+(\S+);")
 _RACES = frozenset("race intra-warp-race uninitialized-read proxy barrier-recycling phase-alias".split())
 _DEADLOCKED = frozenset(("deadlock", "cluster-barrier", "proxy-war"))
-_OF_CLUSTERS = frozenset("dsmem-before-start dsmem-after-exit dsmem-relaxed-exit mbarrier-uninitialized".split())
+_OF_CLUSTERS = frozenset(("dsmem-before-start", "dsmem-after-exit", "dsmem-relaxed-exit", UNINITIALIZED))
 """codes of what a barrier of the cluster orders"""
 _NEAR = 12
 """lines between an atomic and its fence"""

@@ -308,7 +308,7 @@ def _single_arrive_edits(kernel: Kernel) -> Iterator[Scored]:
 
 
 def _arrive_in(kernel: Kernel, op: Operation, patch: Patch, thread: str, locals_: Sequence[str] = ()) -> Patch:
-    """Arrive in the thread whose number is 0; with the addresses of mbarriers, in thread r on that of CTA r."""
+    """Arrive in the thread whose number is 0; with `locals_`, in thread r on the ring of CTA r."""
     for n, place in enumerate(op.places):
         number, other, size = f"%wsemu_l{n}", f"%wsemu_q{n}", f"%wsemu_s{n}"
         patch.before(kernel.start(place), "bar.warp.sync -1;")

@@ -14,6 +14,7 @@ from wsemu.model.data import NamedTuple, dataclass
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from wsemu.model.program import Span
     from wsemu.repair.ptx_text import Address, Place, Registers, Text
 
 What = Literal["init", "arrive", "expect", "wait", "copy"]
@@ -200,6 +201,12 @@ def _contiguous(group: list[tuple[Address, _Use]]) -> Iterator[list[tuple[Addres
         run.append(entry)
     if run:
         yield run
+
+
+def find_named_frame(place: Place) -> Span | None:
+    """Return the call that names the mbarrier of an instruction; None if it is unknown."""
+    found = cuda_calls.find_object(place.frames, "mbarrier", None) if place.frames else None
+    return place.frames[found.depth] if found else None
 
 
 def ring_words(ring: Ring, known: list[Ring]) -> str:
