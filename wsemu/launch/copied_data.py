@@ -1,4 +1,4 @@
-"""Whether a launch uses the first data that its asynchronous copies bring into shared memory.
+"""Launches that never read the first data of their asynchronous copies.
 
 An edit that lets threads wait for later copies alone may remove the race of a read from the wrong stage: then the
 kernel skips the first tile.
@@ -22,7 +22,7 @@ _COPIES = find_opcodes(
 _UNSEEN = find_opcodes(
     lambda row: row.moves.reads == "shared" or (row.moves.writes == "shared" and row.reach != "cta")
 ) | find_opcodes(lambda row: row.moves.unit in ("tile", "columns"))
-"""operations that read shared memory without an access of a thread, or copy to other places"""
+"""operations that read shared memory without an access of a thread, or copy to other CTAs"""
 
 
 def has_simple_copies(program: Program) -> bool:

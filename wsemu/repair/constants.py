@@ -104,7 +104,7 @@ def _of(scene: Scene, value: ast.expr, kind: Kind, far: float) -> Iterator[Candi
                 for side in sides:
                     if made := scene.replacement(kind, part, scene.text.of(side), far - scene.distance(part)):
                         yield made
-                yield from _doubled(scene, part, kind, far)
+                yield from _double_halo(scene, part, kind, far)
     for node in _literals(value):
         for rank, new in enumerate(_others(scene, node.value)):
             near = far + 0.3 * rank - scene.distance(node)
@@ -112,7 +112,7 @@ def _of(scene: Scene, value: ast.expr, kind: Kind, far: float) -> Iterator[Candi
                 yield made
 
 
-def _doubled(scene: Scene, part: ast.BinOp, kind: Kind, far: float) -> Iterator[Candidate]:
+def _double_halo(scene: Scene, part: ast.BinOp, kind: Kind, far: float) -> Iterator[Candidate]:
     """Twice the smaller part of a sum: a halo is on both sides of a tile."""
     made = scene.text.constant_values
     match part:

@@ -300,7 +300,7 @@ def search(report: Any, launched: Launched, seconds: float, text: Text) -> Trial
 
 
 def _rank(edits: Iterable[Scored]) -> list[Scored]:
-    """Return edits by distance; of those with the same words, which edit copies of one line, the first one early."""
+    """Return edits by distance; edits with the same words, for copies of one line, get more and more distance."""
     known: Counter[str] = Counter()
     ranked = []
     for score, candidate, changed in sorted(edits, key=lambda entry: entry[0]):

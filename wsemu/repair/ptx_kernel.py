@@ -136,8 +136,8 @@ class Kernel:
         return len(lines) <= 1 or len(runs) <= 1 or len(inside) <= _POLL
 
     def exit_branch(self, loop: Loop, place: Place) -> int:
-        """Return the line of the branch at which the last round of a loop ends after an instruction and the reads that
-        follow it: one that leaves the loop, or the last one of the loop."""
+        """Return the line of the branch that ends a round after an instruction and the reads that follow it: one that
+        leaves the loop, or the last one."""
         after = [p for p in self.text.places if place.at < p.at < loop.last]
         inside = (inner for inner in self.loops if loop.first < inner.first < place.at < inner.last)
         polling = max((inner.last for inner in inside), default=0)
@@ -162,7 +162,7 @@ class Kernel:
         return at
 
     def statement_start(self, place: Place) -> int:
-        """Return the line before which an instruction is for all threads that come to its statement: before a branch of
+        """Return the line before which an instruction is for all threads that reach its statement: before a branch of
         the same line around it."""
         at = self.start(place)
         before = [p for p in self.text.places if p.at < at]

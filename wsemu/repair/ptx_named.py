@@ -205,7 +205,7 @@ def _other_barrier_edits(kernel: Kernel) -> Iterator[Scored]:
 
 
 def _late_arrive_edits(kernel: Kernel) -> Iterator[Scored]:
-    """Move an arrive on a named barrier to the end of its round, after the reads of what the barrier protects."""
+    """Move an arrive on a named barrier to the end of its round, after the reads that the barrier protects."""
     if not {"race", "barrier-recycling"} & {*kernel.codes}:
         return
     groups: dict[object, list[tuple[Place, re.Match[str]]]] = {}

@@ -85,7 +85,7 @@ def _count_edits(kernel: Kernel) -> Iterator[Scored]:
 
 
 def _cluster_counts(kernel: Kernel, ring: Ring, old: int) -> list[int]:
-    """Return counts of arrivals from all CTAs of a cluster: of one thread each, of as many as now, or of the warps;
+    """Return counts of arrivals from all CTAs of a cluster: of one thread each, as now, or of the warps;
     nothing if other CTAs do not arrive."""
     if all(op.is_local_arrive or not op.is_of_thread for op in kernel.uses.select(ring, "arrive")):
         return []

@@ -45,7 +45,7 @@ _BRANCH = re.compile(r"bra(?:\.uni)?\s+(\S+);")
 _RACES = frozenset("race intra-warp-race uninitialized-read proxy barrier-recycling phase-alias".split())
 _DEADLOCKED = frozenset(("deadlock", "cluster-barrier", "proxy-war"))
 _OF_CLUSTERS = frozenset(("dsmem-before-start", "dsmem-after-exit", "dsmem-relaxed-exit", UNINITIALIZED))
-"""codes of what a barrier of the cluster orders"""
+"""codes of accesses that a barrier of the cluster orders"""
 _NEAR = 12
 """lines between an atomic and its fence"""
 _MOST = 4

@@ -93,7 +93,7 @@ def _missing_wait_edits(kernel: Kernel) -> Iterator[Scored]:
             source = op.ring
             if source is None or source.stages != target.stages or (source is target and target in waited):
                 continue
-            far = 0.0 if target not in waited or not _is_awaited_around(kernel, target, op) else 1.2
+            far = 0.0 if target not in waited or not _has_wait_in_loop(kernel, target, op) else 1.2
             near = far + kernel.distance(op) + 0.15 * (op.what != "expect") + 0.1 * (source is target)
             gaps = [place.at for place in op.places], round_starts(kernel, op.places)
             for n, places in enumerate(gaps):
@@ -109,7 +109,7 @@ def _missing_wait_edits(kernel: Kernel) -> Iterator[Scored]:
             )
 
 
-def _is_awaited_around(kernel: Kernel, target: Ring, op: Operation) -> bool:
+def _has_wait_in_loop(kernel: Kernel, target: Ring, op: Operation) -> bool:
     """Return whether the loop around an operation waits on a ring; true if no loop is around it."""
     loops = kernel.loops_around(op.place)
     waits = [place.at for wait in kernel.uses.select(target, "wait") for place in wait.places]
@@ -287,7 +287,9 @@ def _single_arrive_edits(kernel: Kernel) -> Iterator[Scored]:
         lifted = _remove_guard(kernel, op)
         if _OF_ARRIVERS & {*kernel.codes}:
             says = f"arrive in one lane of each warp in {where}, after `__syncwarp()`"
-            yield score_edit(0.5 + near, "guard", says, _arrive_in(kernel, op, Patch(kernel.text), "%laneid"), -1)
+            yield score_edit(
+                0.5 + near, "guard", says, _arrive_by_thread(kernel, op, Patch(kernel.text), "%laneid"), -1
+            )
         if lifted is None:
             continue
         yield score_edit(0.7 + near, "unguard", f"arrive in each thread in {where}", lifted, 1)
@@ -295,7 +297,7 @@ def _single_arrive_edits(kernel: Kernel) -> Iterator[Scored]:
             says = f"arrive in one lane of each warp in {where}, not in one thread"
             patch = _remove_guard(kernel, op)
             assert patch is not None
-            yield score_edit(0.2 + 0.3 * near, "unguard", says, _arrive_in(kernel, op, patch, "%laneid"), 1)
+            yield score_edit(0.2 + 0.3 * near, "unguard", says, _arrive_by_thread(kernel, op, patch, "%laneid"), 1)
         if kernel.has_cluster and (locals_ := _local_addresses(kernel, op)):
             for n, (thread, who) in enumerate((("%laneid", "lane r of each warp"), ("%tid.x", "thread r"))):
                 patch = _remove_guard(kernel, op)
@@ -303,11 +305,15 @@ def _single_arrive_edits(kernel: Kernel) -> Iterator[Scored]:
                 assert op.ring is not None
                 says = f"in {where} arrive from {who} on {kernel.name(op.ring)} of CTA r of the cluster"
                 yield score_edit(
-                    0.3 + 0.1 * n + 0.3 * near, "unguard", says, _arrive_in(kernel, op, patch, thread, locals_), 1
+                    0.3 + 0.1 * n + 0.3 * near,
+                    "unguard",
+                    says,
+                    _arrive_by_thread(kernel, op, patch, thread, locals_),
+                    1,
                 )
 
 
-def _arrive_in(kernel: Kernel, op: Operation, patch: Patch, thread: str, locals_: Sequence[str] = ()) -> Patch:
+def _arrive_by_thread(kernel: Kernel, op: Operation, patch: Patch, thread: str, locals_: Sequence[str] = ()) -> Patch:
     """Arrive in the thread whose number is 0; with `locals_`, in thread r on the ring of CTA r."""
     for n, place in enumerate(op.places):
         number, other, size = f"%wsemu_l{n}", f"%wsemu_q{n}", f"%wsemu_s{n}"

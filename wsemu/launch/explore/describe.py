@@ -120,7 +120,7 @@ class Description:
         self, bound: Bound, places: Places, session: Session, result: Result, begin: functools.partial[Knowledge],
         *, brief: bool = False,
     ) -> None:  # fmt: skip
-        """`brief`: nobody reads the help of a finding."""
+        """`brief`: findings need no help."""
         self.bound, self.places, self.session, self.result, self.begin = bound, places, session, result, begin
         self.brief = brief
         self.code = bound.program.code.tolist()
