@@ -12,8 +12,6 @@ One that is a part of its own (`parts.py`) is called by address instead, and so 
 
 from __future__ import annotations
 
-import numpy as np
-
 from wsemu.machine.agents import agents, loads
 from wsemu.machine.lowering import compiled
 from wsemu.machine.matrix import warpgroup
@@ -65,19 +63,19 @@ def execute(m, w, pc, mask):
     i = instruction_at(m.code, pc)
     op = i.op
     if (op >= mbarrier.INIT and op <= mbarrier.PENDING_COUNT) or op == mbarrier.ASYNC_ARRIVE:
-        return np.int64(mbarrier.execute(m, w, pc, registers, i, mask))
+        return mbarrier.execute(m, w, pc, registers, i, mask)
     if op >= N_OPERATIONS:
-        return outside(m, w, pc, mask, np.int64(0))
+        return outside(m, w, pc, mask, 0)
     if op == PROXY:
         proxies.execute(m, w, pc, i, mask)
-        return np.int64(DONE)
+        return DONE
     if op in (register_pool.INC, register_pool.DEC):
-        return np.int64(register_pool.execute(m, warp, w, pc, i, mask))
+        return register_pool.execute(m, warp, w, pc, i, mask)
     if op == INIT_FENCE:
         mbarrier.publish(m, w, mask)
-        return np.int64(DONE)
+        return DONE
     if op in (loads.BULK_LOAD, loads.BULK_SEND, loads.BULK_SEND_REDUCE, loads.BULK_MULTICAST):
-        return np.int64(loads.load_bulk(m, w, pc, registers, i, mask))
+        return loads.load_bulk(m, w, pc, registers, i, mask)
     if op >= FIRST_GROUP_OPERATION:
         return call(m.group_entry, m.address, w, pc, mask)
     if op >= ALLOC:
@@ -85,11 +83,11 @@ def execute(m, w, pc, mask):
     if op in (MAP_RELEASE, MAP_ACQUIRE):
         return call(m.tensor_entry, m.address, w, pc, mask)
     if op in (loads.TENSOR_LOAD, loads.TENSOR_MULTICAST):
-        return np.int64(loads.load_tiles(m, w, pc, registers, i, mask))
+        return loads.load_tiles(m, w, pc, registers, i, mask)
     if op >= FIRST_BETWEEN and op <= LAST_BETWEEN:
         return call(m.cluster_entry, m.address, w, pc, mask, 0)
     if op > loads.TENSOR_LOAD and op <= TENSOR_PREFETCH:
-        return np.int64(loads.move_tiles(m, w, pc, mask))
+        return loads.move_tiles(m, w, pc, mask)
     return call(m.copy_entry, m.address, w, pc, mask)
 
 
@@ -97,7 +95,7 @@ def execute(m, w, pc, mask):
 def woken(m, w):
     """Return the waiting lanes of a warp that continue now: they have the result of their operation."""
     warp = warp_at(m.warps, w)
-    lanes = np.int64(0)
+    lanes = 0
     for e in range(warp.parked_count):
         entry = entry_at(warp.parked_entries, e)
         if wakes(m, warp, w, entry.resume - 1, entry.mask):
@@ -109,9 +107,9 @@ def woken(m, w):
 def wakes(m, warp, w, pc, mask):
     i = instruction_at(m.code, pc)
     if i.op in (mbarrier.WAIT, mbarrier.WAIT_PARITY):
-        return np.int64(mbarrier.wakes(m, w, pc, warp.registers, i, mask))
+        return mbarrier.wakes(m, w, pc, warp.registers, i, mask)
     if i.op == register_pool.INC:
-        return np.int64(register_pool.wakes(m, warp, i))
+        return register_pool.wakes(m, warp, i)
     if i.op == GROUP_COMMIT:
         return call(m.group_entry, m.address, w, pc, 0)
     if i.op >= FIRST_BETWEEN and i.op <= LAST_BETWEEN:
@@ -119,8 +117,8 @@ def wakes(m, warp, w, pc, mask):
     if i.op == ALLOC:
         return call(m.tensor_memory_entry, m.address, w, -4 - pc, mask)
     if i.op >= N_OPERATIONS:
-        return outside(m, w, pc, mask, np.int64(1))
-    return np.int64(0)
+        return outside(m, w, pc, mask, 1)
+    return 0
 
 
 @compiled
@@ -144,7 +142,7 @@ def start(m):
         call(m.tensor_memory_entry, m.address, 0, STARTS, 0)
     for n in range(m.objects_room):  # the memory of those from outside
         store_i64(m.objects + 8 * n, 0)
-    return np.int64(0)
+    return 0
 
 
 @compiled
@@ -157,4 +155,4 @@ def end(m):
     mbarrier.end(m)
     if m.clocks:
         call(m.copy_entry, m.address, 0, -2, 0)
-    return np.int64(0)
+    return 0

@@ -6,8 +6,6 @@ control of the launch of clusters.
 
 from __future__ import annotations
 
-import numpy as np
-
 from wsemu.machine.agents import sends
 from wsemu.machine.agents.loads import load_bulk
 from wsemu.machine.lowering import compiled
@@ -56,22 +54,22 @@ def between_ctas(address, w, pc, mask, why):
     if why == ENDS:
         if m.proxies and m.clusters:  # without, a row has no times, and nobody reaches another CTA's memory
             report_late(m)
-        return np.int64(DONE)
+        return DONE
     if why == EXITS:
         cluster.complete_if_met(m, w, pc)
-        return np.int64(DONE)
+        return DONE
     warp = warp_at(m.warps, w)
     i = instruction_at(m.code, pc)
     if i.op in (grid_barrier.GRID_ARRIVE, grid_barrier.GRID_WAIT):
         if why == WAKES:
-            return np.int64(grid_barrier.wakes(m, warp, w, pc, i, mask))
-        return np.int64(grid_barrier.execute(m, warp, w, pc, i, mask))
+            return grid_barrier.wakes(m, warp, w, pc, i, mask)
+        return grid_barrier.execute(m, warp, w, pc, i, mask)
     if i.op in (cancellation.REQUEST, cancellation.CHECK):
         if why == WAKES:
-            return np.int64(cancellation.wakes(m, warp, w, pc, i, mask))
-        return np.int64(cancellation.execute(m, warp, w, pc, i, mask))
+            return cancellation.wakes(m, warp, w, pc, i, mask)
+        return cancellation.execute(m, warp, w, pc, i, mask)
     if why == WAKES:
-        return np.int64(cluster.wakes(m, warp, w, pc, mask))
+        return cluster.wakes(m, warp, w, pc, mask)
     if i.op in (cluster.ARRIVE, cluster.WAIT):
-        return np.int64(cluster.execute(m, warp, w, pc, i, mask))
-    return np.int64(sends.execute(m, w, pc, warp.registers, i, mask))
+        return cluster.execute(m, warp, w, pc, i, mask)
+    return sends.execute(m, w, pc, warp.registers, i, mask)

@@ -10,8 +10,6 @@ points: where standing lanes wait for some that wait at a join for them, the lat
 
 from __future__ import annotations
 
-import numpy as np
-
 from wsemu.machine.lowering import compiled
 from wsemu.machine.records import entry_at, flow_at
 from wsemu.machine.scalars import lowest_bit
@@ -69,7 +67,7 @@ def meeting(warp, mask):
         if entry.mask & mask:
             return entry.join
         e -= 1
-    return np.int64(-1)
+    return -1
 
 
 @compiled
@@ -151,9 +149,9 @@ def unpark(m, warp, lanes):
     for e in range(warp.parked_count - 1, -1, -1):
         entry = entry_at(warp.parked_entries, e)
         if entry.mask & lanes:
-            push(warp, np.int64(MIDWAY), entry.resume, entry.mask)
+            push(warp, MIDWAY, entry.resume, entry.mask)
             entry.mask = 0
-    kept = np.int64(0)
+    kept = 0
     for e in range(warp.parked_count):
         entry = entry_at(warp.parked_entries, e)
         if entry.mask:
@@ -170,7 +168,7 @@ def unpark(m, warp, lanes):
 def go_past(warp):
     """Lanes that wait at a join for standing ones go on without them, now.  The lanes they waited for; 0 if there are
     no such lanes."""
-    return go_past_some(warp, np.int64(-1))
+    return go_past_some(warp, -1)
 
 
 @compiled
@@ -189,13 +187,13 @@ def go_past_some(warp, some):
             return entry.mask & warp.alive
         elsewhere |= entry.mask
         e -= 1
-    return np.int64(0)
+    return 0
 
 
 @compiled
 def behind(warp, some):
     """The lanes that wait at a join for some of these, which stand."""
-    lanes = np.int64(0)
+    lanes = 0
     elsewhere = warp.parked
     e = warp.depth - 1
     while e >= 0:

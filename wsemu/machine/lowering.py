@@ -574,6 +574,20 @@ def compile_module(
     cpu: str = "",
 ) -> Part:
     """Compile what `define` puts into a module, as `compile_function` does."""
+    module, target = optimized_module(define, symbol, rare=rare, loops=loops, width=width, cpu=cpu)
+    return symbol, " ".join(sorted(_undefined_symbols(module))), target.emit_object(module)
+
+
+def optimized_module(
+    define: Callable[[Module], object],
+    symbol: str,
+    *,
+    rare: bool = False,
+    loops: bool = False,
+    width: int = 0,
+    cpu: str = "",
+) -> tuple[llvm.ModuleRef, llvm.TargetMachine]:
+    """Return the LLVM module that `compile_module` emits as object code, and the target that emits it."""
     target = _target(NO_EFFORT if rare else ALL_EFFORT, cpu)
     with _pausing_garbage_collection():
         made = Module(symbol, width)
@@ -584,4 +598,4 @@ def compile_module(
         module = llvm.parse_assembly(str(made.ir))
     by_name = hasattr(llvm.create_new_module_pass_manager(), "add_sroa_pass")  # llvmlite 0.45 has passes by name
     (_improve if by_name and not loops else _improve_loops)(module, target)
-    return symbol, " ".join(sorted(_undefined_symbols(module))), target.emit_object(module)
+    return module, target

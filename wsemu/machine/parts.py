@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from wsemu.machine.arithmetic.families import CORE, FAMILIES, family_of
 from wsemu.machine.memory.cell_bits import WIDTHS
@@ -183,7 +183,12 @@ def compile_part(name: str, cpu: str = "") -> Part:
     baseline, this one if it is empty."""
     from wsemu.machine.lowering import compile_function
 
+    function, made = source_of(name)
+    return compile_function(function, name, rare=made.rare, loops=made.loops, width=made.width, cpu=cpu)
+
+
+def source_of(name: str) -> tuple[Any, Made]:
+    """Return the function of a part, and how it is compiled."""
     made = ALL_PARTS[name]
     function = getattr(importlib.import_module(f"{_HERE}.{made.module}"), made.function)
-    called = function(made.family) if made.family else function
-    return compile_function(called, name, rare=made.rare, loops=made.loops, width=made.width, cpu=cpu)
+    return (function(made.family) if made.family else function), made

@@ -10,8 +10,6 @@ and goes on with those that fall through.  A `join` that is on top of the stack 
 
 from __future__ import annotations
 
-import numpy as np
-
 from wsemu.machine.arithmetic.operations import alu
 from wsemu.machine.divergence import behind, diverge, go_past, go_past_some, meets, park, pop, push, sort_parked, unpark
 from wsemu.machine.lowering import compiled, emitted
@@ -152,7 +150,7 @@ def place_lanes(m, w, pc, registers, i, mask, size, n, writes):
 @compiled
 def alike(m, registers, i, rest, lane):
     """The lanes of `rest` whose access goes to the same segment in the same way as that of `lane`."""
-    group = np.int64(0)
+    group = 0
     delta = load_i64(m.lanes_scratch + DELTAS + 8 * lane)
     number = ((load_i64(registers + i.a + 8 * lane) + i.imm) >> SEGMENT_SHIFT) & 0xFFFF
     while rest:
@@ -160,7 +158,7 @@ def alike(m, registers, i, rest, lane):
         rest &= rest - 1
         segment = ((load_i64(registers + i.a + 8 * other) + i.imm) >> SEGMENT_SHIFT) & 0xFFFF
         if load_i64(m.lanes_scratch + DELTAS + 8 * other) == delta and (delta == 0 or segment == number):
-            group |= np.int64(1) << other
+            group |= 1 << other
     return group, delta, number
 
 
@@ -209,7 +207,7 @@ def charge(m, row, place, bias, mask, pattern, size, number, op, service):
         row.sectors += cost
         row.ideal_sectors += ideal
     if cost > ideal:
-        keep_worst(m, row, place, bias, mask, np.int64(number != SHARED), cost)
+        keep_worst(m, row, place, bias, mask, number != SHARED, cost)
 
 
 @compiled
@@ -219,7 +217,7 @@ def charge_separately(m, row, size, op, service):
     for number in range(SHARED, FIRST_ARRAY + 1):
         mask = load_i64(apart + 8 * number)
         if mask:
-            charge(m, row, apart + 8 * BUCKETS, np.int64(0), mask, np.int64(SCATTERED), size, number, op, service)
+            charge(m, row, apart + 8 * BUCKETS, 0, mask, SCATTERED, size, number, op, service)
             store_i64(apart, 1)
     row.executions += load_i64(apart)
 
@@ -239,7 +237,7 @@ def judge(registers, a, mask, offset, limit, size, log_size):
     pattern = simple_pattern(registers, a, mask, log_size)
     extent = size << 5 if pattern == UNIT else size
     if pattern != SCATTERED and (offset < 0 or offset > limit - extent or offset & (size - 1)):
-        return np.int64(BAD)
+        return BAD
     return pattern
 
 
@@ -273,7 +271,7 @@ def judged_as_one(m, pc, registers, i, mask, first, size, writes):
     """Return the pattern of an access's lanes in the segment of the first one's address, like `judge`, and the
     difference of a lane's address and its offset there; BAD if each lane must be examined."""
     number = first >> SEGMENT_SHIFT
-    pattern, bias = np.int64(BAD), np.int64(0)
+    pattern, bias = BAD, 0
     if number >= SHARED and number < m.segment_count:
         segment = segment_at(m.segments, number)
         if (segment.open or not writes) and segment.kind & access_at(m.accesses, pc).forbids == 0:
@@ -282,7 +280,7 @@ def judged_as_one(m, pc, registers, i, mask, first, size, writes):
             if number == LOCAL:
                 variable = (first & OFFSET_MASK) >> LOCAL_SHIFT
                 bias -= variable << LOCAL_SHIFT
-                return np.int64(BAD if variable & ON_STACK else SCATTERED), bias
+                return BAD if variable & ON_STACK else SCATTERED, bias
             pattern = judge(registers, i.a, mask, first + bias - i.imm, segment.bytes, size, log_size)
     return pattern, bias
 
@@ -293,13 +291,13 @@ def looked_at_closer(m, registers, i, mask, first, bias, size, writes):
     number = first >> SEGMENT_SHIFT
     if number == LOCAL:
         variable = (first & OFFSET_MASK) >> LOCAL_SHIFT
-        begin, extent, writable = extent_of(m, variable, np.int64(0))
+        begin, extent, writable = extent_of(m, variable, 0)
         if extent < size or (writes and writable == 0):
-            return np.int64(BAD)
+            return BAD
         begin += (LOCAL << SEGMENT_SHIFT) + (variable << LOCAL_SHIFT)
         return own_pattern(registers, i.a, mask, i.imm, begin, extent - size, m.thread_bytes, size)
     limit = segment_at(m.segments, number).bytes - size
-    return lane_pattern(registers, i.a, mask, bias, limit, size) if limit >= 0 else np.int64(BAD)
+    return lane_pattern(registers, i.a, mask, bias, limit, size) if limit >= 0 else BAD
 
 
 @compiled
@@ -312,7 +310,7 @@ def count(m, row, registers, i, first, lanes, how, size, number):
             row.shared += (size + 3) >> 2
             row.ideal_shared += (size + 3) >> 2
         elif number != LOCAL:
-            cost = size if how == UNIT else np.int64(1)
+            cost = size if how == UNIT else 1
             row.sectors += cost
             row.ideal_sectors += cost
     else:
@@ -339,7 +337,7 @@ def access_planned(m, w, pc, registers, i):
     due.misses += 1
     if due.misses > OFTEN * (1 + due.made * due.made):
         call(m.plan_entry, m.address, pc, place, i.imm, shape)
-    return np.int64(0)
+    return 0
 
 
 @compiled
@@ -353,7 +351,7 @@ def note_lanes(m, w, pc, registers, i, segment, number, bias, group, how, size, 
         reads = not writes or (i.op >= N_MEMORY and (i.aux & USED != 0 or not exchanges(i.op)))
         marks = writes and not (i.op >= N_MEMORY and i.aux & UNSTORED != 0)
         track_initialised(m, pc, w, number, registers, i.a, bias, group, how, size, marks, reads)
-    return np.int64(0)
+    return 0
 
 
 TELL, ONE_MORE = 1, 2
@@ -367,7 +365,7 @@ def tell_sections(m, w, pc, registers, i, mask, pattern, bias, first):
     if pattern == SCATTERED:
         pattern = looked_at_closer(m, registers, i, mask, first, bias, i.aux & 255, i.op >= FIRST_STORE)
     if first >> SEGMENT_SHIFT != SHARED and pattern != BAD:
-        return np.int64(0)
+        return 0
     what = MAKES if pattern != BAD and i.op < N_MEMORY else BREAKS
     return ONE_MORE if call(m.section_entry, m.address, what, w, pc, mask) else TELL
 
@@ -385,10 +383,10 @@ def access(address, w, pc, registers, mask):
     first = load_i64(registers + a + 8 * lowest_bit(mask)) + imm
     number = first >> SEGMENT_SHIFT
     pattern, bias = judged_as_one(m, pc, registers, i, mask, first, size, writes)
-    noted = np.int64(0)
+    noted = 0
     if m.section:
         noted = tell_sections(m, w, pc, registers, i, mask, pattern, bias, first)
-    host = np.int64(0)
+    host = 0
     if pattern == SCATTERED:
         if mask == WHOLE and op < m.planned and m.resumes + m.remote + m.trace == 0 and noted != ONE_MORE:
             host = access_planned(m, w, pc, registers, i)
@@ -413,7 +411,7 @@ def access(address, w, pc, registers, mask):
             if delta == 0:
                 rest &= ~group
                 continue
-            how = np.int64(SCATTERED)
+            how = SCATTERED
             bias = imm + delta - segment_at(m.segments, number).host
         if host == 0:
             segment = segment_at(m.segments, number)
@@ -436,7 +434,7 @@ def access(address, w, pc, registers, mask):
         charge_separately(m, row, size, op, (i.aux >> UNUSED_SHIFT) & SERVED)
     if noted:
         call(m.section_entry, address, MADE, w, pc, mask)
-    return np.int64(0)
+    return 0
 
 
 @compiled
@@ -490,12 +488,12 @@ def execute_barrier(m, warp, w, pc, mask):
 def stand(m, warp, w, pc, mask):
     """A part of a warp waits at the operation at pc while the others run.  Status as `execute_barrier`."""
     if warp.mask != mask:  # it is guarded: the other lanes go on behind it
-        push(warp, np.int64(MIDWAY), pc + 1, warp.mask & ~mask)
+        push(warp, MIDWAY, pc + 1, warp.mask & ~mask)
         after = flow_at(m.flow, pc + 1)
         after.count += 1  # what follows is executed twice
     park(warp, pc, mask)
     warp.mask = 0
-    status = np.int64(DONE)
+    status = DONE
     if not pop(warp):
         status = resolve_parked(m, warp, w)
     if status == DONE:
@@ -508,7 +506,7 @@ def lanes_parked_with(m, warp, e):
     """The lanes that execute what standing group e does: those that stand at the same place with the same operands."""
     entry = entry_at(warp.parked_entries, e)
     i = instruction_at(m.code, entry.resume - 1)
-    mask = np.int64(0)
+    mask = 0
     for f in range(warp.parked_count):
         other = entry_at(warp.parked_entries, f)
         if other.resume == entry.resume and (i.op < N_WARP or same_operands(warp, i, entry.mask, i, other.mask)):
@@ -557,7 +555,7 @@ def resolve_parked(m, warp, w):
 @compiled
 def apart_lanes(m, warp):
     """The lanes of a warp that stand at an mbarrier, or wait for registers."""
-    lanes = np.int64(0)
+    lanes = 0
     for e in range(warp.parked_count):
         entry = entry_at(warp.parked_entries, e)
         if instruction_at(m.code, entry.resume - 1).op >= N_CONTROL:
@@ -600,7 +598,7 @@ def release_joins(m, w):
 @compiled
 def barrier_lanes(m, warp):
     """The lanes of a warp that stand at a barrier."""
-    lanes = np.int64(0)
+    lanes = 0
     for e in range(warp.parked_count):
         entry = entry_at(warp.parked_entries, e)
         if instruction_at(m.code, entry.resume - 1).op >= N_WARP:
@@ -626,7 +624,7 @@ def held_back(m, warp, lanes):
 @compiled
 def exchange_divergent(m, warp, w, lanes):
     """The lanes that stand at warp-wide operations execute these with those that are there."""
-    done = np.int64(0)
+    done = 0
     for e in range(warp.parked_count):
         entry = entry_at(warp.parked_entries, e)
         if entry.mask & lanes & ~done:
@@ -641,13 +639,13 @@ def exchange_divergent(m, warp, w, lanes):
 @compiled
 def hold(m, warp, w):
     """Lanes stand at barriers and wait for others, which stand at warp-wide operations and wait for them (B14)."""
-    at = np.int64(-1)
+    at = -1
     for e in range(warp.parked_count):
         entry = entry_at(warp.parked_entries, e)
         i = instruction_at(m.code, entry.resume - 1)
         if i.op >= N_WARP and i.aux:
             at = entry.resume - 1
-            report_divergence(m, warp, w, at, entry.mask, np.int64(-1))
+            report_divergence(m, warp, w, at, entry.mask, -1)
     if at >= 0:
         return fault(m, w, at)
     warp.waits = HELD
@@ -674,7 +672,7 @@ def leave(m, warp, w, missing):
                     (-1, warp.alive, members, 0, 0),
                 )
         elif i.op < N_CONTROL and i.aux:
-            report_divergence(m, warp, w, pc, entry.mask, np.int64(-1))
+            report_divergence(m, warp, w, pc, entry.mask, -1)
 
 
 @compiled
@@ -687,7 +685,7 @@ def count_all(m, warp, w):
     pc = first.resume - 1
     i = instruction_at(m.code, pc)
     if i.aux and not one:
-        report_divergence(m, warp, w, pc, first.mask, np.int64(-1))
+        report_divergence(m, warp, w, pc, first.mask, -1)
     for e in range(1, warp.parked_count if not one else 0):
         entry = entry_at(warp.parked_entries, e)
         pc = entry.resume - 1
@@ -716,7 +714,7 @@ def begin_turn(m, warp):
     local = segment_at(m.segments, LOCAL)
     local.host = warp.local_host
     local.initialised = warp.local_initialised
-    local.unwritten = warp.local_unwritten if m.blocks else np.int64(1) << 62
+    local.unwritten = warp.local_unwritten if m.blocks else 1 << 62
 
 
 @compiled
@@ -772,8 +770,8 @@ def run_block(m, warp, w, pc, mask):
     if mask != WHOLE or m.resumes or credit <= 0:
         warp.known_at = 0
         if credit < 0:
-            store_i64(place, np.int64(1) if credit == -1 else credit + 1)
-        return np.int64(DONE)
+            store_i64(place, 1 if credit == -1 else credit + 1)
+        return DONE
     return call(m.block_entry, m.address, w)
 
 
@@ -793,7 +791,7 @@ def run_warp(address, w):
     if m.blocks:
         status = run_block(m, warp, w, warp.pc, warp.mask)
         if status != DONE:
-            return np.int64(status)
+            return status
     pc = warp.pc
     mask = warp.mask
     while True:
@@ -824,7 +822,7 @@ def run_warp(address, w):
             else:
                 if warp.depth + 2 > STACK:
                     m.fault_pc = pc
-                    return np.int64(STACK_OVERFLOW)
+                    return STACK_OVERFLOW
                 diverge(warp, pc, i.c, i.imm, x, mask)
                 pc = warp.pc
                 mask = warp.mask
@@ -840,7 +838,7 @@ def run_warp(address, w):
                 if not pop(warp):
                     status = call(m.collective_entry, address, w, pc, x)
                     if status != DONE:
-                        return np.int64(status)
+                        return status
                 pc = warp.pc
                 mask = warp.mask
                 if warp.midway:
@@ -853,14 +851,14 @@ def run_warp(address, w):
             warp.mask = mask
             result = take_whole(m, warp, w, pc, i, x)
             if result == WAITS:
-                return np.int64(YIELDED)
-            status = np.int64(DONE)
+                return YIELDED
+            status = DONE
             if result != GOES_ON:
                 status = call(m.collective_entry, address, w, pc, x)
             if status == DONE and m.blocks:
                 status = run_block(m, warp, w, warp.pc, warp.mask)
             if status != DONE:
-                return np.int64(status)
+                return status
             pc = warp.pc
             mask = warp.mask
             continue
@@ -868,7 +866,7 @@ def run_warp(address, w):
             note_end(m, w, pc, i.aux, x)
             m.fault_pc = pc
             m.fault_warp = w
-            return np.int64(TRAP)
+            return TRAP
         elif op >= N_CONTROL or (op in (PROXY, INIT_FENCE) and m.asynchronous):
             if x == 0:
                 pc += 1
@@ -879,7 +877,7 @@ def run_warp(address, w):
             if status == DONE and m.blocks:
                 status = run_block(m, warp, w, warp.pc, warp.mask)
             if status != DONE:
-                return np.int64(status)
+                return status
             pc = warp.pc
             mask = warp.mask
             continue
@@ -891,11 +889,11 @@ def run_warp(address, w):
         if not account(m, pc, popcount(mask)):
             warp.pc = pc
             warp.mask = mask
-            return np.int64(YIELDED if m.turn < 0 else BUDGET)
+            return YIELDED if m.turn < 0 else BUDGET
         if m.blocks:
             status = run_block(m, warp, w, pc, mask)
             if status != DONE:
-                return np.int64(status)
+                return status
             pc = warp.pc
             mask = warp.mask
 
@@ -916,38 +914,38 @@ def collective(address, w, pc, mask):
     if m.section and (pc < 0 or not meets_all(m, pc, mask)):
         call(m.section_entry, address, BREAKS, w, pc, mask)
     if pc < 0:
-        return np.int64(release_joins(m, w))
+        return release_joins(m, w)
     warp = warp_at(m.warps, w)
     i = instruction_at(m.code, pc)
     op = i.op
     if op >= N_CONTROL:
         warp.last_pc = pc
-        return np.int64(stand(m, warp, w, pc, mask))
+        return stand(m, warp, w, pc, mask)
     if op < N_WARP:
         loose = op in (ACTIVEMASK, ALIKE)
         if mask != warp.alive and not loose and names_any(warp.registers, i.c, mask, warp.alive & ~mask):
             warp.last_pc = pc
-            return np.int64(stand(m, warp, w, pc, mask))
+            return stand(m, warp, w, pc, mask)
         call(m.matrix_entry if op >= FIRST_MATRIX else m.exchange_entry, address, w, pc, mask)
-        return np.int64(DONE)
+        return DONE
     if op <= LAST_BARRIER:
-        return np.int64(execute_barrier(m, warp, w, pc, mask))
+        return execute_barrier(m, warp, w, pc, mask)
     if op <= LAST_FENCE:
         if m.trace:
             kind = FIRST_FENCE_EVENT + op - FIRST_FENCE
             call(m.trace_entry, address, kind, w, load_i64(warp.clock + 8 * w), pc, mask, -1)
         begin_interval(warp, w)
-        return np.int64(DONE)
+        return DONE
     if op == SHOW:
-        log_access(m, w, pc, warp.registers, i.a, np.int64(0), mask, np.int64(0))
-        return np.int64(DONE)
+        log_access(m, w, pc, warp.registers, i.a, 0, mask, 0)
+        return DONE
     if warp.alive:  # all others stand somewhere
-        return np.int64(resolve_parked(m, warp, w))
+        return resolve_parked(m, warp, w)
     m.live_warps -= 1
     m.group_live -= 1
     if warp_left(m, w, pc) == BARRIER_STOPS:
-        return np.int64(fault(m, w, pc))
-    return np.int64(YIELDED)
+        return fault(m, w, pc)
+    return YIELDED
 
 
 @compiled
@@ -1093,7 +1091,7 @@ def next_warp(m):
     while True:
         if m.next_warp == m.warp_count:
             if m.progress == 0 and not (m.asynchronous and somebody_passes(m)):
-                return np.int64(-1)
+                return -1
             m.progress = 0
             m.next_warp = 0
             continue
@@ -1130,23 +1128,23 @@ def run_groups(m):
     while True:
         if m.running == 0:
             if m.group == m.group_end:
-                return np.int64(DONE)
+                return DONE
             if m.budget < 0 or m.patience < 0 or m.top > m.worn:
-                return np.int64(BUDGET)
+                return BUDGET
             start_group(m)
         while m.group_live > 0:
             w = next_warp(m)
             if w < 0:
-                return np.int64(DEADLOCK)
+                return DEADLOCK
             m.progress = 1
             status = call(m.warp_entry, m.address, w)
             end_turn(m, warp_at(m.warps, w))
             if status != YIELDED:
-                return np.int64(status)
+                return status
             m.turn = -1
             m.next_warp += 1
             if m.budget < 0 and warp_at(m.warps, w).waits < 0 and warp_at(m.warps, w).alive:  # its turn was over first
-                return np.int64(BUDGET)
+                return BUDGET
         end_group(m)
 
 
@@ -1161,4 +1159,4 @@ def run(address):
     status = run_groups(m)
     if m.section:
         call(m.section_entry, address, BREAKS, 0, 0, 0)
-    return np.int64(status)
+    return status

@@ -9,8 +9,6 @@ undefined value: `undefined-shuffle`.
 
 from __future__ import annotations
 
-import numpy as np
-
 from wsemu.machine.lowering import compiled
 from wsemu.machine.records import call, instruction_at, machine_at, record_finding, warp_at
 from wsemu.machine.scalars import load_i64, load_u32, lowest_bit, store_i64, store_u32
@@ -75,7 +73,7 @@ def shuffle(m, registers, w, pc, mask, there, missed):
     values = m.scratch
     for lane in range(LANES):
         store_i64(values + 8 * lane, read_lane(registers, i.a, lane, wide))
-    inside, undefined, source = np.int64(0), np.int64(0), np.int64(0)
+    inside, undefined, source = 0, 0, 0
     rest = mask
     while rest:
         lane = lowest_bit(rest)
@@ -84,10 +82,10 @@ def shuffle(m, registers, w, pc, mask, there, missed):
         if not (there >> j) & 1:
             if j != lane and not (missed >> j) & 1:
                 source = source if undefined else j
-                undefined |= np.int64(1) << lane
+                undefined |= 1 << lane
             j = lane  # a lane that is not there gives an undefined value: here the reader's own
         if good:
-            inside |= np.int64(1) << lane
+            inside |= 1 << lane
         write_lane(registers, i.d, lane, wide, load_i64(values + 8 * j))
     if i.aux:
         write_predicate(registers, i.aux, mask, inside)
@@ -112,11 +110,11 @@ def match(registers, i, mask, there):
         if every:
             write_lane(registers, i.d, lane, False, there if equal else 0)
             continue
-        peers = np.int64(0)
+        peers = 0
         own = read_lane(registers, i.a, lane, wide)
         for other in range(LANES):
             if (there >> other) & 1 and read_lane(registers, i.a, other, wide) == own:
-                peers |= np.int64(1) << other
+                peers |= 1 << other
         write_lane(registers, i.d, lane, False, peers)
     if every and i.aux:
         write_predicate(registers, i.aux, mask, mask if equal else 0)
@@ -160,7 +158,7 @@ def combine_values(op, x, y):
         return x ^ y
     if op == ADD:
         return (x + y) & 0xFFFFFFFF
-    flip = np.int64(0x80000000) if op in (MIN_SIGNED, MAX_SIGNED) else np.int64(0)  # orders as unsigned do
+    flip = 0x80000000 if op in (MIN_SIGNED, MAX_SIGNED) else 0  # orders as unsigned do
     less = (x ^ flip) < (y ^ flip)
     return x if less == (op in (MIN_SIGNED, MIN)) else y
 

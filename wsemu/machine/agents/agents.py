@@ -7,8 +7,6 @@ bit each in the rows of `lane_clocks.py`, from `agent_low` on: those below it ar
 
 from __future__ import annotations
 
-import numpy as np
-
 from wsemu.machine.lowering import compiled
 from wsemu.machine.records import agent_at, groups_at, instruction_at, mbarrier_at, record_finding, warp_at
 from wsemu.machine.scalars import load_i64, lowest_bit, store_i64
@@ -80,7 +78,7 @@ def room(m, n):
 def known_words(m):
     """Return how many words of agents, from the lowest on, all live lanes know."""
     words = (m.agent_next - m.agent_low) >> 6
-    q = np.int64(0)
+    q = 0
     while q < words:
         for w in range(m.warp_count):
             warp = warp_at(m.warps, w)
@@ -103,26 +101,26 @@ def known_words(m):
 @compiled
 def missed_at_exit(m, q):
     """Return the agents of a word that a CTA had to observe, but ended without."""
-    missed = np.int64(0)
+    missed = 0
     for member in range(m.members):
-        alive = np.int64(0)
+        alive = 0
         for w in range(member * m.cta_warps, (member + 1) * m.cta_warps):
             alive |= warp_at(m.warps, w).alive
         if alive == 0:
             needed = load_i64(cluster_row(m, 2 + 2 * member) + bits_of(m) + 8 * q)
-            missed |= needed & ~load_i64(cta_row(m, member, np.int64(BARRIERS)) + time_bits(m) + 8 * q)
+            missed |= needed & ~load_i64(cta_row(m, member, BARRIERS) + time_bits(m) + 8 * q)
     return missed
 
 
 @compiled
 def small_copies(m, q):
     """Return the agents of a word that go through the generic proxy."""
-    found = np.int64(0)
+    found = 0
     for k in range(64):
         a = agent_at(m.agents, m.agent_low + 64 * q + k - m.base - 1)
         op = instruction_at(m.code, a.pc).op
         if op <= COPY16 or op == ALLOCATE:
-            found |= np.int64(1) << k
+            found |= 1 << k
     return found
 
 
@@ -147,7 +145,7 @@ def settle(m):
     if words == 0:
         return
     for w in range(m.warp_count):
-        leaders = heads(m, w, np.int64((1 << LANES) - 1))
+        leaders = heads(m, w, (1 << LANES) - 1)
         while leaders:
             shift(m, row(m, LANES * w + lowest_bit(leaders)), words)
             leaders &= leaders - 1
@@ -155,8 +153,8 @@ def settle(m):
         for number in range(BARRIERS + 1):
             shift(m, cta_row(m, member, number), words)
         shift(m, cluster_row(m, 2 + 2 * member), words)
-    shift(m, cluster_row(m, np.int64(0)), words)
-    shift(m, cluster_row(m, np.int64(1)), words)
+    shift(m, cluster_row(m, 0), words)
+    shift(m, cluster_row(m, 1), words)
     for number in range(m.group_rows):
         shift(m, group_row(m, number), words)
     for number in range(m.mbarrier_count):
@@ -221,7 +219,7 @@ def await_groups(m, w, mask, bulk, left, only_read):
         lane = lowest_bit(rest)
         rest &= rest - 1
         g = groups_at(m.groups, group_tables(m, w, lane, bulk))
-        end = g.committed - left if left >= 0 else np.int64(1) << 60
+        end = g.committed - left if left >= 0 else 1 << 60
         number = g.read if only_read else g.first
         apart = False
         while number:
@@ -229,7 +227,7 @@ def await_groups(m, w, mask, bulk, left, only_read):
             if a.group >= end:
                 break
             if not apart:
-                separate(m, w, np.int64(1) << lane)
+                separate(m, w, 1 << lane)
                 apart = True
                 found = True
             if a.what == STORES:
@@ -250,7 +248,7 @@ def await_groups(m, w, mask, bulk, left, only_read):
 @compiled
 def known_at_exit(m, member, at):
     """Return whether a thread of a CTA knew when it ended that an asynchronous operation was over."""
-    exited = cta_row(m, member, np.int64(BARRIERS)) + time_bits(m)
+    exited = cta_row(m, member, BARRIERS) + time_bits(m)
     return (load_i64(exited + 8 * (at >> 6)) >> (at & 63)) & 1 != 0
 
 
@@ -280,8 +278,8 @@ def report_outliving(m):
         record_finding(
             m.report_entry,
             m.address,
-            (STORE_OUTLIVES if a.what == STORES else OUTLIVES, a.pc, a.warp, np.int64(1) << a.lane, -1, -1),
-            (a.address, a.bytes, np.int64(a.what != COPIES), 0, 0),
+            (STORE_OUTLIVES if a.what == STORES else OUTLIVES, a.pc, a.warp, 1 << a.lane, -1, -1),
+            (a.address, a.bytes, a.what != COPIES, 0, 0),
         )
 
 

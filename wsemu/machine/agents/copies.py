@@ -7,8 +7,6 @@ T1 - T10 were measured; PTX ISA, "cp.async", "cp.async.bulk".
 
 from __future__ import annotations
 
-import numpy as np
-
 from wsemu.machine.agents.agents import await_groups, commit, enter_group, new_agent, report_outliving, room
 from wsemu.machine.agents.ranges import (
     OTHERS,
@@ -86,7 +84,7 @@ def lane_address(registers, row, imm, lane):
 @compiled
 def copy_width(op):
     """Bytes that a cp.async writes."""
-    return np.int64(4) if op == COPY4 else np.int64(8) if op == COPY8 else np.int64(16)
+    return 4 if op == COPY4 else 8 if op == COPY8 else 16
 
 
 @compiled
@@ -107,14 +105,14 @@ def judge_sizes(m, w, pc, registers, i, mask):
         mask &= mask - 1
         size = load_u32(registers + i.c + 4 * lane)
         if size != copy_size(registers, i, lane):
-            what = np.int64(i.op <= COPY16)
-            bit = np.int64(1) << lane
+            what = i.op <= COPY16
+            bit = 1 << lane
             record_finding(m.report_entry, m.address, (COPY_SIZE, pc, w, bit, -1, -1), (size, what, 0, 0, 0))
 
 
 @compiled
 def move(to, from_, size):
-    q = np.int64(0)
+    q = 0
     while q + 8 <= size:
         store_i64(to + q, load_i64(from_ + q))
         q += 8
@@ -125,7 +123,7 @@ def move(to, from_, size):
 
 @compiled
 def clear(to, size):
-    q = np.int64(0)
+    q = 0
     while q + 8 <= size:
         store_i64(to + q, 0)
         q += 8
@@ -163,13 +161,13 @@ def copy_small(m, w, pc, registers, i, mask):
         return status
     m.serial += 1
     judge_sizes(m, w, pc, registers, i, mask)
-    made = np.int64(0)
+    made = 0
     while mask:
         lane = lowest_bit(mask)
         mask &= mask - 1
-        made |= np.int64(copy_lane(m, w, pc, registers, i, lane, width)) << lane
+        made |= copy_lane(m, w, pc, registers, i, lane, width) << lane
     if objects_live(m):
-        clobbers(m, w, pc, registers, i.a, i.imm, made, width, np.int64(0), np.int64(WRITE))
+        clobbers(m, w, pc, registers, i.a, i.imm, made, width, 0, WRITE)
     return DONE
 
 
@@ -178,24 +176,24 @@ def copy_lane(m, w, pc, registers, i, lane, width):
     """cp.async of a lane.  Whether it is made."""
     to, from_ = lane_address(registers, i.a, i.imm, lane), lane_address(registers, i.b, 0, lane)
     size = copy_size(registers, i, lane)
-    source = np.int64(1)
+    source = 1
     if size:
         source = host_place(m, w, pc, lane, from_, size, width, False, False, True)
     host = host_place(m, w, pc, lane, to, width, width, True, OWN, True)
     if host == 0 or source == 0:
         return False
     log(
-        m, np.int64(COPIED), w, pc, to & ~ADDRESS_WRAPPED, from_ & ~ADDRESS_WRAPPED if size else np.int64(-1),
-        np.int64(1) << lane, width,
+        m, COPIED, w, pc, to & ~ADDRESS_WRAPPED, from_ & ~ADDRESS_WRAPPED if size else -1,
+        1 << lane, width,
     )  # fmt: skip
     if size:
         judge_written(m, w, pc, lane, segment_number(from_), from_ & OFFSET_MASK, size)
     if m.clocks:
-        number = new_agent(m, w, lane, pc, np.int64(COPIES), to & ~ADDRESS_WRAPPED, width)
+        number = new_agent(m, w, lane, pc, COPIES, to & ~ADDRESS_WRAPPED, width)
         base = access_cell(number, GENERIC + w, lane, pc)
-        touch_range(m, w, lane, pc, from_, size, np.int64(READ), base, False)
-        touch_range(m, w, lane, pc, to, width, np.int64(WRITE), base, False)
-        enter_group(m, w, lane, np.int64(0), number)
+        touch_range(m, w, lane, pc, from_, size, READ, base, False)
+        touch_range(m, w, lane, pc, to, width, WRITE, base, False)
+        enter_group(m, w, lane, 0, number)
     note_written(m, segment_number(to), to & OFFSET_MASK, width)
     if size:
         move(host, source, size)
@@ -216,8 +214,8 @@ def sends(i):
 def copy_goal(i):
     """Return the location in shared memory that a bulk copy is allowed to write."""
     if sends(i):
-        return np.int64(OTHERS)
-    return np.int64(OWN if i.aux & 1 else 1)
+        return OTHERS
+    return OWN if i.aux & 1 else 1
 
 
 @compiled
@@ -225,15 +223,15 @@ def prepare_bulk(m, w, pc, registers, i, lane, shared):
     """Status: DONE if a lane's copy can be made; `shared`: whether it goes to shared memory."""
     to, from_ = cast_to(m, lane_address(registers, i.a, 0, lane)), lane_address(registers, i.b, 0, lane)
     size = copy_size(registers, i, lane)
-    goal = copy_goal(i) if shared else np.int64(0)
+    goal = copy_goal(i) if shared else 0
     if size == 0 or host_place(m, w, pc, lane, to, size, 16, True, goal, False) == 0:
         return DONE
     start = 0 if shared and not sends(i) else OWN
     if host_place(m, w, pc, lane, from_, size, 16, False, start, False) == 0:
         return DONE
-    grain = np.int64(0)
+    grain = 0
     if i.op == STORE and load_u32(registers + i.imm + 4 * lane) & WHOLE != WHOLE:
-        grain = np.int64(1)
+        grain = 1
     status = prepare(m, pc, to | grain, size, True)
     return prepare(m, pc, from_ | grain, size, False) if status == DONE else status
 
@@ -241,7 +239,7 @@ def prepare_bulk(m, w, pc, registers, i, lane, shared):
 @compiled
 def load_lane(m, w, pc, registers, i, lane):
     """bulk.load of a lane; `m.credited` are the bytes that complete.  Status."""
-    status = room(m, np.int64(1))
+    status = room(m, 1)
     if status == DONE:
         status = prepare_bulk(m, w, pc, registers, i, lane, True)
     if status != DONE:
@@ -254,22 +252,22 @@ def load_lane(m, w, pc, registers, i, lane):
     source = host_place(m, w, pc, lane, from_, size, 16, False, OWN if sends(i) else 0, True)
     host = host_place(m, w, pc, lane, to, size, 16, True, copy_goal(i), True)
     made = host and source
-    number = np.int64(0)
+    number = 0
     if m.clocks:
         left = from_ if sends(i) else to
-        what = np.int64(SENDS if sends(i) else COPIES)
-        number = new_agent(m, w, lane, pc, what, left & ~ADDRESS_WRAPPED, size if made else np.int64(0))
+        what = SENDS if sends(i) else COPIES
+        number = new_agent(m, w, lane, pc, what, left & ~ADDRESS_WRAPPED, size if made else 0)
     if not made:
         return DONE
-    log(m, np.int64(COPIED), w, pc, to & ~ADDRESS_WRAPPED, from_ & ~ADDRESS_WRAPPED, np.int64(1) << lane, size)
-    kind = np.int64(ATOMIC if i.op == SEND_REDUCE else WRITE)
+    log(m, COPIED, w, pc, to & ~ADDRESS_WRAPPED, from_ & ~ADDRESS_WRAPPED, 1 << lane, size)
+    kind = ATOMIC if i.op == SEND_REDUCE else WRITE
     if objects_live(m):
         moved = to - lane_address(registers, i.a, 0, lane)
-        clobbers(m, w, pc, registers, i.a, moved, np.int64(1) << lane, size, np.int64(0), kind)
+        clobbers(m, w, pc, registers, i.a, moved, 1 << lane, size, 0, kind)
     judge_written(m, w, pc, lane, segment_number(from_), from_ & OFFSET_MASK, size)
     if m.clocks:
         base = access_cell(number, BULK + w, lane, pc)
-        touch_range(m, w, lane, pc, from_, size, np.int64(READ), base, True)
+        touch_range(m, w, lane, pc, from_, size, READ, base, True)
         touch_range(m, w, lane, pc, to, size, kind, base | ATOMIC_BIT if i.op == SEND_REDUCE else base, True)
     if i.op == SEND_REDUCE:
         judge_written(m, w, pc, lane, segment_number(to), to & OFFSET_MASK, size)
@@ -313,10 +311,10 @@ def nth_bit(mask, n):
 @compiled
 def one_of_each(m, registers, i, mask):
     """Return the lanes that perform a store: of lanes that store the same bytes to the same location, only one."""
-    chosen = np.int64(0)
+    chosen = 0
     while mask:
         first = lowest_bit(mask)
-        group = np.int64(0)
+        group = 0
         rest = mask
         while rest:
             if stores_alike(registers, i, first, lowest_bit(rest)):
@@ -345,28 +343,28 @@ def store_lane(m, w, pc, registers, i, lane):
     host = host_place(m, w, pc, lane, to, size, 16, True, False, True)
     if host == 0 or source == 0:
         return
-    log(m, np.int64(COPIED), w, pc, to & ~ADDRESS_WRAPPED, from_ & ~ADDRESS_WRAPPED, np.int64(1) << lane, size)
-    bytes_ = np.int64(WHOLE)
+    log(m, COPIED, w, pc, to & ~ADDRESS_WRAPPED, from_ & ~ADDRESS_WRAPPED, 1 << lane, size)
+    bytes_ = WHOLE
     if i.op == STORE:
         bytes_ = load_u32(registers + i.imm + 4 * lane) & WHOLE
     judge_some(m, w, pc, lane, segment_number(from_), from_ & OFFSET_MASK, size, bytes_)
     if m.clocks:
         from_address = from_ & ~ADDRESS_WRAPPED
-        reads = new_agent(m, w, lane, pc, np.int64(READS_DONE), from_address, size)
-        writes = new_agent(m, w, lane, pc, np.int64(STORES), from_address, size if bytes_ else np.int64(0))
+        reads = new_agent(m, w, lane, pc, READS_DONE, from_address, size)
+        writes = new_agent(m, w, lane, pc, STORES, from_address, size if bytes_ else 0)
         base = access_cell(reads, BULK + w, lane, pc)
         if bytes_ == WHOLE:
-            touch_range(m, w, lane, pc, from_, size, np.int64(READ), base, True)
+            touch_range(m, w, lane, pc, from_, size, READ, base, True)
         else:
-            touch_some(m, w, lane, pc, from_, size, np.int64(READ), base, bytes_)
+            touch_some(m, w, lane, pc, from_, size, READ, base, bytes_)
         base = access_cell(writes, BULK + w, lane, pc)
         if i.op == REDUCE:
-            touch_range(m, w, lane, pc, to, size, np.int64(ATOMIC), base | ATOMIC_BIT, True)
+            touch_range(m, w, lane, pc, to, size, ATOMIC, base | ATOMIC_BIT, True)
         elif bytes_ == WHOLE:
-            touch_range(m, w, lane, pc, to, size, np.int64(WRITE), base, True)
+            touch_range(m, w, lane, pc, to, size, WRITE, base, True)
         else:
-            touch_some(m, w, lane, pc, to, size, np.int64(WRITE), base, bytes_)
-        enter_group(m, w, lane, np.int64(1), writes)
+            touch_some(m, w, lane, pc, to, size, WRITE, base, bytes_)
+        enter_group(m, w, lane, 1, writes)
     store_marks(m, w, pc, lane, to, size)
     if i.op == REDUCE:
         judge_written(m, w, pc, lane, segment_number(to), to & OFFSET_MASK, size)
@@ -378,7 +376,7 @@ def store_lane(m, w, pc, registers, i, lane):
     else:
         for q in range(size):
             if (bytes_ >> (q & 15)) & 1:
-                note_written(m, segment_number(to), (to & OFFSET_MASK) + q, np.int64(1))
+                note_written(m, segment_number(to), (to & OFFSET_MASK) + q, 1)
                 store_u8(host + q, load_u8(source + q))
 
 
@@ -390,13 +388,13 @@ def store_marks(m, w, pc, lane, to, size):
         return
     offset = to & OFFSET_MASK
     if m.claims == 0:
-        mark(segment.marked + offset, size, np.int64(STORED), np.int64(0))
+        mark(segment.marked + offset, size, STORED, 0)
         return
     if segment.claims == 0 or m.claim_count >= m.claim_room:
         return
     found = False
     for q in range(0, size, 16):
-        if claim(m, segment, offset + q, np.int64(16), np.int64(STORED), np.int64(0)):
+        if claim(m, segment, offset + q, 16, STORED, 0):
             found = True
     if found:
         made = claim_at(m.claims, m.claim_count)
@@ -404,7 +402,7 @@ def store_marks(m, w, pc, lane, to, size):
         made.pc = pc
         made.cta = m.group
         made.warp = w
-        made.lanes = np.int64(1) << lane
+        made.lanes = 1 << lane
         made.interval = load_i64(warp_at(m.warps, w).clock + 8 * w) - m.base
 
 
@@ -413,14 +411,14 @@ def touch_some(m, w, lane, pc, address, size, kind, base, bytes_):
     """A bulk store accesses some of 16 bytes each."""
     for q in range(size):
         if (bytes_ >> (q & 15)) & 1:
-            one = np.int64(1)
+            one = 1
             touch_piece(m, w, lane, pc, address + q, one, kind, base, True, size, one << lane)
 
 
 @compiled
 def reduce(host, source, size, number):
     step = element_bytes(number)
-    q = np.int64(0)
+    q = 0
     while q < size:
         if step == 8:
             store_i64(host + q, combine_elements(number, load_i64(host + q), load_i64(source + q)))
@@ -440,26 +438,26 @@ def reduce(host, source, size, number):
 @compiled
 def zero_lane(m, w, pc, registers, i, lane, mask, to, size):
     """Judge and remember the zeros of a lane; of lanes with the same range the highest does so for all."""
-    group = np.int64(0)
+    group = 0
     while mask:
         other = lowest_bit(mask)
         mask &= mask - 1
         same_size = load_u32(registers + i.b + 4 * other) == size
         if same_size and lane_address(registers, i.a, i.imm, other) == to:
-            group |= np.int64(1) << other
-    high = np.int64(LANES - 1)
+            group |= 1 << other
+    high = LANES - 1
     while not (group >> high) & 1:
         high -= 1
     base = load_i64(warp_at(m.warps, w).clock + 8 * w) << INTERVAL_SHIFT | w << WARP_SHIFT | pc
     base |= lowest_bit(group) << LOW_SHIFT | high << HIGH_SHIFT
-    judged = group if lane == high else np.int64(0)
-    touch_piece(m, w, lane, pc, to, size, np.int64(WRITE), base, False, size, judged)
+    judged = group if lane == high else 0
+    touch_piece(m, w, lane, pc, to, size, WRITE, base, False, size, judged)
 
 
 @compiled
 def zero_all(m, w, pc, registers, i, mask):
     """bulk.zero: a plain store of zeros by each lane.  Status."""
-    status = room(m, np.int64(0))
+    status = room(m, 0)
     rest = mask
     while rest and status == DONE:
         lane = lowest_bit(rest)
@@ -471,7 +469,7 @@ def zero_all(m, w, pc, registers, i, mask):
         return status
     m.serial += 1
     all_lanes = mask
-    made, length = np.int64(0), np.int64(0)
+    made, length = 0, 0
     while mask:
         lane = lowest_bit(mask)
         mask &= mask - 1
@@ -479,21 +477,21 @@ def zero_all(m, w, pc, registers, i, mask):
         if size == 0:
             continue
         if size & 7:
-            bit = np.int64(1) << lane
+            bit = 1 << lane
             record_finding(m.report_entry, m.address, (COPY_SIZE, pc, w, bit, -1, -1), (size, 2, 0, 0, 0))
         host = host_place(m, w, pc, lane, to, size, 8, True, OWN, True)
         if host == 0:
             continue
         if made == 0:
             length = size
-        made |= np.int64(1) << lane
-        log(m, np.int64(COPIED), w, pc, to & ~ADDRESS_WRAPPED, np.int64(-1), np.int64(1) << lane, size)
+        made |= 1 << lane
+        log(m, COPIED, w, pc, to & ~ADDRESS_WRAPPED, -1, 1 << lane, size)
         if m.clocks:
             zero_lane(m, w, pc, registers, i, lane, all_lanes, to, size)
         note_written(m, segment_number(to), to & OFFSET_MASK, size)
         clear(host, size)
     if objects_live(m):
-        clobbers(m, w, pc, registers, i.a, i.imm, made, length, i.b, np.int64(WRITE))
+        clobbers(m, w, pc, registers, i.a, i.imm, made, length, i.b, WRITE)
     return DONE
 
 
@@ -506,7 +504,7 @@ def prefetch(m, w, pc, registers, i, mask):
         address = lane_address(registers, i.a, i.imm, lane)
         if address & 15:
             size = load_u32(registers + i.b + 4 * lane)
-            bit = np.int64(1) << lane
+            bit = 1 << lane
             address &= ~ADDRESS_WRAPPED
             record_finding(
                 m.report_entry,
@@ -521,10 +519,10 @@ def wait_groups(m, w, pc, i, mask):
     """cp.async.wait and bulk.wait."""
     if m.clocks == 0:
         return
-    bulk = np.int64(i.op == BULK_WAIT)
+    bulk = i.op == BULK_WAIT
     every = i.op == WAIT and i.aux & ALL
-    log(m, np.int64(LANDED), w, pc, np.int64(-1), np.int64(0) if every else i.imm, mask, np.int64(0))
-    await_groups(m, w, mask, bulk, np.int64(-1) if every else i.imm, i.op == BULK_WAIT and i.aux & ONLY_READ)
+    log(m, LANDED, w, pc, -1, 0 if every else i.imm, mask, 0)
+    await_groups(m, w, mask, bulk, -1 if every else i.imm, i.op == BULK_WAIT and i.aux & ONLY_READ)
     begin_interval(warp_at(m.warps, w), w)
 
 
@@ -536,29 +534,29 @@ def copy_operation(address, w, pc, mask):
     """
     m = machine_at(address, 0)
     if pc == -1:
-        return np.int64(room(m, popcount(mask)))
+        return room(m, popcount(mask))
     if pc == -2:
         report_outliving(m)
-        return np.int64(DONE)
+        return DONE
     registers = warp_at(m.warps, w).registers
     if pc < 0:
         judge_sizes(m, w, -4 - pc, registers, instruction_at(m.code, -4 - pc), mask)
-        return np.int64(DONE)
+        return DONE
     i = instruction_at(m.code, pc)
     op = i.op
     if op in (LOAD, SEND, SEND_REDUCE, MULTICAST):
-        return np.int64(load_lane(m, w, pc, registers, i, lowest_bit(mask)))
+        return load_lane(m, w, pc, registers, i, lowest_bit(mask))
     if op <= COPY16:
-        return np.int64(copy_small(m, w, pc, registers, i, mask))
+        return copy_small(m, w, pc, registers, i, mask)
     if op in (STORE, REDUCE):
-        return np.int64(store_all(m, w, pc, registers, i, mask))
+        return store_all(m, w, pc, registers, i, mask)
     if op == ZERO:
-        return np.int64(zero_all(m, w, pc, registers, i, mask))
+        return zero_all(m, w, pc, registers, i, mask)
     if op in (COMMIT, BULK_COMMIT):
-        commit(m, w, mask, np.int64(op == BULK_COMMIT))
-        log(m, np.int64(COMMITTED), w, pc, np.int64(-1), np.int64(-1), mask, np.int64(0))
+        commit(m, w, mask, op == BULK_COMMIT)
+        log(m, COMMITTED, w, pc, -1, -1, mask, 0)
     elif op in (WAIT, BULK_WAIT):
         wait_groups(m, w, pc, i, mask)
     elif op == PREFETCH:
         prefetch(m, w, pc, registers, i, mask)
-    return np.int64(DONE)
+    return DONE

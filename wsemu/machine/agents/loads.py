@@ -6,8 +6,6 @@ Lane by lane and CTA by CTA the copy itself is made by `copies.py` or `tensor_co
 
 from __future__ import annotations
 
-import numpy as np
-
 from wsemu.machine.lowering import compiled
 from wsemu.machine.memory.window import cast_to
 from wsemu.machine.records import call, mbarrier_at, record_finding
@@ -35,12 +33,12 @@ TENSOR_LOAD, TENSOR_MULTICAST = opcodes("tensor", "load", "multicast")
 def credit_goal(m, registers, i, lane):
     """Rank of the CTA in whose shared memory the mbarrier of a lane's copy has to lie; -1: anywhere."""
     if i.op == BULK_LOAD and i.aux & 1:
-        return np.int64(m.member)
+        return m.member
     if i.op == TENSOR_LOAD and (i.aux >> UNUSED_SHIFT) & OWN_TILE:
-        return np.int64(m.member)
+        return m.member
     to = load_i64(registers + i.a + 8 * lane)
     if i.op == BULK_MULTICAST or to >> SEGMENT_SHIFT != SHARED:
-        return np.int64(-1)
+        return -1
     return (to & OFFSET_MASK) >> m.window
 
 
@@ -58,17 +56,17 @@ def together(m, w, pc, registers, i, at, lanes):
     while rest:
         lane = lowest_bit(rest)
         rest &= rest - 1
-        word_, goal = word_of(registers, at, np.int64(0), lane), credit_goal(m, registers, i, lane)
+        word_, goal = word_of(registers, at, 0, lane), credit_goal(m, registers, i, lane)
         member = word_ >> (m.window - 3)
         if goal < 0 or goal == member or (is_pair_tile(i) and goal ^ 1 == member):
             continue
-        alike = np.int64(1) << lane
+        alike = 1 << lane
         others = rest
         while others:
             other = lowest_bit(others)
             others &= others - 1
-            same = word_of(registers, at, np.int64(0), other) == word_ and credit_goal(m, registers, i, other) == goal
-            alike |= np.int64(same) << other
+            same = word_of(registers, at, 0, other) == word_ and credit_goal(m, registers, i, other) == goal
+            alike |= same << other
         address = (SHARED << SEGMENT_SHIFT) | word_ << 3
         record_finding(m.report_entry, m.address, (FOREIGN, pc, w, alike, -1, -1), (address, member, goal, 0, 0))
         return False
@@ -79,22 +77,22 @@ def together(m, w, pc, registers, i, at, lanes):
 def names_mbarriers(m, w, pc, registers, i, at, lanes):
     """Return whether lanes name words for mbarriers that their copies may credit, and if these can be but those of the
     CTA, live ones."""
-    if not good_addresses(m, w, pc, registers, at, np.int64(0), lanes):
+    if not good_addresses(m, w, pc, registers, at, 0, lanes):
         return False
     if m.clusters == 0:
-        return all_live(m, w, pc, registers, at, np.int64(0), lanes)
+        return all_live(m, w, pc, registers, at, 0, lanes)
     return together(m, w, pc, registers, i, at, lanes)
 
 
 @compiled
 def moving(registers, row, mask):
     """The lanes of which a copy has bytes."""
-    found = np.int64(0)
+    found = 0
     while mask:
         lane = lowest_bit(mask)
         mask &= mask - 1
         if load_u32(registers + row + 4 * lane) & ~15:
-            found |= np.int64(1) << lane
+            found |= 1 << lane
     return found
 
 
@@ -105,7 +103,7 @@ def copy_goals(m, registers, i, lane):
         return load_u32(registers + i.d + 4 * lane) & 0xFFFF
     if i.op == TENSOR_MULTICAST:
         return load_u32(registers + i.d + 256 * ((i.aux >> UNUSED_SHIFT) & TENSOR_RANK) + 4 * lane) & 0xFFFF
-    return np.int64(1)
+    return 1
 
 
 @compiled
@@ -114,10 +112,10 @@ def multicast_rank(m, registers, i, bars, lane, goal):
     that the mbarrier names; -1 for other copies."""
     many = i.op in (BULK_MULTICAST, TENSOR_MULTICAST)
     if not many or m.clusters == 0:
-        return np.int64(-1)
+        return -1
     if is_pair_tile(i):
-        return np.int64(goal & ~1) | ((word_of(registers, bars, np.int64(0), lane) >> (m.window - 3)) & 1)
-    return np.int64(goal)
+        return goal & ~1 | ((word_of(registers, bars, 0, lane) >> (m.window - 3)) & 1)
+    return goal
 
 
 @compiled
@@ -142,19 +140,19 @@ def load_parts(m, w, pc, registers, i, bars, entry, lanes):
     while lanes:
         lane = lowest_bit(lanes)
         lanes &= lanes - 1
-        bit = np.int64(1) << lane
+        bit = 1 << lane
         goals = copy_goals(m, registers, i, lane) & ~m.cast_done
         while goals:
             goal = lowest_bit(goals)
             goals &= goals - 1
-            m.cast = goal if i.op in (BULK_MULTICAST, TENSOR_MULTICAST) else np.int64(-1)
+            m.cast = goal if i.op in (BULK_MULTICAST, TENSOR_MULTICAST) else -1
             to = cast_to(m, load_i64(registers + i.a + 8 * lane))
             status = call(entry, m.address, w, pc, bit)
             m.cast = -1
             if status != DONE:
                 m.resumes = 1
                 return status
-            m.cast_done |= np.int64(1) << goal
+            m.cast_done |= 1 << goal
             number = m.agent_next - 1
             if m.clusters and to >> SEGMENT_SHIFT == SHARED:
                 reach(m, w, pc, (to & OFFSET_MASK) >> m.window, bit, number, True)

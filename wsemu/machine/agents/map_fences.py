@@ -10,8 +10,6 @@ acquired again.
 
 from __future__ import annotations
 
-import numpy as np
-
 from wsemu.machine.agents.ranges import host_place
 from wsemu.machine.lowering import compiled
 from wsemu.machine.memory.cell_bits import (
@@ -112,7 +110,7 @@ def interval_number(v):
 @compiled
 def lanes_of_write(m, v):
     low, high = (v >> LOW_SHIFT) & 31, (v >> HIGH_SHIFT) & 31
-    return ((np.int64(2) << high) - (np.int64(1) << low)) & there(m, writer(v))
+    return ((2 << high) - (1 << low)) & there(m, writer(v))
 
 
 @compiled
@@ -136,7 +134,7 @@ def is_released(m, w, lane, v, wide):
             return is_known(m, w, lane, v)
     if m.releases == 0:
         return False
-    return (wide and all_released(m, w, lane, v, np.int64(1))) or all_released(m, w, lane, v, np.int64(0))
+    return (wide and all_released(m, w, lane, v, 1)) or all_released(m, w, lane, v, 0)
 
 
 @compiled
@@ -156,7 +154,7 @@ def all_released(m, w, lane, v, wide):
 @compiled
 def release(m, w, pc, i, mask):
     """map.release: what these lanes know of, and have done, may be acquired."""
-    log(m, PROXY_FENCE, w, pc, np.int64(-1), np.int64(-1), mask, np.int64(0))
+    log(m, PROXY_FENCE, w, pc, -1, -1, mask, 0)
     warp = warp_at(m.warps, w)
     separate(m, w, mask)
     rest = heads(m, w, mask)
@@ -168,7 +166,7 @@ def release(m, w, pc, i, mask):
             if i.aux != OF_CTA_ALONE:
                 join(own + released_offset(m, 0) + 256 * u, own + 256 * u)
     now = load_i64(warp.clock + 8 * w)
-    rest = np.int64((1 << LANES) - 1) if m.lockstep else mask
+    rest = (1 << LANES) - 1 if m.lockstep else mask
     while rest:
         place = warp.fenced + 512 + 8 * lowest_bit(rest)
         rest &= rest - 1
@@ -181,11 +179,11 @@ def release(m, w, pc, i, mask):
 @compiled
 def is_stale(m, r):
     """Return whether all bytes of an acquired map were written since."""
-    q = np.int64(0)
+    q = 0
     while q < MAP_BYTES:
         if r.cells[q] and r.cells[q] == last_write(m, r.address, q):
             return False
-        q += np.int64(1) << r.grain
+        q += 1 << r.grain
     return True
 
 
@@ -197,8 +195,8 @@ def free_place(m):
         return m.map_count - 1
     for n in range(m.map_count):
         if is_stale(m, acquired_at(m.maps, n)):
-            return np.int64(n)
-    return np.int64(-1)
+            return n
+    return -1
 
 
 @compiled
@@ -220,19 +218,19 @@ def has_acquired(m, w, lane, address, q, v, itself):
 def acquire_lane(m, w, lane, address, wide):
     """Status: DONE, or that there is no room."""
     grain = segment_grain(m, address)
-    new = np.int64(0)
-    q = np.int64(0)
+    new = 0
+    q = 0
     while q < MAP_BYTES and not new:
         v = last_write(m, address, q)
         if v and interval_number(v) > m.base and is_released(m, w, lane, v, wide):
-            new = np.int64(not has_acquired(m, w, lane, address, q, v, np.int64(1)))
-        q += np.int64(1) << grain
+            new = not has_acquired(m, w, lane, address, q, v, 1)
+        q += 1 << grain
     if not new:
-        return np.int64(DONE)
+        return DONE
     place = free_place(m)
     if place < 0:
         m.wanted = GROW_MAPS
-        return np.int64(GROW)
+        return GROW
     r = acquired_at(m.maps, place)
     r.address = address
     r.member = warp_at(m.warps, w).member
@@ -240,13 +238,13 @@ def acquire_lane(m, w, lane, address, wide):
     r.lane = lane
     r.interval = load_i64(warp_at(m.warps, w).clock + 8 * w)
     r.grain = grain
-    q = np.int64(0)
+    q = 0
     while q < MAP_BYTES:
         v = last_write(m, address, q)
         there_ = v and interval_number(v) > m.base and is_released(m, w, lane, v, wide)
-        r.cells[q] = v if there_ else np.int64(0)
-        q += np.int64(1) << grain
-    return np.int64(DONE)
+        r.cells[q] = v if there_ else 0
+        q += 1 << grain
+    return DONE
 
 
 @compiled
@@ -256,14 +254,14 @@ def acquire(m, w, pc, registers, i, mask):
         lane = lowest_bit(mask)
         mask &= mask - 1
         address = load_i64(registers + i.a + 8 * lane)
-        if host_place(m, w, pc, lane, address, np.int64(MAP_BYTES), MAP_ALIGNMENT, False, False, True) == 0:
-            return np.int64(FAULT)
+        if host_place(m, w, pc, lane, address, MAP_BYTES, MAP_ALIGNMENT, False, False, True) == 0:
+            return FAULT
         address &= ~ADDRESS_WRAPPED
         if is_watched(m, address):
             status = acquire_lane(m, w, lane, address, i.aux != OF_CTA_ALONE)
             if status != DONE:
                 return status
-    return np.int64(DONE)
+    return DONE
 
 
 # -- copies ------------------------------------------------------------------------------------------------------------
@@ -275,13 +273,13 @@ def judge_map(m, w, pc, lane, address):
     which races."""
     if not is_watched(m, address):
         return
-    q = np.int64(0)
+    q = 0
     while q < MAP_BYTES:
         v = last_write(m, address, q)
         known = v and interval_number(v) > m.base and is_known(m, w, lane, v)
-        if known and not has_acquired(m, w, lane, address, q, v, np.int64(0)):
-            what = np.int64(NOT_ACQUIRED if is_released(m, w, lane, v, np.int64(1)) else NOT_RELEASED)
-            bit, at = np.int64(1) << lane, v & (MAX_INSTRUCTIONS - 1)
+        if known and not has_acquired(m, w, lane, address, q, v, 0):
+            what = NOT_ACQUIRED if is_released(m, w, lane, v, 1) else NOT_RELEASED
+            bit, at = 1 << lane, v & (MAX_INSTRUCTIONS - 1)
             record_finding(m.report_entry, m.address, (NO_FENCE, pc, w, bit, at, writer(v)), (address, what, 0, 0, 0))
             return
-        q += np.int64(1) << segment_grain(m, address)
+        q += 1 << segment_grain(m, address)

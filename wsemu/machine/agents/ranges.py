@@ -6,8 +6,6 @@ As `memory/shadow.py`, for 32 cells at once; what is not plainly ordered is mark
 
 from __future__ import annotations
 
-import numpy as np
-
 from wsemu.machine.lowering import compiled
 from wsemu.machine.memory.bounds import MISALIGNED, OUT_OF_BOUNDS, UNINITIALIZED, is_in_gap
 from wsemu.machine.memory.cell_bits import (
@@ -88,11 +86,11 @@ FEW_SETS = 900
 @compiled
 def outside(m, w, pc, lane, address, what, size, number, limit, report):
     if report:
-        bit = np.int64(1) << lane
+        bit = 1 << lane
         record_finding(
             m.report_entry, m.address, (OUT_OF_BOUNDS, pc, w, bit, -1, -1), (address, what, size, number, limit)
         )
-    return np.int64(0)
+    return 0
 
 
 @compiled
@@ -107,37 +105,37 @@ def host_place(m, w, pc, lane, address, size, alignment, writes, shared, report)
     must be in shared memory (`shared`: of any CTA, OWN or OTHERS), or outside all memory of a thread or CTA."""
     if address & ADDRESS_OUT and address >= 0:
         index = ((address >> SEGMENT_SHIFT) & (2 * INDEX_BIAS - 1)) - INDEX_BIAS
-        return outside(m, w, pc, lane, index, np.int64(BAD_INDEX), size, np.int64(0), np.int64(0), report)
+        return outside(m, w, pc, lane, index, BAD_INDEX, size, 0, 0, report)
     if address < 0:
-        return outside(m, w, pc, lane, address, np.int64(OUTSIDE), size, np.int64(0), np.int64(0), report)
+        return outside(m, w, pc, lane, address, OUTSIDE, size, 0, 0, report)
     flag = address & ADDRESS_WRAPPED
     address ^= flag
     number = address >> SEGMENT_SHIFT
     offset = address & OFFSET_MASK
     if number < SHARED or number >= m.segment_count:
-        return outside(m, w, pc, lane, address, np.int64(OUTSIDE), size, number, np.int64(0), report)
+        return outside(m, w, pc, lane, address, OUTSIDE, size, number, 0, report)
     segment = segment_at(m.segments, number)
     if number == SHARED and not is_in_window(m, offset, size):
-        return outside(m, w, pc, lane, address, np.int64(OUTSIDE), size, number, m.shared_limit, report)
+        return outside(m, w, pc, lane, address, OUTSIDE, size, number, m.shared_limit, report)
     if offset > segment.bytes - size or (number != SHARED if shared else number < FIRST_ARRAY):
-        return outside(m, w, pc, lane, address, np.int64(OUTSIDE), size, number, segment.bytes, report)
+        return outside(m, w, pc, lane, address, OUTSIDE, size, number, segment.bytes, report)
     if segment.kind & IN_PIECES and is_in_gap(segment, offset, size):
-        return outside(m, w, pc, lane, address, np.int64(OUTSIDE), size, number, segment.bytes, report)
+        return outside(m, w, pc, lane, address, OUTSIDE, size, number, segment.bytes, report)
     if shared >= OWN and is_own(m, offset) != (shared == OWN):
-        return outside(m, w, pc, lane, address, np.int64(OUTSIDE), size, number, m.shared_limit, report)
+        return outside(m, w, pc, lane, address, OUTSIDE, size, number, m.shared_limit, report)
     if offset & (alignment - 1):
         if report:
-            bit = np.int64(1) << lane
+            bit = 1 << lane
             record_finding(
                 m.report_entry, m.address, (MISALIGNED, pc, w, bit, -1, -1), (address, alignment, size, number, 0)
             )
-        return np.int64(0)
+        return 0
     if writes and not segment.writable:
-        return outside(m, w, pc, lane, address, np.int64(READ_ONLY), size, number, segment.bytes, report)
+        return outside(m, w, pc, lane, address, READ_ONLY, size, number, segment.bytes, report)
     if writes and is_in_gap(segment, offset, size):
-        outside(m, w, pc, lane, address, np.int64(GAP), size, number, segment.bytes, report)
+        outside(m, w, pc, lane, address, GAP, size, number, segment.bytes, report)
     if flag:
-        outside(m, w, pc, lane, address, np.int64(WRAPPED), size, number, segment.bytes, report)
+        outside(m, w, pc, lane, address, WRAPPED, size, number, segment.bytes, report)
     return segment.host + offset
 
 
@@ -183,8 +181,8 @@ def note_written(m, number, offset, size):
     initialised = segment.initialised
     if initialised == 0:
         return
-    new = np.int64(0)
-    q = np.int64(0)
+    new = 0
+    q = 0
     while q + LANES <= size:
         unset = unset_bytes(initialised + offset + q)
         if unset:
@@ -203,7 +201,7 @@ def note_written(m, number, offset, size):
 @compiled
 def judge_written(m, w, pc, lane, number, offset, size):
     """Report a range of which not all bytes were written."""
-    judge_some(m, w, pc, lane, number, offset, size, np.int64(0xFFFF))
+    judge_some(m, w, pc, lane, number, offset, size, 0xFFFF)
 
 
 @compiled
@@ -217,7 +215,7 @@ def judge_some(m, w, pc, lane, number, offset, size, bytes_):
             record_finding(
                 m.report_entry,
                 m.address,
-                (UNINITIALIZED, pc, w, np.int64(1) << lane, -1, -1),
+                (UNINITIALIZED, pc, w, 1 << lane, -1, -1),
                 (number << SEGMENT_SHIFT | offset, 0, size, number, 0),
             )
             return
@@ -237,14 +235,14 @@ def comes_after(m, w, lane, v, low, high, space, bulk):
         if bulk and u < BULK and not agent_relied(m, w, lane, space, interval):
             return False
         return agent_known(m, w, lane, interval)
-    lanes = ((np.int64(2) << high) - (np.int64(1) << low)) & there(m, u)
+    lanes = ((2 << high) - (1 << low)) & there(m, u)
     own = lane_row(m, w, lane) + 256 * u
     if bulk:
         own += async_visible_offset(m, space)
         if u == w and load_i64(warp_at(m.warps, w).fenced + 256 * space + 8 * lane) >= interval:
-            lanes &= 0 if m.lockstep else ~(np.int64(1) << lane)
+            lanes &= 0 if m.lockstep else ~(1 << lane)
     elif u == w:
-        lanes &= 0 if m.lockstep else ~(np.int64(1) << lane)
+        lanes &= 0 if m.lockstep else ~(1 << lane)
     return least(own, lanes) >= interval
 
 
@@ -263,8 +261,8 @@ def conflicts(m, pc, kind, v, reads):
 @compiled
 def other_kind(v, reads):
     if not reads:
-        return np.int64(WRITE)
-    return np.int64(ATOMIC if v & ATOMIC_BIT else READ)
+        return WRITE
+    return ATOMIC if v & ATOMIC_BIT else READ
 
 
 @compiled
@@ -279,8 +277,8 @@ def judge_set(m, w, lane, pc, v, kind, address, floor, space, bulk, size):
             continue
         if (e >> INTERVAL_SHIFT) & INTERVALS <= floor:
             at = e & (MAX_INSTRUCTIONS - 1)
-            record_conflict(m, np.int64(RACE), pc, w, lane, e, at, address, kind, other_kind(e, True), size)
-        elif not comes_after(m, w, lane, e, np.int64(0), np.int64(31), space, bulk):
+            record_conflict(m, RACE, pc, w, lane, e, at, address, kind, other_kind(e, True), size)
+        elif not comes_after(m, w, lane, e, 0, 31, space, bulk):
             suspect = True
     return suspect
 
@@ -299,7 +297,7 @@ def judge_cells(m, w, lane, pc, segment, cells, mask, kind, reads, address, floo
     while rest:
         first = lowest_bit(rest)
         v = load_i64(cells + 8 * first)
-        bits = np.int64(-1) if v < 0 else np.int64(BUT_LANES)
+        bits = -1 if v < 0 else BUT_LANES
         group = same_key(cells, bits, v & bits) & rest
         rest &= ~group
         if v == 0:
@@ -313,13 +311,13 @@ def judge_cells(m, w, lane, pc, segment, cells, mask, kind, reads, address, floo
             continue
         if (v >> INTERVAL_SHIFT) & INTERVALS <= floor:
             before = v & (MAX_INSTRUCTIONS - 1)
-            record_conflict(m, np.int64(RACE), pc, w, lane, v, before, at, kind, other_kind(v, reads), size)
+            record_conflict(m, RACE, pc, w, lane, v, before, at, kind, other_kind(v, reads), size)
             continue
         if m.alone and space and kind == WRITE and not reads and (v >> WARP_SHIFT) & ACTORS >= BULK:
             before = v & (MAX_INSTRUCTIONS - 1)  # other lanes may store there the second time
-            record_conflict(m, np.int64(RACE), pc, w, lane, v, before, at, kind, np.int64(WRITE), size)
+            record_conflict(m, RACE, pc, w, lane, v, before, at, kind, WRITE, size)
             continue
-        if comes_after(m, w, lane, v, np.int64(0), np.int64(31), space, bulk):
+        if comes_after(m, w, lane, v, 0, 31, space, bulk):
             continue
         while group:
             j = lowest_bit(group)
@@ -332,11 +330,11 @@ def judge_cells(m, w, lane, pc, segment, cells, mask, kind, reads, address, floo
 @compiled
 def with_reader(m, old, new, floor):
     """The set of `old`, an access or a set, and an agent's access `new`."""
-    n = np.int64(1)
+    n = 1
     if old < 0:
         n = load_i64(m.sets + 8 * set_number(old)) & 0xFFFF
     if n > MANY or m.set_count > m.set_room + FEW_SETS or m.element_count > m.element_room + FEW_SETS * MANY:
-        return np.int64(ANYONE) | ATOMIC_BIT
+        return ANYONE | ATOMIC_BIT
     h = ((old * 0x2127599BF4325C37 + new) * 0x2545F4914F6CDD1D) >> 33
     while True:
         memo = memo_at(m.memo, h & m.memo_mask)
@@ -348,7 +346,7 @@ def with_reader(m, old, new, floor):
     memo.old = old
     memo.new = new
     start = m.element_count
-    foreign = np.int64(0)
+    foreign = 0
     if old < 0:
         place = load_i64(m.sets + 8 * set_number(old))
         for q in range(n):
@@ -356,7 +354,7 @@ def with_reader(m, old, new, floor):
     else:
         foreign = add_element(m, old, floor, foreign)
     add_element(m, new, floor, foreign)
-    atomic = np.int64(0)
+    atomic = 0
     for q in range(start, m.element_count):
         atomic |= load_i64(m.elements + 8 * q) & ATOMIC_BIT
     store_i64(m.sets + 8 * m.set_count, start << 16 | (m.element_count - start))
@@ -374,7 +372,7 @@ def write_out(m, cells, mask):
         group = same_key(cells, -1, v) & rest
         rest &= ~group
         if m.set_count > m.set_room + FEW_SETS or m.element_count > m.element_room + FEW_SETS * MANY:
-            put(cells, group, np.int64(ANYONE) | ATOMIC_BIT)
+            put(cells, group, ANYONE | ATOMIC_BIT)
         else:
             put(cells, group, written_out(m, v))
 
@@ -385,7 +383,7 @@ def add_reader(m, cells, mask, new, floor):
     rest = mask
     while rest:
         v = load_i64(cells + 8 * lowest_bit(rest))
-        bits = np.int64(-1) if v < 0 else np.int64(BUT_LANES)
+        bits = -1 if v < 0 else BUT_LANES
         group = same_key(cells, bits, v & bits) & rest
         rest &= ~group
         if v == 0:
@@ -397,7 +395,7 @@ def add_reader(m, cells, mask, new, floor):
 @compiled
 def touch_range(m, w, lane, pc, address, size, kind, base, bulk):
     """Judge and remember what a lane, or its agent, does to a range: `base` is that access as a cell has it."""
-    touch_piece(m, w, lane, pc, address, size, kind, base, bulk, size, np.int64(1) << lane)
+    touch_piece(m, w, lane, pc, address, size, kind, base, bulk, size, 1 << lane)
 
 
 @compiled
@@ -411,21 +409,21 @@ def touch_piece(m, w, lane, pc, address, size, kind, base, bulk, whole, lanes):
     segment = segment_at(m.segments, number)
     grain = segment.grain
     floor = floor_of(m, number)
-    space = np.int64(number != SHARED)
+    space = number != SHARED
     offset = address & OFFSET_MASK
     first = offset >> grain
     n = size >> grain
-    ordered = np.int64(0)
-    q = np.int64(0)
+    ordered = 0
+    q = 0
     while q < n:
-        mask = np.int64(FULL) if n - q >= LANES else (np.int64(1) << (n - q)) - 1
+        mask = FULL if n - q >= LANES else (1 << (n - q)) - 1
         writes, reads = segment.writes + 8 * (first + q), segment.reads + 8 * (first + q)
         at = address + (q << grain)
         v = load_i64(writes) & WHEN
         if (v and v != ordered) or uniform(writes, WHEN, v) == 0 or mask != FULL:
             judge_cells(m, w, lane, pc, segment, writes, mask, kind, False, at, floor, space, bulk, whole)
             known = v and (v >> INTERVAL_SHIFT) & INTERVALS > floor
-            if known and comes_after(m, w, lane, v, np.int64(0), np.int64(31), space, bulk):
+            if known and comes_after(m, w, lane, v, 0, 31, space, bulk):
                 ordered = v
         empty = uniform(reads, -1, 0)
         if not empty:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from wsemu.machine.agents.agents import new_agent, room
 from wsemu.machine.agents.copies import COPIED, access_cell, lane_address, segment_number
 from wsemu.machine.agents.loads import names_mbarriers
@@ -25,13 +23,13 @@ STORE64, REDUCE, REDUCE64 = opcodes("async", "store.b64", "reduce.b32", "reduce.
 @compiled
 def send_goal(m, i):
     """Return the location in shared memory that a value is allowed to be sent to."""
-    return np.int64(OTHERS if i.op >= REDUCE or m.clusters == 0 else 1)
+    return OTHERS if i.op >= REDUCE or m.clusters == 0 else 1
 
 
 @compiled
 def execute(m, w, pc, registers, i, mask):
     """st.async, red.async.  Status."""
-    size = np.int64(8) if i.op in (STORE64, REDUCE64) else np.int64(4)
+    size = 8 if i.op in (STORE64, REDUCE64) else 4
     status = room(m, popcount(mask))
     rest = mask
     while rest and status == DONE:  # before anything is done
@@ -48,7 +46,7 @@ def execute(m, w, pc, registers, i, mask):
     while rest:
         lane = lowest_bit(rest)
         rest &= rest - 1
-        if find_credited(m, w, pc, registers, i.b, lane, np.int64(-1)) < 0:
+        if find_credited(m, w, pc, registers, i.b, lane, -1) < 0:
             return report_failure(m, w, pc)
     while mask:
         lane = lowest_bit(mask)
@@ -63,24 +61,24 @@ def send(m, w, pc, registers, i, lane, size):
     """A value of one lane.  Whether the hardware goes on."""
     to = lane_address(registers, i.a, 0, lane)
     host = host_place(m, w, pc, lane, to, size, size, True, send_goal(m, i), True)
-    number = np.int64(0)
-    bit = np.int64(1) << lane
+    number = 0
+    bit = 1 << lane
     if m.clocks:
         place = to & ~ADDRESS_WRAPPED
-        number = new_agent(m, w, lane, pc, np.int64(COPIES), place, size if host else np.int64(0))
+        number = new_agent(m, w, lane, pc, COPIES, place, size if host else 0)
     if host:
-        log(m, np.int64(COPIED), w, pc, to & ~ADDRESS_WRAPPED, np.int64(-1), bit, size)
+        log(m, COPIED, w, pc, to & ~ADDRESS_WRAPPED, -1, bit, size)
         if objects_live(m):
-            kind = np.int64(ATOMIC if i.op >= REDUCE else WRITE)
-            clobbers(m, w, pc, registers, i.a, np.int64(0), bit, size, np.int64(0), kind)
+            kind = ATOMIC if i.op >= REDUCE else WRITE
+            clobbers(m, w, pc, registers, i.a, 0, bit, size, 0, kind)
         if i.op >= REDUCE:
             judge_written(m, w, pc, lane, segment_number(to), to & OFFSET_MASK, size)
         if m.clocks:
             base = access_cell(number, GENERIC + w, lane, pc)
             if i.op >= REDUCE:
-                touch_range(m, w, lane, pc, to, size, np.int64(ATOMIC), base | ATOMIC_BIT, False)
+                touch_range(m, w, lane, pc, to, size, ATOMIC, base | ATOMIC_BIT, False)
             else:
-                touch_range(m, w, lane, pc, to, size, np.int64(WRITE), base, False)
+                touch_range(m, w, lane, pc, to, size, WRITE, base, False)
         note_written(m, segment_number(to), to & OFFSET_MASK, size)
         if size == 8:
             value = load_i64(registers + i.d + 8 * lane)
@@ -90,4 +88,4 @@ def send(m, w, pc, registers, i, lane, size):
             store_u32(host, combine_elements(i.aux >> UNUSED_SHIFT, load_u32(host), value) if i.op >= REDUCE else value)
         if m.clusters:
             reach(m, w, pc, (to & OFFSET_MASK) >> m.window, bit, number, True)
-    return credit(m, w, pc, find_credited(m, w, pc, registers, i.b, lane, np.int64(-1)), lane, size, number)
+    return credit(m, w, pc, find_credited(m, w, pc, registers, i.b, lane, -1), lane, size, number)

@@ -7,8 +7,6 @@ of a map are those of `model/tensor_map.py`.
 
 from __future__ import annotations
 
-import numpy as np
-
 from wsemu.machine.agents.agents import enter_group, new_agent, room
 from wsemu.machine.agents.copies import access_cell, move, nth_bit, store_marks
 from wsemu.machine.agents.map_fences import ACQUIRE, RELEASE, acquire, judge_map, release, written_otherwise
@@ -92,7 +90,7 @@ def code_of(p):
 
 @compiled
 def element_size(p):
-    return np.int64(1) << ((SIZES >> (2 * code_of(p))) & 3)
+    return 1 << ((SIZES >> (2 * code_of(p))) & 3)
 
 
 @compiled
@@ -128,7 +126,7 @@ def count_of(p, n):
     if n == 0:
         return box_of(p, n)
     if interleave_of(p) and n == rank_of(p) - 2:
-        return np.int64(1)
+        return 1
     return (box_of(p, n) + step_of(p, n) - 1) // step_of(p, n)
 
 
@@ -143,7 +141,7 @@ def unit_of(p):
 @compiled
 def length_of(p):
     """Bytes of a row."""
-    return count_of(p, np.int64(0)) * unit_of(p)
+    return count_of(p, 0) * unit_of(p)
 
 
 @compiled
@@ -151,12 +149,12 @@ def pitch_of(p):
     """From one row in shared memory to the next."""
     if swizzle_of(p) == 0 or interleave_of(p):
         return length_of(p)
-    return np.int64(UNIT) << swizzle_of(p)
+    return UNIT << swizzle_of(p)
 
 
 @compiled
 def rows_of(p):
-    rows = np.int64(1)
+    rows = 1
     for n in range(1, rank_of(p)):
         rows *= count_of(p, n)
     return rows
@@ -165,7 +163,7 @@ def rows_of(p):
 @compiled
 def swizzle_address(p, address):
     """Return the location of 16 bytes of shared memory (T22)."""
-    return address ^ (((address >> 7) & ((np.int64(1) << swizzle_of(p)) - 1)) << 4)
+    return address ^ (((address >> 7) & ((1 << swizzle_of(p)) - 1)) << 4)
 
 
 @compiled
@@ -202,7 +200,7 @@ def is_tiled(p):
         return False
     if rank < 5 and word(p, 14) >> (8 * rank - 8):
         return False
-    alignment = np.int64(32) if interleave_of(p) == 2 else np.int64(UNIT)
+    alignment = 32 if interleave_of(p) == 2 else UNIT
     address = load_i64(p)
     if address & (alignment - 1) or address < 0 or address >= MOST_ADDRESS:
         return False
@@ -211,7 +209,7 @@ def is_tiled(p):
         total *= box_of(p, n) // step_of(p, n)
         if n and stride_of(p, n) & (alignment - 1):
             return False
-    row = box_of(p, np.int64(0)) * element_size(p)
+    row = box_of(p, 0) * element_size(p)
     if row & (UNIT - 1) or (swizzle_of(p) and interleave_of(p) == 0 and row > UNIT << swizzle_of(p)):
         return False
     if (word(p, 2) >> 15) & 1 and code_of(p) < F16:
@@ -230,15 +228,15 @@ def coordinate(registers, i, lane, n):
 @compiled
 def row_at(p, registers, i, lane, r):
     """(address of the first byte of a row in the tensor, whether the row lies in it but for dimension 0)"""
-    address = load_i64(p) + coordinate(registers, i, lane, np.int64(0)) * unit_of(p)
-    there = np.int64(1)
+    address = load_i64(p) + coordinate(registers, i, lane, 0) * unit_of(p)
+    there = 1
     rest = r
     for n in range(1, rank_of(p)):
         count = count_of(p, n)
         x = coordinate(registers, i, lane, n) + (rest % count) * step_of(p, n)
         rest = rest // count
         if x < 0 or x > word(p, 8 + n):
-            there = np.int64(0)
+            there = 0
         address += x * stride_of(p, n)
     return address, there
 
@@ -250,8 +248,8 @@ def stretch(p, registers, i, lane):
     end = (word(p, 8) + 1) * unit_of(p)
     if not loads(i):
         end = (end + UNIT - 1) & -UNIT
-    first = coordinate(registers, i, lane, np.int64(0)) * unit_of(p)
-    return min(max(-first, np.int64(0)), length), max(min(end - first, length), np.int64(0))
+    first = coordinate(registers, i, lane, 0) * unit_of(p)
+    return min(max(-first, 0), length), max(min(end - first, length), 0)
 
 
 @compiled
@@ -268,12 +266,12 @@ def loads(i):
 def map_host(m, w, pc, registers, i, lane, report):
     """Host address of a lane's map, or 0."""
     address = load_i64(registers + i.b + 8 * lane)
-    return host_place(m, w, pc, lane, address, np.int64(MAP_BYTES), MAP_ALIGNMENT, False, False, report)
+    return host_place(m, w, pc, lane, address, MAP_BYTES, MAP_ALIGNMENT, False, False, report)
 
 
 @compiled
 def reject_copy(m, w, pc, lane, address, what, value):
-    bit = np.int64(1) << lane
+    bit = 1 << lane
     record_finding(m.report_entry, m.address, (NO_MAP, pc, w, bit, -1, -1), (address, what, value, 0, 0))
     return FAULT
 
@@ -300,8 +298,8 @@ def check_copy(m, w, pc, registers, i, lane):
     if written_otherwise(m, address):
         return TRAP
     if not is_tiled(p):
-        return TRAP if is_im2col(p) else reject_copy(m, w, pc, lane, address, NOT_THERE, np.int64(0))
-    rank, lowest = rank_of(p), coordinate(registers, i, lane, np.int64(0))
+        return TRAP if is_im2col(p) else reject_copy(m, w, pc, lane, address, NOT_THERE, 0)
+    rank, lowest = rank_of(p), coordinate(registers, i, lane, 0)
     if interleave_of(p) and word(p, 13) & 0x7FFF:
         return TRAP
     if rank != (i.aux >> UNUSED_SHIFT) & TENSOR_RANK:
@@ -342,7 +340,7 @@ def act(m, w, pc, registers, i, lane, action, base, address, size):
     if action == JUDGE:
         if not unwritten(m, address, size):
             return 0
-        bit = np.int64(1) << lane
+        bit = 1 << lane
         number = address >> SEGMENT_SHIFT
         record_finding(m.report_entry, m.address, (UNINITIALIZED, pc, w, bit, -1, -1), (address, 0, size, number, 0))
         return 1
@@ -350,18 +348,18 @@ def act(m, w, pc, registers, i, lane, action, base, address, size):
         if find_touched(m, address, size) == 0:
             return 0
         imm = address - to_of(m, registers, i, lane)
-        clobbers(m, w, pc, registers, i.a, imm, np.int64(1) << lane, size, np.int64(0), np.int64(WRITE))
+        clobbers(m, w, pc, registers, i.a, imm, 1 << lane, size, 0, WRITE)
         return 1
     if action == NOTE:
         note_written(m, address >> SEGMENT_SHIFT, address & OFFSET_MASK, size)
     elif action == MARK:
         store_marks(m, w, pc, lane, address, size)
     elif action == TOUCH_READ:
-        touch_range(m, w, lane, pc, address, size, np.int64(READ), base, True)
+        touch_range(m, w, lane, pc, address, size, READ, base, True)
     elif action == TOUCH_WRITE:
-        touch_range(m, w, lane, pc, address, size, np.int64(WRITE), base, True)
+        touch_range(m, w, lane, pc, address, size, WRITE, base, True)
     else:
-        touch_range(m, w, lane, pc, address, size, np.int64(ATOMIC), base | ATOMIC_BIT, True)
+        touch_range(m, w, lane, pc, address, size, ATOMIC, base | ATOMIC_BIT, True)
     return 0
 
 
@@ -374,11 +372,11 @@ def inner_runs(m, w, pc, registers, i, lane, p, action, base):
     apart = swizzled and (pitch != length or interleave_of(p))
     if loads(i) and pitch == length and not apart:
         return act(m, w, pc, registers, i, lane, action, base, to, length * rows)
-    low, high = np.int64(0), length
+    low, high = 0, length
     if not loads(i):
         low, high = stretch(p, registers, i, lane)
     for r in range(rows):
-        there = np.int64(1)
+        there = 1
         if not loads(i):
             _, there = row_at(p, registers, i, lane, r)
         if there == 0 or high <= low:
@@ -391,7 +389,7 @@ def inner_runs(m, w, pc, registers, i, lane, p, action, base):
             continue
         q = low
         while q < high:
-            found = act(m, w, pc, registers, i, lane, action, base, swizzle_address(p, inside + q), np.int64(UNIT))
+            found = act(m, w, pc, registers, i, lane, action, base, swizzle_address(p, inside + q), UNIT)
             if found:
                 return found
             q += UNIT
@@ -417,8 +415,8 @@ def outer_runs(m, w, pc, registers, i, lane, p, action, base):
 def span_of(p, to):
     """Bytes of shared memory from the start of a tile to its end: those of the last line may change places."""
     last = to + (rows_of(p) - 1) * pitch_of(p)
-    q = max(np.int64(0), length_of(p) - 8 * UNIT)
-    most = np.int64(0)
+    q = max(0, length_of(p) - 8 * UNIT)
+    most = 0
     while q < length_of(p):
         most = max(most, swizzle_address(p, last + q))
         q += UNIT
@@ -439,13 +437,13 @@ def ready(m, w, pc, registers, i, lane, p):
     """Status: DONE if shadow memory is ready for a lane's copy, or that cannot be made."""
     if inner_place(m, w, pc, registers, i, lane, p, False) == 0:
         return DONE
-    if outer_runs(m, w, pc, registers, i, lane, p, PLACE, np.int64(0)):
+    if outer_runs(m, w, pc, registers, i, lane, p, PLACE, 0):
         return DONE
-    status = prepare(m, pc, load_i64(registers + i.b + 8 * lane), np.int64(MAP_BYTES), False)
+    status = prepare(m, pc, load_i64(registers + i.b + 8 * lane), MAP_BYTES, False)
     if status == DONE:
-        status = inner_runs(m, w, pc, registers, i, lane, p, PREPARE, np.int64(0))
+        status = inner_runs(m, w, pc, registers, i, lane, p, PREPARE, 0)
     if status == DONE:
-        status = outer_runs(m, w, pc, registers, i, lane, p, PREPARE, np.int64(0))
+        status = outer_runs(m, w, pc, registers, i, lane, p, PREPARE, 0)
     return status
 
 
@@ -462,7 +460,7 @@ def tile_bytes(p):
 def load_lane(m, w, pc, registers, i, lane):
     """tensor.load of a lane; `m.credited` are the bytes that complete.  Status."""
     p = map_host(m, w, pc, registers, i, lane, False)
-    status = room(m, np.int64(1))
+    status = room(m, 1)
     if status == DONE:
         status = ready(m, w, pc, registers, i, lane, p)
     if status != DONE:
@@ -470,24 +468,24 @@ def load_lane(m, w, pc, registers, i, lane):
     size = tile_bytes(p)
     m.credited = size
     host = inner_place(m, w, pc, registers, i, lane, p, True)
-    made = np.int64(0)
+    made = 0
     if host:
-        made = outer_runs(m, w, pc, registers, i, lane, p, PLACE, np.int64(1)) == 0
-    to, number = to_of(m, registers, i, lane) & ~ADDRESS_WRAPPED, np.int64(0)
+        made = outer_runs(m, w, pc, registers, i, lane, p, PLACE, 1) == 0
+    to, number = to_of(m, registers, i, lane) & ~ADDRESS_WRAPPED, 0
     if m.clocks:
-        number = new_agent(m, w, lane, pc, np.int64(COPIES), to, size if made else np.int64(0))
+        number = new_agent(m, w, lane, pc, COPIES, to, size if made else 0)
     if not made:
         return DONE
-    log(m, np.int64(COPIED), w, pc, to, np.int64(-1), np.int64(1) << lane, size)
+    log(m, COPIED, w, pc, to, -1, 1 << lane, size)
     if objects_live(m):
-        inner_runs(m, w, pc, registers, i, lane, p, CLOBBERS, np.int64(0))
-    outer_runs(m, w, pc, registers, i, lane, p, JUDGE, np.int64(0))
+        inner_runs(m, w, pc, registers, i, lane, p, CLOBBERS, 0)
+    outer_runs(m, w, pc, registers, i, lane, p, JUDGE, 0)
     if m.clocks:
         base = access_cell(number, BULK + w, lane, pc)
         touch_map(m, w, pc, registers, i, lane, base)
         outer_runs(m, w, pc, registers, i, lane, p, TOUCH_READ, base)
         inner_runs(m, w, pc, registers, i, lane, p, TOUCH_WRITE, base)
-    inner_runs(m, w, pc, registers, i, lane, p, NOTE, np.int64(0))
+    inner_runs(m, w, pc, registers, i, lane, p, NOTE, 0)
     fill(m, registers, i, lane, p, host - to, to)
     return DONE
 
@@ -498,7 +496,7 @@ def touch_map(m, w, pc, registers, i, lane, base):
     address = load_i64(registers + i.b + 8 * lane) & ~ADDRESS_WRAPPED
     judge_map(m, w, pc, lane, address)
     base -= (BULK - GENERIC) << WARP_SHIFT
-    touch_range(m, w, lane, pc, address, np.int64(MAP_BYTES), np.int64(READ), base, False)
+    touch_range(m, w, lane, pc, address, MAP_BYTES, READ, base, False)
 
 
 @compiled
@@ -507,19 +505,19 @@ def fill(m, registers, i, lane, p, shift, to):
     low, high = stretch(p, registers, i, lane)
     length, pitch = length_of(p), pitch_of(p)
     nan, rounds = (word(p, 2) >> 15) & 1, (word(p, 2) >> 16) & 1
-    filler = np.int64(FILLER) * nan
+    filler = FILLER * nan
     for r in range(rows_of(p)):
         address, there = row_at(p, registers, i, lane, r)
         end = high if there else low
         inside = to + r * pitch
-        source = np.int64(0)
+        source = 0
         if end > low:
             segment = segment_at(m.segments, (address + low) >> SEGMENT_SHIFT)
             source = segment.host + ((address + low) & OFFSET_MASK) - low
-        q = np.int64(0)
+        q = 0
         while q < length:
             at = swizzle_address(p, inside + q) + shift
-            have = min(end - q, np.int64(UNIT)) if q >= low else np.int64(0)
+            have = min(end - q, UNIT) if q >= low else 0
             if have < UNIT:
                 store_i64(at, filler)
                 store_i64(at + 8, filler)
@@ -533,13 +531,13 @@ def fill(m, registers, i, lane, p, shift, to):
 @compiled
 def round_elements(at, size):
     """Elements of TF32 (T25)."""
-    q = np.int64(0)
+    q = 0
     while q + 4 <= size:
         v = load_u32(at + q)
         if (v >> 23) & 255 != 255:
             v = (v + 0xFFF + ((v >> 13) & 1)) & 0xFFFFE000
         elif v & 0x7FFFFF:
-            v = np.int64(0x7FFFE000)
+            v = 0x7FFFE000
         store_u32(at + q, v)
         q += 4
 
@@ -570,10 +568,10 @@ def store_all(m, w, pc, registers, i, mask):
 @compiled
 def one_of_each(m, w, pc, registers, i, mask):
     """Return the lanes that perform a copy: of lanes that store the same tile to the same location, only one."""
-    chosen = np.int64(0)
+    chosen = 0
     while mask:
         first = lowest_bit(mask)
-        group = np.int64(0)
+        group = 0
         rest = mask
         while rest:
             if stores_alike(m, w, pc, registers, i, first, lowest_bit(rest)):
@@ -600,27 +598,27 @@ def stores_alike(m, w, pc, registers, i, lane, other):
 def store_lane(m, w, pc, registers, i, lane):
     p = map_host(m, w, pc, registers, i, lane, False)
     host = inner_place(m, w, pc, registers, i, lane, p, True)
-    if host == 0 or outer_runs(m, w, pc, registers, i, lane, p, PLACE, np.int64(1)):
+    if host == 0 or outer_runs(m, w, pc, registers, i, lane, p, PLACE, 1):
         return
     to, size = to_of(m, registers, i, lane) & ~ADDRESS_WRAPPED, tile_bytes(p)
-    log(m, np.int64(COPIED), w, pc, load_i64(p), np.int64(-1), np.int64(1) << lane, size)
-    inner_runs(m, w, pc, registers, i, lane, p, JUDGE, np.int64(0))
+    log(m, COPIED, w, pc, load_i64(p), -1, 1 << lane, size)
+    inner_runs(m, w, pc, registers, i, lane, p, JUDGE, 0)
     if m.clocks:
         some = is_copy_needed(p, registers, i, lane)
-        reads = new_agent(m, w, lane, pc, np.int64(READS_DONE), to, size)
-        writes = new_agent(m, w, lane, pc, np.int64(STORES), to, size if some else np.int64(0))
+        reads = new_agent(m, w, lane, pc, READS_DONE, to, size)
+        writes = new_agent(m, w, lane, pc, STORES, to, size if some else 0)
         base = access_cell(reads, BULK + w, lane, pc)
         touch_map(m, w, pc, registers, i, lane, base)
         inner_runs(m, w, pc, registers, i, lane, p, TOUCH_READ, base)
         base = access_cell(writes, BULK + w, lane, pc)
-        action = np.int64(TOUCH_ATOMIC if i.op == REDUCE else TOUCH_WRITE)
+        action = TOUCH_ATOMIC if i.op == REDUCE else TOUCH_WRITE
         outer_runs(m, w, pc, registers, i, lane, p, action, base)
-        enter_group(m, w, lane, np.int64(1), writes)
-    outer_runs(m, w, pc, registers, i, lane, p, MARK, np.int64(0))
+        enter_group(m, w, lane, 1, writes)
+    outer_runs(m, w, pc, registers, i, lane, p, MARK, 0)
     if i.op == REDUCE:
-        outer_runs(m, w, pc, registers, i, lane, p, JUDGE, np.int64(0))
+        outer_runs(m, w, pc, registers, i, lane, p, JUDGE, 0)
     bring(m, registers, i, lane, p, host - to, to)
-    outer_runs(m, w, pc, registers, i, lane, p, NOTE, np.int64(0))
+    outer_runs(m, w, pc, registers, i, lane, p, NOTE, 0)
 
 
 @compiled
@@ -655,7 +653,7 @@ def bring(m, registers, i, lane, p, shift, to):
             if i.op == REDUCE:
                 combine(target + q, source, number, size, flushes)
             else:
-                move(target + q, source, np.int64(UNIT))
+                move(target + q, source, UNIT)
             q += UNIT
 
 
@@ -663,7 +661,7 @@ def bring(m, registers, i, lane, p, shift, to):
 def reduction(what, code):
     """Return the number of a reduction among BULK_REDUCTIONS."""
     if what >= INC and what <= DEC:
-        return np.int64(INC_U32 if what == INC else DEC_U32)
+        return INC_U32 if what == INC else DEC_U32
     if what >= AND:
         return AND_B32 + 2 * (what - AND) + (code == U64)
     if code < F16:
@@ -671,8 +669,8 @@ def reduction(what, code):
     if what != ADD:
         return (MIN_F16 if code == F16 else MIN_BF16) + 2 * (what - MIN)
     if code == F16 or code == BF16:  # noqa: SIM109 (a list does not compile)
-        return np.int64(ADD_F16 if code == F16 else ADD_BF16)
-    return np.int64(ADD_F64 if code == F64 else ADD_F32)
+        return ADD_F16 if code == F16 else ADD_BF16
+    return ADD_F64 if code == F64 else ADD_F32
 
 
 @compiled
@@ -687,12 +685,12 @@ def element(place, size):
 @compiled
 def combine(target, source, number, size, flushes):
     """16 bytes, element by element."""
-    q = np.int64(0)
+    q = 0
     while q < UNIT:
         old, new = element(target + q, size), element(source + q, size)
         if flushes:  # f32: subnormal operands are +0 (T27)
-            old = old if old & 0x7F800000 else np.int64(0)
-            new = new if new & 0x7F800000 else np.int64(0)
+            old = old if old & 0x7F800000 else 0
+            new = new if new & 0x7F800000 else 0
         result = combine_elements(number, old, new)
         if size == 8:
             store_i64(target + q, result)
@@ -716,18 +714,18 @@ def tensor_operation(address, w, pc, mask):
         while mask:
             status = check_copy(m, w, -1 - pc, registers, i, lowest_bit(mask))
             if status != DONE:
-                return np.int64(status)
+                return status
             mask &= mask - 1
-        return np.int64(DONE)
+        return DONE
     i = instruction_at(m.code, pc)
     if i.op == ACQUIRE:
         return acquire(m, w, pc, registers, i, mask)
     if i.op == RELEASE:
         if m.clocks:
             release(m, w, pc, i, mask)
-        return np.int64(DONE)
+        return DONE
     if loads(i):
-        return np.int64(load_lane(m, w, pc, registers, i, lowest_bit(mask)))
+        return load_lane(m, w, pc, registers, i, lowest_bit(mask))
     if i.op == PREFETCH:
-        return np.int64(DONE)
-    return np.int64(store_all(m, w, pc, registers, i, mask))
+        return DONE
+    return store_all(m, w, pc, registers, i, mask)

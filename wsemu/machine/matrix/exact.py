@@ -3,8 +3,6 @@ number that holds any of them, and rounded once, to nearest even."""
 
 from __future__ import annotations
 
-import numpy as np
-
 from wsemu.machine.lowering import compiled
 from wsemu.machine.matrix.multiply import mend
 from wsemu.machine.matrix.shapes import (
@@ -31,7 +29,7 @@ def add_exactly(address, number, special):
     """Add the products of a tile to its accumulators; `number` is that of its shape.  Called by address."""
     m = machine_at(address, 0)
     s = shape_at(m.matrix_shapes, number)
-    half = np.int64(s.bytes == 2)
+    half = s.bytes == 2
     for i in range(8 * s.halves):
         for q in range(8):
             place = m.matrix + 4 * (8 * i + q)
@@ -43,7 +41,7 @@ def add_exactly(address, number, special):
     if special:
         for i in range(8 * s.halves):
             for q in range(8):
-                mend(m, s, np.int64(0), s.groups, np.int64(0), s.parts, half, i, q)
+                mend(m, s, 0, s.groups, 0, s.parts, half, i, q)
     return 0
 
 
@@ -52,21 +50,21 @@ def begin(limbs, bits, half):
     """The number is the accumulator; 1 where that is not finite."""
     for n in range(COUNT):
         store_i64(limbs + 8 * n, 0)
-    fraction = np.int64(10) if half else np.int64(23)
-    ones = np.int64(31) if half else np.int64(255)
-    bias = np.int64(15) if half else np.int64(127)
-    sign = (bits >> (fraction + (np.int64(5) if half else np.int64(8)))) & 1
+    fraction = 10 if half else 23
+    ones = 31 if half else 255
+    bias = 15 if half else 127
+    sign = (bits >> (fraction + (5 if half else 8))) & 1
     field = (bits >> fraction) & ones
-    low = bits & ((np.int64(1) << fraction) - 1)
+    low = bits & ((1 << fraction) - 1)
     if field == ones:
-        return np.int64(1)
+        return 1
     size = low
-    exponent = np.int64(1)
+    exponent = 1
     if field:
-        size = low | np.int64(1) << fraction
+        size = low | 1 << fraction
         exponent = field
     add(limbs, -size if sign else size, exponent - bias - fraction)
-    return np.int64(0)
+    return 0
 
 
 @compiled
@@ -110,7 +108,7 @@ def wide(word):
 @compiled
 def carry_limbs(limbs):
     """Let each word have 32 bits; the sign of the whole is what is left over."""
-    rest = np.int64(0)
+    rest = 0
     for n in range(COUNT):
         value = load_i64(limbs + 8 * n) + rest
         store_i64(limbs + 8 * n, value & WORD)
@@ -126,29 +124,29 @@ def round_limbs(limbs, half):
         for n in range(COUNT):
             store_i64(limbs + 8 * n, -load_i64(limbs + 8 * n))
         carry_limbs(limbs)
-    top = np.int64(COUNT - 1)
+    top = COUNT - 1
     while top >= 0 and load_i64(limbs + 8 * top) == 0:
         top -= 1
     if top < 0:
-        return np.int64(0)
-    lead = np.int64(0)
+        return 0
+    lead = 0
     while load_i64(limbs + 8 * top) >> (lead + 1):
         lead += 1
-    fraction = np.int64(10) if half else np.int64(23)
-    bias = np.int64(15) if half else np.int64(127)
-    endless = np.int64(0x7C00) if half else np.int64(0x7F800000)
+    fraction = 10 if half else 23
+    bias = 15 if half else 127
+    endless = 0x7C00 if half else 0x7F800000
     exponent = 32 * top + lead + LEAST
     least = 1 - bias
     held = exponent if exponent > least else least
     cut = held - fraction - LEAST
-    number = field(limbs, cut) & ((np.int64(2) << fraction) - 1)
+    number = field(limbs, cut) & ((2 << fraction) - 1)
     if field(limbs, cut - 1) & 1 and (number & 1 or below(limbs, cut - 1)):
         number += 1
     result = ((held + bias - 1) << fraction) + number
     if result > endless:
         result = endless
     if negative and result:
-        result |= np.int64(0x8000) if half else np.int64(0x80000000)
+        result |= 0x8000 if half else 0x80000000
     return result
 
 
@@ -162,7 +160,7 @@ def field(limbs, at):
 @compiled
 def below(limbs, at):
     """Return whether some bit below this one is set."""
-    found = load_i64(limbs + 8 * (at >> 5)) & ((np.int64(1) << (at & 31)) - 1)
+    found = load_i64(limbs + 8 * (at >> 5)) & ((1 << (at & 31)) - 1)
     for n in range(at >> 5):
         found |= load_i64(limbs + 8 * n)
     return found

@@ -7,8 +7,6 @@ result.
 
 from __future__ import annotations
 
-import numpy as np
-
 from wsemu.machine.lowering import compiled
 from wsemu.machine.matrix.shapes import A_CLASS, A_SIGNIFICAND, B_CLASS, B_SIGNIFICAND, BEFORE, SUMS
 from wsemu.machine.matrix.tiles import (
@@ -50,7 +48,7 @@ def matrix_operation(address, w, pc, mask):
         move(m, warp.registers, i, mask)
         return 0
     s = shape_at(m.matrix_shapes, i.op - FIRST_MATRIX)
-    special = np.int64(0)
+    special = 0
     normal = s.byte and m.tensor_byte_bits == 0
     special |= take_a(m, s, warp.registers + i.a, normal) | take_b(m, s, warp.registers + i.b, normal)
     load_sums(warp.registers + i.imm, m.matrix, s.halves, s.bytes)
@@ -77,7 +75,7 @@ def gather_lanes(m, warp, w, pc, mask):
 @compiled
 def take_a(m, s, rows, normal):
     """Take the registers of `a` apart, `normal` as f16 has their numbers; 1 if some element is not finite."""
-    special = np.int64(0)
+    special = 0
     for r in range(s.halves * s.groups):
         row = rows + ROW * r
         if s.what == MULTIPLIES_FLOATS:
@@ -104,7 +102,7 @@ def take_a(m, s, rows, normal):
 
 @compiled
 def take_b(m, s, rows, normal):
-    special = np.int64(0)
+    special = 0
     for r in range(s.groups):
         row = rows + ROW * r
         if s.what == MULTIPLIES_FLOATS:
@@ -132,24 +130,24 @@ def take_b(m, s, rows, normal):
 @compiled
 def add_products(m, s, special, clamped):
     """Add the products of a tile to its accumulators as the architecture does."""
-    half = np.int64(s.bytes == 2)
+    half = s.bytes == 2
     if s.what == MULTIPLIES_DOUBLES:
         add_doubles(m.matrix, s.halves, s.groups)
     elif s.what != MULTIPLIES_FLOATS:
         add_integers(m.matrix, s.halves, s.parts, s.groups, s.what - 1, clamped)
     elif s.byte and m.tensor_byte_bits:
         for g in range(s.groups):
-            step(m, s, g, g + 1, np.int64(0), s.parts, m.tensor_byte_bits, half, m.tensor_byte_bits, special)
+            step(m, s, g, g + 1, 0, s.parts, m.tensor_byte_bits, half, m.tensor_byte_bits, special)
     elif s.byte:
         keep_sums(m.matrix, s.halves)
-        step(m, s, np.int64(0), s.groups, np.int64(0), np.int64(2), m.tensor_bits, half, np.int64(23), special)
-        step(m, s, np.int64(0), s.groups, np.int64(2), np.int64(4), m.tensor_bits, half, np.int64(23), special)
+        step(m, s, 0, s.groups, 0, 2, m.tensor_bits, half, 23, special)
+        step(m, s, 0, s.groups, 2, 4, m.tensor_bits, half, 23, special)
         add_kept(m.matrix, s.halves, half)
     elif m.tensor_halves:
         for g in range(s.groups):
-            step(m, s, g, g + 1, np.int64(0), s.parts, m.tensor_bits, half, np.int64(23), special)
+            step(m, s, g, g + 1, 0, s.parts, m.tensor_bits, half, 23, special)
     else:
-        step(m, s, np.int64(0), s.groups, np.int64(0), s.parts, m.tensor_bits, half, np.int64(23), special)
+        step(m, s, 0, s.groups, 0, s.parts, m.tensor_bits, half, 23, special)
 
 
 @compiled
@@ -169,12 +167,12 @@ def mend(m, s, group, groups, part, parts, half, i, q):
     to = m.matrix
     place = 4 * (8 * i + q)
     before = load_u32(to + BEFORE + place)
-    endless = np.int64(0x7C00) if half else np.int64(0x7F800000)
-    sign = np.int64(0x8000) if half else np.int64(0x80000000)
+    endless = 0x7C00 if half else 0x7F800000
+    sign = 0x8000 if half else 0x80000000
     nan = before & (sign - 1) > endless
-    infinite = np.int64(0)  # bit 0: a positive term, bit 1: a negative one
+    infinite = 0  # bit 0: a positive term, bit 1: a negative one
     if before & (sign - 1) == endless:
-        infinite = np.int64(2) if before & sign else np.int64(1)
+        infinite = 2 if before & sign else 1
     for g in range(group, groups):
         for x in range(part, parts):
             for t in range(4):
@@ -184,9 +182,9 @@ def mend(m, s, group, groups, part, parts, half, i, q):
                 if of_a | of_b:
                     first, second = load_u32(to + A_SIGNIFICAND + a), load_u32(to + B_SIGNIFICAND + b)
                     if of_a == NAN or of_b == NAN or first == 0 or second == 0:
-                        nan = np.int64(1)
+                        nan = 1
                     else:
-                        infinite |= np.int64(2) if (first ^ second) >> 31 else np.int64(1)
+                        infinite |= 2 if (first ^ second) >> 31 else 1
     if nan or infinite == 3:
         store_u32(to + SUMS + place, sign - 1)
     elif infinite:
@@ -209,10 +207,10 @@ def move(m, registers, i, mask):
     spreads = at < SPREADS
     collects = at >= SPREADS and at < SPREADS + COLLECTS
     at -= 0 if spreads else SPREADS
-    n = np.int64(1) << (at >> 1) if spreads or collects else np.int64(1)
-    turned = at & 1 if spreads or collects else np.int64(1)
-    sources = np.int64(4) if spreads else n
-    results = np.int64(4) if collects else n
+    n = 1 << (at >> 1) if spreads or collects else 1
+    turned = at & 1 if spreads or collects else 1
+    sources = 4 if spreads else n
+    results = 4 if collects else n
     for r in range(sources):
         for lane in range(LANES):
             store_u32(m.matrix + 128 * r + 4 * lane, load_u32(registers + i.a + ROW * r + 4 * lane))
@@ -225,8 +223,8 @@ def move(m, registers, i, mask):
                 elif collects:
                     value = collect(m.matrix, r, lane, n, turned)
                 else:
-                    low = load_held(m.matrix, np.int64(0), 8 * t + (g >> 1)) >> (16 * (g & 1))
-                    high = load_held(m.matrix, np.int64(0), 8 * t + 4 + (g >> 1)) >> (16 * (g & 1))
+                    low = load_held(m.matrix, 0, 8 * t + (g >> 1)) >> (16 * (g & 1))
+                    high = load_held(m.matrix, 0, 8 * t + 4 + (g >> 1)) >> (16 * (g & 1))
                     value = (low & 0xFFFF) | (high & 0xFFFF) << 16
                 store_u32(registers + i.d + ROW * r + 4 * lane, value)
 
@@ -246,7 +244,7 @@ def collect(to, word, lane, n, turned):
     """A word of the row that belongs to a lane, from the fragments; 0 where there is no such matrix."""
     r, row = lane >> 3, lane & 7
     if r >= n:
-        return np.int64(0)
+        return 0
     if not turned:
         return load_held(to, r, 4 * row + word)
     low = load_held(to, r, 8 * word + (row >> 1)) >> (16 * (row & 1))

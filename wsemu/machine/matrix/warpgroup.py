@@ -9,8 +9,6 @@ yet, a commit stands until all of the four that have not exited have committed a
 
 from __future__ import annotations
 
-import numpy as np
-
 from wsemu.machine.lowering import compiled
 from wsemu.machine.memory.shadow_cells import join_bits
 from wsemu.machine.records import warp_at
@@ -41,7 +39,7 @@ group, by turns, the first as it was then"""
 def first_of(m, w):
     """The first warp of a warp's warpgroup, or -1 if that is not whole."""
     number = w % m.cta_warps
-    return w - (number & 3) if (number | 3) < m.cta_warps else np.int64(-1)
+    return w - (number & 3) if (number | 3) < m.cta_warps else -1
 
 
 @compiled
@@ -77,7 +75,7 @@ def note_commit(m, w):
     """A warp commits what it has issued."""
     first = first_of(m, w)
     if first >= 0:
-        to, own = warpgroup_row(m, first, np.int64(COMMITTED)), warpgroup_row(m, first, OWN + w - first)
+        to, own = warpgroup_row(m, first, COMMITTED), warpgroup_row(m, first, OWN + w - first)
         join_times(m, to, own)
         join_reads(m, to, own)
 
@@ -97,9 +95,7 @@ def all_have_committed(m, w):
     if head.closed < own:
         head.closed = own
         if m.clocks:
-            copy_row(
-                m, warpgroup_row(m, first, GROUPS + own % KEPT_GROUPS), warpgroup_row(m, first, np.int64(COMMITTED))
-            )
+            copy_row(m, warpgroup_row(m, first, GROUPS + own % KEPT_GROUPS), warpgroup_row(m, first, COMMITTED))
     return True
 
 

@@ -9,8 +9,6 @@ level matrix instructions"; measured rules W1 to W6, W10, W12.
 
 from __future__ import annotations
 
-import numpy as np
-
 from wsemu.machine.agents.agents import commit, enter_group, group_tables, know, new_agent, room
 from wsemu.machine.agents.copies import COPIED, LANDED, access_cell
 from wsemu.machine.agents.ranges import host_place, judge_written, prepare, touch_range
@@ -73,13 +71,13 @@ def group_operation(address, w, pc, mask):
     m = machine_at(address, 0)
     if pc < 0:
         compare_warps(m)
-        return np.int64(DONE)
+        return DONE
     warp = warp_at(m.warps, w)
     i = instruction_at(m.code, pc)
     if mask == 0:
-        return np.int64(all_have_committed(m, w))
+        return all_have_committed(m, w)
     if i.op >= FIRST_WGMMA:
-        return np.int64(multiply(m, warp, w, pc, i, mask))
+        return multiply(m, warp, w, pc, i, mask)
     if i.op == TRACK:
         warp.flying[0] |= i.imm
     elif i.op == TOUCH:
@@ -90,8 +88,8 @@ def group_operation(address, w, pc, mask):
         gather_lanes(m, warp, w, pc, mask)
         order_groups(m, warp, w, pc, i, mask)
         if i.op == COMMIT and not all_have_committed(m, w):
-            return np.int64(STANDS)
-    return np.int64(DONE)
+            return STANDS
+    return DONE
 
 
 @compiled
@@ -104,7 +102,7 @@ def order_groups(m, warp, w, pc, i, mask):
         warp.flying[0] = 0
         warp.committed += 1
         if m.clocks:
-            commit(m, w, np.int64(1), np.int64(KIND))
+            commit(m, w, 1, KIND)
             note_commit(m, w)
     elif i.op == WAIT:
         for age in range(i.imm + 1, OLDEST_GROUP + 1):
@@ -122,14 +120,14 @@ def check_registers(m, warp, w, pc, i, mask):
     unfenced = i.aux == UNFENCED
     wrong = i.imm & (warp.unfenced if unfenced else warp.flying[i.aux])
     if wrong:
-        code = np.int64(NOT_FENCED if unfenced else TOUCHED)
+        code = NOT_FENCED if unfenced else TOUCHED
         record_finding(m.report_entry, m.address, (code, pc, w, mask, -1, -1), (wrong & -wrong, 0, 0, 0, 0))
 
 
 @compiled
 def compare_warps(m):
     """At the CTA's end: whether the four warps of each warpgroup have executed the same.  One finding of each."""
-    told = np.int64(-1)
+    told = -1
     for w in range(m.warp_count):
         number = w % m.cta_warps
         first = w - (number & 3)
@@ -139,21 +137,21 @@ def compare_warps(m):
             continue
         if (number | 3) >= m.cta_warps:
             if own.multiplied:
-                report_divergence(m, own.multiplied_pc, w, np.int64(-1), np.int64(-1), np.int64(INCOMPLETE))
+                report_divergence(m, own.multiplied_pc, w, -1, -1, INCOMPLETE)
                 told = first
         elif own.multiplied != other.multiplied:
             if own.multiplied and other.multiplied:
-                report_divergence(m, own.multiplied_pc, w, other.multiplied_pc, first, np.int64(DIFFERENT))
+                report_divergence(m, own.multiplied_pc, w, other.multiplied_pc, first, DIFFERENT)
             elif own.multiplied:
-                report_divergence(m, own.multiplied_pc, w, np.int64(-1), first, np.int64(ABSENT))
+                report_divergence(m, own.multiplied_pc, w, -1, first, ABSENT)
             else:
-                report_divergence(m, other.multiplied_pc, first, np.int64(-1), w, np.int64(ABSENT))
+                report_divergence(m, other.multiplied_pc, first, -1, w, ABSENT)
             told = first
 
 
 @compiled
 def report_divergence(m, pc, w, other_pc, other, what):
-    lanes = np.int64((1 << LANES) - 1)
+    lanes = (1 << LANES) - 1
     record_finding(m.report_entry, m.address, (APART, pc, w, lanes, other_pc, other), (what, 0, 0, 0, 0))
 
 
@@ -171,8 +169,8 @@ def remember(warp, pc, a, b, uses):
 @compiled
 def await_group(m, warp, w, pc, left, mask):
     """All lanes know of the agents of all groups but the last `left` ones, those of the warpgroup's other warps too."""
-    log(m, np.int64(LANDED), w, pc, np.int64(-1), left, mask, np.int64(0))
-    g = groups_at(m.groups, group_tables(m, w, np.int64(0), np.int64(KIND)))
+    log(m, LANDED, w, pc, -1, left, mask, 0)
+    g = groups_at(m.groups, group_tables(m, w, 0, KIND))
     end = g.committed - left
     number = g.first
     found = False
@@ -201,7 +199,7 @@ def offset_of(descriptor, turned, row, k):
     """Offset in shared memory of (row of `a` or column of `b`, byte of k), or where it is `turned` (row, k) of elements
     of 2 bytes (W12)."""
     mode = (descriptor >> 62) & 3
-    wide = (np.int64(256) >> mode) if mode else np.int64(16)
+    wide = (256 >> mode) if mode else 16
     leading, stride = ((descriptor >> 16) & 0x3FFF) << 4, ((descriptor >> 32) & 0x3FFF) << 4
     at = (descriptor & 0x3FFF) << 4
     if not turned:
@@ -214,7 +212,7 @@ def offset_of(descriptor, turned, row, k):
         at += (row >> 3) * stride + (k >> 3) * leading + (k & 7) * 16 + 2 * (row & 7)
     if mode:
         base = (descriptor >> 49) & 7
-        at ^= (((at >> 7) - base) & ((np.int64(1) << (4 - mode)) - 1)) << 4
+        at ^= (((at >> 7) - base) & ((1 << (4 - mode)) - 1)) << 4
     return at
 
 
@@ -225,7 +223,7 @@ def piece_at(m, descriptor, turned, first, q):
         at = offset_of(descriptor, turned, first + 8 * (q >> 4), q & 15)
     else:
         at = offset_of(descriptor, turned, first + (q >> 1), PIECE * (q & 1))
-    return (np.int64(SHARED) << SEGMENT_SHIFT) + own_shared(m) + at
+    return (SHARED << SEGMENT_SHIFT) + own_shared(m) + at
 
 
 @compiled
@@ -245,9 +243,9 @@ def read_all(m, w, pc, lane, descriptor, turned, first, rows, base):
     """Judge and remember the reads of an operand."""
     for q in range(2 * rows):
         place = piece_at(m, descriptor, turned, first, q)
-        judge_written(m, w, pc, lane, np.int64(SHARED), place - (np.int64(SHARED) << SEGMENT_SHIFT), PIECE)
+        judge_written(m, w, pc, lane, SHARED, place - (SHARED << SEGMENT_SHIFT), PIECE)
         if m.clocks:
-            touch_range(m, w, lane, pc, place, np.int64(PIECE), np.int64(READ), base, True)
+            touch_range(m, w, lane, pc, place, PIECE, READ, base, True)
 
 
 # -- values ------------------------------------------------------------------------------------------------------------
@@ -267,13 +265,13 @@ def word_of(m, descriptor, turned, row, group, t):
 @compiled
 def signs_of(s):
     """The sign bits of a register's elements."""
-    return np.int64(0x80008000) if s.width == 16 else np.int64(0x80808080) if s.width == 8 else np.int64(0x80000000)
+    return 0x80008000 if s.width == 16 else 0x80808080 if s.width == 8 else 0x80000000
 
 
 @compiled
 def gather_a(m, s, warp, i, descriptor, shared, first):
     """The registers of `a` into RAW, as the multiplication takes them."""
-    flip = signs_of(s) if i.aux & NEGATES_A else np.int64(0)
+    flip = signs_of(s) if i.aux & NEGATES_A else 0
     for r in range(4):
         for lane in range(LANES):
             if shared:
@@ -286,10 +284,10 @@ def gather_a(m, s, warp, i, descriptor, shared, first):
 
 @compiled
 def gather_b(m, s, i, descriptor, column):
-    flip = signs_of(s) if i.aux & NEGATES_B else np.int64(0)
+    flip = signs_of(s) if i.aux & NEGATES_B else 0
     for r in range(2):
         for lane in range(LANES):
-            word = word_of(m, descriptor, i.aux & TURNS_B, column + (lane >> 2), np.int64(r), lane & 3)
+            word = word_of(m, descriptor, i.aux & TURNS_B, column + (lane >> 2), r, lane & 3)
             store_u32(m.matrix + RAW + 1024 + ROW * r + 4 * lane, word ^ flip)
 
 
@@ -299,44 +297,44 @@ def multiply(m, warp, w, pc, i, mask):
     lane = lowest_bit(mask)
     columns = 8 * (i.aux & COLUMNS)
     shared = (i.op - FIRST_WGMMA) & 1
-    a = load_i64(warp.registers + i.a + 8 * lane) if shared else np.int64(0)
+    a = load_i64(warp.registers + i.a + 8 * lane) if shared else 0
     b = load_i64(warp.registers + i.b + 8 * lane)
     first = 16 * ((w - m.first_warp) & 3)
-    of_a = np.int64(16) if shared else np.int64(0)
+    of_a = 16 if shared else 0
     turned_a, turned_b = i.aux & TURNS_A, i.aux & TURNS_B
     bad = outside(m, w, pc, lane, a, turned_a, first, of_a, False)
-    bad |= outside(m, w, pc, lane, b, turned_b, np.int64(0), columns, False)
-    start = piece_at(m, b, turned_b, np.int64(0), np.int64(0))
+    bad |= outside(m, w, pc, lane, b, turned_b, 0, columns, False)
+    start = piece_at(m, b, turned_b, 0, 0)
     if not bad:
-        status = room(m, np.int64(1))
+        status = room(m, 1)
         if status == DONE:
-            status = prepare(m, pc, start, np.int64(PIECE), False)
+            status = prepare(m, pc, start, PIECE, False)
         if status != DONE:
             return status
     gather_lanes(m, warp, w, pc, mask)
     m.serial += 1
     s = shape_at(m.matrix_shapes, SHAPES_BEFORE + i.op - FIRST_WGMMA)
-    registers = np.int64(2) if s.bytes == 2 else np.int64(4)
+    registers = 2 if s.bytes == 2 else 4
     uses = (load_u32(warp.registers + i.imm) >> lane) & 1
     remember(warp, pc, a, b, uses)
     if bad:
         outside(m, w, pc, lane, a, turned_a, first, of_a, True)
-        outside(m, w, pc, lane, b, turned_b, np.int64(0), columns, True)
+        outside(m, w, pc, lane, b, turned_b, 0, columns, True)
     else:
         size = 2 * PIECE * (columns + of_a)
-        base = np.int64(0)
+        base = 0
         if m.clocks:
-            number = new_agent(m, w, lane, pc, np.int64(COPIES), start, size)
+            number = new_agent(m, w, lane, pc, COPIES, start, size)
             base = access_cell(number, BULK + w, lane, pc)
-            enter_group(m, w, np.int64(0), np.int64(KIND), number)
+            enter_group(m, w, 0, KIND, number)
             note_issue(m, w, number)
-        log(m, np.int64(COPIED), w, pc, start, np.int64(-1), mask, size)
+        log(m, COPIED, w, pc, start, -1, mask, size)
         read_all(m, w, pc, lane, a, turned_a, first, of_a, base)
-        read_all(m, w, pc, lane, b, turned_b, np.int64(0), columns, base)
+        read_all(m, w, pc, lane, b, turned_b, 0, columns, base)
         gather_a(m, s, warp, i, a, shared, first)
-    special = np.int64(0)
+    special = 0
     if not bad:
-        special = take_a(m, s, m.matrix + RAW, np.int64(0))
+        special = take_a(m, s, m.matrix + RAW, 0)
     for block in range(columns >> 3):
         place = ROW * registers * block
         if uses or bad:
@@ -346,7 +344,7 @@ def multiply(m, warp, w, pc, i, mask):
                 store_i64(m.matrix + SUMS + 8 * q, 0)
         if not bad:
             gather_b(m, s, i, b, 8 * block)
-            of_b = special | take_b(m, s, m.matrix + RAW + 1024, np.int64(0))
+            of_b = special | take_b(m, s, m.matrix + RAW + 1024, 0)
             if s.what == MULTIPLIES_FLOATS and i.aux & GROUP_ROUNDS_ONCE:
                 call(m.exact_entry, m.address, SHAPES_BEFORE + i.op - FIRST_WGMMA, of_b)
             else:
@@ -358,10 +356,10 @@ def multiply(m, warp, w, pc, i, mask):
 @compiled
 def add_block(m, s, special, clamped):
     """All products of a step of k at once (W1, W5)."""
-    half = np.int64(s.bytes == 2)
+    half = s.bytes == 2
     if s.what != MULTIPLIES_FLOATS:
         add_integers(m.matrix, s.halves, s.parts, s.groups, s.what - 1, clamped)
         return
-    bits = np.int64(GROUP_BYTE_BITS) if s.byte else np.int64(25)
-    fraction = np.int64(GROUP_BYTE_BITS) if s.byte else np.int64(23)
-    step(m, s, np.int64(0), s.groups, np.int64(0), s.parts, bits, half, fraction, special)
+    bits = GROUP_BYTE_BITS if s.byte else 25
+    fraction = GROUP_BYTE_BITS if s.byte else 23
+    step(m, s, 0, s.groups, 0, s.parts, bits, half, fraction, special)

@@ -6,8 +6,6 @@ An access is judged as a whole (`lane_access.lane_pattern`).  Only if that fails
 
 from __future__ import annotations
 
-import numpy as np
-
 from wsemu.machine.lowering import compiled
 from wsemu.machine.memory.lane_access import SAME, UNIT
 from wsemu.machine.records import (
@@ -60,7 +58,7 @@ def number_of(m, code, pc, other_pc):
             break
         h += 1
     if 2 * m.slot_count > m.slot_mask:
-        return np.int64(-1)
+        return -1
     m.slot_count += 1
     slot.key = key
     slot.number = -1
@@ -82,7 +80,7 @@ def enter_finding(address, code, pc, warp, lanes, other_pc, other_warp, x0, x1, 
     m = machine_at(address, 0)
     found = number_of(m, code, pc, other_pc)
     if found < 0:
-        return np.int64(0)
+        return 0
     r = raw_at(m.raw, found)
     r.count += 1
     if r.count == 1:
@@ -95,7 +93,7 @@ def enter_finding(address, code, pc, warp, lanes, other_pc, other_warp, x0, x1, 
         r.detail[2] = x2
         r.detail[3] = x3
         r.detail[4] = x4
-    return np.int64(0)
+    return 0
 
 
 @compiled
@@ -103,18 +101,18 @@ def extent_of(m, variable, lane):
     """Return where a variable begins in a lane's local memory, its bytes, and whether it may be written."""
     if variable & ON_STACK == 0:
         if variable >= m.variable_count:
-            return np.int64(0), np.int64(0), np.int64(1)
+            return 0, 0, 1
         known = variable_at(m.variables, variable)
         return known.begin, known.bytes, known.writable
     unit = variable ^ ON_STACK
     begin = unit * STACK_UNIT
     if unit == 0 or begin >= m.thread_bytes:
-        return begin, np.int64(0), np.int64(1)
+        return begin, 0, 1
     word = load_i64(segment_at(m.segments, LOCAL).host + lane * m.thread_bytes + begin - STACK_UNIT)
     size = word & 0xFFFFFFFF
     if word >> 32 != unit or begin + size > m.thread_bytes:  # its function has ended
-        size = np.int64(0)
-    return begin, size, np.int64(1)
+        size = 0
+    return begin, size, 1
 
 
 @compiled
@@ -125,7 +123,7 @@ def offset_in_local(m, offset, lane, size, writes):
     offset &= (1 << LOCAL_SHIFT) - 1
     inside = offset - lane * m.thread_bytes - begin
     if inside < 0 or inside > extent - size or (writes and writable == 0):
-        return np.int64(-1)
+        return -1
     return offset
 
 
@@ -143,18 +141,18 @@ def is_in_gap(segment, offset, size):
 def careful_lane(m, pc, warp, address, lane, size, writes):
     """Host address minus virtual address of one lane's access, or 0 when it must not be made.  Reports what
     is wrong."""
-    bit = np.int64(1) << lane
+    bit = 1 << lane
     if address & ADDRESS_OUT and address >= 0:  # put there by `index`, with the index itself
         index = ((address >> SEGMENT_SHIFT) & (2 * INDEX_BIAS - 1)) - INDEX_BIAS
         record_finding(
             m.report_entry, m.address, (OUT_OF_BOUNDS, pc, warp, bit, -1, -1), (index, BAD_INDEX, size, 0, 0)
         )
-        return np.int64(0)
+        return 0
     if address < 0:
         record_finding(
             m.report_entry, m.address, (OUT_OF_BOUNDS, pc, warp, bit, -1, -1), (address, OUTSIDE, size, 0, 0)
         )
-        return np.int64(0)
+        return 0
     flag = address & ADDRESS_WRAPPED
     address ^= flag
     number = address >> SEGMENT_SHIFT
@@ -163,7 +161,7 @@ def careful_lane(m, pc, warp, address, lane, size, writes):
         record_finding(
             m.report_entry, m.address, (OUT_OF_BOUNDS, pc, warp, bit, -1, -1), (address, OUTSIDE, size, number, 0)
         )
-        return np.int64(0)
+        return 0
     segment = segment_at(m.segments, number)
     if segment.kind & access_at(m.accesses, pc).forbids & ANYWHERE:
         record_finding(
@@ -172,8 +170,8 @@ def careful_lane(m, pc, warp, address, lane, size, writes):
             (OUT_OF_BOUNDS, pc, warp, bit, -1, -1),
             (address, ELSEWHERE, size, number, segment.bytes),
         )
-        return np.int64(0)
-    begin, extent, writable, variable = np.int64(0), segment.bytes, segment.writable, np.int64(0)
+        return 0
+    begin, extent, writable, variable = 0, segment.bytes, segment.writable, 0
     if number == LOCAL:
         variable = offset >> LOCAL_SHIFT
         begin, extent, writable = extent_of(m, variable, lane)
@@ -188,10 +186,10 @@ def careful_lane(m, pc, warp, address, lane, size, writes):
             (OUT_OF_BOUNDS, pc, warp, bit, -1, -1),
             (address, OUTSIDE, size, number, extent),
         )
-        return np.int64(0)
+        return 0
     if offset & (size - 1):
         record_finding(m.report_entry, m.address, (MISALIGNED, pc, warp, bit, -1, -1), (address, size, size, number, 0))
-        return np.int64(0)
+        return 0
     if writes and writable == 0:
         record_finding(
             m.report_entry,
@@ -199,7 +197,7 @@ def careful_lane(m, pc, warp, address, lane, size, writes):
             (OUT_OF_BOUNDS, pc, warp, bit, -1, -1),
             (address, READ_ONLY, size, number, extent),
         )
-        return np.int64(0)
+        return 0
     if writes and is_in_gap(segment, offset, size):
         record_finding(
             m.report_entry,
@@ -220,7 +218,7 @@ def careful_lane(m, pc, warp, address, lane, size, writes):
 @compiled
 def note_written(initialised, offset, size):
     """Mark bytes as written; returns how many were not before."""
-    new = np.int64(0)
+    new = 0
     for q in range(size):
         new += load_u8(initialised + offset + q) == 0
         store_u8(initialised + offset + q, 1)
@@ -242,8 +240,8 @@ def some_unset(place, size):
         v = load_u32(place)
         return (v - 0x01010101) & ~v & 0x80808080 != 0
     if size < 8:
-        return not was_written(place, np.int64(0), size, np.int64(0))
-    unset = np.int64(0)
+        return not was_written(place, 0, size, 0)
+    unset = 0
     for q in range(0, size, 8):
         v = load_i64(place + q)
         unset |= (v - ONES) & ~v & SIGNS
@@ -271,7 +269,7 @@ def track_initialised(m, pc, warp, number, registers, a, bias, mask, pattern, si
     """
     segment = segment_at(m.segments, number)
     initialised = segment.initialised
-    new = np.int64(0)
+    new = 0
     if pattern == UNIT:
         first = load_i64(registers + a) + bias
         for piece in range(size):
@@ -288,7 +286,7 @@ def track_initialised(m, pc, warp, number, registers, a, bias, mask, pattern, si
     elif not all_set(registers, a, bias, mask, pattern, size, initialised):
         if reads:
             report_unwritten(m, pc, warp, number, registers, a, bias, mask, size, initialised)
-        rest = mask if writes else np.int64(0)
+        rest = mask if writes else 0
         while rest:
             lane = lowest_bit(rest)
             rest &= rest - 1
@@ -300,9 +298,9 @@ def track_initialised(m, pc, warp, number, registers, a, bias, mask, pattern, si
 
 @compiled
 def report_unwritten(m, pc, warp, number, registers, a, bias, mask, size, initialised):
-    lanes = np.int64(0)
-    first = np.int64(0)
-    unused = instruction_at(m.code, pc).aux >> UNUSED_SHIFT if instruction_at(m.code, pc).op < N_MEMORY else np.int64(0)
+    lanes = 0
+    first = 0
+    unused = instruction_at(m.code, pc).aux >> UNUSED_SHIFT if instruction_at(m.code, pc).op < N_MEMORY else 0
     rest = mask
     while rest:
         lane = lowest_bit(rest)
@@ -311,7 +309,7 @@ def report_unwritten(m, pc, warp, number, registers, a, bias, mask, size, initia
         if not was_written(initialised, offset, size, unused):
             if lanes == 0:
                 first = offset
-            lanes |= np.int64(1) << lane
+            lanes |= 1 << lane
     if lanes:
         record_finding(
             m.report_entry,

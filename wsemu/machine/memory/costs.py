@@ -7,8 +7,6 @@ An access is the row of its lanes' addresses (segment and offset) at `place`, pl
 
 from __future__ import annotations
 
-import numpy as np
-
 from wsemu.machine.lowering import compiled
 from wsemu.machine.memory.lane_access import AFFINE, SAME, SCATTERED, UNIT, keep_steps, matches_steps, other_banks
 from wsemu.machine.records import machine_at, pattern_at, weighed_at
@@ -31,14 +29,14 @@ def distinct(m, place, bias, part, shift, banks):
     say its low bits."""
     for q in range(BUCKETS):
         store_i64(m.scratch + 8 * q, 0)
-    total, most = np.int64(0), np.int64(0)
+    total, most = 0, 0
     while part:
         value = (load_i64(place + 8 * lowest_bit(part)) + bias) >> shift
         part &= part - 1
         bank = value & (banks - 1)
         n = load_i64(m.scratch + 8 * bank)
         bucket = m.scratch + 8 * (BUCKETS + LANES * bank)
-        q = np.int64(0)
+        q = 0
         while q < n and load_i64(bucket + 8 * q) != value:
             q += 1
         if q == n:
@@ -63,9 +61,9 @@ def pairs_share(place, mask, distance):
 @compiled
 def lanes_of_word(place, bias, part, word):
     """The lanes of `part` that want this word."""
-    lanes = np.int64(0)
+    lanes = 0
     while part:
-        lanes |= np.int64((load_i64(place + 8 * lowest_bit(part)) + bias) >> 2 == word) << lowest_bit(part)
+        lanes |= ((load_i64(place + 8 * lowest_bit(part)) + bias) >> 2 == word) << lowest_bit(part)
         part &= part - 1
     return lanes
 
@@ -74,10 +72,10 @@ def lanes_of_word(place, bias, part, word):
 def steps_of_one_broadcast(m, place, bias, part):
     """Count the steps that serve `part`, if a step serves all lanes of one word and one lane of every other bank.
     Where the hardware may choose, the word that most lanes want goes first, then the lowest lane."""
-    steps = np.int64(0)
+    steps = 0
     while part:
         steps += 1
-        word, most = np.int64(0), np.int64(0)
+        word, most = 0, 0
         rest = part
         while rest:
             candidate = (load_i64(place + 8 * lowest_bit(rest)) + bias) >> 2
@@ -85,12 +83,12 @@ def steps_of_one_broadcast(m, place, bias, part):
             if wanted > most:
                 word, most = candidate, wanted
             rest &= rest - 1
-        busy = np.int64(1) << (word & (m.banks - 1))
+        busy = 1 << (word & (m.banks - 1))
         rest = part
         while rest:
             bit = rest & -rest
             other = (load_i64(place + 8 * lowest_bit(rest)) + bias) >> 2
-            bank = np.int64(1) << (other & (m.banks - 1))
+            bank = 1 << (other & (m.banks - 1))
             if other == word or not busy & bank:
                 part &= ~bit
                 busy |= bank
@@ -101,18 +99,18 @@ def steps_of_one_broadcast(m, place, bias, part):
 @compiled
 def shared_cost(m, place, bias, mask, pattern, size, store):
     """(wavefronts, what they were without a conflict) of one shared access; the lanes' addresses lie at `place`."""
-    wide = size >> 3 if size < 16 else np.int64(2)
+    wide = size >> 3 if size < 16 else 2
     lanes = (m.pass_lanes >> 8 * wide) & 255
     requests = (m.requests >> 8 * wide) & 255
     extra = (m.extra >> 8 * wide) & 255
     if m.merges and wide and not store and (
-        pattern == SAME or pairs_share(place, mask, np.int64(1)) or pairs_share(place, mask, np.int64(2))
+        pattern == SAME or pairs_share(place, mask, 1) or pairs_share(place, mask, 2)
     ):  # fmt: skip
         lanes <<= 1
     banks = m.banks >> wide  # all accesses are aligned: a unit of two words occupies a pair of banks
-    one = np.int64(0)
+    one = 0
     if pattern == SAME:
-        one = np.int64(1)
+        one = 1
     elif size >= 4 and pattern in (UNIT, AFFINE):
         stride = (load_i64(place + 8) - load_i64(place)) >> (2 + wide)
         common = stride & -stride
@@ -120,11 +118,11 @@ def shared_cost(m, place, bias, mask, pattern, size, store):
             common = banks
         one = (lanes * common + banks - 1) // banks
     elif size == 4 and lanes == LANES and banks == LANES and mask == WHOLE and other_banks(place, bias):
-        one = np.int64(1)
-    cost, ideal = np.int64(0), np.int64(0)
+        one = 1
+    cost, ideal = 0, 0
     rest = mask
     while rest:
-        part = rest & ((np.int64(1) << lanes) - 1)
+        part = rest & ((1 << lanes) - 1)
         rest >>= lanes
         if part:
             n = one
@@ -142,12 +140,12 @@ def shared_cost(m, place, bias, mask, pattern, size, store):
 def winners(place, bias, part, shift, banks, changed):
     """The lanes of `part` that one step of an atomic serves: the lowest of each bank.  That of a word which lanes of
     `changed` have just written, and so its old value is no longer true, is not served."""
-    served, busy = np.int64(0), np.int64(0)
+    served, busy = 0, 0
     while part:
         lane = part & -part
         part ^= lane
         word = (load_i64(place + 8 * lowest_bit(lane)) + bias) >> shift
-        bank = np.int64(1) << (word & (banks - 1))
+        bank = 1 << (word & (banks - 1))
         if busy & bank:
             continue
         busy |= bank
@@ -166,23 +164,23 @@ def atomic_cost(m, place, bias, mask, size, service):
     wide = size >> 3
     lanes = (m.pass_lanes >> 8 * wide) & 255
     shift, banks = 2 + wide, m.banks >> wide
-    each = np.int64(1) if service == SERIAL else np.int64(2)
-    cost, ideal, first = np.int64(0), np.int64(0), True
+    each = 1 if service == SERIAL else 2
+    cost, ideal, first = 0, 0, True
     rest = mask
     while rest:
         if service == LOOP:  # all lanes that are left load the old values first
-            load, least = shared_cost(m, place, bias, rest, np.int64(SCATTERED), size, False)
+            load, least = shared_cost(m, place, bias, rest, SCATTERED, size, False)
             cost += load
             if first:
                 ideal += least
-        served = np.int64(0)
+        served = 0
         for k in range(LANES // lanes):
-            part = rest & (((np.int64(1) << lanes) - 1) << lanes * k)
+            part = rest & (((1 << lanes) - 1) << lanes * k)
             if part:
                 cost += each
                 if first:
                     ideal += each
-                served |= winners(place, bias, part, shift, banks, served if service == LOOP else np.int64(0))
+                served |= winners(place, bias, part, shift, banks, served if service == LOOP else 0)
         rest &= ~served
         first = False
     return cost, ideal
@@ -195,17 +193,17 @@ SMALLEST = 0x4442444144412110
 @compiled
 def segment_units(place, bias, part, size):
     """Units of 32 bytes in the segments that the lanes of half a warp need: each as small as its lanes allow."""
-    log_units = size >> 1 if size < 4 else np.int64(2)
-    units = np.int64(0)
+    log_units = size >> 1 if size < 4 else 2
+    units = 0
     while part:
         segment = (load_i64(place + 8 * lowest_bit(part)) + bias) >> (5 + log_units)
-        wanted = np.int64(0)
+        wanted = 0
         rest = part
         while rest:
             unit = (load_i64(place + 8 * lowest_bit(rest)) + bias) >> 5
             if unit >> log_units == segment:
                 part &= ~(rest & -rest)
-                wanted |= np.int64(1) << (unit & 3)
+                wanted |= 1 << (unit & 3)
             rest &= rest - 1
         units += (SMALLEST >> 4 * wanted) & 15
     return units
@@ -219,9 +217,9 @@ def sector_cost(m, place, bias, mask, pattern, size):
         cost = segment_units(place, bias, low, size) + segment_units(place + 8 * 16, bias, high, size)
         least = ((popcount(low) * size + 31) >> 5) + ((popcount(high) * size + 31) >> 5)
         return cost, least if least < cost else cost
-    n = np.int64(0)
+    n = 0
     if pattern == SAME:
-        n = np.int64(1)
+        n = 1
     elif pattern in (UNIT, AFFINE):
         first = load_i64(place) + bias
         last = load_i64(place + 8 * (LANES - 1)) + bias
@@ -229,9 +227,9 @@ def sector_cost(m, place, bias, mask, pattern, size):
             first, last = last, first
         n = (last >> m.line) - (first >> m.line) + 1
         if n > LANES:
-            n = np.int64(LANES)
+            n = LANES
     else:
-        n = distinct(m, place, bias, mask, m.line, np.int64(BUCKETS))[0]
+        n = distinct(m, place, bias, mask, m.line, BUCKETS)[0]
     least = (popcount(mask) * size + (1 << m.line) - 1) >> m.line
     return n << (m.line - 5), (least if least < n else n) << (m.line - 5)
 

@@ -13,8 +13,6 @@ store leaves the byte as the first of them did.
 
 from __future__ import annotations
 
-import numpy as np
-
 from wsemu.machine.lowering import compiled
 from wsemu.machine.memory.cell_bits import ATOMIC_BIT, LANE_BITS
 from wsemu.machine.memory.lane_access import SAME, SCATTERED
@@ -55,12 +53,12 @@ def agree(m, w, pc, registers, i, mask, size):
     """Lanes that store to one address store one value, or it is a conflict."""
     while mask:
         lane = lowest_bit(mask)
-        sharing, rest = np.int64(0), mask
+        sharing, rest = 0, mask
         while rest:
             other = lowest_bit(rest)
             rest &= rest - 1
             if load_i64(registers + i.a + 8 * other) == load_i64(registers + i.a + 8 * lane):
-                sharing |= np.int64(1) << other
+                sharing |= 1 << other
         mask &= ~sharing
         if sharing & (sharing - 1):
             same_bytes(m, w, pc, registers, i, sharing, highest_bit(sharing), size)
@@ -70,14 +68,14 @@ def agree(m, w, pc, registers, i, mask, size):
 def odd_turn_lanes(registers, i, bias, mask, host, turns, first, end, size):
     """The lanes whose stores to a cell, of their bytes from `first` to end - 1, are of an odd turn: one that changes
     them begins a turn."""
-    odd, begins, rest = np.int64(0), np.int64(0), mask
+    odd, begins, rest = 0, 0, mask
     while rest:
         lane = lowest_bit(rest)
         rest &= rest - 1
         at = load_i64(registers + i.a + 8 * lane) + bias
-        turn = np.int64(load_u8(turns + at + first))
+        turn = load_u8(turns + at + first)
         if not leaves(registers, i, lane, host + at, first, end, size):
-            begins |= np.int64(1) << lane
+            begins |= 1 << lane
             turn ^= 1
         odd |= turn << lane
     while begins:
@@ -93,12 +91,12 @@ def odd_turn_lanes(registers, i, bias, mask, host, turns, first, end, size):
 def touch_cells(m, w, row, registers, i, bias, mask, segment, floor, q):
     """Judge and remember the stores of some lanes, all of one turn, to the q-th of each lane's cells."""
     addresses, grain = registers + i.a, segment.grain
-    offset, none, kind = bias + (q << grain), np.int64(0), np.int64(ATOMIC)
+    offset, none, kind = bias + (q << grain), 0, ATOMIC
     base = now(m, w, row) | ATOMIC_BIT
     writes, reads = m.lanes_scratch, m.lanes_scratch + 8 * LANES
     gather(addresses, mask, offset, grain, segment.writes, writes)
     gather(addresses, mask, offset, grain, segment.reads, reads)
-    touch(m, w, row, writes, reads, mask, kind, base, floor, np.int64(EACH), none, none, none, q)
+    touch(m, w, row, writes, reads, mask, kind, base, floor, EACH, none, none, none, q)
     put_back(m, addresses, mask, offset, grain, segment.reads, reads, False)
 
 
@@ -106,12 +104,12 @@ def touch_cells(m, w, row, registers, i, bias, mask, segment, floor, q):
 def touch_cell(m, w, row, registers, i, bias, mask, segment, floor, q):
     """Judge and remember stores of lanes that all have one address."""
     lane = lowest_bit(mask)
-    spread, kind = highest_bit(mask) - lane, np.int64(ATOMIC)
+    spread, kind = highest_bit(mask) - lane, ATOMIC
     cell = ((load_i64(registers + i.a + 8 * lane) + bias) >> segment.grain) + q
     writes, reads = segment.writes + 8 * cell, segment.reads + 8 * cell
-    base, one, none = now(m, w, row) | ATOMIC_BIT, np.int64(1), np.int64(0)
+    base, one, none = now(m, w, row) | ATOMIC_BIT, 1, 0
     m.sharing = mask
-    touch(m, w, row, writes, reads, one, kind, base, floor, np.int64(ONE), none, lane, spread, q)
+    touch(m, w, row, writes, reads, one, kind, base, floor, ONE, none, lane, spread, q)
 
 
 @compiled
@@ -122,18 +120,18 @@ def enter_lanes(m, w, row, registers, i, bias, lanes, segment, number):
     while lanes:
         lane = lowest_bit(lanes)
         at = load_i64(registers + i.a + 8 * lane) + bias
-        sharing, rest = np.int64(0), lanes
+        sharing, rest = 0, lanes
         while rest:
             other = lowest_bit(rest)
             rest &= rest - 1
             if load_i64(registers + i.a + 8 * other) + bias == at:
-                sharing |= np.int64(1) << other
+                sharing |= 1 << other
         lanes &= ~sharing
         for q in range(n):
             place = segment.watched + 8 * ((at >> grain) + q)
             if load_i64(place):
                 start = number << SEGMENT_SHIFT | at + (q << grain)
-                enter(m, w, row, place, sharing, base, start, np.int64(ATOMIC), i.aux & 255)
+                enter(m, w, row, place, sharing, base, start, ATOMIC, i.aux & 255)
 
 
 def track_joined(address, w, pc, registers, bias, mask, how, number):
@@ -150,11 +148,11 @@ def track_joined(address, w, pc, registers, bias, mask, how, number):
         return status
     lane = lowest_bit(mask)
     offset, grain = load_i64(registers + i.a + 8 * lane) + bias, segment.grain
-    log = np.int64((i.aux >> 16) & 255) - grain
-    low, n = range_of(registers + i.a, bias, mask, np.int64(SCATTERED), offset, lane, grain, log)
+    log = ((i.aux >> 16) & 255) - grain
+    low, n = range_of(registers + i.a, bias, mask, SCATTERED, offset, lane, grain, log)
     if not note_range(segment, low, n):
         m.wanted = GROW_WINDOW
-        return np.int64(GROW)
+        return GROW
     agree(m, w, pc, registers, i, mask, size)
     floor, turns = floor_of(m, number), load_i64(m.turns + 8 * number)
     for q in range(size >> grain):
@@ -162,9 +160,9 @@ def track_joined(address, w, pc, registers, bias, mask, how, number):
         for turn in range(2):
             lanes = mask & (odd if turn else ~odd)
             if lanes and how == SAME:
-                touch_cell(m, w, row + turn, registers, i, bias, lanes, segment, floor, np.int64(q))
+                touch_cell(m, w, row + turn, registers, i, bias, lanes, segment, floor, q)
             elif lanes:
-                touch_cells(m, w, row + turn, registers, i, bias, lanes, segment, floor, np.int64(q))
+                touch_cells(m, w, row + turn, registers, i, bias, lanes, segment, floor, q)
             if lanes and segment.watched and (m.lockstep == 0 or m.asynchronous):
                 enter_lanes(m, w, row + turn, registers, i, bias + (q << grain), lanes, segment, number)
-    return np.int64(0)
+    return 0

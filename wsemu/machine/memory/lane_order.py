@@ -14,8 +14,6 @@ lane has its own clock (`lane_clocks.py`).
 
 from __future__ import annotations
 
-import numpy as np
-
 from wsemu.machine.lowering import compiled
 from wsemu.machine.memory.cell_bits import (
     ACTORS,
@@ -48,25 +46,25 @@ def kind_of(m, access):
     if (access >> WARP_SHIFT) & ACTORS >= GENERIC:
         return (access >> LOW_SHIFT) & 3, i.aux & 255
     if i.op >= N_CONTROL:  # zeros
-        return np.int64(WRITE), np.int64(0)
-    return np.int64(ATOMIC if i.op >= N_MEMORY else WRITE if i.op >= FIRST_STORE else READ), i.aux & 255
+        return WRITE, 0
+    return ATOMIC if i.op >= N_MEMORY else WRITE if i.op >= FIRST_STORE else READ, i.aux & 255
 
 
 @compiled
 def unordered_lanes(m, w, access, lanes, lane):
     """Return the lanes of an access of the same warp whose effects `lane` has not observed."""
-    rest = lanes & ~(np.int64(1) << lane)
+    rest = lanes & ~(1 << lane)
     warp = warp_at(m.warps, w)
     if warp.partial == 0:
         return rest
     known = lane_row(m, w, lane) + 256 * w if m.by_lanes else warp.lane_clocks + 256 * lane
     interval = (access >> INTERVAL_SHIFT) & INTERVALS
-    unknown = np.int64(0)
+    unknown = 0
     while rest:
         other = lowest_bit(rest)
         rest &= rest - 1
         if load_i64(known + 8 * other) < interval:
-            unknown |= np.int64(1) << other
+            unknown |= 1 << other
     return unknown
 
 
@@ -74,7 +72,7 @@ def unordered_lanes(m, w, access, lanes, lane):
 def report_lanes(m, w, pc, access, before, lanes, address, kind, other_kind, size):
     """Record the lanes that do not come after all lanes `before` of an earlier access."""
     u, interval = (access >> WARP_SHIFT) & ACTORS, (access >> INTERVAL_SHIFT) & INTERVALS
-    code = np.int64(INTRA_WARP if u == w else RACE)
+    code = INTRA_WARP if u == w else RACE
     while lanes:
         lane = lowest_bit(lanes)
         lanes &= lanes - 1
@@ -83,7 +81,7 @@ def report_lanes(m, w, pc, access, before, lanes, address, kind, other_kind, siz
         )
         if unknown == 0:
             continue
-        last = np.int64(31)
+        last = 31
         while not (unknown >> last) & 1:
             last -= 1
         v = access | lowest_bit(unknown) << LOW_SHIFT | last << HIGH_SHIFT
@@ -107,7 +105,7 @@ def unordered_agent_lanes(m, w, access, before, base, lanes, kind, size):
         if u < GENERIC:
             before &= lanes_unknown(m, w, lane, u, before, interval)
         elif agent_known(m, w, lane, interval):
-            return np.int64(0)
+            return 0
     return before
 
 
@@ -117,11 +115,11 @@ def left_over(m, w, access, before, base, lanes, kind, size):
     u = (access >> WARP_SHIFT) & ACTORS
     interval = (access >> INTERVAL_SHIFT) & INTERVALS
     if kind == WRITE or interval <= m.base:
-        return np.int64(0)
+        return 0
     if m.asynchronous:
         return unordered_agent_lanes(m, w, access, before, base, lanes, kind, size)
     if m.apart == 0 and interval <= warp_at(m.warps, u).synced:
-        return np.int64(0)
+        return 0
     other_kind, _ = kind_of(m, access)
     if u != w or other_kind != kind or (kind == ATOMIC and not alike(m, access, base)):
         return before
@@ -133,7 +131,7 @@ def left_over(m, w, access, before, base, lanes, kind, size):
 
 @compiled
 def highest_bit(mask):
-    last = np.int64(31)
+    last = 31
     while not (mask >> last) & 1:
         last -= 1
     return last
@@ -143,7 +141,7 @@ def highest_bit(mask):
 def report_pair(m, code, w, pc, lane, access, others, address, kind, before, size):
     v = access & ~LANE_BITS | lowest_bit(others) << LOW_SHIFT | highest_bit(others) << HIGH_SHIFT
     at = access & (MAX_INSTRUCTIONS - 1)
-    record_conflict(m, np.int64(code), pc, w, lane, v, at, address, kind, before, size)
+    record_conflict(m, code, pc, w, lane, v, at, address, kind, before, size)
 
 
 @compiled
@@ -160,37 +158,37 @@ def judge_agents(m, w, pc, access, before, base, lanes, address, kind, size, rea
         return
     if kind == ATOMIC and other_kind == ATOMIC and other_size == instruction_at(m.code, pc).aux & 255:
         return
-    space = np.int64(address >> SEGMENT_SHIFT != SHARED)
+    space = address >> SEGMENT_SHIFT != SHARED
     fenced = other_kind == WRITE and read_back and space == 0  # the read lacks the fence
     while lanes:
         lane = lowest_bit(lanes)
         lanes &= lanes - 1
         if u >= GENERIC:
             if not agent_known(m, w, lane, interval):
-                report_pair(m, np.int64(RACE), w, pc, lane, access, before, address, kind, other_kind, size)
+                report_pair(m, RACE, w, pc, lane, access, before, address, kind, other_kind, size)
             elif actor >= BULK and u < BULK and not fenced and not agent_relied(m, w, lane, space, interval):
-                code = np.int64(PROXY_WAR if read else PROXY)
+                code = PROXY_WAR if read else PROXY
                 report_pair(m, code, w, pc, lane, access, before, address, kind, other_kind, size)
             continue
         unknown = lanes_unknown(m, w, lane, u, before, interval)
         if unknown:
-            report_pair(m, np.int64(RACE), w, pc, lane, access, unknown, address, kind, other_kind, size)
+            report_pair(m, RACE, w, pc, lane, access, unknown, address, kind, other_kind, size)
         if actor >= BULK and not fenced:
             unfenced = not_relied(m, w, lane, space, u, before & ~unknown, interval)
             if unfenced:
-                code = np.int64(PROXY_WAR if read else PROXY)
+                code = PROXY_WAR if read else PROXY
                 report_pair(m, code, w, pc, lane, access, unfenced, address, kind, other_kind, size)
 
 
 @compiled
 def not_relied(m, w, lane, space, u, others, interval):
     """Return the lanes whose effects are not visible to an asynchronous operation of a lane."""
-    found = np.int64(0)
+    found = 0
     while others:
         other = lowest_bit(others)
         others &= others - 1
         if not lane_relies(m, w, lane, space, u, other, interval):
-            found |= np.int64(1) << other
+            found |= 1 << other
     return found
 
 
@@ -216,7 +214,7 @@ def enter(m, w, pc, place, lanes, base, address, kind, size):
     """Judge an access of some lanes to a watched cell, and put it in the cell's list."""
     warp = warp_at(m.warps, w)
     agent = (base >> WARP_SHIFT) & ACTORS >= GENERIC
-    n, kept = load_i64(place), np.int64(EMPTY)
+    n, kept = load_i64(place), EMPTY
     new = lanes
     read_back = is_read_back(m, w, n, base, lanes, kind)
     while n != EMPTY:
@@ -275,19 +273,19 @@ def judge_lanes(address, w, pc, registers, bias, mask, kind, base, number):
     size, grain = i.aux & 255, segment.watched_grain
     if i.op >= N_CONTROL:
         judge_range(m, w, pc, segment, registers, bias, mask, kind, base, number)
-        return np.int64(0)
+        return 0
     while mask:
         at = load_i64(registers + i.a + 8 * lowest_bit(mask))
-        group, rest = np.int64(0), mask
+        group, rest = 0, mask
         while rest:
             lane = lowest_bit(rest)
             rest &= rest - 1
             if load_i64(registers + i.a + 8 * lane) == at:
-                group |= np.int64(1) << lane
+                group |= 1 << lane
         mask &= ~group
         for q in range(max(size >> grain, 1)):
             place = segment.watched + 8 * (((at + bias) >> grain) + q)
             if load_i64(place):
                 start = number << SEGMENT_SHIFT | (at + bias) + (q << grain)
                 enter(m, w, pc, place, group, base, start, kind, size)
-    return np.int64(0)
+    return 0

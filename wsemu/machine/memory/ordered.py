@@ -6,8 +6,6 @@ one instruction make their accesses one at a time, since between them those of o
 
 from __future__ import annotations
 
-import numpy as np
-
 from wsemu.machine.records import call, machine_at, warp_at
 from wsemu.machine.scalars import load_u8
 from wsemu.machine.state import SCRIPTED, YIELDED
@@ -20,7 +18,7 @@ def access_ordered(address, w, pc, registers, mask):
         return call(m.ordered_entry, address, w, pc, registers, mask)
     warp = warp_at(m.warps, w)
     if m.let_go:
-        lane = np.int64(1) << (m.let_go - 1)
+        lane = 1 << (m.let_go - 1)
         status = call(m.ordered_entry, address, w, pc, registers, lane)
         if status:  # it is made again when the host has done what it needs
             return status
@@ -29,6 +27,6 @@ def access_ordered(address, w, pc, registers, mask):
     warp.asks = mask & ~warp.served
     if warp.asks == 0:
         warp.served = 0
-        return np.int64(0)
+        return 0
     warp.waits = SCRIPTED
-    return np.int64(YIELDED)
+    return YIELDED

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from llvmlite import ir
 
 from wsemu.machine.arithmetic.codegen import I8, I16, I32, I64, Builder, Value, pointer, resize, same, splat
@@ -205,17 +204,17 @@ def join_readers(m, w, plan, reads, v, found, kind, base, floor):
     if kind == WRITE:
         if unknown(m, w, v, warps, floor):
             return False
-        fill(plan, reads, np.int64(0), np.int64(0))
+        fill(plan, reads, 0, 0)
         return True
     if takes(m, w, v):
-        add(plan, reads, np.int64(1) << w)
+        add(plan, reads, 1 << w)
         return True
     if forgettable(m, w, v, warps, floor):
-        fill(plan, reads, base, np.int64(LANE_BITS))
+        fill(plan, reads, base, LANE_BITS)
         return True
     result = merge_own_reads(m, w, v, warps, floor)
     if result:
-        fill(plan, reads, result, np.int64(0))
+        fill(plan, reads, result, 0)
     return result != 0
 
 
@@ -249,7 +248,7 @@ def touch_planned(m, w, plan, writes, reads, kind, base, floor):
         if not join_readers(m, w, plan, reads, read, found, kind, base, floor):
             return False
         if kind == WRITE:
-            fill(plan, writes, base, np.int64(LANE_BITS))
+            fill(plan, writes, base, LANE_BITS)
         return True
     read &= BUT_LANES
     if read & ATOMIC_BIT:
@@ -261,22 +260,22 @@ def touch_planned(m, w, plan, writes, reads, kind, base, floor):
                     return False
             elif not all_ordered_before(m, w, read, floor, found & NOT_OWN_READ | shared):
                 return False
-            fill(plan, reads, np.int64(0), np.int64(0))
-        fill(plan, writes, base, np.int64(LANE_BITS))
+            fill(plan, reads, 0, 0)
+        fill(plan, writes, base, LANE_BITS)
         return True
     if read:
         if read < 0 or not is_ordered_before(m, w, read, floor):
-            result = together(m, w, read) if read > 0 else np.int64(0)
+            result = together(m, w, read) if read > 0 else 0
             if result == 0:
                 if m.by_lanes:
                     return False
                 result = extend_read_set(m, w, read, base, floor)
             if result:
-                fill(plan, reads, result, np.int64(0))
+                fill(plan, reads, result, 0)
                 return True
         elif not all_ordered_before(m, w, read, floor, found & NOT_OWN_READ | shared):
             return False
-    fill(plan, reads, base, np.int64(LANE_BITS))
+    fill(plan, reads, base, LANE_BITS)
     return True
 
 
@@ -381,11 +380,11 @@ def part_of(m, number, offset):
     lane's address may reach, and whether it may be written."""
     segment = segment_at(m.segments, number)
     if number != LOCAL:
-        return offset, np.int64(0), segment.bytes, segment.open
+        return offset, 0, segment.bytes, segment.open
     variable = offset >> LOCAL_SHIFT
     if variable & ON_STACK:  # whose extent each lane has for itself
-        return offset, np.int64(0), np.int64(-1), np.int64(0)
-    begin, extent, writable = extent_of(m, variable, np.int64(0))
+        return offset, 0, -1, 0
+    begin, extent, writable = extent_of(m, variable, 0)
     return offset & ((1 << LOCAL_SHIFT) - 1), begin, begin + extent, writable
 
 
@@ -394,36 +393,36 @@ def make_planned(m, w, pc, plan, first, log_size, kind):
     """Judge and count an access whose lanes lie as planned; the first lane's host address, or 0."""
     number = first >> SEGMENT_SHIFT
     if number < SHARED or number >= m.segment_count or min(number, FIRST_ARRAY) != plan.place:
-        return np.int64(0)
+        return 0
     segment = segment_at(m.segments, number)
     offset = first - (number << SEGMENT_SHIFT)
-    size = np.int64(1) << log_size
+    size = 1 << log_size
     offset, low, end, writable = part_of(m, number, offset)
     if offset + plan.low < low or offset + plan.end > end or offset & (size - 1):
-        return np.int64(0)
+        return 0
     row = access_at(m.accesses, pc)
     if (kind == WRITE and (plan.apart == 0 or writable == 0)) or segment.kind & row.forbids:
-        return np.int64(0)
+        return 0
     cost, ideal = plan.cost, plan.ideal
     if number >= FIRST_ARRAY and plan.boundary != first & 31:
-        return np.int64(0)
+        return 0
     if number == SHARED and (plan.boundary ^ first) & 3:  # other lanes share words of banks
-        return np.int64(0)
+        return 0
     if cost > ideal and number != LOCAL and dearer(m, row, number, cost):
-        return np.int64(0)
+        return 0
     unset = segment.initialised and some_lane_unset(segment.initialised + offset, plan_steps(plan), size)
     if unset and kind == READ:
-        return np.int64(0)
+        return 0
     if segment.tracked > (READ_SO_FAR if kind == READ else UNTRACKED):
         if not judged_here(m, segment, plan.grain):
-            return np.int64(0)
+            return 0
         cell = offset >> segment.grain
         base, floor = now(m, w, pc), floor_of(m, number)
         low = plan.low >> segment.grain
         if not note_range(segment, cell + low, (plan.end >> segment.grain) - low):
-            return np.int64(0)
+            return 0
         if not touch_planned(m, w, plan, segment.writes + 8 * cell, segment.reads + 8 * cell, kind, base, floor):
-            return np.int64(0)
+            return 0
     if unset:
         note_lanes_set(segment, segment.initialised + offset, plan_steps(plan), size)
     m.serial += 1
@@ -441,18 +440,18 @@ def make_planned(m, w, pc, plan, first, log_size, kind):
 @compiled
 def touch_spread(m, w, pc, segment, place, bias, kind):
     """Touch the cells of scattered lanes, each in its own, like `shadow.touch_alike`."""
-    low = (lowest_of(place, np.int64(FULL), np.int64(0)) + bias) >> segment.grain
-    high = (highest_of(place, np.int64(FULL), np.int64(0)) + bias) >> segment.grain
+    low = (lowest_of(place, FULL, 0) + bias) >> segment.grain
+    high = (highest_of(place, FULL, 0) + bias) >> segment.grain
     if not note_range(segment, low, high - low + 1):
         return False
-    writes, reads, zero = m.lanes_scratch + 8 * 2 * LANES, m.lanes_scratch + 8 * 3 * LANES, np.int64(0)
-    gather(place, np.int64(FULL), bias, segment.grain, segment.writes, writes)
-    gather(place, np.int64(FULL), bias, segment.grain, segment.reads, reads)
-    if not touch_side_by_side(m, w, writes, reads, kind, now(m, w, pc), floor_of(m, np.int64(SHARED)), zero):
+    writes, reads, zero = m.lanes_scratch + 8 * 2 * LANES, m.lanes_scratch + 8 * 3 * LANES, 0
+    gather(place, FULL, bias, segment.grain, segment.writes, writes)
+    gather(place, FULL, bias, segment.grain, segment.reads, reads)
+    if not touch_side_by_side(m, w, writes, reads, kind, now(m, w, pc), floor_of(m, SHARED), zero):
         return False
-    scatter(place, np.int64(FULL), bias, segment.grain, segment.reads, reads)
+    scatter(place, FULL, bias, segment.grain, segment.reads, reads)
     if kind == WRITE:
-        scatter(place, np.int64(FULL), bias, segment.grain, segment.writes, writes)
+        scatter(place, FULL, bias, segment.grain, segment.writes, writes)
     return True
 
 
@@ -463,18 +462,18 @@ def make_spread(m, w, pc, place, bias, kind):
     first = load_i64(place) + bias
     bias -= SHARED << SEGMENT_SHIFT
     segment = segment_at(m.segments, SHARED)
-    if first >> SEGMENT_SHIFT != SHARED or not all_inside(place, bias, segment.bytes - 4, np.int64(4)):
-        return np.int64(0)
+    if first >> SEGMENT_SHIFT != SHARED or not all_inside(place, bias, segment.bytes - 4, 4):
+        return 0
     if not other_banks(place, bias) or segment.kind & access_at(m.accesses, pc).forbids:
-        return np.int64(0)
-    unset = segment.initialised and some_lane_unset(segment.initialised + bias, place, np.int64(4))
+        return 0
+    unset = segment.initialised and some_lane_unset(segment.initialised + bias, place, 4)
     if unset and kind == READ:
-        return np.int64(0)
+        return 0
     judged = segment.tracked > (READ_SO_FAR if kind == READ else UNTRACKED)
-    if judged and not (judged_here(m, segment, np.int64(2)) and touch_spread(m, w, pc, segment, place, bias, kind)):
-        return np.int64(0)
+    if judged and not (judged_here(m, segment, 2) and touch_spread(m, w, pc, segment, place, bias, kind)):
+        return 0
     if unset:
-        note_lanes_set(segment, segment.initialised + bias, place, np.int64(4))
+        note_lanes_set(segment, segment.initialised + bias, place, 4)
     m.serial += 1
     row = access_at(m.accesses, pc)
     row.executions += 1
@@ -493,10 +492,10 @@ def as_planned(address, w, pc, place, bias, shape):
     """
     m = machine_at(address, 0)
     number = access_at(m.accesses, pc).pattern
-    first, host = load_i64(place), np.int64(0)
+    first, host = load_i64(place), 0
     if plan_due_at(m.plans_due, number).ready:
         plan = plan_at(m.plans, number)
-        if matches_steps(place, first, plan_steps(plan), np.int64(FULL)):
+        if matches_steps(place, first, plan_steps(plan), FULL):
             host = make_planned(m, w, pc, plan, first + bias, shape & 255, shape >> 8)
     if host == 0 and shape & 255 == 2:
         host = make_spread(m, w, pc, place, bias, shape >> 8)
@@ -535,10 +534,10 @@ def gather_pieces(plan):
         if j & 3 and load_i64(cells + 8 * j) != load_i64(cells + 8 * (j - 1)) + 1:
             wide = False
     plan.wide = wide
-    step = np.int64(1)
+    step = 1
     if wide:
         plan.count >>= 2
-        step = np.int64(4)
+        step = 4
     for j in range(plan.count):
         store_i64(cells + 8 * j, 8 * load_i64(cells + 8 * j * step))
 
@@ -561,7 +560,7 @@ def lay_out(plan, place, size, grain, stride):
         plan.low = min(plan.low, step - lane * stride)
         plan.end = max(plan.end, step - lane * stride + size)
         for q in range(size >> grain):
-            enter_cell(plan, (step >> grain) + q, np.int64(lane))
+            enter_cell(plan, (step >> grain) + q, lane)
     return True
 
 
@@ -585,13 +584,13 @@ def weigh_plan(m, plan, place, bias, number, size, limit, log_size, store):
         plan.cost = 0
         plan.ideal = 0
         return
-    pattern = simple_pattern(place, np.int64(0), np.int64(FULL), log_size)
+    pattern = simple_pattern(place, 0, FULL, log_size)
     if pattern == SCATTERED:
-        pattern = lane_pattern(place, np.int64(0), np.int64(FULL), bias, limit - size, size)
+        pattern = lane_pattern(place, 0, FULL, bias, limit - size, size)
     if number == SHARED:
-        cost, ideal = shared_cost(m, place, bias, np.int64(FULL), pattern, size, store)
+        cost, ideal = shared_cost(m, place, bias, FULL, pattern, size, store)
     else:
-        cost, ideal = sector_cost(m, place, bias, np.int64(FULL), pattern, size)
+        cost, ideal = sector_cost(m, place, bias, FULL, pattern, size)
     plan.cost = cost
     plan.ideal = ideal
 
@@ -599,17 +598,17 @@ def weigh_plan(m, plan, place, bias, number, size, limit, log_size, store):
 @compiled
 def lay_plan(m, plan, place, bias, log_size, kind):
     """Plan for accesses like the one whose lanes' addresses lie at `place`; False where there is no plan for it."""
-    size = np.int64(1) << log_size
+    size = 1 << log_size
     first = load_i64(place) + bias
     number = first >> SEGMENT_SHIFT
     if number < SHARED or number >= m.segment_count:
         return False
     segment = segment_at(m.segments, number)
-    plan.place = min(number, np.int64(FIRST_ARRAY))
+    plan.place = min(number, FIRST_ARRAY)
     plan.grain = segment.grain if segment.tracked == TRACKED else log_size
     if plan.grain < 0 or plan.grain > log_size or log_size > plan.grain + 2:
         return False
-    if not lay_out(plan, place, size, plan.grain, m.thread_bytes if number == LOCAL else np.int64(0)):
+    if not lay_out(plan, place, size, plan.grain, m.thread_bytes if number == LOCAL else 0):
         return False
     plan.boundary = first & 31
     plan.how = quarter_patterns(plan_steps(plan), size)
@@ -632,4 +631,4 @@ def make_plan(address, pc, place, bias, shape):
     due.made += 1
     due.misses = -PAUSE * due.made * due.made if poor else 0
     due.ready = 0 if poor else lay_plan(m, plan, place, bias, shape & 255, shape >> 8)
-    return np.int64(0)
+    return 0

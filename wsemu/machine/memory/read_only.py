@@ -9,8 +9,6 @@ Programs without such loads run none of this: `access_noted` stands in for `sche
 
 from __future__ import annotations
 
-import numpy as np
-
 from wsemu.machine.lowering import compiled
 from wsemu.machine.memory.lane_access import SAME, UNIT, simple_pattern
 from wsemu.machine.records import access_at, call, claim_at, instruction_at, machine_at, segment_at, warp_at
@@ -48,7 +46,7 @@ def mark(place, size, bit, unused):
 def mark_range(place, extent, bit):
     """Mark the bytes of one lane, or of 32 side by side."""
     if extent < LANES:
-        mark(place, extent, bit, np.int64(0))
+        mark(place, extent, bit, 0)
     else:
         for q in range(0, extent, 8):
             store_i64(place + q, load_i64(place + q) | bit * 0x0101010101010101)
@@ -112,7 +110,7 @@ def note(m, w, pc, registers, i, mask, bit, unused):
     forbids = access_at(m.accesses, pc).forbids & ANYWHERE
     if m.claims == 0 and unused == 0 and mark_at_once(m, registers, i, mask, size, bit, forbids):
         return
-    lanes = np.int64(0)
+    lanes = 0
     rest = mask
     while rest:
         lane = lowest_bit(rest)
@@ -128,7 +126,7 @@ def note(m, w, pc, registers, i, mask, bit, unused):
         if m.claims == 0:
             mark(segment.marked + offset, size, bit, unused)
         elif segment.claims and m.claim_count < m.claim_room and claim(m, segment, offset, size, bit, unused):
-            lanes |= np.int64(1) << lane
+            lanes |= 1 << lane
     if lanes:
         made = claim_at(m.claims, m.claim_count)
         m.claim_count += 1
@@ -147,7 +145,7 @@ def access_noted(address, w, pc, registers, mask):
         flags = i.aux >> UNUSED_SHIFT
         if i.op < FIRST_STORE:
             if flags & NON_COHERENT:
-                note(m, w, pc, registers, i, mask, np.int64(LOADED), flags & 0xFFFF)
+                note(m, w, pc, registers, i, mask, LOADED, flags & 0xFFFF)
         elif flags & NO_STORE == 0:
-            note(m, w, pc, registers, i, mask, np.int64(STORED), np.int64(0))
+            note(m, w, pc, registers, i, mask, STORED, 0)
     return call(m.noted_entry, address, w, pc, registers, mask)

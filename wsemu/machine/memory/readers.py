@@ -16,8 +16,6 @@ runs that judge lanes exactly have none from the start.
 
 from __future__ import annotations
 
-import numpy as np
-
 from wsemu.machine.lowering import compiled
 from wsemu.machine.memory.cell_bits import (
     ACTORS,
@@ -74,7 +72,7 @@ def others_unknown(m, w, v, warps, floor):
     row = moment_of(m, v)
     if load_i64(row + 8 * lowest_bit(warps)) <= floor:
         return warps
-    return behind(warp_at(m.warps, w).clock, row) & warps & ~(np.int64(1) << w)
+    return behind(warp_at(m.warps, w).clock, row) & warps & ~(1 << w)
 
 
 @compiled
@@ -89,7 +87,7 @@ def unknown(m, w, v, warps, floor):
     judged exactly."""
     rest = others_unknown(m, w, v, warps, floor)
     if (warps >> w) & 1 and is_unsynced(m, w, v):
-        rest |= np.int64(1) << w
+        rest |= 1 << w
     return rest
 
 
@@ -116,19 +114,19 @@ def agrees(m, w, at, row, warps, u, interval):
 def moment_with(m, w, row, warps, u, interval):
     """The number of such a moment, a recent one or a new one; -1: there is no room."""
     number = m.moment_count
-    for back in range(1, min(number, np.int64(RECENT)) + 1):
+    for back in range(1, min(number, RECENT) + 1):
         if agrees(m, w, m.moments + MOMENT_BYTES * (number - back), row, warps, u, interval):
             return number - back
     if number > m.moment_room:
-        return np.int64(-1)
+        return -1
     m.moment_count = number + 1
     at = m.moments + MOMENT_BYTES * number
     for k in range(LANES):
-        known = np.int64(0)
+        known = 0
         if (warps >> k) & 1:
             known = load_i64(row + 8 * k)
         elif k < m.warp_count:
-            known = present(m, np.int64(k))
+            known = present(m, k)
         store_i64(at + 8 * k, known)
     store_i64(at + 8 * u, interval)
     store_i64(at + 8 * w, present(m, w))
@@ -140,9 +138,9 @@ def merge_own_reads(m, w, v, warps, floor):
     """Return a cell for a read by warp w now that represents all reads of v by `warps`, by any lanes of w.  Return 0 if
     some are of warps that it has not observed, or there is none."""
     if m.by_lanes or others_unknown(m, w, v, warps, floor):
-        return np.int64(0)
-    number = moment_with(m, w, moment_of(m, v), np.int64(0), w, present(m, w))
-    return np.int64(0) if number < 0 else READERS | number << MOMENT_SHIFT | np.int64(1) << w
+        return 0
+    number = moment_with(m, w, moment_of(m, v), 0, w, present(m, w))
+    return 0 if number < 0 else READERS | number << MOMENT_SHIFT | 1 << w
 
 
 @compiled
@@ -151,9 +149,9 @@ def latest(m, w):
     as its other reads in this interval; NO_MOMENT if not."""
     number = m.moment_count - 1
     if m.readers == 0 or number < 0 or warp_at(m.warps, w).partial:
-        return np.int64(NO_MOMENT)
+        return NO_MOMENT
     if load_i64(m.moments + MOMENT_BYTES * number + 8 * w) != present(m, w):
-        return np.int64(NO_MOMENT)
+        return NO_MOMENT
     return READERS | number << MOMENT_SHIFT
 
 
@@ -162,13 +160,13 @@ def together(m, w, v):
     """A cell for the read v of one warp and one by warp w now; 0 where there is none."""
     interval, u = (v >> INTERVAL_SHIFT) & INTERVALS, (v >> WARP_SHIFT) & ACTORS
     if m.readers == 0 or u >= GENERIC or v & ATOMIC_BIT or interval <= m.base:
-        return np.int64(0)
+        return 0
     if u == w and (interval != present(m, w) or warp_at(m.warps, w).partial):
-        return np.int64(0)
-    number = moment_with(m, w, np.int64(0), np.int64(0), u, interval)
+        return 0
+    number = moment_with(m, w, 0, 0, u, interval)
     if number < 0:
-        return np.int64(0)
-    return READERS | number << MOMENT_SHIFT | np.int64(1) << u | np.int64(1) << w
+        return 0
+    return READERS | number << MOMENT_SHIFT | 1 << u | 1 << w
 
 
 @compiled
@@ -176,17 +174,17 @@ def renew_read_set(m, w, v, floor):
     """A cell for those of v that warp w does not know of, and a read by it now; ALONE if that is all; 0 where there is
     none."""
     if takes(m, w, v):
-        return v | np.int64(1) << w
+        return v | 1 << w
     row, warps = moment_of(m, v), v & WARPS
     if load_i64(row + 8 * lowest_bit(warps)) <= floor:
-        return np.int64(0)
+        return 0
     rest = others_unknown(m, w, v, warps, floor)
     if rest == 0:
-        return np.int64(ALONE) if forgettable(m, w, v, warps, floor) else merge_own_reads(m, w, v, warps, floor)
+        return ALONE if forgettable(m, w, v, warps, floor) else merge_own_reads(m, w, v, warps, floor)
     number = moment_with(m, w, row, rest, w, present(m, w))
     if number < 0:
-        return np.int64(0)
-    return READERS | number << MOMENT_SHIFT | rest | np.int64(1) << w
+        return 0
+    return READERS | number << MOMENT_SHIFT | rest | 1 << w
 
 
 @compiled

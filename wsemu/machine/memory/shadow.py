@@ -18,8 +18,6 @@ Reference: Flanagan, Freund, "FastTrack: Efficient and Precise Dynamic Race Dete
 
 from __future__ import annotations
 
-import numpy as np
-
 from wsemu.machine.lowering import compiled
 from wsemu.machine.memory.bounds import number_of
 from wsemu.machine.memory.cell_bits import (
@@ -142,7 +140,7 @@ def now(m, w, pc):
 @compiled
 def floor_of(m, number):
     """The last interval of other CTAs, as far as cells of a segment may have them."""
-    return m.base if number != SHARED else np.int64(0)
+    return m.base if number != SHARED else 0
 
 
 @compiled
@@ -200,7 +198,7 @@ def not_known_one_by_one(address, w, cells, group, floor, log, first, spread):
         j = lowest_bit(group)
         group &= group - 1
         if known_one_by_one(m, w, load_i64(cells + 8 * j), first + (j >> log), spread, floor):
-            bad &= ~(np.int64(1) << j)
+            bad &= ~(1 << j)
     return bad
 
 
@@ -212,21 +210,21 @@ def unordered_cells(m, w, cells, v, group, floor, log, first, spread):
             return group
         return call(m.known_entry, m.address, w, cells, group, floor, log, first, spread)
     if (v >> WARP_SHIFT) & ACTORS != w:
-        return np.int64(0)
+        return 0
     warp = warp_at(m.warps, w)
     if (v >> INTERVAL_SHIFT) & INTERVALS <= warp.synced or m.lockstep:
-        return np.int64(0)
+        return 0
     rest = group
     if spread == 0:
         rest &= strays(cells, log, first)
     if warp.partial == 0 or rest == 0:
         return rest
-    bad = np.int64(0)
+    bad = 0
     while rest:
         j = lowest_bit(rest)
         rest &= rest - 1
         if not lanes_know(m, w, load_i64(cells + 8 * j), first + (j >> log), spread):
-            bad |= np.int64(1) << j
+            bad |= 1 << j
     return bad
 
 
@@ -245,7 +243,7 @@ def scope(m, v):
 @compiled
 def loads(m, v):
     """1 for an atomic that stands for a load."""
-    return np.int64((instruction_at(m.code, v & (MAX_INSTRUCTIONS - 1)).aux >> UNUSED_SHIFT) & NO_STORE != 0)
+    return (instruction_at(m.code, v & (MAX_INSTRUCTIONS - 1)).aux >> UNUSED_SHIFT) & NO_STORE != 0
 
 
 @compiled
@@ -320,7 +318,7 @@ def add_element(m, e, floor, foreign):
     width and scope, and of those that stand for loads, do: nothing orders any of them before what this CTA does.
     `foreign` has a bit for each that is there."""
     if (e >> INTERVAL_SHIFT) & INTERVALS <= floor:
-        bit = np.int64(1)
+        bit = 1
         if e & ATOMIC_BIT:
             bit = width(m, e) << (8 * (scope(m, e) // OF_CTA) + 24 * loads(m, e))
         if foreign & bit:
@@ -348,7 +346,7 @@ def extend_read_set(m, w, old, new, floor):
     memo.old = old
     memo.new = side
     start = m.element_count
-    foreign, loses_lanes = np.int64(0), np.int64(0)
+    foreign, loses_lanes = 0, 0
     if old < 0:
         place = load_i64(m.sets + 8 * (set_number(old)))
         for q in range(place & 0xFFFF):
@@ -356,15 +354,15 @@ def extend_read_set(m, w, old, new, floor):
             if keeps(m, w, e, new, floor):
                 foreign = add_element(m, e, floor, foreign)
             elif (e >> WARP_SHIFT) & ACTORS == w and (e >> INTERVAL_SHIFT) & INTERVALS > warp_at(m.warps, w).synced:
-                loses_lanes = np.int64(1 - m.lockstep)
+                loses_lanes = 1 - m.lockstep
     elif keeps(m, w, old, new, floor):
         foreign = add_element(m, old, floor, foreign)
     m.set_count += 1  # also for no set: there is room for as many memos as sets
     if m.element_count == start and loses_lanes == 0:
         memo.result = 0
-        return np.int64(0)
+        return 0
     add_element(m, new, floor, foreign)
-    atomic = np.int64(0)
+    atomic = 0
     for q in range(start, m.element_count):
         atomic |= load_i64(m.elements + 8 * q) & ATOMIC_BIT
     store_i64(m.sets + 8 * (m.set_count - 1), start << 16 | (m.element_count - start))
@@ -393,13 +391,13 @@ def known_to_lanes(m, w, cells, v, group, log, first, spread):
     warp = warp_at(m.warps, w)
     if (v >> WARP_SHIFT) & ACTORS != w or (v >> INTERVAL_SHIFT) & INTERVALS <= warp.synced:
         return group
-    known = np.int64(0)
+    known = 0
     if warp.partial:
         while group:
             j = lowest_bit(group)
             group &= group - 1
             if lanes_know(m, w, load_i64(cells + 8 * j), first + (j >> log), spread):
-                known |= np.int64(1) << j
+                known |= 1 << j
     return known
 
 
@@ -410,17 +408,17 @@ def meet_readers(m, w, cells, j, rest, kind, base, floor, log, first, spread):
     Cells that need a closer look are written out, and finished when they are looked at again.
     """
     v = load_i64(cells + 8 * j)
-    group = same_key(cells, np.int64(BUT_WARPS), v & BUT_WARPS) & rest
+    group = same_key(cells, BUT_WARPS, v & BUT_WARPS) & rest
     if kind == READ and takes(m, w, v):
-        add(cells, group, np.int64(1) << w)
+        add(cells, group, 1 << w)
         return group
     if kind == WRITE and unknown(m, w, v, union(cells, group) & WARPS, floor) == 0:
         return group
-    group = same_key(cells, np.int64(-1), v) & rest
-    result = renew_read_set(m, w, v, floor) if kind == READ else np.int64(0)
+    group = same_key(cells, -1, v) & rest
+    result = renew_read_set(m, w, v, floor) if kind == READ else 0
     if result == 0:
         put(cells, group, written_out(m, v))
-        return np.int64(0)
+        return 0
     if result == ALONE:
         fill(cells, group, base, log, first, spread)
     else:
@@ -444,7 +442,7 @@ def meet_reads(m, w, pc, cells, mask, kind, base, floor, shape, log, first, spre
             if kind != WRITE:
                 fill(cells, group, base, log, first, spread)
             continue
-        bad = np.int64(0)
+        bad = 0
         if v < 0:
             if (kind != READ or v & ATOMIC_BIT) and set_clashes(m, w, kind, pc, v, floor):
                 bad = group
@@ -459,13 +457,13 @@ def meet_reads(m, w, pc, cells, mask, kind, base, floor, shape, log, first, spre
             if known:
                 fill(cells, known, base, log, first, spread)
             if known != group:
-                result = together(m, w, v) if kind == READ else np.int64(0)
+                result = together(m, w, v) if kind == READ else 0
                 if result:
                     put(cells, group & ~known, result)
                 else:
                     widen(cells, group & ~known, base, log, first, spread)
             continue
-        result = together(m, w, v) if v > 0 and kind == READ else np.int64(0)
+        result = together(m, w, v) if v > 0 and kind == READ else 0
         if result == 0:
             result = extend_read_set(m, w, v, base, floor)
         if result:
@@ -481,7 +479,7 @@ def fill_all(cells, base, log, first):
     if log == 0:
         fill_unit(cells, base)
     else:
-        fill(cells, np.int64(FULL), base, log, first, np.int64(0))
+        fill(cells, FULL, base, log, first, 0)
 
 
 @compiled
@@ -501,27 +499,27 @@ def touch_readers(m, w, reads, kind, base, floor, log, first):
     if uniform(reads, BUT_WARPS, v) == 0:
         return False
     if kind == READ and takes(m, w, v):
-        add(reads, np.int64(FULL), np.int64(1) << w)
+        add(reads, FULL, 1 << w)
         return True
-    warps = union(reads, np.int64(FULL)) & WARPS
+    warps = union(reads, FULL) & WARPS
     if kind == READ:
         if forgettable(m, w, v, warps, floor):
             fill_all(reads, base, log, first)
             return True
         result = merge_own_reads(m, w, v, warps, floor)
         if result:
-            put(reads, np.int64(FULL), result)
+            put(reads, FULL, result)
         return result != 0
     if unknown(m, w, v, warps, floor):
         return False
-    put(reads, np.int64(FULL), np.int64(0))
+    put(reads, FULL, 0)
     return True
 
 
 @compiled
 def reads_alike(kind):
     """The bits in which reads are alike for an access: to a write it is the same where in the program they are."""
-    return np.int64(WHO if kind == WRITE else BUT_LANES)
+    return WHO if kind == WRITE else BUT_LANES
 
 
 @compiled
@@ -546,21 +544,21 @@ def touch_alike(m, w, writes, reads, kind, base, floor, log, first):
             return False
         result = extend_read_set(m, w, v, base, floor)
         if result:
-            put(reads, np.int64(FULL), result)
+            put(reads, FULL, result)
             return True
     elif v < 0:
         return False
     elif v and not plain(m, w, reads, v, floor, log, first):
-        result = together(m, w, v) if kind == READ else np.int64(0)
+        result = together(m, w, v) if kind == READ else 0
         if result == 0:
             return False
-        put(reads, np.int64(FULL), result)
+        put(reads, FULL, result)
         return True
     if kind == READ:
         fill_all(reads, base, log, first)
         return True
     if v:
-        put(reads, np.int64(FULL), np.int64(0))
+        put(reads, FULL, 0)
     fill_all(writes, base, log, first)
     return True
 
@@ -580,8 +578,8 @@ def touch_known(m, w, writes, reads, kind, base, floor, log):
     must have observed the others' accesses, and the identity of their lanes must not matter.  False if this is not so;
     nothing was done then."""
     warp = warp_at(m.warps, w)
-    clock, synced, fours = warp.clock, warp.synced, np.int64(LANES // 4 << log)
-    shift = np.int64(INTERVAL_SHIFT)
+    clock, synced, fours = warp.clock, warp.synced, LANES // 4 << log
+    shift = INTERVAL_SHIFT
     if m.by_lanes or log > 2:
         return False
     v = load_i64(writes) & WHEN
@@ -600,8 +598,8 @@ def touch_known(m, w, writes, reads, kind, base, floor, log):
     for q in range(1 << log):
         at = 8 * LANES * q
         if kind == WRITE:
-            put(reads + at, np.int64(FULL), np.int64(0))
-            fill_all(writes + at, base, log, np.int64(q << (5 - log)))
+            put(reads + at, FULL, 0)
+            fill_all(writes + at, base, log, q << (5 - log))
         else:
             copy(reads + at, m.lanes_scratch + at)
     return True
@@ -623,8 +621,8 @@ def touch(m, w, pc, writes, reads, mask, kind, base, floor, shape, log, first, s
     meet_reads(m, w, pc, reads, mask, kind, base, floor, shape, log, first, spread, q)
     if kind == WRITE:
         fill(writes, mask, base, log, first, spread)
-        if same_key(reads, np.int64(-1), np.int64(0)) & mask != mask:
-            put(reads, mask, np.int64(0))
+        if same_key(reads, -1, 0) & mask != mask:
+            put(reads, mask, 0)
 
 
 @compiled
@@ -643,22 +641,22 @@ def values_differ(registers, i, lane, other, size):
 @compiled
 def same_bytes(m, w, pc, registers, i, lanes, winner, size):
     """Lanes of one store write the same bytes as lane `winner`, whose values stay: report those that differ."""
-    rest = lanes & ~(np.int64(1) << winner)
-    agree = np.int64(0)
+    rest = lanes & ~(1 << winner)
+    agree = 0
     while rest:
         lane = lowest_bit(rest)
         rest &= rest - 1
         if values_differ(registers, i, lane, winner, size):
-            call(m.conflict_entry, m.address, w, pc, 0, np.int64(1) << lane, WRITE, 0, winner, 0)
+            call(m.conflict_entry, m.address, w, pc, 0, 1 << lane, WRITE, 0, winner, 0)
         else:
-            agree |= np.int64(1) << lane
+            agree |= 1 << lane
     if agree and m.strict and m.raw_count < MOST_SAME_VALUES:  # a note: it leaves the room to findings
         record_finding(m.report_entry, m.address, (SAME_VALUE, pc, w, agree, -1, -1), (0, 0, 0, 0, 0))
 
 
 @compiled
 def highest_bit(mask):
-    n = np.int64(31)
+    n = 31
     while not (mask >> n) & 1:
         n -= 1
     return n
@@ -680,8 +678,8 @@ def settle(addresses, lost, offset, grain, cells):
 def put_back(m, addresses, mask, offset, grain, cells, from_, distinct):
     """The cells of scattered lanes to their places; returns the lanes that share a cell with a later one."""
     scatter(addresses, mask, offset, grain, cells, from_)
-    if distinct or (mask == FULL and uniform(from_, np.int64(-1), load_i64(from_))):
-        return np.int64(0)
+    if distinct or (mask == FULL and uniform(from_, -1, load_i64(from_))):
+        return 0
     there = m.lanes_scratch + 8 * 3 * LANES
     gather(addresses, mask, offset, grain, cells, there)
     lost = differ(from_, there) & mask
@@ -699,11 +697,11 @@ def touch_scattered(m, w, pc, registers, i, bias, mask, kind, base, floor, size,
         offset = bias + (q << grain)
         gather(addresses, mask, offset, grain, segment.writes, writes)
         gather(addresses, mask, offset, grain, segment.reads, reads)
-        none = np.int64(0)
+        none = 0
         alike = mask == FULL and kind != ATOMIC
         if not (alike and touch_alike(m, w, writes, reads, kind, base, floor, none, none)):
             touch(
-                m, w, pc, writes, reads, mask, kind, base, floor, np.int64(EACH), none, none, none, np.int64(q)
+                m, w, pc, writes, reads, mask, kind, base, floor, EACH, none, none, none, q
             )  # fmt: skip
         put_back(m, addresses, mask, offset, grain, segment.reads, reads, distinct)
         if kind == WRITE:
@@ -711,13 +709,13 @@ def touch_scattered(m, w, pc, registers, i, bias, mask, kind, base, floor, size,
             while lost and q == 0:
                 lane = lowest_bit(lost)
                 lost &= lost - 1
-                sharing = np.int64(0)
+                sharing = 0
                 rest = mask
                 while rest:
                     other = lowest_bit(rest)
                     rest &= rest - 1
                     if load_i64(addresses + 8 * other) == load_i64(addresses + 8 * lane):
-                        sharing |= np.int64(1) << other
+                        sharing |= 1 << other
                 lost &= ~sharing
                 same_bytes(m, w, pc, registers, i, sharing, highest_bit(sharing), size)
 
@@ -773,10 +771,8 @@ def touch_one(m, w, pc, registers, i, offset, mask, kind, base, floor, size, seg
         cell = (offset >> grain) + q
         writes, reads = segment.writes + 8 * cell, segment.reads + 8 * cell
         if kind != READ or not read_one(m, w, writes, reads, new, floor):
-            one = np.int64(1)
-            touch(
-                m, w, pc, writes, reads, one, kind, base, floor, np.int64(ONE), np.int64(0), lane, spread, np.int64(q)
-            )
+            one = 1
+            touch(m, w, pc, writes, reads, one, kind, base, floor, ONE, 0, lane, spread, q)
     if kind == WRITE and spread:
         same_bytes(m, w, pc, registers, i, mask, lane + spread, size)
 
@@ -787,10 +783,10 @@ def missing_room(m, pc, number, segment, size):
     if segment.grain < 0 or size < 1 << segment.grain or segment.tracked != TRACKED:
         m.fault_pc = pc
         m.fault_warp = number
-        return np.int64(REFINE if segment.tracked == TRACKED else WRITTEN)
+        return REFINE if segment.tracked == TRACKED else WRITTEN
     if m.set_count > m.set_room or m.element_count > m.element_room or m.record_count > m.record_room:
-        return np.int64(SWEEP)
-    return np.int64(SWEEP if m.moment_count > m.moment_room else 0)
+        return SWEEP
+    return SWEEP if m.moment_count > m.moment_room else 0
 
 
 def track(address, w, pc, registers, bias, mask, how, number):
@@ -799,7 +795,7 @@ def track(address, w, pc, registers, bias, mask, how, number):
     segment = segment_at(m.segments, number)
     i = instruction_at(m.code, pc)
     size = i.aux & 255
-    kind = np.int64(ATOMIC if i.op >= N_MEMORY else WRITE if i.op >= FIRST_STORE else READ)
+    kind = ATOMIC if i.op >= N_MEMORY else WRITE if i.op >= FIRST_STORE else READ
     status = missing_room(m, pc, number, segment, size)
     if status:
         return status
@@ -809,13 +805,13 @@ def track(address, w, pc, registers, bias, mask, how, number):
         base |= ATOMIC_BIT
     lane = lowest_bit(mask)
     offset = load_i64(registers + i.a + 8 * lane) + bias
-    log = np.int64((i.aux >> 16) & 255) - grain
+    log = ((i.aux >> 16) & 255) - grain
     if how == SCATTERED and log == 0:
-        how = np.int64(UNIT if unit(registers + i.a, mask, lane, grain) else SCATTERED)
+        how = UNIT if unit(registers + i.a, mask, lane, grain) else SCATTERED
     low, n = range_of(registers + i.a, bias, mask, how, offset, lane, grain, log)
     if not note_range(segment, low, n):
         m.wanted = GROW_WINDOW
-        return np.int64(GROW)
+        return GROW
     if how == UNIT:
         cell = (offset >> grain) - (lane << log)
         alike = mask == FULL and kind != ATOMIC
@@ -823,12 +819,12 @@ def track(address, w, pc, registers, bias, mask, how, number):
         done = alike and touch_side_by_side(m, w, writes, reads, kind, base, floor, log)
         for q in range(0 if done else 1 << log):
             writes, reads = segment.writes + 8 * (cell + LANES * q), segment.reads + 8 * (cell + LANES * q)
-            first = np.int64(q << (5 - log))
+            first = q << (5 - log)
             if alike and log and touch_alike(m, w, writes, reads, kind, base, floor, log, first):
                 continue
             touch(
                 m, w, pc, writes, reads, mask, kind, base, floor,
-                np.int64(CONTIGUOUS), log, first, np.int64(0), np.int64(0),
+                CONTIGUOUS, log, first, 0, 0,
             )  # fmt: skip
     elif how == SAME:
         touch_one(m, w, pc, registers, i, offset, mask, kind, base, floor, size, segment)
@@ -837,7 +833,7 @@ def track(address, w, pc, registers, bias, mask, how, number):
         touch_scattered(m, w, pc, registers, i, bias, mask, kind, base, floor, size, segment, distinct)
     if segment.watched and (m.lockstep == 0 or m.asynchronous):
         call(m.lanes_entry, address, w, pc, registers, bias, mask, kind, base, number)
-    return np.int64(0)
+    return 0
 
 
 @compiled
@@ -845,14 +841,14 @@ def range_of(addresses, bias, mask, how, offset, lane, grain, log):
     """The first cell of an access, and how many there are from it to its last one; `lane` is its lowest."""
     cell = offset >> grain
     if how == SAME:
-        return cell, np.int64(1) << log
+        return cell, 1 << log
     if how == UNIT:
-        lanes = np.int64(LANES)
+        lanes = LANES
         if mask != FULL:
             lanes = highest_bit(mask) + 1 - lane
         return cell, lanes << log
     cell = (lowest_of(addresses, mask, lane) + bias) >> grain
-    return cell, ((highest_of(addresses, mask, lane) + bias) >> grain) - cell + (np.int64(1) << log)
+    return cell, ((highest_of(addresses, mask, lane) + bias) >> grain) - cell + (1 << log)
 
 
 @compiled
@@ -864,7 +860,7 @@ def note_range(segment, cell, n):
     them touch one cell.  If one starts before the end of its predecessors, or beyond the window, the launch restarts
     without windows.
     """
-    low, high = max(cell, np.int64(0)), min(cell + n, ((segment.bytes - 1) >> segment.grain) + 1)
+    low, high = max(cell, 0), min(cell + n, ((segment.bytes - 1) >> segment.grain) + 1)
     if segment.window_writes:
         if segment.low <= low and high <= segment.high:
             return True
@@ -887,7 +883,7 @@ def widen_window(segment, low, high):
         segment.high = low
     if low < segment.window or high > segment.window + WINDOW:
         return False
-    zero, every = np.int64(0), np.int64(FULL)
+    zero, every = 0, FULL
     at = segment.low
     while at > low:
         at -= LANES
@@ -915,9 +911,9 @@ def record_conflict(m, code, pc, w, lane, v, v_pc, address, kind, other_kind, si
         return
     other = (v >> WARP_SHIFT) & (GENERIC - 1)
     interval = (v >> INTERVAL_SHIFT) & INTERVALS
-    agent = np.int64((v >> WARP_SHIFT) & ACTORS >= GENERIC)
+    agent = (v >> WARP_SHIFT) & ACTORS >= GENERIC
     op = instruction_at(m.code, pc).op
-    own_agent = np.int64(op >= N_CONTROL and op != BULK_ZERO)
+    own_agent = op >= N_CONTROL and op != BULK_ZERO
     rank = (interval > m.base) * GENERIC + other  # another CTA first
     if code == INTRA_WARP or m.by_lanes:  # several executions of the other instruction may be told apart
         rank = rank << 32 | ((v >> LOW_SHIFT) & 31 if agent else interval)
@@ -940,7 +936,7 @@ def record_conflict(m, code, pc, w, lane, v, v_pc, address, kind, other_kind, si
         r.count += 1
     if r.count > 1:
         return
-    r.lanes |= np.int64(1) << lane
+    r.lanes |= 1 << lane
     lower = lane < r.detail[10] or (
         lane == r.detail[10] and (address < r.detail[0] or (address == r.detail[0] and rank < r.detail[11]))
     )
@@ -967,9 +963,9 @@ def conflict_of_lane(m, w, pc, v, lane, spread, address, kind, reads, floor, siz
     """Record what lane `lane` of this access and the access v of its cell do to each other, if anything."""
     if reads and not clash(m, kind, pc, v):
         return
-    other_kind = np.int64(WRITE)
+    other_kind = WRITE
     if reads:
-        other_kind = np.int64(ATOMIC if v & ATOMIC_BIT else READ)
+        other_kind = ATOMIC if v & ATOMIC_BIT else READ
     if is_ordered_before(m, w, v, floor):
         if (v >> WARP_SHIFT) & ACTORS == w and not lanes_know(m, w, v, lane, spread):
             mark(m, address)
@@ -978,8 +974,8 @@ def conflict_of_lane(m, w, pc, v, lane, spread, address, kind, reads, floor, siz
         if not known_one_by_one(m, w, v, lane, spread, floor):
             mark(m, address)
         return
-    code = np.int64(RACE)
-    record_conflict(m, code, pc, w, lane, v, v & (MAX_INSTRUCTIONS - 1), address, np.int64(kind), other_kind, size)
+    code = RACE
+    record_conflict(m, code, pc, w, lane, v, v & (MAX_INSTRUCTIONS - 1), address, kind, other_kind, size)
 
 
 @compiled
@@ -1007,16 +1003,16 @@ def conflict(address, w, pc, cells, group, how, log, first, q):
     if cells == 0:
         lane = lowest_bit(group)
         place = (load_i64(registers + i.a + 8 * lane) + i.imm) & ~ADDRESS_WRAPPED
-        v = np.int64(w << WARP_SHIFT | first << LOW_SHIFT | first << HIGH_SHIFT)
+        v = w << WARP_SHIFT | first << LOW_SHIFT | first << HIGH_SHIFT
         v |= load_i64(warp_at(m.warps, w).clock + 8 * w) << INTERVAL_SHIFT
-        record_conflict(m, np.int64(INTRA_WARP), pc, w, lane, v, np.int64(-1), place, kind, kind, size)
-        return np.int64(0)
+        record_conflict(m, INTRA_WARP, pc, w, lane, v, -1, place, kind, kind, size)
+        return 0
     rest = group
     while rest:
         j = lowest_bit(rest)
         rest &= rest - 1
         v = load_i64(cells + 8 * j)
-        touching = m.sharing if shape == ONE else np.int64(1) << (first + (j >> log))
+        touching = m.sharing if shape == ONE else 1 << (first + (j >> log))
         while touching:
             lane = lowest_bit(touching)
             touching &= touching - 1
@@ -1026,11 +1022,11 @@ def conflict(address, w, pc, cells, group, how, log, first, q):
             grain = segment_at(m.segments, number).grain
             place += ((j & ((1 << log) - 1)) + q) << grain
             if v >= 0:
-                conflict_of_lane(m, w, pc, v, lane, np.int64(0), place, kind, reads, floor, size)
+                conflict_of_lane(m, w, pc, v, lane, 0, place, kind, reads, floor, size)
                 continue
             where = load_i64(m.sets + 8 * (set_number(v)))
             for n in range(where & 0xFFFF):
                 e = load_i64(m.elements + 8 * ((where >> 16) + n))
                 e |= 31 << HIGH_SHIFT  # of its lanes nothing is known
-                conflict_of_lane(m, w, pc, e, lane, np.int64(0), place, kind, reads, floor, size)
-    return np.int64(0)
+                conflict_of_lane(m, w, pc, e, lane, 0, place, kind, reads, floor, size)
+    return 0

@@ -5,8 +5,6 @@ Launches whose groups have one CTA run none of this: `access_in_group` stands in
 
 from __future__ import annotations
 
-import numpy as np
-
 from wsemu.machine.lowering import compiled
 from wsemu.machine.memory.bounds import OUT_OF_BOUNDS
 from wsemu.machine.records import call, instruction_at, machine_at, record_finding
@@ -23,7 +21,7 @@ def is_in_window(m, offset, size):
     hand."""
     if m.members == 1:
         return True
-    inside = offset & ((np.int64(1) << m.window) - 1)
+    inside = offset & ((1 << m.window) - 1)
     own = (offset >> m.window) == m.member
     return (own or m.clusters != 0) and inside + size <= m.shared_limit
 
@@ -35,16 +33,16 @@ def cast_to(m, address):
     if m.cast < 0 or (m.members == 1 and m.cast == 0):
         return address
     if m.members == 1:
-        return np.int64(SHARED) << SEGMENT_SHIFT | np.int64(1) << FARTHEST
-    inside = address & ((np.int64(1) << m.window) - 1)
-    return np.int64(SHARED) << SEGMENT_SHIFT | m.cast << m.window | inside
+        return SHARED << SEGMENT_SHIFT | 1 << FARTHEST
+    inside = address & ((1 << m.window) - 1)
+    return SHARED << SEGMENT_SHIFT | m.cast << m.window | inside
 
 
 @compiled
 def strays(m, registers, i, mask, size):
     """The lanes whose access goes to shared memory, and lies in none that there is, or not in the CTA's own where it
     says so."""
-    found = np.int64(0)
+    found = 0
     own = (i.aux >> UNUSED_SHIFT) & OWN_SHARED
     while mask:
         lane = lowest_bit(mask)
@@ -54,7 +52,7 @@ def strays(m, registers, i, mask, size):
             continue
         far = own and (address & OFFSET_MASK) >> m.window != m.member
         if far or not is_in_window(m, address & OFFSET_MASK, size):
-            found |= np.int64(1) << lane
+            found |= 1 << lane
     return found
 
 
@@ -68,7 +66,7 @@ def leave_out(m, w, pc, registers, i, lanes, size):
         record_finding(
             m.report_entry,
             m.address,
-            (OUT_OF_BOUNDS, pc, w, np.int64(1) << lane, -1, -1),
+            (OUT_OF_BOUNDS, pc, w, 1 << lane, -1, -1),
             (address, OUTSIDE, size, SHARED, m.shared_limit),
         )
         if i.op < FIRST_STORE:
@@ -82,13 +80,13 @@ def leave_out(m, w, pc, registers, i, lanes, size):
 @compiled
 def member_lanes(m, registers, i, mask, member):
     """The lanes of an access that goes to the shared memory of a CTA."""
-    lanes = np.int64(0)
+    lanes = 0
     while mask:
         lane = lowest_bit(mask)
         mask &= mask - 1
         address = (load_i64(registers + i.a + 8 * lane) + i.imm) & ~ADDRESS_WRAPPED
         if address >> SEGMENT_SHIFT == SHARED and (address & OFFSET_MASK) >> m.window == member:
-            lanes |= np.int64(1) << lane
+            lanes |= 1 << lane
     return lanes
 
 
@@ -100,8 +98,8 @@ def goes_far(m, registers, i, mask):
         mask &= mask - 1
         address = (load_i64(registers + i.a + 8 * lane) + i.imm) & ~ADDRESS_WRAPPED
         if address >> SEGMENT_SHIFT == SHARED and (address & OFFSET_MASK) >> m.window != m.member:
-            return np.int64(1)
-    return np.int64(0)
+            return 1
+    return 0
 
 
 @compiled
@@ -110,7 +108,7 @@ def reach_others(m, w, pc, registers, i, mask):
     for member in range(m.members):
         lanes = member_lanes(m, registers, i, mask, member)
         if lanes and member != m.member and m.asynchronous:
-            reach(m, w, pc, np.int64(member), lanes, np.int64(0), True)
+            reach(m, w, pc, member, lanes, 0, True)
 
 
 def access_in_group(address, w, pc, registers, mask):
@@ -122,7 +120,7 @@ def access_in_group(address, w, pc, registers, mask):
     if bad and m.resumes == 0:
         leave_out(m, w, pc, registers, i, bad, size)
     if mask == bad:
-        return np.int64(0)
+        return 0
     if m.clusters:
         m.remote = goes_far(m, registers, i, mask & ~bad)
     if m.remote and m.resumes == 0:

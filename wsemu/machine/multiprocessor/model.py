@@ -8,8 +8,6 @@ share of their rates, and a latency with a tail. Named barriers and phases count
 
 from __future__ import annotations
 
-import numpy as np
-
 from wsemu.machine.lowering import compiled
 from wsemu.machine.multiprocessor.layout import (
     GROUPS,
@@ -81,7 +79,7 @@ def next_item(m, flow):
 @compiled
 def choose(m):
     """Return the warp that can issue first, and when; -1: none can."""
-    best, first = np.int64(-1), np.int64(NEVER)
+    best, first = -1, NEVER
     for w in range(m.warps * m.resident):
         one = next_at(m.next, w)
         t = max(one.when, max(m.issue_free[one.quarter], m.pipe_free[one.quarter * PIPES + one.pipe]))
@@ -160,11 +158,11 @@ def meet(m, w, cta, kind, v, t, pc):
         flow.need = 0
         flow.pc = pc
     if b.arrived < v.y:
-        return np.int64(NEVER if kind == BAR_SYNC else t)
+        return NEVER if kind == BAR_SYNC else t
     go = b.last + m.bar_wake
     b.arrived = 0
     b.last = 0
-    release(m, cta, BAR_BASE + v.x, np.int64(NEVER), go, AT_BARRIER)
+    release(m, cta, BAR_BASE + v.x, NEVER, go, AT_BARRIER)
     if kind == BAR_SYNC:
         return go
     return t
@@ -246,7 +244,7 @@ def wait_for_phase(m, w, cta, v, t, pc):
         flow.phase = v.y
         flow.since = t
         flow.pc = pc
-        return np.int64(NEVER)
+        return NEVER
     end = t + m.mbar_wait
     if v.y >= 0 and v.y >= phase.phase - DONE_PHASES - 1:
         end = max(end, phase.done[v.y & DONE_PHASES] + m.mbar_wake)
@@ -289,7 +287,7 @@ def multiply(m, flow, quarter, kind, v, t):
 @compiled
 def sources_ready(m, w, item, since):
     """Return when the sources of an item are ready, and the reason why not earlier."""
-    ready, why = since, np.int64(WAIT)
+    ready, why = since, WAIT
     for k in range(4):
         r = item.source[k]
         if r >= 0:
@@ -365,21 +363,21 @@ def effect(m, w, flow, item, v, t, after):
     and the reason why not earlier."""
     kind = item.kind
     cta = w // m.warps
-    done, held = t + item.latency, np.int64(WAIT)
+    done, held = t + item.latency, WAIT
     if kind <= EXIT:
         if kind == BRANCH:
             after = t + m.branch
-            held = np.int64(RESOLVE)
+            held = RESOLVE
         return done, after, held
     if kind <= CP_ASYNC:
         done, free = access(m, flow, kind, v, t)
-        held = np.int64(MIO if kind <= SHARED_ATOMIC else LG)
+        held = MIO if kind <= SHARED_ATOMIC else LG
         return done, max(after, free), held
     if kind <= ARRIVE_COPIES:
         count_arrival(m, flow, cta, kind, v, t)
     elif kind == AWAIT:
         after = wait_for_phase(m, w, cta, v, t, item.pc)
-        held = np.int64(-1)
+        held = -1
     elif kind == BULK_LOAD:
         credit(m, cta, v, t)
         after = max(after, t + (m.bulk_first if item.cost else m.bulk_next))
@@ -390,14 +388,14 @@ def effect(m, w, flow, item, v, t, after):
         flow.copies = max(flow.copies, max(through, m.copy_free) + m.bulk_store_latency)
     elif kind in (BAR_ARRIVE, BAR_SYNC):
         after = max(after, meet(m, w, cta, kind, v, t, item.pc))
-        held = np.int64(-1)
+        held = -1
     elif kind in (PRODUCT, MATRIX):
         done, free = multiply(m, flow, next_at(m.next, w).quarter, kind, v, t)
         after = max(after, free)
-        held = np.int64(MATH_PIPE)
+        held = MATH_PIPE
     else:
         after = count_group(m, w, flow, kind, v, t, after, item.pc)
-        held = np.int64(-1)
+        held = -1
     return done, after, held
 
 
@@ -451,7 +449,7 @@ def advance(m, w, flow, one, t, after):
     item = item_at(m.items, next_item(m, flow))
     one.pipe = item.pipe
     if item.kind == NONE:
-        ready, why = max(after, t), np.int64(WAIT)
+        ready, why = max(after, t), WAIT
         if after == NEVER:
             ready = t
     else:
@@ -474,4 +472,4 @@ def run(address):
         if w < 0:
             break
         issue(m, w, t)
-    return np.int64(0)
+    return 0

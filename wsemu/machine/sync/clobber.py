@@ -5,8 +5,6 @@ Programs without asynchronous operations run none of this: `access_guarded` stan
 
 from __future__ import annotations
 
-import numpy as np
-
 from wsemu.machine.lowering import compiled
 from wsemu.machine.memory.shadow_cells import highest_of, lowest_of
 from wsemu.machine.records import call, instruction_at, machine_at, mbarrier_at, record_finding, segment_at
@@ -40,21 +38,21 @@ def objects_live(m):
 def find_touched(m, address, size):
     """The lowest live mbarrier of which a range of bytes has some, from 1; 0: none."""
     if address & ~ADDRESS_WRAPPED & ~OFFSET_MASK != SHARED << SEGMENT_SHIFT or size == 0:
-        return np.int64(0)
+        return 0
     offset = address & OFFSET_MASK
     low, high = max(offset >> 3, m.mbarrier_low), min((offset + size - 1) >> 3, m.mbarrier_high)
     for at in range(low, high + 1):
         number = load_i64(m.mbarrier_index + 8 * at)
         if number and mbarrier_at(m.mbarriers, number - 1).live:
             return number
-    return np.int64(0)
+    return 0
 
 
 @compiled
 def clobbers(m, w, pc, registers, row, imm, mask, size, sizes, kind):
     """Report an access by some lanes to bytes of live mbarriers: their addresses lie in a row, and, if they differ, how
     many bytes each accesses in another."""
-    lanes, length = np.int64(0), size
+    lanes, length = 0, size
     rest = mask
     while rest:
         lane = lowest_bit(rest)
@@ -63,7 +61,7 @@ def clobbers(m, w, pc, registers, row, imm, mask, size, sizes, kind):
         if find_touched(m, load_i64(registers + row + 8 * lane) + imm, own):
             if lanes == 0:
                 length = own
-            lanes |= np.int64(1) << lane
+            lanes |= 1 << lane
     if lanes == 0:
         return
     address = (load_i64(registers + row + 8 * lowest_bit(lanes)) + imm) & ~ADDRESS_WRAPPED
@@ -74,21 +72,21 @@ def clobbers(m, w, pc, registers, row, imm, mask, size, sizes, kind):
         m.report_entry,
         m.address,
         (CLOBBER, pc, w, lanes, -1, -1),
-        (start, max(start, address), kind, size, np.int64(op >= N_CONTROL and op != ZERO)),
+        (start, max(start, address), kind, size, op >= N_CONTROL and op != ZERO),
     )
 
 
 @compiled
 def good_lanes(m, registers, i, mask, size):
     """The lanes whose access is made in shared memory."""
-    good = np.int64(0)
+    good = 0
     while mask:
         lane = lowest_bit(mask)
         mask &= mask - 1
         address = (load_i64(registers + i.a + 8 * lane) + i.imm) & ~ADDRESS_WRAPPED
         offset = address & OFFSET_MASK
         if address >> SEGMENT_SHIFT == SHARED and offset <= segment_at(m.segments, SHARED).bytes - size:
-            good |= np.int64(offset & (size - 1) == 0) << lane
+            good |= (offset & (size - 1) == 0) << lane
     return good
 
 
@@ -105,7 +103,7 @@ def row_near_objects(m, place, imm, mask, size):
     `place`."""
     if m.mbarrier_count == 0:
         return False
-    lane, first = lowest_bit(mask), np.int64(SHARED << SEGMENT_SHIFT)
+    lane, first = lowest_bit(mask), SHARED << SEGMENT_SHIFT
     low, high = lowest_of(place, mask, lane), highest_of(place, mask, lane)
     if min(low, imm) <= -ADDRESS_WRAPPED or max(high, imm) >= ADDRESS_WRAPPED:  # so that sums do not come round
         return True
@@ -118,7 +116,7 @@ def access_guarded(address, w, pc, registers, mask):
     m = machine_at(address, 0)
     i = instruction_at(m.code, pc)
     if m.resumes == 0 and row_near_objects(m, registers + i.a, i.imm, mask, i.aux & 255):
-        kind = np.int64(ATOMIC if i.op >= N_MEMORY else WRITE if i.op >= FIRST_STORE else READ)
+        kind = ATOMIC if i.op >= N_MEMORY else WRITE if i.op >= FIRST_STORE else READ
         size = i.aux & 255
-        clobbers(m, w, pc, registers, i.a, i.imm, good_lanes(m, registers, i, mask, size), size, np.int64(0), kind)
+        clobbers(m, w, pc, registers, i.a, i.imm, good_lanes(m, registers, i, mask, size), size, 0, kind)
     return call(m.guarded_entry, address, w, pc, registers, mask)

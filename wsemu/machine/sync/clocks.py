@@ -8,8 +8,6 @@ shared memory is always in the past.  The definitions, and the edges of atomics 
 
 from __future__ import annotations
 
-import numpy as np
-
 from wsemu.machine.lowering import compiled
 from wsemu.machine.memory.shadow_cells import ALL, FEW, behind_few, join, put
 from wsemu.machine.records import barrier_at, call, cta_at, event_at, machine_at, record_finding, warp_at
@@ -53,7 +51,7 @@ def log_event(address, kind, w, interval, pc, place, generation):
         e.place = place
         e.generation = generation
     m.trace_count += 1
-    return np.int64(0)
+    return 0
 
 
 @compiled

@@ -7,8 +7,6 @@ for any longer, and gives nothing (measured rule L3).
 
 from __future__ import annotations
 
-import numpy as np
-
 from wsemu.machine.lowering import compiled
 from wsemu.machine.records import record_finding, warp_at
 from wsemu.machine.scalars import popcount
@@ -41,7 +39,7 @@ def report_misuse(m, w, pc, lanes, what):
 @compiled
 def complete_if_met(m, w, pc):
     """The phase ends when all live threads have arrived, if there are some."""
-    some = np.int64(0)
+    some = 0
     for u in range(m.warp_count):
         warp = warp_at(m.warps, u)
         if warp.alive & ~warp.cluster_arrived:
@@ -49,7 +47,7 @@ def complete_if_met(m, w, pc):
         some |= warp.cluster_arrived
     if some == 0:
         return
-    log(m, PHASES, w, pc, np.int64(CLUSTER_PLACE), m.cluster_phase, np.int64(ALL_LANES), np.int64(0))
+    log(m, PHASES, w, pc, CLUSTER_PLACE, m.cluster_phase, ALL_LANES, 0)
     for u in range(m.warp_count):
         warp = warp_at(m.warps, u)
         warp.cluster_passed = warp.cluster_arrived
@@ -62,12 +60,12 @@ def complete_if_met(m, w, pc):
 @compiled
 def arrive(m, warp, w, pc, i, mask):
     if i.aux & CLUSTER_ALIGNED and mask != warp.alive:
-        report_misuse(m, w, pc, mask, np.int64(PART))
+        report_misuse(m, w, pc, mask, PART)
     twice = mask & (warp.cluster_arrived | warp.cluster_passed)
-    report_misuse(m, w, pc, twice, np.int64(TWICE))
+    report_misuse(m, w, pc, twice, TWICE)
     lanes = mask & ~twice
     if lanes:
-        log(m, ARRIVALS, w, pc, np.int64(CLUSTER_PLACE), m.cluster_phase, lanes, popcount(lanes))
+        log(m, ARRIVALS, w, pc, CLUSTER_PLACE, m.cluster_phase, lanes, popcount(lanes))
         if m.clocks:
             given = cluster_row(m, m.cluster_phase & 1)
             if i.aux & RELAXED:
@@ -85,7 +83,7 @@ def accept(m, warp, w, pc, mask):
     """Lanes go on, and know what their phase was given."""
     passed = mask & warp.cluster_passed
     if passed:
-        log(m, AWAITED, w, pc, np.int64(CLUSTER_PLACE), m.cluster_phase - 1, passed, np.int64(0))
+        log(m, AWAITED, w, pc, CLUSTER_PLACE, m.cluster_phase - 1, passed, 0)
         if m.clocks:
             learn(m, w, passed, cluster_row(m, (m.cluster_phase - 1) & 1))
         warp.cluster_passed &= ~passed
@@ -97,12 +95,12 @@ def accept(m, warp, w, pc, mask):
 def wait(m, warp, w, pc, i, mask):
     """Status: STANDS, too."""
     if i.aux & CLUSTER_ALIGNED and mask != warp.alive:
-        report_misuse(m, w, pc, mask, np.int64(PART))
-    report_misuse(m, w, pc, mask & ~(warp.cluster_arrived | warp.cluster_passed), np.int64(UNARRIVED))
+        report_misuse(m, w, pc, mask, PART)
+    report_misuse(m, w, pc, mask & ~(warp.cluster_arrived | warp.cluster_passed), UNARRIVED)
     if mask & warp.cluster_arrived:
-        return np.int64(STANDS)
+        return STANDS
     accept(m, warp, w, pc, mask)
-    return np.int64(DONE)
+    return DONE
 
 
 @compiled
@@ -110,14 +108,14 @@ def execute(m, warp, w, pc, i, mask):
     """Status: STANDS, too."""
     if i.op == ARRIVE:
         arrive(m, warp, w, pc, i, mask)
-        return np.int64(DONE)
-    return np.int64(wait(m, warp, w, pc, i, mask))
+        return DONE
+    return wait(m, warp, w, pc, i, mask)
 
 
 @compiled
 def wakes(m, warp, w, pc, mask):
     """Return whether lanes that stand at a wait go on."""
     if mask & warp.cluster_arrived:
-        return np.int64(0)
+        return 0
     accept(m, warp, w, pc, mask)
-    return np.int64(1)
+    return 1

@@ -7,8 +7,6 @@ counts to the CTAs of the launch (cooperative_groups/details/sync.h: a counter i
 
 from __future__ import annotations
 
-import numpy as np
-
 from wsemu.machine.lowering import compiled
 from wsemu.machine.records import cta_at, record_finding
 from wsemu.machine.scalars import lowest_bit, popcount, store_u32
@@ -45,10 +43,10 @@ def tell_parity(warp, i, lanes, phase):
 def arrive(m, warp, w, pc, i, mask):
     cta = cta_at(m.ctas, warp.member)
     tell_parity(warp, i, mask, m.grid_phase)
-    lanes = np.int64(0) if cta.met > m.grid_phase else np.int64(1) << lowest_bit(mask)
-    report_misuse(m, w, pc, mask & ~lanes, np.int64(TWICE))
+    lanes = 0 if cta.met > m.grid_phase else 1 << lowest_bit(mask)
+    report_misuse(m, w, pc, mask & ~lanes, TWICE)
     if lanes:
-        log(m, ARRIVALS, w, pc, np.int64(GRID_PLACE), m.grid_phase, lanes, np.int64(1))
+        log(m, ARRIVALS, w, pc, GRID_PLACE, m.grid_phase, lanes, 1)
         if m.clocks:
             join_lanes(m, cluster_row(m, m.grid_phase & 1), w, lanes)
         cta.met = m.grid_phase + 1
@@ -56,7 +54,7 @@ def arrive(m, warp, w, pc, i, mask):
     if m.clocks:
         begin_interval(warp, w)
     if m.grid_arrived == m.members:
-        log(m, PHASES, w, pc, np.int64(GRID_PLACE), m.grid_phase, np.int64(ALL_LANES), np.int64(0))
+        log(m, PHASES, w, pc, GRID_PLACE, m.grid_phase, ALL_LANES, 0)
         m.grid_phase += 1
         m.grid_arrived = 0
         if m.clocks:
@@ -69,7 +67,7 @@ def accept(m, warp, w, pc, i, mask):
     phase = cta_at(m.ctas, warp.member).met - 1
     tell_parity(warp, i, mask, phase + 1)
     if phase >= 0:
-        log(m, AWAITED, w, pc, np.int64(GRID_PLACE), phase, mask, popcount(mask))
+        log(m, AWAITED, w, pc, GRID_PLACE, phase, mask, popcount(mask))
         if m.clocks:
             learn(m, w, mask, cluster_row(m, phase & 1))
     if m.clocks:
@@ -81,20 +79,20 @@ def execute(m, warp, w, pc, i, mask):
     """Status: STANDS, too."""
     if i.op == GRID_ARRIVE:
         arrive(m, warp, w, pc, i, mask)
-        return np.int64(DONE)
+        return DONE
     met = cta_at(m.ctas, warp.member).met
     if met == 0:
-        report_misuse(m, w, pc, mask, np.int64(UNARRIVED))
+        report_misuse(m, w, pc, mask, UNARRIVED)
     if met > m.grid_phase:
-        return np.int64(STANDS)
+        return STANDS
     accept(m, warp, w, pc, i, mask)
-    return np.int64(DONE)
+    return DONE
 
 
 @compiled
 def wakes(m, warp, w, pc, i, mask):
     """Return whether lanes that stand at a wait go on."""
     if cta_at(m.ctas, warp.member).met > m.grid_phase:
-        return np.int64(0)
+        return 0
     accept(m, warp, w, pc, i, mask)
-    return np.int64(1)
+    return 1

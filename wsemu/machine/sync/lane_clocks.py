@@ -21,8 +21,6 @@ generation.
 
 from __future__ import annotations
 
-import numpy as np
-
 from wsemu.machine.lowering import compiled
 from wsemu.machine.memory.cell_bits import GENERIC
 from wsemu.machine.memory.shadow_cells import ALL, at_least, copy, join, join_bits, join_some, least, put, same_key
@@ -81,7 +79,7 @@ def given_row(m, number):
 
 @compiled
 def exited_row(m):
-    return cta_row(m, m.member, np.int64(BARRIERS))
+    return cta_row(m, m.member, BARRIERS)
 
 
 @compiled
@@ -176,7 +174,7 @@ def join_rows(m, to, other):
 @compiled
 def set_bit(bits, at):
     """Let a set of asynchronous operations have one."""
-    store_i64(bits + 8 * (at >> 6), load_i64(bits + 8 * (at >> 6)) | np.int64(1) << (at & 63))
+    store_i64(bits + 8 * (at >> 6), load_i64(bits + 8 * (at >> 6)) | 1 << (at & 63))
 
 
 @compiled
@@ -224,11 +222,11 @@ def clear_known(m, to):
 def heads(m, w, lanes):
     """The lanes that lead these."""
     leaders = warp_at(m.warps, w).leaders
-    found = np.int64(0)
+    found = 0
     while lanes:
         lane = load_i64(leaders + 8 * lowest_bit(lanes))
         lanes &= ~same_key(leaders, ALL, lane)
-        found |= np.int64(1) << lane
+        found |= 1 << lane
     return found
 
 
@@ -316,11 +314,11 @@ def start_lanes(m):
 def clear_rows(m):
     """Rows that belong to CTAs and to the group are as new, those that the group before has used."""
     for member in range(m.members):
-        clear_row(m, cta_row(m, member, np.int64(BARRIERS)))
+        clear_row(m, cta_row(m, member, BARRIERS))
         for number in range(BARRIERS):
             b = barrier_at(cta_at(m.ctas, member).barriers, number)
             if b.arrived or b.generation:
-                clear_row(m, cta_row(m, member, np.int64(number)))
+                clear_row(m, cta_row(m, member, number))
                 for k in range(4):
                     clear_row(m, cta_row(m, member, BARRIERS + 1 + 4 * number + k))
     if m.cluster_entry:
@@ -328,7 +326,7 @@ def clear_rows(m):
             clear_row(m, cluster_row(m, number))
     for number in range(m.group_rows):  # those of groups are copied before they are read
         if number % GROUP_ROWS < GROUP_ROWS - KEPT_GROUPS:
-            clear_row(m, group_row(m, np.int64(number)))
+            clear_row(m, group_row(m, number))
 
 
 @compiled
@@ -341,7 +339,7 @@ def refresh(m, w):
             if u == w:
                 continue
             lanes = there(m, u)
-            least_known = np.int64(1) << 60
+            least_known = 1 << 60
             rest = readers
             while rest:
                 least_known = min(least_known, least(row(m, LANES * w + lowest_bit(rest)) + 256 * u, lanes))
@@ -361,7 +359,7 @@ def refresh_agents(m, w, readers):
     while last + 1 < m.agent_next:
         number = last + 1 - m.agent_low
         place = bits_of(m) + 8 * (number >> 6)
-        all_know = np.int64(-1)
+        all_know = -1
         rest = readers
         while rest:
             all_know &= load_i64(row(m, LANES * w + lowest_bit(rest)) + place)
@@ -378,7 +376,7 @@ def stamp(m, to, w, lanes):
     """Let a row know what some lanes of a warp have done themselves."""
     warp = warp_at(m.warps, w)
     if m.lockstep:
-        lanes = np.int64(FULL)
+        lanes = FULL
     put(to + 256 * w, lanes, load_i64(warp.clock + 8 * w))
     if m.relying:
         join_some(to + async_visible_offset(m, 0) + 256 * w, warp.fenced, lanes)
@@ -413,7 +411,7 @@ def publish_known(m, to):
 @compiled
 def inherit_known(m, w, lane):
     """Let the operation on tensor memory that a lane issues inherit the asynchronous operations that the lane knows."""
-    separate(m, w, np.int64(1) << lane)
+    separate(m, w, 1 << lane)
     own = lane_row(m, w, lane)
     for u in range(m.agent_bits):
         join_bits(own + inherited_bits(m) + 256 * u, own + bits_of(m) + 256 * u)
@@ -619,19 +617,19 @@ def lane_released(m, w, lane, wide, u, other, interval):
     own = u == w and (lane == other or m.lockstep)
     if own and load_i64(warp_at(m.warps, w).fenced + (512 if wide else 768) + 8 * lane) >= interval:
         return True
-    to = np.int64(0) if wide else 1 + warp_at(m.warps, w).member
+    to = 0 if wide else 1 + warp_at(m.warps, w).member
     return load_i64(lane_row(m, w, lane) + released_offset(m, to) + 256 * u + 8 * other) >= interval
 
 
 @compiled
 def lanes_unknown(m, w, lane, u, others, interval):
     """Return the lanes `others` of warp u whose actions up to an interval a lane of warp w has not observed."""
-    unknown = np.int64(0)
+    unknown = 0
     while others:
         other = lowest_bit(others)
         others &= others - 1
         if not lane_knows(m, w, lane, u, other, interval):
-            unknown |= np.int64(1) << other
+            unknown |= 1 << other
     return unknown
 
 
@@ -655,8 +653,8 @@ def judge_recycling_lanes(m, w, pc, number, lanes):
     lanes."""
     for u in range(m.warp_count):
         took = took_row(m, number, 1, 0) + 256 * u
-        latest, latest_pc = np.int64(0), np.int64(0)
-        rest = at_least(took, np.int64(1))
+        latest, latest_pc = 0, 0
+        rest = at_least(took, 1)
         while rest:
             q = lowest_bit(rest)
             interval = load_i64(took + 8 * q)

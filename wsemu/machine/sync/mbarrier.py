@@ -8,8 +8,6 @@ clocks make of them is in `phases.py`.
 
 from __future__ import annotations
 
-import numpy as np
-
 from wsemu.machine.agents.agents import new_agent
 from wsemu.machine.lowering import compiled
 from wsemu.machine.memory.bounds import OUT_OF_BOUNDS, careful_lane
@@ -149,7 +147,7 @@ def good_addresses(m, w, pc, registers, a, imm, mask):
             record_finding(
                 m.report_entry,
                 m.address,
-                (OUT_OF_BOUNDS, pc, w, np.int64(1) << lane, -1, -1),
+                (OUT_OF_BOUNDS, pc, w, 1 << lane, -1, -1),
                 (address, OUTSIDE, 8, SHARED, m.shared_limit),
             )
             good = False
@@ -168,7 +166,7 @@ def good_addresses(m, w, pc, registers, a, imm, mask):
             record_finding(
                 m.report_entry,
                 m.address,
-                (OUT_OF_BOUNDS, pc, w, np.int64(1) << lane, -1, -1),
+                (OUT_OF_BOUNDS, pc, w, 1 << lane, -1, -1),
                 (address, OUTSIDE, 8, number, segment_at(m.segments, number).bytes),
             )
             good = False
@@ -195,14 +193,14 @@ def all_live(m, w, pc, registers, a, imm, mask):
         group = same_word(registers, a, imm, mask)
         word = word_of(registers, a, imm, lowest_bit(mask))
         number = find_mbarrier(m, word)
-        live, other_pc, other_warp, dead = np.int64(0), np.int64(-1), np.int64(-1), np.int64(0)
+        live, other_pc, other_warp, dead = 0, -1, -1, 0
         if number:
             b = mbarrier_at(m.mbarriers, number - 1)
             live = b.live
             if live == 0:
                 other_pc = b.inval_pc
                 other_warp = b.inval_warp
-                dead = np.int64(1)
+                dead = 1
         if live == 0:
             record_finding(
                 m.report_entry,
@@ -237,7 +235,7 @@ def complete_if_met(m, b, w, pc, lanes):
         return False
     if m.clocks:
         turn_phase(m, b, w, pc, lanes)
-    log(m, PHASES, w, pc, address_of(b), b.phase, lanes, np.int64(0))
+    log(m, PHASES, w, pc, address_of(b), b.phase, lanes, 0)
     b.phase += 1
     b.pending = b.expected
     b.wanted = 0
@@ -278,7 +276,7 @@ def begin(m, w, pc, registers, i, mask):
         mask &= ~lanes
         address = (SHARED << SEGMENT_SHIFT) | at << 3
         if count == 0 or count > MOST_COUNT:
-            bit = np.int64(1) << lane
+            bit = 1 << lane
             record_finding(m.report_entry, m.address, (RANGE, pc, w, bit, -1, -1), (address, count, 0, 0, 0))
             return report_failure(m, w, pc)
         number = find_mbarrier(m, at)
@@ -319,7 +317,7 @@ def begin(m, w, pc, registers, i, mask):
         if m.mbarriers_live > MOST_LIVE:
             report_failure(m, w, pc)
             return TRAP
-        log(m, INITS, w, pc, address, np.int64(0), lanes, count)
+        log(m, INITS, w, pc, address, 0, lanes, count)
     return DONE
 
 
@@ -339,12 +337,12 @@ def judge_reinit(m, b, w, pc, lanes, address):
     other, other_warp = b.init_pc, b.init_warp
     again = lanes
     if b.live == 0:
-        again = np.int64(0)
+        again = 0
         while lanes and m.clocks:
             lane = lowest_bit(lanes)
             lanes &= lanes - 1
             if not knows(m, w, lane, b.inval_warp, b.inval_lane, b.inval_interval):
-                again |= np.int64(1) << lane
+                again |= 1 << lane
         other = b.inval_pc
         other_warp = b.inval_warp
     if again:
@@ -365,21 +363,21 @@ def invalidate(m, w, pc, registers, i, mask):
     while mask:
         lane = lowest_bit(mask)
         mask &= mask - 1
-        bit = np.int64(1) << lane
+        bit = 1 << lane
         if not all_live(m, w, pc, registers, i.a, i.imm, bit):
             return report_failure(m, w, pc)
         b = mbarrier_at(m.mbarriers, find_mbarrier(m, word_of(registers, i.a, i.imm, lane)) - 1)
         if m.clocks:
             judge_use(m, b, w, pc, bit)
             excuse_commits(m, b, w, pc, lane)
-            judge_row(m, b, w, pc, bit, b.used, b.used_pc, np.int64(LIFETIME), np.int64(0))
+            judge_row(m, b, w, pc, bit, b.used, b.used_pc, LIFETIME, 0)
             b.inval_interval = load_i64(warp_at(m.warps, w).clock + 8 * w)
         if b.waiters or b.tx:
             record_finding(
                 m.report_entry, m.address, (LIFETIME, pc, w, bit, -1, -1), (address_of(b), b.phase, 1, -1, 0)
             )
         store_i64(segment_at(m.segments, SHARED).host + 8 * b.word, word(b))
-        log(m, INVALS, w, pc, address_of(b), b.phase, bit, np.int64(0))
+        log(m, INVALS, w, pc, address_of(b), b.phase, bit, 0)
         b.live = 0
         m.mbarriers_live -= 1
         b.inval_pc = pc
@@ -417,10 +415,10 @@ def registering(b, lanes, adding, pending):
 @compiled
 def check_range(m, b, w, pc, registers, source, lanes, what):
     """Return whether an mbarrier can hold each of the b32 operands of some lanes."""
-    bad = above_u32(registers + source, np.int64(MOST_COUNT)) & lanes
+    bad = above_u32(registers + source, MOST_COUNT) & lanes
     if bad:
         lane = lowest_bit(bad)
-        out_of_range(m, b, w, pc, lanes & -(np.int64(1) << lane), load_u32(registers + source + 4 * lane), what)
+        out_of_range(m, b, w, pc, lanes & -(1 << lane), load_u32(registers + source + 4 * lane), what)
     return bad == 0
 
 
@@ -429,7 +427,7 @@ def add_bytes(m, b, w, pc, lanes, change):
     """More bytes are missing.  Whether an mbarrier can hold so many (M10)."""
     b.tx += change
     if b.tx > MOST_COUNT or b.tx < -MOST_COUNT:
-        out_of_range(m, b, w, pc, lanes, b.tx, np.int64(3))
+        out_of_range(m, b, w, pc, lanes, b.tx, 3)
         return False
     if change > 0:
         b.wanted += change
@@ -437,7 +435,7 @@ def add_bytes(m, b, w, pc, lanes, change):
         b.brought -= change
     most = b.wanted if change > 0 else b.brought
     if most > MOST_COUNT:  # the order decides whether that is so at once: proof/outstanding.py
-        out_of_range(m, b, w, pc, lanes, most, np.int64(5))
+        out_of_range(m, b, w, pc, lanes, most, 5)
     return True
 
 
@@ -458,10 +456,10 @@ def enough(m, b, w, pc, lanes, count):
 @compiled
 def arrive_all(m, b, w, pc, registers, i, lanes):
     """Let some lanes arrive at one mbarrier.  Whether the hardware goes on."""
-    if not check_range(m, b, w, pc, registers, i.b, lanes, np.int64(1)):
+    if not check_range(m, b, w, pc, registers, i.b, lanes, 1):
         return False
     if i.aux & EXPECT:
-        if not check_range(m, b, w, pc, registers, i.c, lanes, np.int64(2)):
+        if not check_range(m, b, w, pc, registers, i.c, lanes, 2):
             return False
         expected = total_u32(registers + i.c, lanes)
         if not add_bytes(m, b, w, pc, lanes, expected):
@@ -475,7 +473,7 @@ def arrive_all(m, b, w, pc, registers, i, lanes):
         pc,
         address_of(b),
         b.phase,
-        above_u32(registers + i.b, np.int64(0)) & lanes if count else lanes,
+        above_u32(registers + i.b, 0) & lanes if count else lanes,
         count,
     )
     while lanes:
@@ -496,9 +494,9 @@ def arrive(m, b, w, pc, registers, i, lanes):
         write_tokens(registers, i.d, lanes, (word(b) & ~LOW) | ((b.phase + 1) & LOW))
     if not enough(m, b, w, pc, lanes, count):
         return False
-    adding = above_u32(registers + i.b, np.int64(0)) & lanes
+    adding = above_u32(registers + i.b, 0) & lanes
     if i.aux & EXPECT:
-        adding |= above_u32(registers + i.c, np.int64(0)) & lanes
+        adding |= above_u32(registers + i.c, 0) & lanes
     adding = registering(b, lanes, adding, b.pending - count)
     if m.clocks:
         judge_use(m, b, w, pc, lanes)
@@ -511,7 +509,7 @@ def arrive(m, b, w, pc, registers, i, lanes):
     if i.aux & NO_COMPLETE and m.clocks and adding:
         note_held(m, b, w, pc, adding)
     if complete_if_met(m, b, w, pc, lanes) and i.aux & NO_COMPLETE and m.clocks == 0:
-        out_of_range(m, b, w, pc, lanes, b.phase - 1, np.int64(4))
+        out_of_range(m, b, w, pc, lanes, b.phase - 1, 4)
     return True
 
 
@@ -547,12 +545,12 @@ def note_arrivals(m, b, w, pc, i, lanes):
 @compiled
 def change_bytes(m, b, w, pc, registers, i, lanes, sign):
     """expect_tx (sign 1) or complete_tx (-1).  Whether the hardware goes on."""
-    if not check_range(m, b, w, pc, registers, i.b, lanes, np.int64(2)):
+    if not check_range(m, b, w, pc, registers, i.b, lanes, 2):
         return False
     amount = total_u32(registers + i.b, lanes)
     if not add_bytes(m, b, w, pc, lanes, sign * amount):
         return False
-    adding = registering(b, lanes, above_u32(registers + i.b, np.int64(0)) & lanes, b.pending)
+    adding = registering(b, lanes, above_u32(registers + i.b, 0) & lanes, b.pending)
     if m.clocks:
         judge_use(m, b, w, pc, lanes)
         note_use(m, b, w, pc, lanes)
@@ -595,7 +593,7 @@ def own_alone(m, w, pc, registers, i, mask, far):
             address = (SHARED << SEGMENT_SHIFT) | word_ << 3
             record_finding(m.report_entry, m.address, (FOREIGN, pc, w, group, -1, -1), (address, member, -1, 0, 0))
             return False
-        reach(m, w, pc, member, group, np.int64(0), i.op == ARRIVE and i.aux & (RELAXED | NARROW) == 0)
+        reach(m, w, pc, member, group, 0, i.op == ARRIVE and i.aux & (RELAXED | NARROW) == 0)
     return True
 
 
@@ -612,9 +610,9 @@ def register(m, w, pc, registers, i, mask):
         if i.op == ARRIVE:
             goes_on = arrive_all(m, b, w, pc, registers, i, group)
         elif i.op == EXPECT_TX:
-            goes_on = change_bytes(m, b, w, pc, registers, i, group, np.int64(1))
+            goes_on = change_bytes(m, b, w, pc, registers, i, group, 1)
         elif i.op == COMPLETE_TX:
-            goes_on = change_bytes(m, b, w, pc, registers, i, group, np.int64(-1))
+            goes_on = change_bytes(m, b, w, pc, registers, i, group, -1)
         else:
             goes_on = arrive_later(m, b, w, pc, i, group)
         if not goes_on:
@@ -627,14 +625,14 @@ def register(m, w, pc, registers, i, mask):
 @compiled
 def arrive_later(m, b, w, pc, i, lanes):
     """The lanes arrive when their copies have come, which they have (C8, C9).  Whether the hardware goes on."""
-    count = popcount(lanes) if i.aux & NOINC else np.int64(0)
+    count = popcount(lanes) if i.aux & NOINC else 0
     if not enough(m, b, w, pc, lanes, count):
         return False
     if i.aux & NOINC == 0:  # the phase waits for more arrivals; an H100 counts them with the bytes (C8)
         b.added += popcount(lanes)
         b.wanted += popcount(lanes)
         if b.expected + b.added > MOST_COUNT:
-            out_of_range(m, b, w, pc, lanes, b.expected + b.added, np.int64(6))
+            out_of_range(m, b, w, pc, lanes, b.expected + b.added, 6)
     if m.clocks:
         judge_registering(m, b, w, pc, lanes)
         judge_observed(m, b, w, pc, lanes)
@@ -652,7 +650,7 @@ def arrive_later(m, b, w, pc, i, lanes):
             lane = lowest_bit(rest)
             rest &= rest - 1
             give_copies(m, b, w, lane)
-            number = new_agent(m, w, lane, pc, np.int64(ARRIVES), np.int64(0), np.int64(0))
+            number = new_agent(m, w, lane, pc, ARRIVES, 0, 0)
             set_bit(m, b.given[0], number)
             set_bit(m, b.joined[0], number)
             set_bit(m, b.used, number)
@@ -679,34 +677,34 @@ def find_credited(m, w, pc, registers, at, lane, member):
     """Return the number of the live mbarrier that a lane's copy credits, from 0.  It is at the location that the copy
     names, for a multicast in the CTA that the copy goes to (T11), of rank `member`.  Return -1 and report it if there
     is none."""
-    word_ = word_of(registers, at, np.int64(0), lane)
-    number = np.int64(0)
+    word_ = word_of(registers, at, 0, lane)
+    number = 0
     if member >= 0:
         bits = m.window - 3
-        word_ = (word_ & ((np.int64(1) << bits) - 1)) | member << bits
+        word_ = (word_ & ((1 << bits) - 1)) | member << bits
         if member < m.members:
             number = find_mbarrier(m, word_)
     else:
         number = find_mbarrier(m, word_)
-    dead, other_pc, other_warp = np.int64(0), np.int64(-1), np.int64(-1)
+    dead, other_pc, other_warp = 0, -1, -1
     if number:
         b = mbarrier_at(m.mbarriers, number - 1)
         if b.live:
             return number - 1
-        dead, other_pc, other_warp = np.int64(1), b.inval_pc, b.inval_warp
+        dead, other_pc, other_warp = 1, b.inval_pc, b.inval_warp
     record_finding(
         m.report_entry,
         m.address,
-        (UNINITIALIZED, pc, w, np.int64(1) << lane, other_pc, other_warp),
+        (UNINITIALIZED, pc, w, 1 << lane, other_pc, other_warp),
         ((SHARED << SEGMENT_SHIFT) | word_ << 3, 0, dead, 0, 0),
     )
-    return np.int64(-1)
+    return -1
 
 
 @compiled
 def credit(m, w, pc, at, lane, amount, number):
     """The bytes of an asynchronous operation have come to mbarrier number `at`.  Whether the hardware goes on."""
-    bit = np.int64(1) << lane
+    bit = 1 << lane
     b = mbarrier_at(m.mbarriers, at)
     if not add_bytes(m, b, w, pc, bit, -amount):
         return False
@@ -734,26 +732,26 @@ def answer(m, registers, i, lane):
     number = find_mbarrier(m, word_of(registers, i.a, i.imm, lane))
     b = mbarrier_at(m.mbarriers, number - 1)
     if b.live == 0:
-        return np.int64(0), np.int64(-1), number
-    odd = np.int64(0)
+        return 0, -1, number
+    odd = 0
     if i.op == WAIT:
         token = load_i64(registers + i.b + 8 * lane)
         low = token & LOW
         if low:
             passed = (b.phase - (low - 1)) & LOW  # phases since, mod 2^32
             asked = b.phase - passed if passed < 1 << 31 else b.phase + (1 << 32) - passed
-            return np.int64(passed == 1), asked, number
+            return passed == 1, asked, number
         odd = (token >> 63) & 1
     else:
         odd = load_u32(registers + i.b + 4 * lane) & 1
     done = odd != b.phase & 1
-    return np.int64(done), b.phase - np.int64(done), number
+    return done, b.phase - done, number
 
 
 @compiled
 def answered_lanes(m, registers, i, mask):
     """The lanes whose answer is true."""
-    true = np.int64(0)
+    true = 0
     while mask:
         group = same_word(registers, i.a, i.imm, mask)
         mask &= ~group
@@ -774,13 +772,13 @@ def answered_lanes(m, registers, i, mask):
 @compiled
 def alike(m, registers, i, mask):
     """The lanes of `mask` that ask for the same phase of the same mbarrier as the lowest one."""
-    group = np.int64(0)
+    group = 0
     _, phase, number = answer(m, registers, i, lowest_bit(mask))
     while mask:
         lane = lowest_bit(mask)
         _, other_phase, other_number = answer(m, registers, i, lane)
         if other_number == number and other_phase == phase:
-            group |= np.int64(1) << lane
+            group |= 1 << lane
         mask &= mask - 1
     return group
 
@@ -820,7 +818,7 @@ def end_wait(m, w, pc, registers, i, mask, true):
         group = same_word(registers, i.a, i.imm, rest)
         rest &= ~group
         b = mbarrier_at(m.mbarriers, find_mbarrier(m, word_of(registers, i.a, i.imm, lowest_bit(group))) - 1)
-        log(m, AWAITED, w, pc, address_of(b), b.phase - 1, group, np.int64(0))
+        log(m, AWAITED, w, pc, address_of(b), b.phase - 1, group, 0)
         if b.far_before_pc >= 0 and i.aux & NARROW and i.aux & WAIT_RELAXED == 0:
             record_finding(
                 m.report_entry,
@@ -848,18 +846,18 @@ def end_wait(m, w, pc, registers, i, mask, true):
 @compiled
 def judge_tokens(m, w, pc, registers, i, mask):
     """Tokens of phases before the last one: the hardware takes them for later ones (M13)."""
-    rest = mask if i.op == WAIT else np.int64(0)
+    rest = mask if i.op == WAIT else 0
     while rest:
         group = same_word(registers, i.a, i.imm, rest)
         rest &= ~group
         b = mbarrier_at(m.mbarriers, find_mbarrier(m, word_of(registers, i.a, i.imm, lowest_bit(group))) - 1)
-        old = np.int64(0)
+        old = 0
         while group:
             lane = lowest_bit(group)
             group &= group - 1
             _, asked, _ = answer(m, registers, i, lane)
             if asked < b.phase - 1:
-                old |= np.int64(1) << lane
+                old |= 1 << lane
         if old:
             record_finding(m.report_entry, m.address, (ALIAS, pc, w, old, -1, -1), (address_of(b), b.phase, 4, -1, 0))
 
@@ -879,14 +877,14 @@ def wait(m, w, pc, registers, i, mask):
             note_use(m, b, w, pc, group)
     judge_tokens(m, w, pc, registers, i, mask)
     if i.aux & PEEK:
-        write_answer(registers, i.d, mask, np.int64(0))
+        write_answer(registers, i.d, mask, 0)
         if m.clocks:
             judge_asked(m, w, pc, registers, i, mask)
         return DONE
     true = answered_lanes(m, registers, i, mask)
     if true == 0 and i.aux & BLOCKS:
-        count_waiters(m, registers, i, mask, np.int64(1))
-        return np.int64(STANDS)
+        count_waiters(m, registers, i, mask, 1)
+        return STANDS
     end_wait(m, w, pc, registers, i, mask, true)
     return DONE
 
@@ -918,28 +916,28 @@ def execute(m, w, pc, registers, i, mask):
     """An operation of some lanes.  Status: STANDS, too."""
     if i.op == PENDING_COUNT:
         count_pending(registers, i, mask)
-        return np.int64(DONE)
+        return DONE
     if i.op == INIT and m.mbarrier_count + LANES > m.mbarrier_room:
         m.wanted = GROW_MBARRIERS
-        return np.int64(GROW)
+        return GROW
     if i.op == ASYNC_ARRIVE and m.clocks:
         status = call(m.copy_entry, m.address, w, -1, mask)  # room for their arrivals
         if status != DONE:
             return status
     if not good_addresses(m, w, pc, registers, i.a, i.imm, mask):
-        return np.int64(report_failure(m, w, pc))
+        return report_failure(m, w, pc)
     far = i.op in (ARRIVE, EXPECT_TX, COMPLETE_TX) and i.aux & REMOTE
     if not own_alone(m, w, pc, registers, i, mask, far):
-        return np.int64(report_failure(m, w, pc))
+        return report_failure(m, w, pc)
     if i.op == INIT:
-        return np.int64(begin(m, w, pc, registers, i, mask))
+        return begin(m, w, pc, registers, i, mask)
     if i.op == INVAL:
-        return np.int64(invalidate(m, w, pc, registers, i, mask))
+        return invalidate(m, w, pc, registers, i, mask)
     if i.op in (WAIT, WAIT_PARITY):
-        return np.int64(wait(m, w, pc, registers, i, mask))
+        return wait(m, w, pc, registers, i, mask)
     if m.converged:  # now is later than `reach` found
         converge(m, w, mask, time_of(m, w))
-    return np.int64(register(m, w, pc, registers, i, mask))
+    return register(m, w, pc, registers, i, mask)
 
 
 @compiled
@@ -948,7 +946,7 @@ def wakes(m, w, pc, registers, i, mask):
     true = answered_lanes(m, registers, i, mask)
     if true == 0:
         return False
-    count_waiters(m, registers, i, mask, np.int64(-1))
+    count_waiters(m, registers, i, mask, -1)
     end_wait(m, w, pc, registers, i, mask, true)
     return True
 
@@ -970,10 +968,10 @@ def start(m):
 @compiled
 def end(m):
     """Report the pending mbarriers when the CTA ends, in the order of their addresses."""
-    last = np.int64(-1)
+    last = -1
     while True:
-        word_ = np.int64(1) << 40
-        found = np.int64(-1)
+        word_ = 1 << 40
+        found = -1
         for number in range(m.mbarrier_count):
             b = mbarrier_at(m.mbarriers, number)
             if b.live and b.word > last and b.word < word_:

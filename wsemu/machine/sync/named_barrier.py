@@ -13,8 +13,6 @@ Rules, cited where they are kept (measured on an H200; PTX ISA, "bar, barrier"):
 
 from __future__ import annotations
 
-import numpy as np
-
 from wsemu.machine.lowering import compiled
 from wsemu.machine.records import barrier_at, call, entry_at, instruction_at, record_finding, warp_at
 from wsemu.machine.scalars import equal_u32, load_i64, load_u32, lowest_bit, popcount, store_i64, store_u32
@@ -85,7 +83,7 @@ def operands(registers, instruction, mask):
         return instruction.imm & (BARRIERS - 1), (instruction.imm >> COUNT_SHIFT) & (MOST_COUNT - 1)
     at = 4 * lowest_bit(mask)
     number = signed32(load_u32(registers + instruction.a + at))
-    count = np.int64(0)
+    count = 0
     if instruction.b:
         count = signed32(load_u32(registers + instruction.b + at))
     return number, count
@@ -98,15 +96,15 @@ def check_operands(m, w, pc, mask):
     registers = warp_at(m.warps, w).registers
     id_row, count_row = instruction.a, instruction.b
     number, count = operands(registers, instruction, mask)
-    wrong = np.int64(-1)
+    wrong = -1
     if number < 0 or number >= BARRIERS:  # B1
-        wrong = np.int64(BAD_ID)
+        wrong = BAD_ID
     elif count_row and (count <= 0 or count & 31):  # B2
-        wrong = np.int64(BAD_COUNT)
+        wrong = BAD_COUNT
     elif instruction.imm:
-        wrong = np.int64(-1)
+        wrong = -1
     elif not uniform(registers, id_row, mask) or (count_row and not uniform(registers, count_row, mask)):
-        wrong = np.int64(ID_DIFFERS)
+        wrong = ID_DIFFERS
     if wrong >= 0:
         record_finding(m.report_entry, m.address, (INVALID, pc, w, mask, -1, -1), (number, count, wrong, 0, 0))
         return False
@@ -147,7 +145,7 @@ def take_result(b, registers, instruction, mask):
 
 @compiled
 def release(m, number, b):
-    released = np.int64(0)
+    released = 0
     for u in range(m.first_warp, m.first_warp + m.cta_warps):
         warp = warp_at(m.warps, u)
         if warp.waits != number:
@@ -155,7 +153,7 @@ def release(m, number, b):
         warp.waits = -1
         if m.clocks:
             take(m, u, number, warp.wait_mask, instruction_at(m.code, warp.wait_pc).b == 0)
-        released |= np.int64(1) << u
+        released |= 1 << u
         if warp.parked == 0:
             take_result(b, warp.registers, instruction_at(m.code, warp.wait_pc), warp.wait_mask)
         else:
@@ -221,7 +219,7 @@ def warp_left(m, warp, pc):
         b = barrier_at(m.barriers, number)
         if b.arrived and m.live_warps:
             if mixes(m, b.forms):
-                mismatch(m, warp, pc, np.int64(0), number, b.expected)
+                mismatch(m, warp, pc, 0, number, b.expected)
                 return STOPS
             if b.expected == 0:
                 complete_if_met(m, number, pc, warp)
@@ -296,7 +294,7 @@ def take_part(m, w, pc, op, number, count, wait_mask):
     if m.clocks:
         give(m, w, pc, number, op != ARRIVE, wait_mask, count == 0)
     b.arrived += LANES  # B3
-    b.warps |= np.int64(1) << (w - m.first_warp)
+    b.warps |= 1 << (w - m.first_warp)
     if op != ARRIVE:
         b.syncs += 1
         warp = warp_at(m.warps, w)
@@ -330,10 +328,10 @@ def all_have_met(m, b):
 def alike(registers, i):
     """`operands` of all lanes of a warp; the number is -1 where they differ, or are none that are good."""
     if i.imm == 0 and not (uniform(registers, i.a, WHOLE) and (i.b == 0 or uniform(registers, i.b, WHOLE))):
-        return np.int64(-1), np.int64(0)
-    number, count = operands(registers, i, np.int64(WHOLE))
+        return -1, 0
+    number, count = operands(registers, i, WHOLE)
     if number < 0 or number >= BARRIERS or count < 0 or (count == 0 and i.b):
-        return np.int64(-1), np.int64(0)
+        return -1, 0
     return number, count
 
 
@@ -372,13 +370,13 @@ def join_whole(m, warp, w, pc, i, number, count):
     store_i64(b.took + 8 * w, load_i64(warp.clock + 8 * w))
     store_i64(b.took_pc + 8 * w, pc)
     b.arrived += LANES
-    b.warps |= np.int64(1) << (w - m.first_warp)
+    b.warps |= 1 << (w - m.first_warp)
     warp.last_pc = pc
     if i.op == ARRIVE:
         join_clock(m, b.clock, warp.clock)
         begin_interval(warp, w)
         if m.beat and m.section:
-            call(m.section_entry, m.address, CHANGES, w, pc, np.int64(1) << w)
+            call(m.section_entry, m.address, CHANGES, w, pc, 1 << w)
     else:
         b.syncs += 1
         warp.waits = number

@@ -7,8 +7,6 @@ asynchronous operations that made one.
 
 from __future__ import annotations
 
-import numpy as np
-
 from wsemu.machine.lowering import compiled
 from wsemu.machine.memory.shadow_cells import behind, put
 from wsemu.machine.records import agent_at, record_finding, warp_at
@@ -107,12 +105,12 @@ def reach(m, w, pc, member, lanes, number, told):
     lane has issued.  `told`: a release tells that it is over."""
     if m.clocks == 0 or member == warp_at(m.warps, w).member:
         return
-    early = np.int64(0)
+    early = 0
     rest = lanes
     while rest:
         lane = lowest_bit(rest)
         rest &= rest - 1
-        early |= np.int64(not has_started(m, w, lane, member)) << lane
+        early |= (not has_started(m, w, lane, member)) << lane
     if early:
         record_finding(m.report_entry, m.address, (BEFORE_START, pc, w, early, -1, -1), (member, 0, 0, 0, 0))
     if number:
@@ -143,7 +141,7 @@ def next_of(late, pcs, u, last, best, who, lanes):
         late &= late - 1
         at = load_i64(pcs + 256 * u + 8 * q)
         if at > last and (at < best or (at == best and u <= who)):
-            lanes = np.int64(1) << q | (lanes if at == best and u == who else np.int64(0))
+            lanes = 1 << q | (lanes if at == best and u == who else 0)
             best, who = at, u
     return best, who, lanes
 
@@ -152,14 +150,14 @@ def next_of(late, pcs, u, last, best, who, lanes):
 def next_requested(m, member, last):
     """Return, of the accesses to a CTA's memory that may be incomplete when it exits, the least instruction above
     `last`, the lowest warp that issued it, and its lanes."""
-    best, who, lanes = np.int64(NONE), np.int64(-1), np.int64(0)
-    exited, needed = cta_row(m, member, np.int64(BARRIERS)), access_row(m, member)
+    best, who, lanes = NONE, -1, 0
+    exited, needed = cta_row(m, member, BARRIERS), access_row(m, member)
     for u in range(m.warp_count):
         late = behind(exited + time_offset(m) + 256 * u, needed + time_offset(m) + 256 * u)
         asked = behind(exited + 256 * u, needed + 256 * u) & ~late
-        best, who, lanes = next_of(asked, needed + async_visible_offset(m, 0), np.int64(u), last, best, who, lanes)
+        best, who, lanes = next_of(asked, needed + async_visible_offset(m, 0), u, last, best, who, lanes)
         asked = behind(exited + 256 * u, loose(m, member) + 256 * u) & ~late
-        best, who, lanes = next_of(asked, loose_pc(m, member), np.int64(u), last, best, who, lanes)
+        best, who, lanes = next_of(asked, loose_pc(m, member), u, last, best, who, lanes)
     return best, who, lanes
 
 
@@ -168,18 +166,18 @@ def next_late(m, member, last, relaxed):
     """Return the next access that no exit comes after, or with `relaxed` the next one of the others."""
     if relaxed:
         return next_requested(m, member, last)
-    best, who, lanes = np.int64(NONE), np.int64(-1), np.int64(0)
-    exited, needed = cta_row(m, member, np.int64(BARRIERS)), access_row(m, member)
+    best, who, lanes = NONE, -1, 0
+    exited, needed = cta_row(m, member, BARRIERS), access_row(m, member)
     for u in range(m.warp_count):
         late = behind(exited + time_offset(m) + 256 * u, needed + time_offset(m) + 256 * u)
-        best, who, lanes = next_of(late, reached_pc(m, member), np.int64(u), last, best, who, lanes)
+        best, who, lanes = next_of(late, reached_pc(m, member), u, last, best, who, lanes)
     for word in range(LANES * m.agent_bits):
         unknown = load_i64(needed + bits_of(m) + 8 * word) & ~load_i64(exited + time_bits(m) + 8 * word)
         while unknown:
             a = agent_at(m.agents, m.agent_low + 64 * word + lowest_bit(unknown) - m.base - 1)
             unknown &= unknown - 1
             if is_told(m, a, member) and a.pc > last and (a.pc < best or (a.pc == best and a.warp <= who)):
-                lanes = np.int64(1) << a.lane | (lanes if a.pc == best and a.warp == who else np.int64(0))
+                lanes = 1 << a.lane | (lanes if a.pc == best and a.warp == who else 0)
                 best, who = a.pc, a.warp
     return best, who, lanes
 
@@ -190,7 +188,7 @@ def report_late(m):
     then."""
     for member in range(m.members):
         for relaxed in range(2):
-            last = np.int64(-1)
+            last = -1
             while True:
                 pc, w, lanes = next_late(m, member, last, relaxed)
                 if pc == NONE:

@@ -17,8 +17,6 @@ asynchronous operations each one.
 
 from __future__ import annotations
 
-import numpy as np
-
 from wsemu.machine.lowering import compiled
 from wsemu.machine.memory.shadow_cells import ALL, behind, beyond, join, put, reached, same_key
 from wsemu.machine.records import agent_at, instruction_at, record_finding, warp_at
@@ -75,7 +73,7 @@ def misses(m, w, lane, needed):
     for u in range(m.warp_count):
         late = behind(own + time_offset(m) + 256 * u, needed + 256 * u)
         if u == w:
-            late &= 0 if m.lockstep else ~(np.int64(1) << lane)
+            late &= 0 if m.lockstep else ~(1 << lane)
         if late:
             return True
     for q in range(m.agent_bits):  # noqa: SIM110 (a generator does not compile)
@@ -87,23 +85,23 @@ def misses(m, w, lane, needed):
 @compiled
 def missing(m, w, lanes, needed):
     """Return the lanes that have not observed all that a row needs."""
-    found = np.int64(0)
+    found = 0
     leaders = heads(m, w, lanes)
     while leaders:
         leader = lowest_bit(leaders)
         leaders &= leaders - 1
         own = row(m, LANES * w + leader) + time_offset(m) + 256 * w
         if misses(m, w, leader, needed) or (behind(own, needed + 256 * w) and m.lockstep == 0):
-            found = np.int64(-1)
+            found = -1
     if found == 0:
         return found
-    found = np.int64(0)
+    found = 0
     rest = lanes
     while rest:
         lane = lowest_bit(rest)
         rest &= rest - 1
         if misses(m, w, lane, needed):
-            found |= np.int64(1) << lane
+            found |= 1 << lane
     return found
 
 
@@ -124,12 +122,12 @@ def next_thread(m, late, u, pcs, last, best, who):
 def next_missed(m, w, lane, needed, pcs, last):
     """The least instruction above `last` of those that a lane does not know of, and the lowest thread of it."""
     own = lane_row(m, w, lane)
-    best = np.int64(NONE)
-    who = np.int64(-1)
+    best = NONE
+    who = -1
     for u in range(m.warp_count):
         late = behind(own + time_offset(m) + 256 * u, needed + 256 * u)
         if u == w:
-            late &= 0 if m.lockstep else ~(np.int64(1) << lane)
+            late &= 0 if m.lockstep else ~(1 << lane)
         best, who = next_thread(m, late, u, pcs, last, best, who)
     for q in range(LANES * m.agent_bits):
         unknown = load_i64(needed + bits_of(m) + 8 * q) & ~load_i64(own + time_bits(m) + 8 * q)
@@ -148,9 +146,9 @@ def next_missed(m, w, lane, needed, pcs, last):
 def judge_row(m, b, w, pc, lanes, needed, pcs, code, what):
     """Report what of a row does not come before some lanes: each instruction once."""
     bad = missing(m, w, lanes, needed)
-    last = np.int64(-1)
+    last = -1
     while bad:
-        best, who, mask = np.int64(NONE), np.int64(-1), np.int64(0)
+        best, who, mask = NONE, -1, 0
         rest = bad
         while rest:
             lane = lowest_bit(rest)
@@ -159,10 +157,10 @@ def judge_row(m, b, w, pc, lanes, needed, pcs, code, what):
             if at < best:
                 best = at
                 who = thread
-                mask = np.int64(0)
+                mask = 0
             if at == best:
                 who = min(who, thread)
-                mask |= np.int64(1) << lane
+                mask |= 1 << lane
         if best == NONE:
             break
         record_finding(
@@ -192,9 +190,9 @@ def is_passed(m, w, lane, number):
 def excuse_commits(m, b, w, pc, lane):
     """Report the arrivals of commits before the end of an mbarrier that only later commits show, and forget them."""
     own = lane_row(m, w, lane)
-    last = np.int64(-1)
+    last = -1
     while True:
-        best, who = np.int64(NONE), np.int64(-1)
+        best, who = NONE, -1
         for q in range(LANES * m.agent_bits):
             unknown = load_i64(b.used + bits_of(m) + 8 * q) & ~load_i64(own + time_bits(m) + 8 * q)
             while unknown:
@@ -210,7 +208,7 @@ def excuse_commits(m, b, w, pc, lane):
         if best == NONE:
             break
         record_finding(
-            m.report_entry, m.address, (ORDER, pc, w, np.int64(1) << lane, best, who // LANES),
+            m.report_entry, m.address, (ORDER, pc, w, 1 << lane, best, who // LANES),
             (address_of(b), b.phase, 0, who % LANES, 0),
         )  # fmt: skip
         last = best
@@ -227,7 +225,7 @@ def excuse_commits(m, b, w, pc, lane):
 @compiled
 def inits_missed(m, b, known):
     """Return the lanes that executed the init which a row has not observed."""
-    missed = np.int64(0)
+    missed = 0
     lanes = b.init_lanes
     while lanes:
         at = 256 * b.init_warp + 8 * lowest_bit(lanes)
@@ -241,7 +239,7 @@ def inits_missed(m, b, known):
 @compiled
 def judge_use(m, b, w, pc, lanes):
     """R4: init comes before a use, by each lane that executed it."""
-    unknown = np.int64(0)
+    unknown = 0
     leaders = heads(m, w, lanes)
     while leaders:
         leader = lowest_bit(leaders)
@@ -270,7 +268,7 @@ def judge_fenced(m, b, w, pc, lane):
     while lanes:
         other = lowest_bit(lanes)
         lanes &= lanes - 1
-        if lane_relies(m, w, lane, np.int64(0), b.init_warp, other, b.init_interval):
+        if lane_relies(m, w, lane, 0, b.init_warp, other, b.init_interval):
             continue
         if b.published:
             own = b.init_warp == w and (lane == other or m.lockstep)
@@ -279,7 +277,7 @@ def judge_fenced(m, b, w, pc, lane):
         record_finding(
             m.report_entry,
             m.address,
-            (UNFENCED, pc, w, np.int64(1) << lane, b.init_pc, b.init_warp),
+            (UNFENCED, pc, w, 1 << lane, b.init_pc, b.init_warp),
             (address_of(b), 0, 0, 0, 0),
         )
         return
@@ -295,7 +293,7 @@ def note_use(m, b, w, pc, lanes):
 def judge_registrants(m, b, w, pc, lanes):
     """R1."""
     if b.phase:
-        judge_row(m, b, w, pc, lanes, b.joined[1], b.joined_pc[1], np.int64(ALIAS), np.int64(1))
+        judge_row(m, b, w, pc, lanes, b.joined[1], b.joined_pc[1], ALIAS, 1)
 
 
 @compiled
@@ -304,9 +302,9 @@ def judge_wait(m, b, w, pc, lanes, generation):
     if generation < 1:
         return
     if generation == b.phase:
-        judge_row(m, b, w, pc, lanes, b.joined[1], b.joined_pc[1], np.int64(ALIAS), np.int64(2))
+        judge_row(m, b, w, pc, lanes, b.joined[1], b.joined_pc[1], ALIAS, 2)
     elif generation == b.phase - 1:
-        judge_row(m, b, w, pc, lanes, b.joined[2], b.joined_pc[2], np.int64(ALIAS), np.int64(2))
+        judge_row(m, b, w, pc, lanes, b.joined[2], b.joined_pc[2], ALIAS, 2)
 
 
 @compiled
@@ -314,13 +312,13 @@ def judge_observed(m, b, w, pc, lanes):
     """Before an arrival somebody has seen the phase before complete."""
     if b.phase == 0:
         return
-    unseen = np.int64(0)
+    unseen = 0
     leaders = heads(m, w, lanes)
     while leaders:
         leader = lowest_bit(leaders)
         leaders &= leaders - 1
         own = row(m, LANES * w + leader) + time_offset(m)
-        seen = np.int64(0)
+        seen = 0
         for u in range(m.warp_count):
             if seen == 0:
                 seen = reached(own + 256 * u, b.waited_first + 256 * u)
@@ -329,7 +327,7 @@ def judge_observed(m, b, w, pc, lanes):
     own_unseen = same_key(b.waited_first + 256 * w, ALL, 0)
     unseen &= own_unseen
     if m.lockstep and own_unseen != ALL_LANES:
-        unseen = np.int64(0)
+        unseen = 0
     if unseen:
         record_finding(
             m.report_entry, m.address, (UNOBSERVED, pc, w, unseen, -1, -1), (address_of(b), b.phase, 0, 0, 0)
@@ -389,9 +387,9 @@ def note_followed(m, b, w, lanes):
 @compiled
 def judge_held(m, b):
     """Report arrivals that must not complete their phase, and that nothing in it comes after: in some order they do."""
-    last = np.int64(-1)
+    last = -1
     while b.holding:
-        best, who = np.int64(NONE), np.int64(-1)
+        best, who = NONE, -1
         for u in range(m.warp_count):
             late = behind(b.followed + 256 * u, b.held + 256 * u)
             best, who = next_thread(m, late, u, b.held_pc, last, best, who)
@@ -427,7 +425,7 @@ def set_bit(m, to, number):
     """A row knows that an asynchronous operation has ended (of what its proxy may rely on that says nothing)."""
     at = number - m.agent_low
     if at >= 0:
-        place, bit = to + bits_of(m) + 8 * (at >> 6), np.int64(1) << (at & 63)
+        place, bit = to + bits_of(m) + 8 * (at >> 6), 1 << (at & 63)
         store_i64(place, load_i64(place) | bit)
         place += 256 * m.agent_bits
         store_i64(place, load_i64(place) | bit)
@@ -437,16 +435,16 @@ def set_bit(m, to, number):
 def judge_covered(m, b):
     """R5."""
     if b.expecting:
-        judge_expects(m, b, b.expects, b.expects_pc, np.int64(0))
-        judge_expects(m, b, b.pluses, b.pluses_pc, np.int64(1))
+        judge_expects(m, b, b.expects, b.expects_pc, 0)
+        judge_expects(m, b, b.pluses, b.pluses_pc, 1)
 
 
 @compiled
 def judge_expects(m, b, expects, pcs, what):
     """Report what no arrival comes after."""
-    last = np.int64(-1)
+    last = -1
     while True:
-        best, who = np.int64(NONE), np.int64(-1)
+        best, who = NONE, -1
         for u in range(m.warp_count):
             late = behind(b.cover + 256 * u, expects + 256 * u)
             best, who = next_thread(m, late, u, pcs, last, best, who)
@@ -464,9 +462,9 @@ def judge_expects(m, b, expects, pcs, what):
 @compiled
 def judge_seen(m, b, w, pc, lanes):
     """R3, when a phase completes."""
-    last = np.int64(-1)
+    last = -1
     while True:
-        best, who = np.int64(NONE), np.int64(-1)
+        best, who = NONE, -1
         for u in range(m.warp_count):
             late = behind(b.reach + 256 * u, b.waited + 256 * u)
             best, who = next_thread(m, late, u, b.waited_pc, last, best, who)

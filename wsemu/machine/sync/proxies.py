@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from wsemu.machine.lowering import compiled
 from wsemu.machine.memory.shadow_cells import join, join_bits
 from wsemu.machine.records import warp_at
@@ -36,7 +34,7 @@ def rely(m, w, lanes, space):
                 join_bits(own + relied_bits(m, space) + 256 * u, own + bits_of(m) + 256 * u)
     now = load_i64(warp.clock + 8 * w)
     if m.lockstep:
-        lanes = (np.int64(1) << LANES) - 1
+        lanes = (1 << LANES) - 1
     while lanes:
         store_i64(warp.fenced + 256 * space + 8 * lowest_bit(lanes), now)
         lanes &= lanes - 1
@@ -47,9 +45,9 @@ def execute(m, w, pc, i, mask):
     if m.clocks == 0:
         return
     kind = i.imm
-    log(m, PROXY_FENCE, w, pc, np.int64(-1), np.int64(-1), mask, np.int64(0))
+    log(m, PROXY_FENCE, w, pc, -1, -1, mask, 0)
     if kind in (PROXY_ALL, PROXY_CTA, PROXY_CLUSTER):
-        rely(m, w, mask, np.int64(0))
+        rely(m, w, mask, 0)
     if kind in (PROXY_ALL, PROXY_GLOBAL):
-        rely(m, w, mask, np.int64(1))
+        rely(m, w, mask, 1)
     begin_interval(warp_at(m.warps, w), w)

@@ -6,8 +6,6 @@ one instruction into two branches.
 
 from __future__ import annotations
 
-import numpy as np
-
 from wsemu.machine.lowering import compiled
 from wsemu.machine.records import instruction_at, record_finding, warp_at
 from wsemu.machine.scalars import load_i64
@@ -25,13 +23,13 @@ MIX = 0x2545F4914F6CDD1D
 @compiled
 def judge_count(m, warp, w, pc, i, mask):
     """Return whether a warp may ask for, or keep, so many registers; what is wrong is reported."""
-    wrong = np.int64(-1)
+    wrong = -1
     if i.imm < 24 or i.imm > 256 or i.imm & 7:
-        wrong = np.int64(BAD_COUNT)
+        wrong = BAD_COUNT
     elif mask != warp.alive:
-        wrong = np.int64(PART)
+        wrong = PART
     elif warp.held and (i.imm < warp.held if i.op == INC else i.imm > warp.held):
-        wrong = np.int64(DIRECTION)
+        wrong = DIRECTION
     if wrong >= 0:
         record_finding(m.report_entry, m.address, (MISUSE, pc, w, mask, -1, -1), (i.imm, wrong, warp.held, 0, 0))
         return False
@@ -43,7 +41,7 @@ def judge_count(m, warp, w, pc, i, mask):
 def follow(m, warp, w, pc, i, mask):
     """Note that a warp has executed a setmaxnreg; report it if nothing synchronised it since the one before, which may
     have had the same count."""
-    now = load_i64(warp.clock + 8 * w) if m.clocks else np.int64(-1)
+    now = load_i64(warp.clock + 8 * w) if m.clocks else -1
     if m.clocks and warp.adjusted and warp.adjusted_at == now:
         earlier = warp.adjusted_pc
         code = REPEATED if instruction_at(m.code, earlier).imm == i.imm else MISUSE
@@ -56,7 +54,7 @@ def follow(m, warp, w, pc, i, mask):
 @compiled
 def end(m):
     """Return whether the warps of each warpgroup have executed the same. One finding of each."""
-    told = np.int64(-1)
+    told = -1
     for w in range(m.warp_count):
         first = w - ((w % m.cta_warps) & 3)
         own = warp_at(m.warps, w)
@@ -74,8 +72,8 @@ def tell_different(m, w, other):
     """Report that a warp has executed a different operation than `other`, which may have executed none."""
     warp = warp_at(m.warps, w)
     its = warp_at(m.warps, other)
-    lanes = np.int64((1 << LANES) - 1)
-    earlier = its.adjusted_pc if its.adjusted else np.int64(-1)
+    lanes = (1 << LANES) - 1
+    earlier = its.adjusted_pc if its.adjusted else -1
     pc = warp.adjusted_pc
     held = warp.held
     count = instruction_at(m.code, pc).imm

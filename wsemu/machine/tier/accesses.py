@@ -7,8 +7,6 @@ Each gives the host address of the first lane's bytes, or 0 where it takes a clo
 
 from __future__ import annotations
 
-import numpy as np
-
 from wsemu.machine.lowering import compiled
 from wsemu.machine.memory.bounds import offset_in_local
 from wsemu.machine.memory.cell_bits import HIGH_SHIFT, LOW_SHIFT
@@ -71,7 +69,7 @@ def some_unset(place, size):
 @compiled
 def note_set(segment, place, size):
     """The bytes that lanes side by side access are written."""
-    new = np.int64(0)
+    new = 0
     for piece in range(size):
         unset = unset_bytes(place + piece * LANES)
         if unset:
@@ -87,40 +85,40 @@ def side_by_side(address, w, pc, first, log_size, kind):
     m = machine_at(address, 0)
     number = first >> SEGMENT_SHIFT
     if number < SHARED or number >= m.segment_count:
-        return np.int64(0)
+        return 0
     segment = segment_at(m.segments, number)
-    size = np.int64(1) << log_size
+    size = 1 << log_size
     offset = first - (number << SEGMENT_SHIFT)
     if offset + (size << 5) > segment.bytes or offset & (size - 1) or (kind == WRITE and segment.open == 0):
-        return np.int64(0)
+        return 0
     if number == LOCAL and (offset or size != m.thread_bytes):
-        return np.int64(0)
+        return 0
     if number == SHARED and near_objects(m, offset, offset + (size << 5)):
-        return np.int64(0)
+        return 0
     row = access_at(m.accesses, pc)
     if segment.kind & row.forbids:
-        return np.int64(0)
+        return 0
     ideal = size if number > LOCAL else (size + 3) >> 2
-    cost = ideal + np.int64(number > LOCAL and first & 31 != 0)
+    cost = ideal + (number > LOCAL and first & 31 != 0)
     if cost > ideal and dearer(m, row, number, cost):
-        return np.int64(0)
+        return 0
     if segment.initialised and kind == READ and some_unset(segment.initialised + offset, size):
-        return np.int64(0)
+        return 0
     if segment.tracked > (READ_SO_FAR if kind == READ else UNTRACKED):
         log = log_size - segment.grain
         if segment.grain < 0 or log < 0 or not judged_here(m, segment, segment.grain):
-            return np.int64(0)
+            return 0
         cell = offset >> segment.grain
-        if not note_range(segment, cell, np.int64(LANES) << log):
-            return np.int64(0)
+        if not note_range(segment, cell, LANES << log):
+            return 0
         writes, reads = segment.writes + 8 * cell, segment.reads + 8 * cell
         base, floor = now(m, w, pc), floor_of(m, number)
         if not touch_side_by_side(m, w, writes, reads, kind, base, floor, log):
-            return np.int64(0)
+            return 0
     if segment.initialised and kind == WRITE:
         note_set(segment, segment.initialised + offset, size)
     m.serial += 1
-    count_execution(row, number, np.int64(LANES), cost, ideal)
+    count_execution(row, number, LANES, cost, ideal)
     return segment.host + offset
 
 
@@ -137,7 +135,7 @@ def some_word_unset(place, end):
 @compiled
 def note_words(segment, place, end):
     """The bytes of words are written."""
-    new = np.int64(0)
+    new = 0
     while place < end:
         new += 4 - popcount(load_u32(place) & EACH_BYTE)
         store_u32(place, EACH_BYTE)
@@ -151,13 +149,13 @@ def note_words(segment, place, end):
 def touch_some(m, w, pc, segment, cell, lanes, kind, floor):
     """An access by lanes side by side, the first of which has this cell; one lane's is as if all had one address."""
     lane, base = lowest_bit(lanes), now(m, w, pc)
-    if kind == READ and lanes == np.int64(1) << lane:
+    if kind == READ and lanes == 1 << lane:
         new = base | lane << LOW_SHIFT | lane << HIGH_SHIFT
         if read_one(m, w, segment.writes + 8 * cell, segment.reads + 8 * cell, new, floor):
             return
-    at, zero = 8 * (cell - lane), np.int64(0)
+    at, zero = 8 * (cell - lane), 0
     touch(
-        m, w, pc, segment.writes + at, segment.reads + at, lanes, kind, base, floor, np.int64(CONTIGUOUS),
+        m, w, pc, segment.writes + at, segment.reads + at, lanes, kind, base, floor, CONTIGUOUS,
         zero, zero, zero, zero,
     )  # fmt: skip
 
@@ -170,34 +168,34 @@ def some_side_by_side(address, w, pc, place, imm, lanes, kind):
     n = popcount(lanes)
     first = load_i64(place + 8 * lane) + imm
     number = first >> SEGMENT_SHIFT
-    if lanes >> lane != (np.int64(1) << n) - 1 or number < SHARED or number >= m.segment_count:
-        return np.int64(0)
+    if lanes >> lane != (1 << n) - 1 or number < SHARED or number >= m.segment_count:
+        return 0
     segment = segment_at(m.segments, number)
     offset = first - (number << SEGMENT_SHIFT)
     if number == LOCAL:
-        offset = offset_in_local(m, offset, lane, np.int64(4), kind == WRITE) if n == 1 else np.int64(-1)
+        offset = offset_in_local(m, offset, lane, 4, kind == WRITE) if n == 1 else -1
         if offset < 0:
-            return np.int64(0)
+            return 0
     end = offset + 4 * n
-    if unit(place, lanes, lane, np.int64(2)) == 0 or end > segment.bytes or offset & 3:
-        return np.int64(0)
+    if unit(place, lanes, lane, 2) == 0 or end > segment.bytes or offset & 3:
+        return 0
     if (kind == WRITE and segment.open == 0) or (number == SHARED and near_objects(m, offset, end)):
-        return np.int64(0)
+        return 0
     row = access_at(m.accesses, pc)
     if segment.kind & row.forbids:
-        return np.int64(0)
-    cost = ideal = np.int64(1)
+        return 0
+    cost = ideal = 1
     if number > LOCAL:
         cost, ideal = ((end - 1) >> 5) - (offset >> 5) + 1, (4 * n + 31) >> 5
     if cost > ideal and dearer(m, row, number, cost):
-        return np.int64(0)
+        return 0
     written = segment.initialised
     if written and kind == READ and some_word_unset(written + offset, written + end):
-        return np.int64(0)
+        return 0
     judges = segment.tracked > (READ_SO_FAR if kind == READ else UNTRACKED)
     cell = offset >> 2
-    if judges and not (judged_here(m, segment, np.int64(2)) and note_range(segment, cell, n)):
-        return np.int64(0)
+    if judges and not (judged_here(m, segment, 2) and note_range(segment, cell, n)):
+        return 0
     m.serial += 1
     if judges:
         touch_some(m, w, pc, segment, cell, lanes, kind, floor_of(m, number))
@@ -212,40 +210,40 @@ def all_at_one(address, w, pc, first, log_size):
     m = machine_at(address, 0)
     number = first >> SEGMENT_SHIFT
     if number < SHARED or number == LOCAL or number >= m.segment_count:
-        return np.int64(0)
+        return 0
     segment = segment_at(m.segments, number)
-    size = np.int64(1) << log_size
+    size = 1 << log_size
     offset = first - (number << SEGMENT_SHIFT)
     if offset > segment.bytes - size or offset & (size - 1):
-        return np.int64(0)
+        return 0
     if number == SHARED and near_objects(m, offset, offset + size):
-        return np.int64(0)
+        return 0
     row = access_at(m.accesses, pc)
     if segment.kind & row.forbids:
-        return np.int64(0)
-    cost = ideal = np.int64(1)
+        return 0
+    cost = ideal = 1
     if size > 4 and number == SHARED:
-        cost, ideal = shared_cost(m, np.int64(0), np.int64(0), np.int64(FULL), np.int64(SAME), size, False)
+        cost, ideal = shared_cost(m, 0, 0, FULL, SAME, size, False)
         if cost > ideal:
-            return np.int64(0)
+            return 0
     if segment.initialised:
         for q in range(size):
             if load_u8(segment.initialised + offset + q) == 0:
-                return np.int64(0)
+                return 0
     if segment.tracked > READ_SO_FAR:
         log = log_size - segment.grain
         if segment.grain < 0 or log < 0 or not judged_here(m, segment, segment.grain):
-            return np.int64(0)
+            return 0
         cell = offset >> segment.grain
-        if not note_range(segment, cell, np.int64(1) << log):
-            return np.int64(0)
+        if not note_range(segment, cell, 1 << log):
+            return 0
         new, floor = now(m, w, pc) | (LANES - 1) << HIGH_SHIFT, floor_of(m, number)
         for q in range(1 << log):  # made once more, nothing comes of it: it may stop between
             at = 8 * (cell + q)
             if not read_one(m, w, segment.writes + at, segment.reads + at, new, floor):
-                return np.int64(0)
+                return 0
     m.serial += 1
-    count_execution(row, number, np.int64(LANES), cost, ideal)
+    count_execution(row, number, LANES, cost, ideal)
     return segment.host + offset
 
 
@@ -255,22 +253,22 @@ def load_divergent(m, pc, place, imm, size):
     first = load_i64(place) + imm
     number = first >> SEGMENT_SHIFT
     if number < FIRST_ARRAY or number >= m.segment_count:
-        return np.int64(0)
+        return 0
     segment = segment_at(m.segments, number)
     if segment.tracked > READ_SO_FAR or segment.initialised or segment.bytes < size:
-        return np.int64(0)
-    bias, all_lanes = imm - (number << SEGMENT_SHIFT), np.int64(FULL)
-    pattern = lane_pattern(place, np.int64(0), all_lanes, bias, segment.bytes - size, size)
+        return 0
+    bias, all_lanes = imm - (number << SEGMENT_SHIFT), FULL
+    pattern = lane_pattern(place, 0, all_lanes, bias, segment.bytes - size, size)
     if pattern == BAD:
-        return np.int64(0)
+        return 0
     row = access_at(m.accesses, pc)
     if segment.kind & row.forbids:
-        return np.int64(0)
+        return 0
     cost, ideal = weigh(m, row, place, bias, all_lanes, pattern, size, False, False)
     if cost > ideal and dearer(m, row, number, cost):
-        return np.int64(0)
+        return 0
     m.serial += 1
-    count_execution(row, number, np.int64(LANES), cost, ideal)
+    count_execution(row, number, LANES, cost, ideal)
     return segment.host + first - (number << SEGMENT_SHIFT)
 
 
@@ -282,19 +280,19 @@ def any_way(address, w, pc, place, imm, shape):
     row = access_at(m.accesses, pc)
     due = plan_due_at(m.plans_due, row.pattern)
     log_size, kind, known = shape & 255, shape >> KIND & 1, shape >> KNOWN
-    if row_near_objects(m, place, imm, np.int64(FULL), np.int64(1) << log_size):
-        return np.int64(0)
+    if row_near_objects(m, place, imm, FULL, 1 << log_size):
+        return 0
     first = load_i64(place)
     if due.ready:
         plan = plan_at(m.plans, row.pattern)
-        if (known and plan.of == place) or matches_steps(place, first, plan_steps(plan), np.int64(FULL)):
+        if (known and plan.of == place) or matches_steps(place, first, plan_steps(plan), FULL):
             if known:
                 plan.of = place
             host = make_planned(m, w, pc, plan, first + imm, log_size, kind)
             if host:
                 return host | plan.how << HOW
-    how = known - 1 if known else simple_pattern(place, np.int64(0), np.int64(FULL), log_size)
-    host = np.int64(0)
+    how = known - 1 if known else simple_pattern(place, 0, FULL, log_size)
+    host = 0
     if how == UNIT:
         host = side_by_side_here(address, w, pc, first + imm, log_size, kind)
     elif how == SAME and kind == READ:
@@ -306,21 +304,21 @@ def any_way(address, w, pc, place, imm, shape):
         if due.misses > OFTEN * (1 + due.made * due.made):
             call(m.plan_entry, m.address, pc, place, imm, shape & ((1 << KNOWN) - 1))
     if how == SCATTERED and host == 0 and kind == READ:
-        host = load_divergent(m, pc, place, imm, np.int64(1) << log_size)
-    return host | how << HOW if host else np.int64(0)
+        host = load_divergent(m, pc, place, imm, 1 << log_size)
+    return host | how << HOW if host else 0
 
 
 def noted_range(address, first, extent, bit):
     """Mark what an access has touched of programs with loads through the read-only cache, see memory/read_only.py: of
     lanes side by side from `first` on, or that have this address."""
     note_read_only(machine_at(address, 0), first, extent, bit)
-    return np.int64(0)
+    return 0
 
 
 def noted_lanes(address, place, bias, size, bit):
     """Mark what scattered lanes have touched in programs with loads through the read-only cache."""
     note_lanes(machine_at(address, 0), place, bias, size, bit)
-    return np.int64(0)
+    return 0
 
 
 def since_last(address, w, pc, host):

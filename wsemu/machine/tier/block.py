@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
 from llvmlite import ir
 
 from wsemu.machine.arithmetic.codegen import (
@@ -52,16 +51,16 @@ def come_to(m, pc, lanes):
     m.budget -= flow.length
     m.turn -= flow.length
     if m.turn < 0:
-        return np.int64(YIELDED)
+        return YIELDED
     if m.budget < 0:
-        return np.int64(BUDGET)
-    return np.int64(DONE)
+        return BUDGET
+    return DONE
 
 
 @compiled
 def part(m, warp, pc, join, target, taken):
     """All lanes are at a branch that some take: as the VM has it."""
-    diverge(warp, pc, join, target, taken, np.int64(WHOLE))
+    diverge(warp, pc, join, target, taken, WHOLE)
     return come_to(m, warp.pc, popcount(warp.mask))
 
 

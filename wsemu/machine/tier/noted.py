@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from wsemu.machine.lowering import compiled
 from wsemu.machine.memory.lane_access import SCATTERED, UNIT
 from wsemu.machine.records import access_at, call, foreseen_at, instruction_at, noted_at, segment_at
@@ -69,7 +67,7 @@ def judge_noted(m, known, one):
         return
     m.serial += 1
     if not counted:
-        repeat_count(m, known, one, np.int64(1))
+        repeat_count(m, known, one, 1)
     addresses = noted.steps - instruction_at(m.code, pc).a  # where its registers would be
     bias = made.first - (SHARED << SEGMENT_SHIFT)
     if segment_at(m.segments, SHARED).tracked != TRACKED:  # nobody looks for races

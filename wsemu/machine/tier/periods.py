@@ -20,8 +20,6 @@ done in the last one again.
 
 from __future__ import annotations
 
-import numpy as np
-
 from wsemu.machine.lowering import compiled
 from wsemu.machine.memory.lane_access import matches_steps
 from wsemu.machine.memory.shadow_cells import FEW, copy_few, later_few, less_few
@@ -136,14 +134,14 @@ def end_noting(m, known):
 @compiled
 def measure(m, known, period, before):
     """By how much what each warp knows of itself advances in a period; which warps' knowledge does, as bits."""
-    warps = np.int64(0)
+    warps = 0
     for w in range(LANES):
-        store_i64(known.advance + 8 * w, np.int64(0))
+        store_i64(known.advance + 8 * w, 0)
     for n in range(period.changes):
         w = change_at(period.change, n).warp
         own = CLOCK * n + 8 * w
         store_i64(known.advance + 8 * w, load_i64(period.clocks + own) - load_i64(before.clocks + own))
-        warps |= np.int64(1) << w
+        warps |= 1 << w
     return warps
 
 
@@ -277,7 +275,7 @@ def go_back(m, known, period):
 def judge_repeated(m, known, count, change, clocks, changes):
     """Judge so many accesses of the period that is followed, with what warps knew then; after it they know what they
     did after its last change."""
-    first, n = period_at(known.periods, known.which).first, np.int64(0)
+    first, n = period_at(known.periods, known.which).first, 0
     for k in range(count):
         while n < changes and change_at(change, n).at <= k:
             know(m, known, n, change, clocks)
@@ -294,13 +292,13 @@ def judge_repeated(m, known, count, change, clocks, changes):
 def catch_up(m, known, so_far):
     """Judge what cells do not tell of: the last period, and as many accesses of this one.  That counts them, too."""
     period = period_at(known.periods, known.which)
-    save(m, known, np.int64(0))
+    save(m, known, 0)
     if known.compared:
         go_back(m, known, period)
-    count = period.count if known.compared else np.int64(0)
+    count = period.count if known.compared else 0
     judge_repeated(m, known, count, period.change, period.clocks, period.changes)
     judge_repeated(m, known, so_far, known.change, known.clocks, known.changes)
-    save(m, known, np.int64(1))
+    save(m, known, 1)
 
 
 @compiled
@@ -373,7 +371,7 @@ def end_period(m, known):
 @compiled
 def beat(m, known, number):
     """Handle a meeting of some warps of a CTA at a barrier."""
-    shared, bit = segment_at(m.segments, SHARED), np.int64(1) << number
+    shared, bit = segment_at(m.segments, SHARED), 1 << number
     if known.luck < 0 or m.by_lanes or m.suspects or shared.watched or shared.grain < 0:
         stop(m, known)
     elif m.beat == number + 1:

@@ -13,7 +13,6 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-import numpy as np
 from llvmlite import ir
 
 from wsemu.machine.arithmetic.codegen import I64, Builder, Value, numbers, pointer, splat
@@ -139,24 +138,24 @@ def judge_cells(address, w, written, read, found, floor, kind):
     m = machine_at(address, 0)
     written &= WHEN
     if found & OTHER_WRITE or (written and not behind(m, w, written, floor)):
-        return np.int64(0)
+        return 0
     if is_readers(read):
         if found & OTHER_MOMENT:
-            return np.int64(0)
+            return 0
         if kind == READ and takes(m, w, read):
-            return np.int64(ADD)
+            return ADD
         warps = (read | found >> OTHER_WARPS) & WARPS
         if kind == READ:
             if forgettable(m, w, read, warps, floor):
-                return np.int64(FILL)
+                return FILL
             return merge_own_reads(m, w, read, warps, floor)
-        return np.int64(FILL if unknown(m, w, read, warps, floor) == 0 else 0)
+        return FILL if unknown(m, w, read, warps, floor) == 0 else 0
     read &= BUT_LANES
     if found & OTHER_READ or read < 0 or read & ATOMIC_BIT:
-        return np.int64(0)
+        return 0
     if read == 0 or behind(m, w, read, floor):
-        return np.int64(FILL)
-    return together(m, w, read) if kind == READ and not is_ordered_before(m, w, read, floor) else np.int64(0)
+        return FILL
+    return together(m, w, read) if kind == READ and not is_ordered_before(m, w, read, floor) else 0
 
 
 # -- permits -----------------------------------------------------------------------------------------------------------
@@ -172,19 +171,19 @@ def grant(m, permit, first, place, low, end, log_size, coarsest, finest, kind):
     offset, start, stop, _ = part_of(m, number, first - (number << SEGMENT_SHIFT))
     above = first - offset
     if number == LOCAL:  # each lane has a part of its own
-        low, end = np.int64(0), np.int64(0)
+        low, end = 0, 0
         for lane in range(LANES):
             step = load_i64(place + 8 * lane) - load_i64(place) - lane * m.thread_bytes
             low = min(low, step)
             end = max(end, step)
-        end += np.int64(1) << log_size
+        end += 1 << log_size
     grain = segment.grain
     if judges and (grain > coarsest or grain < finest or segment.watched):
         return
     lowest, highest = start - low, stop - end
     if offset < lowest or offset > highest:
         return
-    mask = max((np.int64(1) << log_size) - 1, np.int64(31 if number >= FIRST_ARRAY else 3))
+    mask = max((1 << log_size) - 1, 31 if number >= FIRST_ARRAY else 3)
     lowest = offset - ((offset - lowest) & ~mask)
     permit.low = above + lowest
     permit.span = highest - lowest + 1
@@ -237,11 +236,11 @@ def permit_offset(address, first, spot, low, end):
     m, permit = machine_at(address, 0), permit_at(spot, 0)
     offset = first - permit.low
     if permit.group != m.group or offset < 0 or offset >= permit.span or offset & permit.mask:
-        return np.int64(-1)
+        return -1
     if objects_live(m) and first >> SEGMENT_SHIFT == SHARED:
         place = first & OFFSET_MASK
         if near_objects(m, place + low, place + end):
-            return np.int64(-1)
+            return -1
     return offset
 
 
@@ -252,8 +251,8 @@ def touches(address, spot, offset, low, end):
     segment = segment_at(permit.segment, 0)
     cell, n = (permit.start + offset + low) >> permit.grain, (end - low) >> permit.grain
     if segment.low <= cell and cell + n <= segment.high:
-        return np.int64(1)
-    return np.int64(note_range(segment, cell, n))
+        return 1
+    return note_range(segment, cell, n)
 
 
 def presently(address, w, pc):
@@ -264,7 +263,7 @@ def presently(address, w, pc):
 def touched_known(address, w, pc, writes, reads, floor, kind, log):
     """Touch cells like `shadow.touch_known`."""
     m = machine_at(address, 0)
-    return np.int64(touch_known(m, w, writes, reads, kind, now(m, w, pc), floor, log))
+    return touch_known(m, w, writes, reads, kind, now(m, w, pc), floor, log)
 
 
 SEGMENT_BYTES = SEGMENT.itemsize

@@ -14,8 +14,6 @@ That all bytes are written which a section loads is looked at each time: it hang
 
 from __future__ import annotations
 
-import numpy as np
-
 from wsemu.machine.lowering import compiled
 from wsemu.machine.memory.lane_access import SCATTERED, UNIT, keep_steps, matches_steps, simple_pattern
 from wsemu.machine.memory.plans import note_lanes_set, some_lane_unset
@@ -61,8 +59,8 @@ def clear(m, low, high):
     if shared.grain < 0:
         return
     for cell in range(max(low >> shared.grain, shared.low), min(((high - 1) >> shared.grain) + 1, shared.high)):
-        store_i64(shared.writes + 8 * cell, np.int64(0))
-        store_i64(shared.reads + 8 * cell, np.int64(0))
+        store_i64(shared.writes + 8 * cell, 0)
+        store_i64(shared.reads + 8 * cell, 0)
 
 
 @compiled
@@ -151,7 +149,7 @@ def count_part(m, known):
     """A section has ended before all was made that was foreseen."""
     one = known.start
     while one != m.foreseen:
-        repeat_count(m, known, one, np.int64(1))
+        repeat_count(m, known, one, 1)
         one += FORESEEN_BYTES
 
 
@@ -223,7 +221,7 @@ def seek(m, known, key, first):
         m.section = NOTHING
         return
     shared = segment_at(m.segments, SHARED)
-    clear(m, np.int64(0), shared.bytes)
+    clear(m, 0, shared.bytes)
     known.tries += 1
     start_noting(m, known, known.accesses, known.access_room - known.accesses)
 
@@ -234,7 +232,7 @@ def all_initialized(m, noted, first, lanes):
     shared = segment_at(m.segments, SHARED)
     if shared.initialised == 0:
         return True
-    place, size = shared.initialised + (first & OFFSET_MASK), np.int64(1) << (noted.shape & 255)
+    place, size = shared.initialised + (first & OFFSET_MASK), 1 << (noted.shape & 255)
     end = place + 4 * popcount(lanes)  # of some lanes, which lie one behind the other
     if noted.shape >> KIND & 1 == WRITE:
         if lanes == FULL:
@@ -260,14 +258,14 @@ def as_foreseen(m, known, key, steps, first, shape, lanes):
     BY_VM if it is again left to the VM; otherwise 0."""
     one = foreseen_at(m.foreseen, 0)
     if one.key & ~BY_VM != key or one.first != first:
-        return np.int64(0)
+        return 0
     noted = noted_at(known.noted, number_of(known, m.foreseen))
     if noted.steps != steps and not matches_steps(steps, load_i64(steps + 8 * lowest_bit(lanes)), noted.steps, lanes):
-        return np.int64(0)
+        return 0
     if one.key & BY_VM and not is_block_access(noted.shape >> KIND & 1, noted.how, lanes):
-        return np.int64(BY_VM)
+        return BY_VM
     if not all_initialized(m, noted, first, lanes):
-        return np.int64(0)
+        return 0
     if m.beat and one.key & BY_VM:
         made_by_block(m, known, one)
     if shape >> KNOWN:  # as the block has them, from now on without a look
@@ -289,7 +287,7 @@ def steps_of(known, key, place, at):
     if steps and matches_steps(place, first, steps, lanes):
         return steps
     if known.step_count == known.step_room:
-        return np.int64(0)
+        return 0
     steps = known.steps + 8 * LANES * known.step_count
     known.step_count += 1
     keep_steps(place, first, steps)
@@ -315,7 +313,7 @@ def note(m, known, key, place, first, shape, lanes, how, cost, ideal):
     noted.shared = cost
     noted.ideal_shared = ideal
     known.end = at + 1
-    offset, lane, size = first & OFFSET_MASK, lowest_bit(lanes), np.int64(1) << (shape & 255)
+    offset, lane, size = first & OFFSET_MASK, lowest_bit(lanes), 1 << (shape & 255)
     known.low = min(known.low, offset + lowest_of(steps, lanes, lane))
     known.high = max(known.high, offset + highest_of(steps, lanes, lane) + size)
 
@@ -347,7 +345,7 @@ def judge_in_section(address, w, pc, place, imm, shape, lanes):
     if m.section == FOLLOWING:
         found = as_foreseen(m, known, key, place, first, shape, lanes)
         if found:
-            return found if found != BY_VM else np.int64(0)
+            return found if found != BY_VM else 0
         give_up(m, known)
     return judge_and_note(m, known, w, pc, place, first, shape, lanes, key)
 
@@ -357,12 +355,12 @@ def pattern_of(place, mask, log_size):
     """Return the pattern of lanes.  For part of a warp, it is UNIT if `accesses.some_side_by_side` performs such
     accesses: consecutive ones, of four bytes each."""
     if mask == FULL:
-        return simple_pattern(place, np.int64(0), mask, log_size)
+        return simple_pattern(place, 0, mask, log_size)
     lane = lowest_bit(mask)
-    consecutive = mask >> lane == (np.int64(1) << popcount(mask)) - 1
-    if consecutive and log_size == 2 and unit(place, mask, lane, np.int64(2)):
-        return np.int64(UNIT)
-    return np.int64(SCATTERED)
+    consecutive = mask >> lane == (1 << popcount(mask)) - 1
+    if consecutive and log_size == 2 and unit(place, mask, lane, 2):
+        return UNIT
+    return SCATTERED
 
 
 @compiled
@@ -386,12 +384,12 @@ def note_made(m, known, w, pc, mask):
     i = instruction_at(m.code, pc)
     place = warp_at(m.warps, w).registers + i.a
     log_size = (i.aux >> 16) & 255
-    kind = np.int64(WRITE if i.op >= FIRST_STORE else READ)
+    kind = WRITE if i.op >= FIRST_STORE else READ
     how = pattern_of(place, mask, log_size)
     if i.aux & 255 != 1 << log_size or (m.beat == 0 and not is_block_access(kind, how, mask)):
         m.section = NOTHING  # blocks do not make such ones
         return
-    if kind == WRITE and how != UNIT and share(place, mask, np.int64(1) << log_size):
+    if kind == WRITE and how != UNIT and share(place, mask, 1 << log_size):
         m.section = NOTHING  # whether their lanes are in conflict hangs on what they store
         return
     row = access_at(m.accesses, pc)
@@ -433,7 +431,7 @@ def enter_section_event(address, what, w, pc, mask):
     if what == MAKES and m.section == NOTING:
         note_made(m, known, w, pc, mask)
     elif what == MAKES and m.section == FOLLOWING and m.beat and made_as_foreseen(m, known, w, pc, mask):
-        return np.int64(1)
+        return 1
     elif what == MADE:
         if m.section == NOTING:
             cost_made(m, known, pc)
@@ -452,7 +450,7 @@ def enter_section_event(address, what, w, pc, mask):
         begin(m, known)
     else:
         give_up(m, known)
-    return np.int64(0)
+    return 0
 
 
 @compiled
@@ -465,7 +463,7 @@ def either_way(address, w, pc, place, imm, shape):
     """An access by all lanes, as `accesses.any_way` makes it."""
     m = machine_at(address, 0)
     if m.section and (load_i64(place) + imm) >> SEGMENT_SHIFT == SHARED:
-        return within(m, w, pc, place, imm, shape, np.int64(FULL))
+        return within(m, w, pc, place, imm, shape, FULL)
     return all_lanes(m, w, pc, place, imm, shape)
 
 
