@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import wsemu.machine
-from wsemu.machine.lowering import I64, PLACE, Emitted, Record, compile_function, compiled, emitted
+from wsemu.machine.lowering import I64, PLACE, Emitted, Record, compile_function, compiled, emitted, set_bits
 from wsemu.machine.memory.cell_bits import ByWidth
 from wsemu.machine.state import address_of, record
 
@@ -78,6 +78,18 @@ def loop_bounds_are_taken_once(n, _):
     for i in range(n):
         n = 0
         total += i + n
+    return total
+
+
+def loop_over_bits(mask, n):
+    total = 0
+    for i in set_bits(mask):
+        mask = 0
+        if i == n:
+            continue
+        for j in set_bits(n & 5):
+            total = total * 3 + i + j
+        total += 1
     return total
 
 
@@ -198,7 +210,8 @@ def several_at_once(x, y):
 
 
 LOOPS = (
-    loop_up, loop_from_to, loop_in_steps, loop_bounds_are_taken_once, loop_while, break_and_continue, return_in_loops,
+    loop_up, loop_from_to, loop_in_steps, loop_bounds_are_taken_once, loop_over_bits, loop_while, break_and_continue,
+    return_in_loops,
 )  # fmt: skip
 OTHERS = (
     branches, conditions, operands_that_decide, choices, comparisons, least_and_most, arithmetic, shift_right,

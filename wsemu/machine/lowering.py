@@ -2,8 +2,9 @@
 
 The language of `compiled` functions: integers (a truth value is 0 or 1), records of `state.py` viewed at a host
 address, and tuples that are returned and unpacked immediately.  Its statements are `if`, `while`, `for ... in
-range(...)` with a constant step, assignments, calls of other `compiled` functions and of `emitted` ones, `min` and
-`max`.  Arithmetic wraps, `//` and `%` round down (and give 0 for a divisor of 0).  All else is refused when it is met.
+range(...)` with a constant step, `for ... in set_bits(...)`, assignments, calls of other `compiled` functions and of
+`emitted` ones, `min` and `max`.  Arithmetic wraps, `//` and `%` round down (and give 0 for a divisor of 0).  All else
+is rejected.
 
 A general compiler infers types over and over, and took three quarters of the time that the VM took to compile.
 """
@@ -70,6 +71,17 @@ class Field:
 
 compiled: Any = Compiled
 emitted: Any = Emitted
+
+
+def set_bits(mask: int) -> Iterator[int]:
+    """Yield the numbers of the bits that are set, in ascending order: the lanes of a mask, for example.
+
+    Compiled code may iterate over it in `for` loops only; the mask is evaluated once.
+    """
+    mask &= (1 << 64) - 1
+    while mask:
+        yield (mask & -mask).bit_length() - 1
+        mask &= mask - 1
 
 
 # -- what a function says ----------------------------------------------------------------------------------------------
@@ -265,9 +277,33 @@ class _Body:
         self.loop(node.body, body, head, end)
 
     def on_For(self, node: ast.For) -> None:
-        if node.orelse or not (isinstance(node.iter, ast.Call) and ast.unparse(node.iter.func) == "range"):
+        call = node.iter
+        if node.orelse or not isinstance(call, ast.Call) or call.keywords:
             self.refuse(node)
-        numbers = [self.value(argument) for argument in node.iter.args]
+        loop = {range: self.range_loop, set_bits: self.bits_loop}.get(self.value(call.func))
+        if loop is None:
+            self.refuse(node)
+        loop(node, call.args)
+
+    def bits_loop(self, node: ast.For, arguments: list[ast.expr]) -> None:
+        """Lower `for n in set_bits(mask)`: take the lowest bit of the rest of the mask until none is left."""
+        (mask,) = arguments
+        left = f"set_bits.{len(self.loops)}"
+        self.assign(left, self.value(mask))
+        place, _ = self.variables[left]
+        head, body, end = self.new("for"), self.new("do"), self.new("done")
+        self.b.branch(head)
+        self.b.position_at_end(head)
+        self.b.cbranch(self.b.icmp_signed("!=", self.b.load(place), I64(0)), body, end)
+        self.b.position_at_end(body)
+        self.store(node.target, self.b.cttz(self.b.load(place), I1(0)))
+        before = self.b.load(place)
+        self.b.store(self.b.and_(before, self.b.sub(self.b.load(place), I64(1))), place)
+        self.loop(node.body, body, head, end)
+
+    def range_loop(self, node: ast.For, arguments: list[ast.expr]) -> None:
+        """Lower `for n in range(...)`, whose step is a constant."""
+        numbers = [self.value(argument) for argument in arguments]
         first, last = (I64(0), numbers[0]) if len(numbers) == 1 else numbers[:2]
         step = numbers[2] if len(numbers) == 3 else I64(1)
         if not (isinstance(step, ir.Constant) and step.constant):

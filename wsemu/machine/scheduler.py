@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from wsemu.machine.arithmetic.operations import alu
 from wsemu.machine.divergence import behind, diverge, go_past, go_past_some, meets, park, pop, push, sort_parked, unpark
-from wsemu.machine.lowering import compiled, emitted
+from wsemu.machine.lowering import compiled, emitted, set_bits
 from wsemu.machine.memory.bounds import careful_lane, extent_of, track_initialised
 from wsemu.machine.memory.costs import APART, BUCKETS, keep_worst, weigh
 from wsemu.machine.memory.lane_access import (
@@ -137,10 +137,7 @@ def exchanges(op):
 def place_lanes(m, w, pc, registers, i, mask, size, n, writes):
     """Judge the lanes of an access one by one: host minus virtual address of each into scratch, 0 if it must not be
     made; a load gives 0 then."""
-    rest = mask
-    while rest:
-        lane = lowest_bit(rest)
-        rest &= rest - 1
+    for lane in set_bits(mask):
         delta = careful_lane(m, pc, w, load_i64(registers + i.a + 8 * lane) + i.imm, lane, size, writes)
         store_i64(m.lanes_scratch + DELTAS + 8 * lane, delta)
         if delta == 0 and i.op < N_MEMORY and not writes:
@@ -153,9 +150,7 @@ def alike(m, registers, i, rest, lane):
     group = 0
     delta = load_i64(m.lanes_scratch + DELTAS + 8 * lane)
     number = ((load_i64(registers + i.a + 8 * lane) + i.imm) >> SEGMENT_SHIFT) & 0xFFFF
-    while rest:
-        other = lowest_bit(rest)
-        rest &= rest - 1
+    for other in set_bits(rest):
         segment = ((load_i64(registers + i.a + 8 * other) + i.imm) >> SEGMENT_SHIFT) & 0xFFFF
         if load_i64(m.lanes_scratch + DELTAS + 8 * other) == delta and (delta == 0 or segment == number):
             group |= 1 << other
@@ -168,9 +163,7 @@ def keep_offsets(m, registers, a, bias, number, group):
     apart = m.scratch + APART
     lanes = apart + 8 * (number if number <= LOCAL else FIRST_ARRAY)
     store_i64(lanes, load_i64(lanes) | group)
-    while group:
-        lane = lowest_bit(group)
-        group &= group - 1
+    for lane in set_bits(group):
         offset = load_i64(registers + a + 8 * lane) + bias
         store_i64(apart + 8 * (BUCKETS + lane), offset | (number << SEGMENT_SHIFT))
 

@@ -9,7 +9,7 @@ undefined value: `undefined-shuffle`.
 
 from __future__ import annotations
 
-from wsemu.machine.lowering import compiled
+from wsemu.machine.lowering import compiled, set_bits
 from wsemu.machine.records import call, instruction_at, machine_at, record_finding, warp_at
 from wsemu.machine.scalars import load_i64, load_u32, lowest_bit, store_i64, store_u32
 from wsemu.machine.sync.clocks import MET, meet
@@ -74,10 +74,7 @@ def shuffle(m, registers, w, pc, mask, there, missed):
     for lane in range(LANES):
         store_i64(values + 8 * lane, read_lane(registers, i.a, lane, wide))
     inside, undefined, source = 0, 0, 0
-    rest = mask
-    while rest:
-        lane = lowest_bit(rest)
-        rest &= rest - 1
+    for lane in set_bits(mask):
         j, good = source_lane(mode, lane, load_u32(registers + i.b + 4 * lane) & 31, (i.imm >> 8) & 31, i.imm & 31)
         if not (there >> j) & 1:
             if j != lane and not (missed >> j) & 1:
@@ -103,10 +100,7 @@ def match(registers, i, mask, there):
     while rest:
         equal &= read_lane(registers, i.a, lowest_bit(rest), wide) == first
         rest &= rest - 1
-    rest = mask
-    while rest:
-        lane = lowest_bit(rest)
-        rest &= rest - 1
+    for lane in set_bits(mask):
         if every:
             write_lane(registers, i.d, lane, False, there if equal else 0)
             continue
@@ -166,9 +160,7 @@ def combine_values(op, x, y):
 @compiled
 def reduce(registers, i, mask, others):
     """Combine the values of the lanes of `mask`; `others`, which take no part, keep their own."""
-    while others:
-        lane = lowest_bit(others)
-        others &= others - 1
+    for lane in set_bits(others):
         store_u32(registers + i.d + 4 * lane, load_u32(registers + i.a + 4 * lane))
     if mask == 0:
         return

@@ -7,7 +7,7 @@ bit each in the rows of `lane_clocks.py`, from `agent_low` on: those below it ar
 
 from __future__ import annotations
 
-from wsemu.machine.lowering import compiled
+from wsemu.machine.lowering import compiled, set_bits
 from wsemu.machine.records import agent_at, groups_at, instruction_at, mbarrier_at, record_finding, warp_at
 from wsemu.machine.scalars import load_i64, lowest_bit, store_i64
 from wsemu.machine.state import (
@@ -214,10 +214,7 @@ def know(m, w, lane, number):
 def await_groups(m, w, mask, bulk, left, only_read):
     """Lanes wait until at most so many groups are under way; -1: until no copies are."""
     found = False
-    rest = mask
-    while rest:
-        lane = lowest_bit(rest)
-        rest &= rest - 1
+    for lane in set_bits(mask):
         g = groups_at(m.groups, group_tables(m, w, lane, bulk))
         end = g.committed - left if left >= 0 else 1 << 60
         number = g.read if only_read else g.first

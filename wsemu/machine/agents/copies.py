@@ -20,7 +20,7 @@ from wsemu.machine.agents.ranges import (
     touch_range,
 )
 from wsemu.machine.agents.reductions import combine_elements, element_bytes
-from wsemu.machine.lowering import compiled
+from wsemu.machine.lowering import compiled, set_bits
 from wsemu.machine.memory.bounds import MISALIGNED
 from wsemu.machine.memory.cell_bits import (
     ATOMIC_BIT,
@@ -100,9 +100,7 @@ def copy_size(registers, i, lane):
 @compiled
 def judge_sizes(m, w, pc, registers, i, mask):
     """Report the sizes that a copy cannot have."""
-    while mask:
-        lane = lowest_bit(mask)
-        mask &= mask - 1
+    for lane in set_bits(mask):
         size = load_u32(registers + i.c + 4 * lane)
         if size != copy_size(registers, i, lane):
             what = i.op <= COPY16
@@ -162,9 +160,7 @@ def copy_small(m, w, pc, registers, i, mask):
     m.serial += 1
     judge_sizes(m, w, pc, registers, i, mask)
     made = 0
-    while mask:
-        lane = lowest_bit(mask)
-        mask &= mask - 1
+    for lane in set_bits(mask):
         made |= copy_lane(m, w, pc, registers, i, lane, width) << lane
     if objects_live(m):
         clobbers(m, w, pc, registers, i.a, i.imm, made, width, 0, WRITE)
@@ -292,9 +288,7 @@ def store_all(m, w, pc, registers, i, mask):
     judge_sizes(m, w, pc, registers, i, mask)
     if m.alone and i.op == STORE:
         mask = one_of_each(m, registers, i, mask)
-    while mask:
-        lane = lowest_bit(mask)
-        mask &= mask - 1
+    for lane in set_bits(mask):
         store_lane(m, w, pc, registers, i, lane)
     return DONE
 
@@ -439,9 +433,7 @@ def reduce(host, source, size, number):
 def zero_lane(m, w, pc, registers, i, lane, mask, to, size):
     """Judge and remember the zeros of a lane; of lanes with the same range the highest does so for all."""
     group = 0
-    while mask:
-        other = lowest_bit(mask)
-        mask &= mask - 1
+    for other in set_bits(mask):
         same_size = load_u32(registers + i.b + 4 * other) == size
         if same_size and lane_address(registers, i.a, i.imm, other) == to:
             group |= 1 << other
@@ -470,9 +462,7 @@ def zero_all(m, w, pc, registers, i, mask):
     m.serial += 1
     all_lanes = mask
     made, length = 0, 0
-    while mask:
-        lane = lowest_bit(mask)
-        mask &= mask - 1
+    for lane in set_bits(mask):
         to, size = lane_address(registers, i.a, i.imm, lane), load_u32(registers + i.b + 4 * lane)
         if size == 0:
             continue
@@ -498,9 +488,7 @@ def zero_all(m, w, pc, registers, i, mask):
 @compiled
 def prefetch(m, w, pc, registers, i, mask):
     """bulk.prefetch: nothing, but its address must be good (T2)."""
-    while mask:
-        lane = lowest_bit(mask)
-        mask &= mask - 1
+    for lane in set_bits(mask):
         address = lane_address(registers, i.a, i.imm, lane)
         if address & 15:
             size = load_u32(registers + i.b + 4 * lane)

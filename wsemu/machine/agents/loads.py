@@ -6,7 +6,7 @@ Lane by lane and CTA by CTA the copy itself is made by `copies.py` or `tensor_co
 
 from __future__ import annotations
 
-from wsemu.machine.lowering import compiled
+from wsemu.machine.lowering import compiled, set_bits
 from wsemu.machine.memory.window import cast_to
 from wsemu.machine.records import call, mbarrier_at, record_finding
 from wsemu.machine.scalars import load_i64, load_u32, lowest_bit
@@ -61,10 +61,7 @@ def together(m, w, pc, registers, i, at, lanes):
         if goal < 0 or goal == member or (is_pair_tile(i) and goal ^ 1 == member):
             continue
         alike = 1 << lane
-        others = rest
-        while others:
-            other = lowest_bit(others)
-            others &= others - 1
+        for other in set_bits(rest):
             same = word_of(registers, at, 0, other) == word_ and credit_goal(m, registers, i, other) == goal
             alike |= same << other
         address = (SHARED << SEGMENT_SHIFT) | word_ << 3
@@ -88,9 +85,7 @@ def names_mbarriers(m, w, pc, registers, i, at, lanes):
 def moving(registers, row, mask):
     """The lanes of which a copy has bytes."""
     found = 0
-    while mask:
-        lane = lowest_bit(mask)
-        mask &= mask - 1
+    for lane in set_bits(mask):
         if load_u32(registers + row + 4 * lane) & ~15:
             found |= 1 << lane
     return found
@@ -137,14 +132,9 @@ def credits_live(m, w, pc, registers, i, bars, lanes):
 def load_parts(m, w, pc, registers, i, bars, entry, lanes):
     """Copies of lanes to shared memory, lane by lane and CTA by CTA, whose mbarriers a row names.  Status."""
     lanes &= ~m.lanes_done
-    while lanes:
-        lane = lowest_bit(lanes)
-        lanes &= lanes - 1
+    for lane in set_bits(lanes):
         bit = 1 << lane
-        goals = copy_goals(m, registers, i, lane) & ~m.cast_done
-        while goals:
-            goal = lowest_bit(goals)
-            goals &= goals - 1
+        for goal in set_bits(copy_goals(m, registers, i, lane) & ~m.cast_done):
             m.cast = goal if i.op in (BULK_MULTICAST, TENSOR_MULTICAST) else -1
             to = cast_to(m, load_i64(registers + i.a + 8 * lane))
             status = call(entry, m.address, w, pc, bit)

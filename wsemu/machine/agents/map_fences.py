@@ -11,7 +11,7 @@ acquired again.
 from __future__ import annotations
 
 from wsemu.machine.agents.ranges import host_place
-from wsemu.machine.lowering import compiled
+from wsemu.machine.lowering import compiled, set_bits
 from wsemu.machine.memory.cell_bits import (
     ACTORS,
     ATOMIC_BIT,
@@ -139,10 +139,7 @@ def is_released(m, w, lane, v, wide):
 
 @compiled
 def all_released(m, w, lane, v, wide):
-    rest = lanes_of_write(m, v)
-    while rest:
-        other = lowest_bit(rest)
-        rest &= rest - 1
+    for other in set_bits(lanes_of_write(m, v)):
         if not lane_released(m, w, lane, wide, writer(v), other, interval_number(v)):
             return False
     return True
@@ -250,9 +247,7 @@ def acquire_lane(m, w, lane, address, wide):
 @compiled
 def acquire(m, w, pc, registers, i, mask):
     """map.acquire: a status."""
-    while mask:
-        lane = lowest_bit(mask)
-        mask &= mask - 1
+    for lane in set_bits(mask):
         address = load_i64(registers + i.a + 8 * lane)
         if host_place(m, w, pc, lane, address, MAP_BYTES, MAP_ALIGNMENT, False, False, True) == 0:
             return FAULT

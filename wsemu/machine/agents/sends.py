@@ -7,7 +7,7 @@ from wsemu.machine.agents.copies import COPIED, access_cell, lane_address, segme
 from wsemu.machine.agents.loads import names_mbarriers
 from wsemu.machine.agents.ranges import OTHERS, host_place, judge_written, note_written, prepare, touch_range
 from wsemu.machine.agents.reductions import combine_elements
-from wsemu.machine.lowering import compiled
+from wsemu.machine.lowering import compiled, set_bits
 from wsemu.machine.memory.cell_bits import ATOMIC_BIT, GENERIC
 from wsemu.machine.scalars import load_i64, load_u32, lowest_bit, popcount, store_i64, store_u32
 from wsemu.machine.state import COPIES, DONE, UNUSED_SHIFT
@@ -42,15 +42,10 @@ def execute(m, w, pc, registers, i, mask):
     m.serial += 1
     if not names_mbarriers(m, w, pc, registers, i, i.b, mask):
         return report_failure(m, w, pc)
-    rest = mask
-    while rest:
-        lane = lowest_bit(rest)
-        rest &= rest - 1
+    for lane in set_bits(mask):
         if find_credited(m, w, pc, registers, i.b, lane, -1) < 0:
             return report_failure(m, w, pc)
-    while mask:
-        lane = lowest_bit(mask)
-        mask &= mask - 1
+    for lane in set_bits(mask):
         if not send(m, w, pc, registers, i, lane, size):
             return report_failure(m, w, pc)
     return DONE

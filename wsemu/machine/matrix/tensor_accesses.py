@@ -9,7 +9,7 @@ covers an earlier access replaces it: an access that is ordered after the write 
 from __future__ import annotations
 
 from wsemu.machine.agents.agents import new_agent
-from wsemu.machine.lowering import compiled
+from wsemu.machine.lowering import compiled, set_bits
 from wsemu.machine.records import record_finding, tensor_access_at, warp_at
 from wsemu.machine.scalars import load_i64, lowest_bit
 from wsemu.machine.state import COLUMNS_TOUCHED, DONE, GROW, GROW_AGENTS
@@ -98,10 +98,7 @@ def is_pipelined(x, warp, group, what, key):
 def unknown_lanes(m, w, lanes, number):
     """The lanes that do not know that an asynchronous operation has ended."""
     unknown = 0
-    rest = heads(m, w, lanes)
-    while rest:
-        lane = lowest_bit(rest)
-        rest &= rest - 1
+    for lane in set_bits(heads(m, w, lanes)):
         if not agent_known(m, w, lane, number) and not is_fenced(m, w, lane, number):
             unknown |= 1 << lane
     return unknown

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from wsemu.machine.agents.agents import enter_group, group_tables, know, new_agent, room
 from wsemu.machine.agents.copies import COPIED, LANDED, access_cell
-from wsemu.machine.lowering import compiled
+from wsemu.machine.lowering import compiled, set_bits
 from wsemu.machine.matrix.multiply import gather_lanes
 from wsemu.machine.matrix.tensor_accesses import (
     COPIES_IN,
@@ -300,10 +300,7 @@ def clear_registers(row, count, mask):
 @compiled
 def store_words(m, warp, i, mask, shape, count, first, column, distance, packed):
     for r in range(count):
-        rest = mask
-        while rest:
-            t = lowest_bit(rest)
-            rest &= rest - 1
+        for t in set_bits(mask):
             value = load_u32(warp.registers + i.b + ROW * r + 4 * t)
             lane = first + tensor_lane(shape, t, r)
             if packed:
@@ -326,10 +323,7 @@ def load_words(m, warp, w, pc, i, mask, shape, count, first, column, distance, p
     unwritten = 0
     where = 0
     for r in range(count):
-        rest = mask
-        while rest:
-            t = lowest_bit(rest)
-            rest &= rest - 1
+        for t in set_bits(mask):
             lane = first + tensor_lane(shape, t, r)
             if packed:
                 c = column + 2 * (tensor_column(shape, t, r, 0)) + distance * (shape == SPLIT and t >> 4)
@@ -386,9 +380,7 @@ def issue(m, warp, w, pc, i, mask):
         judge_group(m, w, pc, i, mask)
         if mask & (mask - 1):
             record_finding(m.report_entry, m.address, (MANY, pc, w, mask, -1, -1), (0, 0, 0, 0, 0))
-    while lanes:
-        lane = lowest_bit(lanes)
-        lanes &= lanes - 1
+    for lane in set_bits(lanes):
         status = multiply(m, w, pc, warp.registers, i, lane) if i.op == MULTIPLY else copy(m, warp, w, pc, i, lane)
         if status != DONE:
             m.resumes = 1
@@ -535,9 +527,7 @@ def commit(m, w, pc, registers, i, mask):
     judge_group(m, w, pc, i, mask)
     if not good_addresses(m, w, pc, registers, i.a, 0, mask):
         return report_failure(m, w, pc)
-    while mask:
-        lane = lowest_bit(mask)
-        mask &= mask - 1
+    for lane in set_bits(mask):
         goals = 1 << m.member
         if i.aux & MULTICAST:
             goals = load_u32(registers + i.b + 4 * lane) & 0xFFFF

@@ -9,7 +9,7 @@ from __future__ import annotations
 from wsemu.machine.agents.agents import know, room
 from wsemu.machine.agents.copies import access_cell
 from wsemu.machine.agents.ranges import OWN, host_place, note_written, prepare, touch_piece
-from wsemu.machine.lowering import compiled
+from wsemu.machine.lowering import compiled, set_bits
 from wsemu.machine.matrix.multiply import gather_lanes
 from wsemu.machine.matrix.tensor_accesses import ALLOCATES, RACE, RELEASES, USES, fork, has_room, touch
 from wsemu.machine.matrix.tensor_operands import word_index
@@ -320,10 +320,7 @@ def judge_leaks(m):
     """Report columns that are still allocated at the end of a group of CTAs."""
     for member in range(m.members):
         cta = tensor_cta_at(m.tensor_ctas, member)
-        rest = cta.starts
-        while rest:
-            start = lowest_bit(rest)
-            rest &= rest - 1
+        for start in set_bits(cta.starts):
             record_finding(
                 m.report_entry, m.address, (LEAK, cta.pcs[start], cta.warps[start], (1 << LANES) - 1, -1, -1),
                 (start * GRANULE, cta.sizes[start] * GRANULE, 0, 0, 0),

@@ -6,7 +6,7 @@ An access is judged as a whole (`lane_access.lane_pattern`).  Only if that fails
 
 from __future__ import annotations
 
-from wsemu.machine.lowering import compiled
+from wsemu.machine.lowering import compiled, set_bits
 from wsemu.machine.memory.lane_access import SAME, UNIT
 from wsemu.machine.records import (
     access_at,
@@ -18,7 +18,7 @@ from wsemu.machine.records import (
     slot_at,
     variable_at,
 )
-from wsemu.machine.scalars import load_i64, load_u8, load_u32, lowest_bit, set_bytes, store_u8, unset_bytes
+from wsemu.machine.scalars import load_i64, load_u8, load_u32, set_bytes, store_u8, unset_bytes
 from wsemu.machine.state import BAD_INDEX, ELSEWHERE, GAP, OUTSIDE, PC_BITS, READ_ONLY, UNUSED_SHIFT, WRAPPED
 from wsemu.model.codes import CODE_NUMBERS
 from wsemu.model.isa import (
@@ -253,9 +253,7 @@ def all_set(registers, a, bias, mask, pattern, size, initialised):
     """Return whether all bytes of an access were written."""
     if pattern == SAME:
         mask &= -mask
-    while mask:
-        lane = lowest_bit(mask)
-        mask &= mask - 1
+    for lane in set_bits(mask):  # noqa: SIM110 - compiled code has no generators
         if some_unset(initialised + load_i64(registers + a + 8 * lane) + bias, size):
             return False
     return True
@@ -286,10 +284,7 @@ def track_initialised(m, pc, warp, number, registers, a, bias, mask, pattern, si
     elif not all_set(registers, a, bias, mask, pattern, size, initialised):
         if reads:
             report_unwritten(m, pc, warp, number, registers, a, bias, mask, size, initialised)
-        rest = mask if writes else 0
-        while rest:
-            lane = lowest_bit(rest)
-            rest &= rest - 1
+        for lane in set_bits(mask if writes else 0):
             new += note_written(initialised, load_i64(registers + a + 8 * lane) + bias, size)
     segment.unwritten -= new
     if segment.unwritten == 0:
@@ -301,10 +296,7 @@ def report_unwritten(m, pc, warp, number, registers, a, bias, mask, size, initia
     lanes = 0
     first = 0
     unused = instruction_at(m.code, pc).aux >> UNUSED_SHIFT if instruction_at(m.code, pc).op < N_MEMORY else 0
-    rest = mask
-    while rest:
-        lane = lowest_bit(rest)
-        rest &= rest - 1
+    for lane in set_bits(mask):
         offset = load_i64(registers + a + 8 * lane) + bias
         if not was_written(initialised, offset, size, unused):
             if lanes == 0:

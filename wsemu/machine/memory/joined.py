@@ -13,7 +13,7 @@ store leaves the byte as the first of them did.
 
 from __future__ import annotations
 
-from wsemu.machine.lowering import compiled
+from wsemu.machine.lowering import compiled, set_bits
 from wsemu.machine.memory.cell_bits import ATOMIC_BIT, LANE_BITS
 from wsemu.machine.memory.lane_access import SAME, SCATTERED
 from wsemu.machine.memory.lane_order import enter
@@ -54,9 +54,7 @@ def agree(m, w, pc, registers, i, mask, size):
     while mask:
         lane = lowest_bit(mask)
         sharing, rest = 0, mask
-        while rest:
-            other = lowest_bit(rest)
-            rest &= rest - 1
+        for other in set_bits(rest):
             if load_i64(registers + i.a + 8 * other) == load_i64(registers + i.a + 8 * lane):
                 sharing |= 1 << other
         mask &= ~sharing
@@ -69,18 +67,14 @@ def odd_turn_lanes(registers, i, bias, mask, host, turns, first, end, size):
     """The lanes whose stores to a cell, of their bytes from `first` to end - 1, are of an odd turn: one that changes
     them begins a turn."""
     odd, begins, rest = 0, 0, mask
-    while rest:
-        lane = lowest_bit(rest)
-        rest &= rest - 1
+    for lane in set_bits(rest):
         at = load_i64(registers + i.a + 8 * lane) + bias
         turn = load_u8(turns + at + first)
         if not leaves(registers, i, lane, host + at, first, end, size):
             begins |= 1 << lane
             turn ^= 1
         odd |= turn << lane
-    while begins:
-        lane = lowest_bit(begins)
-        begins &= begins - 1
+    for lane in set_bits(begins):
         at = load_i64(registers + i.a + 8 * lane) + bias
         for q in range(first, end):
             store_u8(turns + at + q, odd >> lane & 1)
@@ -121,9 +115,7 @@ def enter_lanes(m, w, row, registers, i, bias, lanes, segment, number):
         lane = lowest_bit(lanes)
         at = load_i64(registers + i.a + 8 * lane) + bias
         sharing, rest = 0, lanes
-        while rest:
-            other = lowest_bit(rest)
-            rest &= rest - 1
+        for other in set_bits(rest):
             if load_i64(registers + i.a + 8 * other) + bias == at:
                 sharing |= 1 << other
         lanes &= ~sharing

@@ -14,7 +14,7 @@ lane has its own clock (`lane_clocks.py`).
 
 from __future__ import annotations
 
-from wsemu.machine.lowering import compiled
+from wsemu.machine.lowering import compiled, set_bits
 from wsemu.machine.memory.cell_bits import (
     ACTORS,
     BULK,
@@ -60,9 +60,7 @@ def unordered_lanes(m, w, access, lanes, lane):
     known = lane_row(m, w, lane) + 256 * w if m.by_lanes else warp.lane_clocks + 256 * lane
     interval = (access >> INTERVAL_SHIFT) & INTERVALS
     unknown = 0
-    while rest:
-        other = lowest_bit(rest)
-        rest &= rest - 1
+    for other in set_bits(rest):
         if load_i64(known + 8 * other) < interval:
             unknown |= 1 << other
     return unknown
@@ -73,9 +71,7 @@ def report_lanes(m, w, pc, access, before, lanes, address, kind, other_kind, siz
     """Record the lanes that do not come after all lanes `before` of an earlier access."""
     u, interval = (access >> WARP_SHIFT) & ACTORS, (access >> INTERVAL_SHIFT) & INTERVALS
     code = INTRA_WARP if u == w else RACE
-    while lanes:
-        lane = lowest_bit(lanes)
-        lanes &= lanes - 1
+    for lane in set_bits(lanes):
         unknown = (
             lanes_unknown(m, w, lane, u, before, interval) if u != w else unordered_lanes(m, w, access, before, lane)
         )
@@ -99,9 +95,7 @@ def unordered_agent_lanes(m, w, access, before, base, lanes, kind, size):
         return before
     if kind == ATOMIC and (u >= GENERIC or not alike(m, access, base)):
         return before
-    while lanes:
-        lane = lowest_bit(lanes)
-        lanes &= lanes - 1
+    for lane in set_bits(lanes):
         if u < GENERIC:
             before &= lanes_unknown(m, w, lane, u, before, interval)
         elif agent_known(m, w, lane, interval):
@@ -160,9 +154,7 @@ def judge_agents(m, w, pc, access, before, base, lanes, address, kind, size, rea
         return
     space = address >> SEGMENT_SHIFT != SHARED
     fenced = other_kind == WRITE and read_back and space == 0  # the read lacks the fence
-    while lanes:
-        lane = lowest_bit(lanes)
-        lanes &= lanes - 1
+    for lane in set_bits(lanes):
         if u >= GENERIC:
             if not agent_known(m, w, lane, interval):
                 report_pair(m, RACE, w, pc, lane, access, before, address, kind, other_kind, size)
@@ -184,9 +176,7 @@ def judge_agents(m, w, pc, access, before, base, lanes, address, kind, size, rea
 def not_relied(m, w, lane, space, u, others, interval):
     """Return the lanes whose effects are not visible to an asynchronous operation of a lane."""
     found = 0
-    while others:
-        other = lowest_bit(others)
-        others &= others - 1
+    for other in set_bits(others):
         if not lane_relies(m, w, lane, space, u, other, interval):
             found |= 1 << other
     return found
@@ -277,9 +267,7 @@ def judge_lanes(address, w, pc, registers, bias, mask, kind, base, number):
     while mask:
         at = load_i64(registers + i.a + 8 * lowest_bit(mask))
         group, rest = 0, mask
-        while rest:
-            lane = lowest_bit(rest)
-            rest &= rest - 1
+        for lane in set_bits(rest):
             if load_i64(registers + i.a + 8 * lane) == at:
                 group |= 1 << lane
         mask &= ~group

@@ -9,7 +9,7 @@ Programs without such loads run none of this: `access_noted` stands in for `sche
 
 from __future__ import annotations
 
-from wsemu.machine.lowering import compiled
+from wsemu.machine.lowering import compiled, set_bits
 from wsemu.machine.memory.lane_access import SAME, UNIT, simple_pattern
 from wsemu.machine.records import access_at, call, claim_at, instruction_at, machine_at, segment_at, warp_at
 from wsemu.machine.scalars import load_i64, load_u8, load_u32, lowest_bit, store_i64, store_u8, store_u32
@@ -111,10 +111,7 @@ def note(m, w, pc, registers, i, mask, bit, unused):
     if m.claims == 0 and unused == 0 and mark_at_once(m, registers, i, mask, size, bit, forbids):
         return
     lanes = 0
-    rest = mask
-    while rest:
-        lane = lowest_bit(rest)
-        rest &= rest - 1
+    for lane in set_bits(mask):
         place = (load_i64(registers + i.a + 8 * lane) + i.imm) & ~ADDRESS_WRAPPED
         number = place >> SEGMENT_SHIFT
         if number < FIRST_ARRAY or number >= m.segment_count:

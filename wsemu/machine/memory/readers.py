@@ -16,7 +16,7 @@ runs that judge lanes exactly have none from the start.
 
 from __future__ import annotations
 
-from wsemu.machine.lowering import compiled
+from wsemu.machine.lowering import compiled, set_bits
 from wsemu.machine.memory.cell_bits import (
     ACTORS,
     ATOMIC_BIT,
@@ -201,9 +201,7 @@ def written_out(m, v):
     memo.old = v
     memo.new = UNNAMED
     start, row, warps = m.element_count, moment_of(m, v), v & WARPS
-    while warps:
-        u = lowest_bit(warps)
-        warps &= warps - 1
+    for u in set_bits(warps):
         e = load_i64(row + 8 * u) << INTERVAL_SHIFT | u << WARP_SHIFT | UNNAMED
         store_i64(m.elements + 8 * m.element_count, e)
         m.element_count += 1

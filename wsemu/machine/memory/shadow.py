@@ -18,7 +18,7 @@ Reference: Flanagan, Freund, "FastTrack: Efficient and Precise Dynamic Race Dete
 
 from __future__ import annotations
 
-from wsemu.machine.lowering import compiled
+from wsemu.machine.lowering import compiled, set_bits
 from wsemu.machine.memory.bounds import number_of
 from wsemu.machine.memory.cell_bits import (
     ACTORS,
@@ -194,9 +194,7 @@ def not_known_one_by_one(address, w, cells, group, floor, log, first, spread):
     Called by address."""
     m = machine_at(address, 0)
     bad = group
-    while group:
-        j = lowest_bit(group)
-        group &= group - 1
+    for j in set_bits(group):
         if known_one_by_one(m, w, load_i64(cells + 8 * j), first + (j >> log), spread, floor):
             bad &= ~(1 << j)
     return bad
@@ -220,9 +218,7 @@ def unordered_cells(m, w, cells, v, group, floor, log, first, spread):
     if warp.partial == 0 or rest == 0:
         return rest
     bad = 0
-    while rest:
-        j = lowest_bit(rest)
-        rest &= rest - 1
+    for j in set_bits(rest):
         if not lanes_know(m, w, load_i64(cells + 8 * j), first + (j >> log), spread):
             bad |= 1 << j
     return bad
@@ -393,9 +389,7 @@ def known_to_lanes(m, w, cells, v, group, log, first, spread):
         return group
     known = 0
     if warp.partial:
-        while group:
-            j = lowest_bit(group)
-            group &= group - 1
+        for j in set_bits(group):
             if lanes_know(m, w, load_i64(cells + 8 * j), first + (j >> log), spread):
                 known |= 1 << j
     return known
@@ -643,9 +637,7 @@ def same_bytes(m, w, pc, registers, i, lanes, winner, size):
     """Lanes of one store write the same bytes as lane `winner`, whose values stay: report those that differ."""
     rest = lanes & ~(1 << winner)
     agree = 0
-    while rest:
-        lane = lowest_bit(rest)
-        rest &= rest - 1
+    for lane in set_bits(rest):
         if values_differ(registers, i, lane, winner, size):
             call(m.conflict_entry, m.address, w, pc, 0, 1 << lane, WRITE, 0, winner, 0)
         else:
@@ -665,9 +657,7 @@ def highest_bit(mask):
 @compiled
 def settle(addresses, lost, offset, grain, cells):
     """Cells that several lanes of an access share hold one of them: enter the others."""
-    while lost:
-        lane = lowest_bit(lost)
-        lost &= lost - 1
+    for lane in set_bits(lost):
         place = cells + 8 * ((load_i64(addresses + 8 * lane) + offset) >> grain)
         v = load_i64(place)
         low, high = min((v >> LOW_SHIFT) & 31, lane), max((v >> HIGH_SHIFT) & 31, lane)
@@ -710,10 +700,7 @@ def touch_scattered(m, w, pc, registers, i, bias, mask, kind, base, floor, size,
                 lane = lowest_bit(lost)
                 lost &= lost - 1
                 sharing = 0
-                rest = mask
-                while rest:
-                    other = lowest_bit(rest)
-                    rest &= rest - 1
+                for other in set_bits(mask):
                     if load_i64(addresses + 8 * other) == load_i64(addresses + 8 * lane):
                         sharing |= 1 << other
                 lost &= ~sharing
@@ -1007,15 +994,9 @@ def conflict(address, w, pc, cells, group, how, log, first, q):
         v |= load_i64(warp_at(m.warps, w).clock + 8 * w) << INTERVAL_SHIFT
         record_conflict(m, INTRA_WARP, pc, w, lane, v, -1, place, kind, kind, size)
         return 0
-    rest = group
-    while rest:
-        j = lowest_bit(rest)
-        rest &= rest - 1
+    for j in set_bits(group):
         v = load_i64(cells + 8 * j)
-        touching = m.sharing if shape == ONE else 1 << (first + (j >> log))
-        while touching:
-            lane = lowest_bit(touching)
-            touching &= touching - 1
+        for lane in set_bits(m.sharing if shape == ONE else 1 << (first + (j >> log))):
             place = (load_i64(registers + i.a + 8 * lane) + i.imm) & ~ADDRESS_WRAPPED
             number = place >> SEGMENT_SHIFT
             floor = floor_of(m, number)

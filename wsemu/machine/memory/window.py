@@ -5,10 +5,10 @@ Launches whose groups have one CTA run none of this: `access_in_group` stands in
 
 from __future__ import annotations
 
-from wsemu.machine.lowering import compiled
+from wsemu.machine.lowering import compiled, set_bits
 from wsemu.machine.memory.bounds import OUT_OF_BOUNDS
 from wsemu.machine.records import call, instruction_at, machine_at, record_finding
-from wsemu.machine.scalars import load_i64, lowest_bit, store_u8
+from wsemu.machine.scalars import load_i64, store_u8
 from wsemu.machine.state import OUTSIDE, UNUSED_SHIFT
 from wsemu.machine.sync.peers import reach
 from wsemu.model.grid import FARTHEST
@@ -44,9 +44,7 @@ def strays(m, registers, i, mask, size):
     says so."""
     found = 0
     own = (i.aux >> UNUSED_SHIFT) & OWN_SHARED
-    while mask:
-        lane = lowest_bit(mask)
-        mask &= mask - 1
+    for lane in set_bits(mask):
         address = (load_i64(registers + i.a + 8 * lane) + i.imm) & ~ADDRESS_WRAPPED
         if address >> SEGMENT_SHIFT != SHARED:
             continue
@@ -59,9 +57,7 @@ def strays(m, registers, i, mask, size):
 @compiled
 def leave_out(m, w, pc, registers, i, lanes, size):
     """Report accesses that cannot be made; loads give 0."""
-    while lanes:
-        lane = lowest_bit(lanes)
-        lanes &= lanes - 1
+    for lane in set_bits(lanes):
         address = (load_i64(registers + i.a + 8 * lane) + i.imm) & ~ADDRESS_WRAPPED
         record_finding(
             m.report_entry,
@@ -81,9 +77,7 @@ def leave_out(m, w, pc, registers, i, lanes, size):
 def member_lanes(m, registers, i, mask, member):
     """The lanes of an access that goes to the shared memory of a CTA."""
     lanes = 0
-    while mask:
-        lane = lowest_bit(mask)
-        mask &= mask - 1
+    for lane in set_bits(mask):
         address = (load_i64(registers + i.a + 8 * lane) + i.imm) & ~ADDRESS_WRAPPED
         if address >> SEGMENT_SHIFT == SHARED and (address & OFFSET_MASK) >> m.window == member:
             lanes |= 1 << lane
@@ -93,9 +87,7 @@ def member_lanes(m, registers, i, mask, member):
 @compiled
 def goes_far(m, registers, i, mask):
     """Return whether a lane accesses the shared memory of another CTA."""
-    while mask:
-        lane = lowest_bit(mask)
-        mask &= mask - 1
+    for lane in set_bits(mask):
         address = (load_i64(registers + i.a + 8 * lane) + i.imm) & ~ADDRESS_WRAPPED
         if address >> SEGMENT_SHIFT == SHARED and (address & OFFSET_MASK) >> m.window != m.member:
             return 1

@@ -5,7 +5,7 @@ Programs without asynchronous operations run none of this: `access_guarded` stan
 
 from __future__ import annotations
 
-from wsemu.machine.lowering import compiled
+from wsemu.machine.lowering import compiled, set_bits
 from wsemu.machine.memory.shadow_cells import highest_of, lowest_of
 from wsemu.machine.records import call, instruction_at, machine_at, mbarrier_at, record_finding, segment_at
 from wsemu.machine.scalars import load_i64, load_u32, lowest_bit
@@ -53,10 +53,7 @@ def clobbers(m, w, pc, registers, row, imm, mask, size, sizes, kind):
     """Report an access by some lanes to bytes of live mbarriers: their addresses lie in a row, and, if they differ, how
     many bytes each accesses in another."""
     lanes, length = 0, size
-    rest = mask
-    while rest:
-        lane = lowest_bit(rest)
-        rest &= rest - 1
+    for lane in set_bits(mask):
         own = load_u32(registers + sizes + 4 * lane) if sizes else size
         if find_touched(m, load_i64(registers + row + 8 * lane) + imm, own):
             if lanes == 0:
@@ -80,9 +77,7 @@ def clobbers(m, w, pc, registers, row, imm, mask, size, sizes, kind):
 def good_lanes(m, registers, i, mask, size):
     """The lanes whose access is made in shared memory."""
     good = 0
-    while mask:
-        lane = lowest_bit(mask)
-        mask &= mask - 1
+    for lane in set_bits(mask):
         address = (load_i64(registers + i.a + 8 * lane) + i.imm) & ~ADDRESS_WRAPPED
         offset = address & OFFSET_MASK
         if address >> SEGMENT_SHIFT == SHARED and offset <= segment_at(m.segments, SHARED).bytes - size:

@@ -21,7 +21,7 @@ generation.
 
 from __future__ import annotations
 
-from wsemu.machine.lowering import compiled
+from wsemu.machine.lowering import compiled, set_bits
 from wsemu.machine.memory.cell_bits import GENERIC
 from wsemu.machine.memory.shadow_cells import ALL, at_least, copy, join, join_bits, join_some, least, put, same_key
 from wsemu.machine.records import barrier_at, cta_at, record_finding, warp_at
@@ -625,9 +625,7 @@ def lane_released(m, w, lane, wide, u, other, interval):
 def lanes_unknown(m, w, lane, u, others, interval):
     """Return the lanes `others` of warp u whose actions up to an interval a lane of warp w has not observed."""
     unknown = 0
-    while others:
-        other = lowest_bit(others)
-        others &= others - 1
+    for other in set_bits(others):
         if not lane_knows(m, w, lane, u, other, interval):
             unknown |= 1 << other
     return unknown

@@ -9,7 +9,7 @@ clocks make of them is in `phases.py`.
 from __future__ import annotations
 
 from wsemu.machine.agents.agents import new_agent
-from wsemu.machine.lowering import compiled
+from wsemu.machine.lowering import compiled, set_bits
 from wsemu.machine.memory.bounds import OUT_OF_BOUNDS, careful_lane
 from wsemu.machine.memory.shadow_cells import same_key
 from wsemu.machine.memory.window import is_in_window
@@ -360,9 +360,7 @@ def knows(m, w, lane, u, other, interval):
 @compiled
 def invalidate(m, w, pc, registers, i, mask):
     """mbarrier.inval.  Status."""
-    while mask:
-        lane = lowest_bit(mask)
-        mask &= mask - 1
+    for lane in set_bits(mask):
         bit = 1 << lane
         if not all_live(m, w, pc, registers, i.a, i.imm, bit):
             return report_failure(m, w, pc)
@@ -645,10 +643,7 @@ def arrive_later(m, b, w, pc, i, lanes):
             note_registrants(m, b, w, pc, lanes)
             note_expects(m, b, b.pluses, b.pluses_pc, w, pc, lanes)
         give_times(m, b.given[0], w, lanes)
-        rest = lanes
-        while rest:
-            lane = lowest_bit(rest)
-            rest &= rest - 1
+        for lane in set_bits(lanes):
             give_copies(m, b, w, lane)
             number = new_agent(m, w, lane, pc, ARRIVES, 0, 0)
             set_bit(m, b.given[0], number)
@@ -761,9 +756,7 @@ def answered_lanes(m, registers, i, mask):
             if b.live:
                 true |= group & ~odd if b.phase & 1 else odd
             continue
-        while group:
-            lane = lowest_bit(group)
-            group &= group - 1
+        for lane in set_bits(group):
             yes, _, _ = answer(m, registers, i, lane)
             true |= yes << lane
     return true
@@ -852,9 +845,7 @@ def judge_tokens(m, w, pc, registers, i, mask):
         rest &= ~group
         b = mbarrier_at(m.mbarriers, find_mbarrier(m, word_of(registers, i.a, i.imm, lowest_bit(group))) - 1)
         old = 0
-        while group:
-            lane = lowest_bit(group)
-            group &= group - 1
+        for lane in set_bits(group):
             _, asked, _ = answer(m, registers, i, lane)
             if asked < b.phase - 1:
                 old |= 1 << lane
@@ -904,9 +895,7 @@ def count_waiters(m, registers, i, mask, by):
 @compiled
 def count_pending(registers, i, mask):
     """mbarrier.pending_count (M12)."""
-    while mask:
-        lane = lowest_bit(mask)
-        mask &= mask - 1
+    for lane in set_bits(mask):
         token = load_i64(registers + i.a + 8 * lane)
         store_u32(registers + i.d + 4 * lane, (1 << 20) - ((token >> 43) & 0xFFFFF))
 

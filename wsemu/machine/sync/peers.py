@@ -7,7 +7,7 @@ asynchronous operations that made one.
 
 from __future__ import annotations
 
-from wsemu.machine.lowering import compiled
+from wsemu.machine.lowering import compiled, set_bits
 from wsemu.machine.memory.shadow_cells import behind, put
 from wsemu.machine.records import agent_at, record_finding, warp_at
 from wsemu.machine.scalars import load_i64, lowest_bit
@@ -106,10 +106,7 @@ def reach(m, w, pc, member, lanes, number, told):
     if m.clocks == 0 or member == warp_at(m.warps, w).member:
         return
     early = 0
-    rest = lanes
-    while rest:
-        lane = lowest_bit(rest)
-        rest &= rest - 1
+    for lane in set_bits(lanes):
         early |= (not has_started(m, w, lane, member)) << lane
     if early:
         record_finding(m.report_entry, m.address, (BEFORE_START, pc, w, early, -1, -1), (member, 0, 0, 0, 0))
@@ -136,9 +133,7 @@ def is_told(m, a, member):
 def next_of(late, pcs, u, last, best, who, lanes):
     """The least instruction above `last` of those of the threads `late` of a warp, or the best so far; its warp and
     lanes."""
-    while late:
-        q = lowest_bit(late)
-        late &= late - 1
+    for q in set_bits(late):
         at = load_i64(pcs + 256 * u + 8 * q)
         if at > last and (at < best or (at == best and u <= who)):
             lanes = 1 << q | (lanes if at == best and u == who else 0)

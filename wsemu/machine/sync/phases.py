@@ -17,7 +17,7 @@ asynchronous operations each one.
 
 from __future__ import annotations
 
-from wsemu.machine.lowering import compiled
+from wsemu.machine.lowering import compiled, set_bits
 from wsemu.machine.memory.shadow_cells import ALL, behind, beyond, join, put, reached, same_key
 from wsemu.machine.records import agent_at, instruction_at, record_finding, warp_at
 from wsemu.machine.scalars import load_i64, lowest_bit, store_i64
@@ -86,20 +86,14 @@ def misses(m, w, lane, needed):
 def missing(m, w, lanes, needed):
     """Return the lanes that have not observed all that a row needs."""
     found = 0
-    leaders = heads(m, w, lanes)
-    while leaders:
-        leader = lowest_bit(leaders)
-        leaders &= leaders - 1
+    for leader in set_bits(heads(m, w, lanes)):
         own = row(m, LANES * w + leader) + time_offset(m) + 256 * w
         if misses(m, w, leader, needed) or (behind(own, needed + 256 * w) and m.lockstep == 0):
             found = -1
     if found == 0:
         return found
     found = 0
-    rest = lanes
-    while rest:
-        lane = lowest_bit(rest)
-        rest &= rest - 1
+    for lane in set_bits(lanes):
         if misses(m, w, lane, needed):
             found |= 1 << lane
     return found
@@ -108,9 +102,7 @@ def missing(m, w, lanes, needed):
 @compiled
 def next_thread(m, late, u, pcs, last, best, who):
     """The least instruction above `last` of those of the threads `late` of warp u, or the best so far; its thread."""
-    while late:
-        q = lowest_bit(late)
-        late &= late - 1
+    for q in set_bits(late):
         at = load_i64(pcs + 256 * u + 8 * q)
         if at > last and at < best:
             best = at
@@ -149,10 +141,7 @@ def judge_row(m, b, w, pc, lanes, needed, pcs, code, what):
     last = -1
     while bad:
         best, who, mask = NONE, -1, 0
-        rest = bad
-        while rest:
-            lane = lowest_bit(rest)
-            rest &= rest - 1
+        for lane in set_bits(bad):
             at, thread = next_missed(m, w, lane, needed, pcs, last)
             if at < best:
                 best = at
@@ -240,10 +229,7 @@ def inits_missed(m, b, known):
 def judge_use(m, b, w, pc, lanes):
     """R4: init comes before a use, by each lane that executed it."""
     unknown = 0
-    leaders = heads(m, w, lanes)
-    while leaders:
-        leader = lowest_bit(leaders)
-        leaders &= leaders - 1
+    for leader in set_bits(heads(m, w, lanes)):
         missed = inits_missed(m, b, row(m, LANES * w + leader))
         if missed:
             users = same_key(warp_at(m.warps, w).leaders, ALL, leader) & lanes
@@ -264,10 +250,7 @@ def judge_use(m, b, w, pc, lanes):
 @compiled
 def judge_fenced(m, b, w, pc, lane):
     """A fence is on the way from init to a copy of the asynchronous proxy that a lane issues, and that credits it."""
-    lanes = b.init_lanes
-    while lanes:
-        other = lowest_bit(lanes)
-        lanes &= lanes - 1
+    for other in set_bits(b.init_lanes):
         if lane_relies(m, w, lane, 0, b.init_warp, other, b.init_interval):
             continue
         if b.published:
@@ -313,10 +296,7 @@ def judge_observed(m, b, w, pc, lanes):
     if b.phase == 0:
         return
     unseen = 0
-    leaders = heads(m, w, lanes)
-    while leaders:
-        leader = lowest_bit(leaders)
-        leaders &= leaders - 1
+    for leader in set_bits(heads(m, w, lanes)):
         own = row(m, LANES * w + leader) + time_offset(m)
         seen = 0
         for u in range(m.warp_count):
