@@ -773,6 +773,50 @@ def log_step(b, m, w, pc, lanes):
     """Do nothing: `steps.py` compiles `run_warp` with a function of this name that logs each instruction."""
 
 
+@compiled
+def stop(warp, pc, mask, status):
+    """Store where a warp continues, and return the status of its run."""
+    warp.pc = pc
+    warp.mask = mask
+    return status
+
+
+@compiled
+def branch(m, warp, pc, i, x, mask):
+    """Let the lanes `x` of a warp branch, and the others not.  Return DONE, or STACK_OVERFLOW."""
+    if warp.depth + 2 > STACK:
+        m.fault_pc = pc
+        return STACK_OVERFLOW
+    diverge(warp, pc, i.c, i.imm, x, mask)
+    return DONE
+
+
+@compiled
+def synchronize(m, warp, w, pc, i, x):
+    """Execute a barrier or an asynchronous operation.  Return DONE if the warp continues at warp.pc."""
+    status = DONE
+    if i.op <= LAST_BARRIER:
+        result = take_whole(m, warp, w, pc, i, x)
+        if result == WAITS:
+            return YIELDED
+        if result != GOES_ON:
+            status = call(m.collective_entry, m.address, w, pc, x)
+    else:
+        status = execute_asynchronous(m, warp, w, pc, x)
+    if status == DONE and m.blocks:
+        status = run_block(m, warp, w, warp.pc, warp.mask)
+    return status
+
+
+@compiled
+def trap(m, w, pc, i, x):
+    """End the launch at a trap."""
+    note_end(m, w, pc, i.aux, x)
+    m.fault_pc = pc
+    m.fault_warp = w
+    return TRAP
+
+
 def run_warp(address, w):
     """Run one warp until it waits or ends (YIELDED) or the machine must stop."""
     m = machine_at(address, 0)
@@ -802,9 +846,7 @@ def run_warp(address, w):
             if x:
                 status = call(m.access_entry, address, w, pc, registers, x)
                 if status:
-                    warp.pc = pc
-                    warp.mask = mask
-                    return status
+                    return stop(warp, pc, mask, status)
             pc += 1
             continue
         if op == BRA:
@@ -813,10 +855,9 @@ def run_warp(address, w):
             elif x == mask:
                 pc = i.imm
             else:
-                if warp.depth + 2 > STACK:
-                    m.fault_pc = pc
-                    return STACK_OVERFLOW
-                diverge(warp, pc, i.c, i.imm, x, mask)
+                status = branch(m, warp, pc, i, x, mask)
+                if status != DONE:
+                    return status
                 pc = warp.pc
                 mask = warp.mask
         elif op == JUMP:
@@ -836,39 +877,15 @@ def run_warp(address, w):
                 mask = warp.mask
                 if warp.midway:
                     continue
-        elif op <= LAST_BARRIER:
-            if x == 0:
-                pc += 1
-                continue
-            warp.pc = pc + 1
-            warp.mask = mask
-            result = take_whole(m, warp, w, pc, i, x)
-            if result == WAITS:
-                return YIELDED
-            status = DONE
-            if result != GOES_ON:
-                status = call(m.collective_entry, address, w, pc, x)
-            if status == DONE and m.blocks:
-                status = run_block(m, warp, w, warp.pc, warp.mask)
-            if status != DONE:
-                return status
-            pc = warp.pc
-            mask = warp.mask
-            continue
         elif op == TRAP_OP:
-            note_end(m, w, pc, i.aux, x)
-            m.fault_pc = pc
-            m.fault_warp = w
-            return TRAP
-        elif op >= N_CONTROL or (op in (PROXY, INIT_FENCE) and m.asynchronous):
+            return trap(m, w, pc, i, x)
+        elif op <= LAST_BARRIER or op >= N_CONTROL or (op in (PROXY, INIT_FENCE) and m.asynchronous):
             if x == 0:
                 pc += 1
                 continue
             warp.pc = pc + 1
             warp.mask = mask
-            status = execute_asynchronous(m, warp, w, pc, x)
-            if status == DONE and m.blocks:
-                status = run_block(m, warp, w, warp.pc, warp.mask)
+            status = synchronize(m, warp, w, pc, i, x)
             if status != DONE:
                 return status
             pc = warp.pc
@@ -880,9 +897,7 @@ def run_warp(address, w):
             pc += 1
             continue
         if not account(m, pc, popcount(mask)):
-            warp.pc = pc
-            warp.mask = mask
-            return YIELDED if m.turn < 0 else BUDGET
+            return stop(warp, pc, mask, YIELDED if m.turn < 0 else BUDGET)
         if m.blocks:
             status = run_block(m, warp, w, pc, mask)
             if status != DONE:
