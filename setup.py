@@ -3,7 +3,7 @@ compiled code.
 
 They lie beside `wsemu` and are imported as `wsemu.patterns` and `wsemu.checkers`.  Wheels put them there.  For an
 editable installation this hook links them into `wsemu/`, where mypy, pyright and editors look too.  Git does not see
-the links, so that a checkout has none: on Windows they are junctions, for which nobody needs a privilege.
+the links, so that a checkout has none: on Windows they are junctions, which need no privilege.
 """
 
 from __future__ import annotations

@@ -73,8 +73,8 @@ def offsets_by_lane(pattern: Pattern) -> dict[int, int]:
 
 
 def stride(offsets: dict[int, int]) -> int | None:
-    """Bytes from a lane to the next one, the same for most of them; None where there is no such number.  Inactive lanes
-    in between count as lanes."""
+    """Return the bytes from a lane to the next one, if most lanes have one distance; otherwise None.  Inactive lanes in
+    between count as lanes."""
     pairs = list(itertools.pairwise(sorted(offsets.items())))
     steps = Counter((at - before) // (lane - last) for (last, before), (lane, at) in pairs)
     if not steps:

@@ -3,7 +3,7 @@
 Detects: a C++ `assert` (`__assertfail`), a PTX `trap`, a Python `assert`: in the initial run, and in every order of the
 atomics that is tried if these decide what runs.  There it also detects an exception that a kernel in Python raises.
 Does not detect: an assertion that only other arguments violate.  With `debug=True` the host raises the exception, as
-Numba-CUDA does, and there is no finding.  If a clock, or a loop that counts its rounds, leads to it, the launch is
+Numba-CUDA does, without a finding.  If a clock, or a loop that counts its rounds, leads to it, the launch is
 `incomplete`: a watchdog that bites here need not bite on a GPU.
 Reference: CUDA C++ Programming Guide, "Assertion"; PTX ISA, "trap".  The engines record it as the thread ends:
 `note_end` in `machine/scheduler.py`.

@@ -1,9 +1,10 @@
-"""`bank-conflict`: lanes of a shared memory access that want different words of one bank, and so wait for each other.
+"""`bank-conflict`: lanes of a shared memory access that request different words of one bank, and so wait for each
+other.
 
 Detects: loads and stores whose wavefronts, summed over all executions, are `Thresholds.bank_conflict` times those that
 the same lanes take without a conflict, or more.  Every execution counts; the worst one is shown.  A padding is
-suggested when the recorded addresses of all conflicting accesses of the array, laid out anew, have no conflict left.
-An atomic serves one lane of a bank at a time, also where lanes want one word.
+suggested if the recorded addresses of all conflicting accesses of the array, laid out with it, have no conflict left.
+An atomic serves one lane of a bank at a time, also if several lanes request one word.
 Does not detect: conflicts of atomics on architectures other than sm_90, and of atomics that loop depending on values
 (min, max and bit operations of 8 bytes, min and max of floats).  It also misses conflicts that a suggested padding
 causes in accesses that had none.
@@ -86,7 +87,8 @@ def examine(places: Places, settings: Settings) -> list[Finding]:
 
 
 def costliest(places: Places, settings: Settings) -> list[Finding]:
-    """A finding for the access whose worst execution has the most ways, where `examine` has none with as many."""
+    """Return a finding for the access whose worst execution has the highest conflict degree, if `examine` reports none
+    as high."""
     counts = access_counts(places)
     warned = _costly_accesses(counts, settings.thresholds)
     best, most = -1, 0
@@ -161,7 +163,7 @@ def _elements(array: SharedArray) -> int:
 
 
 def _label(access: _Access, n: int, part: dict[int, int], arch: str) -> str:
-    """`lanes 0-31 touch 32 words of bank 0`: the bank that is wanted most."""
+    """Return `lanes 0-31 touch 32 words of bank 0`, for the busiest bank."""
     banks = bank_words(part, access.size, access.model)
     wants = bank_wants(part, access.size, access.service, access.model)
     most = max(wants.values())
@@ -185,7 +187,7 @@ def _uses_bank(at: int, access: _Access, bank: int) -> bool:
 
 
 def _stride_text(array: SharedArray, access: _Access) -> str:
-    """`row stride 32 words = 0 mod 32 banks`, for the place where the array is declared."""
+    """Return `row stride 32 words = 0 mod 32 banks`, for the declaration of the array."""
     if len(array.shape) > 1:
         length, what = array.shape[-1] * array.dtype.itemsize, "row stride"
     else:
@@ -261,8 +263,8 @@ def _fits(places: Places, array: SharedArray, elements: int) -> bool:
 
 
 def _padding_removes_conflict(array: SharedArray, row: int, longer: int, access: _Access) -> bool:
-    """Return whether an access has no conflict when rows of `row` elements are `longer`; nor, of elements shorter than
-    a word, its neighbour in the row, whose lanes share words in another way."""
+    """Return whether an access has no conflict when rows of `row` elements are `longer`.  For elements shorter than a
+    word, its neighbor in the row, whose lanes share words differently, must not have one either."""
     size = array.dtype.itemsize
     for shift in range(max(1, WORD // size)):
         moved = {}

@@ -74,7 +74,7 @@ def explain(raw: RawFinding, places: Places) -> Finding:
 
 
 def rank(raw: RawFinding, places: Places, trace: Trace | None) -> int:
-    """Arrivals that nobody ever waits for come first: what else is found comes of them."""
+    """Rank arrivals that are never waited for first, because they cause the other findings."""
     return -1 if raw.code == "all-arrive" and never_synced(raw, places) else 0
 
 
@@ -135,7 +135,8 @@ def _giving(count: int, raw: RawFinding, places: Places) -> list[int]:
 
 
 def _coming(raw: RawFinding, places: Places) -> tuple[set[int], list[int], bool]:
-    """The warps that come to the barrier in this generation, and those that may; whether each has come once so far."""
+    """Return the warps that reach the barrier in this generation, and those that may, and whether each has reached it
+    once so far."""
     barrier, outcome = raw.detail["barrier"], places.outcome
     there = next((b.participants for b in outcome.barriers if b.barrier == barrier), [])
     known = {*there, raw.warp, raw.other_warp}
@@ -205,8 +206,8 @@ def _why_alone(raw: RawFinding, places: Places) -> str:
 
 
 def never_synced(raw: RawFinding, places: Places) -> bool:
-    """Return whether no warp executed a sync on the barrier of a finding, so that its arrives cannot have released
-    anybody."""
+    """Return whether no warp executed a sync on the barrier of a finding, so that its arrives cannot have released any
+    warp."""
     executed = np.flatnonzero(places.outcome.executions).tolist()
     uses = (pc for pc in executed if places.barrier(pc) in (raw.detail["barrier"], None))
     return all(_operation(places, pc) == "arrive" for pc in uses)
@@ -227,12 +228,14 @@ def _explain_oversubscribed(raw: RawFinding, places: Places) -> Finding:
 
 
 def severity(raw: RawFinding, places: Places) -> Severity | None:
-    """Other than that of its code: a count above the CTA's threads that hangs nobody is a warning."""
+    """Return a severity other than that of its code: a count above the CTA's threads is a warning if the launch
+    ends."""
     return "warning" if raw.code == "oversubscribed" and places.outcome.status == "done" else None
 
 
 def _met_by_turns(raw: RawFinding, places: Places) -> Finding:
-    """A count above the CTA's threads that hangs nobody: warps take part more than once, or nobody waits."""
+    """Return the finding of a count above the CTA's threads in a launch that ends: warps take part more than once, or
+    none waits."""
     d = raw.detail
     return _finding(
         raw, places,
@@ -317,7 +320,7 @@ def _aligned_help(raw: RawFinding, places: Places) -> str:
 
 
 def _operation(places: Places, pc: int) -> str:
-    """`sync`, `arrive`, `red_popc`: the name of a barrier operation behind its prefix."""
+    """Return the name of a barrier operation without its prefix: `sync`, `arrive`, `red_popc`."""
     return NAMES[int(places.program.code[pc, 0])].removeprefix("bar.").replace(".", "_")
 
 

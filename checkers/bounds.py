@@ -6,9 +6,9 @@ end, as Numba allows; an address that is not a multiple of the access's size (16
 it detects an address of one `__shared__` variable that leads into another, and an address that leaves its variable in
 local memory, or its thread's own memory.  It also detects a store to a kernel parameter, and an access in another state
 space than it names, or at a number that is not an address.  Of asynchronous copies, both sides and the mbarrier.  In a
-device memory, an access to an allocation that was freed.  Of the heap of the device (`malloc`), an access outside of a
-block or to one that was freed, `free` of what is no block.  Bytes moved by `ptx.ld_bytes` and `ptx.st_bytes` may lie
-outside the view that is named, but not outside the array.
+device memory, an access to an allocation that was freed.  For the heap of the device (`malloc`), it detects an access
+outside of a block or to a freed one, and `free` of an address that is not a block.  Bytes moved by `ptx.ld_bytes` and
+`ptx.st_bytes` may lie outside the view that is named, but not outside the array.
 Does not detect: pointer arithmetic that lands inside another part of the same array.  The arrays that `nvcc` puts into
 one `__local_depot` are one variable in PTX.
 Reference: PTX ISA, "Alignment"; Numba's wraparound indexing.  The compiled tests are `integer.index_address`,
@@ -77,7 +77,7 @@ _LONGEST = 60
 
 
 def explain(raw: RawFinding, places: Places) -> Finding:
-    """The finding of an access that had no place in memory, or a place it should not have."""
+    """Return the finding of an access outside of memory, or to memory that it must not access."""
     return _explain_outside(raw, places).model_copy(update={"steps": [culprit(raw, places)]})
 
 
@@ -113,7 +113,8 @@ def _explain_outside(raw: RawFinding, places: Places) -> Finding:
 
 
 def _explain_copy(raw: RawFinding, places: Places) -> Finding:
-    """An operation on an mbarrier, or an asynchronous copy: it names up to three places, of which one is wrong."""
+    """Return the finding of an operation on an mbarrier, or an asynchronous copy, which names up to three locations,
+    one of them wrong."""
     detail, noun = raw.detail, words.noun(places, raw.pc)
     label = f"{noun} by {places.who(raw.cta, raw.warp)}, {lanes_text(raw.lanes)}"
     copies = not words.operation(places, raw.pc).startswith("mbarrier")
@@ -196,7 +197,7 @@ _ITS_OWN = "its own CTA"
 
 
 def _wrong_rank(raw: RawFinding, places: Places) -> str:
-    """In whose shared memory an asynchronous operation names a place that there is, or nothing."""
+    """Return the CTA whose shared memory an asynchronous operation names, if the location exists there, or nothing."""
     outcome, address, bytes_ = places.outcome, raw.detail["address"], raw.detail["bytes"]
     member, inside = divmod(address & ((1 << SEGMENT_SHIFT) - 1), 1 << outcome.window)
     there = address >> SEGMENT_SHIFT == SHARED and inside + raw.detail["size"] <= bytes_

@@ -35,7 +35,7 @@ def remedy(found: Conflict, witness: Witness) -> str:
 
 
 def _lanes(side: Side, witness: Witness) -> int:
-    """The lanes that made an access, those at its address."""
+    """Return the lanes that performed an access at its address."""
     lanes = side.access.lanes
     return lanes if side.position is None else lanes & witness.events[side.position].lanes
 

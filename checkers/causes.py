@@ -1,7 +1,7 @@
 """Findings by cause: those that the same edit makes vanish, or that are about the same missing edge.
 
-What explains the others comes first, and groups come in the order of what explains what: a launch that reads what
-nobody wrote races and hangs for that, and not the other way round.
+Groups are sorted by causality, the cause of the others first.  For example, a launch that reads uninitialized memory
+races and hangs because of it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from wsemu.model.finding import Finding
 
 MOST = 64
-"""findings that are put into groups; further ones stand alone"""
+"""maximum number of findings that are grouped; further ones are separate"""
 FEW = 20
 """races of which copies of one statement are looked for: that reads their messages, which takes a trace"""
 _BYTES = re.compile(r"bytes (too many|missing)")
@@ -36,7 +36,7 @@ _OF_PHASES = frozenset(
 
 
 def key(finding: Finding) -> Any:
-    """A finding by code and the text of its places, which stays the same when lines move."""
+    """Return a key of a finding: its code and the text at its locations, which does not change when lines move."""
     places = {
         (site.array or "", linecache.getline(site.file, site.line).strip())
         for site in finding.places

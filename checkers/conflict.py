@@ -77,7 +77,7 @@ class Conflict:
 
     @property
     def hazard(self) -> str:
-        """`write-after-read`, as said of (2) after (1)."""
+        """Return `write-after-read`, the hazard of (2) after (1)."""
         return _HAZARDS.get((self.first.kind, self.second.kind), "")
 
     @property
@@ -186,7 +186,7 @@ class Conflict:
 
     @property
     def again(self) -> str:
-        """`, before line 12 runs again`, where (2) stands above (1)."""
+        """Return `, before line 12 runs again`, if (2) precedes (1) in the source."""
         one, two = self._spans()
         text = f", before {self.places.near(self.second.access.pc, self.first.access.pc)}"
         return text + " runs again" * (one.file == two.file and two.line <= one.line)
@@ -237,7 +237,7 @@ class Conflict:
 
 
 def conflict(raw: RawFinding, places: Places, witness: Witness | None) -> Conflict:
-    """The two accesses of a raw finding, with what the trace says of them."""
+    """Return the two accesses of a raw finding, with their data from the trace."""
     d = raw.detail
     second = Access(raw.cta, raw.warp, d["interval"], raw.pc, d["address"], raw.lanes & -raw.lanes)
     first = Access(d["other_cta"], raw.other_warp, d["other_interval"], raw.other_pc, d["address"], _earlier(raw))

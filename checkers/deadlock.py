@@ -1,10 +1,10 @@
-"""`deadlock`: no warp can step, and not all have finished; and the wait-for graph behind it.
+"""`deadlock`: no warp can step, but not all have finished; and the wait-for graph of the warps.
 
 Detects: every CTA whose warps have all exited or wait: at named barriers that cannot complete, for phases of mbarriers
 (`phase_waits.py`), for registers (`setmaxnreg.py`) or for other objects (`object_waits.py`).  The finding shows which
 warps wait where, how many threads each generation has and lacks, and how many arrivals and bytes each phase.  It also
-shows which warps could still deliver them, what those wait for, and the cycle if there is one.  Lanes of a warp that
-wait for each other are found, too (B14, `held_back.py`).  A generation that surplus arrivals opened (B9) is also
+shows which warps could still deliver them, what those wait for, and the cycle if there is one.  It also detects lanes
+of a warp that wait for each other (B14, `held_back.py`).  A generation that surplus arrivals opened (B9) is also
 reported as `oversubscribed`.
 Does not detect: waiting in a loop on memory (that ends in the step budget: `incomplete`).  Which warps could still
 arrive is read off the control flow, so a branch that a warp would not take counts as possible.
@@ -319,7 +319,7 @@ def _suppliers(places: Places, ledger: Ledger, group: Group, groups: list[Group]
 
 
 def _plural(verb: str, warps: Sequence[int]) -> str:
-    """`wait`, `come`, `call` or `have` as said of these warps."""
+    """Return `wait`, `come`, `call` or `have`, in the form for these warps."""
     return verb if len(warps) != 1 else {"have": "has"}.get(verb, f"{verb}s")
 
 
@@ -383,7 +383,7 @@ def _starvation(places: Places, group: Group, state: BarrierState, suppliers: di
 
 
 def _could_complete(places: Places, group: Group, state: BarrierState, suppliers: dict[Group, int]) -> bool:
-    """Return whether the live warps that may still come are as many as a generation lacks."""
+    """Return whether enough live warps may still arrive to complete a generation."""
     coming = 32 * sum(len(supplier.warps) for supplier in suppliers)
     return bool(suppliers) and state.arrived + coming >= _count(places, state)
 
@@ -401,7 +401,8 @@ def _cycle(edges: dict[Group, dict[Group, int]]) -> list[Group]:
 
 
 def _first_missing(places: Places, cycle: list[Group], states: dict[int, BarrierState]) -> list[Group]:
-    """The cycle, turned so that the barrier which is furthest behind comes first: its missing threads are the cause.
+    """Return the cycle, rotated so that the barrier with the earliest generation comes first: its missing threads are
+    the cause.
 
     Among equals it is the one that a DMA warp waits on, for a consumer's first arrive opens a pipeline.
     """
@@ -431,7 +432,7 @@ def _call(places: Places, group: Group) -> str:
 
 
 def _elsewhere(places: Places, starved: Sequence[Group], states: dict[int, BarrierState], groups: list[Group]) -> str:
-    """The help where the threads that a barrier lacks have come to another one, on which nobody waits."""
+    """Return the help for a barrier whose missing threads have reached another one, on which no thread waits."""
     if not starved:
         return ""
     state, waited = states[starved[0].barrier], {group.barrier for group in groups}
@@ -498,7 +499,7 @@ def _start(places: Places, group: Group, supplier: Group) -> str:
 
 
 def _surplus(places: Places, waits: _Waits) -> list[Finding]:
-    """B9: warps that had no place in the last generation opened the next one, which nobody can complete."""
+    """Yield findings by B9: warps beyond the last generation's count opened the next one, which cannot complete."""
     findings = []
     for group in (g for g in waits.groups if g.barrier >= 0):
         state = waits.states[group.barrier]

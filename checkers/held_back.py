@@ -89,7 +89,7 @@ def _barrier_verb(places: Places, pc: int) -> str:
 
 
 def _separate_parked(places: Places, warp: WarpState) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
-    """(instruction, lanes) of those that stand at barriers, and of the others."""
+    """Return (instruction, lanes) of the lanes that wait at barriers, and of the others."""
     code = places.program.code
     at_barriers = [s for s in warp.standing if OPERATIONS[NAMES[int(code[s[0], 0])]].kind == "barrier"]
     return at_barriers, [s for s in warp.standing if s not in at_barriers]

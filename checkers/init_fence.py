@@ -1,7 +1,7 @@
 """Fences after the initialization of mbarriers.
 
-Detects: bulk and tensor copies that credit an mbarrier, with neither `fence.mbarrier_init` of its thread nor
-a proxy fence on the way.
+Detects: bulk and tensor copies that credit an mbarrier, without `fence.mbarrier_init` of its thread or a proxy fence in
+between.
 Does not detect: arrivals and waits before the initialization, which need order: that is `mbarrier`.
 Reference: CUDA Programming Guide, "Using TMA"; PTX ISA, "membar, fence": `fence.mbarrier_init`.
 """

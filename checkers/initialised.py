@@ -6,8 +6,8 @@ warp of the launch has stored to.  Reads by asynchronous copies are included.  A
 error if they reach something observable, `undefined-copy` if they are stored to where nothing reads them, and nothing
 if everything discards them.  A read that races with what writes these bytes later is reported with that race.
 Does not detect: reads of other global memory (arguments count as initialised); a store that some other schedule would
-order after the read, which is a race.  What an atomic exchange returns is followed only in a launch that is followed
-for another reason, since it is also a way to set memory up.
+order after the read, which is a race.  The result of an atomic exchange is followed only in a launch that is followed
+for another reason, because an exchange may also initialize memory.
 Reference: CUDA C++ Programming Guide, "Shared Memory": contents are undefined at the start of a CTA.  The compiled test
 is `bounds.track_initialised`; what the bytes reach is found by `reference.undefined`.
 """
@@ -61,7 +61,7 @@ def traced(raw: RawFinding, places: Places) -> Iterable[int]:
 
 
 def explain(raw: RawFinding, places: Places, trace: Trace | None = None) -> Finding:
-    """The finding of a read of bytes that nothing has written; a trace tells whether something does so later."""
+    """Return the finding of a read of uninitialized bytes; a trace shows whether they are written later."""
     space = places.space(raw.detail["segment"])
     element = places.element(raw.detail["address"], raw.pc)
     later = None if trace is None else written_later(raw, places, trace)
@@ -137,7 +137,7 @@ def _array(raw: RawFinding, places: Places) -> str:
 
 
 def fold(findings: list[RawFinding], places: Places, trace: Trace | None) -> list[RawFinding]:
-    """Without the reads of what is not yet written that are one side of a race with what writes it: that says so."""
+    """Return raw findings without the uninitialized reads that race with the write: the race covers them."""
     unwritten = [raw for raw in findings if raw.code == "uninitialized-read"]
     races = [raw for raw in findings if raw.code == "race" and raw.detail["kind"] != READ]
     if trace is None or not races:

@@ -7,7 +7,7 @@ It does not if an operation between them has both lanes as participants: `syncwa
 lanes alone; a lane that has exited has met those that name it in their mask.
 Does not detect: such a conflict with what came before another access that is itself one.
 Reference: CUDA C++ Programming Guide, "Independent Thread Scheduling" and "Synchronization Functions".  The compiled
-test is `lane_order.unordered_lanes`; `shadow.lanes_know` says where it is worth making.
+test is `lane_order.unordered_lanes`; `shadow.lanes_know` decides when to run it.
 """
 
 from __future__ import annotations

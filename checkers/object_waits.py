@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def leads(wait: ObjectWait) -> bool:
-    """Return whether this wait says more of the cause than those for barriers and phases beside it."""
+    """Return whether this wait explains the cause better than concurrent waits for barriers and phases."""
     return bool(wait.missing) or wait.kind == WARPGROUP
 
 
@@ -32,7 +32,7 @@ def message(places: Places, wait: ObjectWait) -> str:
 
 
 def _missing(places: Places, wait: ObjectWait) -> str:
-    """`CTA (2,0,0) has ended`: of those that have not come, three at most."""
+    """Return `CTA (2,0,0) has ended`, for at most three of the missing CTAs."""
     alive = {cta for cta, _, _ in places.outcome.elsewhere} | {places.outcome.cta}
     told = [f"{places.cta(cta)} {'does not come there' if cta in alive else 'has ended'}" for cta in wait.missing[:3]]
     more = f" and {len(wait.missing) - 3:,} more" if len(wait.missing) > 3 else ""
@@ -60,7 +60,7 @@ def sites(places: Places) -> list[Site]:
 
 
 def steps(places: Places) -> list[Step]:
-    """The last steps of those who wait."""
+    """Return the last steps of the waiting threads."""
     return [
         places.step(
             w.pc, places.outcome.cta, w.warp, step_word(places.operation(w.pc)),

@@ -41,7 +41,7 @@ def is_reached(raw: RawFinding) -> bool:
 
 
 def sites(raw: RawFinding, places: Places) -> list[Site]:
-    """Return the place that an undefined value reaches; none if that is not known, or is the place of the finding."""
+    """Return the location that an undefined value reaches; none if it is unknown, or is the location of the finding."""
     if not is_reached(raw) or raw.detail["sink_pc"] == raw.pc:
         return []
     d = raw.detail

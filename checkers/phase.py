@@ -3,7 +3,7 @@
 Detects: operations that meet another phase in another schedule (rules R1-R3); tokens of an older phase; arrivals before
 any thread has observed the previous phase.  Also detects: expect-tx operations that nothing waits for (R5), and bytes
 that are missing or surplus at the end (R6).
-Does not detect: values that depend on what a poll answers; the verdict says `incomplete` there.
+Does not detect: values that depend on the result of a poll; the verdict is `incomplete` there.
 Reference: PTX ISA, "Phase of the mbarrier object"; the one-run theorem in docs/semantics.md.
 """
 

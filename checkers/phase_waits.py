@@ -170,7 +170,8 @@ class Ledger:
         return ""
 
     def arrivals_elsewhere(self, address: int, near: int) -> str:
-        """`warp 1 arrived on `full[0]` at line 24, where nobody waits`, where nobody ever came to an mbarrier."""
+        """Return `warp 1 arrived on `full[0]` at line 24, where nobody waits`, if an mbarrier has no arrivals at
+        all."""
         if self.users(address):
             return ""
         waited = {wait.address for wait in self.places.outcome.phase_waits} | {place for place, _ in self.seen}
@@ -196,14 +197,14 @@ class Ledger:
         return f"in phase {phase - 1} {'; '.join(texts)}" if texts else ""
 
     def too_late(self, address: int, phase: int, pc: int, warps: Iterable[int]) -> list[int]:
-        """The warps that may have missed the phase which they ask for by its parity: they have not seen the last one of
-        that parity, and the next one is over, too."""
+        """Return the warps that may have missed the phase whose parity they wait for.  They have not observed the last
+        phase of that parity, and the next one is over, too."""
         if not (self.complete and self.seen) or phase < 2 or "parity" not in words.full_name(self.places, pc):
             return []
         return [warp for warp in warps if self.seen.get((address, warp), -1) < phase - 2]
 
     def out_of_balance(self, address: int) -> bool:
-        """Return whether all arrivals of a phase have come, and some bytes, but not as many as were expected."""
+        """Return whether all arrivals of a phase are complete, and some bytes, but fewer or more than expected."""
         state = self.state(address)
         if state is None or state.pending or not state.tx:
             return False
@@ -224,7 +225,7 @@ class Ledger:
         )
 
     def fresh(self, address: int) -> bool:
-        """Return whether nobody has begun the first phase of an mbarrier."""
+        """Return whether the first phase of an mbarrier has not begun."""
         state = self.state(address)
         return state is not None and (state.phase, state.tx) == (0, 0) and state.pending == state.expected
 
@@ -305,7 +306,7 @@ def missed_phase_help(ledger: Ledger, address: int, phase: int, pc: int, warps: 
 
 
 def buffer(places: Places, address: int) -> str:
-    """` (buffer 1 empty)`: what an mbarrier of a `Pipeline` tells, which has one array for all; nothing for others."""
+    """Return ` (buffer 1 empty)`, the meaning of an mbarrier in the one array of a `Pipeline`; nothing for others."""
     name = places.element(address, 0).partition("[")[0]
     made = (state for state in places.outcome.phases if "pipeline" in places.patterns(state.init_pc))
     own = sorted(state.address for state in made if places.element(state.address, 0).partition("[")[0] == name)
@@ -316,8 +317,8 @@ def buffer(places: Places, address: int) -> str:
 
 
 def skipped_phase_help(ledger: Ledger, waits: Iterable[tuple[int, int, int, Sequence[int]]]) -> str:
-    """A pointer where someone asks for a phase without having seen the one before it, which is over: (instruction,
-    mbarrier, phase, warps) of those that wait."""
+    """Return a pointer for waits for a phase by threads that have not observed the previous one, which is over:
+    (instruction, mbarrier, phase, warps) of the waits."""
     places = ledger.places
     for pc, address, phase, warps in waits:
         state, told = ledger.state(address), {warp for _, warp in ledger.seen}
@@ -341,8 +342,8 @@ def precedes_copies(places: Places, pc: int) -> bool:
 
 
 def first_parity(ledger: Ledger, waits: Iterable[tuple[int, int]]) -> str:
-    """A pointer where someone waits for the first phase of an mbarrier that nobody has begun, and is to begin another
-    one: (instruction, mbarrier) of those that wait."""
+    """Return a pointer for waits for the first phase of an untouched mbarrier by threads that are to begin another one:
+    (instruction, mbarrier) of the waits."""
     waits = list(waits)
     if not all(ledger.fresh(address) for _, address in waits):
         return ""

@@ -111,7 +111,7 @@ def _acquire(raw: RawFinding, places: Places) -> str:
 
 
 def _fence(raw: RawFinding, places: Places) -> str:
-    """The fence, at either of its two places."""
+    """Return the fence, at either of its two locations."""
     shared = raw.detail["address"] >> SEGMENT_SHIFT == SHARED
     kind = "fence.proxy.async" if shared else "fence.proxy.async.global"
     fence = words.spell_instruction(places, raw.pc, kind)

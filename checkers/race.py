@@ -3,9 +3,9 @@
 Detects: byte by byte, two accesses that overlap, at least one of them a write and not both atomic, each with the other
 in its scope, neither of which happens before the other.  Happens-before follows program order, named barriers (an
 arrive or sync of a generation happens before what follows each sync of it, B13), mbarriers and groups of copies,
-atomics and fences.  An asynchronous copy is an actor of its own, also against the warp that issued it: it begins when
-it is issued, and has ended for who has waited for it.  Different CTAs meet in global memory only, and no barrier orders
-them, but for those of a cluster and of a grid that is launched cooperatively.
+atomics and fences.  An asynchronous copy is a separate actor, also against the warp that issued it: it begins when it
+is issued, and has ended for a thread that has waited for it.  Different CTAs meet in global memory only, and no barrier
+orders them, but for those of a cluster and of a grid that is launched cooperatively.
 Does not detect: a conflict with an access that a later one of the same warp has replaced in the shadow memory (the
 later one is reported instead).  Accesses that only another result of an atomic leads to are not seen (the launch is
 then `incomplete`).
@@ -187,7 +187,7 @@ def _explain_copies(found: Conflict, witness: Witness | None) -> Finding:
 
 
 def _access_lanes(found: Conflict, number: int) -> str:
-    """`warp 3, lane 0`: whose access it is, and who issued it."""
+    """Return `warp 3, lane 0`, the thread of an access, and the thread that issued it."""
     raw, side = found.raw, found.first if number == 1 else found.second
     where = "" if found.same_cta else f" of CTA {found.places.cta(side.access.cta)}"
     if number == 2:
@@ -262,7 +262,7 @@ _PHASE_LANES = "an arrive gives what its own lane did and knows, and a wait tell
 
 
 def rank(raw: RawFinding, places: Places, trace: Trace | None) -> int:
-    """First what is reported as a read before its write: that is to be mended before a write before its read."""
+    """Rank reads before their writes first: they are to be fixed before writes before their reads."""
     witness = None if trace is None else reading(places, trace, around(places, raw.cta, raw.detail["other_cta"]))
     found = conflict(raw, places, witness)
     right = found if found.asynchronous else intended_order(found, witness)
@@ -294,7 +294,7 @@ def _missing_edge(found: Conflict, witness: Witness) -> list[str]:
 
 
 def _one_way_note(found: Conflict, witness: Witness) -> str:
-    """Nothing leads from (1)'s warp to (2)'s warp; perhaps something leads the other way."""
+    """Return a note if there is no order from (1)'s warp to (2)'s warp, but one in the opposite direction."""
     first, second = found.first, found.second
     one, two = first.access, second.access
     given = witness.clock_at(one.cta, one.warp, one.interval).get(two.warp, 0)

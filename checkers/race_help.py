@@ -129,7 +129,8 @@ def _overlapping_help(found: Conflict) -> str:
 
 
 def _is_one_element(found: Conflict) -> bool:
-    """Return whether the same warp of two CTAs stores to one place with one instruction: no index tells CTAs apart."""
+    """Return whether the same warp of two CTAs stores to one location with one instruction, because no index
+    distinguishes CTAs."""
     one, two = found.first.access, found.second.access
     alike = (one.pc, one.warp) == (two.pc, two.warp) and found.first.iteration == found.second.iteration
     return alike and found.hazard == "write-after-write" and not between_ctas(found)
@@ -197,7 +198,7 @@ def _too_early(found: Conflict) -> bool:
 
 
 def _barrier_already_between(found: Conflict) -> bool:
-    """A barrier stands between (1) and (2) already: the one that is missing stands between (2) and (1)."""
+    """Return whether a barrier is already between (1) and (2): the missing one is between (2) and (1)."""
     if not found.same_cta or found.one_statement or found.one_place:
         return False
     return found.barrier_on_every_path and not found.exchange_sides().barrier_on_every_path
@@ -322,7 +323,7 @@ def _accessing_lanes(found: Conflict, number: int) -> int:
 
 
 def _comes_later(places: Places, pc: int, other: int) -> bool:
-    """Return whether an instruction stands behind another one: by lines, or on one line in the order of the program."""
+    """Return whether an instruction follows another one: by lines, or on one line in the order of the program."""
     line, beside = places.line(pc), places.line(other)
     return line > beside or (line == beside and pc > other)
 

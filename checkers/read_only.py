@@ -3,7 +3,7 @@
 Detects: byte by byte, a load with `.nc` (`ptx.ld_nc`, `ld.global.nc`, `ldu`; what `__ldg` and `const __restrict__`
 become) of global memory that a store or an atomic of any thread writes.  The writer may be in any CTA, before or after
 the load, in any order.
-Does not detect: what the host or another kernel writes meanwhile; a copy of a value that the compiler keeps, as it may
+Does not detect: concurrent writes by the host or another kernel; a copy of a value that the compiler keeps, as it may
 do for `const __restrict__`, without a load.  An atomic counts as a write also where it leaves the old value.
 Reference: PTX ISA, "ld.global.nc": the memory must be read-only for the duration of the kernel.  The compiled test is
 `read_only.note`.
@@ -41,13 +41,13 @@ DETAIL = {
         }
     )
 }
-"""pc, warp and `lanes` are of the load, other_pc and other_warp of what writes, each the first of its kind to bytes
+"""pc, warp and `lanes` belong to the load, other_pc and other_warp to the write, each the first of its kind to bytes
 that had both"""
 TRACED = True
 
 
 def explain(raw: RawFinding, places: Places, trace: Trace | None = None) -> Finding:
-    """The finding of a load and of what writes its bytes; a trace adds iterations and a schedule."""
+    """Return the finding of a load and of the write of its bytes; a trace adds iterations and a schedule."""
     d = raw.detail
     load = Access(raw.cta, raw.warp, d["interval"], raw.pc, d["address"])
     store = Access(d["other_cta"], raw.other_warp, d["other_interval"], raw.other_pc, d["address"])

@@ -1,8 +1,8 @@
 """`barrier-recycling`: an operation can be counted into the wrong generation of a named barrier.
 
 Detects: for every operation of a generation that does not happen before each operation of the next generation of the
-same barrier, as judged just before that later one.  Another schedule then counts the later operation in the place of
-the earlier one: the generation completes before all its warps have come, or is left with too many.
+same barrier, as judged just before that later one.  Another schedule then counts the later operation instead of the
+earlier one: the generation completes before all its warps have arrived, or is left with too many.
 Does not detect: what follows in that other schedule, such as a deadlock; a launch without this finding and without a
 race has the same generations in every schedule.
 Reference: Sharma, Bauer, Aiken, "Verification of Producer-Consumer Synchronization in GPU Programs" (PLDI 2015),
@@ -65,7 +65,7 @@ class Pair:
 
 
 def explain(raw: RawFinding, places: Places, trace: Trace | None = None) -> Finding:
-    """The finding of two operations that can change places; a trace adds the schedule in which they do."""
+    """Return the finding of two operations whose order can be swapped; a trace adds the schedule in which it is."""
     witness = None if trace is None else reading(places, trace, {raw.cta})
     if (
         witness is not None

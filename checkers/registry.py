@@ -92,7 +92,7 @@ def _is_traced(raw: RawFinding) -> bool:
 
 
 def instructions_to_trace(findings: list[RawFinding], places: Places) -> frozenset[int] | None:
-    """The instructions whose executions a trace should hold; None where no finding asks for a trace."""
+    """Return the instructions whose executions a trace should contain; None if no finding needs a trace."""
     asking = [raw for raw in findings if _is_traced(raw)]
     asked = {pc for raw in asking for pc in (raw.pc, raw.other_pc) if pc >= 0}
     for raw in asking:

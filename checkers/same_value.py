@@ -1,8 +1,8 @@
-"""Stores of one value to one place.
+"""`same-value-store`: stores of one value to one location by several threads.
 
 Detects: stores that nothing orders and that write the same value, by warps, lanes or copies, in a launch whose other
 accesses are race-free.
-Does not detect: lanes of one store that write the same value; that is a note with `--strict`. In launches of more than
+Does not detect: lanes of one store that write the same value; that is a note with `--strict`.  In launches of more than
 65,536 thread instructions these stores are a `race`.
 Reference: PTX ISA, "Memory Consistency Model"; docs/how.md has why the values are equal in every schedule.
 """

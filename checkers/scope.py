@@ -2,8 +2,8 @@
 
 Detects: an arrive on an mbarrier of another CTA with `.release.cta`; a wait with `.acquire.cta` for a phase that
 another CTA has arrived in.
-Does not detect: fences and atomics of a scope that is too narrow.  Where no scope is written, which PTX reads as
-`.cta`, nothing is said: compilers and libraries leave it out.
+Does not detect: fences and atomics of a scope that is too narrow.  If no scope is written, which PTX reads as `.cta`,
+nothing is reported: compilers and libraries omit it.
 Reference: PTX ISA, "Scope", "Morally strong operations"; NVIDIA/cutlass #3643.
 """
 

@@ -36,7 +36,7 @@ CURES = {
 
 
 def explain(raw: RawFinding, places: Places) -> Finding:
-    """The finding of a register count, or of who executes it."""
+    """Return the finding of a register count, or of the threads that execute it."""
     return _explain_repeated(raw, places) if raw.code == "setmaxnreg-repeated" else _misuse(raw, places)
 
 
@@ -109,8 +109,9 @@ def waiting(places: Places) -> dict[int, int]:
 
 
 def budget(places: Places) -> str:
-    """`needs 232*2 + 40 registers a thread and warpgroup, the CTA has 168*2`; what was given and asked for, where that
-    would be enough; nothing where the registers at launch are not known, or a warp asks more than once."""
+    """Return `needs 232*2 + 40 registers a thread and warpgroup, the CTA has 168*2`, or what was released and
+    requested, if that would be enough.  Return nothing if the registers at launch are unknown, or a warp requests more
+    than once."""
     warps, registers = places.outcome.warps, places.program.registers
     counts = _counts(places)
     others = len(warps) - sum(counts.values())
@@ -132,7 +133,7 @@ def budget(places: Places) -> str:
 
 
 def account(places: Places) -> str:
-    """`line 15 keeps 40, line 18 asks for 240: 232 there would fit`; nothing where that is not known."""
+    """Return `line 15 keeps 40, line 18 asks for 240: 232 there would fit`; nothing if that is unknown."""
     waits = waiting(places)
     if not budget(places).startswith("needs"):
         return ""
@@ -183,7 +184,7 @@ def _are_known(places: Places) -> bool:
 
 
 def _ran_alone(places: Places) -> bool:
-    """Return whether no other CTA ran: else its warps, too, began with the first instruction."""
+    """Return whether no other CTA ran: otherwise its warps also began with the first instruction."""
     return places.grid == (1, 1, 1) or places.outcome.executions[0] <= len(places.outcome.warps)
 
 

@@ -5,9 +5,9 @@ source offset (missed), and bytes that it wrote more than once (duplicated).  It
 outside of the destination (spilled), even if the values are equal.
 Does not detect: what a pattern does in a kernel of yours, with other arguments: `check` sees races, bounds and barriers
 there, not where the bytes should have gone.
-Reference: CudaDMA's definition of each pattern, `moves()` of its class.  Every word of the source is different; a
-destination that is right, with as many bytes stored as it has, was written once each and nothing else was.  Only where
-that fails, a replay by the reference interpreter tells which lane stored what.
+Reference: CudaDMA's definition of each pattern, `moves()` of its class.  Every word of the source is different.  If a
+destination is right and the bytes stored are as many as it has, each was written once and nothing else was.  Only
+otherwise, a replay by the reference interpreter determines which lane stored what.
 """
 
 from __future__ import annotations
@@ -126,7 +126,8 @@ def _explain(run: Run, places: Places, wrong: np.ndarray) -> list[Finding]:
 
 
 def _offset(run: Run, places: Places, store: Stored) -> int:
-    """Bytes from the start of the destination array: in shared memory it lies behind a pattern's own arrays."""
+    """Return the bytes from the start of the destination array, which in shared memory follows a pattern's own
+    arrays."""
     aligned = getattr(run.job.pattern, "tile_alignment", 16)
     own = 0 if run.job.scatter else -(-places.program.shared_bytes // aligned) * aligned
     return (store.address & OFFSET_MASK) - own

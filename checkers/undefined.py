@@ -3,7 +3,7 @@
 Detects: an index of `brx.idx` beyond its targets; lanes that differ at a guarded `bra.uni` or `ret.uni`; a `.noreturn`
 function that returns.  Also detects: an atomic in local memory; a `wmma` matrix whose address is not a multiple of its
 fragments; operands of `applypriority` and `createpolicy`.  The launch ends there.
-Does not detect: values that PTX leaves unspecified; the table of docs/undefined.md says what becomes of each.
+Does not detect: values that PTX leaves unspecified; the table of docs/undefined.md lists what happens to each.
 Reference: PTX ISA, the description of the instruction.  The front end emits the test, which ends the run in a trap.
 """
 

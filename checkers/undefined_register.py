@@ -35,7 +35,7 @@ DETAIL = {
 
 
 def explain(raw: RawFinding, places: Places) -> Finding:
-    """Return the finding of a register and of what its value reaches."""
+    """Return the finding of a register and of the locations that its value reaches."""
     named = {row: name for row, _, name in places.program.undefined}
     register = f"`{named[raw.detail['row']]}`" if named.get(raw.detail["row"]) else "a register"
     label = f"{observed.text(raw, places)}: {places.who(raw.cta, raw.warp)}, {lanes_text(raw.lanes)}"

@@ -112,7 +112,7 @@ def executes(places: Places, cta: int, warp: int, lanes: int) -> str:
 
 
 def does(places: Places, pc: int, count: int = 1) -> str:
-    """`arrives on`, `waits on`: what an operation does to its mbarrier; `arrive on` said of several."""
+    """Return `arrives on`, `waits on`: the verb of an operation on its mbarrier; `arrive on` for several."""
     text = effects_of(operation(places, pc)).verb
     if count == 1:
         return text

@@ -75,7 +75,7 @@ class Buffers:
     def double(cls, pattern: Any) -> Buffers:
         """Two buffers, each with DMA warps of its own, so that loads are always in flight.
 
-        For kernels bound by memory that can afford the registers of twice as many DMA warps.
+        For kernels bound by memory that can afford the registers of a second set of DMA warps.
         """
         return cls(pattern, 2, 2, 2)
 
@@ -116,7 +116,7 @@ class Buffers:
         return i % self.stages
 
     def full(self, i: Any) -> Any:
-        """The barrier that says that tile i is there; the next one says that its buffer is empty."""
+        """Return the barrier for a full tile i; the next one is for its empty buffer."""
         return 2 * (self.pattern.dma_id + i // self.share % self.ids)
 
     def closes(self, i: Any, tiles: Any) -> Any:

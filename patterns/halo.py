@@ -16,7 +16,7 @@ _MOST_RADIUS = 8
 
 @dataclass(frozen=True)
 class RowsAround:
-    """`radius` rows above a tile of `rows` rows, then as many below it; offsets count from the tile's origin."""
+    """`radius` rows above a tile of `rows` rows, then the same below it; offsets count from the tile's origin."""
 
     array: Any
     pitch: int
@@ -33,7 +33,7 @@ class RowsAround:
 class Flanks:
     """The columns beside each row of a tile: `left` bytes before the origin and `right` after it, in turn.
 
-    In turn, since the two flanks of a few rows fall into more banks than one flank of twice as many.
+    They alternate, because the two flanks of a few rows fall into more banks than one flank of twice the rows.
     """
 
     array: Any
@@ -155,7 +155,7 @@ class CudaDMAHalo(Transfer):
         return ((f"rows: {rows.way()}", rows), (f"flanks: {flanks.way()}", flanks))
 
     def moves(self) -> list[tuple[int, int, int]]:
-        """(offset in the source, offset in the destination, bytes) of what is moved, from the origins."""
+        """Return (offset in the source, offset in the destination, bytes) of the transfers, from the origins."""
         x, size = -self.corner, self.row + 2 * self.corner
         outside = [y for y in range(-self.radius, self.tile_y + self.radius) if not 0 <= y < self.tile_y]
         found = [(y, x, size) for y in outside]

@@ -42,7 +42,7 @@ class CudaDMAIndirect(Transfer):
     element_bytes: int
     """bytes of an element, a positive multiple of alignment"""
     elements: int
-    """1 or more; as many indices are read"""
+    """at least 1; the same number of indices is read"""
     dense_stride: int = 0
     """bytes from an element to the next on the side without indices, a multiple of alignment; 0: element_bytes"""
     scatter: bool = field(default=False, kw_only=True)
@@ -70,7 +70,7 @@ class CudaDMAIndirect(Transfer):
 
     @property
     def dense_bytes(self) -> int:
-        """Bytes from an element to the next where there are no indices."""
+        """Return the bytes from an element to the next if there are no indices."""
         return self.dense_stride if self.dense_stride else self.element_bytes
 
     def copy(self) -> Any:
@@ -101,6 +101,6 @@ class CudaDMAIndirect(Transfer):
         ptx.cp_async_bulk_wait_group(0)
 
     def moves(self, index: Sequence[int]) -> list[tuple[int, int, int]]:
-        """(offset in the source, offset in the destination, bytes) of what is moved."""
+        """Return (offset in the source, offset in the destination, bytes) of the transfers."""
         found = [(int(k) * self.element_bytes, n * self.dense_bytes) for n, k in enumerate(index[: self.elements])]
         return [(b, a, self.element_bytes) if self.scatter else (a, b, self.element_bytes) for a, b in found]

@@ -19,7 +19,7 @@
 
 Tile i lies in buffer i % stages.  A buffer has two mbarriers: one that completes a phase when it is full, one when it
 is empty again.  A phase counts the arrivals of all producers, or of all consumers: each of them calls its two methods
-for every tile, or for every tile of a buffer.  Where one lane is the consumer of a warp the others wait for tiles, too,
+for every tile, or for every tile of a buffer.  If one lane is the consumer of a warp, the others also wait for tiles,
 and meet it in a `cuda.syncwarp()` before it releases one.
 
 Reference: PTX ISA, "mbarrier"; CUTLASS' pipelines, whose names these are.
@@ -87,11 +87,11 @@ class Pipeline:
         return i % self.stages
 
     def full(self, i: Any) -> Any:
-        """The mbarrier that says that tile i is there: bulk copies are told of it."""
+        """Return the mbarrier for a full tile i, which bulk copies credit."""
         return i % self.stages
 
     def empty(self, i: Any) -> Any:
-        """The mbarrier that says that the buffer of tile i is empty."""
+        """Return the mbarrier for the empty buffer of tile i."""
         return self.stages + i % self.stages
 
     def parity(self, i: Any) -> Any:
@@ -120,7 +120,7 @@ class Pipeline:
             ptx.fence_proxy_async_shared_cta()  # behind what the consumers read
 
     def producer_commit(self, bars: Any, i: Any, bytes: Any = 0) -> Any:  # noqa: A002
-        """Producer: tile i is under way.  `bytes`: of all bulk copies that this thread lets `full(i)` know of."""
+        """Producer: tile i is in flight.  `bytes`: of all bulk copies that this thread lets `full(i)` know of."""
         if self.bulk:
             ptx.mbarrier_arrive_expect_tx(bars, self.full(i), bytes)
         else:

@@ -34,5 +34,5 @@ class CudaDMASequential(Transfer):
         return (("sequential", self.copy()),)
 
     def moves(self) -> list[tuple[int, int, int]]:
-        """(offset in the source, offset in the destination, bytes) of what is moved."""
+        """Return (offset in the source, offset in the destination, bytes) of the transfers."""
         return [(0, 0, self.element_bytes)]

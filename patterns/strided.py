@@ -63,5 +63,5 @@ class CudaDMAStrided(Transfer):
         return Rows(dst, self.dst_stride)
 
     def moves(self) -> list[tuple[int, int, int]]:
-        """(offset in the source, offset in the destination, bytes) of what is moved."""
+        """Return (offset in the source, offset in the destination, bytes) of the transfers."""
         return [(n * self.src_stride, n * self.dst_stride, self.element_bytes) for n in range(self.elements)]

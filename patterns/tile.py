@@ -50,7 +50,7 @@ class CudaDMATile(Transfer):
 
     @property
     def tile_alignment(self) -> int:
-        """Bytes that a tile's place in shared memory is a multiple of: where the swizzle begins anew."""
+        """Return the alignment in bytes of a tile in shared memory: the period of the swizzle."""
         return 8 * self.row_bytes if self.swizzle else 128
 
     @property
@@ -89,8 +89,8 @@ class CudaDMATile(Transfer):
         return (("tile", Copy(self, 1, 1, self.rows * self.row_bytes)),)
 
     def moves(self, pitch: int = 0) -> list[tuple[int, int, int]]:
-        """(offset in the source, offset in the destination, bytes) of what is moved, of a matrix with so many bytes
-        from one row to the next; 0: those of a tile."""
+        """Return (offset in the source, offset in the destination, bytes) of the transfers, for a matrix with `pitch`
+        bytes from one row to the next; 0: that of a tile."""
         return [
             (row * (pitch or self.row_bytes) + 16 * n, row * self.row_bytes + 16 * self.placed(row, n), 16)
             for row in range(self.rows)

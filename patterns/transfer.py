@@ -127,7 +127,7 @@ class Copy:
                         ptx.cp_async_ca_bytes(destination.array, to + byte, source.array, origin + byte, 4)
 
     def issue_bulk(self, source: Any, destination: Any, bars: Any, k: Any) -> Any:
-        """Start a bulk copy of each element, of which the mbarrier `bars[k]` is told."""
+        """Start a bulk copy of each element, which credits the mbarrier `bars[k]`."""
         size = self.element_bytes // 16 * 16  # all of it; Numba types this for the other engines, too
         for element in range(self.elements):
             to, origin = destination.offset(element), source.offset(element)
@@ -161,7 +161,7 @@ class Transfer(CudaDMA):
         start_xfer_async(src, registers)         load the first step, before the buffer is empty
         wait_xfer_finish(src, dst, registers)    wait until it is, store, transfer the rest, say that it is full
 
-    A subclass says how elements are shared out (`copy`) and where they lie (`source`, `destination`).
+    A subclass declares how elements are distributed (`copy`) and where they are located (`source`, `destination`).
 
     With another `engine` than "warps" the bytes do not go through registers: `start_xfer_async` does nothing.  One
     thread starts bulk copies, with an mbarrier of its own that ends with the transfer.

@@ -82,7 +82,7 @@ class Launch(NamedTuple):
         return {"Z": "Y"}.get(kind, kind) if kind in "kDKPYZy" else f"{kind}({a})"
 
     def fits(self) -> bool:
-        """Return whether each step names objects that it can reach: PTX wants some of them in its own CTA."""
+        """Return whether each step names objects that it can reach: PTX requires some of them in its own CTA."""
         return all(self._reaches(t // self.warps, step) for t, steps in enumerate(self.threads) for step in steps)
 
     def _reaches(self, cta: int, step: Step) -> bool:

@@ -1,12 +1,13 @@
 """Run warp-specialized GPU kernels on a CPU and learn whether they are correct.
 
-A kernel says `from wsemu import cuda, ptx`, is decorated with `@cuda.jit`, and otherwise looks like Numba-CUDA.
+A kernel's module imports `from wsemu import cuda, ptx`; the kernel is decorated with `@cuda.jit`, and otherwise looks
+like Numba-CUDA.
 
     kernel[grid, block](*arguments)                          emulates the launch with all checks; raises CheckFailed
     report = wsemu.check(kernel, grid, block, arguments)     the same, and returns what was found
     kernel = wsemu.load_ptx("kernels.ptx")["name"]           a kernel from PTX: of CUDA C++, Triton, Numba
 
-The way of a kernel: `frontend` (source to bytecode), `machine` (bytecode to outcome), `launch` (outcome to `Report`),
+The path of a kernel: `frontend` (source to bytecode), `machine` (bytecode to outcome), `launch` (outcome to `Report`),
 `report` (Report to text).  Names load at first use, so that `import wsemu` costs nothing.
 """
 

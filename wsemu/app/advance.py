@@ -45,7 +45,7 @@ class Advance:
             self._write(f"{name}: {done:,} of {total:,} CTAs, {rate:,.1f} a second{left}")
 
     def end(self) -> None:
-        """Nothing is under way any more."""
+        """End the progress line: the launch is over."""
         if self._width:
             self._write("")
             print("\r", end="", file=sys.stderr, flush=True)

@@ -47,7 +47,7 @@ class Breakpoints:
         return cls({("", line): Breakpoint(line) for line in lines})
 
     def set(self, point: Breakpoint) -> None:
-        """One more, in the place of another one there."""
+        """Add a breakpoint, or replace the one at its location."""
         self.points[point.file, point.line] = point
 
     def clear(self, line: int) -> None:
@@ -61,7 +61,7 @@ class Breakpoints:
             self.set(point)
 
     def at(self, span: Span) -> Breakpoint | None:
-        """The one at a place; None for most."""
+        """Return the breakpoint at a location; None for most."""
         if not self.points:
             return None
         found = self.points.get(("", span.line))

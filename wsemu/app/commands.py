@@ -244,8 +244,8 @@ def doctor() -> int:
 
 
 def report_unexpected_error(error: Exception) -> int:
-    """Say on standard error why a command could not go on, the fault of wsemu or of the system; returns the
-    exit code."""
+    """Report on standard error why a command could not continue, the fault of wsemu or of the system; return the exit
+    code."""
     import sys
     import traceback
 

@@ -24,7 +24,7 @@ def run(
 ) -> int:
     """`wsemu debug`: run a program, stepping through its launches; returns the exit code of `wsemu run`.
 
-    With `dap` an editor steps through them, else somebody at a terminal.
+    With `dap` an editor steps through them, otherwise a user at a terminal.
     """
     printer = Printer()
     try:

@@ -145,7 +145,7 @@ class Session:
             self.talk(here)
 
     def _should_pause(self, depth: int) -> bool:
-        """Return whether this is a stop without a breakpoint, too."""
+        """Return whether to stop here without a breakpoint as well."""
         match self.waits:
             case "replay":
                 return self.count >= self.target
@@ -164,7 +164,7 @@ class Session:
 
     # -- the user's side ----------------------------------------------------------------------------------------------
     def talk(self, here: Here) -> None:
-        """Take commands until the thread goes on."""
+        """Execute commands until the thread continues."""
         self.depth = here.depth
         self._where(here)
         while True:
@@ -177,7 +177,7 @@ class Session:
                 return
 
     def _execute_command(self, name: str, rest: str, here: Here) -> bool:
-        """Execute a command; whether the thread goes on then."""
+        """Execute a command; return whether the thread then continues."""
         match name:
             case "n" | "next" | "s" | "step" | "o" | "out" | "c" | "continue":
                 self.waits = name[0]
@@ -206,7 +206,7 @@ class Session:
         return False
 
     def again(self, target: int) -> NoReturn:
-        """Run anew, up to a stop."""
+        """Restart the program, up to a stop."""
         self.waits, self.target = "replay", target
         raise Restart
 
@@ -265,7 +265,7 @@ class _Memory:
         self._run = run
 
     def array(self, address: int, dtype: np.dtype[Any], shape: Sequence[int], strides: Sequence[int]) -> Any:
-        """A copy of an array; a text that says so where it lies outside of memory."""
+        """Return a copy of an array, or a text that describes why it is outside of memory."""
         segment, offset = address >> SEGMENT_SHIFT, address & OFFSET_MASK
         arrays = self._run.launch.arrays
         if segment == SHARED:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class _Made(Mapping[str, Any]):
-    """The commands by name, each made ready when it is asked for: a start pays for its own alone."""
+    """The commands by name, each created on first use: a start pays for its own command only."""
 
     def __init__(self, declared: dict[str, typer.Typer]) -> None:
         self._declared, self._made = declared, dict[str, Any]()
@@ -42,8 +42,8 @@ class _Made(Mapping[str, Any]):
 
 
 class _Commands(TyperGroup):
-    """The commands; what is wrong with their options is said as every other error is: `error: ...`, without the control
-    characters of a word that is given."""
+    """The commands; errors in their options are reported like all others: `error: ...`, without the control characters
+    of a given word."""
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
@@ -204,7 +204,7 @@ class OwnCommand(TyperCommand):
         return options
 
     def values(self, word: str, words: Iterator[str]) -> list[str]:
-        """Return the words that belong to an option, which is `word`; none if it is no option."""
+        """Return the words that belong to the option `word`; none if it is not an option."""
         name, equals, value = word.partition("=")
         taken = self.taken_values()
         if equals and not value and taken.get(name, 0):
@@ -235,8 +235,8 @@ class _MissingValue(Exception):
 class ProgramCommand(OwnCommand):
     """A command that runs a file: its options may be anywhere on the line.
 
-    What follows `--` after FILE belongs to the program, and so does any other word there that is no option of the
-    command.  A file of PTX, a launch file and a folder of them have no words of their own.
+    Words after `--`, which follows FILE, belong to the program, and so does any other word there that is not an option
+    of the command.  A file of PTX, a launch file and a folder of them have no words of their own.
     """
 
     def options_first(self, args: list[str]) -> list[str]:

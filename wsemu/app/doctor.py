@@ -1,4 +1,4 @@
-"""`wsemu doctor`: what wsemu runs with, for whoever looks for the cause of a problem or reports one."""
+"""`wsemu doctor`: the environment of wsemu, for a user who searches for the cause of a problem or reports one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 State = Literal["good", "note", "bad"]
-"""`bad`: wsemu does not work as it should; `note`: something that may be wanted is missing"""
+"""`bad`: wsemu does not work as it should; `note`: something useful is missing"""
 NEEDED = ("numpy", "llvmlite", "platformdirs", "pydantic", "rich", "typer")
 WANTED = {
     "numba": "signatures of `jit` and types beyond wsemu's own need it: pip install 'wsemu[numba]'",
@@ -39,7 +39,7 @@ PATIENCE = 20.0
 
 
 class Item(NamedTuple):
-    """One line: a thing, how it stands, and what is known."""
+    """One line: a thing, its state, and details."""
 
     state: State
     name: str
@@ -47,7 +47,8 @@ class Item(NamedTuple):
 
 
 def examine(program: Path | None = None) -> Iterator[Item]:
-    """Everything, one item after the other; `program` (or the working folder) says which pyproject.toml counts."""
+    """Yield all items, one after the other; `program` (or the working folder) determines which pyproject.toml
+    counts."""
     yield Item("good", "wsemu", f"{__version__} in {Path(__file__).parents[1]}")
     yield Item("good", "Python", f"{platform.python_version()} ({sys.implementation.name}), {sys.executable}")
     yield Item("good", "system", f"{platform.platform()}, {os.cpu_count()} processors")

@@ -44,7 +44,7 @@ STEPS = {"next": "n", "stepIn": "s", "stepOut": "o", "continue": "c"}
 
 
 class Adapter:
-    """The editor's side: messages from it and to it, breakpoints, and who waits for what."""
+    """The editor's side: messages from it and to it, breakpoints, and which thread waits for what."""
 
     def __init__(self, incoming: BinaryIO, outgoing: BinaryIO) -> None:
         self.transport = Transport(incoming, outgoing)
@@ -82,7 +82,7 @@ class Adapter:
         self.event("output", category="console", output=f"{text}\n")
 
     def listen(self) -> None:
-        """Take messages until there are no more."""
+        """Receive messages until there are no more."""
         while (text := self.transport.read()) is not None:
             with contextlib.suppress(ValueError):
                 self._take(json.loads(text))
@@ -202,7 +202,7 @@ class EditorSession(Session):
 
     adapter: Adapter | None = None
     held: list[Any] = field(default_factory=list)
-    """values with parts, by the number under which the editor asks for these, from 2"""
+    """values with parts, by the number that the editor uses for these, from 2"""
 
     def handle_stop(self, run: WarpRun, fields: list[int], lanes: int) -> None:
         """Handle a stop as `Session` does, and honor requests of the editor to disconnect or pause."""
@@ -214,7 +214,7 @@ class EditorSession(Session):
         Session.handle_stop(self, run, fields, lanes)
 
     def talk(self, here: Here) -> None:
-        """Answer the editor until it lets the thread go on."""
+        """Answer the editor until it lets the thread continue."""
         adapter = self.adapter
         assert adapter is not None
         hit = bool(self.hits) and self.hits[-1] == self.count
@@ -230,7 +230,7 @@ class EditorSession(Session):
                 return
 
     def _answer_request(self, adapter: Adapter, request: Message, here: Here) -> bool:
-        """Answer one request; whether the thread goes on."""
+        """Answer one request; return whether the thread continues."""
         name, given = request["command"], request.get("arguments") or {}
         if name in STEPS:
             self.waits = STEPS[name]

@@ -39,7 +39,7 @@ def handle_system_exit(exit_: SystemExit, launches: Launches) -> int:
 
 
 def _as_text(value: object) -> str:
-    """A value of the program as text, which may be no text at all."""
+    """Return a value of the program as text, even if it cannot be printed."""
     try:
         return str(value)
     except Exception:
@@ -68,7 +68,7 @@ def handle_refusal(error: WsemuError, launches: Launches, target: Target) -> int
 
 
 def _locate_error(error: WsemuError, target: Target) -> WsemuError:
-    """The error with the innermost place of the user's that led to it."""
+    """Return the error with the innermost user location that led to it."""
     frame = next((f for f in reversed(_frames(error, target)) if not _is_hidden(f)), None)
     if frame is None or frame.lineno is None:
         return error
@@ -81,7 +81,7 @@ def _locate_error(error: WsemuError, target: Target) -> WsemuError:
 
 
 def handle_exception(error: BaseException, launches: Launches, target: Target) -> int:
-    """The program raised, or wsemu did: the innermost frame of either says which."""
+    """Report an exception of the program or of wsemu: the innermost frame of either determines which."""
     printer = launches.printer
     frames = [frame for frame in _frames(error, target) if frame.filename != remembered.__file__]
     message = "".join(traceback.format_exception_only(error)).strip()

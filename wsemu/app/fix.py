@@ -41,7 +41,8 @@ class Fixes:
                 known.append(report)
 
     def finish(self, printer: Sink, code: int, *, write: bool) -> None:
-        """Print the patch; `write` asks, and edits the files.  `code` is the exit code of the program's launches."""
+        """Print the patch; `write` asks the user, and edits the files.  `code` is the exit code of the program's
+        launches."""
         found = [*self._cures()]
         if not found:
             without = "no fix: nothing was found that an edit may cure" if code else "no fix is needed"
@@ -118,7 +119,7 @@ def _cure_for_all(reports: list[Report]) -> Cure | None:
 
 
 def _ask_user(question: str) -> bool:
-    """Return whether the user says yes; no, where there is nobody to ask."""
+    """Return whether the user answers yes; no, if there is no terminal."""
     print(question, end="", file=sys.stderr, flush=True)
     try:
         return input().strip().lower() in ("y", "yes")

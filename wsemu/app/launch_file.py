@@ -65,7 +65,7 @@ class LaunchFile(LaunchForm):
 
     @classmethod
     def read(cls, path: Path) -> LaunchFile:
-        """From a file; UsageError says what is wrong with it."""
+        """Return the launch file at a path; UsageError describes what is wrong with it."""
         try:
             return cls.model_validate_json(read_regular(path, MAX_LAUNCH_FILE).decode())
         except (UnicodeDecodeError, RecursionError) as error:
@@ -264,7 +264,7 @@ def _texts(values: Sequence[Any], path: Path, names: Iterator[int]) -> list[str]
 
 
 def _arrays_with_paths(value: Any, way: str) -> Iterator[tuple[str, npt.NDArray[Any]]]:
-    """The arrays in an argument, and the way to each."""
+    """Yield the arrays in an argument, and the path to each."""
     if isinstance(value, (TensorMap, Surface)):
         yield way, value.array
     elif isinstance(value, np.ndarray):
@@ -275,7 +275,7 @@ def _arrays_with_paths(value: Any, way: str) -> Iterator[tuple[str, npt.NDArray[
 
 
 def _arrays(held: Sequence[tuple[str, npt.NDArray[Any]]], path: Path, names: Iterator[int]) -> dict[str, str]:
-    """The way to each array -> its text: those that share memory do so there."""
+    """Return the text of each array by its path; arrays that share memory also share it there."""
     bounds = {way: np.lib.array_utils.byte_bounds(array) for way, array in held}
     groups: list[tuple[int, int, list[tuple[str, npt.NDArray[Any]]]]] = []
     for way, array in sorted(held, key=lambda item: bounds[item[0]]):

@@ -1,4 +1,4 @@
-"""The launches of a program that is run: told as they come, counted for its exit code."""
+"""The launches of a program that is run: reported as they come, counted for its exit code."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ class Launches:
     limit: int | None = None
     """findings that are shown of all launches together; None: `MOST_SHOWN` of each"""
     quiet: bool = False
-    """tell only of launches that are not verified, each trouble once"""
+    """report only launches that are not verified, each problem once"""
     saver: Saver | None = None
     running: str = ""
-    """the kernel of the launch that is under way"""
+    """name of the kernel whose launch is running"""
     fixes: Fixes | None = None
     checks: OwnChecks | None = None
     """the program's own checks, which judge fixes"""
@@ -66,11 +66,11 @@ class Launches:
     used: set[tuple[str, int]] = field(default_factory=set)
     """suppressions, by file and line"""
     unused: dict[tuple[str, int], str] = field(default_factory=dict)
-    """suppressions that accept nothing in a launch, and what is to be said of them"""
+    """suppressions that accept nothing in a launch, and the message about each"""
 
     @contextlib.contextmanager
     def observing_launches(self) -> Iterator[None]:
-        """Told of launches meanwhile."""
+        """Observe launches inside the `with` block."""
         with (
             adding_hook(observers, self.observe),
             adding_hook(refused, self.refuse),
@@ -117,7 +117,8 @@ class Launches:
             self.printer.text(f"replay: wsemu replay {clean(str(path))}")
 
     def show(self, report: Report) -> None:
-        """A launch, with as many findings as the limit allows; an interrupt takes the edits away, not the findings."""
+        """Print a launch, with the number of findings that the limit allows; an interrupt drops the edits, not the
+        findings."""
         try:
             helped = report.helped()
             helped = self.checks.confirm(helped) if self.checks is not None else helped
@@ -180,7 +181,7 @@ class Launches:
                 self.printer.notice(message, file, line)
 
     def total(self) -> None:
-        """The sum over all launches, where there is more than one or nothing else was said."""
+        """Print the total over all launches, if there are several or nothing else was printed."""
         if self.left_out:
             self.printer.text(f"{plural(self.left_out, 'finding')} not shown: raise `--limit`", "warning")
         if len(self.verdicts) <= (not self.quiet) and not self.between:

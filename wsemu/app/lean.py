@@ -47,7 +47,7 @@ class _Kernels:
     """for kernels in PTX, whether their text can be edited; several linked files cannot"""
 
     def observe(self, report: Report, launched: Launched) -> None:
-        """Take the parts of a verified launch out, one after the other."""
+        """Remove the parts of a verified launch, one after the other."""
         if report.verdict != "verified":
             return
         x, y, z = report.grid

@@ -1,5 +1,5 @@
-"""`wsemu check FILE` and `wsemu run FILE`: run a Python program, or make a launch of a PTX file, check every launch in
-it, say what was found."""
+"""`wsemu check FILE` and `wsemu run FILE`: run a Python program, or launch a kernel of a PTX file, check every launch
+in it, and report the findings."""
 
 from __future__ import annotations
 
@@ -60,13 +60,13 @@ def run(
 ) -> int:
     """Run `file` as `__main__` with `arguments`; returns the exit code of `wsemu check`.
 
-    `numba.cuda` is wsemu's meanwhile.  `quiet`, as for `wsemu run`, suppresses verified launches; `limit` is the number
+    Inside, `numba.cuda` is wsemu's.  `quiet`, as for `wsemu run`, suppresses verified launches; `limit` is the number
     of findings that are shown; `time_limit` is the number of seconds after which the program is stopped.  `saver` keeps
     the witnesses of errors, and `fixes` the edits that fix them.  With a name in `module` that module is run, of which
     `file` is the source, as by `python -m`.  `progress` is how a long launch shows how far it is: `bar`, `json` or
-    `none`.  With `as_ptx` the file is PTX, whatever its name; None: if its name says so.  A program in another
-    language, or one that uses a package which launches through CUDA's driver, runs as it is, in a process of its own;
-    `selection` limits which launches are checked.  CUDA C++ with a `main` is compiled first, with `flags` of `nvcc`.
+    `none`.  With `as_ptx` the file is PTX, whatever its name; None: the name decides.  A program in another language,
+    or one that uses a package which launches through CUDA's driver, runs as it is, in a process of its own; `selection`
+    limits which launches are checked.  CUDA C++ with a `main` is compiled first, with `flags` of `nvcc`.
     """
     as_ptx = is_ptx(file) if as_ptx is None else as_ptx
     printer = printer or Printer()
@@ -293,12 +293,12 @@ def crosscheck(file: Path, arguments: Sequence[str], options: dict[str, Any], la
 
 
 class TimeUp(KeyboardInterrupt):
-    """The time limit is reached: whoever can be interrupted is."""
+    """The time limit is reached; code that can be interrupted is."""
 
 
 @contextlib.contextmanager
 def _within(seconds: float | None) -> Iterator[None]:
-    """Raise TimeUp after so many seconds, where the system has timers for that."""
+    """Raise TimeUp after this number of seconds, if the system has timers."""
     if seconds is None or not hasattr(signal, "setitimer"):
         yield
         return

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 COMPILED = (".cuh", ".cubin", ".fatbin")
-"""suffixes of what is not PTX yet, or no longer"""
+"""suffixes of files that are not yet, or no longer, PTX"""
 KERNELS = (".ptx", ".cu")
 """suffixes of files of kernels, which are launched"""
 
@@ -64,7 +64,7 @@ def has_main(file: Path) -> bool:
 
 
 def is_launch(file: Path) -> bool:
-    """Return whether a file is data that describes launches: PTX, CUDA C++, a launch file, or a folder of those."""
+    """Return whether a file is data that describes launches: PTX, CUDA C++, a launch file, or a folder of these."""
     return is_ptx(file) or file.suffix.lower() in (".json", ".toml") or file.is_dir()
 
 

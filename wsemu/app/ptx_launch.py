@@ -80,7 +80,7 @@ class Options:
     dynamic_shared: str = "0"
     """size of dynamic shared memory in bytes"""
     cluster: str = ""
-    """nothing: as the kernel asks"""
+    """nothing: the kernel's own declaration counts"""
     set: tuple[str, ...] = ()
     """NAME=VALUE of variables"""
     link: tuple[str, ...] = ()
@@ -126,7 +126,7 @@ _DIGITS = INPUT_LIMITS["arg-digits"]
 _OF_ARRAYS = (TensorMap, Surface)
 """arguments that are of an array"""
 REPEATED = frozenset(field.name for field in fields(Options) if field.default == ())
-"""options that may stand more than once"""
+"""options that may be repeated"""
 
 
 def _words(options: Options) -> Iterator[str]:
@@ -138,7 +138,7 @@ def _words(options: Options) -> Iterator[str]:
 
 
 def run(file: Path, words: Sequence[str]) -> None:
-    """Make the launch that `words` describe, of a kernel of `file`, checked; write the results where they are wanted.
+    """Launch the kernel of `file` that `words` describe, and check it; write the requested results.
 
     UsageError and KernelError say what is wrong with the file or the options.
     """
@@ -264,7 +264,7 @@ def _extent(text: str, name: str) -> tuple[int, ...]:
 
 
 def _whole(digits: str, what: str) -> int:
-    """A number in full; UsageError where it has more digits than a message can tell."""
+    """Return a number in full; UsageError if it has more digits than a message can show."""
     if len(digits) > _DIGITS.most:
         raise UsageError(f"{what}: {_DIGITS.excess(len(digits))}; {_DIGITS.remedy}")
     return int(digits)
@@ -286,8 +286,8 @@ def parse_arguments(texts: Iterable[str], folder: Path | None = None) -> list[An
 
 
 def argument(text: str, number: int = 0, made: Arrays | None = None, way: str = "") -> Any:
-    """The argument that a text describes; `number` is its position, and the seed of random numbers without one; `made`
-    are the arrays of the launch so far, to which its own come at `way`.
+    """Return the argument that a text describes. `number` is its position, and the seed of random numbers without one;
+    `made` are the arrays of the launch so far, to which its own are added at `way`.
 
     UsageError names the text and what may be written.
     """

@@ -25,7 +25,7 @@ def find(program: Path) -> tuple[Path | None, dict[str, Any]]:
 
 
 def read(path: Path) -> dict[str, Any] | None:
-    """`[tool.wsemu]` of a file, unchecked; None where it has none.  UsageError where it is no TOML."""
+    """`[tool.wsemu]` of a file, unchecked; None where it has none.  UsageError if it is not TOML."""
     try:
         size = path.stat().st_size
         text = path.read_text(encoding="utf-8") if size <= LARGEST else ""

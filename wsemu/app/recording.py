@@ -1,4 +1,4 @@
-"""`record_launch`: a launch file of what a compiler made, from the objects that compilers in Python give.
+"""`record_launch`: a launch file of a compiled kernel, from the objects that compilers in Python return.
 
 Triton and Gluon (`triton.compile`, or what a launch returns), cuda.core (`ObjectCode` of PTX), CuTe DSL (what
 `cute.compile` returns if it keeps PTX) and TileLang (`tilelang.compile`) compile without a GPU.  None of them is
@@ -36,7 +36,7 @@ class _Made:
     grid_of_clusters: bool = False
     """the grid counts clusters along its first extent, not CTAs"""
     signature: Mapping[str, Any] | None = None
-    """name -> type of what the source takes, a tuple of them for a tuple; `constexpr` is no parameter"""
+    """name -> type of the source's arguments, a tuple of them for a tuple; a `constexpr` is not a parameter"""
     descriptors: Sequence[Mapping[str, Any]] = ()
     """tensor maps that replace the arguments which are descriptors of tensors, in their order; without them they become
     pointers"""
@@ -138,7 +138,8 @@ def _threads(made: Any) -> tuple[int, ...]:
 def _values(
     made: _Made, parameters: Sequence[Any], args: Sequence[Any] | Mapping[str, Any], ctas: int
 ) -> list[Any]:  # fmt: skip
-    """An argument for each parameter: behind them is memory that the compiler's own runtime passes, or none."""
+    """Return an argument for each parameter; the last parameters are memory that the compiler's own runtime passes, or
+    absent."""
     given = _order_arguments(made, args)
     if len(given) > len(parameters):
         raise UsageError(f"{len(given)} arguments for {len(parameters)} parameters: leave out constants")

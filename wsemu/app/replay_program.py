@@ -64,7 +64,7 @@ class _Replaying:
 
 
 def run(path: Path, file: Path | None, budget: int | None) -> int:
-    """Replay a witness file, with the program `file` in the place of the one that it names; returns the exit code."""
+    """Replay a witness file, with the program `file` instead of the one that it names; return the exit code."""
     printer = _Quiet()
     try:
         witness = load(path)

@@ -55,8 +55,7 @@ class _Quiet(Printer):
 
 
 class _Choice:
-    """The launch to draw, of those that the program makes; each is traced at once, while its arrays are as
-    they were."""
+    """The launch to draw, among those of the program; each is traced immediately, before its arrays change."""
 
     def __init__(self, wanted: Wanted) -> None:
         self.wanted = wanted
@@ -85,8 +84,8 @@ def _weight(report: Report) -> int:
 def run(
     file: Path, arguments: Sequence[str], given: Mapping[str, Any], wanted: Wanted, launch: Mapping[str, Any]
 ) -> int:
-    """Run `file` with the options `given`, or make the `launch` of a PTX file, draw what is wanted; returns the exit
-    code of `wsemu check`."""
+    """Run `file` with the options `given`, or run the `launch` of a PTX file, draw the requested output, and return the
+    exit code of `wsemu check`."""
     printer = _Quiet()
     try:
         if wanted.output is not None and wanted.output.suffix not in OUTPUTS:

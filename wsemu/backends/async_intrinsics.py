@@ -1,6 +1,6 @@
 """The asynchronous instructions of `wsemu.ptx` for Numba-CUDA: each name is one instruction, as `FORMS` spells it.
 
-Shared memory is named by 32-bit addresses of that state space, global memory by 64-bit ones.
+Shared memory is named by 32-bit addresses in that state space, global memory by 64-bit ones.
 """
 
 from __future__ import annotations
@@ -262,7 +262,7 @@ def _reduced_type(name: str, given: dict[str, Any]) -> str:
 
 
 def _sent_type(name: str, given: dict[str, Any]) -> str:
-    """PTX's spelling of the type of what goes to another CTA: its bits, or what a reduction works on."""
+    """Return PTX's spelling of the type of data sent to another CTA: its bits, or the operand type of a reduction."""
     kind, what = given["dst"].dtype, name.rpartition("_")[2]
     bits = kind.bitwidth if isinstance(kind, (types.Integer, types.Float)) else 0
     if what == "async":

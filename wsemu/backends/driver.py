@@ -158,7 +158,7 @@ class _Memory:
         return address + first - low
 
     def pack_parameter(self, packed: Any) -> bytes:
-        """A parameter: what is packed, with the addresses of what it leads to."""
+        """Return a parameter: the packed bytes, with the addresses of the memory that it refers to."""
         data = bytearray(packed.data)
         for at, _, array in packed.arrays:
             data[at : at + POINTER] = self.address(array).to_bytes(POINTER, "little")

@@ -1,8 +1,8 @@
 """Launches on the GPU in a child process with a time limit: a kernel that hangs takes the device's context with it.
 
 The child is forked, so that it has the kernels as they are, also those of a program that runs as `__main__`; this
-process must not have used the GPU itself.  One child runs launches one after the other; where one hangs or breaks the
-context, a new child goes on with the next.
+process must not have used the GPU itself.  One child runs launches one after the other; if one hangs or breaks the
+context, a new child continues with the next.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class GpuResult:
     seconds: float = 0.0
     """duration of all runs, with copies"""
     error: str = ""
-    """why there is nothing: what the driver said, or that the time was up"""
+    """reason why there is no result: the driver's message, or a timeout"""
     hung: bool = False
 
 
@@ -72,7 +72,7 @@ def copy_arguments(arguments: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def find_arrays(arguments: Sequence[Any]) -> list[tuple[int, str, npt.NDArray[Any]]]:
-    """The arrays of arguments, each with the number of its argument, and the way to it in that one: `[0]`."""
+    """Return the arrays of arguments, each with the number of its argument, and the path to it in that one: `[0]`."""
     found: list[tuple[int, str, npt.NDArray[Any]]] = []
     for k, value in enumerate(arguments):
         if isinstance(value, TensorMap):

@@ -1,7 +1,7 @@
 """Execution of the same kernels on a GPU: rebound to Numba-CUDA and compiled by it, with unchanged code objects.
 
 `wsemu.cuda` becomes the real `numba.cuda`, `wsemu.ptx` a module of intrinsics, device functions and pattern classes
-what Numba can call.  Numba-CUDA is imported when a kernel is first asked for.
+what Numba can call.  Numba-CUDA is imported when a kernel is first compiled.
 """
 
 from __future__ import annotations
@@ -71,15 +71,17 @@ _MODULES: dict[str, Callable[[], ModuleType]] = {
     "wsemu.language.cuda_names": numba_cuda,
     "wsemu.language.ptx_names": intrinsics,
 }
-"""module that a kernel names -> module that Numba-CUDA compiles in its place"""
+"""for each module that a kernel names, the module that Numba-CUDA compiles instead"""
 _dispatchers: dict[tuple[int, int], tuple[Any, Any]] = {}
-"""id of what was rebound, and the bound of its CTAs -> it, and the dispatcher"""
+"""id of a rebound function, and the bound of its CTAs -> the function, and the dispatcher"""
 _BOUNDS = (512, 1024)
-"""threads of a CTA from which on the compiler has to be told, lest a thread takes more registers than there are"""
+"""numbers of threads of a CTA that the compiler must know, so that a thread does not take more registers than there
+are"""
 
 
 def dispatcher(kernel: Any, threads: int = 0) -> Any:
-    """The Numba-CUDA dispatcher of a kernel for CTAs of so many threads, or of a function that kernels call."""
+    """Return the Numba-CUDA dispatcher of a kernel for CTAs of this number of threads, or of a function that kernels
+    call."""
     bound = 0 if threads <= _BOUNDS[0] // 2 else next(bound for bound in _BOUNDS if threads <= bound)
     found = _dispatchers.get((id(kernel), bound))
     if found is None:
@@ -98,8 +100,8 @@ def dispatcher(kernel: Any, threads: int = 0) -> Any:
 
 
 class _Arguments:
-    """The extension by which Numba-CUDA passes a pattern object to a kernel: the fields that are no literals, one after
-    the other."""
+    """The extension by which Numba-CUDA passes a pattern object to a kernel: the fields that are not literals, one
+    after the other."""
 
     def prepare_args(self, type_: Any, value: Any, stream: Any, retr: Any) -> tuple[Any, Any]:
         from numba import types
@@ -120,7 +122,7 @@ _rebound: dict[int, tuple[FunctionType, FunctionType]] = {}
 
 
 def rebound(function: FunctionType) -> FunctionType:
-    """The function with its globals and cells as Numba-CUDA wants them; its code object is the same."""
+    """Return the function with its globals and cells as Numba-CUDA requires them; its code object is the same."""
     found = _rebound.get(id(function))
     if found is not None:
         return found[1]
@@ -150,7 +152,7 @@ def _names(code: CodeType) -> set[str]:
 
 
 def convert_argument(value: Any, name: str) -> Any:
-    """A host object as Numba-CUDA wants it."""
+    """Return a host object in the form that Numba-CUDA requires."""
     if isinstance(value, ModuleType) and value.__name__ in _MODULES:
         return _MODULES[value.__name__]()
     if isinstance(value, (KernelFunction, ScalarType, type)) and cuda_names.cuda_fp8.has(value):
@@ -210,7 +212,7 @@ def _is_pattern(value: Any) -> bool:
 
 
 def _bridge(value: Any) -> None:
-    """Make a pattern class known to Numba, or that of an object and of those in its fields."""
+    """Register a pattern class with Numba, or the class of an object and those of its fields."""
     from wsemu.backends import pattern_types
 
     numba_cuda()
@@ -276,7 +278,8 @@ def launch(
 
 
 def ensure_compiled(kernel: Declared, threads: int, arguments: Iterable[Any]) -> None:
-    """Compile a kernel for CTAs of so many threads and for arguments like these, if that was not done."""
+    """Compile a kernel for CTAs of this number of threads and for arguments like these, unless that was already
+    done."""
     given = tuple(arguments)
     prepare(given)
     dispatcher(kernel, threads).compile(tuple(argument_type(value) for value in given))
@@ -284,8 +287,8 @@ def ensure_compiled(kernel: Declared, threads: int, arguments: Iterable[Any]) ->
 
 @contextlib.contextmanager
 def _launching_in_clusters(cluster: tuple[int, int, int]) -> Iterator[None]:
-    """Launches inside are in clusters of so many CTAs: Numba-CUDA says nothing of them to cuda.core, which makes its
-    launches, and whose grid counts clusters then.  UsageError where cuda.core is too old for them."""
+    """Launch in clusters of this number of CTAs inside the block.  Numba-CUDA does not pass them to cuda.core, which
+    performs its launches, and whose grid then counts clusters.  UsageError where cuda.core is too old for them."""
     if cluster == _ALONE:
         yield
         return
@@ -326,11 +329,11 @@ def configure_kernel(kernel: Declared, grid: Any, block: Any, dynamic_shared: in
 
 
 _PLAIN_SHARED = 48 * 1024
-"""bytes of shared memory of a CTA beyond which a kernel has to ask"""
+"""maximum bytes of shared memory of a CTA that a kernel need not request"""
 
 
 def _allow_shared(kernel: Any, configuration: Any) -> None:
-    """Numba-CUDA does not ask for more shared memory than every GPU has."""
+    """Request more shared memory than every GPU has, as Numba-CUDA does not."""
     from numba.cuda.cudadrv import driver
 
     function = kernel._codelibrary.get_cufunc()

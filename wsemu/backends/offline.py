@@ -38,7 +38,7 @@ class Compiled:
     """variable, with Numba's suffix for its versions -> Numba's name of its type"""
     library: Any
     linked: tuple[str, ...] = ()
-    """PTX of what the kernel is linked with (`link=`), CUDA C++ compiled"""
+    """PTX of the linked files (`link=`), CUDA C++ compiled"""
 
     def cubin(self) -> bytes:
         made = self.library.get_cubin(cc=(*HOPPER, "a"))
@@ -71,7 +71,7 @@ class Compiled:
 
 @contextmanager
 def _device() -> Iterator[None]:
-    """numba-cuda asks the driver what it compiles for: tell it."""
+    """Provide the compute capability that numba-cuda requests from the driver."""
     import numba.cuda.codegen as codegen
     import numba.cuda.dispatcher as dispatcher
 
@@ -143,9 +143,9 @@ def _linked_ptx(given: Any, lineinfo: bool) -> str:
 
 
 def _compile_cuda_source(source: str | bytes, name: str, lineinfo: bool) -> str:
-    """The PTX of CUDA C++, by NVRTC; UsageError with what it says of a mistake there.
+    """Return the PTX of CUDA C++, by NVRTC; UsageError with NVRTC's message if there is an error.
 
-    Numba-CUDA's own call of it asks the driver which PTX it takes, and there may be none.
+    Numba-CUDA's own call of it queries the driver for its PTX version, and there may be none.
     """
     from cuda.bindings import nvrtc
 

@@ -52,7 +52,7 @@ class PatternType(types.Type):  # type: ignore[misc]
 
     @property
     def values(self) -> list[tuple[str, Any]]:
-        """(name, type) of the fields that are no literals."""
+        """Return (name, type) of the fields that are not literals."""
         return [(name, type_) for name, type_ in self.fields.items() if not isinstance(type_, types.Literal)]
 
     @property

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class TensorMapType(types.Type):  # type: ignore[misc]
-    """The type of a tensor map of so many dimensions."""
+    """The type of a tensor map of this rank."""
 
     def __init__(self, rank: int) -> None:
         self.rank = rank

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _HEAD = re.compile(r"(?:Falsifying|Failing) [a-z ]+: \w+\(\n")
 _ARGUMENT = re.compile(r"^ {4}(\w+)=", re.MULTILINE)
 _END = re.compile(r",?(?:\s+# [^'\"\n]*)?\n*$")
-"""the comma behind a value, and a comment of Hypothesis"""
+"""the comma after a value, and a comment of Hypothesis"""
 _ADDRESS = re.compile(r"\bat 0x[0-9a-fA-F]+")
 _WIDTH = 100
 """maximum width of a decorator on one line"""
@@ -40,7 +40,7 @@ def given_names(test: Any) -> tuple[str, ...] | None:
 
 
 def parameters(error: BaseException, names: Collection[str] | None = None) -> dict[str, str]:
-    """The parameters of the failing example as source text, of these names alone; empty where no note tells them.
+    """Return the parameters of the failing example as source text, of these names alone; empty if no note has them.
 
     Addresses of objects are left out, which differ from run to run.
     """
@@ -56,7 +56,7 @@ def parameters(error: BaseException, names: Collection[str] | None = None) -> di
 
 
 def decorator(values: dict[str, str]) -> str:
-    """`@example(...)` with these parameters; empty where the text of one of them is no Python."""
+    """Return `@example(...)` with these parameters; empty if the text of one of them is not Python."""
     try:
         for value in values.values():
             ast.parse(f"({value}\n)", mode="eval")

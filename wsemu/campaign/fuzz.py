@@ -99,7 +99,7 @@ class Progress:
         return [(batch, o.failure) for batch, o in sorted(self.outcomes.items(), key=lambda p: p[0]) if o.failure]
 
     def kinds(self) -> dict[tuple[str, str], list[tuple[Batch, Failure]]]:
-        """(title, place) -> the failures that are alike, those with the shortest parameters first."""
+        """Return, for each (title, place), the failures that are alike, those with the shortest parameters first."""
         found: dict[tuple[str, str], list[tuple[Batch, Failure]]] = {}
         for batch, failure in self.failures:
             found.setdefault((failure.title, failure.place), []).append((batch, failure))

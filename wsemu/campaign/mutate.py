@@ -1,7 +1,7 @@
-"""Mutants of the kernels that tests launch: which of them does no test tell, and no check?
+"""Mutants of the kernels that tests launch: which of them does neither a test nor a check detect?
 
-A trial is what runs: a test, a program.  It is run as it is first; the functions that its launches are compiled from
-are then changed, one place at a time (`wsemu.repair.mutants`), in memory, and it is run again.  A mutant is killed
+A trial is what runs: a test, a program.  It is first run unchanged.  Then the functions that its launches are compiled
+from are changed, one location at a time (`wsemu.repair.mutants`), in memory, and it is run again.  A mutant is killed
 
     `check`    If wsemu finds an error in a launch that had none, or a launch is no longer verified.
     `test`     If the trial fails.
@@ -54,9 +54,9 @@ Way = Literal["check", "test", "error", "time", "survives"]
 Same = Literal["", "code", "accesses", "proof"]
 _WORSE: dict[Verdict, int] = {"verified": 0, "incomplete": 1, "failed": 2}
 _LONGER, _AT_LEAST = 20, 200_000
-"""times the warp instructions of the largest launch that a launch of a mutant may execute, and at least so many"""
+"""factor and minimum for the warp instructions of a mutant's launch, relative to the largest launch"""
 _PATIENCE, _SECONDS = 20.0, 10.0
-"""times that a mutant's trial may take longer, and at least so many seconds"""
+"""factor and minimum in seconds for the duration of a mutant's trial"""
 MOST_TRACED = 200_000
 """accesses of threads of a launch that is compared access by access"""
 MOST_KEPT = 64 << 20
@@ -98,7 +98,7 @@ class Told:
 
     way: Way
     why: str = ""
-    """in a line: the codes of findings, what the test says; of a survivor, what it changes"""
+    """reason in a line: the codes of findings, the test's message; for a survivor, its change"""
     test: str = ""
     """the trial that killed it"""
     same: Same = ""
@@ -127,7 +127,7 @@ class Mutant:
 
 # -- launches ----------------------------------------------------------------------------------------------------------
 class _Worse(BaseException):
-    """A launch is not what it was: no need to go on.  No Exception, which a test might catch."""
+    """A launch has become worse, so that the trial can stop.  No Exception, which a test might catch."""
 
 
 class _Late(BaseException):
@@ -161,7 +161,7 @@ class _Watch:
     """lines of the user's files that the launches' code comes from"""
     worse: Failure | None = None
     kernels: tuple[str, ...] = ()
-    """patterns of the names of those that count; none: all"""
+    """patterns of the names of the kernels that count; none: all"""
     _bound: Bound | None = None
     _kept: int = 0
 
@@ -219,7 +219,7 @@ class _Watch:
 
 
 def _accesses(places: Places, tracer: Tracer) -> bytes:
-    """A digest of what a launch accessed and how it synchronised, in its order; empty where no trace holds it."""
+    """Return a digest of a launch's accesses and synchronization, in its order; empty if no trace contains it."""
     trace = tracer(frozenset(places.outcome.accesses), None)
     if not trace.complete:
         return b""
@@ -237,12 +237,12 @@ class _Known:
     launches: list[_Seen]
     seconds: float
     functions: set[tuple[str, int]]
-    """file and first line of what its launches are compiled from"""
+    """file and first line of the functions that its launches are compiled from"""
     deep: list[_Seen] | None = None
 
 
 class Bench:
-    """Trials, and the mutants of what they launch."""
+    """Trials, and the mutants of the kernels that they launch."""
 
     def __init__(
         self, trials: Sequence[Trial], kinds: Sequence[str] = (), kernels: Sequence[str] = (), *, strict: bool = True
@@ -264,7 +264,7 @@ class Bench:
         self.mutations = [m for file in sorted(self.texts) for m in self._mutations(file)]
 
     def _nothing(self) -> str:
-        """Why there are no mutants."""
+        """Return why there are no mutants."""
         launched = dict.fromkeys(seen.kernel for known in self.known.values() for seen in known.launches)
         if not self.kernels or not launched:
             return "no launch of a Python kernel is made: there is nothing to mutate"
@@ -349,7 +349,7 @@ class Bench:
             yield
 
     def _kill_reason(self, name: str) -> Failure | None:
-        """Why a trial tells of the mutant that is in force."""
+        """Return why a trial detects the current mutant."""
         watch = _Watch(self.known[name].launches)
         failed: Failure | None = None
         try:
@@ -447,7 +447,7 @@ def _quick(budget: int | None = None) -> Iterator[None]:
 
 @contextlib.contextmanager
 def within(seconds: float) -> Iterator[None]:
-    """_Late is raised inside after so many seconds, where the system can interrupt."""
+    """Raise _Late inside after this number of seconds, if the system can interrupt."""
     if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -36,7 +36,7 @@ def command(
     file: Path | None = None, fresh: bool = False, progress: str = "bar", time_limit: float | None = None,
     json_format: bool = False, whole: bool = False,
 ) -> int:  # fmt: skip
-    """Try the mutants of what a test launches, every `sample`-th of these kinds and kernels, and tell which survive."""
+    """Try the mutants of a test's kernels, every `sample`-th of these kinds and kernels, and report the survivors."""
     printer = Printer()
     try:
         unknown = next((kind for kind in kinds if kind not in OF_KERNELS), None)

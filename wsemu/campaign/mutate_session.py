@@ -1,4 +1,5 @@
-"""`pytest --wsemu-mutate`: mutants of what the tests of a session launch, in its process, after they have passed."""
+"""`pytest --wsemu-mutate`: mutants of the kernels that the tests of a session launch, in its process, after they have
+passed."""
 
 from __future__ import annotations
 

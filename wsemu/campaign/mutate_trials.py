@@ -140,11 +140,11 @@ class Item:
 
 
 running: list[Item] = []
-"""the test that runs as a trial: its plugin asks"""
+"""test that runs as a trial, for its plugin"""
 
 
 class _Session:
-    """A plugin of pytest that hands the tests of a session on in place of running them."""
+    """A plugin of pytest that returns the tests of a session instead of running them."""
 
     def __init__(self, use: Callable[[Sequence[Trial]], None]) -> None:
         self.use = use

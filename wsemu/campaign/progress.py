@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Bar:
-    """The progress bar of a campaign; nothing where output is no terminal."""
+    """The progress bar of a campaign; nothing if output is not a terminal."""
 
     def __init__(self, printer: Printer, total: int) -> None:
         self._printer, self._total = printer, total

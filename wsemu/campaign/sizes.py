@@ -86,7 +86,7 @@ def edges(reading: Reading, most: int) -> list[int]:
 
 
 def limit_sizes(sizes: Iterable[int], reading: Reading, most: int) -> list[int]:
-    """At most so many of these sizes: those next to what was read first, small ones before large ones."""
+    """Return at most `most` of these sizes: those next to what was read first, small ones before large ones."""
     wanted = sorted(set(sizes))
     near = {n + step for n in reading.compared | reading.tiles | reading.depths for step in (-1, 0, 1)}
     ranked = sorted(wanted, key=lambda n: (n > 1 and n not in near, n))

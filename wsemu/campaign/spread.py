@@ -11,7 +11,7 @@ A request whose worker dies is made again; one that is answered twice counts onc
 
 To another machine go the sources: the files of the modules that the campaign's process loads from below the working
 folder.  Its processes must have the same versions of wsemu, of the modules that the VM is compiled from and of
-Hypothesis, and load the same sources: each answer says so.
+Hypothesis, and load the same sources, which each answer contains.
 """
 
 from __future__ import annotations
@@ -138,8 +138,8 @@ def lend(bundle: Bundle, process: Process) -> None:
 
 
 def serve(bundle: Bundle, request: dict[str, Any]) -> dict[str, Any]:
-    """Answer a request in a process of this machine: {"stamp": ..., "answer": ...}, or {"died": why} where its process
-    died twice, which then is the fault of what it runs, or was dismissed."""
+    """Answer a request in a process of this machine: {"stamp": ..., "answer": ...}.  The answer is {"died": why} if its
+    process was dismissed, or died twice, which then is the fault of the code that it runs."""
     why, dismissed = "", _dismissed
     for _ in range(2):
         with _lock:

@@ -1,4 +1,4 @@
-"""A function that makes launches, tried over sizes: which hold, and the smallest that fails.
+"""A function that launches kernels, tried over sizes: which hold, and the smallest that fails.
 
     @wsemu.sweep(n=..., tile=(16, 32))
     def scaled(n, tile):
@@ -100,7 +100,7 @@ class Swept:
 
 
 def _raised_by_wsemu(error: Exception) -> bool:
-    """Return whether it came about in wsemu itself, which is no matter of the size."""
+    """Return whether an error arose in wsemu itself, independent of the size."""
     at = error.__traceback__
     while at is not None and at.tb_next is not None:
         at = at.tb_next
@@ -109,7 +109,7 @@ def _raised_by_wsemu(error: Exception) -> bool:
 
 # -- one size --------------------------------------------------------------------------------------------------------
 def attempt(function: Callable[..., Any], arguments: Mapping[str, int], reading: Reading | None = None) -> Tried:
-    """Call the function with these sizes; what its launches tell of other sizes goes into `reading`."""
+    """Call the function with these sizes; `reading` collects what its launches show about other sizes."""
     sizes = tuple(arguments.values())
     reports: list[Report] = []
     most = [0]
@@ -237,7 +237,7 @@ def of(function: Any) -> Sweep:
 
 
 class _Run:
-    """One sweep on its way."""
+    """One sweep in progress."""
 
     def __init__(self, what: Sweep, tries: int, time_limit: float | None, each: Any, attempts: Any) -> None:
         self.what, self.each, self.tries = what, each, tries

@@ -30,7 +30,7 @@ def command(
     test: str, given: Sequence[str], options: dict[str, Any], *, most: int | None = None, json_format: bool = False,
     jobs: int = 1, on: str = "", progress: str = "",
 ) -> int:  # fmt: skip
-    """Sweep a function, with these `--size`s, and tell what came of it; `options` are those of `Sweep.run`, `jobs`
+    """Sweep a function, with these `--size`s, and print the result; `options` are those of `Sweep.run`, and `jobs`
     processes, or the cluster at `on`, try the sizes."""
     from wsemu.app.chosen import resolve_settings
     from wsemu.host import takeover
@@ -112,7 +112,7 @@ def _split(test: str) -> tuple[Path, str]:
 
 
 def load_sweep(file: Path, name: str, given: Sequence[str] = (), most: int | None = None) -> Sweep:
-    """The sweep of a function in a file, with the sizes of options in place of its own."""
+    """Return the sweep of a function in a file, with the sizes of options instead of its own."""
     if not file.is_file():
         raise UsageError(f"`{file}` does not exist: give FILE::function")
     try:

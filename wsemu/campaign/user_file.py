@@ -34,12 +34,13 @@ def import_file(file: Path) -> ModuleType:
 
 
 def sources() -> str:
-    """A digest of the modules that are loaded from below the working folder, and of what else decides a result."""
+    """Return a digest of the modules that are loaded from below the working folder, and of all else that influences a
+    result."""
     return digest_files(versions(), files())
 
 
 def digest_files(of: str, names: list[str]) -> str:
-    """A digest of files, relative to the working folder, and of what else counts."""
+    """Return a digest of files, relative to the working folder, and of all else that counts."""
     digest = hashlib.sha256(of.encode())
     here = os.path.realpath(os.getcwd())
     for name in names:

@@ -45,7 +45,7 @@ KNOWN = {"wsemu"}
 
 # -- the test --------------------------------------------------------------------------------------------------------
 def load(file: Path, name: str) -> Any:
-    """The test function of Hypothesis in a file; UsageError says what is wrong with it."""
+    """Return the test function of Hypothesis in a file; UsageError describes what is wrong with it."""
     exists(file)
     try:
         module = import_file(file)
@@ -209,8 +209,8 @@ def _streams() -> tuple[TextIO, TextIO]:
 
 
 def _requests(reads: TextIO) -> queue.SimpleQueue[dict[str, Any]]:
-    """Requests as they come.  When there will be no more, because the one who asks has ended, the process ends too,
-    whatever the test is doing."""
+    """Requests as they come.  When there are no more requests, because the requester has ended, the process ends as
+    well, whatever the test is doing."""
     requests: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
 
     def read() -> None:
@@ -239,7 +239,7 @@ class _Sizes:
 
 
 class _Mutants:
-    """Tests that are open, and the mutants of what they launch."""
+    """Open tests, and the mutants of the kernels that they launch."""
 
     def __init__(self, bench: Bench) -> None:
         self._bench = bench
@@ -253,7 +253,7 @@ class _Mutants:
 
 
 def main(file: str, name: str, kind: str = "fuzz", options: str = "") -> None:
-    """Serve until there are no more requests."""
+    """Answer requests until there are no more."""
     from wsemu.app.chosen import resolve_settings
     from wsemu.host import takeover
     from wsemu.model.settings import using

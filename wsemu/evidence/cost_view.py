@@ -35,14 +35,15 @@ class LineCost(NamedTuple):
 
 
 class Cell(NamedTuple):
-    """A lane that wants a word of a bank."""
+    """A lane that requests a word of a bank."""
 
     lane: int
     bank: int
     word: int
     """counted from the start of shared memory"""
     ways: int
-    """different words of this bank that are wanted in the same pass; of an atomic, lanes that want any"""
+    """number of different words of this bank that are requested in the same pass; for an atomic, of lanes that request
+    any"""
 
 
 class BankPicture(NamedTuple):

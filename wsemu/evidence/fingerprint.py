@@ -1,4 +1,4 @@
-"""Hashes of what a launch consists of, so that a witness can name the line or argument that has changed since.
+"""Hashes of the parts of a launch, so that a witness can name the line or argument that has changed since.
 
 Source is hashed line by line over the outermost functions that the kernel's instructions come from, arguments one by
 one before the launch changes them. The compiled program, which also has the globals that were frozen, is hashed as a
@@ -142,7 +142,7 @@ def _source(program: Program) -> Iterator[Lines]:
 
 
 def _code(program: Program, file: str, first: int, last: int) -> Lines:
-    """A kernel that is no Python function: the lines of its code."""
+    """Return the lines of a kernel's code if it is not a Python function."""
     text = linecache.getlines(file)[first - 1 : last]
     lines = [_digest(line.rstrip().encode(errors="replace"), _LINE) for line in text]
     return Lines(file=_name(file), function=program.name, first=first, lines=lines)

@@ -19,7 +19,7 @@ def letter(finding: int) -> str:
 
 
 GIVES, WAITS = ("arrive", "arrive_on"), ("sync", "await")
-"""kinds of steps of a time line that let others go on; after which a warp goes on when others have come so far"""
+"""kinds of steps of a time line that release others, and those after which a warp continues once others have arrived"""
 
 Group = Literal[
     "load", "store", "atomic", "fence", "warp", "matrix", "copy", "group", "object", "arrive", "wait", "stop"

@@ -71,12 +71,12 @@ _OF_ASM = 2
 INSIDE = ("through this call", "the instruction itself")
 """labels of sites inside the call that is shown for an instruction"""
 _LONGEST = 40
-"""characters of an index expression that is shown as it stands in the source"""
+"""maximum characters of an index expression that is shown as written in the source"""
 
 
 @dataclass(slots=True)
 class Places:
-    """A launch's geometry, for whoever explains a finding."""
+    """The geometry of a launch, for explanations of findings."""
 
     program: Program
     grid: tuple[int, int, int]
@@ -97,7 +97,7 @@ class Places:
     _syncs: list[tuple[str, int]] | None = None
     _loops: list[int] | None = None
     _inlined: dict[tuple[int, ...], set[int]] | None = None
-    """the lines of what was inlined through the same calls"""
+    """lines of code that was inlined through the same calls"""
     derived: dict[str, Any] = field(default_factory=dict)
     """results about the launch as a whole that several checkers share"""
 
@@ -228,7 +228,7 @@ class Places:
         return self.program.asynchronous
 
     def syncs(self, file: str) -> list[int]:
-        """The barriers of the whole CTA that were executed and stand in a file, one for each place."""
+        """Return the executed barriers of the whole CTA in a file, one for each location."""
         if self._syncs is None:
             count = FIELDS.index("b")
             found = {
@@ -248,8 +248,8 @@ class Places:
                     yield name
 
     def callers(self, pc: int, who: str = "") -> list[Site]:
-        """The calls through which an instruction was inlined, outermost first, beyond its own place; before them the
-        `asm` statement that it is of.  `who` came there, where others come by other calls."""
+        """Return the calls through which an instruction was inlined, outermost first, except its own location; before
+        them the `asm` statement that contains it.  `who` names the thread, if others reach it by other calls."""
         come = "come" if who.startswith("warps") else "comes"
         label = f"{who} {come} from here" if who else "called from here"
         frames = find_frames(self.program, pc)
@@ -288,7 +288,7 @@ class Places:
         return self._views[file]
 
     def counts_bytes(self, pc: int) -> bool:
-        """Return whether an access, perhaps one inside a pattern, gives a distance in bytes in place of an index."""
+        """Return whether an access, perhaps one inside a pattern, gives a distance in bytes instead of an index."""
         span = self.program.spans[self.program.span_of[pc]]
         return self._view(span.file).counts_bytes(span)
 
@@ -298,8 +298,8 @@ class Places:
         return f"line {span.line}" if span.file == beside.file else f"{short(span.file)}:{span.line}"
 
     def line_text(self, pc: int, other: int) -> str:
-        """`line 24`; but on the line of the instruction `other` what tells the two apart: the call of a pattern that it
-        belongs to, or its own words."""
+        """Return `line 24`.  If the instruction `other` is on the same line, the text distinguishes the two: the call
+        of the pattern that it belongs to, or its own words."""
         if self.near(pc, other) != f"line {self.line(other)}":
             return self.near(pc, other)
         name = self.call(pc)
@@ -307,18 +307,19 @@ class Places:
         return f"`{text}`" if 0 < len(text) <= _LONGEST else f"line {self.line(pc)}"
 
     def after(self, pc: int, other: int) -> str:
-        """`after line 24`: behind the statement in which an instruction was written."""
+        """Return `after line 24`: after the statement that contains an instruction."""
         statement, text = self.source(pc).statement(self.span(pc)), self.near(pc, other)
         end = (statement and statement.end_lineno) or self.line(pc)
         return f"after {text.removesuffix(str(self.line(pc)))}{end}"
 
     def is_in_other_branch(self, pc: int, other: int) -> bool:
-        """Return whether an instruction is in a branch that does not hold another one, as far as the source tells."""
+        """Return whether an instruction is in a branch that does not contain another one, as far as the source
+        shows."""
         span, beside = self.span(pc), self.span(other)
         return span.file == beside.file and self.source(pc).is_in_other_branch(span, beside)
 
     def leaves(self, pc: int, other: int) -> bool:
-        """Return whether lanes return behind an instruction, in a branch that does not hold another one."""
+        """Return whether lanes return after an instruction, in a branch that does not contain another one."""
         span, beside = self.span(pc), self.span(other)
         return span.file == beside.file and self.source(pc).leaves(span, beside)
 
@@ -347,8 +348,8 @@ class Places:
         return next((int(c.value) for c in self.program.constants if c.row == row), None)
 
     def comes_to(self, pc: int, barrier: int) -> bool | None:
-        """Return whether a warp that has executed an instruction, -1 for none yet, comes to an operation on a barrier;
-        None: on some ways."""
+        """Return whether a warp that has executed an instruction, -1 for none yet, reaches an operation on a barrier;
+        None: on some paths."""
         code = self.program.code.tolist()
         queue, seen, found, avoided = [0] if pc < 0 else [*successors(pc, code[pc])], set(), False, False
         while queue:
@@ -416,8 +417,8 @@ class Places:
         return "global"
 
     def within(self, address: int, pc: int) -> tuple[int, int] | None:
-        """The distance of an address from the start of the array that an access names, and the array's size, in bytes;
-        None where there is no such array, or it is local or dynamic."""
+        """Return the distance of an address from the start of the array that an access names, and the array's size, in
+        bytes.  Return None if there is no such array, or it is local or dynamic."""
         name = self.program.array_of[pc]
         for array in self.arrays:
             if array.name == name:

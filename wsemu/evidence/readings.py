@@ -31,8 +31,8 @@ def reading(places: Places, trace: Trace, ctas: Iterable[int]) -> Witness:
 
 
 def around(places: Places, *ctas: int) -> Iterable[int]:
-    """The CTAs whose operations a schedule of an operation in each of some CTAs has: theirs; where racing accesses
-    decide what warps do, those that ran in between, too."""
+    """Return the CTAs whose operations are in a schedule of an operation in each of some CTAs: theirs; if racing
+    accesses influence warps, also those that ran in between."""
     return range(min(ctas), max(ctas) + 1) if places.depends_on_races() else ctas
 
 

@@ -207,8 +207,8 @@ class Witness:
         return self.events[position].interval
 
     def reaches(self, event: Event, address: int, lanes: int = ALL_LANES) -> bool:
-        """Return whether one of some lanes touches the byte at an address; whether it may well do so, as the lowest one
-        lies, where the access was not asked for."""
+        """Return whether one of some lanes touches the byte at an address.  If the access was not recorded, return
+        whether it may, given the lowest lane's address."""
         if event.kind == "copy":
             return 0 <= address - event.place < event.amount
         size = self.places.size(event.pc)
@@ -311,7 +311,8 @@ class Witness:
 
     @functools.cached_property
     def _syncs(self) -> dict[tuple[int, int, int, int], Event]:
-        """The first sync of each warp in a generation, or wait for a phase; no phase has a barrier's place."""
+        """Return the first sync of each warp in a generation, or wait for a phase; the locations of phases and barriers
+        differ."""
         events = (self.events[n] for n in reversed(self._orders))
         return {(e.cta, e.place, e.generation, e.warp): e for e in events if e.kind in ("sync", "await")}
 
@@ -352,8 +353,9 @@ class Witness:
     def count_in_order(
         self, positions: Iterable[int], going: Iterable[tuple[int, int]] = ()
     ) -> dict[int, Counted] | None:
-        """Barrier operations executed in this order, whatever their generations were in the run; None where that
-        cannot be: a warp goes on that waits, or counts differ.  The warps `going`, (CTA, warp), must not wait then."""
+        """Return the barrier operations in this order, whatever their generations were in the run; None if that is
+        impossible, because a waiting warp continues, or counts differ.  The warps `going`, (CTA, warp), must not wait
+        then."""
         barriers: defaultdict[tuple[int, int], _Open] = defaultdict(_Open)
         waits: dict[tuple[int, int], tuple[int, int]] = {}
         found = {}
@@ -392,8 +394,8 @@ class Witness:
         return {key: arrived[key] for key in complete}
 
     def steps(self, positions: list[int], wanted: Callable[[Event], bool], accesses: dict[int, str]) -> list[Step]:
-        """A schedule of these barrier operations and accesses, perhaps with other accesses among them; the last ones
-        that are wanted are shown."""
+        """Return a schedule of these barrier operations and accesses, perhaps with other accesses among them; the last
+        requested ones are shown."""
         counted = self.count_in_order(sorted(positions)) or {}
         told = {n for n in positions if self._is_told(n) and wanted(self.events[n])}
         telling = sorted(told | set(accesses))[-_MOST_STEPS:]
@@ -453,7 +455,7 @@ class Witness:
         return step_word(NAMES[int(self.places.program.code[event.pc, 0])])
 
     def _is_access(self, position: int) -> bool:
-        """Return whether an access was made there; an atomic that was asked for is there twice."""
+        """Return whether an access was performed there; a requested atomic is there twice."""
         event = self.events[position]
         twice = ("access", event.cta, event.warp, event.pc) in self._executions
         return event.kind == "access" or (event.kind == "atomic" and not twice)

@@ -1,7 +1,7 @@
 """CUDA C++ as findings show it: which expression of a statement an access is, and where an array was declared.
 
-Line information names statements; the name of the array that an access touches tells which part of one it is.  Where
-that is not plain, the statement stays.
+Line information names statements; the name of the array that an access touches identifies a part of one.  Where that is
+not plain, the statement stays.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def refine(program: Program) -> None:
 
 
 def _expression(span: Span, name: str, kind: str) -> Span | None:
-    """The one place within a span that names an element of an array, and loads or stores it."""
+    """Return the one location within a span that names an element of an array, and loads or stores it."""
     text = linecache.getline(span.file, span.line)
     if not text.isascii() or span.end_line != span.line:
         return None

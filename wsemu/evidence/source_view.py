@@ -1,7 +1,7 @@
 """The source text at a location: the element that an access names, the loops and branches around it.
 
-Read from the file that a span names, for whoever explains a finding; the front end has no part in it.  Where the file
-is gone or was edited, nothing is known and nothing is said.
+It is read from the file that a span names, for explanations of findings; the front end is not involved.  If the file is
+gone or was edited, nothing is known or shown.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Loop:
 def iteration(loops: list[Loop], execution: int) -> str:
     """In which iteration a statement that runs once in each is for the n-th time (from 0), such as `i=2, j=0`.
 
-    Empty where that cannot be told, or there is no loop.
+    Empty if that is unknown, or there is no loop.
     """
     values: list[str] = []
     for depth, loop in reversed(list(enumerate(loops))):
@@ -71,7 +71,7 @@ def ordinal(count: int) -> str:
 
 
 class SourceView:
-    """One file's syntax tree, asked by spans."""
+    """The syntax tree of one file, queried by spans."""
 
     knows_shapes = True
     """an index is into an array that knows its extents"""
@@ -85,7 +85,7 @@ class SourceView:
 
     @functools.cached_property
     def tree(self) -> ast.Module:
-        """The syntax tree; an empty one of what is no Python."""
+        """Return the syntax tree; an empty one for text that is not Python."""
         try:
             return ast.parse(self._whole)
         except (SyntaxError, ValueError, RecursionError):
@@ -103,7 +103,7 @@ class SourceView:
 
     @functools.cached_property
     def _nodes(self) -> dict[tuple[int, int, int | None, int | None], ast.AST]:
-        """By their places; parents come before their children: the innermost one stays."""
+        """Return the nodes by their spans; parents precede their children, so the innermost one stays."""
         return {
             (node.lineno, node.col_offset, node.end_lineno, node.end_col_offset): node
             for node in self.parents
@@ -124,7 +124,7 @@ class SourceView:
         return False
 
     def node(self, span: Span) -> ast.AST | None:
-        """The innermost node that stands exactly at a span."""
+        """Return the innermost node that is exactly at a span."""
         return self._nodes.get((span.line, span.column, span.end_line, span.end_column))
 
     def ancestors(self, span: Span) -> Iterator[ast.AST]:
@@ -169,7 +169,7 @@ class SourceView:
         return self._text(base), [self._text(part) for part in parts]
 
     def counts_bytes(self, span: Span) -> bool:
-        """Return whether an access gives a distance in bytes in place of an index: `ptx.ld_bytes`, `ptx.st_bytes`, and
+        """Return whether an access gives a distance in bytes instead of an index: `ptx.ld_bytes`, `ptx.st_bytes`, and
         PTX."""
         node = self.node(span)
         return self.has_addresses or (isinstance(node, ast.Call) and _callee_name(node) in ("ld_bytes", "st_bytes"))
@@ -183,7 +183,7 @@ class SourceView:
         return (self._text(node.args[0]), self._text(node.args[1])) if name in ("ld_bytes", "st_bytes") else ("", "")
 
     def text(self, span: Span) -> str:
-        """The expression at a span as it stands there, or ``."""
+        """Return the expression at a span as written, or ``."""
         node = self.node(span)
         return self._text(node) if isinstance(node, ast.expr) else ""
 
@@ -197,16 +197,17 @@ class SourceView:
         return next((node for node in self.ancestors(span) if isinstance(node, ast.stmt)), None)
 
     def apart(self, span: Span, other: Span) -> bool:
-        """Return whether two places are in different branches of one `if`."""
+        """Return whether two locations are in different branches of one `if`."""
         branches = dict(self._branches(other))
         return any(branches.get(node, branch) != branch for node, branch in self._branches(span))
 
     def is_in_other_branch(self, span: Span, other: Span) -> bool:
-        """Return whether a place is in a branch that does not hold another place."""
+        """Return whether a location is in a branch that does not contain another one."""
         return not {*self._branches(span)} <= {*self._branches(other)}
 
     def leaves(self, span: Span, other: Span) -> bool:
-        """Return whether a `return` stands behind a place, in a branch around it that does not hold another place."""
+        """Return whether a `return` follows a location, in a branch around it that does not contain another
+        location."""
         beside = {*self._branches(other)}
         below: ast.AST | None = None
         inside = {node for node, branch in self._branches(span) if (node, branch) not in beside}
@@ -227,12 +228,12 @@ class SourceView:
             below = node
 
     def share_a_loop(self, span: Span, other: Span) -> bool:
-        """Return whether two places are in one loop."""
+        """Return whether two locations are in one loop."""
         around = {node for node in self.ancestors(span) if isinstance(node, (ast.For, ast.While))}
         return any(node in around for node in self.ancestors(other))
 
     def parts(self, between: Span, first: Span, second: Span) -> bool:
-        """Return whether every way from `first` to the next run of `second` leads through the place `between`."""
+        """Return whether every path from `first` to the next run of `second` leads through `between`."""
         around, one, two = (
             [node for node in self.ancestors(span) if isinstance(node, (*_CONDITIONAL, ast.For))]
             for span in (between, first, second)
@@ -246,7 +247,7 @@ class SourceView:
         return loop in around and not end <= here <= start
 
     def loops(self, span: Span) -> list[Loop] | None:
-        """The loops around a place, outermost first; None where it need not run once in each iteration."""
+        """Return the loops around a location, outermost first; None if it need not run once in each iteration."""
         found: list[Loop] = []
         conditional = False
         below: ast.AST | None = None
@@ -343,7 +344,7 @@ class CudaView(SourceView):
         return (match[1], re.split(r"\]\s*\[", match[2])) if match else ("", [])
 
     def access(self, span: Span) -> str:
-        """The element that a span names, as it stands there."""
+        """Return the element that a span names, as written."""
         base, parts = self.indices(span)
         return f"{base}[{']['.join(parts)}]" if parts else ""
 

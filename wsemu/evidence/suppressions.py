@@ -38,7 +38,8 @@ _COMMENT = re.compile(r"(?:#|//)\s*wsemu:\s*ignore\b\s*(?:\[([^\]]*)\])?:?\s*(.*
 def apply_suppressions(
     findings: list[Finding], places: Places, settings: Settings
 ) -> tuple[list[Finding], list[Suppressed], list[Unused]]:
-    """The findings that stay, those that a suppression accepts, and the suppressions of what ran that are of no use."""
+    """Return the findings that remain, those that a suppression accepts, and the suppressions of executed code that are
+    of no use."""
     kernel = places.program.name
     findings, known_today = apply_baseline(findings, kernel, settings.baseline)
     commented, void = _comment_suppressions(places.program.spans)

@@ -1,4 +1,4 @@
-"""Synchronization that a launch never executed: its silence says nothing of that.
+"""Synchronization that a launch never executed, and about which its silence proves nothing.
 
 A loop that the compiler unrolled has copies that a small size does not reach, and a branch that no thread takes may
 hold a barrier that is missing for others.
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 _CODES = find_opcodes(lambda row: row.orders)
 """operations that order threads, warps or asynchronous operations"""
 MAX_PLACES = 20
-"""places that a report has"""
+"""maximum locations in a report"""
 _MAX_NAMED = 3
-"""places that a note names"""
+"""maximum locations that a note names"""
 
 
 def find_unreached(places: Places) -> Unreached | None:
@@ -76,7 +76,7 @@ def _place(places: Places, pc: int) -> tuple[str, str, int]:
 
 
 def unreached_note(unreached: Unreached) -> str:
-    """Return the note of a report that says so."""
+    """Return the note of a report about unreached synchronization."""
     named = []
     for place in unreached.places[:_MAX_NAMED]:
         copies = ""

@@ -28,7 +28,7 @@ class Clocks:
         self._known: defaultdict[int, list[Knowledge]] = defaultdict(list)
         """clock of a warp in each of its intervals"""
         self._learns: set[int] = set()
-        """warps whose last operation was a sync, or a wait for a phase: nothing else tells a warp of others"""
+        """warps whose last operation was a sync, or a wait for a phase: a warp learns about others only by these"""
 
     def of(self, warp: int, interval: int) -> Knowledge:
         """Return the clock of a warp in an interval, or at the warp's end if it has no such interval; its entry for the

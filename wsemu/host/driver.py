@@ -242,7 +242,7 @@ class MemoryInfo(NamedTuple):
 
 
 class Device:
-    """An emulated GPU, as far as scripts ask for it: an H200's numbers, and the limits of the `arch` in force.
+    """An emulated GPU, as far as scripts query it: an H200's numbers, and the limits of the `arch` in force.
 
     It is its own context and its own manager of contexts: `with cuda.gpus[0]:`.
     """
@@ -524,8 +524,8 @@ is_float16_supported = is_bfloat16_supported = is_fp8_supported = is_available
 class Config:
     """`cuda.config`: Numba's settings, and those of Numba-CUDA.
 
-    Warnings of small grids and of host arrays as arguments are on in Numba-CUDA; here they speak of no GPU, and are off
-    unless the program or `NUMBA_CUDA_LOW_OCCUPANCY_WARNINGS` and `NUMBA_CUDA_WARN_ON_IMPLICIT_COPY` ask for them.
+    Warnings of small grids and of host arrays as arguments are on in Numba-CUDA. Here, without a GPU, they are off
+    unless the program or `NUMBA_CUDA_LOW_OCCUPANCY_WARNINGS` and `NUMBA_CUDA_WARN_ON_IMPLICIT_COPY` enable them.
     """
 
     CUDA_DEBUGINFO_DEFAULT = 0
@@ -560,13 +560,13 @@ def _devicearray() -> ModuleType:
 
 
 def _require(obj: object) -> None:
-    """ValueError for what is no device array."""
+    """Raise ValueError for an object that is not a device array."""
     if not is_cuda_ndarray(obj):
         raise ValueError("require an cuda ndarray object")
 
 
 devicearray = _devicearray()
-"""the module of that name"""
+"""module of that name"""
 
 
 def detect() -> bool:

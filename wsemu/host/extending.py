@@ -1,7 +1,7 @@
 """`numba.cuda.extending`: what a function of the program means in kernels, by the types of its arguments.
 
-`overload` is modelled; what speaks of Numba's compiler (`intrinsic`, data models, lowering) is kept for it: a kernel
-that needs it goes the second way, or is not modelled.
+`overload` is modeled; extensions of Numba's compiler (`intrinsic`, data models, lowering) are kept for it: a kernel
+that needs one falls back to Numba-CUDA's PTX, or is not modeled.
 """
 
 from __future__ import annotations

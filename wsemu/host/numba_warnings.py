@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from wsemu.model.launch_shape import LaunchConfiguration
 
 FEW = 128
-"""CTAs of which Numba-CUDA says that they are too few for a GPU"""
+"""number of CTAs that Numba-CUDA considers too few for a GPU"""
 
 
 @contextlib.contextmanager
 def watching() -> Iterator[None]:
-    """Warn meanwhile."""
+    """Warn inside the `with` block."""
     pairs: tuple[tuple[hooks.Hooks[Any], Any], ...] = (
         (hooks.declaring, warn_of_options), (hooks.configuring, warn_of_grid), (hooks.passing, warn_of_arguments),
     )  # fmt: skip

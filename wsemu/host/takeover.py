@@ -71,7 +71,8 @@ def _errors() -> dict[str, Any]:
 
 
 def _compiler() -> dict[str, Any]:
-    """Numba-CUDA's own where it is installed; else they can be imported, and are told when they are called."""
+    """Return Numba-CUDA's own modules if it is installed; otherwise modules that can be imported, and report an error
+    when called."""
     return {
         name: getattr(cuda, name, NotModelled(f"cuda.{name}")) for name in ("compile", "compile_ptx", "compile_all")
     }
@@ -121,7 +122,7 @@ _IMPLIED = {"devices": "cudadrv.devices", "driver": "cudadrv.driver"}
 
 
 def part(name: str) -> ModuleType:
-    """The module that stands for a part of Numba-CUDA, with the parts of that."""
+    """Return the module that represents a part of Numba-CUDA, with its parts."""
     path = _IMPLIED.get(name, name)
     found = _PARTS[path]()
     if not isinstance(found, dict):
@@ -136,7 +137,7 @@ class _Hook:
     """A finder and loader of modules, first in `sys.meta_path`."""
 
     simulator = 0
-    """value of Numba's own `config.ENABLE_CUDASIM`; it reads 0 meanwhile, even if code still sets it"""
+    """value of Numba's own `config.ENABLE_CUDASIM`; it reads 0 inside, even if code still sets it"""
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -160,7 +161,7 @@ class _Hook:
         return importlib.machinery.ModuleSpec(name, self, is_package=True)  # type: ignore[arg-type]
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> None:
-        """A new module; `exec_module` puts another in its place."""
+        """Return a new module; `exec_module` replaces it by another."""
 
     def exec_module(self, module: ModuleType) -> None:
         name = module.__name__
@@ -272,7 +273,7 @@ def suspending_takeover() -> Iterator[None]:
 
 
 def _swap(hooks: Iterable[_Hook], modules: dict[str, ModuleType]) -> dict[str, ModuleType]:
-    """Put modules in the place of those that are there; these."""
+    """Replace modules by others; return the replaced ones."""
     found = _take_out()
     for hook in hooks:
         sys.meta_path.remove(hook)

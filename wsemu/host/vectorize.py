@@ -62,7 +62,7 @@ class _Function:
         self._signatures += signatures.parse(signature, self.__name__)
 
     def _fitting(self, fits: Callable[[int, np.dtype[Any]], bool]) -> list[signatures.Declared]:
-        """The signatures whose operands fit, by their places and declared dtypes."""
+        """Return the signatures whose operands fit, by their positions and declared dtypes."""
         return [
             one
             for one in self._signatures
@@ -158,7 +158,8 @@ class Vectorized(_Function):
         return found[0]
 
     def __call__(self, *args: Any, out: Any = None, stream: object = 0) -> Any:
-        """The function of each element; into `out`, or the argument behind the operands, if given."""
+        """Apply the function to each element; the result goes into `out`, or the argument after the operands, if
+        given."""
         operands, rest = args[: self.nin], args[self.nin :]
         if len(operands) != self.nin or len(rest) > 1:
             raise UsageError(f"`{self.__name__}` takes {self.nin} operands and an output, not {len(args)} arguments")
@@ -200,7 +201,8 @@ class Generalized(_Function):
             self.add(one)
 
     def __call__(self, *args: Any, out: Any = None, stream: object = 0) -> Any:
-        """The function of each item of the loop; into the arguments behind the inputs, or `out`, if given."""
+        """Apply the function to each item of the loop; results go into the arguments after the inputs, or `out`, if
+        given."""
         operands, rest = args[: self.nin], args[self.nin :]
         if len(operands) != self.nin or len(rest) not in (0, self.nout):
             raise UsageError(

@@ -1,4 +1,4 @@
-"""The asynchronous instructions of `wsemu.ptx`: mbarriers, copies that go on alone, fences between proxies."""
+"""The asynchronous instructions of `wsemu.ptx`: mbarriers, copies that run asynchronously, fences between proxies."""
 
 from __future__ import annotations
 
@@ -203,7 +203,7 @@ CLUSTER_REGISTERS: Final = {
     "cluster_ctarank": "The CTA's rank in its cluster, int32.  [PTX: %cluster_ctarank]",
     "cluster_nctarank": "The CTAs of a cluster, int32.  [PTX: %cluster_nctarank]",
 }
-"""name -> what it says"""
+"""name -> description of the register"""
 _CLUSTERS = {
     **{f"{name}()": text for name, text in CLUSTER_REGISTERS.items()},
     "cluster_arrive()": "Arrives at the cluster barrier without waiting, and releases the thread's earlier "

@@ -1,7 +1,7 @@
 """Meaning of the names of `wsemu.cuda` and `wsemu.ptx` outside a kernel: nothing that could be used by accident.
 
 Inside a kernel the front end gives each its meaning (`frontend.python.library`).  On the host a marker has a name and a
-docstring; calling it, or computing with it, is an error that says so.
+docstring; calling it, or computing with it, is an error that explains this.
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ class Foreign:
 
 
 class NotModelled:
-    """A name of Numba-CUDA with nothing behind it here: it can be imported, and whoever uses it is told."""
+    """A name of Numba-CUDA that is not implemented here: it can be imported, and its use raises an error."""
 
     def __init__(self, path: str, remedy: str = "do without it") -> None:
         self.__name__ = path.rpartition(".")[2]
@@ -191,7 +191,7 @@ class NotModelled:
         return NotModelled(f"{self._path}.{name}", self._remedy)
 
     def __mro_entries__(self, bases: Any) -> tuple[type]:
-        """Classes may derive from it; there are no objects of them."""
+        """Allow classes to derive from it; it has no objects."""
         return (type(self.__name__, (), {"__init__": self}),)
 
     def __instancecheck__(self, value: object) -> bool:

@@ -47,6 +47,6 @@ NUMBERS: dict[str, NumberType] = {
         float16, float32, float64, complex64, complex128,
     )
 }  # fmt: skip
-"""the types that NumPy has, too"""
+"""the types that NumPy also has"""
 HALVES = (float16, bfloat16)
 """float types of 16 bits"""

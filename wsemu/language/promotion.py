@@ -55,7 +55,7 @@ class Conversion(IntEnum):
 
 
 class Signature(NamedTuple):
-    """Result and operand types of one way to compute something."""
+    """Result and operand types of one variant of a computation."""
 
     result: NumberType
     operands: tuple[NumberType, ...]
@@ -87,7 +87,7 @@ def _conversions() -> dict[tuple[NumberType, NumberType], Conversion]:
 
 
 def _close(best: dict[tuple[NumberType, NumberType], Conversion]) -> None:
-    """Enter what a chain of conversions gives, by way of each type in turn."""
+    """Enter the results of chains of conversions, through each type in turn."""
     into: dict[NumberType, dict[NumberType, Conversion]] = {t: {} for t in NUMBERS.values()}
     for (a, b), rank in best.items():
         into[a][b] = rank
@@ -183,7 +183,7 @@ def resolve(op: str, *operands: NumberType) -> Signature | None:
 
 @functools.cache
 def unify(a: NumberType, b: NumberType) -> NumberType | None:
-    """The type of a variable that is assigned both types on different ways: NumPy's promotion, as in Numba."""
+    """Return the type of a variable that is assigned both types on different paths: NumPy's promotion, as in Numba."""
     if bfloat16 in (a, b):
         other = b if a is bfloat16 else a
         return other if other in (bfloat16, *REAL) else None
@@ -237,7 +237,7 @@ def _number_type_of(dtype: np.dtype[Any]) -> NumberType | None:
 
 
 RAW = np.dtype("V2")
-"""the dtype of an array of bfloat16, which NumPy does not have; that of the package ml_dtypes will do, too"""
+"""the dtype of an array of bfloat16, which NumPy does not have; that of the package ml_dtypes is accepted as well"""
 
 
 def element_dtype(type_: NumberType) -> np.dtype[Any]:

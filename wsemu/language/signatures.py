@@ -131,7 +131,8 @@ def _holds(dtype: np.dtype[Any], wanted: NumberType) -> bool:
 
 
 def _misfit_number(type_: Any, value: Any) -> str:
-    """Why a value does not become a number of a declared type; empty where it does, or where the type is no number."""
+    """Return why a value does not convert to a number of a declared type; empty if it does, or if the type is not a
+    number."""
     wanted, given = number(type_), _number_type_of(value)
     if wanted is None:
         return ""

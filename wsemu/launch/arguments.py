@@ -1,4 +1,4 @@
-"""The arguments of a launch as its kernel wants them: converted, prepared, their arrays ours."""
+"""The arguments of a launch as its kernel requires them: converted, prepared, their arrays ours."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def prepare_arguments(kernel: Any, arguments: Sequence[Any]) -> Sequence[Any]:
-    """The arguments of a launch as the kernel wants them."""
+    """Return the arguments of a launch as the kernel requires them."""
     if isinstance(arguments, (str, bytes)) or not hasattr(arguments, "__len__"):
         raise UsageError(f"args is {type(arguments).__name__}: give a tuple of the kernel's arguments")
     if isinstance(arguments, np.ndarray):
@@ -62,8 +62,8 @@ def _own_array(value: Any) -> Any:
 
 
 def find_arrays(value: Any, way: Way = ()) -> Iterator[tuple[Way, Any]]:
-    """The arrays that an argument leads to, in a tensor map, a texture, a structure, a list, a tuple or a pattern
-    object, and the way to each, by which `bind` names them."""
+    """Yield the arrays that an argument contains, in a tensor map, a texture, a structure, a list, a tuple or a pattern
+    object, and the path to each, by which `bind` names them."""
     value = underlying_array(value)
     if isinstance(value, np.ndarray):
         yield way, value

@@ -97,7 +97,7 @@ class Launched:
     site: tuple[str, int] | None
     """the file and line of the user's that launches"""
     amiss: int
-    """places of errors, as the machine noted them"""
+    """locations of errors, as the machine recorded them"""
     suppressed: bool
     """true if some findings are accepted"""
     checking: bool = False
@@ -108,7 +108,7 @@ class Launched:
     _other: tuple[LaunchConfiguration, Sequence[Any]] | None = None
     """the configuration and the arguments of a launch that is tried, where they are others"""
     only: tuple[int, ...] = ()
-    """the CTAs that are run in place of all"""
+    """CTAs that are run instead of all"""
     transferred: tuple[int, ...] = ()
     """bytes that copies transfer for each expect-tx operation of the launch as it is"""
     overlaps: bool = False
@@ -236,8 +236,8 @@ class Launched:
         return replace(self, before=before, _known={})
 
     def part(self, ctas: Iterable[Index]) -> Launched | None:
-        """The launch with these CTAs run, the first one and the last, in place of all; None where these are all, or
-        what they do may depend on others."""
+        """Return the launch with only these CTAs, the first one and the last.  Return None if these are all, or if they
+        may depend on others."""
         from wsemu.launch.explore.orders import Orders
 
         bound, (x, y, _) = self.bound, self.bound.configuration.grid
@@ -316,7 +316,7 @@ class Launched:
 
     def attempt(self, texts: dict[str, tuple[Any, str]], look: Callable[[Report], Any]) -> Attempted | None:
         """The launch with other source, inside `again`: file -> its tree as it is, and the text; `look` is shown the
-        report while that is what can be read.  None where it does not compile, cannot run, or is no better."""
+        report while that is what can be read.  Return None if it does not compile, cannot run, or is no better."""
         from wsemu.frontend.python.source import editing_source
 
         with contextlib.ExitStack() as stack:
@@ -355,7 +355,8 @@ class Launched:
         return text, path, first, last, files
 
     def attempt_code(self, text: str) -> Attempted | None:
-        """The launch with other PTX, inside `again`; None where it does not compile, cannot run, or is no better."""
+        """Return the launch with other PTX, inside `again`; None if it does not compile, cannot run, or is no
+        better."""
         try:
             return self._attempt(lambda _: None, self.kernel.with_text(text))
         except (WsemuError, ValueError, LookupError, ArithmeticError, RecursionError):
@@ -403,7 +404,7 @@ class Launched:
         return self._known[key]
 
     def _run(self, kernel: Any, made: Compiled, chosen: Settings, look: Callable[[Report], Any]) -> Attempted | None:
-        """A launch of a program; None where it is no better."""
+        """Launch a program; return None if it is no better."""
         started = time.perf_counter() - compiling()
         configuration, arguments = self._other or (self.bound.configuration, self.arguments)
         launch = (kernel, configuration, arguments, chosen, self.uninitialized)
@@ -485,7 +486,7 @@ def _expected_arrays(bound: Bound) -> dict[str, Any]:
 
 
 def _amiss(program: Program, outcome: Outcome) -> int:
-    """At how many places a machine noted errors, a launch that did not end among them."""
+    """Return the number of locations at which a machine recorded errors; a launch that did not end counts as one."""
     spans = {
         (raw.code, program.span_of[raw.pc], program.span_of[raw.other_pc] if raw.other_pc >= 0 else -1)
         for raw in outcome.findings
@@ -565,8 +566,8 @@ _POLLS = ("atom.cas", "atom.exch")
 
 
 def _accesses(ran: Examined) -> Accesses:
-    """Accesses of threads that lie inside of their arrays, without those that are made as often as a flag or a lock has
-    to be asked for."""
+    """Return the accesses of threads inside of their arrays, without those that are repeated until a flag or a lock is
+    available."""
     found: Accesses = {}
     program, outcome = ran.places.program, ran.places.outcome
     wrapped = {raw.pc: raw.count for raw in outcome.findings if raw.detail.get("wrapped")}

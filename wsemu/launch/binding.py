@@ -36,8 +36,8 @@ Way = tuple["int | str", ...]
 
 
 class Memory:
-    """The segments of a launch.  Arrays that overlap share one, so that an address means the same byte whoever names
-    it.  It can be written if one of them can: the front end refuses stores that name a read-only array."""
+    """The segments of a launch.  Arrays that overlap share one, so that an address names the same byte for all of them.
+    It can be written if one of them can: the front end refuses stores that name a read-only array."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class Memory:
         constant: frozenset[int] = frozenset(),
         space: DeviceMemory | None = None,
     ) -> None:
-        """`constant` are the numbers of the arrays to which nothing is stored, whatever NumPy says of them.  The
+        """`constant` are the numbers of the arrays that are never stored to, whatever NumPy's flags are.  The
         allocations of `space` are segments, too, and arrays in one have its number."""
         self._writable = [a.flags.writeable and n not in constant for n, a in enumerate(arrays)]
         self.segments: list[tuple[Bytes, bool]] = []

@@ -55,7 +55,7 @@ def _wrong_int(draw: Draw, fields: Fields) -> tuple[Fields, str]:
 
 
 def _wrong_multiple(name: str, kind: str, of: int | str, least: int | None = 1) -> Fault:
-    """`name` is no multiple of a number, or of the parameter that `of` names, or less than `least` times that."""
+    """`name` is not a multiple of a number, or of the parameter that `of` names, or less than `least` times that."""
 
     def fault(draw: Draw, fields: Fields) -> tuple[Fields, str]:
         unit = fields[of] if isinstance(of, str) else of

@@ -127,7 +127,7 @@ class Groups:
 
 
 class _Pool:
-    """The rows of one width, as places 0, 1, ...; a place is free again when its web has ended."""
+    """The rows of one width, as slots 0, 1, ...; a slot is free again when its web has ended."""
 
     def __init__(self) -> None:
         self.places = 0
@@ -135,7 +135,7 @@ class _Pool:
         self._busy: list[tuple[int, int]] = []
 
     def take(self, start: int, stops: Sequence[int]) -> int:
-        """The first of len(stops) neighbouring places, free from `start` on; place k is held until stops[k]."""
+        """Return the first of len(stops) neighboring slots, free from `start` on; slot k is held until stops[k]."""
         while self._busy and self._busy[0][0] <= start:
             heapq.heappush(self._free, heapq.heappop(self._busy)[1])
         first = self._single() if len(stops) == 1 else self._neighbours(len(stops))
@@ -150,7 +150,7 @@ class _Pool:
         return self.places - 1
 
     def _neighbours(self, count: int) -> int:
-        """The lowest run of free places, extended at the end of the pool if need be."""
+        """Return the lowest run of free slots, extended at the end of the pool if need be."""
         free = sorted(self._free)
         run = 0
         for k, place in enumerate(free):
@@ -170,10 +170,10 @@ class _Pool:
 
 
 def assign(webs: Webs, groups: Groups, types: Sequence[str]) -> tuple[dict[Register, int], dict[int, int]]:
-    """Places by linear scan: (web -> place in its pool, width -> number of places).
+    """Return slots by linear scan: (web -> slot in its pool, width -> number of slots).
 
-    A web holds its place from its first to its last position; gaps are not reused.  A group starts with its
-    first member.
+    A web holds its slot from its first to its last position; gaps are not reused.  A group starts with its first
+    member.
     """
     pools: dict[int, _Pool] = {}
     places: dict[Register, int] = {}
@@ -193,7 +193,7 @@ def assign(webs: Webs, groups: Groups, types: Sequence[str]) -> tuple[dict[Regis
 def parallel_copy(moves: Mapping[int, int], scratch: Iterable[int]) -> list[tuple[int, int]]:
     """Order {target: source} so that every source is read before it is overwritten; cycles go through a scratch row.
 
-    `scratch` yields a row when one is needed; at most one is asked for.
+    `scratch` yields a row when one is needed, at most once.
     """
     pending = {target: source for target, source in moves.items() if target != source}
     readers: dict[int, int] = {}

@@ -1,6 +1,6 @@
 """Operations of a graph that the bytecode has in several steps: products and sums of PTX that ptxas may contract.
 
-Each is one instruction until `contract` has seen it; then `assemble` lets the front end put the steps in its place.
+Each is one instruction until `contract` has seen it; then `assemble` lets the front end replace it by the steps.
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ def contract(graph: Graph, blocks: Blocks, *, optimised: bool = False) -> None:
 
 
 class _Contraction:
-    """Products, sums and who uses what."""
+    """Products, sums and their users."""
 
     def __init__(self, graph: Graph, blocks: Blocks, *, optimised: bool) -> None:
         self.graph = graph
@@ -238,7 +238,8 @@ class _Contraction:
     def _ranks(self) -> dict[Register, int]:
         """The order of LLVM's Reassociate pass.
 
-        A value that memory or a phi gave ranks by its place in the program, any other one above its highest operand.
+        Return the rank of each value: for one from memory or a phi, its position in the program, otherwise above its
+        highest operand.
         """
         ranks: dict[Register, int] = {}
         for place, register in enumerate(self.graph.parameters, 3):

@@ -60,7 +60,7 @@ _BRANCH, _JUMP, _JOIN, _EXIT, _TRAP = (OPCODE[name] for name in ("bra", "jump", 
 def assemble(graph: Graph, *, fma: bool = True, expand: Callable[[Graph, Blocks], None] | None = None) -> Program:
     """The flat program of a graph; `fma` contracts products and sums as the GPU compiler does.
 
-    `expand` puts steps in the place of what is `compound`, of code that the compiler's first pass has optimised.
+    `expand` replaces `compound` operations by steps, in code that the compiler's first pass has optimized.
     """
     graph = replace(graph, types=list(graph.types), constants=dict(graph.constants))
     blocks = simplify_blocks(graph)
@@ -90,7 +90,7 @@ def assemble(graph: Graph, *, fma: bool = True, expand: Callable[[Graph, Blocks]
 
 
 def _with_addresses(graph: Graph, used: set[Register]) -> set[Register]:
-    """Registers that are used, and those of arrays whose addresses stand in arrays that are used."""
+    """Return the registers that are used, and those of arrays whose addresses are stored in arrays that are used."""
     pending = [register for register in graph.constant_arrays if register in used]
     while pending:
         for _, other, _ in graph.constant_arrays[pending.pop()].addresses:
@@ -170,7 +170,7 @@ class _Rows:
             self.offset[register] = base[size] + places[webs.find(register)] * (ROW if size else PREDICATE_SLOT)
 
     def scratch(self, size: int) -> Iterator[int]:
-        """A row (or slot) of that width that holds nothing."""
+        """Yield a row (or slot) of that width that is unused."""
         if size not in self._scratch:
             self._scratch[size] = self.bytes
             self.bytes += ROW
@@ -233,7 +233,7 @@ def _move(size: int, target: int, source: int) -> Fields:
 
 
 def _phi_moves(blocks: Blocks, rows: _Rows, sections: dict[int, list[Fields]], places: dict[int, list[Place]]) -> None:
-    """Append to each predecessor the moves that its successor's phis ask for."""
+    """Append to each predecessor the moves that its successor's phis need."""
     for block in blocks.values():
         wanted: dict[int, dict[int, dict[int, int]]] = {}
         for phi in block.phis:
@@ -308,8 +308,8 @@ class _Layout:
         return {index: following[index] for index in self._blocks if index in following}
 
     def _successors_that_end(self) -> dict[int, tuple[int, ...]]:
-        """Successors without those whence all ways lead to where the run ends: whoever does not come there meets behind
-        them.  Where none is left, all do."""
+        """Return the successors without those from which all paths lead to the end of the run: the lanes of the others
+        meet after them.  Where none is left, all do."""
         ends = {index for index in self._successors if self._blocks[index].end == "trap"}
         found = len(ends)
         while found:
@@ -326,8 +326,8 @@ class _Layout:
         }
 
     def _returns(self, sections: dict[int, list[Fields]]) -> set[int]:
-        """Blocks of an early return: one way leads there, and the thread ends.  The end of the kernel is no such block:
-        there the lanes of a branch meet."""
+        """Return the blocks of an early return: one path leads there, and the thread ends.  The end of the kernel is
+        not such a block, because the lanes of a branch meet there."""
         ways = Counter(successor for block in self._blocks.values() for successor in block.successors)
         return {
             index
@@ -338,7 +338,7 @@ class _Layout:
     def _stays(self, index: int, targets: tuple[int, ...]) -> tuple[int, ...]:
         """A branch's successors without the one that only ends the thread: its lanes leave at once, by a guarded exit.
 
-        As on the hardware, they are then gone for the barriers that the others come to.
+        As on the hardware, they are then missing at the barriers that the others reach.
         """
         taken, other = targets
         if taken == other:
@@ -349,7 +349,7 @@ class _Layout:
         return targets
 
     def _stop(self, block: Block) -> list[int]:
-        """Return the trap that ends a block: one of the kernel itself, or of what is not modelled."""
+        """Return the trap that ends a block: one of the kernel itself, or of a feature that is not modeled."""
         own = GIVES_UP in self._traps[block.trap]
         return [_TRAP, 0, 0, 0, 0, 0, block.trap, ABORTS if own else 0]
 

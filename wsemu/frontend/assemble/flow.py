@@ -19,7 +19,7 @@ EXIT = -1
 """the virtual block that follows every exit and trap"""
 
 ALU = frozenset((*COMPOUND, *(name for name, operation in OPERATIONS.items() if operation.kind == "alu")))
-"""operations without effect, which may be dropped when nobody needs the result"""
+"""operations without effect, which may be dropped if their result is unused"""
 _WRITES_LAST = ALU | {name for name, operation in OPERATIONS.items() if operation.kind == "matrix"}
 """operations of which no checker looks at the operands afterwards"""
 
@@ -51,8 +51,8 @@ def predecessors(blocks: Mapping[int, Block]) -> dict[int, list[int]]:
 def immediate_post_dominators(successors: Mapping[int, Sequence[int]]) -> dict[int, int]:
     """Block -> the first block that every path to the end must pass; EXIT where that is the end itself.
 
-    A loop that cannot end gets an imagined way out, where a round is over, so that its inner branches still have a
-    place to meet: at its head, at the latest.
+    A loop that cannot end gets an imaginary exit, at the end of an iteration, so that its inner branches still have a
+    reconvergence point: at its head, at the latest.
     """
     successors = {index: tuple(following) or (EXIT,) for index, following in successors.items()}
     backwards: dict[int, list[int]] = {EXIT: [], **{index: [] for index in successors}}
@@ -92,7 +92,7 @@ def _endless_loops(
 
 
 def strong_components(nodes: Iterable[int], edges: Mapping[int, Sequence[int]]) -> list[list[int]]:
-    """Return the strongly connected components of what `nodes` reach, those that edges lead to first.
+    """Return the strongly connected components of the nodes that `nodes` reach, those that edges lead to first.
 
     Tarjan, "Depth-first search and linear graph algorithms" (1972), without recursion."""
     number: dict[int, int] = {}

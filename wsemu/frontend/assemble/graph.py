@@ -78,8 +78,8 @@ class Graph:
     """row is filled in by the assembler"""
     specials: dict[str, Register] = field(default_factory=dict)
     undefined: dict[Register, str] = field(default_factory=dict)
-    """registers that no instruction writes, and that stand for what another one holds before anything writes it -> the
-    name of that one in the source; here they hold 0"""
+    """registers that no instruction writes, and that represent the contents of another one before any write -> its name
+    in the source; here they hold 0"""
     zeros: set[Register] = field(default_factory=set)
     """registers that hold 0 before anything writes them"""
     declared: list[tuple[Register, int, str]] = field(default_factory=list)
@@ -108,7 +108,7 @@ class Graph:
     doubts: dict[str, None] = field(default_factory=dict)
     """remarks on what is right, and looks like a mistake"""
     hidden_sources: dict[str, None] = field(default_factory=dict)
-    """sources that its places name, and that are not to be shown"""
+    """sources that its locations name, and that are not to be shown"""
     origins: dict[int, tuple[object, ...]] = field(default_factory=dict)
     """origin of each register row, as in `Program`"""
     inner_spans: dict[int, tuple[int, ...]] = field(default_factory=dict)

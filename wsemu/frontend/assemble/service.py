@@ -45,7 +45,7 @@ _NEUTRAL = {"add": (0,), "or": (0,), "xor": (0,), "and": (-1, 0xFFFFFFFF, 0xFFFF
 
 
 def mark_without_effect(graph: Graph, blocks: Blocks) -> None:
-    """Say of each atomic that leaves memory as it is, such as `atomicAdd(p, 0)`, that it stores nothing, in place.
+    """Mark each atomic that leaves memory unchanged, such as `atomicAdd(p, 0)`, as one that stores nothing, in place.
 
     Not where strong accesses have narrow scopes: it is a write then for those whose scope does not reach it."""
     if any(i.operation in ATOMICS and i.auxiliary & SCOPES for block in blocks.values() for i in block.instructions):
@@ -92,7 +92,7 @@ def _service(instruction: Instruction, different: set[Register], no_result: bool
 
 
 def differing(graph: Graph, blocks: Blocks) -> set[Register]:
-    """Registers that may differ from lane to lane of a warp, as far as a compiler can tell."""
+    """Return the registers that may differ from lane to lane of a warp, as far as a compiler can determine."""
     found = {register for name, register in graph.specials.items() if name.split(".")[0] not in _SAME_IN_A_WARP}
     several = {register for register, count in assignments(blocks.values()).items() if count > 1}
     successors = {index: block.successors for index, block in blocks.items()}
@@ -121,7 +121,7 @@ def _differs(instruction: Instruction, found: set[Register]) -> bool:
 
 
 def _divergent_blocks(blocks: Blocks, meets: dict[int, int], found: set[Register]) -> set[int]:
-    """Blocks to which the lanes of a warp may come on different ways, up to where these meet."""
+    """Return the blocks that the lanes of a warp may reach on different paths, up to where these meet."""
     apart: set[int] = set()
     for index, block in blocks.items():
         if len(block.successors) == 2 and block.predicate in found:

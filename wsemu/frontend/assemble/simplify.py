@@ -21,14 +21,14 @@ Blocks = dict[int, Block]
 
 
 def fixed_registers(graph: Graph) -> set[Register]:
-    """Registers whose rows nobody writes: constants, parameters, special values, addresses of constant arrays, and
-    those that stand for undefined values."""
+    """Return the registers whose rows are never written: constants, parameters, special values, addresses of constant
+    arrays, and those that represent undefined values."""
     named = (*graph.specials.values(), *graph.constant_arrays, *graph.undefined)
     return {TRUE, *graph.constants.values(), *graph.parameters, *named}
 
 
 def simplify_blocks(graph: Graph) -> Blocks:
-    """Working copies of the blocks that can run, without copies and without code whose result nobody needs."""
+    """Return working copies of the blocks that can run, without copies and without code whose result is unused."""
     blocks = _reachable_copies(graph)
     assigned = assignments(blocks.values())
     alias = _aliases(blocks, assigned, fixed_registers(graph))
@@ -53,7 +53,7 @@ def assignments(blocks: Iterable[Block]) -> dict[Register, int]:
 
 
 def _reachable_copies(graph: Graph) -> Blocks:
-    """Copies of the reachable blocks; branches on a constant and branches to one place become jumps."""
+    """Return copies of the reachable blocks; branches on a constant and branches with one target become jumps."""
     decided = {register: bool(value) for (type_, value), register in graph.constants.items() if type_ == "p"}
     decided[TRUE] = True
     blocks: Blocks = {}
@@ -112,7 +112,7 @@ def _aliases(blocks: Blocks, assigned: dict[Register, int], fixed: set[Register]
 
 
 def _merge_blocks(blocks: Blocks) -> Blocks:
-    """Join each block with its only successor where that has no other way in."""
+    """Join each block with its only successor if that has no other predecessor."""
     before = predecessors(blocks)
     result = dict(blocks)
     joined: dict[int, int] = {}
@@ -167,7 +167,7 @@ def rename(blocks: Blocks, alias: dict[Register, Register]) -> None:
 
 
 def _drop_negations(blocks: Blocks, assigned: dict[Register, int]) -> None:
-    """A branch on `not p` is a branch on p the other way round."""
+    """Replace a branch on `not p` by a branch on p with swapped targets."""
     negated: dict[Register, Register] = {}
     for block in blocks.values():
         for instruction in block.instructions:
@@ -218,7 +218,7 @@ def remove_dead_code(blocks: Blocks) -> None:
 
 
 def _mark_exchange(instruction: Instruction, needed: set[Register]) -> Instruction:
-    """Return an exchange whose result is needed with a mark of that; anything else as it is."""
+    """Return an exchange whose result is needed with a mark; anything else unchanged."""
     if not instruction.operation.startswith("atom.exch.") or needed.isdisjoint(instruction.results):
         return instruction
     return replace(instruction, auxiliary=instruction.auxiliary | USES_OLD)

@@ -1,10 +1,10 @@
 """Waits for an mbarrier's phase that block, and tests that only peek: the assembler's last analysis of a kernel.
 
-`mbarrier.test_wait` and `try_wait` ask once; programs wait by asking again.  The answer depends on the schedule, and so
-does what a program does with it, but for these shapes:
+`mbarrier.test_wait` and `try_wait` test once; programs wait by testing again.  The answer depends on the schedule, and
+so does what a program does with it, but for these shapes:
 
-    retry   `while not try_wait(bar, phase): pass`.  After a "no" the lane does nothing but ask the same again, as often
-            as it takes; after a "yes" nothing tells how often that was.  Then the wait *blocks* (`BLOCKS`).
+    retry   `while not try_wait(bar, phase): pass`.  After a failure the lane only repeats the test, any number of times;
+            after a success nothing shows how often it did.  Then the wait *blocks* (`BLOCKS`).
     repeat  `try_wait(bar, phase) or try_wait(bar, phase) or ...`: a retry loop that was unrolled.  After a "no" the
             lane does nothing but ask the same at another place, and whichever answers "yes", what follows is the
             same.  Then the first one blocks, and the others are not come to.
@@ -14,10 +14,10 @@ does what a program does with it, but for these shapes:
             nothing: so that is what it gets (`PEEK`).
 
 The first three are found by following the code from the question on, with registers as expressions over what they held
-there: once with each answer.  What ends in a trap counts as never reached if a clock or a count of tries leads there,
-or a second try at another place: a watchdog that gives up.  Everything else polls, and is left unmarked.
+there: once with each answer.  A path to a trap counts as never reached if a clock or a count of tries leads there, or a
+second try at another location: a watchdog that gives up.  Everything else polls, and is left unmarked.
 
-Detects: retry loops with pauses, counters that die, clocks, several ways round, unrolled ones; peeks whose answer goes
+Detects: retry loops with pauses, counters that die, clocks, several paths, unrolled ones; peeks whose result goes
 through registers and loops.
 Does not detect: a loop that reads memory or exchanges lanes between its tries; these poll.
 """
@@ -46,9 +46,9 @@ _TOLD_ON = frozenset(
 _IDLE = frozenset(("nanosleep",))
 """operations that a lane may execute between two tries, besides arithmetic"""
 _MOST_STEPS = 50_000
-"""instructions that are followed from a question, on all ways together"""
+"""maximum instructions that are followed from a test, on all paths together"""
 _MOST_ROUNDS = 2
-"""times that a way may come to a block: code behind a peek goes round the main loop once"""
+"""maximum visits of a block on a path: code after a peek goes around the main loop once"""
 
 Value = tuple[object, ...]
 """("is", n) a known number; ("register", r) what r held at the question; (operation, immediate, operands ...)"""
@@ -178,7 +178,7 @@ class _Reader:
     # -- the shapes -----------------------------------------------------------------------------------------------
 
     def blocks(self, place: Place) -> bool:
-        """Return whether the wait at a place is the only thing of a retry loop."""
+        """Return whether the wait at a location is the only content of a retry loop."""
         question = self.code[place.block].instructions[place.at]
         if self._deep(question.guard, {}) != ("is", int(not question.negated)):
             return False
@@ -268,8 +268,8 @@ class _Reader:
             yield from (phi.incoming[block] for phi in self.code[successor].phis)
 
     def repeats(self, place: Place) -> bool:
-        """Return whether the wait at a place is the first of those that ask the same until one of them answers
-        "yes"."""
+        """Return whether the wait at a location is the first of those that repeat the test until one of them
+        succeeds."""
         question = self.code[place.block].instructions[place.at]
         if self._deep(question.guard, {}) != ("is", int(not question.negated)):
             return False
@@ -308,13 +308,14 @@ class _Reader:
         return found
 
     def _replaces_question(self, wait: Instruction, question: Instruction, values: Values) -> bool:
-        """Return whether a later wait asks the same and, if it answers "yes", has taken what the question would
+        """Return whether a later wait performs the same test and, if it succeeds, acquires what the first would
         have."""
         kind, asked = (instruction.auxiliary & ~(BLOCKS | PEEK | TRY) for instruction in (wait, question))
         return kind == asked and self._asks_the_same(wait, question, values)
 
     def _trail(self, place: Place, values: Values) -> dict[int, Values]:
-        """The blocks that control comes to from a place, for as long as nothing happens, as `_direct` has them."""
+        """Return the blocks that control reaches from a location, for as long as nothing happens, as `_direct` returns
+        them."""
         values = dict(values)
         for instruction in self.code[place.block].instructions[place.at :]:
             if not self._is_idle(instruction, values):
@@ -323,11 +324,12 @@ class _Reader:
         return self._direct(place.block, values)
 
     def _meet(self, one: Mapping[int, Values], two: Mapping[int, Values]) -> bool:
-        """Return whether two trails come to one block with the same in all registers that are needed from there on."""
+        """Return whether two trails reach one block with equal contents of all registers that are needed from there
+        on."""
         return any(self._agree(self._live(block), one[block], held) for block, held in two.items() if block in one)
 
     def peeks(self, place: Place) -> bool:
-        """Return whether the answer of the wait at a place only guards a wait for the same that blocks."""
+        """Return whether the result of the wait at a location only guards a wait for the same phase that blocks."""
         question = self.code[place.block].instructions[place.at]
         if self._deep(question.guard, {}) != ("is", int(not question.negated)):
             return False
@@ -338,7 +340,7 @@ class _Reader:
             return False
 
     def is_ignored(self, place: Place) -> bool:
-        """Return whether nothing depends on the answer of the wait at a place."""
+        """Return whether nothing depends on the result of the wait at a location."""
         return self.heard.isdisjoint(self.code[place.block].instructions[place.at].results)
 
     def _only_guards(self, place: Place, question: Instruction) -> bool:
@@ -385,8 +387,9 @@ class _Reader:
     def _guarded_branches(
         self, block: Block, question: Instruction, yes: Values, no: Values
     ) -> list[tuple[Place, Values, Values]]:
-        """A branch that the answer decides: "yes" goes on where "no" comes by a wait for the same, on each of its ways
-        that does not trap.  Where that is, with what registers hold then; nothing if it is not so."""
+        """Return a branch that the result decides, if a success continues where a failure arrives by a wait for the
+        same phase, on each of its paths that does not trap.  Where that is, with what registers hold then; nothing if
+        it is not so."""
         direct = self._direct(block.index, yes)
         found: list[tuple[Place, Values, Values]] = []
         pending = [(here, False, frozenset((block.index,))) for here in self._onward(block.index, no, unanswered=True)]
@@ -414,8 +417,8 @@ class _Reader:
         return found
 
     def _direct(self, index: int, values: Values) -> dict[int, Values]:
-        """The blocks that control comes to from the end of one, for as long as nothing happens there, with what
-        registers hold at their start."""
+        """Return the blocks that control reaches from the end of one, for as long as nothing happens there, with the
+        contents of registers at their start."""
         found: dict[int, Values] = {}
         while self.code[index].successors:
             onward = list(self._onward(index, values))
@@ -483,7 +486,7 @@ class _Reader:
     def _onward(self, index: int, values: Values, *, unanswered: bool = False) -> Iterator[_Stop]:
         """Yield the continuations from the end of a block.
 
-        A trap is never reached, except for an `unanswered` question that is no watchdog's; it and an exit end the
+        A trap is never reached, except for an `unanswered` test that is not a watchdog's; it and an exit end the
         search.
         """
         block = self.code[index]
@@ -641,8 +644,8 @@ _FOLDS: dict[str, Callable[..., int]] = {
 
 
 def _giving_up(graph: Graph, blocks: Blocks) -> set[int]:
-    """The blocks from which all ways lead to a trap of the kernel, or to an assertion that fails; not those that end
-    where something is not modelled."""
+    """Return the blocks from which all paths lead to a trap of the kernel, or to an assertion that fails; not those
+    that end in code that is not modeled."""
     found = {
         index
         for index, block in blocks.items()
@@ -660,8 +663,8 @@ def _giving_up(graph: Graph, blocks: Blocks) -> set[int]:
 
 
 def _needed_registers(blocks: Blocks, passing: Container[str]) -> set[Register]:
-    """Registers that something depends on besides the count that tells one clock from the next; operations that are
-    `passing` need their operands only where their results are needed."""
+    """Return the registers that something depends on besides the count that distinguishes one clock from the next.
+    Operations that are `passing` need their operands only if their results are needed."""
     sources: dict[Register, set[Register]] = {}
     todo: list[Register] = []
     for block in blocks.values():

@@ -1,7 +1,7 @@
-"""The ways of a warp's lanes through functions that call themselves, which both front ends keep.
+"""The paths of a warp's lanes through functions that call themselves, which both front ends record.
 
-A way is a number of 64 bits: what a thread's calls make of it, one after the other.  It matters once a second call
-follows one that has ended.
+A path is a number of 64 bits: a hash of a thread's calls, in order.  It matters once a second call follows one that has
+ended.
 """
 
 from __future__ import annotations
@@ -12,4 +12,4 @@ APART = (
 )
 """why the run ends before such an operation"""
 FACTOR = 0x9E3779B97F4A7C15
-"""odd, so that no call is lost from the number of a thread's way"""
+"""odd, so that no call is lost from the number of a thread's path"""

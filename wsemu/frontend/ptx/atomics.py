@@ -73,7 +73,7 @@ def _atomic_operation(instruction: Instruction) -> str:
 
 
 def _atomic_type(instruction: Instruction) -> str:
-    """The type; those of vectors stand before what is done."""
+    """Return the type; types of vectors precede the operation."""
     return next((m for m in reversed(instruction.modifiers) if m in TYPE_BYTES), "")
 
 

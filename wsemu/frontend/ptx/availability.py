@@ -224,7 +224,7 @@ def parse_target(text: str) -> Target | None:
 
 @functools.cache
 def parse_version(text: str) -> Version | None:
-    """(8, 4) of "8.4"; None for what is no version."""
+    """Return (8, 4) of "8.4"; None for text that is not a version."""
     found = re.fullmatch(r"(\d+)\.(\d+)", text)
     return (int(found[1]), int(found[2])) if found else None
 

@@ -31,7 +31,7 @@ def counted_form(what: str) -> Callable[[Form], Lower]:
 
 
 def find_form(form: Form) -> Lower:
-    """bfind: the place of the highest bit that is not a copy of the sign, ~0 if none; `.shiftamt` from the top."""
+    """bfind: the position of the highest bit that is not a copy of the sign, ~0 if none; `.shiftamt` from the top."""
     type_, n = integer_type(form.only("shiftamt"))
     if n < 32:
         raise UnhandledForm
@@ -48,7 +48,7 @@ def find_form(form: Form) -> Lower:
 
 
 def _nth_set_bit(e: Emitter, a: Register, n: Register) -> Register:
-    """The place of set bit number n from below, n from 0; ~0 if there are not so many."""
+    """Return the position of set bit number n from below, n from 0; ~0 if there are fewer."""
     none = e.emit("setp.ge.u32", n, e.emit("popc.b32", a))
     place = bits(e, 0)
     for width in (16, 8, 4, 2, 1):
@@ -112,7 +112,7 @@ def _wrap_or_clamp(e: Emitter, form: Form, n: Register) -> Register:
 
 
 def mask_form(form: Form) -> Lower:
-    """bmsk: ones in `length` places from `position` on."""
+    """bmsk: ones at `length` positions from `position` on."""
     if form.only("wrap", "clamp").type != "b32":
         raise UnhandledForm
 

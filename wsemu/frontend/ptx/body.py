@@ -50,7 +50,7 @@ _TOGETHER = frozenset(("bar", "barrier", "shfl", "vote", "match", "redux", "elec
 
 
 def walk(e: Emitter, block: Block) -> None:
-    """Emit a block; control goes on after it."""
+    """Emit a block; control continues after it."""
     scope: dict[str, Register | Place] = {}
     e.names.append(scope)
     frame = e.frames[-1]
@@ -294,7 +294,7 @@ def _own_frame(frame: Frame, places: list[tuple[int, int, int]]) -> int:
 
 
 def _span(e: Emitter, place: tuple[int, int, int], inlined: bool) -> int | None:
-    """The number of a place in a source that is there to be shown."""
+    """Return the number of a location in a source that may be shown."""
     number, line, column = place
     key = e.source.path, number, line, column
     found = e.places.get(key)

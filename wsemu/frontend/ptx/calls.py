@@ -179,7 +179,7 @@ def _emit_under_guard(e: Emitter, emit: Callable[[], None]) -> None:
 
 
 def _inline(e: Emitter, home: Module, function: Function, results: Operands, arguments: Operands) -> None:
-    """Emit the function's body in the place of its call, with its parameters bound."""
+    """Emit the function's body in place of its call, with its parameters bound."""
     e.calls += 1
     if e.calls > _CALLS:
         raise e.excess("ptx-calls", e.calls, function.at)
@@ -279,13 +279,13 @@ def _print(e: Emitter, results: Operands, arguments: Operands) -> None:
 
 
 def _assertion(e: Emitter, results: Operands, arguments: Operands) -> None:
-    """A thread whose assertion fails ends, and says so: a GPU would end the whole launch."""
+    """Emit the end of a thread whose assertion fails, and its report: a GPU would end the whole launch."""
     show_assertion(e, arguments)
     e.leave("exit", ABORTS)
 
 
 def _store_call_result(e: Emitter, results: tuple[Operand, ...], type_: str, value: int) -> None:
-    """A call's result, where it is wanted."""
+    """Store a call's result in its destination."""
     for operand in results:
         found = e.lookup(operand) if isinstance(operand, Name) else None
         if isinstance(found, CallParameter):

@@ -26,7 +26,7 @@ _ADDRESSES = {"u32": "b32", "u64": "b64"}
 
 
 def map_form(form: Form) -> Lower:
-    """mapa{.shared::cluster}.{u32,u64} d, address, rank: of the same place in the CTA of that rank."""
+    """mapa{.shared::cluster}.{u32,u64} d, address, rank: the same location in the CTA of that rank."""
     (space,) = pick_flags(form.flags, _SPACE)
     if form.type not in _ADDRESSES or (form.type == "u32" and not space):
         raise UnhandledForm

@@ -2,9 +2,9 @@
 
 PTX has one address space for all `__shared__` variables of a kernel, so that an index which leaves one of them leads
 into another; which one that is the text does not say.  An address that was computed from the address of one variable,
-whatever the way, and from numbers is meant to be in that variable.  Before an access by such an address an `index`
-compares it with the variable's extent, as that of a kernel in Python does: outside it is `out-of-bounds`, with its
-distance from the variable's first byte.
+by any path, and from numbers is meant to be in that variable.  Before an access by such an address an `index` compares
+it with the variable's extent, as that of a kernel in Python does: outside it is `out-of-bounds`, with its distance from
+the variable's first byte.
 
 Nothing is compared where a kernel has one variable alone: its end is that of shared memory.  Nor does it follow an
 address that may be that of two variables, or may come from elsewhere, such as from memory.  Outside of shared memory it
@@ -56,7 +56,7 @@ _Known = dict[tuple["Register", int, str], tuple["Register", "Register"]]
 
 
 class _Room(NamedTuple):
-    """A variable: it begins so many bytes behind a special value, `shared` or `dynamic`, and has so many."""
+    """A variable: its distance in bytes from a special value, `shared` or `dynamic`, and its size."""
 
     special: str
     offset: int
@@ -159,7 +159,7 @@ _SIGNS = {"add.b32": 1, "add.b64": 1, "sub.b32": -1, "sub.b64": -1}
 
 
 def _distances(graph: Graph, given: Mapping[Register, str]) -> dict[Register, int]:
-    """Register with an address at a known place of a variable -> its distance from the first byte."""
+    """Return the distance from the first byte for each register with an address at a known position of a variable."""
     count = assignments(graph.blocks)
     values = {register: value for (_, value), register in graph.constants.items() if isinstance(value, int)}
     found = dict.fromkeys(given, 0)
@@ -233,7 +233,7 @@ class _Confined:
     def _compare(
         self, instruction: Instruction, side: _Side, name: str, code: list[Instruction], known: _Known
     ) -> None:
-        """Put the comparison in, and its address in the place of that of the access."""
+        """Insert the comparison, and replace the address of the access by its result."""
         address = instruction.operands[side.operand]
         immediate, window = _split(instruction.immediate)
         span, stack = instruction.span, instruction.stack

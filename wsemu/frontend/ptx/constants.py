@@ -144,7 +144,7 @@ class Constants(Cursor):
         return self.number(wanted)
 
     def _is_plain(self, i: int) -> bool:
-        """Return whether a literal, with signs before it, stands at a token."""
+        """Return whether a literal, with signs before it, is at a token."""
         end = i + _NESTING.most
         while self.texts[i] in _UNARY and i < end:
             i += 1

@@ -124,13 +124,13 @@ def leave(e: Emitter, instruction: Instruction) -> None:
 
 
 def abort(e: Emitter, instruction: Instruction) -> None:
-    """`trap`: the kernel gives up; what the launch leaves behind is not determined."""
+    """`trap`: the kernel gives up; the results of the launch are not determined."""
     e.emit_unsupported(GIVES_UP)
 
 
 # -- barriers --------------------------------------------------------------------------------------------------------
 _BARRIER = frozenset("cta warp sync arrive red aligned popc and or u32 pred".split())
-"""modifiers, which belong together in few ways"""
+"""modifiers, of which few combinations are valid"""
 
 
 def barrier(e: Emitter, instruction: Instruction) -> None:

@@ -1,7 +1,7 @@
 """Asynchronous copies (PTX ISA 9.7.9.25): `cp.async`, `cp.async.bulk`, `cp.reduce.async.bulk`, their groups.
 
-What is said of caches changes nothing.  Copies to the memory of other CTAs of a cluster are not modelled; those of
-tensors have a file of their own.
+Cache hints have no effect.  Copies to the memory of other CTAs of a cluster are not modelled; those of tensors have a
+file of their own.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _SIZES = {"ca": (4, 8, 16), "cg": (16,)}
 
 
 def _drop_cache_policy(e: Emitter, operands: tuple[Operand, ...], at: int, hint: str) -> tuple[Operand, ...]:
-    """The operands without the cache policy that stands at an index if there is a hint; a negative one counts from the
+    """Return the operands without the cache policy at an index if there is a hint; a negative index counts from the
     end."""
     if not hint:
         return operands

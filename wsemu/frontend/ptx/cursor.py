@@ -1,4 +1,4 @@
-"""A place in the tokens of a PTX file, and what to say when something else belongs there."""
+"""A position in the tokens of a PTX file, and the error if something else belongs there."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Cursor:
         """nesting of braces, parentheses and brackets around the token"""
 
     def fail(self, wanted: str, remedy: str = "") -> NoReturn:
-        """The token at hand is not what belongs there."""
+        """Raise the error for the current token, which does not belong there."""
         raise self.unexpected_token(wanted, remedy)
 
     def unexpected_token(self, wanted: str, remedy: str = "") -> KernelError:

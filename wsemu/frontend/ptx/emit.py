@@ -1,8 +1,8 @@
 """Emission of a graph from PTX instructions: operands to registers, results under the instruction's guard.
 
 A PTX register is a graph register typed by its width alone (`b16`, `b32`, `b64`, `p`): rows are untyped bits, and the
-operation says how it takes them.  What an instruction computes on its way goes to fresh registers without a guard;
-only its last operation, which writes the destination, and what has an effect carry the guard.
+operation determines how it interprets them.  Intermediate results of an instruction go to fresh registers without a
+guard; only its last operation, which writes the destination, and operations with an effect carry the guard.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from wsemu.model.program import Span
 
 Clusters = Literal["none", "of one", "of several", "of some"]
-"""the CTAs of a cluster: `none` where the kernel asks for no clusters, `of some` where the launch may
+"""the CTAs of a cluster: `none` if the kernel does not request clusters, `of some` if the launch may
 (`.maxclusterrank`)"""
 REGISTER_TYPES = {
     "pred": "p",
@@ -64,7 +64,8 @@ class Place(Protocol):
         """A b64 register with its address, as `mov` gives it: the offset in the window for shared memory."""
 
     def direct(self, e: Emitter) -> tuple[Register, int, str]:
-        """Register and constant offset for an access that names the variable, and the name of what it is in."""
+        """Return the register and constant offset for an access that names the variable, and the name of the array that
+        contains it."""
 
 
 @dataclass(slots=True)
@@ -80,7 +81,7 @@ class Frame:
     """labels of the open blocks, the innermost last"""
     tables: dict[str, Targets] = field(default_factory=dict)
     inlined: dict[tuple[int, int, int], tuple[int, int, int] | None] = field(default_factory=dict)
-    """place in the source -> the call through which the compiler inlined it"""
+    """for each location in the source, the call through which the compiler inlined it"""
     own_file: int | None = None
     """number of the file that has the function's statements; None until it is looked up, 0 if unknown"""
     region: Region | None = None
@@ -110,7 +111,7 @@ class Emitter(Steps):
         self.statics: dict[tuple[str, int], Place] = {}
         """variables that live as long as the CTA or the launch, by their file and offset in its text"""
         self.scopes: dict[str, dict[str, Register | Place]] = {}
-        """file -> what the names mean that stand outside its functions"""
+        """for each file, the meaning of the names declared outside its functions"""
         self.reached = reached
         self.stack_memory: Stack | None = None
         """stack memory of calls that are not inlined, and of `alloca`"""
@@ -136,15 +137,16 @@ class Emitter(Steps):
         self.places: dict[tuple[str, int, int, int], int] = {}
         """PTX file, and file, line and column of a `.loc` -> number of its span"""
         self.origin: tuple[Frame, tuple[tuple[int, int, int], ...]] | None = None
-        """the frame and the place of the last `.loc`, with those that it was inlined through, of a source not shown"""
+        """the frame and the location of the last `.loc`, with those that it was inlined through, of a source not
+        shown"""
         self._spans: dict[tuple[Span, tuple[int, ...]], int] = {}
         self.called: tuple[int, tuple[int, ...]] = (0, ())
-        """span and stack of the innermost place in the file of the kernel itself, of code inlined from a header"""
+        """span and stack of the innermost location in the file of the kernel itself, of code inlined from a header"""
         self.guard: Register = TRUE
         self.negated = False
         self.instruction: Instruction | None = None
         self.unused = self._unused_next = 0
-        """bytes that do not matter of what this instruction loads, and the next one; bit 0 is the first byte"""
+        """bytes of a load by this instruction and the next one that do not matter; bit 0 is the first byte"""
         self._wide: dict[Register, Register] = {}
         """b32 registers extended by sign, as addresses; valid in this block"""
 
@@ -190,7 +192,7 @@ class Emitter(Steps):
 
     @contextlib.contextmanager
     def looking_up(self, mark: str = LOOKED_UP) -> Iterator[None]:
-        """Mark what is emitted meanwhile: it looks up where an address leads, whatever number it is."""
+        """Mark emitted operations: they look up where an address leads, whatever number it is."""
         before, self.about = self.about, mark
         yield
         self.about = before
@@ -309,7 +311,7 @@ class Emitter(Steps):
         array: str | None = None,
         element: str | None = None,
     ) -> tuple[Register, ...]:
-        """An operation that is no arithmetic (memory, warp, barrier, ...), under the guard; fresh registers of the
+        """Emit a non-arithmetic operation (memory, warp, barrier, ...) under the guard; return fresh registers of the
         types `results`."""
         made = tuple([self.graph.new(type_) for type_ in results])
         self.effect_into(operation, operands, made, immediate, auxiliary, array, element)
@@ -337,8 +339,8 @@ class Emitter(Steps):
         )  # fmt: skip
 
     def target(self, operand: Operand, type_: str) -> Register:
-        """The register that a destination names, if it has the width of `type_`; else, and for a sink, a fresh one,
-        which `write_register` then brings to its place."""
+        """Return the register that a destination names, if it has the width of `type_`; otherwise, and for a sink, a
+        fresh one, which `write_register` then copies to the destination."""
         if type(operand) is Name:
             found = self.lookup(operand)
             if not isinstance(found, int):
@@ -408,12 +410,12 @@ class Emitter(Steps):
         return block
 
     def jump(self, target: Block) -> None:
-        """Go on in `target`; the block at hand ends."""
+        """Continue in `target`; the current block ends."""
         self.block.end, self.block.successors = "jump", (target.index,)
         self.block.span, self.block.stack = self.span, self.stack
 
     def branch(self, target: Block, other: Block) -> None:
-        """To `target` where the guard holds, else to `other`; the block at hand ends."""
+        """Branch to `target` if the guard holds, otherwise to `other`; the current block ends."""
         block = self.block
         block.span, block.stack = self.span, self.stack
         if self.guard == TRUE:

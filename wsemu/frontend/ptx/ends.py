@@ -1,8 +1,8 @@
-"""The end of a kernel, once for each branch there: a thread that returns early is gone, and nobody waits for it.
+"""The end of a kernel, once for each branch there: a thread that returns early is gone, and no thread waits for it.
 
-Compilers let all ways share one `ret`, so that `if (i >= n) return;` is a branch to the end of the kernel.  If lanes
-met there, those that have returned would be missed at the votes and barriers in between.  ptxas makes each such branch
-an `EXIT` under its predicate.  The sides of a branch that come to the end having done something meet there.
+Compilers let all paths share one `ret`, so that `if (i >= n) return;` is a branch to the end of the kernel.  If lanes
+met there, those that have returned would be missed at the votes and barriers in between. ptxas makes each such branch
+an `EXIT` under its predicate.  The sides of a branch that reach the end after other operations meet there.
 """
 
 from __future__ import annotations

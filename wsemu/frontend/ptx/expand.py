@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def expand(graph: Graph, blocks: Blocks) -> None:
-    """Put steps in the place of the compound operations; registers and constants are entered into `graph`."""
+    """Replace the compound operations by steps; registers and constants are entered into `graph`."""
     steps = Steps(graph)
     for block in blocks.values():
         if any(instruction.operation in COMPOUND for instruction in block.instructions):

@@ -1,4 +1,4 @@
-"""Registers that a `wgmma` under way has, followed through the text (PTX ISA, "wgmma.fence", "wgmma.wait_group").
+"""Registers of a `wgmma` in flight, followed through the text (PTX ISA, "wgmma.fence", "wgmma.wait_group").
 
 Between a `wgmma.mma_async` and the wait that covers its group, its accumulators and its registers of `a` must not be
 read or written.  Exceptions are accumulators of a `wgmma` of the same shape, and `a` used by other `wgmma`.  The
@@ -7,8 +7,8 @@ accumulators.  A move hands on what holds for its source: the compiler makes non
 
 What may happen is found in the text; whether it does is for the run to say.  So the text gets marks, but only at
 possible errors.  `wgmma.track` after a `wgmma` records that it is in flight, `wgmma.touch` after an instruction records
-that it touches operands of a `wgmma`, and `wgmma.check` before one checks that.  Where it depends on the way through
-the kernel which register it is, no mark can tell: then the launch is told so.
+that it touches operands of a `wgmma`, and `wgmma.check` before one checks that.  If the register depends on the path
+through the kernel, no mark can name it: then the launch gets a note.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _UNCLEAR = "which registers this uses, and whether a `wgmma` has them,"
 
 
 class _Flight(NamedTuple):
-    """Registers of a `wgmma` under way."""
+    """Registers of a `wgmma` in flight."""
 
     source: int
     """index of the source in `_Found.groups`"""
@@ -91,7 +91,7 @@ class _Found:
             for i in block.instructions:
                 assigned |= _bits(i.results)
         self.assigned = assigned
-        """registers that are no constants"""
+        """registers that are not constants"""
 
 
 def mark_registers(graph: Graph) -> list[tuple[Instruction, str]]:
@@ -284,7 +284,7 @@ def _mark(operation: str, immediate: int, at: Instruction, auxiliary: int = 0) -
 
 
 def _mark_touched(found: _Found, wrong: dict[int, tuple[Instruction, _Wrong]], marks: _Marks) -> None:
-    """Checks of instructions that touch registers of a `wgmma` under way."""
+    """Mark instructions that touch registers of a `wgmma` in flight, for checks."""
     numbers: dict[int, int] = {}
     for i, trouble in wrong.values():
         asked: dict[int, int] = {}
@@ -316,7 +316,7 @@ class _Target(NamedTuple):
 _START = -1
 """stands for the start of the kernel: no fence has been since"""
 _Touched = dict[tuple[int, int], _Held]
-"""(number of a target, of what has touched its registers since the last fence) -> which ones"""
+"""for each (number of a target, operations that have touched its registers since the last fence), those registers"""
 
 
 def _mark_unfenced(found: _Found, wrong: dict[int, tuple[Instruction, _Wrong]], marks: _Marks) -> None:

@@ -81,7 +81,7 @@ COUNT = {"fma": 3, "sqrt": 1, "rcp": 1}
 
 
 def single(t: str, form: Form, count: int, formula: Callable[..., Register]) -> Lower:
-    """An instruction on f32 or f64: flushing of what comes and goes, saturation."""
+    """Return the lowering of an instruction on f32 or f64: flushing of operands and results, saturation."""
     ftz, sat, relu = (flag in form.flags for flag in ("ftz", "sat", "relu"))
     if t == "f64" and (ftz or sat or relu):
         raise UnhandledForm
@@ -374,4 +374,4 @@ SHARED: dict[str, Callable[[Form], Lower]] = {
     "abs": sign_form("abs"),
     "neg": sign_form("neg"),
 }
-"""opcodes that integers have, too"""
+"""opcodes that integers also have"""

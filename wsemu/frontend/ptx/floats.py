@@ -62,7 +62,7 @@ def widen_float(e: Steps, t: str, x: Register, to: str) -> Register:
 
 
 def narrow_float(e: Steps, t: str, x: Register, to: str, rounding: str = "rn") -> Register:
-    """A number of type t (f32, f64) as `to`, which is no wider."""
+    """Return a number of type t (f32, f64) as `to`, which is not wider."""
     if t == to:
         return x
     if to == "bf16":

@@ -97,7 +97,7 @@ def pick_flags(flags: tuple[str, ...], *groups: frozenset[str]) -> tuple[str, ..
 
 
 def lower_by_form(choose: Callable[[Form], Lower]) -> Handler:
-    """A handler that lowers by what `choose` says of the form; a form that it does not know is not modelled."""
+    """Return a handler that lowers by the result of `choose` for the form; an unknown form is not modeled."""
 
     @functools.cache
     def lowering(modifiers: tuple[str, ...]) -> Lower | None:

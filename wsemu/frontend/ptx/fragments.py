@@ -95,7 +95,7 @@ class _Elements:
         self.stride = self._scale_to_bits(e.emit("cvt.b64.u32", stride), element)
 
     def _scale_to_bits(self, value: Register, bits: int) -> Register:
-        """Elements of so many bits, in bits."""
+        """Return a number of elements in bits."""
         return self.e.emit("mul.b64", value, self.e.constant("b64", bits))
 
     def address(self, of_g: tuple[int, int], of_t: tuple[int, int], g_is_row: bool) -> Register:
@@ -191,7 +191,7 @@ def _converge(e: Emitter) -> None:
 
 
 def _base(e: Emitter, operand: Operand, space: list[str], bytes_: int) -> Register:
-    """Address of a matrix, whose fragments have so many bytes."""
+    """Return the address of a matrix whose fragments have this number of bytes."""
     if len(space) > 1 or (space and space[0] not in ("global", *SHARED)):
         raise UnhandledForm
     base, offset, _ = lower_address(e, operand, "shared" if space and space[0] in SHARED else "".join(space))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def mark_grid_barriers(graph: Graph, workspace: Iterable[Register]) -> str:
-    """Make arrives and waits of what goes to the grid's workspace; returns what else goes there, or nothing."""
+    """Turn accesses to the grid's workspace into arrives and waits; return what else goes there, or nothing."""
     held = propagate_provenance(graph, dict.fromkeys(workspace, 1))
     unknown = ""
     for block in graph.blocks:

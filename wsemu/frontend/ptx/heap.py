@@ -5,11 +5,11 @@ A block has an address in a segment that does not exist, so that only lookups ma
 address that may be a block's looks up its block, and gets an offset in the heap's memory, or an address outside all
 memory that encodes the error.  Each thread owns a part of that memory, in which its blocks are consecutive and nothing
 is allocated twice.  So addresses do not depend on the schedule, and freed blocks stay known.  The tables are the
-system's own, where nothing races; `free` writes to the whole block, so that it races with accesses which no order keeps
-from coming behind it.
+system's own, which cannot race.  A `free` writes to the whole block, so that it races with accesses that no order keeps
+from following it.
 
-What an address is as a number nobody promises: where more is made of one than another address of its block, or a
-comparison with 0 or for equality, the run ends.
+The number of an address is not guaranteed.  If a value is computed from one, other than another address of its block or
+a comparison with 0 or for equality, the run ends.
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ def _looked_up(e: Emitter, address: Register) -> _Asked:
 
 
 def _mistaken(e: Emitter, address: Register, kind: Register) -> Register:
-    """An address that no memory has, and that says what is wrong with it."""
+    """Return an address outside of all memory that encodes the error."""
     s = _Steps(e)
     told = e.emit("or.b64", s.with_number("shl.b64", kind, KIND_SHIFT), s.number(1 << 63))
     return e.emit("or.b64", s.with_number("and.b64", address, (1 << KIND_SHIFT) - 1), told)
@@ -361,7 +361,7 @@ _ALIGNED, _WHOLE = 15, (1 << 64) - 1
 
 
 def watch(e: Emitter, instruction: Instruction) -> None:
-    """End the run where an instruction makes a number of a block's address, and nobody promises which."""
+    """End the run if an instruction computes a number from a block's address, which is not guaranteed."""
     opcode, modifiers = instruction.opcode, instruction.modifiers
     if _WIDE.isdisjoint(modifiers[-2:]):
         return
@@ -487,7 +487,7 @@ def _is_freed_address(e: Emitter, asked: _Asked) -> Register:
 
 
 def _watch_two(e: Emitter, operands: list[Name], *, equal: bool) -> None:
-    """`equal`: it is asked only whether both are the same, which of blocks that are there everybody knows."""
+    """With `equal`, the operation only tests whether both are the same, which is determined for blocks that exist."""
     registers = _registers(e, operands)
     if len(registers) == 2:
         with _emitting_unguarded(e):

@@ -1,7 +1,7 @@
 """Hints for caches, other grids and registers: they do not affect results, but unknown ones are rejected by name (PTX
 ISA 9.7.9.15 to 18, 9.7.13.13, 9.7.19.5).
 
-`discard` is none of these: it writes what nobody can tell.
+`discard` is not one of these: it writes an unpredictable value.
 """
 
 from __future__ import annotations
@@ -97,8 +97,8 @@ _POLICIES = {"range": (4, 4), "fractional": (1, 2), "cvt": (2, 2)}
 
 
 def _check_fraction(e: Emitter, operand: Operand) -> None:
-    """KernelError for a constant that is no fraction above 0; of a register, `undefined-behavior` in the lanes where it
-    holds none."""
+    """Raise a KernelError for a constant that is not a fraction above 0; for a register, report `undefined-behavior` in
+    the lanes with other contents."""
     if isinstance(operand, Name):
         value = e.read(operand, "f32")
         above = e.emit("setp.gt.f32", value, e.constant("b32", 0))

@@ -196,7 +196,7 @@ def _carry(e: Emitter) -> Register:
 
 
 def _carry_number(e: Emitter, what: str, n: int) -> Register:
-    """1 where the flag says that there was a carry, or for a `sub`, that something was borrowed."""
+    """Return 1 if the flag records a carry, or for a `sub`, a borrow."""
     yes, no = (1, 0) if what == "add" else (0, 1)
     return e.emit(f"selp.b{n}", bits(e, yes, n), bits(e, no, n), _carry(e))
 
@@ -291,4 +291,4 @@ SHARED: dict[str, Callable[[Form], Lower]] = {
     "abs": absolute_form,
     "neg": negation_form,
 }
-"""opcodes that floating-point numbers have, too"""
+"""opcodes that floating-point numbers also have"""

@@ -35,10 +35,10 @@ def register_types(variables: Sequence[Variable]) -> list[str] | None:
 def call(
     graph: Graph, home: Module, function: Function, arguments: Sequence[Register], span: int, stack: tuple[int, ...]
 ) -> tuple[Block, Block, list[Register]]:
-    """The first block of the function's body, the one that is left open behind it, and its results; `arguments` have
-    the types of its parameters.  What it declares becomes a part of the graph.
+    """Return the first block of the function's body, the last one, which is left open, and its results; `arguments`
+    have the types of its parameters.  What it declares becomes a part of the graph.
 
-    UnsupportedError where it needs a stack: it comes to call itself, or takes memory as it runs.
+    UnsupportedError if it needs a stack: it may call itself, or allocates memory as it runs.
     """
     own = copy.copy(graph)
     own.blocks = []

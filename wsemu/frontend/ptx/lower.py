@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from wsemu.model.program import Program
 
 _FRAMES = 12_000
-"""frames of the interpreter that a kernel may need: functions are emitted in the place of their calls"""
+"""frames of the interpreter that a kernel may need: functions are emitted in place of their calls"""
 
 
 def compile_entry(
@@ -44,9 +44,9 @@ def compile_entry(
 ) -> Program:
     """The program of a kernel whose parameters are bound to arrays (`address`) or to values, in order.
 
-    `blocks`: it may be given addresses of blocks of the heap.
-    `fma` contracts products and sums that name no rounding as ptxas does (PTX ISA 9.7.3), in code not for a debugger.
-    KernelError says what in the text is wrong; what is not modelled ends a run only where it is reached.
+    `blocks`: it may be given addresses of blocks of the heap. `fma` contracts products and sums that name no rounding
+    as ptxas does (PTX ISA 9.7.3), in code not for a debugger. KernelError describes an error in the text; unsupported
+    instructions end a run only if they are reached.
     """
     return assemble(lower(module, entry, kinds, blocks=blocks), fma=fma and not module.file.debug, expand=expand)
 
@@ -145,7 +145,7 @@ def _clusters(function: Function) -> Clusters:
 _REGISTERS, _THREADS, _MOST = 1 << 16, 2048, 256
 """registers and threads of a multiprocessor, from sm_80 on except for the small ones; maximum registers of a thread"""
 _UNIT, _WARPS, _LANES = 8, 4, 32
-"""registers of a thread are given out by 8, warps come by four"""
+"""registers of a thread are allocated in units of 8, warps in units of four"""
 
 
 def _registers(function: Function) -> int:

@@ -50,8 +50,8 @@ _PARTS_OF_WMMA = {"f16", "bf16"}
 
 
 def multiply(e: Emitter, instruction: Instruction) -> None:
-    """mma.sync.aligned.shape.row.col{.satfinite}.d.a.b.c{.xor,.and}{.popc} d, a, b, c; ptxas takes `.satfinite` behind
-    the types, too"""
+    """mma.sync.aligned.shape.row.col{.satfinite}.d.a.b.c{.xor,.and}{.popc} d, a, b, c; ptxas also accepts `.satfinite`
+    after the types"""
     match instruction.modifiers:
         case ("sync", "aligned", shape, "row", "col", *rest):
             pass
@@ -92,8 +92,8 @@ _NUMBERS = {"x1": 1, "x2": 2, "x4": 4}
 
 
 def _parse_matrix_shape(modifiers: tuple[str, ...]) -> tuple[int, str, str]:
-    """(matrices, `.trans` or nothing, state space) of sync.aligned.m8n8.x4{.trans}{.shared}.b16, in which ptxas takes
-    the shape behind the number, too."""
+    """Return (matrices, `.trans` or nothing, state space) of sync.aligned.m8n8.x4{.trans}{.shared}.b16, in which ptxas
+    also accepts the shape after the number."""
     if modifiers[:2] != ("sync", "aligned"):
         raise UnhandledForm
     shape, number, trans, space, type_ = pick_flags(

@@ -53,7 +53,7 @@ def _effect(
 
 
 def _parse_memory_order(flags: Flags, what: frozenset[str], orders: frozenset[str], spaces: frozenset[str]) -> Flags:
-    """(what, order, scope, space) of an operation; an order stands with its scope or not at all."""
+    """Return (what, order, scope, space) of an operation; an order appears with its scope or not at all."""
     extra, order, scope, space = pick_flags(flags, what, orders, SCOPES, spaces)
     if bool(order) != bool(scope):
         raise UnhandledForm

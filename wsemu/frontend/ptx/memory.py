@@ -1,6 +1,6 @@
 """Loads, stores, and what turns addresses of one space into those of another (PTX ISA 9.7.9, 9.7.13).
 
-Cache operators change nothing here, but for `.nc`: such a load, and `ldu`, wants bytes that the whole launch only
+Cache operators have no effect here, except for `.nc`: such a load, and `ldu`, requires bytes that the whole launch only
 reads.  A relaxed, acquire or release access is strong: it is ordered against other strong accesses of its location.  In
 the model these are atomics, so a load becomes an `or` with 0 and a store an `exch`.  A volatile access of a number in
 global memory is a relaxed one of the scope `sys` (PTX ISA, "ld").  So is one in shared memory if a loop of the kernel
@@ -62,7 +62,8 @@ SPACES = {
 }  # fmt: skip
 """state spaces of an access; one that names none has a generic address"""
 FENCES = {"cta": "fence.cta", "cluster": "fence.cta", "gpu": "fence.gpu", "gl": "fence.gpu", "sys": "fence.sys"}
-"""scope -> fence; without clusters each CTA is one of its own, and with them CLUSTER_WIDE tells the two apart"""
+"""fence of each scope; without clusters each CTA is its own cluster, and with them CLUSTER_WIDE distinguishes the
+two"""
 STRONG = frozenset({"relaxed", "acquire", "release", "acq_rel", "mmio"})
 SCOPES = frozenset({"cta", "cluster", "gpu", "sys"})
 _NARROW = {"cta": OF_CTA, "cluster": OF_CLUSTER, "gpu": OF_GPU}

@@ -45,11 +45,11 @@ class Entry:
     name: str
     parameters: tuple[Parameter, ...]
     maxntid: tuple[int, ...]
-    """the most threads of a CTA by dimension, where PTX says so"""
+    """maximum threads of a CTA by dimension, if PTX declares them"""
     reqntid: tuple[int, ...]
-    """the threads of a CTA by dimension, where PTX asks for a number"""
+    """threads of a CTA by dimension, if PTX requires a number"""
     cluster: tuple[int, ...]
-    """the CTAs of a cluster by dimension, where PTX asks for a number"""
+    """CTAs of a cluster by dimension, if PTX requires a number"""
     explicit: bool
     """the launch has to say of how many CTAs its clusters are"""
     line: int
@@ -90,7 +90,7 @@ class Module:
 
 _T = TypeVar("_T", Function, Variable)
 _EXPORTED = ("visible", "weak", "common")
-"""linkage of what other files may name (PTX ISA, "Linking Directives")"""
+"""linkage of symbols that other files may name (PTX ISA, "Linking Directives")"""
 
 
 @dataclass(slots=True)
@@ -128,7 +128,7 @@ def _define(into: dict[str, tuple[Module, _T]], module: Module, what: _T) -> Non
 def parse(text: str, file: str, roots: Sequence[str] = ()) -> Module:
     """The kernels of PTX text; `file` is its path, for messages and to look for sources, as below the folders `roots`.
 
-    KernelError names line and column of what is wrong.
+    KernelError names line and column of the error.
     """
     from wsemu.frontend.ptx.parser import parse_file
 

@@ -55,8 +55,8 @@ class Operands(Constants):
         return operand
 
     def _address(self) -> Operand:
-        """`[%rd1+16]`; of a texture, `[name, {%f1, %f2}]`, a list.  `.unified` after it says that the host has the same
-        address, which means nothing here."""
+        """`[%rd1+16]`; of a texture, `[name, {%f1, %f2}]`, a list.  `.unified` after it means that the host has the
+        same address, which has no effect here."""
         i = self.i
         at = self.starts[i]
         self.i = i + 1

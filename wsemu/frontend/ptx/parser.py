@@ -56,7 +56,7 @@ _USED_BYTES = re.compile(r'"used_bytes_mask\s+(0[xX][0-9a-fA-F]{1,64}|[1-9]\d{0,
 
 
 def parse_file(text: str, path: str) -> File:
-    """The tree of a PTX file; KernelError says what is wrong, with its place."""
+    """Return the tree of a PTX file; KernelError names the error, with its location."""
     return _Parser(Source(text, path)).file()
 
 

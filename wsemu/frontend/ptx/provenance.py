@@ -1,8 +1,9 @@
 """The array that an access goes to, by name: addresses are followed from their computation.
 
 PTX does not say which variable `[%rd7+8]` is in.  An address that was computed from the address of one variable, and
-from numbers, is in that variable; where two meet nothing is said.  These names are for reports, and for guesses that
-are checked when the kernel runs.  The accesses also tell the elements of variables, which compilers declare as bytes.
+from numbers, is in that variable; at joins of two variables it is unknown.  These names are for reports, and for
+guesses that are checked when the kernel runs.  The accesses also determine the elements of variables, which compilers
+declare as bytes.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ def name_accesses(graph: Graph, function: Function, origins: Mapping[Register, s
 
 
 def propagate_provenance(graph: Graph, held: dict[Register, int]) -> dict[Register, int]:
-    """Register -> set of the variables that what it holds may be the address of, whatever the way."""
+    """Return the set of variables whose address each register may hold, on any path."""
     steps = [
         (instruction.results[0], instruction.operands)
         for block in graph.blocks
@@ -102,8 +103,8 @@ def _with_elements(array: SharedArray, elements: Mapping[str, set[str]]) -> Shar
 
 
 def _element(found: set[str] | None, size: int, declared: np.dtype[Any]) -> np.dtype[Any] | None:
-    """The dtype of the elements of `size` bytes, None to leave it as it is: a name such as float32 says more than
-    int32, and that more than uint32, which stands for untyped accesses too."""
+    """Return the dtype of the elements of `size` bytes, None to leave it unchanged.  A name such as float32 is more
+    specific than int32, and that more than uint32, which represents untyped accesses, too."""
     if not found or declared != np.uint8:
         return None
     dtypes = sorted({np.dtype(name) for name in found}, key=lambda dtype: "fiu".index(dtype.kind))

@@ -118,7 +118,7 @@ class Reached:
         return self.addresses()[id(function)]
 
     def addresses(self) -> dict[int, int]:
-        """id of a function -> its address, of those whose address is taken."""
+        """Return the address of each function whose address is taken, by the id of the function."""
         if self._numbers is None:
             taken = dict(self._symbols)
             for home, function in self.functions:
@@ -131,7 +131,7 @@ class Reached:
         return self._numbers
 
     def callable(self) -> list[tuple[int, Module, Function]]:
-        """(address, file, function) of those that a call through a register may reach."""
+        """Return (address, file, function) of the functions that a call through a register may reach."""
         taken = self.addresses()
         return [
             (taken[id(function)], home, function)
@@ -174,13 +174,13 @@ class Reached:
 
 
 def _names_itself(home: Module, function: Function) -> bool:
-    """Return whether a function's name stands in its own body."""
+    """Return whether a function's name occurs in its own body."""
     assert function.body is not None
     return function.name in _NAME.findall(home.file.text, function.body.at, function.end)
 
 
 def _values(body: Block) -> Iterator[str]:
-    """Names that stand as operands, but not as what is called."""
+    """Yield the names that occur as operands, but not as called functions."""
     for statement in body.statements:
         if isinstance(statement, Block):
             yield from _values(statement)
@@ -202,9 +202,9 @@ def _flat(body: Block) -> Iterator[Statement]:
 
 
 def _polls(body: Block | None) -> bool:
-    """Return whether a loop does nothing but load a volatile number of shared memory until it may go on."""
+    """Return whether a loop only loads a volatile number of shared memory until it may continue."""
     begun: dict[str, bool] = {}
-    """labels with nothing else behind them -> whether there is such a load"""
+    """for each label followed only by polls, whether there is such a load"""
     for statement in _flat(body) if body is not None else ():
         if isinstance(statement, Label):
             begun[statement.name] = False

@@ -1,4 +1,4 @@
-"""Functions that come to call themselves, and memory of a thread's stack: `alloca`.
+"""Functions that may call themselves, and memory of a thread's stack: `alloca`.
 
 Other functions are inlined.  Functions that may call each other are emitted once for each call site from outside, with
 a first and a last block.  A call among them saves the registers that are needed later on the thread's stack, in local
@@ -49,12 +49,12 @@ Pieces = list[tuple[int, str]]
 
 @dataclass(slots=True)
 class Stack:
-    """A thread's stack, behind its variables in local memory."""
+    """A thread's stack, after its variables in local memory."""
 
     top: Register
     """the address of the first byte that is free"""
     frame: Register
-    """the address of the variables of the function that runs, of those that call themselves"""
+    """address of the variables of the running function, of those that call themselves"""
     way: Register
     """register with the calls within regions that the thread performed, one after the other, as one number"""
     returned: Register
@@ -79,25 +79,25 @@ class Instance:
     names: dict[str, Register | Place]
     """meaning of the names of its parameters and results"""
     passed: list[tuple[int, str, Register]]
-    """(offset, type, register) of its results, each after the other, where they are on the way"""
+    """(offset, type, register) of its results, each after the other, while they are passed"""
     local_bytes: int = 0
     entered: set[int] = field(default_factory=set)
     """offsets of variables before which their extents are on the stack"""
     callers: list[tuple[int, Block]] = field(default_factory=list)
-    """(number, block behind the call)"""
+    """(number, block after the call)"""
     size: GraphInstruction | None = None
     """instruction that reserves memory for its variables"""
 
 
 @dataclass(slots=True)
 class Region:
-    """Functions that may call each other, entered from one place."""
+    """Functions that may call each other, entered from one call site."""
 
     function: Function
     first: int
     """the number of the first of its blocks"""
     number: Register
-    """says where to go on at the end of a function"""
+    """selects the block that follows the end of a function"""
     instances: dict[int, Instance] = field(default_factory=dict)
     pending: list[Instance] = field(default_factory=list)
     calls: int = 0
@@ -153,7 +153,7 @@ def allocate(e: Emitter, size: Register, alignment: int) -> Register:
 
 # -- calls -------------------------------------------------------------------------------------------------------------
 def enter(e: Emitter, home: Module, function: Function, arguments: Places, results: Places, body: Body) -> None:
-    """A call from outside: a region with what it may come to call."""
+    """Emit a call from outside: a region with the functions that it may call."""
     region = Region(function, len(e.graph.blocks), e.graph.new("b32"))
     own = stack(e)
     e.assign(own.returned, "mov.b32", e.constant("b32", 0))
@@ -194,7 +194,7 @@ def again(e: Emitter, home: Module, function: Function, arguments: Places, resul
 
 
 def _note_call(e: Emitter, number: int) -> None:
-    """One more call on the thread's way."""
+    """Record one more call on the thread's path."""
     own = stack(e)
     longer = e.emit("mul.b64", own.way, e.constant("b64", FACTOR))
     e.assign(own.way, "add.b64", longer, e.constant("b64", number))
@@ -202,7 +202,7 @@ def _note_call(e: Emitter, number: int) -> None:
 
 
 def check_ways(e: Emitter) -> None:
-    """Before an operation of the lanes of a warp together: end the run where they took different ways through calls."""
+    """Before an operation of the lanes of a warp together: end the run if they took different paths through calls."""
     own = stack(e)
     trees = e.emit("setp.ne.b32", own.tree, e.constant("b32", 0))
     way = e.emit("selp.b64", own.way, e.constant("b64", 0), trees)
@@ -270,7 +270,7 @@ def _registers(e: Emitter, declared: Sequence[Variable], instance: Instance) -> 
 
 
 def _go(e: Emitter, region: Region, instance: Instance) -> Block:
-    """To the function; the block in which its caller goes on."""
+    """Jump to the function; return the block in which its caller continues."""
     back = e.new_block()
     instance.callers.append((region.calls, back))
     e.assign(region.number, "mov.b32", e.constant("b32", region.calls))
@@ -280,7 +280,7 @@ def _go(e: Emitter, region: Region, instance: Instance) -> Block:
 
 
 def _take(e: Emitter, instance: Instance, results: Places) -> None:
-    """Results from where they are on the way to where the caller wants them."""
+    """Move results to the registers of the caller."""
     passed = iter(instance.passed)
     for variable, place in zip(instance.function.results, results, strict=True):
         for _ in pieces(variable):
@@ -321,7 +321,7 @@ def _function(e: Emitter, region: Region, instance: Instance, body: Body) -> Non
 
 
 def _end(e: Emitter, region: Region, instance: Instance) -> None:
-    """The end of a function: results on their way, its variables away, and to the caller."""
+    """End a function: pass its results, free its variables, and return to the caller."""
     own = stack(e)
     e.place(instance.end)
     e.guard, e.negated = TRUE, False
@@ -383,7 +383,7 @@ def finish(e: Emitter) -> None:
 
 
 def _keep(e: Emitter, own: Stack, site: _Site, needed: Sequence[Register], order: Sequence[Block]) -> None:
-    """Save before a call, and restore behind it, what is needed there and the call may change."""
+    """Save before a call, and restore after it, the registers that are needed there and that the call may change."""
     written = {
         register
         for block in order

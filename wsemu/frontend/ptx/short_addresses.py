@@ -24,7 +24,7 @@ _MARK, _SHIFT = 1 << 31, 16
 
 
 def short_address(e: Emitter, place: Place) -> Register | None:
-    """The short address of a variable; None of what has none of its own."""
+    """Return the short address of a variable; None for one without its own."""
     if isinstance(place, (LocalPlace, FramePlace)):
         return place.short_address(e)
     if not e.reached.short_names:

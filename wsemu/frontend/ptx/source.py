@@ -44,10 +44,10 @@ class Source:
         return f"{os.path.basename(self.path)}:{self.position(at)[0]}"
 
     def error(self, at: int, message: str, remedy: str = "", end: int = 0) -> KernelError:
-        """An error at an offset, with its place in the text."""
+        """Return an error at an offset, with its location in the text."""
         return KernelError(message, self.span(at, end), remedy)
 
     def excess(self, limit: str, count: int, at: int) -> KernelError:
-        """Return the error for an input that is beyond a row of INPUT_LIMITS, with its place in the text."""
+        """Return the error for an input that exceeds a row of INPUT_LIMITS, with its location in the text."""
         row = INPUT_LIMITS[limit]
         return self.error(at, row.excess(count), row.remedy, at + 1)

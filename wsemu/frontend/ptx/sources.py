@@ -104,6 +104,6 @@ def _may_be_shown(path: str, folders: Sequence[str]) -> bool:
 
 @functools.lru_cache(maxsize=1)
 def _module_files(count: int) -> frozenset[str]:
-    """Return the files of the Python modules of this process, which are so many."""
+    """Return the files of the Python modules of this process, of which there are `count`."""
     files = (getattr(module, "__file__", None) for module in [*sys.modules.values()])
     return frozenset(os.path.realpath(file) for file in files if isinstance(file, str))

@@ -1,4 +1,4 @@
-"""Special registers (PTX ISA, chapter 10): name -> how to come by the value.
+"""Special registers (PTX ISA, chapter 10): name -> how to compute the value.
 
 A launch without clusters has a CTA in each, as PTX says.  Clocks differ from run to run, and so does where the
 hardware puts a warp: %smid, %warpid ("its value may change during execution") and %nwarpid, which no text fixes for an

@@ -1,8 +1,8 @@
-"""Registers of PTX to values that are assigned once, with phis where ways meet.
+"""Registers of PTX to values that are assigned once, with phis at joins.
 
 PTX assigns registers as often as it likes.  What follows (copies, contraction, rows) knows more of a value that is
-assigned once, before each of its uses.  Phis stand on the iterated dominance frontier of a register's assignments,
-where it is needed.
+assigned once, before each of its uses.  Phis are on the iterated dominance frontier of a register's assignments, if
+they are needed.
 
 Registers written under a guard keep their old value in the lanes without it, and stay as they are.  What may be read
 before it is written is undefined (`Graph.undefined`), and 0 here.
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from wsemu.frontend.assemble.graph import Block, Graph, Register
 
 Values = dict["Register", "Register"]
-"""register of PTX -> its value at a place"""
+"""value of each PTX register at a position"""
 ALWAYS = (TRUE, False)
 """the guard of an instruction that all lanes execute"""
 
@@ -156,7 +156,7 @@ class _Renaming:
         return found
 
     def _frontiers(self) -> dict[int, list[int]]:
-        """Block -> the blocks that it leads to but does not dominate, where ways meet."""
+        """Return, for each block, the blocks that it leads to but does not dominate: joins."""
         found: dict[int, dict[int, None]] = {}
         for index, ways in self.before.items():
             for way in ways if len(ways) > 1 else ():

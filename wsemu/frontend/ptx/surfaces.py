@@ -1,6 +1,6 @@
 """Loads and stores of surfaces: `suld.b`, `sust.b` (PTX ISA 9.7.11).
 
-They are loads and stores of the array behind the surface, of whole rows of bytes: x counts bytes, y rows, z slices.
+They are loads and stores of the array of the surface, of whole rows of bytes: x counts bytes, y rows, z slices.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class _Place:
         )
 
     def _extents(self, axes: int, layered: bool) -> list[Register]:
-        """The last place along each coordinate."""
+        """Return the last position along each coordinate."""
         e, described = self._e, self._described
         width = e.emit("mul.b32", described.extent(0), described.word(Word.TEXEL))
         last = [e.emit("sub.b32", width, e.constant("b32", self.length * self.bits // 8))]
@@ -132,7 +132,7 @@ def store(e: Emitter, instruction: Instruction) -> None:
 
 
 def _items(e: Emitter, operand: Operand, length: int) -> tuple[Operand, ...]:
-    """A vector, which stands in braces also where it has one element."""
+    """Return a vector, which is written in braces even if it has one element."""
     return operand.items if length == 1 and isinstance(operand, Vector) else e.elements(operand, length)
 
 

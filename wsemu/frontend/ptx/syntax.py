@@ -78,7 +78,7 @@ class Minus:
 
 @dataclass(frozen=True, slots=True)
 class Sink:
-    """`_`: a result that nobody needs."""
+    """`_`: a result that is unused."""
 
     at: int
 
@@ -146,7 +146,7 @@ class Variable:
     count: int = 0
     """size of a range of registers `%r<count>`; 0 for a single name"""
     initial: tuple[Number | Symbol, ...] = ()
-    """elements in row-major order, as many as are given"""
+    """elements in row-major order, as far as they are given"""
     linkage: str = ""
     """extern, visible, weak, common or nothing"""
 
@@ -180,7 +180,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class UsedBytes:
-    """`.pragma "used_bytes_mask 15";`: of what the next instruction loads, these bytes matter, bit 0 the first one."""
+    """`.pragma "used_bytes_mask 15";`: the bytes that matter of a load by the next instruction, bit 0 the first one."""
 
     mask: int
 

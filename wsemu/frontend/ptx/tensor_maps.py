@@ -104,7 +104,7 @@ def _extent_of_box(e: Emitter, place: Register, field: str, operands: tuple[Oper
 
 
 def _type(e: Emitter, place: Register, code: int, own: int) -> None:
-    """Codes 11 and 12 are f32 and f32.ftz, with a bit that says that loads round to TF32."""
+    """Codes 11 and 12 are f32 and f32.ftz, with a bit for loads that round to TF32."""
     rounds = code > _LAST_TYPE - 2
     if rounds:
         _put(e, place, _WORD_OF_TYPE, _TF32, 1, e.constant("b32", 1), own)

@@ -106,7 +106,7 @@ def _filter_integers(
 _EXPONENT = 0x7F800000
 _MANTISSA, _LEAD = 0x7FFFFF, 0x800000
 _SPARE = 4
-"""bits of a mantissa behind the last one that are kept"""
+"""bits of a mantissa that are kept after the last one"""
 
 
 def _filter_floats(

@@ -1,8 +1,8 @@
 """Fetches from textures: `tex`, `tld4`, `txq` (PTX ISA 9.7.10; CUDA C++ Programming Guide, "Texture Fetching").
 
-A handle is the address of a description (`model/texture.py`), which is read at each fetch, and so are texels: by loads
-that want bytes which the whole launch only reads, as texture caches do.  What a coordinate becomes and how texels are
-filtered is arithmetic of the bytecode, without branches.
+A handle is the address of a description (`model/texture.py`), which is read at each fetch, and so are texels.  The
+loads require bytes that the whole launch only reads, as texture caches do.  What a coordinate becomes and how texels
+are filtered is arithmetic of the bytecode, without branches.
 """
 
 from __future__ import annotations
@@ -152,21 +152,21 @@ def _along(e: Emitter, described: Described, axis: int, x: Register, linear: Reg
 
 
 def _between(e: Emitter, described: Described, axis: int, half: Register) -> Register:
-    """A place between the middle of the first texel and that of the last, in 256ths."""
+    """Return a position between the middle of the first texel and that of the last, in 256ths."""
     last = e.emit("sub.b64", e.emit("cvt.b64.u32", described.extent(axis)), e.constant("b64", 1))
     above = e.emit("max.s64", half, e.constant("b64", 0))
     return e.emit("min.s64", above, e.emit("shl.b64", last, e.constant("b64", 8)))
 
 
 _WHOLE = 21
-"""bits behind the point that a normalized coordinate keeps (measured)"""
+"""fraction bits that a normalized coordinate keeps (measured)"""
 
 
 def _scale_to_512ths(e: Emitter, described: Described, axis: int, x: Register) -> Register:
     """A coordinate in 512ths of a texel, cut downwards, b64; so far outside as matters where it is far outside.
 
-    A normalized one is cut to 21 bits behind the point before it counts texels; only its place between two repetitions
-    and the next two matters where it repeats.  A nan is 0, and so is an infinity that repeats (measured)."""
+    A normalized one is cut to 21 fraction bits before it counts texels.  Only its position between two repetitions and
+    the next two matters if it repeats.  A nan is 0, and so is an infinity that repeats (measured)."""
     normalized = e.emit("setp.ne.b32", described.word(Word.NORMALIZED), e.constant("b32", 0))
     wraps, mirrors = (described.equals(Word.MODE, mode, axis) for mode in (WRAP, MIRROR))
     flushed = e.emit("ftz.f32", x)
@@ -224,7 +224,7 @@ def _whole(e: Emitter, described: Described, axis: int, index: Register) -> Alon
 
 # -- texels ------------------------------------------------------------------------------------------------------------
 def _raw(e: Emitter, described: Described, address: Register, where: Register) -> list[Register]:
-    """The 16 bytes of a texel, zeros behind its end and where `where` does not hold."""
+    """Return the 16 bytes of a texel, zeros after its end and in lanes for which `where` does not hold."""
     words = [e.graph.new("b32") for _ in range(CHANNELS)]
     for word in words:
         e.assign(word, "mov.b32", e.constant("b32", 0))
@@ -313,7 +313,7 @@ class _Fetch:
         return self.texel((0,) * len(self._along), self._e.constant("p", 1))
 
     def clamp_level(self, x: Register) -> Register:
-        """The least integer is -1, too, as the next one is; the filter still tells them apart."""
+        """The least integer is -1, like the next one; the filter still distinguishes them."""
         e = self._e
         cut = e.emit("max.f32", x, e.constant("b32", 0xBF800000))
         return e.emit("selp.b32", cut, x, self._described.equals(Word.READ, SNORM))

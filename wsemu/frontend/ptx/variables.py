@@ -42,7 +42,8 @@ class SharedPlace:
     offset: int
 
     def address(self, e: Emitter) -> Register:
-        """The offset in the window, computed from the base so that the analysis of atomics can tell arrays apart."""
+        """Return the offset in the window, computed from the base so that the analysis of atomics can distinguish
+        arrays."""
         full = e.emit("add.b64", e.special("shared"), e.constant("b64", self.offset))
         e.origins[full] = self.variable.name
         return e.emit("and.b64", full, e.constant("b64", OFFSET_MASK))
@@ -54,7 +55,7 @@ class SharedPlace:
 
 @dataclass(slots=True)
 class DynamicPlace:
-    """Shared memory whose size the launch gives: all such variables begin at one place (7.1.7)."""
+    """Shared memory whose size the launch determines: all such variables begin at one address (7.1.7)."""
 
     variable: Variable
 
@@ -104,7 +105,7 @@ class LocalPlace:
         return e.special("local"), self.offset, self.variable.name
 
     def at(self, e: Emitter, distance: int) -> tuple[Register, int, str]:
-        """Base and constant offset for an access so many bytes from the variable's start."""
+        """Return the base and constant offset for an access at this distance in bytes from the variable's start."""
         number = 0 if _is_inside(self.variable, distance) else self.number
         return e.special("local"), self.offset + distance + (number << LOCAL_SHIFT), self.variable.name
 
@@ -249,8 +250,8 @@ class CallParameter:
         return self.pieces[key]
 
     def load(self, e: Emitter, type_: str, offset: int) -> Register | None:
-        """The bytes at an offset, put together from the pieces there; a register that nothing writes if nobody stored
-        any of them, 0 between pieces."""
+        """Return the bytes at an offset, joined from the pieces there; a register that nothing writes if none of them
+        was stored, 0 between pieces."""
         size = TYPE_BYTES[type_]
         exact = self.pieces.get((offset, size))
         if exact is not None:

@@ -119,8 +119,8 @@ _ALIKE = {
     "vadd": _PLAIN | _SIGNED, "vsub": _PLAIN | _SIGNED, "vabsdiff": _PLAIN | {"min", "max"},
     "vmin": _EXTREMES, "vmax": _EXTREMES, "vshl": _PLAIN, "vshr": _PLAIN | _CLAMPED, "vset": _PLAIN,
 }  # fmt: skip
-"""name -> whether a result may be clamped, and what may be done with it then: nothing, a secondary operation, or that
-it takes the place of a part; of a result of type s32 alone, if it says so"""
+"""for each name, whether a result may be clamped, and what may follow: nothing, a secondary operation, or insertion
+into a part; of a result of type s32 alone, if it is given"""
 
 
 def _compare_formula(relation: str, row: str) -> Binary:
@@ -134,7 +134,7 @@ def _compare_formula(relation: str, row: str) -> Binary:
 
 
 def _shift_formula(what: str, mode: str) -> Binary:
-    """vshl, vshr: a number of 32 bits and a sign, by at most 32 places"""
+    """vshl, vshr: a number of 32 bits and a sign, by at most 32 positions"""
 
     def formula(e: Emitter, a: Register, b: Register) -> Register:
         if mode == "clamp":
@@ -241,7 +241,7 @@ _PARTS: dict[str, Binary] = {**{name: made("32") for name, made in _ARITHMETIC.i
 
 def _several(n: int, types: tuple[str, ...], first: Binary, clamps: str, adds: bool) -> Lower:
     """`first` on n parts of a and b, clamped to those of a type, if one is named; the results in place of parts of c,
-    or (`adds`) summed up with c, uncut."""
+    or (`adds`) added to c, uncut."""
     if len(types) != 2 or set(types) - _TYPES:
         raise UnhandledForm
     size = 32 // n
@@ -294,7 +294,7 @@ def parts_comparison_form(n: int) -> Callable[[Form], Lower]:
 
 
 def _video(choose: Callable[[Form], Lower]) -> Handler:
-    """A handler that lowers by what `choose` says of the form; what operands select may be what is not known."""
+    """Return a handler that lowers by the result of `choose` for the form; operands may select something unknown."""
 
     @functools.cache
     def lowering(modifiers: tuple[str, ...]) -> Lower | None:

@@ -74,8 +74,8 @@ def shuffle_form(form: Form) -> Lower:
 
 
 def _source_lane(e: Emitter, mode: str, b: Register, c: Register) -> tuple[Register, Register]:
-    """(lane to read, whether the one asked for is in range) for a clamp and segment mask in a register: PTX
-    ISA, "shfl.sync"."""
+    """Return (lane to read, whether the requested one is in range) for a clamp and segment mask in a register: PTX ISA,
+    "shfl.sync"."""
 
     def number(value: int) -> Register:
         return e.constant("b32", value)
@@ -189,7 +189,7 @@ def active_form(form: Form) -> Lower:
 
 
 def elect_form(form: Form) -> Lower:
-    """elect.sync d|p, members: the lowest lane of those that take part."""
+    """elect.sync d|p, members: the lowest of the participating lanes."""
     form.only("sync")
     if form.types:
         raise UnhandledForm

@@ -36,7 +36,7 @@ _ONES = {"s8", "u8", "b1"}
 
 
 _TURNED = {"f16", "bf16"}
-"""types that may lie either way in shared memory"""
+"""types with either orientation in shared memory"""
 
 
 def _columns(shape: str, type_: str) -> tuple[int, str]:

@@ -111,7 +111,7 @@ def byte_address(b: Builder, array: ArrayValue, distance: Scalar, width: int) ->
 
 # -- elements --------------------------------------------------------------------------------------------------------
 def load(b: Builder, array: ArrayValue, indices: list[Value]) -> Value:
-    """The element at as many indices as the array has dimensions."""
+    """Return the element at `indices`, one for each dimension of the array."""
     address, offset = element_address(b, array, indices)
     return read(b, array.dtype, address, offset, array)
 

@@ -1,4 +1,4 @@
-"""Emission of a graph: pure operations are value-numbered and moved out of loops, the rest stays where it stands."""
+"""Emission of a graph: pure operations are value-numbered and moved out of loops, the rest stays in its position."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Builder:
         self.span = 0
         self.stack: tuple[int, ...] = ()
         self.before: Callable[[str], None] | None = None
-        """is told of each operation that is no arithmetic before it is emitted"""
+        """callback for each non-arithmetic operation before it is emitted"""
         self.partial: dict[int, tuple[str, object]] = {}
         """id of a value -> the variable that some path to it has not assigned, and the value, which keeps the id"""
 
@@ -121,7 +121,7 @@ class Builder:
         self.scopes.append(Scope(preheader))
 
     def pop(self) -> None:
-        """Leave the innermost scope: what was computed in it is not known after it, but may be a part of what is."""
+        """Leave the innermost scope: values computed in it are unknown after it, but may be parts of later ones."""
         left = self.scopes.pop()
         depth = len(self.scopes) - 1
         for key in left.entered:
@@ -136,7 +136,7 @@ class Builder:
 
     @contextlib.contextmanager
     def elsewhere(self, block: Block) -> Iterator[None]:
-        """Emit at the end of another block; nothing of that is known here."""
+        """Emit at the end of another block, of which nothing is known here."""
         kept = self.block, self.known, self.scopes
         self.block, self.known, self.scopes = block, {}, [Scope() for _ in self.scopes]
         try:

@@ -78,7 +78,7 @@ class TupleType:
 
 @dataclass(frozen=True, slots=True)
 class MemberType:
-    """An argument that is a member of an enumeration of integers: int64, and `is` asks for its class."""
+    """An argument that is a member of an enumeration of integers: int64, and `is` compares its class."""
 
     cls: enum.EnumMeta
 

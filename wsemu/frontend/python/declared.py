@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 def arguments(
     b: Builder, declared: Sequence[signatures.Declared], args: Sequence[Value], name: str
 ) -> tuple[list[Value], NumberType | None]:
-    """The arguments as the best signature wants them, and the number type of the result if it declares one."""
+    """Return the arguments as the best signature requires them, and the number type of the result if it declares
+    one."""
     chosen = signatures.best(declared, [x.type if isinstance(x, (Scalar, ComplexValue)) else None for x in args])
     if chosen is None:
         counts = " or ".join(str(len(one.arguments)) for one in declared)

@@ -1,7 +1,7 @@
 """Floats of 8 bits in kernels, by the arithmetic of CUDA's `cuda_fp8.hpp`: from numbers, and back.
 
-From a float16, bfloat16, float32 or an integer, which is a float32 first, by `cvt.rn.satfinite` (PTX ISA): what is no
-number becomes 0x7F.  From a float64 in one rounding, its sign kept by what is no number.
+From a float16, bfloat16, float32 or an integer, which is a float32 first, by `cvt.rn.satfinite` (PTX ISA): a nan
+becomes 0x7F.  From a float64 in one rounding; a nan keeps its sign.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class _Form(NamedTuple):
     overflow: int
     """code of an overflow if the result is not clamped to the largest number"""
     infinity: int
-    """bits above which lies what is no number"""
+    """maximum bits of a number; larger ones are nans"""
 
 
 _FORMS = {
@@ -119,7 +119,7 @@ def _number(b: Builder, x: Scalar, to: NumberType) -> Scalar:
 
 
 def _clamp_to_int8(b: Builder, x: Scalar, to: NumberType) -> Scalar:
-    """A float32 as an integer of 8 bits, the nearest that there is; 0 for what is no number."""
+    """Return a float32 as an integer of 8 bits, the nearest that there is; 0 for a nan."""
     least, most = (-128, 127) if to.kind == "i" else (0, 255)
     whole = scalar_cast(b, x, int32)
     low, high = constant(int32, least), constant(int32, most)

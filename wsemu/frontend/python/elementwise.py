@@ -22,7 +22,7 @@ def is_meant(ufunc: np.ufunc, args: list[Value]) -> bool:
 
 
 def call(walker: Walker, ufunc: np.ufunc, args: list[Value], node: ast.AST) -> Value:
-    """Walk the loop in place of the call; all of it has the place of the call."""
+    """Walk the loop in place of the call; all of it has the location of the call."""
     names = [f"operand{n}" for n in range(ufunc.nin)] + ["out"]
     out = args[-1]
     assert isinstance(out, ArrayValue)

@@ -1,4 +1,4 @@
-"""Members of enumerations: known ones are host objects, others places among the members of their class."""
+"""Members of enumerations: known ones are host objects, others positions among the members of their class."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def common_integer_class(values: Sequence[Value]) -> enum.EnumMeta | None:
 
 
 def place(value: Value) -> Scalar:
-    """The place of a member in its class."""
+    """Return the position of a member in its class."""
     if isinstance(value, EnumValue):
         return value.index
     assert isinstance(value, Static)

@@ -34,7 +34,7 @@ def round_to(value: float, bits: int) -> float:
 
 
 def bfloat16_bits(value: float) -> int:
-    """The bits of `value` as a bfloat16, rounded once, to nearest even; 0x7FFF for what is no number."""
+    """Return the bits of `value` as a bfloat16, rounded once, to nearest even; 0x7FFF for a nan."""
     if math.isnan(value):
         return 0x7FFF
     with np.errstate(all="ignore"):

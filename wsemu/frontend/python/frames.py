@@ -19,7 +19,7 @@ class Widen(Exception):
 
 
 class Unreachable(Exception):
-    """Evaluation cannot go on: the call just walked never returns."""
+    """Evaluation cannot continue: the call just walked never returns."""
 
 
 @dataclass(slots=True, eq=False)

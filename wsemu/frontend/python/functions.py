@@ -44,11 +44,11 @@ if TYPE_CHECKING:
     from wsemu.frontend.python.walker import Walker
 
 RECURSION = {0: 64, 1: 64, 2: 10}
-"""self-calls in a recursive function, or in those that call each other -> how deep it is walked in place"""
+"""self-calls in a recursive function, or in those that call each other -> the depth to which it is walked in place"""
 DEEP = 6
 """maximum depth for a function that calls itself at several call sites"""
 MOST_WALKED = 10_000
-"""calls of functions that are being walked already; what is behind the last one is a trap"""
+"""calls of functions that are being walked already; the code after the last one is a trap"""
 TOO_DEEP = "recursion deeper than"
 """first words of the trap of a call beyond that depth"""
 
@@ -291,7 +291,7 @@ class Functions:
         return within
 
     def merge_returns(self: Walker, frame: Frame) -> Value:
-        """The merged value of a function's returns; goes on after them."""
+        """Return the merged value of a function's returns, and continue after them."""
         if not frame.returns:  # every path raises or traps
             self.reachable = False
             if len(self.frames) > 1:
@@ -393,8 +393,8 @@ class Functions:
     def forwarded_argument_error(
         self: Walker, node: ast.AST | None, *, surplus: int = 0, lacking: str = ""
     ) -> KernelError | None:
-        """The error of wrong arguments that a method of a pattern was called with and hands on as `*index`: told of the
-        call that the user wrote.  None where the call at `node` is not of that kind."""
+        """Return the error of wrong arguments that a method of a pattern was called with and passes as `*index`, for
+        the call that the user wrote.  Return None if the call at `node` is not of that kind."""
         files = [frame.source.file for frame in self.frames]
         first = next((n for n, file in enumerate(files) if file.startswith(PATTERNS)), 0)
         inside = first and not is_own(files[first - 1]) and files[-1].startswith(PATTERNS)
@@ -438,7 +438,7 @@ def drop_literal(value: Value) -> Value:
 
 
 def _plain(function: Any) -> Any:
-    """The Python function behind a decorated one."""
+    """Return the Python function that a decorator wraps."""
     return getattr(function, "py_func", function)
 
 

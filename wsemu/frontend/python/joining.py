@@ -290,7 +290,8 @@ class Carried:
 
 
 def carry(b: Builder, block: Block, source: Block, value: Value, seed: Value | None) -> Carried:
-    """Phis at a loop header for a variable that the body assigns; `seed` has the types an earlier walk asked for."""
+    """Return phis at a loop header for a variable that the body assigns; `seed` has the types that an earlier walk
+    needs."""
     unread = next((v for v in (value, seed) if isinstance(v, Unread)), None)
     if unread is not None:
         return Carried(unread, [])

@@ -1,7 +1,7 @@
 """Functions that are PTX: `cuda.declare_device` and the files of `link=`, where PTX is all that they are.
 
-A call passes numbers, pointers, and of arrays what Numba's conventions pass: in its own ("numba") a place for the
-result comes first, and a status comes back; in C's the result does.  What is CUDA C++ or machine code takes Numba-CUDA.
+A call passes numbers, pointers, and arrays as Numba's conventions require.  In its own ("numba") the address of the
+result comes first, and a status is returned; in C's the result is.  What is CUDA C++ or machine code takes Numba-CUDA.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from wsemu.language.numbers import NumberType
 
 _RESULT = 16
-"""bytes of the place for a result, and what its address is a multiple of"""
+"""size and alignment of the memory for a result, in bytes"""
 
 
 def call_foreign(w: Walker, node: ast.AST, declared: Foreign, args: list[Value]) -> Value | None:
@@ -94,7 +94,7 @@ def _function(name: str, sources: Iterable[Any]) -> tuple[Module, Function] | No
 
 
 def _text(source: Any) -> tuple[str, str] | None:
-    """PTX and the file that it is shown from; None for what is no PTX, or not there."""
+    """Return PTX and the file that it is shown from; None for text that is not PTX, or a missing file."""
     if isinstance(source, Foreign):
         if source.path != "PTXSource" or source.made is None or not source.made[1]:
             return None
@@ -147,7 +147,7 @@ def _as(w: Walker, value: Scalar, type_: str) -> Register:
 
 # -- results ----------------------------------------------------------------------------------------------------------
 def _place(w: Walker, name: str) -> Register:
-    """The address of a place for a result."""
+    """Return the address of memory for a result."""
     graph = w.b.graph
     offset = -(-graph.local_bytes // _RESULT) * _RESULT
     graph.local_bytes = offset + _RESULT
@@ -156,7 +156,7 @@ def _place(w: Walker, name: str) -> Register:
 
 
 def _load_result(w: Walker, place: Register, type_: NumberType, name: str) -> Value:
-    """A result from its place."""
+    """Return a result from its memory."""
     dtype = np.dtype(type_.name)
     bounds = Scalar(int64, place), constant(int64, _RESULT)
     one, size = constant(int64, 1), constant(int64, dtype.itemsize)

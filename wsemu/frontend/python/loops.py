@@ -109,7 +109,7 @@ class Loops:
 
     # -- the common frame ---------------------------------------------------------------------------------------------
     def loop(self: Walker, names: tuple[str, ...], orelse: list[ast.stmt], once: Callable[[], list[Edge]]) -> None:
-        """Walk a loop until its types hold, then its else clause; go on after it."""
+        """Walk a loop until its types hold, then its else clause; continue after it."""
         frame, graph = self.frame, self.b.graph
         start, env, mark, depth = self.b.block, self.env, len(graph.blocks), len(self.b.scopes)
         lists = (frame.returns, self.variables, graph.traps, frame.loops)
@@ -175,7 +175,7 @@ class Loops:
 
     # -- the way back -------------------------------------------------------------------------------------------------
     def latch(self: Walker) -> bool:
-        """Go on where all ways back to the header meet; False if there is none."""
+        """Continue where all paths back to the header meet; return False if there is none."""
         if self.reachable:
             self.frame.loops[-1].continues.append((self.b.block, self.env))
         self.b.pop()
@@ -189,7 +189,7 @@ class Loops:
         return bool(continues)
 
     def back(self: Walker, header: Header) -> None:
-        """Close the loop from the present block: fill in the phis, or ask for another walk."""
+        """Close the loop from the present block: fill in the phis, or request another walk."""
         self.find_undefined(header)
         wider = [self.widens(name, entry.value, header.seeds) for name, entry in header.carried.items()]
         if any(wider):
@@ -340,7 +340,7 @@ class Loops:
         return wider
 
     def hold(self: Walker, names: tuple[str, ...], seeds: Seeds) -> None:
-        """Give variables the types that an earlier walk asked for."""
+        """Give variables the types that an earlier walk needs."""
         for name in names:
             value, seed = self.env.get(name), seeds.get(name)
             if value is not None and seed is not None:

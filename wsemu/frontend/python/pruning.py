@@ -5,8 +5,8 @@ two.  Constants are numbers of the source, names from outside the function, the 
 length of a tuple argument.  Variables are constants if one assignment gives them such a value on every path or in the
 whole function.  It computes nothing else and looks into nothing: `N + 1 > 3`, `math.pi > 4` and `N in (1, 2)` stay
 branches.  Both sides of a branch that stays are typed, whether they can run or not.  Nested functions are part of their
-maker.  What a jump that goes one way leaves of `and`, `or`, a conditional expression or a chain of comparisons is the
-value of a variable as if it stood alone.
+maker.  A jump with one direction reduces `and`, `or`, a conditional expression or a chain of comparisons to a value,
+which is that of a variable as if it were alone.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _COMPUTE: dict[type[ast.operator], Any] = {
     ast.BitXor: operator.xor, ast.LShift: operator.lshift, ast.RShift: operator.rshift,
 }  # fmt: skip
 _TESTS = (ast.Compare, ast.Name, ast.BinOp, ast.Call)
-"""conditions that Numba finds behind a variable"""
+"""conditions that Numba finds in the definition of a variable"""
 
 
 class Known(NamedTuple):
@@ -92,7 +92,7 @@ def _links(node: ast.Compare) -> list[ast.Compare]:
 
 
 def unmark_value(value: Value) -> Value:
-    """A value as a variable of its own that Numba does not look behind, such as a parameter."""
+    """Return a value as a variable that Numba does not look into, such as a parameter."""
     if type(value) is TupleValue and value.object is not None:
         return replace(value, object=None)
     if type(value) is Scalar and (value.fixed or value.dropped):

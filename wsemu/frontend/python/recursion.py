@@ -1,9 +1,9 @@
 """Functions of Python that call themselves: which calls each lane made, as in PTX (`frontend/ptx/recursion.py`).
 
-Calls are walked in place, so that lanes meet behind each.  On a GPU the functions call each other, and lanes that took
-different ways through several calls stay apart.  These functions are known after the kernel has been walked.  If it has
-operations of the lanes of a warp together, it is walked once more, and records the calls among them in a thread's local
-memory.  Before such an operation the lanes are compared.
+Calls are walked in place, so that lanes meet after each.  On a GPU the functions call each other, and lanes that took
+different paths through several calls stay diverged.  These functions are known after the kernel has been walked.  If it
+has operations of the lanes of a warp together, it is walked once more, and records the calls among them in a thread's
+local memory.  Before such an operation the lanes are compared.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Regions = tuple[frozenset[CodeType], ...]
 _ASYNCHRONOUS = frozenset("cluster.arrive cluster.wait grid.arrive grid.wait setmaxnreg.inc setmaxnreg.dec".split())
 _NAME = "the way through a recursion"
 _WAY, _RETURNED, _TREE = 0, 8, 16
-"""bytes of a thread's local memory: its way; 1 once a call within the region has ended; 1 once another was made then"""
+"""offsets in a thread's local memory: its path; 1 once a call within the region has ended; 1 once another followed"""
 
 
 def is_together(operation: str) -> bool:
@@ -51,7 +51,7 @@ def enter_region(regions: list[set[CodeType]], codes: Sequence[CodeType]) -> Non
 
 
 class Ways:
-    """Code that keeps a thread's way."""
+    """Code that records a thread's path."""
 
     def __init__(self, b: Builder, regions: Regions) -> None:
         self._b, self._regions = b, regions
@@ -69,7 +69,7 @@ class Ways:
         return next((region for region in self._regions if code in region), frozenset())
 
     def begin(self, *, within: bool) -> None:
-        """A call of such a function, from one of its region or from outside of that."""
+        """Begin a call of such a function, from one of its region or from outside of that."""
         b, self._calls = self._b, self._calls + 1
         if not within:
             none = b.constant("b64", 0)
@@ -86,7 +86,7 @@ class Ways:
         self._store(_RETURNED, self._b.constant("b64", 1))
 
     def _check(self, operation: str) -> None:
-        """Before an operation of the lanes of a warp together: end the run where they took different ways."""
+        """Before an operation of the lanes of a warp together: end the run if they took different paths."""
         if not is_together(operation):
             return
         b = self._b

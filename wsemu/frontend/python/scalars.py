@@ -151,7 +151,7 @@ def _is_of_numba_alone(x: Value) -> bool:
 
 
 def number(x: Value, what: str) -> Number:
-    """`x` if it is a number; else an error that names `what` wanted one."""
+    """Return `x` if it is a number; otherwise raise an error that names `what` requires one."""
     if isinstance(x, (Scalar, ComplexValue)):
         return x
     remedy = "index it to get an element" if isinstance(x, ArrayValue) else "give a number"
@@ -263,7 +263,7 @@ def _with_sticky_bits(b: Builder, x: Scalar) -> Scalar:
 def to_bfloat16(b: Builder, x: Scalar, mode: str = "rn") -> Scalar:
     """A number as bfloat16, rounded once: to nearest even, or with `mode` "rz", "rd" or "ru" toward zero, down or up.
 
-    What is no number becomes 0x7FFF (PTX ISA, `cvt`).
+    A nan becomes 0x7FFF (PTX ISA, `cvt`).
     """
     if x.type.kind != "f":
         x = scalar_cast(b, _with_sticky_bits(b, x) if x.type.bits == 64 else x, float64)

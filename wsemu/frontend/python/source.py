@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Source:
-    """One function: its tree and the file it stands in."""
+    """One function: its tree and its file."""
 
     __slots__ = ("_spans", "file", "node")
 
@@ -45,7 +45,7 @@ class Source:
 def _code_source(code: CodeType, name: str) -> Source:
     """The source of a code object in the file `name`; code objects that differ by their file alone are equal.
 
-    Only its own lines are parsed; the whole file where they do not stand alone.
+    Only its own lines are parsed; the whole file if they cannot be parsed alone.
     """
     kept = text_of(code)
     if kept is not None:
@@ -124,7 +124,7 @@ def _find(tree: ast.AST, code: CodeType) -> ast.FunctionDef | ast.Lambda | None:
 
 
 def _holds(node: ast.Lambda, code: CodeType) -> bool:
-    """Return whether a code object's instructions stand in the body of this lambda."""
+    """Return whether a code object's instructions belong to the body of this lambda."""
     body: Any = node.body
     start, end = (body.lineno, body.col_offset), (body.end_lineno, body.end_col_offset)
     places = [(p[0], p[2]) for p in code.co_positions() if p[0] is not None and p[2] is not None and p[3] != p[2]]
@@ -189,11 +189,11 @@ class _Edited:
         assigned: Sequence[tuple[ast.Assign, ast.Assign]] = (),
     ) -> None:
         self.changed = changed
-        """by where they stand in the file as it is"""
+        """changed functions, by their lines in the unedited file"""
         self.assigned = assigned
         """statements at the top of the file that give names values: as they are, and as they read now"""
         self.below, self.shift = below, shift
-        """from this line on everything stands so many lines lower"""
+        """from this line on, all lines are shifted by this number"""
 
     def node(self, before: Function) -> Function:
         """A function as it reads now."""
@@ -206,7 +206,7 @@ class _Edited:
 @contextlib.contextmanager
 def editing_source(file: str, before: ast.Module, text: str) -> Iterator[Sequence[tuple[ast.Assign, ast.Assign]]]:
     """Inside, `file`, whose tree is `before`, reads as `text`, and so do its functions; gives the statements at its top
-    that give names values and are others now.  SyntaxError and ValueError where that is no Python, or has other
+    that give names values and are others now.  Raise SyntaxError or ValueError if the text is not Python, or has other
     functions.  Nothing that was compiled before knows of it."""
     lines = [*io.StringIO(text)]  # as files are read: at line feeds alone
     made = _parse_changes(before, linecache.getlines(file), lines)

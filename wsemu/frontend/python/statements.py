@@ -271,7 +271,7 @@ class Statements:
         return how
 
     def fail_where(self: Walker, condition: Scalar, kind: type[BaseException], text: str) -> None:
-        """Threads in which a condition holds end by an exception; the others go on."""
+        """End threads in which a condition holds by an exception; the others continue."""
         if condition.literal is False:
             return
         start, env = self.b.block, self.env
@@ -325,7 +325,7 @@ class Statements:
             self.assign(element, item)
 
     def as_many(self: Walker, target: ast.Tuple | ast.List, value: Value) -> tuple[Value, ...]:
-        """The items of what is unpacked; of an array whose extent the launch tells, as many as there are names."""
+        """Return the items of an unpacked value; for an array whose extent the launch determines, one for each name."""
         if not isinstance(value, ArrayValue) or not value.ndim or value.shape[0].literal is not None:
             return self.tuple_items(target, value)
         count = len(target.elts)
@@ -408,8 +408,8 @@ class Statements:
         )
 
     def forget_merged(self: Walker, node: ast.If | ast.While) -> None:
-        """After a branch that Numba drops late, for it tests a variable of several assignments, look behind no variable
-        that its arms assign: what these merged into is still there."""
+        """After a branch that Numba drops late, because it tests a variable of several assignments, look into no
+        variable that its arms assign: their merged values still exist."""
         stores = stored_names(self.frame.source.node)
         if any(stores.get(name, 0) > 1 for name in collect_names(node.test)):
             for name in assignment_targets(node):
@@ -417,7 +417,7 @@ class Statements:
                     self.env[name] = unmark_value(self.env[name])
 
     def branch(self: Walker, condition: Scalar, then: Callable[[], None], other: Callable[[], None] | None) -> None:
-        """Walk two arms and go on where they meet; of a known condition one of them for its types alone."""
+        """Walk two arms and continue where they meet; of a known condition one of them for its types alone."""
         start, env = self.b.block, self.env
         known = condition.literal
         if known is not None:
@@ -464,7 +464,7 @@ class Statements:
         self.match_cases(subject, constant_object(self, node.subject), node.cases)
 
     def match_cases(self: Walker, subject: Value, found: Known | None, cases: list[ast.match_case]) -> None:
-        """The first case that fits; the others stand in the other arm of its branch."""
+        """Walk the first case that fits; the others are in the other arm of its branch."""
         if not cases:
             return
         case, rest = cases[0], cases[1:]

@@ -51,7 +51,7 @@ def fold_constant(node: ast.expr) -> int | float | complex | None:
 
 @functools.lru_cache(maxsize=FACTS)
 def constant_container(op: ast.cmpop, node: ast.expr) -> ast.expr:
-    """The tuple that Python's compiler makes of a list of constants behind `in`."""
+    """Return the tuple that Python's compiler creates from a list of constants after `in`."""
     if isinstance(op, (ast.In, ast.NotIn)) and isinstance(node, ast.List) and all(map(_is_constant, node.elts)):
         return ast.copy_location(ast.Tuple(node.elts, ast.Load()), node)
     return node

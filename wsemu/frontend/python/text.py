@@ -37,7 +37,7 @@ def code_unit_count(dtype: np.dtype[Any], name: str) -> int:
 
 
 def units(b: Builder, value: Value, count: int) -> list[Scalar]:
-    """The first `count` code units of a text as numbers, zeros behind its end."""
+    """Return the first `count` code units of a text as numbers, zeros after its end."""
     if isinstance(value, TextValue):
         type_ = code_unit_type(value.dtype)
         own = min(code_unit_count(value.dtype, value.name), count)

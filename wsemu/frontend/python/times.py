@@ -1,4 +1,4 @@
-"""Dates and durations, `datetime64` and `timedelta64`: int64 in a unit, of which the smallest is no time (NaT).
+"""Dates and durations, `datetime64` and `timedelta64`: int64 in a unit, whose smallest value is NaT.
 
 Results are Numba's: the result of two times with different units has the finer one, which must divide the coarser. A
 time is converted to a finer unit implicitly, and never to a number.
@@ -48,7 +48,7 @@ def is_nat(b: Builder, x: Scalar) -> Scalar:
 
 
 def _common(b: Builder, x: Scalar, y: Scalar) -> tuple[Scalar, Scalar, np.dtype[Any]]:
-    """The numbers of two times in the finer of their units, and a dtype of that."""
+    """Return the numbers of two times in the finer of their units, and its dtype."""
     durations = [_type(False, np.dtype(t.name)) for t in (x.type, y.type)]
     finer = np.promote_types(*(np.dtype(t.name) for t in durations))
     numbers = [_raw(scalar_cast(b, value, _type(is_date(value.type), finer))) for value in (x, y)]
@@ -95,7 +95,7 @@ _DATED = {
 
 
 def _scale_duration(b: Builder, op: str, x: Scalar, y: Scalar) -> Scalar:
-    """A duration times or by a number: quotients of integers are cut off, products with floats, too."""
+    """Multiply or divide a duration by a number: quotients of integers and products with floats are truncated."""
     raw = _raw(x)
     missing = _is_nat(b, raw)
     if y.type.kind == "f":

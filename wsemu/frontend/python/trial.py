@@ -1,7 +1,7 @@
 """Trial of an object's `__post_init__` on its known fields, if only the launch knows the others.
 
-It is run on the host with a number that is open in the place of each unknown one.  A test on an open number goes both
-ways, one after the other; what is raised on every way is wrong whatever the numbers are.
+It is run on the host with an open number in place of each unknown one.  A test on an open number has both results, one
+after the other; an error that is raised on every path is one for all numbers.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ class Scalar(Value):
     is_python_literal: bool = False
     """written in the source or a host int/float: Numba's Literal[int], which types like int64"""
     enumeration: EnumMeta | None = None
-    """the class of integers that it is a member of (`enum.IntEnum`), which `is` compares, too"""
+    """class of integers that it is a member of (`enum.IntEnum`), which `is` also compares"""
     fixed: bool = False
     """true if Numba-CUDA also knows the number when it drops branches (`pruning`)"""
     dropped: bool = False
@@ -146,7 +146,7 @@ class Unread(Value):
 
 @dataclass(frozen=True, slots=True)
 class EnumValue(Value):
-    """A member of an enumeration that the launch chooses: `index` is its place among the members."""
+    """A member of an enumeration that the launch chooses: `index` is its position among the members."""
 
     cls: type
     index: Scalar
@@ -154,7 +154,7 @@ class EnumValue(Value):
 
 @dataclass(frozen=True, slots=True)
 class TextValue(Value):
-    """An element of an array of text: so many code units of 1 (bytes) or 4 bytes, filled up with zeros."""
+    """An element of an array of text: a fixed number of code units of 1 (bytes) or 4 bytes, padded with zeros."""
 
     dtype: np.dtype[Any]
     address: Register

@@ -39,7 +39,7 @@ _LENGTH, _SMALLEST = library.FUNCTIONS[len], library.FUNCTIONS[min]
 def _check_argument_count(
     w: Walker, node: ast.Call, name: str, args: list[Value], kwargs: dict[str, Value], *counts: int
 ) -> None:
-    """Complain unless there are as many arguments as one of `counts`, all by position."""
+    """Raise an error unless the number of arguments is one of `counts`, all by position."""
     if kwargs or len(args) not in counts:
         problem = f"takes no argument `{next(iter(kwargs))}`" if kwargs else f"got {len(args)} arguments"
         raise w.error(node, f"`{name}` {problem}", f"give {' or '.join(map(str, counts))}, by position")

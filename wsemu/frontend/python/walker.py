@@ -52,7 +52,7 @@ class Walker(Expressions, Names, Functions, Construction, Statements, Loops):
     def __init__(self, builder: Builder, *, debug: bool = False, stepping: bool = False) -> None:
         self.b = builder
         self.debug = debug
-        """exceptions reach the host, as with Numba's option of that name"""
+        """true if exceptions reach the host, as with Numba's option of that name"""
         self.stepping = stepping
         """each statement shows its variables to a debugger"""
         self.linked: tuple[Any, ...] = ()
@@ -72,7 +72,8 @@ class Walker(Expressions, Names, Functions, Construction, Statements, Loops):
         self.notes: list[str] = []
         self.allocations: dict[Any, int] = {}
         self.seeds: dict[Any, Seeds] = {}
-        """loop (the names it assigns, its place, the calls around it) -> what its variables need at its header"""
+        """for each loop (the names it assigns, its location, the calls around it), the types that its variables need at
+        its header"""
         self.types_seen: dict[Any, NumberType] = {}
         """an expression in a loop, and the calls around it -> the type that it had when it was walked last"""
         self.target: str = ""
@@ -109,7 +110,7 @@ class Walker(Expressions, Names, Functions, Construction, Statements, Loops):
         self.b.span = number
 
     def locate(self, error: KernelError, node: ast.AST | None) -> KernelError:
-        """The error with its place, if it has none yet."""
+        """Return the error with its location, if it has none yet."""
         if error.span is None and self.frames and node is not None:
             error.span = self.frame.source.span(node)
             error.calls = tuple(self.b.graph.spans[s] for s in self.b.stack)

@@ -1,6 +1,6 @@
 """Startup code of Python in processes of a program under wsemu: there, too, `numba.cuda` is `wsemu.cuda`.
 
-Nothing of wsemu is imported before somebody asks for Numba-CUDA.  A `sitecustomize` that this one hides runs, too.
+Nothing of wsemu is imported before a program imports Numba-CUDA.  A `sitecustomize` that this one hides is also run.
 """
 
 import importlib.machinery

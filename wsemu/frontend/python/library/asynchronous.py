@@ -1,4 +1,5 @@
-"""The asynchronous instructions of `wsemu.ptx` in kernels: mbarriers, copies that go on alone, fences between proxies.
+"""The asynchronous instructions of `wsemu.ptx` in kernels: mbarriers, copies that run asynchronously, fences between
+proxies.
 
 An array and an index name an address, as those of `ptx.ld_v4` do.  What is known when the kernel is compiled is checked
 here: where arrays lie, counts, sizes.  The rest is left to the engines.

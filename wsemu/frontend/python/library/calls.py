@@ -26,7 +26,7 @@ NOTHING = Static(None)
 
 @dataclass(slots=True)
 class Call:
-    """One call of a library function: its arguments, the builder, and who can help."""
+    """One call of a library function: its arguments, the builder, and helpers."""
 
     b: Builder
     args: list[Value]
@@ -35,7 +35,7 @@ class Call:
     name: str = "function"
 
     def error(self, message: str, remedy: str = "") -> KernelError:
-        """An error at this call, to be raised; whoever walks the source adds the place."""
+        """Return an error at this call, to be raised; the walk of the source adds the location."""
         return KernelError(message, remedy=remedy)
 
     def unsupported_error(self, message: str, remedy: str = "") -> UnsupportedError:

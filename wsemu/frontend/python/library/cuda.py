@@ -61,7 +61,7 @@ ATTRIBUTES[cuda.warpsize] = lambda _b: Scalar(int32, None, 32)
 
 
 def _along(call: Any, ndim: Value, name: str, value: Callable[[Any, str], Value]) -> Value:
-    """One number, or a tuple of as many as `ndim` says."""
+    """Return one number, or a tuple of `ndim` numbers."""
     count = known_integer(call, ndim, f"the dimension of `{name}`")
     if count not in (1, 2, 3):
         raise call.error(f"`{name}({count})`", "give 1, 2 or 3")

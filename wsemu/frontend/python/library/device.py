@@ -155,7 +155,7 @@ def _lower_math_call(call: Any, name: str, operands: list[Scalar]) -> Value:
 
 
 def _lower_written(call: Any, operation: str, operands: list[Scalar]) -> Value:
-    """A function of `written`: of floats in float64, of integers as the type behind the colon says."""
+    """Lower a function of `written`: of floats in float64, of integers as the type after the colon declares."""
     name, _, integer = operation.partition(":")
     given = [scalar_cast(call.b, x, float64) if x.type is float32 and name in written.WIDE else x for x in operands]
     if integer:

@@ -126,7 +126,7 @@ def _larger_or_nan(relation: str) -> Meaning:
 
 
 def _saturate_operation(operation: Meaning) -> Meaning:
-    """Within 0 and 1, and 0 for what is no number."""
+    """Saturate to 0 and 1, and to 0 for a nan."""
 
     def compute_it(b: Any, *operands: Scalar) -> Scalar:
         x = operation(b, *operands)

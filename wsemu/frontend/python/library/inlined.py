@@ -37,7 +37,7 @@ def walk_body(call: Any, body: Any, assigned: frozenset[str], space: dict[str, A
 
 @functools.lru_cache(maxsize=256)
 def over_elements(text: str, ndim: int) -> tuple[ast.FunctionDef, frozenset[str]]:
-    """A text of `reductions` as a function of an array of so many dimensions, and the names of its variables."""
+    """Return a text of `reductions` as a function of an array of this rank, and the names of its variables."""
     indices = [f"i{axis}" for axis in range(ndim)]
     text = text.replace("{first}", ", ".join("0" for _ in indices) or "()")
     tree = ast.parse("def reduction(x):\n" + textwrap.indent(text, "  "))

@@ -1,7 +1,7 @@
 """The module `math`, as far as Numba-CUDA has it.
 
-float32 stays float32, also in floor, ceil and trunc; integers become float64.  Functions of the C library are
-evaluated in double and rounded; the GPU's differ from them by a few units in the last place.
+float32 stays float32, also in floor, ceil and trunc; integers become float64.  Functions of the C library are evaluated
+in double and rounded; the GPU's differ from them by a few units in the last place.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _HALF = frozenset(
 
 
 def apply(b: Any, operation: str, x: Scalar) -> Scalar:
-    """A function of one float, in its type; floats of 16 bits by way of float32."""
+    """Apply a function of one float, in its type; floats of 16 bits through float32."""
     if x.type in HALVES:
         return scalar_cast(b, apply(b, operation, widen_half(b, x)), x.type)
     f = x.type.register

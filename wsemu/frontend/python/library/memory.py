@@ -51,7 +51,8 @@ def constant_array(call: Any, ndarray: Value) -> Value:
 
 
 def lower_indices(call: Any, index: Value, what: str) -> list[Value]:
-    """The indices of one element: an integer or a tuple of numbers, as int64, to which Numba converts floats, too."""
+    """Return the indices of one element, an integer or a tuple of numbers, as int64, to which Numba converts floats,
+    too."""
     if isinstance(index, TupleValue):
         return [scalar_cast(call.b, scalar(call, item, f"the index of {what}"), int64) for item in index.items]
     return [integer(call, index, f"the index of {what}", int64)]
@@ -132,7 +133,7 @@ def _swap(call: Any, function: KernelFunction, ary: Value, index: list[Value], o
 
 
 def enter_load(function: KernelFunction, auxiliary: int = 0) -> None:
-    """A load of one element whose cache operator changes nothing here, but for what `auxiliary` says of it."""
+    """Enter a load of one element whose cache operator has no effect here, except for what `auxiliary` declares."""
 
     @means(function)
     def load(call: Any, ary: Value, index: Value) -> Value:

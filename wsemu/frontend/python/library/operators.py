@@ -1,4 +1,4 @@
-"""The module `operator`: its functions are Python's operators, on the types of those."""
+"""The module `operator`: its functions are Python's operators, on their types."""
 
 from __future__ import annotations
 

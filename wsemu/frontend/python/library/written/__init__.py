@@ -1,4 +1,4 @@
 """Functions of Python's and NumPy's libraries that are kernels' code themselves, walked where they are called.
 
-All of what they emit has the place of the call.
+All of the operations that they emit have the location of the call.
 """

@@ -1,6 +1,6 @@
 """`cmath` on complex128, with C99's values at infinities and nans (ISO C, annex G); Kahan's formulas for the inverses.
 
-Written for kernels: `inlined` walks these functions; nobody calls them.
+Written for kernels: `inlined` walks these functions, and Python never calls them.
 """
 
 import math

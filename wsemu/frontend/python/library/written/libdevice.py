@@ -1,7 +1,7 @@
-"""Functions of `cuda.libdevice` that are no operations of the machine, in float64; NVIDIA's libdevice User's Guide says
-what they compute, and what they give for zeros, infinities and nans.
+"""Functions of `cuda.libdevice` that are not operations of the machine, in float64. NVIDIA's libdevice User's Guide
+defines their results, also for zeros, infinities and nans.
 
-Written for kernels: `inlined` walks these functions; nobody calls them.
+Written for kernels: `inlined` walks these functions, and Python never calls them.
 """
 
 import math

@@ -1,6 +1,6 @@
 """`round` to a number of digits that is known at run time only, in float64.
 
-Written for kernels: `inlined` walks these functions; nobody calls them.
+Written for kernels: `inlined` walks these functions, and Python never calls them.
 """
 
 import math
