@@ -74,7 +74,7 @@ class Memory:
         self._free = deque(free)
 
     def _lies_in_allocation(self, space: DeviceMemory, start: int, end: int, n: int) -> bool:
-        """Return whether an array lies in an allocation of a device memory, which then is its place."""
+        """Return whether an array is located in an allocation of a device memory, which it then uses."""
         found = space.window_of(start, end) if start < end else None
         if found is not None:
             self._place[n] = found[0], found[1] + self._first[n] - start
@@ -113,7 +113,7 @@ class Memory:
 
 
 class Block(NamedTuple):
-    """Memory in which addresses and tensor maps stand; ways in `packed` are those from the argument on."""
+    """Memory that contains addresses and tensor maps; paths in `packed` start from the argument."""
 
     memory: npt.NDArray[np.uint8]
     packed: Packed
@@ -127,9 +127,9 @@ class Packed:
     arrays: tuple[tuple[int, Way, npt.NDArray[Any]], ...] = ()
     """arrays whose addresses are in it: the byte, and the path to the array in the given nested tuples"""
     maps: tuple[tuple[int, Way, TensorMap], ...] = ()
-    """tensor maps that stand in it, likewise; they are encoded when their arrays have addresses"""
+    """tensor maps in it, likewise; they are encoded when their arrays have addresses"""
     blocks: tuple[tuple[int, Way, Block], ...] = ()
-    """memory whose address stands in it, and that holds such bytes itself: a table of pointers"""
+    """memory whose address it contains, and that holds such bytes itself: a table of pointers"""
     has_pointers: bool = False
     """true if some of the bytes are addresses in the device memory of the launch"""
 
@@ -145,7 +145,7 @@ class Packed:
             yield from block.packed.all_blocks()
 
     def all_arrays(self) -> Iterator[tuple[Way, npt.NDArray[Any]]]:
-        """Arrays that it leads to, and those of tensor maps: the way to each."""
+        """Yield the arrays that it leads to, and those of tensor maps, with the path to each."""
         yield from ((path, array) for _, path, array in self.arrays)
         yield from ((path, map_.array) for _, path, map_ in self.maps)
         for _, path, block in self.blocks:
@@ -288,7 +288,7 @@ def _program_array(c: ConstantArray) -> npt.NDArray[Any]:
 
 
 def _fill_blocks(arguments: Sequence[Any], places: _Places, names: Sequence[str]) -> None:
-    """Addresses of this launch come to stand in tables of pointers."""
+    """Write addresses of this launch into tables of pointers."""
     for number, value in enumerate(arguments):
         if isinstance(value, Packed):
             for _, block in value.all_blocks():
@@ -325,7 +325,7 @@ def _contents(
 
 
 def _needed_arrays(program: Program, arguments: Sequence[Any]) -> _Arrays:
-    """The arrays whose addresses or shapes the program asks for, and those in structures."""
+    """Return the arrays whose addresses or shapes the program needs, and those in structures."""
     wanted: _Arrays = {}
     for p in program.parameters:
         if p.part == "memory":
@@ -389,10 +389,10 @@ def address_rows(
 
 
 def stored_segments(program: Program, bound: Sequence[BoundArray]) -> frozenset[int] | None:
-    """The segments that the program's stores name, as far as names tell: None where one of them is no argument.
+    """Return the segments that the program's stores name, as far as names show: None if one of them is not an argument.
 
-    A guess (a device function's parameter may have the name of another argument of the kernel): `machine.run.Launch`
-    starts anew when it proves wrong.
+    This is a guess, since a device function's parameter may have the name of another argument of the kernel.
+    `machine.run.Launch` restarts if it proves wrong.
     """
     named: dict[str | None, int] = {array.name: array.segment for array in bound}
     stored = _stored_names(program)

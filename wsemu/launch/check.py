@@ -157,7 +157,8 @@ def not_run(kernel: Any, configuration: LaunchConfiguration, error: UnsupportedE
 
 
 def _locate_error(error: UnsupportedError) -> UnsupportedError:
-    """The error with a place: where it has none in a kernel, the innermost line outside of wsemu, which launches."""
+    """Return the error with a location: if it has none in a kernel, the innermost line outside of wsemu, which
+    launches."""
     frame = sys._getframe()
     while error.span is None and frame.f_back is not None:
         frame = frame.f_back
@@ -174,8 +175,8 @@ def launch(
     """Implement `kernel[grid, block](*arguments)`: check, notify the observers, and raise CheckFailed on an error; in a
     device `memory` if there is one.
 
-    What is not modelled raises UnsupportedError where nobody answers for it: the program would go on with arrays that
-    the launch should have written.
+    An unsupported feature raises UnsupportedError if no caller handles it: otherwise the program would continue with
+    arrays that the launch should have written.
     """
     chosen = settings.current()
     if not chosen.wants(kernel.__name__):
@@ -213,7 +214,8 @@ _told: set[tuple[str, ...]] = set()
 
 
 def _tell_incomplete(report: Report) -> None:
-    """One line on standard error for a launch of which nothing is proved, where nobody else tells of it; said once."""
+    """Print one line on standard error for a launch of which nothing is proven, unless another part reports it; printed
+    once."""
     what = report.kernel, *report.reasons
     if what not in _told and sys.stderr is not None:
         _told.add(what)
@@ -347,7 +349,7 @@ def _deeper(kernel: Any, arguments: Sequence[Any], chosen: Settings) -> Way | No
 
 
 def _second_way(kernel: Any, arguments: Sequence[Any], chosen: Settings, error: UnsupportedError) -> Way | None:
-    """The kernel and its arguments as Numba-CUDA's PTX takes them, where that is wanted and can be."""
+    """Return the kernel and its arguments in the form of Numba-CUDA's PTX, if that is requested and possible."""
     if not chosen.numba_ptx or isinstance(kernel, Code) or importlib.util.find_spec("numba_cuda") is None:
         return None
     from wsemu.launch.second_way import open_to

@@ -1,4 +1,4 @@
-"""A kernel that comes as code of some machine, and what a launch asks it for."""
+"""A kernel that is given as code of some machine, and its requirements on a launch."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Code(abc.ABC):
         """UsageError for a launch of a shape that the code excludes."""
 
     def apply_cluster(self, configuration: LaunchConfiguration) -> LaunchConfiguration:
-        """A launch in the clusters that the code asks for."""
+        """Return a launch in the clusters that the code requires."""
         return configuration
 
     def text(self) -> tuple[str, dict[int, str]] | None:

@@ -34,7 +34,7 @@ _cache: weakref.WeakKeyDictionary[Any, dict[Any, Compiled]] = weakref.WeakKeyDic
 
 @contextlib.contextmanager
 def nothing_compiled() -> Iterator[None]:
-    """Inside, kernels are compiled anew, and forgotten afterwards: for sources that read otherwise meanwhile."""
+    """Inside, kernels are compiled again, and forgotten afterwards, because their sources are read differently."""
     global _cache
     before, _cache = _cache, weakref.WeakKeyDictionary()
     try:
@@ -77,7 +77,7 @@ def compiled_anew(kernel: Any, arguments: Sequence[Any], fma: bool) -> Compiled:
 
 
 def forget(function: Any) -> None:
-    """Compile a function anew at the next launch."""
+    """Compile a function again at the next launch."""
     _cache.pop(function, None)
 
 
@@ -132,7 +132,7 @@ def parameter_names(kernel: Any, arguments: Sequence[Any]) -> tuple[str, ...]:
 
 
 def as_declared(kernel: Any, arguments: Sequence[Any]) -> Sequence[Any]:
-    """The arguments as the signatures of the kernel, or its code, want them."""
+    """Return the arguments as the signatures of the kernel, or its code, require them."""
     if isinstance(kernel, Code):
         return kernel.fit(arguments)
     declared = getattr(kernel, "declared", ())

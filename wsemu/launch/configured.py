@@ -1,4 +1,4 @@
-"""`kernel[grid, block]`: a kernel with the shape of its launches, and which launch is under way."""
+"""`kernel[grid, block]`: a kernel with the shape of its launches, and the launch in progress."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ConfiguredLaunch:
     """A kernel with the shape of its launches, which calling it makes.
 
     `pre_launch_callbacks` are called with the kernel and this object before each of them, as in Numba-CUDA; `args` are
-    the arguments of the launch under way, else None.
+    the arguments of the launch in progress, otherwise None.
     """
 
     __slots__ = ("_callbacks", "args", "configuration", "dispatcher", "stream")
@@ -84,16 +84,16 @@ class ConfiguredLaunch:
 
 _under_way: ContextVar[ConfiguredLaunch | None] = ContextVar("wsemu_launch", default=None)
 _records: dict[Any, list[dict[str, ConfiguredLaunch | None]]] = {}
-"""kernel -> what wants to know of its launches"""
+"""observers of the launches of each kernel"""
 
 
 def current_launch_config() -> ConfiguredLaunch | None:
-    """The launch under way, None outside of launches."""
+    """Return the launch in progress, None outside of launches."""
     return _under_way.get()
 
 
 def ensure_current_launch_config() -> ConfiguredLaunch:
-    """The launch under way; RuntimeError outside of launches."""
+    """Return the launch in progress; raise RuntimeError outside of launches."""
     found = current_launch_config()
     if found is None:
         raise RuntimeError("no launch is under way in this thread: ask from what runs while a kernel is launched")
@@ -104,7 +104,7 @@ def ensure_current_launch_config() -> ConfiguredLaunch:
 def capture_compile_config(dispatcher: Launchable) -> Iterator[dict[str, ConfiguredLaunch | None]]:
     """A dictionary whose `"config"` is the last launch of the kernel inside the `with` block, None before.
 
-    Numba-CUDA tells of launches that compile; here each one is told.
+    Report each launch inside; Numba-CUDA only reports those that compile.
     """
     record: dict[str, ConfiguredLaunch | None] = {"config": None}
     records = _records.setdefault(dispatcher, [])

@@ -1,4 +1,4 @@
-"""A grid whose CTAs are alike, decided from some of them: `proof.alike` says from which, and they are run."""
+"""A grid whose CTAs are symmetric, decided from some of them, which `proof.alike` selects."""
 
 from __future__ import annotations
 

@@ -194,7 +194,7 @@ def compare(
 
 
 def require_gpu() -> None:
-    """UsageError unless a GPU can be used; asked in a child, since a process that has used it cannot fork."""
+    """Raise UsageError unless a GPU can be used; tested in a child, since a process that has used it cannot fork."""
     from wsemu.backends import numba_cuda
 
     numba_cuda.numba_cuda()
@@ -290,7 +290,7 @@ def disagreements(
 
 
 def _ulps_between(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Steps from one float to the other; -0 and +0 are one apart, so that they are told apart."""
+    """Return the steps from one float to the other; -0 and +0 are one apart, so that they are distinguished."""
     size = a.dtype.itemsize
     most = (1 << (8 * size - 1)) - 1  # all bits but the sign
     bits = [f.view(f"i{size}").astype(np.int64) for f in (a, b)]

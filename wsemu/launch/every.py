@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 
 def add_scope(report: Report, places: Places, bound: Bound, again: Again, *, in_orders: bool = False) -> Report:
-    """A report with its scope, where it is of a launch that is right in every schedule; its `proof` tells of it.
+    """Return a report with its scope, if it is of a launch that is right in every schedule; its `proof` describes it.
 
-    `again` runs the launch from the beginning, as it is bound then; `in_orders`: orders of atomics were tried, in which
-    threads do what they did not do in the run that `places` is of.
+    `again` runs the launch from the beginning, as it is bound then. `in_orders` means that interleavings of atomics
+    were explored, in which threads execute code that the run of `places` does not.
     """
     if report.verdict != "verified" or not report.proof.startswith(EVERY_SCHEDULE):
         return report
@@ -96,9 +96,10 @@ class _NotShown(Exception):
 def _trips(
     source: Source, steered: Sequence[int], executed: list[int], places: Places, bound: Bound, again: Again
 ) -> list[str]:
-    """The loops that may run any number of times for an argument that steers; _NotShown says why they may not.
+    """Return the loops that may run any number of times for an argument that influences them; _NotShown gives the
+    reason if they may not.
 
-    `executed` counts what the launches execute by which that is shown, too.
+    `executed` counts the instructions of the launches that prove it, too.
     """
     program, name = places.program, bound.names[source.argument]
     met = sorted({pc for pc in steered if places.outcome.executions[pc]})
@@ -164,7 +165,8 @@ def _loops_text(places: Places, ends: Sequence[int]) -> str:
 
 
 def _same(places: Places) -> frozenset[int] | None:
-    """Stores by which several lanes or warps wrote one value to one place; None where some may not have been noted."""
+    """Return the stores by which several lanes or warps wrote one value to one location; None if some may not have been
+    recorded."""
     if len(places.outcome.findings) + len(places.outcome.overflow) >= MOST_SAME_VALUES:
         return None
     findings = places.outcome.findings

@@ -1,4 +1,4 @@
-"""A launch that ran, and what was found: judged, and nobody told yet."""
+"""A launch that ran, and its findings: judged, but not yet reported."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def run_and_judge(
     more: Callable[[Places], list[Finding]] | None = None,
     memory: DeviceMemory | None = None,
 ) -> Examined:
-    """Run a launch, of arguments as the kernel declares them, and judge it; nobody is told."""
+    """Run a launch, with arguments as the kernel declares them, and judge it without reporting it."""
     started = time.perf_counter() - compiling()
     bind = functools.partial(bind_launch, kernel, configuration, arguments, chosen, uninitialized, memory=memory)
     bound, notes = bind()
@@ -91,8 +91,8 @@ def run_and_judge(
 
 
 def ran_with_orders(bound: Bound, workers: int | None, *, tried: bool = False) -> tuple[Ran, Orders]:
-    """Run a launch, and what decides it where atomics steer it; of one that is only `tried` nobody asks in how many
-    orders it fails."""
+    """Run a launch, and decide it if atomics influence it; for one that is only `tried`, whether all its interleavings
+    fail is not examined."""
     from wsemu.launch.binding import address_rows
     from wsemu.launch.explore.orders import PATIENCE, Orders
     from wsemu.launch.lane_lag import separate_lags
@@ -273,7 +273,7 @@ def _judge_assigned(bound: Bound, initial: Sequence[Any], assignment: Assignment
 
 
 def _again(bound: Bound, initial: Sequence[Any]) -> tuple[Report, Outcome]:
-    """The launch once more, on copies of what its arrays held, as it is bound now."""
+    """Run the launch again, on copies of its arrays' initial contents, as it is bound now."""
     from wsemu.launch.binding import address_rows
     from wsemu.launch.verdict import judge
 

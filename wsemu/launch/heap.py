@@ -1,4 +1,4 @@
-"""The heap of the device in a launch (`frontend.ptx.heap`): its arrays, and what a report says of it."""
+"""The heap of the device in a launch (`frontend.ptx.heap`): its arrays, and its notes in a report."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Heap(NamedTuple):
 
     @property
     def larger(self) -> int:
-        """Bytes of a thread's part of one with more memory; 0 where there is no room for it."""
+        """Return the bytes of a thread's part with more memory; 0 if there is no room for it."""
         threads = len(self.arrays["threads"]) // WORDS
         part = min(self.part * _LARGER, _ROOM // threads // UNIT * UNIT)
         return part if part > self.part else 0
@@ -118,7 +118,7 @@ def outgrown(bound: Bound, outcome: Outcome) -> bool:
 
 
 def add_heap_notes(report: Report, heap: Heap) -> Report:
-    """The report with what is to be said of the heap."""
+    """Return the report with notes on the heap."""
     threads = heap.arrays["threads"].reshape(-1, WORDS)
     limit, most = int(heap.arrays["info"][1]), int(threads[:, MOST].sum())
     sizes = heap.arrays["sizes"]

@@ -73,7 +73,8 @@ def adding_hook(hooks: Hooks[Any], hook: Callable[..., Any]) -> Iterator[None]:
 observers: Hooks[Callable[[Report], None]] = Hooks("observers")
 """called with the report of every launch; while there are any, a failed launch does not raise"""
 refused: Hooks[Callable[[Any, LaunchConfiguration, WsemuError], bool]] = Hooks("refused")
-"""called with a launch that could not be made and why; where one says True the program goes on without the launch"""
+"""called with a launch that is rejected and the reason; if one returns True, the program continues without the
+launch"""
 starting: Hooks[Callable[[Bound], None]] = Hooks("starting")
 """called with each launch just before it runs"""
 expecting: Hooks[Callable[[], Mapping[str, Any]]] = Hooks("expecting")
@@ -95,7 +96,8 @@ printing: Hooks[Callable[[str], None]] = Hooks("printing")
 asserting: Hooks[Callable[[str], None]] = Hooks("asserting")
 """called with the messages of failed assertions; while there are any, standard error does not get them"""
 around: Hooks[Callable[[Any, LaunchConfiguration, Sequence[Any], Callable[[], Report]], Report]] = Hooks("around")
-"""called with each launch `kernel[grid, block](...)` and with what runs it, in its place; the last one counts"""
+"""called with each launch `kernel[grid, block](...)` and with the function that runs it, instead of that; the last one
+counts"""
 declaring: Hooks[Callable[[dict[str, Any]], None]] = Hooks("declaring")
 """called with the options of each `jit`"""
 configuring: Hooks[Callable[[LaunchConfiguration], None]] = Hooks("configuring")
@@ -103,4 +105,4 @@ configuring: Hooks[Callable[[LaunchConfiguration], None]] = Hooks("configuring")
 passing: Hooks[Callable[[Sequence[Any]], None]] = Hooks("passing")
 """called with the arguments of each launch"""
 aside: Hooks[Callable[[], AbstractContextManager[None]]] = Hooks("aside")
-"""entered while Numba-CUDA itself is needed: whoever stands in its place steps aside meanwhile"""
+"""entered while Numba-CUDA itself is needed: modules that replace it step aside inside"""

@@ -46,7 +46,7 @@ def _inspect_types(kernel: Kernel, file: Any = None) -> None:
 
 
 def _recompile(kernel: Kernel) -> None:
-    """Compile anew at the next launch, with what global names are then."""
+    """Compile again at the next launch, with the global names' values then."""
     from wsemu.launch import compiled
 
     compiled.forget(kernel.py_func)

@@ -25,8 +25,8 @@ OPTIONS = (
     "boundscheck cache cc chip debug device extensions fastmath forceinline fma func_or_sig inline launch_bounds "
     "lineinfo link lto max_registers nopython opt shared_memory_carveout signature target"
 ).split()
-"""the options of Numba-CUDA's `jit`: those that tell a compiler how to build change nothing here, but for
-`max_registers`, with which `setmaxnreg` starts"""
+"""options of Numba-CUDA's `jit`: those for the compiler have no effect here, except for `max_registers`, with which
+`setmaxnreg` starts"""
 
 
 class Launchable:
@@ -44,7 +44,7 @@ class Launchable:
         return ConfiguredLaunch(self, configuration, parameters[2] if len(parameters) > 2 else 0)
 
     def configuration(self, parameters: Any) -> LaunchConfiguration:
-        """The checked form of what stands in the brackets of a launch."""
+        """Return the checked form of the brackets of a launch."""
         name = self.__name__
         if not isinstance(parameters, tuple) or not 2 <= len(parameters) <= 5:
             count = len(parameters) if isinstance(parameters, tuple) else 1
@@ -60,8 +60,8 @@ class Launchable:
         return self[griddim, blockdim, stream, sharedmem]
 
     def forall(self, ntasks: int, tpb: int = 0, stream: object = 0, sharedmem: int = 0) -> Callable[..., None]:
-        """The launch of at least `ntasks` threads, `tpb` in a CTA (0: as many as an H200 takes, which is up to the
-        kernel's registers there)."""
+        """Return the launch of at least `ntasks` threads, `tpb` in a CTA (0: the most that an H200 takes, depending on
+        the kernel's registers)."""
         tasks, threads = integer(ntasks, "forall"), integer(tpb, "tpb") or limits(settings.current().arch).threads
         if tasks < 0:
             raise UsageError(f"`{self.__name__}.forall({tasks})`: give 0 or more tasks")
@@ -109,7 +109,7 @@ class Kernel(DeclaredFunction, Launchable):
         """true if `specialize` created it"""
 
     def configuration(self, parameters: Any) -> LaunchConfiguration:
-        """The checked form of what stands in the brackets of a launch."""
+        """Return the checked form of the brackets of a launch."""
         if self.device:
             raise UsageError(f"`{self.__name__}` is a device function: call it from a kernel, or drop `device=True`")
         return super().configuration(parameters)
@@ -140,7 +140,7 @@ class Kernel(DeclaredFunction, Launchable):
         """Nothing to do: what a launch's shape decides is looked at in each launch."""
 
     def specialize(self, *arguments: Any) -> Kernel:
-        """This kernel, which asks nobody for a signature where it says what its compiled code is like."""
+        """Return this kernel in a form that describes its compiled code without a signature."""
         made = Kernel(self.py_func, device=self.device, options=self.options, declared=self.declared)
         made.specialized = True
         made.extensions = self.extensions
@@ -156,8 +156,8 @@ class Kernel(DeclaredFunction, Launchable):
         raise AttributeError(f"kernel `{self.__dict__.get('__name__', '')}` has no attribute `{name}`")
 
     def on(self, target: str) -> Any:
-        """This kernel on `"emulator"` or `"gpu"`: `kernel.on("gpu")[grid, block](*arguments)` compiles it with
-        Numba-CUDA and runs it there, unchecked; `wsemu.crosscheck` is the safe way."""
+        """Return this kernel on `"emulator"` or `"gpu"`: `kernel.on("gpu")[grid, block](*arguments)` compiles it with
+        Numba-CUDA and runs it there, unchecked; `wsemu.crosscheck` is the safe alternative."""
         if target == "emulator":
             return self
         if target != "gpu":

@@ -1,4 +1,4 @@
-"""Phases that only a lane which lags behind its own converged instruction can miss.
+"""Phases that only a lane which lags its own converged instruction can miss.
 
 The rules of phases go lane by lane: PTX lets the lanes of a warp execute an instruction at different times.  If they
 alone are broken, the launch runs again with the lanes of each operation on a phase taken together.  If all of them

@@ -1,4 +1,4 @@
-"""Launches that were verified: a few small ones of each kernel are kept, and an edit that breaks one is no cure.
+"""Verified launches: a few small ones of each kernel are kept, and an edit that breaks one is not a fix.
 
 What the arrays of a launch held before it the engine keeps anyway; here it is only held on to.  A launch whose like is
 known costs a look into a dictionary.

@@ -154,8 +154,8 @@ class Report(Record):
         return [] if self._trials is None else [*self._trials.cures]
 
     def is_cured_by(self, cure: Cure) -> bool:
-        """Return whether this launch, too, is verified with the edits of another launch's cure; False where it cannot
-        be made again."""
+        """Return whether this launch is also verified with the edits of another launch's fix; False if it cannot be
+        repeated."""
         if any(edit.kind == "launch" for edit in cure.edits):
             return any(own.says == cure.says and own.changes == cure.changes for own in self.cures())
         return self._launched is not None and self._launched.is_verified_with(cure)

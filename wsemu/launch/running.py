@@ -146,7 +146,7 @@ def _mark_written(
 
 
 def _with_sums(program: Program, wanted: str) -> tuple[Program, tuple[str, ...]]:
-    """The program with sums of matrices as they are asked for, and what a report says of them."""
+    """Return the program with sums of matrices as requested, and the note about them."""
     from wsemu.model.sums import rounding_once
 
     if wanted != "exact":

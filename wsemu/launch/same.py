@@ -22,7 +22,7 @@ _KEY = "said"
 
 
 class _Said(NamedTuple):
-    """A report, and all that it hangs on."""
+    """A report, and all that it depends on."""
 
     outcome: Outcome
     configuration: LaunchConfiguration
@@ -49,7 +49,7 @@ def repeated_report(bound: Bound, outcome: Outcome, notes: tuple[str, ...], seco
 
 
 def keep(bound: Bound, outcome: Outcome, notes: tuple[str, ...], report: Report) -> None:
-    """Keep a report for the next launch, where nothing but its outcome decides what it says."""
+    """Keep a report for the next launch, if only its outcome decides its contents."""
     if report.verdict == "verified" and not outcome.findings and not bound.settings.every:
         bound.program.derived[_KEY] = _remember(bound, outcome, notes, report.again())
 

@@ -1,16 +1,16 @@
 """Stores that nothing orders, and that all write the same value: `same-value-store`.
 
-The search for races compares accesses, not values.  If all that fails is two stores to one place, the launch runs again
-in a way that compares them.  If that run has no race, every two accesses that nothing orders write the same; then no
-schedule shows which was first.  It has to be the same value in every schedule: one that the order of atomics, a clock,
-or the place of a warp decides is not.
+The search for races compares accesses, not values.  If the only failure is two stores to one location, the launch runs
+again in a mode that compares them.  If that run has no race, every two accesses that nothing orders write the same;
+then no schedule shows which was first.  It has to be the same value in every schedule: one that depends on the order of
+atomics, a clock, or the placement of a warp is not.
 
-The VM decides in most cases.  It runs again with the plain stores that race *joined*: they conflict with all but
-stores of the same value by each other (`machine/memory/joined.py`).  A race of another plain store joins that one, too;
-without any race left the values are proven equal.  Of bulk stores by lanes of one instruction it is enough that
-they store from the same place to the same place: they bring the same values.  The launch runs once for each lane, which
-is then the only one of those that store alike.  If no run has a race, and none stores twice to one place of global
-memory without a plain store between, each of these stores is ordered with everything but those alike.
+The VM decides in most cases.  It runs again with the plain stores that race *joined*: they conflict with all but stores
+of the same value by each other (`machine/memory/joined.py`).  A race of another plain store also joins that one;
+without any race left the values are proven equal.  For bulk stores by lanes of one instruction it is enough that they
+have the same source and destination: then they store the same values.  The launch runs once for each lane, which then
+is the only one of the equal stores that is performed.  If no run has a race, and none stores twice to one location of
+global memory without a plain store between, each of these stores is ordered with everything except the equal ones.
 
 What is left, in a launch that is not too large for it, the reference engine decides: it keeps of each byte all stores
 that nothing orders, and compares what they write.

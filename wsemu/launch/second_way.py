@@ -1,7 +1,7 @@
-"""The second way in: a kernel that the front end does not read, compiled by Numba-CUDA and launched as PTX.
+"""The PTX fallback: a kernel that the front end cannot read, compiled by Numba-CUDA and launched as PTX.
 
 Where Numba-CUDA and its compiler's wheels are installed (`pip install 'wsemu[gpu]'`; no GPU is needed), its PTX, with
-lines of the source, is what runs.  The report says so in a note; `--no-numba-ptx` switches it off.
+lines of the source, is what runs.  A note of the report mentions it; `--no-numba-ptx` switches it off.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class NumbaKernel(PtxCode):
         return self._own
 
     def _check_target(self, configuration: LaunchConfiguration) -> None:
-        """Accept every architecture: for another one Numba-CUDA compiles it anew."""
+        """Accept every architecture: for another one Numba-CUDA compiles it again."""
 
 
 class Way(NamedTuple):
@@ -99,8 +99,8 @@ def ask_compiled(kernel: Any, types: Sequence[Any], get: Callable[[Any], Any]) -
 
 
 def asking(name: str) -> Any:
-    """A function of Numba-CUDA's own compiler, such as `compile_ptx`, for an sm_90 where it asks for the device;
-    MissingName where it is not installed."""
+    """Return a function of Numba-CUDA's own compiler, such as `compile_ptx`, for an sm_90 instead of the device; raise
+    MissingName if it is not installed."""
     if importlib.util.find_spec("numba_cuda") is None:
         raise MissingName(
             f"`cuda.{name}` is not modelled", remedy="install what compiles, `pip install 'wsemu[gpu]'`, or do without"
@@ -126,7 +126,7 @@ def _first_line(error: Exception) -> str:
 
 @contextlib.contextmanager
 def _numba_cuda() -> Iterator[bool]:
-    """Numba-CUDA itself, where it is installed: whoever stands in its place steps aside."""
+    """Enter Numba-CUDA itself, if it is installed: modules that replace it step aside."""
     with contextlib.ExitStack() as stack:
         for step in (*aside, _disabling_simulator):
             stack.enter_context(step())
@@ -142,7 +142,7 @@ def _numba_cuda() -> Iterator[bool]:
 
 @contextlib.contextmanager
 def _disabling_simulator() -> Iterator[None]:
-    """Numba-CUDA is its compiler, also where the program asks for the simulator."""
+    """Use Numba-CUDA as its compiler, also if the program requests the simulator."""
     from numba.core import config
 
     variable, chosen = os.environ.pop("NUMBA_ENABLE_CUDASIM", None), config.ENABLE_CUDASIM

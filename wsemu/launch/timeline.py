@@ -52,7 +52,7 @@ class Step(NamedTuple):
     warp: int
     at: int
     until: int | None
-    """the step in which the warp goes on; None for a sync, or wait for a phase, that is not released"""
+    """the step in which the warp continues; None for a sync, or wait for a phase, that is not released"""
     kind: Kind
     pc: int
     barrier: int = -1
@@ -81,7 +81,7 @@ class Generation:
     last: int
     """step of the latest operation so far"""
     until: int | None = None
-    """the step in which those who waited go on; None if it does not complete"""
+    """the step in which the waiting warps continue; None if it does not complete"""
     steps: list[int] = field(default_factory=list)
     """its operations, as indices of `Timeline.steps`"""
     arrivals: int = 0
@@ -101,8 +101,8 @@ class Copy(NamedTuple):
     warp: int
     at: int
     until: int | None
-    """the step in which someone knows that they are over: a phase is complete that has their bytes, or the warp has
-    waited for all its groups; None where nobody does"""
+    """the step in which a thread observes their completion: a phase is complete that has their bytes, or the warp has
+    waited for all its groups; None if none does"""
     pc: int
     bytes: int
 
@@ -148,7 +148,7 @@ class Timeline:
     cta: int
     """linear index of the CTA"""
     index: tuple[int, int, int]
-    """the CTA's place in the grid"""
+    """the CTA's position in the grid"""
     warps: tuple[Warp, ...]
     steps: tuple[Step, ...]
     """in the order of the run; those of a warp ascend"""
@@ -167,7 +167,7 @@ class Timeline:
     arguments: tuple[tuple[str, str], ...] = ()
     """name of each argument, and its value or its type: `x`, `float32[64]`"""
     mbarriers: dict[int, str] = field(default_factory=dict)
-    """address -> `full[1]`, of those that were used, ascending"""
+    """names such as `full[1]` of the used mbarriers, by ascending address"""
 
     def name(self, barrier: int) -> str:
         """`barrier 2`, `full[1]`."""
@@ -225,7 +225,7 @@ class Timeline:
         return found
 
     def edges(self) -> list[tuple[Step, Step]]:
-        """Each arrive with each sync, or wait for its phase, that it lets go on."""
+        """Return each arrive with each sync, or wait for its phase, that it releases."""
         pairs = []
         for generation in self.generations:
             steps = [self.steps[n] for n in generation.steps]

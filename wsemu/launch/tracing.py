@@ -270,7 +270,7 @@ class _Clock:
         return [*self._copies.values()]
 
     def _wait_for_ever(self) -> None:
-        """The waits of a deadlock for phases and registers, which no event tells."""
+        """Add the waits of a deadlock for phases and registers, which have no event."""
         from wsemu.checkers import setmaxnreg
 
         outcome = self.places.outcome
@@ -295,7 +295,7 @@ class _Clock:
         return {address: self.places.element(address, used[address]) for address in sorted(used) if address >= 0}
 
     def _stop(self) -> None:
-        """The operation at which the run was stopped, which no event tells."""
+        """Add the operation at which the run was stopped, which has no event."""
         outcome = self.places.outcome
         if outcome.cta == self.cta and outcome.status in _STOPPED and self.witness.complete:
             at = self._ready[outcome.fault_warp]
@@ -443,8 +443,8 @@ class _Clock:
     def _position(self, raw: RawFinding) -> int | None:
         """Return the position in the trace of a finding's operation, if the finding is about one.
 
-        An access that had no place in memory was left out: then another one of that place in the source stands for it.
-        None where the run stopped before that.
+        An access outside of memory was left out: another one of the same source location then represents it. None where
+        the run stopped before that.
         """
         stopped = self.steps[-1] if self.steps and self.steps[-1].kind == "stop" else None
         if stopped is not None and (stopped.pc, stopped.warp) == (raw.pc, raw.warp):
@@ -465,6 +465,6 @@ class _Clock:
         return found[0] if found else None
 
     def _beside(self, pc: int, other: int) -> bool:
-        """Return whether two instructions stand in one line."""
+        """Return whether two instructions are in one line."""
         one, two = self.places.span(pc), self.places.span(other)
         return (one.file, one.line) == (two.file, two.line)

@@ -1,8 +1,8 @@
 """`check_transfer`: one transfer of a pattern on the emulator, byte by byte; `plan`: how it goes.
 
 A small kernel runs the pattern once between global memory and the whole of dynamic shared memory.  Its source holds a
-different number in every word, so that what arrives tells where it came from.  The pattern is an argument of that
-kernel: patterns that differ in sizes, strides and threads alone share one compiled program.
+different number in every word, so that each received word shows its origin.  The pattern is an argument of that kernel:
+patterns that differ only in sizes, strides and threads share one compiled program.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _GAP = 32
 _COLUMN, _ROW = 16, 1
 """bytes from the start of a matrix's row to a tile, and rows before it"""
 _GUARD = 64
-"""bytes on both sides of what a transfer touches, a multiple of every alignment"""
+"""bytes on both sides of the memory that a transfer touches, a multiple of every alignment"""
 Bytes = npt.NDArray[np.uint8]
 
 
@@ -182,7 +182,7 @@ class TransferCase:
 
 
 def format_call(value: Any) -> str:
-    """A dataclass as the call that makes it, without what stands at its default."""
+    """Return a dataclass as the call that creates it, without default values."""
     if not is_dataclass(value):
         return repr(value.tolist() if isinstance(value, np.ndarray) else value)
     said = []
@@ -233,7 +233,7 @@ class Job:
         return rest if self.case.constants else (self.pattern, *rest)
 
     def matrix(self, src: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """The source of a tile: rows as long as `pitch` says, from which it is taken at _ROW and _COLUMN."""
+        """Return the source of a tile: rows with the length `pitch`, from which it is taken at _ROW and _COLUMN."""
         first = (self.first_src - _ROW * self.pitch - _COLUMN) // 4
         words = src[first:]
         return words[: len(words) * 4 // self.pitch * (self.pitch // 4)].reshape(-1, self.pitch // 4)
@@ -473,7 +473,7 @@ class Plan:
     """sectors of global memory that are transferred"""
     ideal_sectors: int
     wavefronts: int
-    """wavefronts of shared memory; bulk copies, which are no accesses of warps, have none"""
+    """wavefronts of shared memory; bulk copies, which are not accesses of warps, have none"""
     ideal_wavefronts: int
     copies: dict[int, int] = field(default_factory=dict)
     """bytes of an asynchronous copy -> how many of them: warp-wide `cp.async`, or bulk copies"""

@@ -1,18 +1,18 @@
 """Effects of a launch's undefined values, found by a second run that follows them.
 
 The first run notes only that such a value arose: a load of uninitialized bytes, a shuffle that reads an inactive lane.
-The program itself shows whether it has registers that some path reads before any write.  The second run decides what
-becomes of that:
+The program itself shows whether it has registers that some path reads before any write.  The second run decides their
+effects:
 
     It reaches something observable.  The finding is an error.
     It reaches only memory.           `undefined-copy` for a load; the warning for a shuffle.
     It reaches nothing.               No finding for a load or a register; the warning for a shuffle.
 
 The program itself follows them, in compiled code (`proof.shadow_program`), as far as that decides it; else the
-reference engine.  That is slow: only the beginning of a long launch is followed, as much as takes some 2 seconds for
-one unit of `--effort`.  What reaches nothing there is undecided, and the launch `incomplete`; nothing of it, if it
-has other errors.  The registers of such a launch are given other contents, and results that differ are what they reach.
-Two contents may take the same way through a comparison: where such a register may steer the launch, it is undecided.
+reference engine.  That is slow: only the beginning of a long launch is followed, for about 2 seconds per unit of
+`--effort`.  What reaches nothing there is undecided, and the launch `incomplete`; nothing of it, if it has other
+errors.  The registers of such a launch are given other contents, and results that differ are what they reach.  Two
+contents may take the same path through a comparison: if such a register may influence control flow, it is undecided.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from wsemu.proof.shadow_program import Shadowed
 
 KINDS = {"uninitialized-read": "load", "undefined-shuffle": "shuffle"}
-"""codes of what the engines note -> kind of the source"""
+"""codes of the engines' records -> kind of the source"""
 MAX_FOLLOWED = 20_000
 """warp instructions of a launch that the reference engine follows for one unit of effort: about 2 seconds"""
 _MORE = "`--effort` follows more"
@@ -80,9 +80,9 @@ def follow(
     tried: bool = False,
     failed: bool = False,
 ) -> Followed | None:
-    """Return what the undefined values of a launch that ended so reach; None if it is too long for that; `tried`:
-    it is of an edit; `failed`: it has other errors.  None, too, if nothing was looked for that keeps what arrays held
-    before the launch."""
+    """Return what the undefined values of a launch that ended so reach; None if it is too long for that; `tried`: it is
+    of an edit; `failed`: it has other errors.  Return None also if no check was enabled that keeps the initial contents
+    of arrays."""
     if any(data is None for data in initial()):
         return None
     followed = _follow_compiled(bound, outcome, initial, findings, failed)
@@ -215,7 +215,7 @@ def _shadow_program(bound: Bound, executions: Sequence[int], others: frozenset[i
 
 
 def _maps(bound: Bound) -> tuple[tuple[int, int], ...]:
-    """Return the arrays that show which bytes are written, behind those of the launch, and of what segment."""
+    """Return the arrays that show which bytes are written, after those of the launch, and their segments."""
     numbers = (SHARED, LOCAL, *sorted(bound.uninitialized))
     return tuple((FIRST_ARRAY + len(bound.segments) + n, number) for n, number in enumerate(numbers))
 

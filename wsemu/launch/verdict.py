@@ -75,7 +75,7 @@ RACES = ("race", "intra-warp-race")
 AT_ONCE = (5, 6)
 """`what` of an `mbarrier-range` that is one if all of a phase is outstanding at once: bytes, arrivals"""
 ARISING = ("uninitialized-read", "undefined-shuffle")
-"""codes of what the engines note where an undefined value arises"""
+"""codes of the engines' records at the origin of an undefined value"""
 DECIDED = ("deadlock", *RACES)
 """codes that say in which schedules they hold"""
 
@@ -404,7 +404,7 @@ def _may_be_fenced(program: Program, findings: list[Finding]) -> bool:
 
 
 def _is_up_to_atomics(outcome: Outcome, doubts: _Doubts) -> bool:
-    """Return whether nothing but the order of atomics stands between a run and a proof."""
+    """Return whether only the order of atomics is missing for a proof."""
     atomics = sum(word == "atomics" for word in doubts.steered.values())
     ended = outcome.status == "budget" or (outcome.is_trap and bool(doubts.asserted))
     endless = len(doubts.stopped) if ended else 0
@@ -486,7 +486,7 @@ def _disabled_text(places: Places, settings: Settings, suppressed: list[Suppress
 
 
 def _explain_findings(wanted: list[RawFinding], places: Places, trace: Trace | None) -> list[Finding]:
-    """The findings of the raw ones, each of which its checker makes when it is asked for."""
+    """Return the findings of the raw ones, each of which its checker creates on first use."""
     wanted = _drop_repeats(wanted, places)
     return [
         Finding.later(
@@ -501,7 +501,7 @@ def _explain_findings(wanted: list[RawFinding], places: Places, trace: Trace | N
 
 
 def _drop_repeats(wanted: list[RawFinding], places: Places) -> list[RawFinding]:
-    """One of those that tell of the same places in the source: a loop that was unrolled, a pattern used twice."""
+    """Return one of the findings with the same source locations, from an unrolled loop or a pattern used twice."""
     first: dict[tuple[Any, ...], RawFinding] = {}
     for raw in wanted:
         key = (*_source_key(raw, places), raw.detail.get("barrier"))
@@ -519,12 +519,12 @@ def _together(first: RawFinding, other: RawFinding) -> RawFinding:
 
 
 def _weight(raw: RawFinding) -> int:
-    """Return how much is known of what the value of a finding reaches."""
+    """Return how much is known of the locations that the value of a finding reaches."""
     return 2 * ("sink" in raw.detail) + ("undecided" not in raw.detail)
 
 
 def _trace(wanted: list[RawFinding], places: Places, trace_of: Tracer) -> Trace | None:
-    """The events behind the findings that need them: of the CTA that all are about, where there is one."""
+    """Return the events for the findings that need them: of the CTA that all concern, if there is one."""
     asked = registry.instructions_to_trace(wanted, places)
     if asked is None:
         return None
@@ -563,8 +563,8 @@ def _separate_meetings(wanted: list[RawFinding], places: Places) -> tuple[list[R
 
 
 def _has_parts(program: Program) -> bool:
-    """Return whether there are strong accesses of vectors, and others of as many bytes as one of their elements, or
-    strong accesses in halves."""
+    """Return whether there are strong accesses of vectors, and others of the size of one of their elements, or strong
+    accesses in halves."""
     atomics = [pc for pc, op in enumerate(program.code[:, 0].tolist()) if NAMES[op] in ATOMICS]
     whole = {_bytes(program, pc) for pc in atomics}
     halves = any(int(program.code[pc, 7]) & HALVES_OF_VECTOR for pc in atomics)
@@ -584,7 +584,8 @@ def _bytes(program: Program, pc: int) -> tuple[int, int]:
 
 def _separate_vector_parts(wanted: list[RawFinding], places: Places) -> tuple[list[RawFinding], list[str]]:
     """Take out races where a strong access of a vector meets one of an element of it, with a reason each: to PTX they
-    are atomic with each other.  What they order among the lanes of a warp is not told from what nothing orders."""
+    are atomic with each other.  The order that they establish among the lanes of a warp is not distinguished from
+    missing order."""
     met = [raw for raw in wanted if meets_a_part(places.program, raw)]
     if not met:
         return wanted, []
@@ -673,7 +674,8 @@ def _assertion_texts(places: Places, failing: list[RawFinding]) -> list[str]:
 
 
 def _exception_notes(places: Places, settings: Settings) -> list[str]:
-    """Return one note for each place where threads end by an exception, or by an assertion that is not checked."""
+    """Return one note for each location at which threads end by an exception, or by an assertion that is not
+    checked."""
     notes = _texts_by_place(_marks(places.outcome, "raised-exception"), f"raise an exception, {_ENDS_THREAD}", places)
     if CHECKER_OF["failed-assertion"] in settings.checkers:
         return notes
@@ -825,7 +827,8 @@ def _separate_reuse(
 def _analysis(places: Places, settings: Settings, trace_of: Tracer) -> Analysis | None:
     """Return what the results of atomics, clocks and masks of active lanes influence; None if there are none of these.
 
-    Where it hangs on which array of several in shared or local memory an access goes to, a second run tells.
+    If the result depends on the array, among several in shared or local memory, that an access goes to, a second run
+    determines it.
     """
     from wsemu.proof.taint import examine
     from wsemu.proof.together import known_masks
@@ -889,13 +892,13 @@ def _atomics_of_one_thread(places: Places, analysis: Analysis, trace_of: Tracer)
 
 
 def _reduces(program: Program, executions: Sequence[int]) -> bool:
-    """Return whether a bulk or tensor reduction was executed: no thread makes its accesses."""
+    """Return whether a bulk or tensor reduction was executed: no thread performs its accesses."""
     operations = program.code[:, 0].tolist()
     return any(executions[pc] and op in COMBINES for pc, op in enumerate(operations))
 
 
 def _is_alone(places: Places) -> bool:
-    """Return whether CTAs run one by one, so that an address in shared memory says where it is."""
+    """Return whether CTAs run one at a time, so that an address in shared memory identifies its location."""
     return places.outcome.group == (1, 1, 1) and "window" not in places.program.specials
 
 
@@ -927,7 +930,7 @@ def _only_atomics_influence(analysis: Analysis, program: Program) -> bool:
 def _order_dependent(places: Places, analysis: Analysis | None, given: bool) -> tuple[dict[str, str], list[str]]:
     """Return why the proof does not apply if atomics, clocks or masks of active lanes influence the launch, or such a
     mask decides what is stored, each with the word for it.  Also return notes on values that depend on the order of
-    atomics, or on clocks.  `given`: atomics steer nothing but at which places of their own threads store."""
+    atomics, or on clocks.  `given`: atomics only influence at which of their own locations threads store."""
     from wsemu.proof.taint import ACTIVE
 
     if analysis is None:
@@ -1036,7 +1039,8 @@ def _finish_finding(finding: Finding, certain: tuple[str, ...], settings: Settin
 
 
 def _lucky_alignment_notes(places: Places) -> list[str]:
-    """Shared arrays that are accessed wider than their declaration asks for, and lie right for that here."""
+    """Return notes on shared arrays that are accessed wider than their declaration guarantees, but are aligned for that
+    here."""
     declared = {array.name: array for array in places.program.shared}
     widest: dict[str, int] = {}
     for pc in places.outcome.accesses:
@@ -1051,7 +1055,7 @@ def _lucky_alignment_notes(places: Places) -> list[str]:
 
 
 def _same_values(places: Places) -> list[str]:
-    """Stores with which several lanes write one value to one place: noted where that is asked for."""
+    """Return notes on stores with which several lanes write one value to one location, if requested."""
     marks = _marks(places.outcome, "same-value")
     found = {(places.where(raw.pc), places.array_name(raw.pc)) for raw in marks}
     return [
@@ -1070,7 +1074,7 @@ def _wrote_arrays(program: Program, outcome: Outcome) -> bool:
 
 
 def _stop_reasons(places: Places, settings: Settings, failed: bool) -> list[str]:
-    """Why the run ended before the kernel did, where that is no finding."""
+    """Return why the run ended before the kernel did, if that is not a finding."""
     outcome = places.outcome
     if outcome.status == "done":
         return []

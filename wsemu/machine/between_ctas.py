@@ -45,8 +45,8 @@ def deliver(m):
 def between_ctas(address, w, pc, mask, why):
     """Execute such an operation for the lanes of `mask`: a status.  Called by address.
 
-    WAKES: whether lanes that stand at a wait go on; they have done so then.  EXITS: some lanes have exited.  ENDS: all
-    CTAs of the group have ended.  DELIVERS: the response that was withheld comes.
+    WAKES: return whether lanes that wait continue; they have done so then.  EXITS: some lanes have exited.  ENDS: all
+    CTAs of the group have ended.  DELIVERS: deliver the response that was withheld.
     """
     m = machine_at(address, 0)
     if why == DELIVERS:

@@ -63,7 +63,7 @@ def _compiled_now(names: list[str]) -> dict[str, Part]:
 
 
 def _compile(names: list[str], done: Callable[[], None]) -> dict[str, Part]:
-    """Parts from the compiler; where there are two cores, a second process takes its share, one after the other."""
+    """Compile parts; if there are two cores, a second process takes its share, one after the other."""
     left = deque(names)
     made: dict[str, Part] = {}
     with contextlib.ExitStack() as stack:
@@ -132,7 +132,7 @@ READY = b"ready\n"
 
 
 def _serve(from_: IO[bytes], to: IO[bytes]) -> None:
-    """The second process: compile each part that is asked for, if it has the same sources and compiler."""
+    """Run the second process: compile each requested part, if it has the same sources and compiler."""
     while True:
         to.write(READY)
         to.flush()
@@ -200,7 +200,7 @@ FAMILIES = np.zeros(N_ALU, np.int64)
 
 
 def load_parts(names: Collection[str] = tuple(PARTS), width: int = 0) -> dict[str, int]:
-    """Address of each part of the VM that is a field of a machine; with these parts and those asked for before.
+    """Return the address of each part of the VM that is a field of a machine, among these parts and earlier ones.
     `width`: of the machine, an index of `cell_bits.WIDTHS`."""
     with _loading:
         missing = [name for name in (part_for_width(name, width) for name in names) if name not in _loaded]
@@ -233,7 +233,7 @@ def entry(width: int = 0) -> Callable[[int], int]:
 
 
 def from_outside(name: str, function: Callable[..., int]) -> int:
-    """Address of a function that is no part of the VM: compiled for this process alone."""
+    """Return the address of a function that is not a part of the VM: compiled for this process alone."""
     from wsemu.machine.lowering import compile_function
 
     with _loading:
@@ -243,7 +243,7 @@ def from_outside(name: str, function: Callable[..., int]) -> int:
 
 
 def load_extra_part(name: str, part: Part) -> int:
-    """The address of what is no part of the VM, but compiled as one."""
+    """Return the address of code that is not a part of the VM, but compiled as one."""
     with _loading:
         if name not in _loaded:
             symbol, needed, code = part
@@ -252,14 +252,14 @@ def load_extra_part(name: str, part: Part) -> int:
 
 
 def _load(name: str, part: Part) -> None:
-    """Give a part a place in this process."""
+    """Load a part into this process."""
     load_extra_part(name, part)
     for operation in members(name) if name in FAMILY_NAMES else ():
         FAMILIES[OPCODE[operation]] = _loaded[name]
 
 
 def _load_by_llvm(symbol: str, needed: str, code: bytes) -> int:
-    """The address of what a part has for others, from LLVM's own loader."""
+    """Return the address of a part's exports, from LLVM's own loader."""
     import llvmlite.binding as llvm
 
     llvm.initialize_native_target()

@@ -170,7 +170,7 @@ def keys() -> dict[str, str]:
 
 
 def _note() -> Path | None:
-    """The file that keys are noted in: for this place of the package, this compiler and this CPU."""
+    """Return the file in which keys are recorded: for this location of the package, this compiler and this CPU."""
     place = folder()
     return place / f"vm-keys-{binascii.crc32(_here().encode()):08x}.bin" if place else None
 
@@ -183,7 +183,7 @@ def _as_note(files: dict[str, list[int]], found: dict[str, str]) -> str:
 
 
 def _parse_note(text: str) -> tuple[dict[str, list[int]], dict[str, str]]:
-    """The files and the keys of a note.  ValueError where it is none, or one of another place."""
+    """The files and the keys of a note.  Raise ValueError if it is not such a note, or one of another location."""
     lines = text.split("\n")
     if lines[0] != _here():
         raise ValueError("of another place")
@@ -201,8 +201,8 @@ def _parse_note(text: str) -> tuple[dict[str, list[int]], dict[str, str]]:
 
 @functools.cache
 def _here() -> str:
-    """The place of the package, the compiler and the CPU, on one line, without the compiler where that can be: it takes
-    longer to load than a small launch."""
+    """Return the location of the package, the compiler and the CPU, on one line.  The compiler is left out if possible:
+    it takes longer to load than a small launch."""
     cpu, compiler = _cpu(), PathFinder.find_spec("llvmlite")
     if not cpu or compiler is None or compiler.origin is None:
         return key_of(str(HOME), {})
@@ -272,7 +272,7 @@ def path(part: str) -> Path | None:
 
 
 def cached_files() -> dict[str, Path]:
-    """Part -> its file, of those that the cache has."""
+    """Return the file of each part that the cache has."""
     return {part: file for part in PARTS if (file := path(part)) and read(part)}
 
 
@@ -328,8 +328,8 @@ def _put(file: Path, data: bytes) -> None:
 
 
 def _tidy(place: Path, part: str) -> None:
-    """Remove what no process will ask for: files of a part beyond KEPT, and what a process that died left
-    half-written."""
+    """Remove files that no process will request: files of a part beyond KEPT, and half-written ones of a process that
+    died."""
     for pattern, most, age in ((f"vm-{part}-*.bin", KEPT, 0.0), ("vm-*.tmp", 0, ABANDONED)):
         with contextlib.suppress(OSError):
             dated = sorted(((file.stat().st_mtime, file) for file in place.glob(pattern)), reverse=True)
@@ -363,7 +363,8 @@ def read_block(symbol: str) -> Part | None:
 
 
 def kept_blocks() -> dict[Path, os.stat_result]:
-    """The files of all blocks that are kept, those of other versions too, with what the system says of each."""
+    """Return the files of all blocks that are kept, those of other versions too, with the system's information on
+    each."""
     return _kept_files("vm-block_*.bin")
 
 

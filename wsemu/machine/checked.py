@@ -30,7 +30,7 @@ _BUFFERS, ROOM, _FIRST = 16, 1 << 20, 4096
 
 # -- the memory that compiled code may access ------------------------------------------------------------------------
 class _Regions:
-    """Stretches of memory, as tables that compiled code reads: of all, and of those that may be written."""
+    """Ranges of memory, as tables that compiled code reads: of all, and of those that may be written."""
 
     def __init__(self) -> None:
         self._held: dict[int, tuple[int, int, bool]] = {}
@@ -94,8 +94,8 @@ def allow(low: int, high: int, *, writable: bool, owner: Any = None) -> None:
 
 
 def allowing(address_of: Callable[[npt.NDArray[Any]], int]) -> Callable[[npt.NDArray[Any]], int]:
-    """Return the function that gives the address of an array; in a checked build it lets compiled code access the
-    memory, too, as long as the array that it is a part of lives."""
+    """Return the function that gives the address of an array.  In a checked build it also lets compiled code access the
+    memory, as long as the array that it is a part of lives."""
     if not CHECKED:
         return address_of
 

@@ -36,7 +36,7 @@ def merge_outcomes(program: Program, machines: list[Machine], outcomes: list[Out
 
 
 def _count(program: Program, machines: list[Machine], result: Outcome) -> None:
-    """Executions of each instruction from the counts at the places where control arrived."""
+    """Count the executions of each instruction from the counts of arrivals of control."""
     n = len(program.code)
     count, lanes = [0] * (n + 1), [0] * (n + 1)
     columns_of = [_sum([m.flow[name] for m in machines]).tolist() for name in ("count", "lanes")]

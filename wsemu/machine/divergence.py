@@ -1,11 +1,12 @@
-"""Lanes of a warp that come apart: the stack of those that wait for their turn, and those that stand at operations.
+"""Lanes of a warp that diverge: the stack of those that wait for their turn, and those that are parked at operations.
 
 An entry holds lanes that run later.  The entry of a reconvergence point (`join`) contains all lanes that meet there,
 and is below the entries of those that have not arrived.  So the topmost entry that contains a lane shows its next
 reconvergence point, and an entry may run as soon as none of its lanes waits elsewhere.
 
-Lanes *stand* (`park`) at a barrier or warp-wide operation that waits for others of their warp.  PTX promises no meeting
-points: where standing lanes wait for some that wait at a join for them, the latter go on without them (`go_past`).
+Lanes *stand* (`park`) at a barrier or warp-wide operation that waits for others of their warp.  PTX does not guarantee
+reconvergence points: if parked lanes wait for some that wait at a join for them, the latter continue without them
+(`go_past`).
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def remove(warp, number):
 @compiled
 def pop(warp):
     """Take the next runnable entry off the stack: True, with pc and mask set, or False when there is none.  Entries
-    stay while lanes of theirs stand somewhere."""
+    stay while lanes of theirs are parked somewhere."""
     e = warp.depth - 1
     while e >= 0:
         entry = entry_at(warp.stack, e)
@@ -120,7 +121,7 @@ def sort_parked(warp):
 
 @compiled
 def alike(warp, one, other):
-    """Two groups of lanes meet others at the same places."""
+    """Return whether two groups of lanes have the same reconvergence points."""
     for e in range(warp.depth):
         mask = entry_at(warp.stack, e).mask
         if (mask & one != 0) != (mask & other != 0):
@@ -130,7 +131,7 @@ def alike(warp, one, other):
 
 @compiled
 def unite(m, warp, e, lanes):
-    """Standing groups behind number e, of those of `lanes`, that go on from the same place run with it."""
+    """Merge parked groups after number e, of those of `lanes`, that continue from the same position."""
     entry = entry_at(warp.parked_entries, e)
     for f in range(e + 1, warp.parked_count):
         other = entry_at(warp.parked_entries, f)
@@ -166,8 +167,8 @@ def unpark(m, warp, lanes):
 
 @compiled
 def go_past(warp):
-    """Lanes that wait at a join for standing ones go on without them, now.  The lanes they waited for; 0 if there are
-    no such lanes."""
+    """Let lanes that wait at a join for parked ones continue without them, now.  Return the lanes they waited for; 0 if
+    there are none."""
     return go_past_some(warp, -1)
 
 
@@ -192,7 +193,7 @@ def go_past_some(warp, some):
 
 @compiled
 def behind(warp, some):
-    """The lanes that wait at a join for some of these, which stand."""
+    """Return the lanes that wait at a join for some of these, which are parked."""
     lanes = 0
     elsewhere = warp.parked
     e = warp.depth - 1

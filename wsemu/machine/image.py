@@ -101,7 +101,7 @@ ATOMIC_NUMBERS = [OPCODE[name] for name, operation in OPERATIONS.items() if oper
 
 
 _CONTENDED = COMBINES.union(ATOMIC_NUMBERS)
-"""operations with which CTAs may change one place"""
+"""operations with which CTAs may change one location"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +186,7 @@ def image_of(key: ProgramKey) -> Image:
 
 
 def _name_barriers(program: Program, code: npt.NDArray[np.int64]) -> None:
-    """Barrier operations whose operands are constants have them at hand, see `named_barrier.operands`."""
+    """Store the constant operands of barrier operations in their code, see `named_barrier.operands`."""
     numbers = {row: int(value) for row, type_, value in program.constants if type_ == "b32"}
     for at in np.flatnonzero(np.isin(code[:, 0], _BARRIERS)).tolist():
         number, count = numbers.get(int(code[at, 3]), -1), numbers.get(int(code[at, 4]), -1)

@@ -384,7 +384,8 @@ class _Body:
     # -- expressions
 
     def value(self, node: ast.expr, load: bool = True) -> Any:
-        """An i64, a Record, a tuple of them, or what a name stands for in Python; without `load` a field's place."""
+        """Return an i64, a Record, a tuple of them, or the meaning of a name in Python; without `load` a field's
+        location."""
         found = getattr(self, f"of_{type(node).__name__}", self.refuse)(node)
         if isinstance(found, Field) and load:
             return self.b.load(found.place)
@@ -511,7 +512,7 @@ class _Body:
 
 
 SHORT = 80
-"""instructions of a function that takes the place of its calls"""
+"""maximum instructions of a function that is inlined"""
 CALLED_ONCE = 2000
 """likewise for a function that is called once"""
 NO_EFFORT, ALL_EFFORT = 0, 3

@@ -1,8 +1,9 @@
-"""Gives object code of the VM a place in this process: what a linker does, of what its files have.
+"""Places object code of the VM in this process: the work of a linker, for the features that its files use.
 
 The compiler writes them for the large code model: functions and constants refer to each other, and to functions of the
-C library, by whole addresses (R_X86_64_64), and by nothing else.  Whatever has more than that is for LLVM's own
-loader, which takes a tenth of a second to load.  Reference: System V ABI, AMD64 supplement, chapter 4.
+C library, by whole addresses (R_X86_64_64), and by nothing else.  Whatever has more than that is for LLVM's own loader,
+which takes a tenth of a second to load.
+Reference: System V ABI, AMD64 supplement, chapter 4.
 """
 
 from __future__ import annotations
@@ -88,7 +89,7 @@ def _places(sections: list[_Section]) -> tuple[list[int], int]:
 def _load_sections(
     code: bytes, sections: list[_Section], places: dict[int, int], size: int, symbol: str
 ) -> tuple[mmap.mmap, int] | None:
-    """Memory with these sections at their places, their references resolved, and the address of a symbol."""
+    """Return memory with these sections at their positions, their references resolved, and the address of a symbol."""
     memory = mmap.mmap(-1, max(size, 1), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     base = ctypes.addressof(ctypes.c_char.from_buffer(memory))
     for number, place in places.items():
@@ -128,7 +129,7 @@ def _address(code: bytes, sections: list[_Section], places: dict[int, int], base
 
 
 def _outside(name: str) -> int:
-    """The address of a function of the C library; 0 where there is none of that name."""
+    """Return the address of a function of the C library; 0 if there is none of that name."""
     try:
         function = getattr(ctypes.pythonapi, name)
     except AttributeError:

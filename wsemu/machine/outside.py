@@ -37,7 +37,7 @@ class Family(NamedTuple):
     numbers: int = 0
     rows: int = 0
     wait: Callable[[Numbers, list[int], int, int, int], ObjectWait] | None = None
-    """(memory, instruction, warp, pc, lanes that stand there) -> what they wait for"""
+    """(memory, instruction, warp, pc, lanes that wait there) -> what they wait for"""
 
 
 FAMILIES: dict[str, Family] = {}

@@ -159,14 +159,14 @@ class Readout(Tables):
         return {SHARED << SEGMENT_SHIFT | int(b["word"]) << 3: (int(b["init_pc"]), int(b["expected"])) for b in made}
 
     def _parked_groups(self) -> Iterator[tuple[int, int, int, list[int]]]:
-        """(warp, instruction, lanes, its fields) of what stands somewhere."""
+        """Yield (warp, instruction, lanes, its fields) of the parked groups."""
         for w, warp in enumerate(self.warps):
             for entry in self.stacks[w, 1, : int(warp["parked_count"])] if warp["parked"] else ():
                 pc = int(entry["resume"]) - 1
                 yield w, pc, int(entry["mask"]), self.program.code[pc].tolist()
 
     def _phase_waits(self) -> list[PhaseWait]:
-        """The lanes that stand at mbarriers."""
+        """Return the lanes that wait at mbarriers."""
         phases = {phase.address: phase for phase in self._phases()}
         waits: list[PhaseWait] = []
         for w, pc, mask, row in self._parked_groups():
@@ -175,14 +175,14 @@ class Readout(Tables):
         return sorted(waits, key=lambda wait: (wait.warp, wait.lanes & -wait.lanes))
 
     def _object_waits(self) -> list[ObjectWait]:
-        """The lanes that stand at objects from outside."""
+        """Return the lanes that wait at objects from outside."""
         at = (
             self.objects.wait(row, w, pc, mask) for w, pc, mask, row in self._parked_groups() if row[0] >= N_OPERATIONS
         )
         return sorted((wait for wait in at if wait), key=lambda wait: (wait.warp, wait.lanes & -wait.lanes))
 
     def _cluster_waits(self) -> Iterator[ObjectWait]:
-        """The lanes that stand at the barrier of their cluster."""
+        """Yield the lanes that wait at the barrier of their cluster."""
         alive = self.warps["alive"]
         arrived = sum((int(a) & int(b)).bit_count() for a, b in zip(alive, self.warps["cluster_arrived"], strict=True))
         threads = sum(int(mask).bit_count() for mask in alive)
@@ -191,7 +191,7 @@ class Readout(Tables):
                 yield ObjectWait(w, mask, pc, "cluster barrier", -1, arrived, threads)
 
     def _grid_waits(self) -> Iterator[ObjectWait]:
-        """The lanes that stand at the barrier of the grid."""
+        """Yield the lanes that wait at the barrier of the grid."""
         members, group = self.grouping.members, int(self.state[0]["group"])
         missing = np.flatnonzero(self.ctas["met"] <= self.state[0]["grid_phase"]).tolist()
         ctas = tuple(self.grouping.cta(group, member) for member in missing)
@@ -200,7 +200,7 @@ class Readout(Tables):
                 yield ObjectWait(w, mask, pc, "barrier of the grid", -1, members - len(missing), members, ctas)
 
     def _warpgroup_waits(self) -> Iterator[ObjectWait]:
-        """The warps that stand at a `wgmma.commit_group` which others of their warpgroup have not made."""
+        """Yield the warps that wait at a `wgmma.commit_group` which others of their warpgroup have not executed."""
         for w, pc, mask, row in self._parked_groups():
             if row[0] == _COMMIT:
                 first = w - w % self.cta_warps % 4
@@ -280,7 +280,7 @@ class Readout(Tables):
 
 
 def _hide_agents(detail: dict[str, int], agents: int) -> None:
-    """Asynchronous operations have no intervals; bit 0 of `agents` says that the later side is one, bit 1 the other."""
+    """Asynchronous operations have no intervals; bit 0 of `agents` marks the later side as one, bit 1 the other."""
     for bit, side, interval in ((1, "async", "interval"), (2, "other_async", "other_interval")):
         if agents & bit:
             detail[side], detail[interval] = 1, 0
@@ -410,7 +410,7 @@ _ASYNCHRONOUS = frozenset(layout.EVENT_KINDS[layout.EVENT_KINDS.index("init") :]
 
 
 def event_of(kind: EventKind, *fields: int) -> Event:
-    """An event from what the VM logged: of a barrier operation the place tells the lanes, too."""
+    """Return an event from the VM's log: for a barrier operation the location also contains the lanes."""
     cta, warp, interval, pc, place, generation, lanes, addresses, amount = fields
     if kind in ("arrive", "sync"):
         return Event(kind, cta, warp, interval, pc, place & 0xFF, generation, place >> 8)

@@ -105,11 +105,11 @@ class Launch:
         each: Callable[[int, int], None] | None = None,
     ) -> None:
         """`rows` are the parameter rows, `segments` the bytes of each array with whether it may be written, `budget`
-        the warp instructions after which the run ends; `arch` says what accesses cost. A large launch without atomics
-        spreads its CTAs over `workers` threads (default: the cores); `descending` runs the last CTA first. Neither
-        changes the outcome.  Grouping of CTAs of this `shape`, which divides the grid, are alive at once; in `clusters`
-        they access each other's shared memory.  `only` these CTAs are run, in this order, where there are any.
-        `each` is told now and then how many CTAs have run, of how many.
+        the warp instructions after which the run ends; `arch` determines the costs of accesses.  A large launch without
+        atomics spreads its CTAs over `workers` threads (default: the cores); `descending` runs the last CTA first.
+        Neither changes the outcome.  Grouping of CTAs of this `shape`, which divides the grid, are alive at once; in
+        `clusters` they access each other's shared memory.  `only` these CTAs are run, in this order, where there are
+        any.  `each` is called now and then with how many CTAs have run, of how many.
         """
         if len(program.code) > MAX_INSTRUCTIONS:
             raise UsageError(f"`{program.name}` has {len(program.code):,} instructions: at most {MAX_INSTRUCTIONS:,}")
@@ -137,8 +137,8 @@ class Launch:
         """offsets of the bytes that were loaded as read-only and written, by segment"""
 
     def _can_window(self) -> bool:
-        """Return whether large arrays that are written have windows: where CTAs do not hear of each other, and in
-        launches before none wrote before the end of those before it."""
+        """Return whether large arrays that are written have windows: if CTAs do not learn of each other, and in earlier
+        launches none wrote before the end of its predecessors."""
         watch = self.watch
         if not (watch.races and watch.stored) or watch.suspects is not None or watch.ordered or self.only:
             return False
@@ -245,7 +245,7 @@ class Launch:
         return self.watch.races or self.watch.recycling or self.watch.initialised
 
     def _initial_arrays(self) -> list[tuple[Bytes, bool]]:
-        """The arrays, or copies of what they held before the launch."""
+        """Return the arrays, or copies of their contents before the launch."""
         return [
             (self.pristine[n].copy() if n in self.pristine else data, writable)
             for n, (data, writable) in enumerate(self.segments, FIRST_ARRAY)
@@ -402,8 +402,8 @@ class Launch:
         ]
 
     def trace(self, accesses: frozenset[int], cta: int | None = None) -> Trace:
-        """The events of a second run, equal to the first, on copies of the arrays, up to the end of the CTA where only
-        one is wanted; `accesses` are the instructions whose executions are wanted."""
+        """Return the events of a second run, equal to the first, on copies of the arrays, up to the end of the CTA if
+        only one is requested; `accesses` are the instructions whose executions are requested."""
         machine = self._machine(self._initial_arrays(), Watch(races=False, initialised=False, read_only=False))
         logged = np.zeros(len(machine.image.code) + 1, np.uint8)
         logged[list(accesses)] = 1

@@ -4,8 +4,8 @@
 warp runs until it waits or ends, then the next one does: the order does not matter for the verdict, since one run
 decides for every schedule.
 
-Divergence: a branch whose lanes part pushes an entry for the meeting point (`join`) and one for the lanes that jump,
-and goes on with those that fall through.  A `join` that is on top of the stack hands over to the entry below it.
+Divergence: a divergent branch pushes an entry for the reconvergence point (`join`) and one for the lanes that jump, and
+continues with those that fall through.  A `join` that is on top of the stack hands over to the entry below it.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ FIRST_BARRIER, LAST_BARRIER, ARRIVE = opcodes("bar", "sync", "red.or", "arrive")
 FIRST_FENCE, _, LAST_FENCE = (OPCODE[name] for name in FENCES)
 PROXY, INIT_FENCE = opcodes("fence", "proxy", "mbarrier_init")
 OFTEN = 8
-"""a plan is made after as many accesses in vain, and those times the square of how often it was made"""
+"""a plan is made after this number of accesses without one, times the square of how often it was made"""
 PAUSE = 64
 """number of times that the VM continues by itself after a block rejected its rows, before it is tried again"""
 WHOLE = (1 << LANES) - 1
@@ -146,7 +146,7 @@ def place_lanes(m, w, pc, registers, i, mask, size, n, writes):
 
 @compiled
 def alike(m, registers, i, rest, lane):
-    """The lanes of `rest` whose access goes to the same segment in the same way as that of `lane`."""
+    """Return the lanes of `rest` whose access goes to the same segment in the same way as that of `lane`."""
     group = 0
     delta = load_i64(m.lanes_scratch + DELTAS + 8 * lane)
     number = ((load_i64(registers + i.a + 8 * lane) + i.imm) >> SEGMENT_SHIFT) & 0xFFFF
@@ -178,8 +178,8 @@ def clear_lane(registers, d, lane, size, n):
 
 @compiled
 def charge(m, row, place, bias, mask, pattern, size, number, op, service):
-    """Count an access of any pattern and what it costs; the lanes' addresses lie at `place`.  What an atomic costs in
-    global memory is not modelled."""
+    """Count an access of any pattern and its cost; the lanes' addresses are at `place`.  What an atomic costs in global
+    memory is not modelled."""
     row.lanes += popcount(mask)
     if number == LOCAL or (op >= N_MEMORY and number != SHARED) or m.remote:
         return
@@ -248,7 +248,7 @@ def log_lanes(m, registers, a, imm, mask):
 
 @compiled
 def log_access(m, w, pc, registers, a, imm, mask, op):
-    """Enter an atomic, or an access that was asked for, in the trace."""
+    """Enter an atomic, or a requested access, in the trace."""
     place = load_i64(registers + a + 8 * lowest_bit(mask)) + imm
     interval = load_i64(warp_at(m.warps, w).clock + 8 * w)
     if op >= N_MEMORY:
@@ -353,8 +353,8 @@ TELL, ONE_MORE = 1, 2
 
 @compiled
 def tell_sections(m, w, pc, registers, i, mask, pattern, bias, first):
-    """Tell them of an access that follows: TELL where it is one to shared memory, of which they are to be told again,
-    ONE_MORE where they know what judging it would say; or 0."""
+    """Report a following access to the sections.  Return TELL for an access to shared memory that must be reported
+    again, ONE_MORE if the result of judging it is known; or 0."""
     if pattern == SCATTERED:
         pattern = looked_at_closer(m, registers, i, mask, first, bias, i.aux & 255, i.op >= FIRST_STORE)
     if first >> SEGMENT_SHIFT != SHARED and pattern != BAD:
@@ -432,7 +432,8 @@ def access(address, w, pc, registers, mask):
 
 @compiled
 def account(m, pc, active):
-    """Control has come to pc with so many lanes; False when the warp's turn or the step budget is over."""
+    """Record that control has reached pc with this number of lanes; return False when the warp's turn or the step
+    budget is over."""
     flow = flow_at(m.flow, pc)
     flow.count += 1
     flow.lanes += active
@@ -465,7 +466,7 @@ def fault(m, w, pc):
 
 @compiled
 def execute_barrier(m, warp, w, pc, mask):
-    """A barrier instruction: YIELDED, FAULT, or DONE to go on at warp.pc with warp.mask."""
+    """Execute a barrier instruction: return YIELDED, FAULT, or DONE to continue at warp.pc with warp.mask."""
     warp.last_pc = pc
     if not check_operands(m, w, pc, mask):
         return fault(m, w, pc)
@@ -496,7 +497,8 @@ def stand(m, warp, w, pc, mask):
 
 @compiled
 def lanes_parked_with(m, warp, e):
-    """The lanes that execute what standing group e does: those that stand at the same place with the same operands."""
+    """Return the lanes that execute the operation of parked group e: those that wait at the same location with the same
+    operands."""
     entry = entry_at(warp.parked_entries, e)
     i = instruction_at(m.code, entry.resume - 1)
     mask = 0
@@ -517,8 +519,8 @@ def same_operands(warp, i, mask, other, other_mask):
 
 @compiled
 def resolve_parked(m, warp, w):
-    """No lanes of a warp can run, and some stand at operations.  Lanes at warp-wide operations that none of those at
-    barriers is missing from go first; then the warp is counted, if all its lanes stand at barriers.  Status as
+    """Resolve a warp none of whose lanes can run, and some of which are parked.  Lanes at warp-wide operations that
+    miss none of those at barriers go first; then the warp is counted, if all its lanes are at barriers.  Status as
     `execute_barrier`."""
     warp.mask = 0
     sort_parked(warp)
@@ -547,7 +549,7 @@ def resolve_parked(m, warp, w):
 
 @compiled
 def apart_lanes(m, warp):
-    """The lanes of a warp that stand at an mbarrier, or wait for registers."""
+    """Return the lanes of a warp that wait at an mbarrier, or for registers."""
     lanes = 0
     for e in range(warp.parked_count):
         entry = entry_at(warp.parked_entries, e)
@@ -558,8 +560,8 @@ def apart_lanes(m, warp):
 
 @compiled
 def wait_divergent(m, warp, w, apart):
-    """No lanes of a warp can run, and some stand at mbarriers: those whose wait ends go on, or those that stand at
-    warp-wide operations which nobody is missing from; else the warp waits.  Status as `execute_barrier`."""
+    """Resolve a warp none of whose lanes can run, and some of which wait at mbarriers: those whose wait ends continue,
+    or those at warp-wide operations that miss no lane; otherwise the warp waits.  Status as `execute_barrier`."""
     lanes = call(m.async_entry, m.address, w, -1, 0)
     if lanes:
         unpark(m, warp, lanes)
@@ -574,7 +576,7 @@ def wait_divergent(m, warp, w, apart):
 
 @compiled
 def release_joins(m, w):
-    """The CTA can do no more: lanes of a warp that waits, which wait at a join for some that stand, go on without them,
+    """Release joins when the CTA can do no more: lanes that wait at a join for parked ones continue without them,
     unless lanes are taken together.  Status."""
     if m.converged:
         return YIELDED
@@ -590,7 +592,7 @@ def release_joins(m, w):
 
 @compiled
 def barrier_lanes(m, warp):
-    """The lanes of a warp that stand at a barrier."""
+    """Return the lanes of a warp that wait at a barrier."""
     lanes = 0
     for e in range(warp.parked_count):
         entry = entry_at(warp.parked_entries, e)
@@ -616,7 +618,7 @@ def held_back(m, warp, lanes):
 
 @compiled
 def exchange_divergent(m, warp, w, lanes):
-    """The lanes that stand at warp-wide operations execute these with those that are there."""
+    """Let the lanes at warp-wide operations execute these with those that are there."""
     done = 0
     for e in range(warp.parked_count):
         entry = entry_at(warp.parked_entries, e)
@@ -631,7 +633,7 @@ def exchange_divergent(m, warp, w, lanes):
 
 @compiled
 def hold(m, warp, w):
-    """Lanes stand at barriers and wait for others, which stand at warp-wide operations and wait for them (B14)."""
+    """Handle lanes at barriers that wait for others, which are at warp-wide operations and wait for them (B14)."""
     at = -1
     for e in range(warp.parked_count):
         entry = entry_at(warp.parked_entries, e)
@@ -647,7 +649,7 @@ def hold(m, warp, w):
 
 @compiled
 def leave(m, warp, w, missing):
-    """Lanes go on from a join without the lanes `missing`: aligned and warp-wide operations in their branch miss
+    """Let lanes continue from a join without the lanes `missing`: aligned and warp-wide operations in their branch miss
     them."""
     for e in range(warp.parked_count):
         entry = entry_at(warp.parked_entries, e)
@@ -1002,7 +1004,7 @@ def leave_windows(m):
 
 @compiled
 def start_cta(m):
-    """Fresh warps, barriers and shared memory for the CTA at hand."""
+    """Reset warps, barriers and shared memory for the current CTA."""
     reset(m)
     m.live_warps = m.cta_warps
     m.pool = 0
@@ -1058,7 +1060,7 @@ def start_warp(m, warp):
 
 @compiled
 def tell_all(m, row, value):
-    """All threads of the CTA at hand have a number in a row, if it is one."""
+    """Set a number in a row of all threads of the current CTA."""
     if row >= 0:
         for w in range(m.first_warp, m.first_warp + m.cta_warps):
             for lane in range(LANES):
@@ -1067,7 +1069,7 @@ def tell_all(m, row, value):
 
 @compiled
 def wakes(m, warp, w):
-    """Return whether a warp that waits goes on: the wait of some of its lanes ends."""
+    """Return whether a waiting warp continues: the wait of some of its lanes ends."""
     lanes = call(m.async_entry, m.address, w, -1, 0)
     if lanes == 0:
         return False
@@ -1078,7 +1080,7 @@ def wakes(m, warp, w):
 
 @compiled
 def somebody_passes(m):
-    """Return whether lanes of a warp go past a join, since nobody can go on otherwise: those of the lowest such
+    """Return whether lanes of a warp pass a join, because no warp can continue otherwise: those of the lowest such
     warp."""
     for w in range(m.warp_count):
         if warp_at(m.warps, w).alive and warp_at(m.warps, w).waits == SCRIPTED:  # it may be let go
@@ -1095,7 +1097,8 @@ def somebody_passes(m):
 
 @compiled
 def next_warp(m):
-    """The warp that runs next, whose CTA is at hand then: the next one in the round that can go on; -1: none can."""
+    """Return the next warp to run, and make its CTA current: the next one in the round that can continue; -1: none
+    can."""
     while True:
         if m.next_warp == m.warp_count:
             if m.progress == 0 and not (m.asynchronous and somebody_passes(m)):

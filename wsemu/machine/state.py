@@ -93,7 +93,7 @@ HELD = 16
 AWAITS = 17
 """`waits` of a warp of which some lanes wait for a phase of an mbarrier or for registers, and no others can run"""
 SCRIPTED = 18
-"""`waits` of a warp that stands before an ordered access until the host lets a lane go; see memory/ordered.py"""
+"""`waits` of a warp that is parked before an ordered access until the host resumes a lane; see memory/ordered.py"""
 STANDS = 101
 """lanes wait at an operation of kind `async`"""
 YIELDED = 100
@@ -312,9 +312,9 @@ FLOW = record(count=1, lanes=1, length=1)
 ACCESS = record(
     executions=1, lanes=1, shared=1, ideal_shared=1, sectors=1, ideal_sectors=1, uncounted=1, pattern=1, forbids=1
 )  # fmt: skip
-"""per pc of a memory access: executions, lane accesses, shared wavefronts, global sectors, what these were at best;
-executions that no rule tells the wavefronts of; which pair of PATTERNs is its own; and the kinds of memory that it must
-not reach"""
+"""per pc of a memory access: executions, lane accesses, shared wavefronts, global sectors, the minimum of these;
+executions whose wavefronts no rule covers; which pair of PATTERNs is its own; and the kinds of memory that it must not
+reach"""
 MOST_PIECES = 128
 PLAN = record(
     steps=32,  # of each lane's address from the first one's
@@ -377,8 +377,8 @@ SECTION = record(
 )
 """accesses to shared memory between two barriers of all warps of a CTA, in order"""
 FORESEEN = record(key=1, first=1)
-"""one of them: what tells its warp, instruction and lanes, and the address of the first of these; behind the last one
-of a section, and where there is none, the key is -1"""
+"""one of them: a key of its warp, instruction and lanes, and the address of the first of these; after the last one of a
+section, and if there is none, the key is -1"""
 NOTED = record(
     steps=1,  # host address of int64[32]: how far each lane's address is from the first one's
     shape=1,  # as `accesses.any_way` has it
@@ -387,7 +387,7 @@ NOTED = record(
     shared=1,  # what it costs, as ACCESS has it
     ideal_shared=1,
 )
-"""and what else is known of it; at the same place of another table"""
+"""further data about it, at the same index of another table"""
 SECTIONS = record(
     table=1,  # host address of SECTION[room]
     heads=1,  # host address of FORESEEN[room]: how each of them begins, whoever made that access
@@ -489,7 +489,7 @@ SHAPE = record(
     **{f"{operand}_{field}": 1 for operand in "ab" for field in (
         "mantissa", "exponents", "bias", "dropped", "infinite", "signed")},
 )  # fmt: skip
-"""a multiplication of matrices; of each operand what `Format` says, `exponents` a field of all ones"""
+"""a multiplication of matrices; for each operand the fields of `Format`, `exponents` a field of all ones"""
 MACHINE = record(
     access_entry=1,  # addresses of compiled functions, see scheduler.py
     collective_entry=1,

@@ -98,8 +98,8 @@ class Watch:
     strict: bool = False
     """note what is right, and looks like a mistake"""
     stored: frozenset[int] | None = None
-    """numbers of the segments of arrays that are expected to be written; None: any.  Another one that is written makes
-    the launch start anew, so that this says only where races are worth looking for"""
+    """numbers of the segments of arrays that are expected to be written; None: any.  If another one is written, the
+    launch restarts, so that this only selects where to check for races"""
     uninitialized: frozenset[int] = frozenset()
     """numbers of the segments of arrays whose bytes count as not yet written"""
     read_only: bool = True
@@ -117,14 +117,14 @@ class Watch:
     named: bool = False
     """true if the instruction of each read is recorded: see `memory/readers.py`"""
     windowed: bool = False
-    """each CTA is expected to write the arrays behind where the ones before it did, see `shadow.note_range`"""
+    """each CTA is expected to write the arrays after the locations of its predecessors, see `shadow.note_range`"""
     ordered: frozenset[int] = frozenset()
     """instructions that wait for the host to let them be made: see `memory/ordered.py`"""
     joined: frozenset[int] = frozenset()
     """plain stores that conflict with everything but stores of the same value by each other: see `memory/joined.py`"""
     maps: tuple[tuple[int, int], ...] = ()
-    """(array, segment): in the place of what the array holds, the launch reads which bytes of the segment are written,
-    1 or 0 for each; those of local memory are at `special_values`' `local_map`.  CTAs must not meet"""
+    """(array, segment): instead of the array's contents, the launch reads which bytes of the segment are written, 1 or
+    0 for each; those of local memory are at `special_values`' `local_map`.  CTAs must not meet"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,8 @@ class Rooms:
     """maximum maps that lanes have acquired"""
 
     def more(self, wanted: int, most: int) -> Rooms:
-        """More of what was not enough, up to so many agents; UsageError where that is too much."""
+        """Return more room for what was insufficient, up to this number of agents; raise UsageError if that is too
+        much."""
         if wanted == layout.GROW_AGENTS:
             grown = replace(self, agents=4 * self.agents)
         elif wanted == layout.GROW_BITS:
@@ -344,7 +345,7 @@ class Tables:
             }.get(number, (table[number]["initialised"], table[number]["bytes"]))
 
     def _lay_out_clocks(self, ctas: int) -> None:
-        """Happens-before and shadow memory, where they are asked for."""
+        """Lay out happens-before and shadow memory, if they are needed."""
         watch, state, count = self.watch, self.state[0], self.warp_count
         self.planes: Planes | None = None
         if not (watch.races or watch.recycling):
@@ -461,7 +462,7 @@ class Tables:
         state["objects_room"] = len(self.objects.block)
 
     def _lay_out_phases(self, thin: int, full: int) -> None:
-        """The rows of each mbarrier, of so many bytes, in a block of its own."""
+        """Lay out the rows of each mbarrier, of this size, in its own block."""
         block = layout.THIN_ROWS * thin + layout.FULL_ROWS * full
         self.phases = np.zeros(len(self.mbarriers) * block // 8, np.int64)
         place = address_of(self.phases) + np.arange(len(self.mbarriers)) * block
@@ -578,7 +579,8 @@ class Tables:
             self._join_stores(parts)
 
     def _join_stores(self, parts: dict[str, int]) -> None:
-        """Let cells tell joined stores from all others: each is two instructions more, of even and odd turns."""
+        """Let cells distinguish joined stores from all others: each has two further instructions, of even and odd
+        turns."""
         state, n, stores = self.state[0], len(self.image.code), sorted(self.watch.joined)
         rows = np.repeat(self.image.code[stores], 2, axis=0)
         rows[:, 0] = N_MEMORY

@@ -3,18 +3,18 @@
 `mbarrier.test_wait` and `try_wait` test once; programs wait by testing again.  The answer depends on the schedule, and
 so does what a program does with it, but for these shapes:
 
-    retry   `while not try_wait(bar, phase): pass`.  After a failure the lane only repeats the test, any number of times;
-            after a success nothing shows how often it did.  Then the wait *blocks* (`BLOCKS`).
-    repeat  `try_wait(bar, phase) or try_wait(bar, phase) or ...`: a retry loop that was unrolled.  After a "no" the
-            lane does nothing but ask the same at another place, and whichever answers "yes", what follows is the
-            same.  Then the first one blocks, and the others are not come to.
-    peek    `if not try_wait(bar, phase): wait(bar, phase)`, where the second one blocks.  The answer decides only
-            whether a wait that would return at once is made (`PEEK`).
-    ignore  `try_wait(bar, phase)` alone.  Whoever does not look at the answer may have got a "no", which acquires
+    retry   `while not try_wait(bar, phase): pass`.  After a failure the lane only repeats the test, any number of
+            times; after a success nothing shows how often it did.  Then the wait *blocks* (`BLOCKS`).
+    repeat  `try_wait(bar, phase) or try_wait(bar, phase) or ...`: a retry loop that was unrolled.  After a failure the
+            lane only repeats the test at another location, and whichever succeeds, the continuation is the same.  Then
+            the first one blocks, and the others are never reached.
+    peek    `if not try_wait(bar, phase): wait(bar, phase)`, where the second one blocks.  The result only decides
+            whether to execute a wait that would return immediately (`PEEK`).
+    ignore  `try_wait(bar, phase)` alone.  A program that ignores the result may have got a failure, which acquires
             nothing: so that is what it gets (`PEEK`).
 
-The first three are found by following the code from the question on, with registers as expressions over what they held
-there: once with each answer.  A path to a trap counts as never reached if a clock or a count of tries leads there, or a
+The first three are found by following the code from the test on, with registers as expressions over their contents
+there: once with each result.  A path to a trap counts as never reached if a clock or a count of tries leads there, or a
 second try at another location: a watchdog that gives up.  Everything else polls, and is left unmarked.
 
 Detects: retry loops with pauses, counters that die, clocks, several paths, unrolled ones; peeks whose result goes

@@ -2,9 +2,9 @@
 
 N CTAs that arrive at a counter have N! orders, but a CTA does one thing if it comes last, and another if it does not.
 This is a value-based reduction (Agarwal et al., "Stateless Model Checking Under a Reads-Value-From Equivalence", CAV
-2021).  So each CTA is run both ways, from where it stands before its access: with what the counter holds at first, and
-with what it holds when all others have been there.  That a CTA does the same for all results but the last is seen from
-the program: what an atomic returns is compared with known numbers, and used for nothing else (`linear.py`).
+2021).  So each CTA is run in both ways, from its position before its access: with the initial value of the counter, and
+with its value after all others.  That a CTA does the same for all results but the last is seen from the program: what
+an atomic returns is compared with known numbers, and used for nothing else (`linear.py`).
 
 What CTAs do before they arrive, and if they are not the last ones, comes in any order, and must not conflict.  What the
 last one does then may conflict with what others did before they arrived: if these released that by their access, and
@@ -61,7 +61,7 @@ class Left(NamedTuple):
     end: Any
     """the arrays in one of these ends"""
     unfenced: dict[int, tuple[Ask, int]]
-    """loads behind the last arrival, at which a fence is missing -> that arrival, and an address"""
+    """loads after the last arrival, at which a fence is missing -> that arrival, and an address"""
 
 
 class Touch(NamedTuple):
@@ -73,7 +73,7 @@ class Touch(NamedTuple):
     """its size; 0 of a plain one"""
     ordered: tuple[bool, bool, bool]
     """before the arrival: whether it is released, by release and by `fence.sc`, and whether it is the arrival; after
-    the last one: the same of what it acquires"""
+    the last one: the same for what it acquires"""
     counter: tuple[int, int] | None
     """location at which its CTA arrives"""
     fresh: tuple[bool, bool, bool] = (False, False, False)
@@ -86,14 +86,14 @@ class Touch(NamedTuple):
         return (self.writes or other.writes) and not (self.atomic and self.atomic == other.atomic)
 
     def comes_after(self, other: Touch, *, fresh: bool = False) -> bool:
-        """Return whether an access behind the last arrival at a counter comes after one before an arrival there;
-        `fresh`: if there were a fence."""
+        """Return whether an access after the last arrival at a counter follows one before an arrival there; `fresh`
+        assumes a fence."""
         acquired = any(a and b for a, b in zip(self.fresh if fresh else self.ordered, other.ordered, strict=True))
         return acquired and self.counter == other.counter
 
 
 def compared_alone(bound: Bound, analysis: Analysis, known: dict[int, int]) -> dict[int, list[Compared]] | None:
-    """Atomic -> the comparisons of what it returns; None where that is used for anything else."""
+    """Return the comparisons of each atomic's result; None if it is used for anything else."""
     linear = Linear(bound.program, analysis, known)
     found: dict[int, list[Compared]] = {pc: [] for pc in analysis._targets}
     for step, rows, bits in linear.states():
@@ -379,7 +379,7 @@ class Arrivals:
                 self.before.setdefault((-1, start), []).append(Touch(cta, True, size, (False, False, False), ask.place))
 
     def _apart(self) -> bool:
-        """Return whether nothing conflicts of what comes in any order."""
+        """Return whether none of the accesses in arbitrary order conflict."""
         for there in self.before.values():
             if len({touch.cta for touch in there}) == 1 or not any(touch.writes for touch in there):
                 continue

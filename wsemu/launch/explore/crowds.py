@@ -1,18 +1,18 @@
 """Launches whose CTAs synchronise alike: they are counted, not named.
 
-Which CTA it is that has come to a barrier of the grid, or holds a lock, makes no difference to how the others go on, as
-long as no data decides that.  So a state of the launch is told by how many CTAs stand where, and by what the places of
-ordered accesses hold: N CTAs come to a barrier in N ways, not in N! (counter abstraction: Pnueli, Xu, Zuck, "Liveness
-with (0,1,infinity)-Counter Abstraction", CAV 2002, with exact numbers).
+The identity of the CTA that has reached a barrier of the grid, or holds a lock, does not matter to the others, as long
+as no data depends on it.  So a state of the launch consists of the number of CTAs in each position, and of the values
+at the locations of ordered accesses: N CTAs reach a barrier in N states, not in N! orders.  (counter abstraction:
+Pnueli, Xu, Zuck, "Liveness with (0,1,infinity)-Counter Abstraction", CAV 2002, with exact numbers).
 
-CTAs are *alike* as long as the same accesses with the same results take them through the same synchronisation; where
-they turn out not to be, the search begins anew with more groups.  Each CTA is run over the initial arrays, in which
-only the location of its ordered access changes.  So no plain load may influence anything if the launch writes its
-array.
+CTAs are *alike* as long as the same accesses with the same results take them through the same synchronization.  If they
+turn out not to be, the search restarts with more groups.  Each CTA is run over the initial arrays, in which only the
+location of its ordered access changes.  So no plain load may influence anything if the launch writes its array.
 
-Who knows of whose accesses is kept for all ways to a state together: what is told of it holds on each.  It is asked of
-each access of which earlier ones of other CTAs it does not know, on some way.  No two of these may touch one place, in
-whichever CTAs (`positions.py`).  The launch is right then in all orders; else nothing is said.
+Knowledge of accesses is kept for all paths to a state together, so that it holds on each of them.  For each access, the
+search determines the earlier ones of other CTAs that it has not observed, on some path.  No two of these may touch one
+location, whatever their CTAs are (`positions.py`).  The launch is then right in all interleavings; otherwise it is
+undecided.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ Step = tuple[int, int, int, bytes]
 
 
 _Name = tuple[int, int, int, tuple[int, int]]
-"""group, thread of a CTA, instruction and place of an ordered access"""
+"""group, thread of a CTA, instruction and location of an ordered access"""
 
 
 class _SplitError(Exception):
@@ -84,7 +84,7 @@ class Ran(NamedTuple):
     asks: tuple[Ask, ...]
     made: tuple[Made, ...]
     value: bytes
-    """at the place of its access, then"""
+    """value at the location of its access at that time"""
 
     def shape(self) -> object:
         """Return the facts that symmetric CTAs have in common."""
@@ -131,7 +131,7 @@ Unknown = dict[tuple[Row, int], int]
 
 
 OWN = -2
-"""in place of where others stand: the own CTA, as far as others tell of it"""
+"""replaces the positions of others: the own CTA, as far as others publish its accesses"""
 
 
 class Config(NamedTuple):
@@ -148,7 +148,8 @@ class Crowds:
         self, bound: Bound, session: Session, begin: Callable[[Shared], Kin], apart: Callable[[int, list[Ask]], bool],
         steering: Callable[[], frozenset[int]],
     ) -> None:  # fmt: skip
-        """`apart` says whether lanes of a CTA may run ahead of others, `steering` which arrays decide something."""
+        """`apart` returns whether lanes of a CTA may run ahead of others, `steering` which arrays influence control
+        flow or addresses."""
         self.bound, self.session, self.begin = bound, session, begin
         self.apart, self.steering = apart, steering
         self.code = bound.program.code.tolist()
@@ -157,7 +158,7 @@ class Crowds:
         self.sizes: dict[Place, int] = {}
         self.numbered: dict[Place, int] = {}
         self.compares: set[int] = set()
-        """arrays that a `cas` writes to, as far as what stands there lets it"""
+        """arrays that a `cas` writes, as far as their values let it"""
         self.groups = [list(range(session.ctas))]
 
     def is_proven(self) -> bool:
@@ -230,7 +231,7 @@ class Crowds:
         return Ran(session.save(cta), session.digest(cta), moved.status, tuple(asks), plain, value)
 
     def _same(self, group: int, ran: dict[int, Ran]) -> None:
-        """Begin anew, where CTAs of a group do not do alike."""
+        """Restart if CTAs of a group do not behave alike."""
         shapes: dict[object, list[int]] = {}
         for cta, one in ran.items():
             shapes.setdefault((one.shape(), self._synchronization_signature(one.made)), []).append(cta)
@@ -417,8 +418,8 @@ class Crowds:
         return done == len(before)
 
     def _bytes_fit(self) -> bool:
-        """Return whether places of ordered accesses are apart from each other and from all else, and what decides
-        something is written there alone."""
+        """Return whether locations of ordered accesses are disjoint from each other and from all else, and values with
+        influence are written only there."""
         units = [unit for (_, at), size in self.sizes.items() for unit in range(at, at + size)]
         places = [(at, size) for (_, at), size in self.sizes.items()]
         if len(set(units)) < len(units) or self.positions.touch(places):
@@ -429,8 +430,8 @@ class Crowds:
     def _strong(self) -> bool:
         """Return whether interleavings of the ordered accesses are all that there is.
 
-        One that comes before or behind all that conflict with it, by what its thread has acquired, is seen as a plain
-        access is.
+        Treat an access as a plain one if what its thread has acquired orders it before or after all that conflict with
+        it.
         """
         if len(self.shared.places) < 2:
             return True
@@ -469,7 +470,7 @@ class Crowds:
         return access._replace(thread=cta * self.threads + access.thread)
 
     def _find_followers(self) -> None:
-        """Find out which strong accesses of a CTA come one after the other, on all of its ways."""
+        """Find the strong accesses of a CTA that follow each other, on all of its paths."""
         self.followed = [Shared() for _ in self.groups]
         todo = list(self.locals)
         while todo:
@@ -497,7 +498,7 @@ class _Told:
         self.place = -2 - crowds.place_number(move.place)
 
     def _unknown_positions(self, share: int, other: int) -> int:
-        """The positions of CTAs that stand somewhere that are unknown to who has these shares of the one that moves."""
+        """Return the positions of CTAs that are unknown to a thread with these shares of the CTA that moves."""
         unknown, n = NOTHING, 0
         while share >> n:
             if share >> n & 1:
@@ -555,7 +556,7 @@ class _Told:
             found[row, self.MOVER] = (self._unknown_positions(share, OWN) | self.move.did.made) & untold
 
     def _join_at_place(self, found: Unknown) -> Unknown:
-        """Let the one that has moved be among those that stand where it came to."""
+        """Add the CTA that has moved to those at its new position."""
         to, beside = self.move.to.number, self.move.to.number in self.others
         met: Unknown = {}
         for (row, other), mask in found.items():

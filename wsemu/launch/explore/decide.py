@@ -69,8 +69,8 @@ fewer with copies, which take longer"""
 
 
 def feasible(bound: Bound, places: Places) -> bool:
-    """Return whether the orders of a launch can be told apart: all that it does is followed thread by thread, and
-    nothing but atomics steers it, whatever it executes."""
+    """Return whether the interleavings of a launch can be distinguished: everything that it does is followed thread by
+    thread, and only atomics influence it, whatever it executes."""
     program, cluster = bound.program, math.prod(bound.configuration.cluster)
     known = not program.unmodelled and (not program.asynchronous or (supports_asynchronous(program) and cluster == 1))
     # each CTA runs by itself there, and does not know its rank
@@ -311,8 +311,8 @@ class _Attempt:
             session.close()
 
     def _generalize_deadlock(self, said: Decided, search: Search, hangs: Callable[[list[Ask]], bool]) -> Decided:
-        """A deadlock of one order, as one of every schedule if few orders show that none ends well; `hangs` says
-        whether lanes that wait do so for ever."""
+        """Turn a deadlock of one interleaving into one of every schedule if few interleavings show that none ends well;
+        `hangs` returns whether lanes that wait do so forever."""
         search.most, search.more, search.hangs = FEW_STEPS, 1, hangs
         with arrays_restored(self.bound):
             result = search.run()

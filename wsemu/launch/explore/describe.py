@@ -63,7 +63,7 @@ _SHOWN = 12
 
 
 def group_by_fence(told: Iterable[Finding]) -> tuple[Finding, ...]:
-    """The first finding of each fence that is missing: a loop that is unrolled has many reads behind one."""
+    """Return the first finding of each missing fence: an unrolled loop has many reads after one."""
     found: dict[str | None, Finding] = {}
     for finding in told:
         found.setdefault(finding.help, finding)
@@ -71,7 +71,7 @@ def group_by_fence(told: Iterable[Finding]) -> tuple[Finding, ...]:
 
 
 def describe_missing_fence(places: Places, pc: int, ask: Ask, address: int) -> Finding:
-    """The warning of a load behind an arrival, by the CTA that comes last, with no fence between."""
+    """Return the warning of a load after an arrival, by the CTA that comes last, without a fence between."""
     who = "the CTA that comes last"
     return Finding(
         code="missing-fence",
@@ -114,7 +114,7 @@ def _round_count(number: float) -> str:
 
 
 class Description:
-    """A result as a report tells it."""
+    """The description of a result in a report."""
 
     def __init__(
         self, bound: Bound, places: Places, session: Session, result: Result, begin: functools.partial[Knowledge],
@@ -316,7 +316,8 @@ class Description:
             yield places.step(event.pc, event.cta, event.warp, places.verb(event.pc), what=what, mark=mark)
 
     def _place_accesses(self, race: Race, steps: Sequence[Step]) -> list[Step]:
-        """Return the steps with the first access of a race where this order has it: before what tells of it."""
+        """Return the steps with the first access of a race at its position in this interleaving: before the access that
+        publishes it."""
         *atomics, first, second = steps
         positions = [n for n, one in enumerate(self.result.reached.made) if one.event.kind == "atomic"]
         if len(positions) == len(atomics):
@@ -379,11 +380,11 @@ class Description:
         return Decided(reasons=(f"{where}, and {why}",))
 
     def for_ever(self, stuck: list[Ask]) -> bool:
-        """Return whether lanes that wait, where the session stands, do so for ever."""
+        """Return whether lanes that wait in the session's current state do so forever."""
         return self._first_releasable(stuck) is None
 
     def _first_releasable(self, stuck: list[Ask]) -> Ask | None:
-        """The first of these lanes that others of its warp may let go on."""
+        """Return the first of these lanes that others of its warp may release."""
         if self.bound.settings.lockstep:
             return None
         return next((ask for ask in stuck if self._others_may_write(ask)), None)
@@ -495,7 +496,8 @@ class Description:
         return "all others have ended"
 
     def _value(self, ask: Ask) -> str:
-        """`, which is 3,`: the element that a lane waits for; nothing where that is no element of one array."""
+        """Return `, which is 3,` for the element that a lane waits for; nothing if it is not an element of one
+        array."""
         value = self._read_value(ask)
         return "" if value is None or isinstance(value, np.void) else f", which is {value},"
 

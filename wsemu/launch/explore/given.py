@@ -39,7 +39,7 @@ class Given:
         self.bound, self.places, self.trace, self.initial, self.analysis = bound, places, trace, initial, analysis
 
     def right(self) -> bool:
-        """Return whether nothing but places of their own depends on the order."""
+        """Return whether only the allocated slots depend on the order."""
         if self.bound.program.asynchronous or self.bound.program.unmodelled or self.places.outcome.status != "done":
             return False
         known = known_rows(self.bound)
@@ -239,7 +239,7 @@ def _cover(total: int, classes: list[set[int]]) -> list[int] | None:
 
 
 class _Way:
-    """One order of a launch: CTA after CTA, whose adds return what they find, or what they are told."""
+    """One order of a launch: CTA after CTA, whose adds return what they find, or given results."""
 
     def __init__(self, session: Session, sizes: dict[int, int], told: dict[int, int] | None, counts: Counts) -> None:
         self.session, self.sizes, self.told, self.counts = session, sizes, told, counts
@@ -248,7 +248,7 @@ class _Way:
         self.made: list[Made] = []
 
     def run(self) -> bool:
-        """Return whether it comes to its end without a finding, and all wait for nothing else."""
+        """Return whether it ends without a finding, and all threads wait for nothing else."""
         moved = self.session.start()
         for cta in range(self.session.ctas):
             now = moved[cta]
@@ -274,7 +274,7 @@ class _Way:
         return self.session.go(ask)
 
     def is_like(self, other: _Way, found: Plan) -> bool:
-        """Return whether another order differs in nothing but where places are that are given out."""
+        """Return whether another order differs only in the positions of allocated slots."""
         if self.asks != other.asks or self.stretches != other.stretches or len(self.made) != len(other.made):
             return False
         return all(
@@ -283,7 +283,7 @@ class _Way:
         )
 
     def puts(self, other: _Way, found: Plan, turned: dict[int, int]) -> list[Put] | None:
-        """Each store with the add that gave out its place; None where that does not show."""
+        """Return each store with the add that allocated its slot; None if that is unknown."""
         moves: dict[tuple[int, int], dict[int, list[Stretch]]] = {}
         for n, (ask, stretch) in enumerate(zip(self.asks, self.stretches, strict=True)):
             there = moves.setdefault((ask.cta, ask.pc), {})

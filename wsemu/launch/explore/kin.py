@@ -2,8 +2,8 @@
 
 Of its own CTA a thread knows intervals, as in `threads.py`.  For others it keeps what it has acquired: a column for
 each *share*, which represents everything acquired together so far.  Three more columns represent the location of the
-next access: what was released there, and what the `fence.sc` before writes, or reads, there knew.  What a share comes
-to, the search says; here it is only followed where it goes.
+next access: what was released there, and what the `fence.sc` before writes, or reads, there knew.  The search
+determines the contents of a share; this module only follows where it goes.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _ENDS = frozenset("arrive sync exit warp fence.cta fence.gpu fence.sys".split())
 """kinds of events that end an interval, with what was accessed in it"""
 OF_PLACE = 3
 NOTHING = -1
-"""told: all positions are unknown"""
+"""entry for unknown knowledge: all positions are unknown"""
 Share = int
-"""shares that were acquired, a bit each: whoever has it knows what any of them tells"""
+"""shares that were acquired, a bit each: a thread that has it knows everything that any of them contains"""
 
 
 class Did(NamedTuple):
@@ -46,7 +46,7 @@ class Did(NamedTuple):
     rows: tuple[Share, ...]
     """by share from now on: the shares before that it is made of"""
     own: tuple[tuple[int, int, Rows, frozenset[Share]], ...]
-    """(later, earlier, unknown lanes, shares): positions of its own of which only shares can tell"""
+    """(later, earlier, unknown lanes, shares): positions of its own that are known only through shares"""
     left: tuple[tuple[Share, int] | None, ...]
     """knowledge that the location publishes then, of others and, as positions, of its own; None: nothing"""
 
@@ -57,9 +57,9 @@ class Kin(Knowledge):
     positions: Positions
     ctas: Sequence[int]
     shares: int
-    """so many columns behind those of threads; behind them there is one for what is acquired"""
+    """number of columns after those of threads; after them there is one for what is acquired"""
     past: dict[int, int]
-    """position -> the last interval in which its warp was there, of those that not all know of"""
+    """position -> the last interval in which its warp was there, among those that not all know"""
 
     def begin(self, positions: Positions, ctas: Sequence[int]) -> None:
         """Be one of some CTAs that have not begun."""
@@ -72,8 +72,8 @@ class Kin(Knowledge):
     def go(
         self, made: Iterable[Made], touched: Mapping[tuple[int, int], Mapping[int, Touches]], ask: Ask | None
     ) -> tuple[Did, object]:
-        """Let a CTA go on by an access that was let go.  `touched`: (warp, interval) -> what each CTA accessed then.
-        What it did, and what tells its knowledge from that in other states."""
+        """Let a CTA continue after an access.  `touched`: (warp, interval) -> what each CTA accessed then.  It returns
+        what the CTA did, and a key that distinguishes its knowledge from that in other states."""
         self.past = dict(self.past)
         self.rows[0] = self.rows[0].copy()
         self.locations = {}
@@ -122,7 +122,7 @@ class Kin(Knowledge):
             self._visit(self.positions.at(warp, self.open.pop(key)), key[1])
 
     def _visit(self, position: Position, interval: int) -> None:
-        """Be somewhere, and note of what else nobody there knows."""
+        """Enter a position, and note which other positions no thread there knows."""
         rows = self.rows[0]
         shares = frozenset(self._share(rows[self._columns(position)]))
         self.accesses.append((position.number, shares))
@@ -155,7 +155,7 @@ class Kin(Knowledge):
 
     # -- where it stands -----------------------------------------------------------------------------------------------
     def _fold_shares(self, ask: Ask | None) -> tuple[Did, object]:
-        """Count shares anew, those that are left; nothing is kept that tells less than its thread knows anyway."""
+        """Renumber the shares that are left; one whose contents its thread knows anyway is dropped."""
         left = self._remaining_shares(ask)
         names, table = self._collect_rows()
         masks = self._share(table)
@@ -220,7 +220,7 @@ class Kin(Knowledge):
         return [name for name, _ in found], np.stack([self._pad_rows(row) for _, row in found])
 
     def _adds(self, name: str, row: Rows, known: Rows) -> bool:
-        """Return whether what the next `fence.sc` of a thread takes tells more than that knows anyway."""
+        """Return whether what the next `fence.sc` of a thread acquires adds to its knowledge."""
         if name != "forced":
             return True
         taken, own = self._share(np.stack([self._pad_rows(row), self._pad_rows(known)]))

@@ -1,14 +1,14 @@
-"""Launches whose CTAs tell each other something at places that one CTA each writes: flags, look-backs, chains.
+"""Launches whose CTAs publish values at locations that one CTA each writes: flags, look-backs, chains.
 
 Such a launch has many interleavings, since a CTA may read a flag before or after it is set, and behaves differently
-then.  But the behavior of one CTA depends only on what it reads from others.  So each CTA is followed by itself: an
-ordered access returns what stood there first, or anything that another CTA may ever write there, and each of that is
-tried.  What it writes itself are *messages*, for the others to read.  That goes on until nothing is new: whatever order
-the launch is made in, weaker memory than interleavings included, each CTA goes one of these ways (thread-modular
-reasoning: Flanagan, Qadeer, "Thread-Modular Model Checking", SPIN 2003).
+then.  But the behavior of one CTA depends only on what it reads from others.  So each CTA is followed by itself.  An
+ordered access returns the initial value, or anything that another CTA may ever write there, and each of these is tried.
+What it writes itself are *messages*, for the others to read.  This continues until nothing is new.  In any
+interleaving, and with weaker memory, each CTA takes one of these paths (thread-modular reasoning: Flanagan, Qadeer,
+"Thread-Modular Model Checking", SPIN 2003).
 
-A message is a place and a value.  With it comes what its writer has released: the bytes that it had written, and what
-it knew by messages before; where there are several ways to one message, what all of them release.
+A message is a location and a value.  It carries what its writer has released: the bytes that it had written, and what
+it knew by messages before.  If there are several paths to one message, it carries what all of them release.
 
 A launch is proven if
 
@@ -67,8 +67,8 @@ class Messages:
         apart: Callable[[int, list[Ask]], bool], steering: Callable[[], frozenset[int]],
         data: frozenset[int] = frozenset(),
     ) -> None:  # fmt: skip
-        """`apart` says whether lanes of a CTA may run ahead of others, `steering` which arrays decide something;
-        `data`: strong accesses that count as plain ones."""
+        """`apart` returns whether lanes of a CTA may run ahead of others, `steering` which arrays influence control
+        flow or addresses; `data` are strong accesses that count as plain ones."""
         self.data = data
         self.bound, self.session, self.begin = bound, session, begin
         self.apart, self.steering = apart, steering
@@ -86,9 +86,9 @@ class Messages:
         self.owner = np.full(len(self.content), -1, np.int16)
         """for each byte, the CTA that has written it so"""
         self.twice: set[int] = set()
-        """bytes that a CTA writes again on some way"""
+        """bytes that a CTA writes again on some path"""
         self.differs: set[int] = set()
-        """arrays whose contents differ by way"""
+        """arrays whose contents differ by path"""
         self.reads: list[dict[bytes, set[tuple[int, int]]]] = [{} for _ in range(session.ctas)]
         self.unordered: set[tuple[int, int]] = set()
         self.steps = 0
@@ -159,7 +159,7 @@ class Messages:
         return news
 
     def _begin_all(self, cta: int) -> None:
-        """Put a CTA where it comes to its first ordered accesses."""
+        """Run a CTA to its first ordered accesses."""
         session = self.session
         moved = session.start()
         if self.spare is not None or (cta == 0 and self._draws(moved)):
@@ -174,7 +174,7 @@ class Messages:
         self._take(state, moved[cta])
 
     def _draws(self, moved: list[Moved]) -> bool:
-        """Return whether CTAs begin alike and draw numbers: all stand before an `add` of one to the same place."""
+        """Return whether CTAs begin alike and draw numbers: all are before an `add` of one to the same location."""
         session = self.session
         asks = [session.asks(cta) for cta in range(session.ctas)]
         digests = {session.digest(cta) for cta in range(session.ctas)}
@@ -309,7 +309,7 @@ class Messages:
         return image
 
     def _take(self, state: State, moved: Moved) -> tuple[bytes, State] | None:
-        """Let a CTA have come to a state: its key, and the state where it is new; None to begin anew."""
+        """Enter a state that a CTA has reached: its key, and the state if it is new; None to restart."""
         cta, knowledge = state.cta, state.knowledge
         before = len(knowledge.wrote)
         races = list(knowledge.apply(cta, moved.made, state.number - len(moved.made)))
@@ -346,7 +346,7 @@ class Messages:
         self.unordered.update(state.knowledge.unordered)
 
     def _tell(self, place: Place, value: bytes, state: State) -> None:
-        """A CTA has written at a place of ordered accesses."""
+        """Record that a CTA has written at a location of ordered accesses."""
         knowledge = state.knowledge
         location = knowledge.locations.get(place)
         row = location.given.get(_WIDE) if location else None
@@ -363,7 +363,8 @@ class Messages:
 
     # -- what is asked of all ways -------------------------------------------------------------------------------------
     def _check_bytes(self) -> None:
-        """Whoever reads what another CTA writes knows of it; strong places and shared bytes are apart."""
+        """Check that each reader of another CTA's write has observed it, and that strong locations and shared bytes are
+        disjoint."""
         masks = self._masks()
         strong = {at for p, size in self.sizes.items() for at in range(self._flat(p[1]), self._flat(p[1]) + size)}
         if len(strong) < sum(self.sizes.values()):
@@ -387,7 +388,8 @@ class Messages:
                     raise UnfitError
 
     def _masks(self) -> list[set[int]]:
-        """By message, the bytes that whoever has it knows to be written: the least that its ways release."""
+        """Return, for each message, the bytes whose write its receiver has observed: the least that its paths
+        release."""
         every = [m for there in self.messages.values() for m in there.values()]
         masks: list[set[int]] = [set() for _ in every]
         while True:
@@ -413,7 +415,7 @@ class Messages:
                 raise UnfitError
 
     def _check_ways(self) -> None:
-        """No way comes back to where it was."""
+        """Check that no path returns to an earlier state."""
         for own in self.states:
             before = dict.fromkeys(own, 0)
             for state in own.values():
@@ -447,7 +449,7 @@ class Messages:
         return True
 
     def _leaves(self, state: State, ends: dict[Place, set[bytes]], finished: set[int]) -> bool:
-        """Return whether a CTA goes on from a state once others have ended."""
+        """Return whether a CTA continues from a state once others have ended."""
         if state.status == "done":
             return True
         for ask in state.asks:
@@ -466,7 +468,7 @@ class Messages:
 
 
 def _together(known: bytes, masks: list[set[int]]) -> set[int]:
-    """The bytes that some messages, a bit each, tell of."""
+    """Return the bytes that some messages, a bit each, publish."""
     bits = np.flatnonzero(np.unpackbits(np.frombuffer(known, np.uint8)))
     return set[int]().union(*(masks[n] for n in bits.tolist()))
 

@@ -148,7 +148,7 @@ def decide_by_windows(bound: Bound, places: Places) -> Decided | None:
 
 
 def decide_by_counter_abstraction(case: Case) -> Decided | None:
-    """Counter abstraction: CTAs that synchronise alike are right, however many of them stand where."""
+    """Counter abstraction: CTAs that synchronize alike are right, however many of them are in each position."""
     from wsemu.launch.explore.crowds import Crowds
     from wsemu.launch.explore.kin import Kin
 

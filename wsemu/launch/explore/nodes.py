@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Reached(NamedTuple):
-    """A way that a launch went: the ordered accesses in order, and all that happened."""
+    """A path of a launch: its ordered accesses in order, and all events."""
 
     asks: tuple[Ask, ...]
     made: tuple[Made, ...]
@@ -85,7 +85,7 @@ class Node:
     todo: list[Ask] = field(default_factory=list)
     groups: list[list[Ask]] = field(default_factory=list)
     asleep: frozenset[Ask] = frozenset()
-    """lanes that need not go on here: another way had them go before the one that led here"""
+    """lanes that need not run here: another path had them run before the one that led here"""
     width: int = 0
     """width of the group that is tried, at its start"""
     moves: bool = False
@@ -100,7 +100,7 @@ class Node:
         return made.digest()
 
     def end(self) -> bytes:
-        """Tells what is left in arrays: where CTAs have places by their numbers, of no certain CTA."""
+        """Return a digest of the final arrays, independent of CTA numbers if CTAs have locations by their numbers."""
         return hashlib.blake2b(b"".join((*sorted(self.digests), self.digest)), digest_size=16).digest()
 
     def reached_state(self) -> Reached:

@@ -33,7 +33,7 @@ class Orders:
     """The orders of one launch's atomics."""
 
     def __init__(self, bound: Bound, segment_of: dict[int, int], *, first: bool = False) -> None:
-        """`first`: that one order fails is enough, it need not be told whether all do."""
+        """With `first`, one failing interleaving is enough; whether all fail need not be determined."""
         self.bound, self.segment_of, self.first = bound, segment_of, first
         self.known: Decided | None = None
         self.needed: Residency | None = None
@@ -44,11 +44,11 @@ class Orders:
         """true if the launch waits forever if CTAs run one after another"""
 
     def patience(self) -> int | None:
-        """A smaller step budget than was asked for, where a launch may wait for memory to change."""
+        """Return a smaller step budget than the requested one, if a launch may wait for memory to change."""
         return PATIENCE if self.bound.settings.budget > PATIENCE and self.influences_control() else None
 
     def influences_control(self) -> bool:
-        """Return whether what is stored meanwhile may steer it: then one run does not say what is amiss."""
+        """Return whether concurrent stores may influence it: then one run does not determine its errors."""
         return _may_wait(self.bound.program) or _may_look(self.bound.program)
 
     def may_decide(self) -> bool:
@@ -56,7 +56,7 @@ class Orders:
         return not _ATOMIC.isdisjoint(self.bound.program.opcodes)
 
     def needs_full_budget(self, outcome: Outcome, initial: Callable[[], list[Any]]) -> bool:
-        """Return whether a run that ended with its patience has to be made anew, with all of its budget."""
+        """Return whether a run that exhausted its patience must be repeated with its whole budget."""
         if outcome.status != "budget" or self.patience() is None:
             return False
         if any(raw.code in CODES and CODES[raw.code].severity == "error" for raw in outcome.findings):
@@ -76,8 +76,8 @@ class Orders:
         return True
 
     def _stays(self, first: Outcome, before: list[Any]) -> bool:
-        """Return whether all that runs is loops that wait, and nobody else is there who could write: more steps would
-        be the same again; `first` ended with its patience."""
+        """Return whether only waiting loops run, and no other thread could write: more steps would repeat. `first`
+        ended with its patience."""
         from wsemu.launch.running import ran
         from wsemu.proof.idle import waits
 
@@ -98,8 +98,8 @@ class Orders:
         return again and waits(self.bound.program, running)
 
     def gives_places(self, places: Places, trace: Tracer, initial: Callable[[], list[Any]], analysis: Analysis) -> bool:
-        """Return whether all that atomics steer is at which places of their own threads store, so that one run of the
-        launch speaks for all."""
+        """Return whether atomics only influence at which of their own locations threads store, so that one run of the
+        launch covers all."""
         from wsemu.launch.explore.given import Given
 
         return Given(self.bound, places, trace, initial, analysis).right()

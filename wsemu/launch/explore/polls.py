@@ -1,12 +1,12 @@
-"""Lanes of a warp that poll one place together, as one: a loop that does nothing but read there until it may go on.
+"""Lanes of a warp that poll one location together, as one: a loop that only reads there until it may continue.
 
 Which of them has seen what, and when, makes too many orders, and makes no difference.  A try in vain does nothing but
 teach its lane more, so it may be left out.  After the loop, the value that a lane has read is unused, and until lanes
 of the warp have met at a barrier or a warp-wide operation none of them reaches an ordered access again.  So the
 behavior of others does not depend on which lanes have continued.  So a lane that reads a later value than the rest of
 its warp could have read the earlier one, and one that waits forever could have done so with the whole warp.  If lanes
-that all read one value do nothing wrong, whatever the value, others do not either.  It is asked elsewhere (`decide.py`)
-whether lanes may run ahead.
+that all read one value do nothing wrong, whatever the value, others do not either.  `decide.py` determines whether
+lanes may run ahead.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _QUIET = ("alu", "fence", "control")
 
 
 def find_polls(program: Program, ordered: Iterable[int]) -> dict[int, int]:
-    """The accesses of loops that do nothing but make them until they may go on, none of which write -> where such a
-    loop goes on; nothing that is computed in it is used again."""
+    """Return the accesses of loops that only repeat them until they may continue, none of which write -> where such a
+    loop continues; nothing that is computed in it is used again."""
     code = program.code.tolist()
     found: dict[int, int] = {}
     live: list[frozenset[int]] | None = None
@@ -50,8 +50,8 @@ def find_polls(program: Program, ordered: Iterable[int]) -> dict[int, int]:
 
 
 def _loop(code: list[list[int]], pc: int) -> tuple[list[int], int] | None:
-    """The instructions of the loop around an access, and where it goes on behind it, the end of the code where it ends
-    there: with one branch that leaves it, and nothing that acts."""
+    """Return the instructions of the loop around an access, and where it continues, or the end of the code.  It has one
+    branch that leaves it, and no effects."""
     inside, at, after = [pc], pc, -1
     while True:
         ways = [way for way in successors(at, code[at]) if way < len(code)]
@@ -90,8 +90,8 @@ def _comes_back(code: list[list[int]], at: int, pc: int) -> bool:
 
 
 class Polls:
-    """A session in which lanes that poll one place together go on together: of those that stand there, the first one is
-    asked for."""
+    """A session in which lanes that poll one location together continue together: the first of them represents the
+    others."""
 
     def __init__(self, session: Session, loops: dict[int, int]) -> None:
         self.__dict__.update(session=session, loops=loops)
@@ -120,7 +120,7 @@ class Polls:
         return moved
 
     def _together(self, ask: Ask, asks: list[Ask]) -> list[Ask]:
-        """The lanes that go on with one."""
+        """Return the lanes that continue with one."""
         there = [other for other in asks if other[:2] == ask[:2] and other.pc == ask.pc]
         alike = ask.pc in self.loops and len({other.place for other in there}) == 1
         return there if alike else [ask]

@@ -2,8 +2,8 @@
 copies run asynchronously.
 
 What a CTA does there depends on others by what its strong accesses to arrays return, and by nothing else.  The search
-(`search.py`) tells states apart by the history of each CTA: its barriers, phases, copies and accesses to shared memory,
-one after the other.  So each history that a CTA may have comes up, and an engine judges it as it judges any run: in one
+(`search.py`) distinguishes states by the history of each CTA: its barriers, phases, copies and accesses to shared
+memory, in order.  So each history that a CTA may have comes up, and an engine judges it as it judges any run: in one
 order that has this history, with all that it looks for.  What CTAs do to arrays is judged in the search.
 """
 

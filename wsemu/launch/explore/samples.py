@@ -30,7 +30,7 @@ one unit of effort"""
 Lane = tuple[int, int, int]
 """CTA, warp, lane"""
 _AGAIN = 2
-"""times that an order comes to a state, when it is asked whether all that run there wait"""
+"""maximum visits of a state in an interleaving, in the test whether all that run there wait"""
 
 
 class Sampled(NamedTuple):
@@ -72,7 +72,8 @@ class Samples:
         return Sampled(orders, drawn, total / max(orders - drawn, 1), len(self.lanes), self.longest)
 
     def _order(self, *, by_priority: bool) -> float | None:
-        """Make one order: the product of how many lanes could go on in each step; None where it did not end well."""
+        """Run one interleaving: return the product of the numbers of runnable lanes in each step; None if it did not
+        end well."""
         search = self.search
         ranks: dict[Lane, float] = {}
         changes = {self.dice.randrange(self.longest) for _ in range(DEPTH - 1)}

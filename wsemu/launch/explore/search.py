@@ -1,23 +1,24 @@
 """All orders of the strong accesses that steer a launch.
 
-A state is one in which every warp has ended, waits for others, or stands before an ordered access.  From each the
-search lets go every lane that stands, one after another, and sees where that leads: depth first, no state twice.  What
-a CTA does between two ordered accesses is one run of it, which decides plain accesses and barriers for all orders
-alike: a launch without races does the same there whatever others do meanwhile.
+In a state every warp has ended, waits for others, or is parked before an ordered access.  From each the search resumes
+every parked lane, one after another, and explores where that leads: depth first, no state twice.  The actions of a CTA
+between two ordered accesses are one run of it, which decides plain accesses and barriers for all interleavings alike: a
+launch without races does the same there whatever others do.
 
 Two states are one if arrays, shared memory, registers that still matter and the threads' knowledge of each other's
 accesses (`Knowledge.key`) are equal, whatever led there.  So it does not matter in which order N CTAs have released a
 lock.  That is the reduction by value of Agarwal et al., "Stateless Model Checking Under a Reads-Value-From Equivalence"
-(CAV 2021), with states in place of traces.
+(CAV 2021), with states instead of traces.
 
-A lane whose access changes nothing and leads back to where it stands *waits*: it need not go on before somebody writes
+A lane whose access changes nothing and leads back to its position *waits*: it need not run before another thread writes
 there, and a state in which all wait is a deadlock.
 
 Only relevant interleavings are explored.  From the parked lanes a set is chosen whose ordered accesses the other lanes
 cannot affect before one of the set has proceeded (Godefroid, "Partial-Order Methods for the Verification of Concurrent
 Systems", 1996: persistent sets).  Two accesses that only read do not affect each other.  A lane that waits is one that
-cannot go on, and if none of a set can, the next one is tried.  Who touches what is learnt, and the search begins anew
-when there is news.  No state of a way comes back (that is a `circle`), so nobody is left out.
+cannot go on, and if none of a set can, the next one is tried.  The locations that each lane touches are learned, and
+the search restarts if there are new ones.  No state of a path comes back (that is a `circle`), so that no lane is left
+out.
 
 Where all CTAs begin alike, what they are called does not matter: states are one that differ in that alone, and whatever
 one touches in the arrays another may.
@@ -52,13 +53,14 @@ WEIGHT = 500_000
 FEW_THREADS = 512
 """number of threads for which a step with asynchronous copies counts once; each further such number counts again"""
 MOST_MORE, DONE_BY_THEN = 5, 0.1
-"""times as many it performs if this part of the orders is done by then"""
+"""factor of further interleavings that it performs if this part of all is done by then"""
 MOST_BYTES = 1 << 30
 """maximum bytes of states to which a search may return"""
 _ANY = -1
 """a CTA, where they all begin alike: what one does another may"""
 MOST_LANES = 6
-"""lanes of a warp before ordered accesses to written places that other threads touch: more come in too many orders"""
+"""maximum lanes of a warp before ordered accesses to written locations that other threads touch: more have too many
+interleavings"""
 
 
 class _NewsError(Exception):
@@ -97,7 +99,7 @@ class Search:
         self.asynchronous, self.samples, self.idle = session.asynchronous, samples, idle
         self.shared = Shared()
         self.users: dict[tuple[int, int], dict[tuple[int, int, int], bool]] = {}
-        """place -> (CTA or `_ANY`, warp, lane) of those that touch it in an ordered way -> whether they may write"""
+        """location -> (CTA or `_ANY`, warp, lane) of the lanes with ordered accesses to it -> whether they may write"""
         self.result = Result()
         self.threads = 0
         """number of threads of a CTA"""
@@ -163,7 +165,7 @@ class Search:
         return True
 
     def _learns(self) -> bool:
-        """Try all orders; whether there was news, so that they have to be tried anew."""
+        """Explore all interleavings; return whether there was news, so that they must be explored again."""
         try:
             self._attempt()
         except _NewsError:
@@ -191,7 +193,7 @@ class Search:
 
     # -- who meets whom -----------------------------------------------------------------------------------------------
     def _touches(self, asks: Iterable[Ask]) -> None:
-        """Note who stands before which places: news where two meet there that did not, and one of them writes."""
+        """Record the locations of parked lanes: it is news if two meet there that did not, and one of them writes."""
         for ask in asks:
             own = ask.place[0] >= 0 or not self.alike
             thread = (ask.cta if own else _ANY, ask.warp, ask.lane)
@@ -205,12 +207,12 @@ class Search:
                 self.shared.grown = True
 
     def _common(self, ask: Ask) -> bool:
-        """Return whether another thread touches a place as well, and some thread may write it."""
+        """Return whether another thread touches a location as well, and some thread may write it."""
         users = self.users[ask.place]
         return any(users.values()) and (len(users) > 1 or any(cta == _ANY for cta, _, _ in users))
 
     def _persistent_sets(self, node: Node) -> list[list[Ask]]:
-        """The lanes that may go on, in sets of which one has to be tried, the smallest first."""
+        """Return the runnable lanes, in sets of which one has to be tried, the smallest first."""
         standing: dict[tuple[int, int, int], Ask] = {ask[:3]: ask for own in node.asks for ask in own}
         known: dict[tuple[tuple[int, int], bool], frozenset[Ask]] = {}
         sets: dict[frozenset[Ask], None] = {}
@@ -326,7 +328,7 @@ class Search:
         return self.result
 
     def _sample(self) -> None:
-        """Try some of the orders that are left: the result says what fails, else what it said before."""
+        """Try some of the remaining interleavings: the result has their failure, otherwise it is unchanged."""
         before = self.result
         self.result, self.wanders = Result(steps=before.steps, excused=before.excused), True
         sampled = Samples(self).run()
@@ -336,7 +338,7 @@ class Search:
             before.sampled = sampled
 
     def _continues_after_deadlock(self) -> bool:
-        """Return whether other orders are tried behind one in which all wait."""
+        """Return whether other interleavings are explored after one in which all wait."""
         result = self.result
         if self.hangs is None or result.why not in ("", "barriers") or not self.hangs(result.stuck):
             return False
@@ -353,8 +355,8 @@ class Search:
         self.result.why, self.result.reached = "circle", last.reached_state()
 
     def all_wait(self, node: Node) -> bool:
-        """Return whether nobody can ever do anything else: the lanes of each instruction, let go one after another,
-        change nothing and are back there."""
+        """Return whether no lane can ever do anything else: the lanes of each instruction, resumed one after another,
+        change nothing and return there."""
         session = self.session
         groups = {ask[:2]: [one for one in own if one.warp == ask.warp] for own in node.asks for ask in own}
         for (cta, _), lanes in groups.items():
@@ -370,7 +372,7 @@ class Search:
         return bool(groups)
 
     def _wander(self) -> None:
-        """Learn who touches what on some way to the end; or find out that it fails."""
+        """Learn which locations are touched on some path to the end; or find out that it fails."""
         self.result = Result(steps=self.result.steps, excused=self.result.excused)
         self.wanders = True
         try:
@@ -387,12 +389,12 @@ class Search:
             self.wanders = False
 
     def _apart_from(self, one: Ask, other: Ask) -> bool:
-        """Return whether it is no matter which of two lanes goes on first."""
+        """Return whether the order of two lanes does not matter."""
         reads = self.reads(one.pc) and self.reads(other.pc)
         return one.cta != other.cta and (reads or one.place != other.place)
 
     def _is_news(self, node: Node, key: bytes) -> bool:
-        """Return whether a state has not come up yet, or has more to go on with than then (Godefroid, sleep sets and
+        """Return whether a state has not occurred yet, or has more runnable lanes than then (Godefroid, sleep sets and
         state caching)."""
         before = self.seen.get(key)
         if before is None:
@@ -405,7 +407,7 @@ class Search:
         return True
 
     def _more(self, node: Node) -> bool:
-        """Go on to the next group of a node, where nobody of those before could."""
+        """Continue with the next group of a node, if no lane of the previous ones could run."""
         if node.moves or not node.groups:
             return False
         chosen = node.groups.pop(0)
@@ -427,7 +429,7 @@ class Search:
         return [*kept.values()]
 
     def stand_still(self, node: Node) -> None:
-        """All wait: put the launch back there, for whoever asks what they wait for."""
+        """All lanes wait: restore the launch to that state, for an explanation of what they wait for."""
         for cta, saved in enumerate(node.saved):
             self.session.load(cta, saved)
         self.session.load_memory(node.memory)
@@ -497,7 +499,7 @@ class Search:
             self.result.why = why
 
     def _judge(self, node: Node, cta: int, moved: Moved, first: int) -> bool:
-        """Return whether the launch goes on from what a CTA did; else the result says why not."""
+        """Return whether the launch continues after a CTA's actions; otherwise the result has the reason."""
         races = list(node.knowledge.apply(cta, moved.made, first))
         for one in list(self.shared.excused.values())[len(self.result.excused) :]:
             self.result.excused.append((one, node.reached_state()))
@@ -531,7 +533,7 @@ class Search:
         return is_warning(raw) or self.idle(raw)
 
     def _meets(self, made: Iterable[Made]) -> bool:
-        """Return whether something else touches arrays of which CTAs have places by their numbers."""
+        """Return whether something else touches arrays in which CTAs have locations by their numbers."""
         assert self.named
         return any(
             one.event.pc not in self.named.stores and _array(address) in self.named.places
@@ -539,7 +541,7 @@ class Search:
         )  # fmt: skip
 
     def _shares(self) -> bool:
-        """Return whether such a place is touched more than once."""
+        """Return whether such a location is touched more than once."""
         assert self.named
         return self.shared.grown and any(_array(address) in self.named.places for _, address in self.shared.common)
 
@@ -592,7 +594,8 @@ class Search:
 
 
 def _done_part(stack: Iterable[Node]) -> float:
-    """Estimate the part of all orders that a search has tried, if each way on from a state leads to as many."""
+    """Estimate the part of all interleavings that a search has tried, if each path from a state leads to equally
+    many."""
     part, weight = 0.0, 1.0
     for node in stack:
         if not node.width:
@@ -619,7 +622,7 @@ def _array(address: int) -> int:
 
 
 def warps_of_accesses(asks: Iterable[Ask]) -> Iterator[tuple[int, int]]:
-    """(CTA, warp) of the accesses of a way, each followed by another one's."""
+    """Yield (CTA, warp) of the accesses of a path, each followed by another one's."""
     last = None
     for ask in asks:
         if ask[:2] != last:

@@ -53,7 +53,7 @@ MOST_INSTRUCTIONS = 1 << 22
 
 
 class Ask(NamedTuple):
-    """A lane that stands before an ordered access."""
+    """A lane that is parked before an ordered access."""
 
     cta: int
     warp: int
@@ -77,9 +77,9 @@ class Moved(NamedTuple):
 
     made: list[Made]
     findings: list[RawFinding]
-    """all that was found in the CTA, on the way to where it is"""
+    """all findings in the CTA, on the path to its position"""
     status: str
-    """`stands`, `done`, or why it cannot go on: `budget`, `fault`, `trap`, `stack`, `events`"""
+    """`stands`, `done`, or why it cannot continue: `budget`, `fault`, `trap`, `stack`, `events`"""
 
 
 class Session(Protocol):
@@ -92,16 +92,16 @@ class Session(Protocol):
     grown: bool
     """true if something in shared memory turned out to matter that did not distinguish states so far"""
     named: Named | None
-    """stores to places that belong to CTAs by their numbers, where these do not tell CTAs apart"""
+    """stores to locations that belong to CTAs by their numbers, if these do not distinguish CTAs"""
 
     def start(self) -> list[Moved]:
-        """Begin anew: every CTA runs to its first ordered accesses, in order."""
+        """Restart: every CTA runs to its first ordered accesses, in order."""
 
     def go(self, ask: Ask) -> Moved:
-        """Let a lane make its access, and its CTA go on."""
+        """Let a lane perform its access, and its CTA continue."""
 
     def asks(self, cta: int) -> list[Ask]:
-        """The lanes of a CTA that stand before ordered accesses."""
+        """Return the lanes of a CTA that are parked before ordered accesses."""
 
     def save(self, cta: int) -> Any:
         """A CTA as it is."""
@@ -125,7 +125,7 @@ class Session(Protocol):
         """Return a digest of the arrays."""
 
     def alive(self, cta: int) -> list[tuple[int, int, int]]:
-        """(warp, lanes alive, lanes that stand before an ordered access) of the warps that have not ended."""
+        """Return (warp, live lanes, lanes parked before an ordered access) of the warps that have not ended."""
 
     def elsewhere(self, cta: int, warp: int) -> list[int]:
         """Return the instructions at which lanes of a warp would continue that wait for others to meet them."""
@@ -140,7 +140,7 @@ class Session(Protocol):
         """Return the operand of a waiting integer atomic."""
 
     def write(self, place: tuple[int, int], value: int, size: int) -> None:
-        """Let something else stand at a place."""
+        """Store another value at a location."""
 
     def tell_rounds(self, matters: Collection[int]) -> None:
         """Let digests omit histories, phases except their parity, and shared memory except these bytes."""
@@ -178,7 +178,7 @@ TRYING = Looking()
 
 
 def bytes_around(place: tuple[int, int], memory: Any) -> bytes:
-    """The 8 bytes around a place of an array; nothing where there is none."""
+    """Return the 8 bytes around a location of an array; nothing if there is none."""
     number, offset = (place[1] >> SEGMENT_SHIFT) - FIRST_ARRAY, place[1] & (1 << SEGMENT_SHIFT) - 1 & ~7
     return bytes(memory[0][number][offset : offset + 8]) if 0 <= number < len(memory[0]) else b""
 
@@ -189,7 +189,7 @@ _OBJECTS = ("mbarriers", "mbarrier_index", "groups", "known")
 """further tables of a CTA with asynchronous operations"""
 _OF_PHASE = ("live", "word", "phase", "pending", "expected", "tx")
 _TOLD = np.array([kind not in (*FENCES, "atomic") for kind in layout.EVENT_KINDS])
-"""by kind of events: whether those in a CTA are told by them"""
+"""for each kind of events, whether it includes the events in a CTA"""
 _ACCESS, _COPY = layout.EVENT_KINDS.index("access"), layout.EVENT_KINDS.index("copy")
 
 
@@ -199,7 +199,7 @@ class VmSession:
     def __init__(
         self, bound: Bound, ordered: frozenset[int], logged: frozenset[int], looking: Looking = TRYING
     ) -> None:
-        """`ordered` are the instructions that wait, `logged` those whose executions are wanted."""
+        """`ordered` are the instructions that wait, `logged` those whose executions are requested."""
         configuration, chosen = bound.configuration, bound.settings
         grid = configuration.grid
         self.looking, self.asynchronous = looking, bound.program.asynchronous
@@ -306,7 +306,7 @@ class VmSession:
         state["next_warp"], state["progress"], state["turn"] = warp, 1, -1
 
     def _swaps(self, ask: Ask, machine: Machine) -> bool:
-        """Return whether what is asked is a `cas` that will leave memory alone."""
+        """Return whether the requested access is a `cas` that will not write."""
         fields = self.program.code[ask.pc]
         name = NAMES[int(fields[0])]
         if ATOMIC_NAMES[name][0] != "cas":
@@ -446,7 +446,7 @@ class VmSession:
         return found
 
     def alive(self, cta: int) -> list[tuple[int, int, int]]:
-        """(warp, lanes alive, lanes that stand before an ordered access) of the warps that have not ended."""
+        """Return (warp, live lanes, lanes parked before an ordered access) of the warps that have not ended."""
         return [
             (w, int(warp["alive"]), int(warp["asks"]) if warp["waits"] == layout.SCRIPTED else 0)
             for w, warp in enumerate(self.machines[cta].warps)
@@ -674,8 +674,8 @@ class VmSession:
                 hashed.update(b"%d %d" % (b, first) + np.packbits(rows >= took).tobytes())
 
     def _elsewhere(self, entries: list[list[tuple[int, int, int]]]) -> Iterator[tuple[int, int]]:
-        """(instruction, lanes) of those that do not run: what stands somewhere has yet to read its operands; the
-        topmost entry of the others tells where a lane goes on."""
+        """Yield (instruction, lanes) of the lanes that do not run.  Parked ones have yet to read their operands; for
+        the others the topmost entry shows where they continue."""
         for _, resume, mask in entries[1]:
             yield resume - 1, mask
         for _, resume, mask in reversed(entries[0]):
@@ -702,5 +702,5 @@ class VmSession:
         hashed.update(b"%d %d" % (pc, lanes))
 
     def stacks(self, machine: Machine, w: int, which: int, count: int) -> list[tuple[int, int, int]]:
-        """(join, where lanes go on, lanes) of the entries of a stack."""
+        """Return (join, where lanes continue, lanes) of the entries of a stack."""
         return [(int(e["join"]), int(e["resume"]), int(e["mask"])) for e in machine.stacks[w, which, :count]]

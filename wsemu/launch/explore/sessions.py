@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 def make_session(
     bound: Bound, ordered: frozenset[int], logged: frozenset[int], looking: Looking | None = None
 ) -> Session:
-    """`ordered` are the instructions that wait, `logged` those whose executions are wanted; `looking`: for what it is,
-    where it is not to try orders."""
+    """`ordered` are the instructions that wait, `logged` those whose executions are requested; `looking` names the
+    purpose, if it is not to explore interleavings."""
     from wsemu.launch.explore.session import TRYING
 
     if bound.settings.engine == "reference":

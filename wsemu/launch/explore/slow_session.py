@@ -83,7 +83,7 @@ class SlowSession:
         return self._finish_move(ask.cta, self.run.ctas[ask.cta].run_until_stuck(ask.warp, ask.lane), wrote)
 
     def _leaves(self, ask: Ask) -> bool:
-        """Return whether what is asked is a `cas` that will leave memory alone."""
+        """Return whether the requested access is a `cas` that will not write."""
         fields = self.run.ctas[ask.cta].launch.code[ask.pc]
         what, type_ = ATOMICS[NAMES[fields[0]]]
         if what != "cas":

@@ -1,10 +1,10 @@
 """Launches whose lanes are scheduled independently, as in PTX from sm_70 on: each thread stops before its own ordered
 accesses, and waits for no other lane of its warp at their reconvergence point.
 
-So a lane that has taken a lock goes on while others of its warp spin, and gives it back (PTX ISA, "Independent thread
+So a lane that has taken a lock continues while others of its warp spin, and releases it (PTX ISA, "Independent thread
 scheduling": all threads of a warp make progress).  This is explored if threads share only global memory, without
 barriers and warp-wide operations.  Each is then run as its own CTA, of which one lane is alive, and threads that begin
-alike count as one.  What is found is told of the warps and CTAs that they belong to.
+alike count as one.  Findings are reported for the warps and CTAs of the threads.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 MOST_THREADS = 64
 """maximum threads of a launch"""
 MOST_STANDING, MOST_KINDS = 32, 6
-"""threads that come to an ordered access first of all, and those of them that do not begin alike"""
+"""maximum threads that reach an ordered access first, and maximum of them that do not begin alike"""
 _TOGETHER = ("barrier", "warp", "matrix", "cluster")
 """kinds of operations that threads make together"""
 

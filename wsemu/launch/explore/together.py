@@ -1,7 +1,7 @@
 """Number of CTAs of a launch that must be co-resident because they wait for each other, found by running it.
 
-CTAs start one after another, in order, each only when nobody that runs can do more than wait for memory to change: so
-few are alive as can be.  A lane waits whose access changes nothing, and leads back to where it stands.
+CTAs start one after another, in order, each only when no running one can do more than wait for memory to change: so as
+few as possible are live.  A lane waits if its access changes nothing, and leads back to its position.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class _Run:
         self.last: Ask | None = None
 
     def moves(self, cta: int) -> bool:
-        """Return whether a CTA does anything else than wait; StopIteration where it cannot be told."""
+        """Return whether a CTA does anything else than wait; StopIteration if that is unknown."""
         session = self.session
         before = session.digest(cta), session.digest_memory()
         if self.waiting.get(cta) == before:

@@ -1,4 +1,4 @@
-"""One CTA on one of its ways: what its threads know, and what it tells others (`messages.py`)."""
+"""One CTA on one of its paths: the knowledge of its threads, and what it publishes (`messages.py`)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class _Wrote(NamedTuple):
     """Bytes that a thread has written."""
 
     start: int
-    """in all arrays, one after the other"""
+    """position in all arrays, one after the other"""
     size: int
     thread: int
     mark: int
@@ -46,8 +46,8 @@ class Own(Knowledge):
     """The knowledge of the threads of one CTA: of each other, and of messages."""
 
     def of(self, cta: int, flat: Callable[[int], int], reads: dict[bytes, set[tuple[int, int]]]) -> None:
-        """Be that of a CTA that has not begun; `flat` finds bytes among those of all arrays, `reads` takes what is
-        read: what is known -> (start, size), of all ways."""
+        """Represent a CTA that has not begun; `flat` finds bytes among those of all arrays, `reads` collects what is
+        read: knowledge -> (start, size), of all paths."""
         self.rows = {cta: np.zeros((self.of_cta, self.total + MOST_MESSAGES), np.int32)}
         self.width = self.total + MOST_MESSAGES
         self.flat, self.reads = flat, reads
@@ -78,7 +78,8 @@ class Own(Knowledge):
         yield from super()._access(made, number)
 
     def released_bytes(self, row: Rows) -> frozenset[tuple[int, int]]:
-        """The bytes, as (start, size), that a CTA has written and whoever has a row knows of."""
+        """Return the bytes, as (start, size), that a CTA has written and whose write a thread with this row has
+        observed."""
         return frozenset((w.start, w.size) for w in self.wrote if row[w.thread] >= w.mark)
 
     def digest(self, cta: int) -> bytes:
@@ -97,7 +98,7 @@ class Own(Knowledge):
 
 @dataclass(slots=True)
 class State:
-    """A CTA on one of its ways."""
+    """A CTA on one of its paths."""
 
     cta: int
     saved: Any
@@ -122,14 +123,14 @@ class State:
 
 @dataclass(slots=True)
 class Message:
-    """Something that a CTA may write at a place of ordered accesses."""
+    """A value that a CTA may write at a location of ordered accesses."""
 
     place: Place
     value: bytes
     writer: int
     number: int
     variants: set[tuple[bytes, frozenset[tuple[int, int]]]] = field(default_factory=set)
-    """ways to it: what the writer knew by messages, and the bytes of its own that it released"""
+    """paths to it: what the writer knew by messages, and the bytes of its own that it released"""
 
 
 def is_own(address: int) -> bool:

@@ -1,10 +1,10 @@
 """Host arguments for the parameters of a PTX kernel, which have a size and hardly a type.
 
 An array goes to a parameter of 64 bits, and its address is passed.  A Python number takes the type of the parameter; a
-NumPy number is passed as its bytes, which have to be as many.  A structure by value is bytes, a NumPy record, or a
-tuple of fields laid out as C does, whose arrays become pointers.  A list is memory that contains such fields, like a
-table of pointers, and its address is passed.  So is the address of a tensor map if an address is expected, and that of
-the description of a texture or surface, which is its handle.
+NumPy number is passed as its bytes, whose number must match.  A structure by value is bytes, a NumPy record, or a tuple
+of fields laid out as C does, whose arrays become pointers.  A list is memory that contains such fields, like a table of
+pointers, and its address is passed.  So is the address of a tensor map if an address is expected, and that of the
+description of a texture or surface, which is its handle.
 """
 
 from __future__ import annotations
@@ -58,7 +58,8 @@ def parameter_text(parameter: Parameter) -> str:
 
 
 def fit(parameter: Parameter, where: str, value: Any) -> npt.NDArray[Any] | Packed:
-    """A value as a parameter of this type is passed; `where` begins what is said of one that does not fit."""
+    """Return a value in the form in which a parameter of this type is passed; `where` begins the message if it does not
+    fit."""
     if isinstance(value, Packed):
         return _check_size(value, parameter, where)
     if hasattr(value, "__array_interface__") and not isinstance(value, np.generic):
@@ -164,7 +165,7 @@ def _structure(parameter: Parameter, where: str, fields: tuple[Any, ...]) -> Pac
 
 
 def _of(data: bytearray, held: Arrays) -> Packed:
-    """Bytes with what stands in them."""
+    """Return bytes with the addresses and maps in them."""
     kinds: dict[type, Arrays] = {np.ndarray: [], TensorMap: [], Block: []}
     for entry in held:
         kinds[next(kind for kind in kinds if isinstance(entry[2], kind))].append(entry)
@@ -173,7 +174,7 @@ def _of(data: bytearray, held: Arrays) -> Packed:
 
 
 def _block(values: list[Any], way: Way, where: str) -> Block:
-    """Memory that holds these, one behind the other as in an array of C."""
+    """Return memory that holds these, consecutively as in an array of C."""
     if not values:
         raise UsageError(f"{where} is an empty list: give what stands in that memory, or None for a null pointer")
     data = bytearray()

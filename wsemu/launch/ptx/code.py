@@ -1,4 +1,4 @@
-"""The code of a kernel in PTX: what a launch asks it for."""
+"""The code of a kernel in PTX, and its requirements on a launch."""
 
 from __future__ import annotations
 
@@ -114,8 +114,8 @@ class PtxCode(Code):
         return parse_target(self._module.file.target)
 
     def _check_target(self, configuration: LaunchConfiguration) -> None:
-        """UsageError for an architecture whose GPUs do not load the file; one that nobody named is not held against a
-        file for a later one."""
+        """Raise UsageError for an architecture whose GPUs do not load the file; the default one is accepted for a file
+        of a later one."""
         target, arch = self._target, configuration.arch
         if target is None or target.runs_on(number_of(arch)):
             return
@@ -127,8 +127,8 @@ class PtxCode(Code):
             )
 
     def admit(self, configuration: LaunchConfiguration) -> None:
-        """UsageError for an architecture that is not that of the file, and for a CTA that `.maxntid` or `.reqntid`
-        excludes: a GPU rejects the launch, too."""
+        """Raise UsageError for an architecture that is not that of the file, and for a CTA that `.maxntid` or
+        `.reqntid` excludes: a GPU rejects the launch as well."""
         self._check_target(configuration)
         threads = " x ".join(map(str, configuration.block))
         required, most = (_three(given) for given in (self.entry.reqntid, self.entry.maxntid))
@@ -143,7 +143,7 @@ class PtxCode(Code):
             )
 
     def apply_cluster(self, configuration: LaunchConfiguration) -> LaunchConfiguration:
-        """A launch in the clusters of `.reqnctapercluster`; UsageError where it asks for others."""
+        """Return a launch in the clusters of `.reqnctapercluster`; raise UsageError if it requests others."""
         required = _three(self.entry.cluster)
         if self.entry.explicit and not required and configuration.cluster == (1, 1, 1):
             raise UsageError(f"`{self.__name__}` has `.explicitcluster`: give `cluster=`, the CTAs of a cluster")

@@ -25,7 +25,7 @@ class Function(NamedTuple):
     name: str
     """with its namespaces and template arguments"""
     parameters: str | None
-    """`float*, int`; None for what is no function"""
+    """`float*, int`; None for a name that is not a function"""
 
     def __str__(self) -> str:
         return self.name if self.parameters is None else f"{self.name}({self.parameters})"
@@ -55,7 +55,7 @@ def _class(scope: str) -> str:
 
 
 class _Type(NamedTuple):
-    """A type in two halves, between which the name of a variable of it would stand."""
+    """A type in two halves, between which the name of a variable of it is written."""
 
     left: str
     right: str = ""
@@ -381,7 +381,7 @@ class _Reader(Characters):
         return self.type().wrap_type(f" {class_}::*".lstrip())
 
     def extended_type(self) -> _Type:
-        """Vectors, `_Float16` and its kin, qualifiers of a vendor."""
+        """Parse vectors, `_Float16` and similar types, and qualifiers of a vendor."""
         if self.skip("U"):
             qualifier = self.source_name()
             return self.remember(_Type(f"{self.type()} {qualifier}"))

@@ -36,7 +36,7 @@ class Characters:
         self.at = at
 
     def peek(self, count: int = 1) -> str:
-        """The next characters; NUL behind the last one."""
+        """Return the next characters; NUL after the last one."""
         return self.text[self.at : self.at + count] or "\0"
 
     def skip(self, character: str) -> bool:

@@ -101,9 +101,9 @@ class PtxModule(Mapping[str, "PtxKernel"]):
     def set(self, values: Mapping[str, Any] | None = None, /, **named: Any) -> None:
         """Give `__device__` and `__constant__` variables values, as `cudaMemcpyToSymbol` does: `module.set(scale=2.0)`.
 
-        A name is that of PTX, or the C++ one.  Values are what arguments are: numbers, bytes, structures, and arrays of
-        as many bytes as the variable has; a pointer is an array, whose address it gets.  An array is used in place:
-        what launches store into the variable stays in it; anything else is there anew at each launch.  UsageError for
+        A name is that of PTX, or the C++ one.  Values have the form of arguments: numbers, bytes, structures, and
+        arrays with the size of the variable; a pointer is an array, whose address it gets.  An array is used in place:
+        what launches store into the variable stays in it.  Any other value is restored at each launch.  UsageError for
         a name that there is not, and for another size.
         """
         self._variables.set({**(values or {}), **named})
@@ -218,18 +218,18 @@ class PtxKernel(Launchable, PtxCode):
 
     @property
     def block(self) -> tuple[int, ...]:
-        """The threads of a CTA that its PTX asks for, or at most allows; nothing where it says neither."""
+        """Return the threads of a CTA that its PTX requires, or at most allows; nothing if it declares neither."""
         given = self._module.file.functions[self.entry.name].directives
         found = given.get("reqntid") or given.get("maxntid")
         return tuple(found.values) if found is not None else ()
 
     def set(self, values: Mapping[str, Any] | None = None, /, **named: Any) -> None:
-        """Give variables of its file, which other kernels there have, too, values: see `PtxModule.set`."""
+        """Give values to variables of its file, which other kernels there share: see `PtxModule.set`."""
         self._variables.set({**(values or {}), **named})
 
     def on(self, target: str) -> Any:
-        """This kernel on `"emulator"` or `"gpu"`: `kernel.on("gpu")[grid, block](*arguments)` has the CUDA driver
-        compile it and runs it there, unchecked; `wsemu.crosscheck` is the safe way."""
+        """Return this kernel on `"emulator"` or `"gpu"`: `kernel.on("gpu")[grid, block](*arguments)` has the CUDA
+        driver compile it and runs it there, unchecked; `wsemu.crosscheck` is the safe alternative."""
         if target == "emulator":
             return self
         if target != "gpu":

@@ -24,8 +24,8 @@ _NAME = re.compile(r"(\w+)\s*(?:\[[^\]]*\]\s*)*(?:=.*)?$", re.S)
 
 
 def parameter_names(module: Module, entry: Entry) -> tuple[str, ...]:
-    """A name for each parameter: that of the declaration in the source, if there is one that has as many; else that of
-    PTX without the kernel's name in front, such as `param_0`."""
+    """Return a name for each parameter: that of the declaration in the source, if there is one with the same number;
+    otherwise that of PTX without the kernel's name in front, such as `param_0`."""
     plain = tuple(p.name.removeprefix(entry.name).lstrip("_") or p.name for p in entry.parameters)
     base = re.split(r"[<(]", demangle(entry.name).name)[0].rpartition("::")[2]
     found = {
@@ -84,7 +84,7 @@ def _declared_parameters(text: str, name: str) -> Iterator[tuple[str, ...]]:
 
 
 def _parameters(text: str, at: int) -> Iterator[str]:
-    """The names of the parameters of a list that begins here, behind its parenthesis."""
+    """Yield the names of the parameters of a list that begins here, after its parenthesis."""
     depth, start = 0, at
     for place in range(at, len(text)):
         character = text[place]

@@ -24,9 +24,10 @@ if TYPE_CHECKING:
 
 
 def read(source: str | os.PathLike[str], roots: Sequence[str] = ()) -> Module:
-    """The module of PTX text, or of a file of it; sources that it names are shown from below the folders `roots`, too.
+    """Return the module of PTX text, or of a file of it; sources that it names are also shown from below the folders
+    `roots`.
 
-    UsageError for a file that cannot be read, KernelError for what is no PTX, with line and column.
+    UsageError for a file that cannot be read, KernelError for text that is not PTX, with line and column.
     """
     return _read(*_text(source), roots)
 

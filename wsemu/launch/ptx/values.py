@@ -34,7 +34,7 @@ class _Value(NamedTuple):
     live: bool
     """true if the stores of launches into it persist"""
     pointers: tuple[tuple[int, npt.NDArray[Any]], ...] = ()
-    """(byte, the array whose address stands there)"""
+    """(byte, the array whose address is there)"""
 
 
 class Variables:
@@ -150,7 +150,7 @@ def _is_placed(variable: Variable, item: object, placed: Mapping[str, Variable])
 
 
 def _find_variable(name: str, known: Mapping[str, Parameter]) -> str:
-    """The variable of a name: that of PTX, the C++ one, or the last part of that."""
+    """Return the variable of a name: that of PTX, the C++ one, or the last part of that."""
     if name in known:
         return name
     shown = {one: demangle(one).name for one in known}

@@ -61,7 +61,7 @@ class AccessRecord:
     source: AccessRecord | None = None
     """for a copy, its read; the rest is its write"""
     starts: dict[int, int] = field(default_factory=dict)
-    """address -> the highest lane that has it, when first asked for"""
+    """address -> the highest lane that has it, computed on first use"""
 
     @property
     def sides(self) -> list[AccessRecord]:
@@ -162,8 +162,8 @@ def _memory(run: WarpRun, address: int, size: int) -> bytes | None:
 def shared_elements(
     one: AccessRecord, other: AccessRecord, program: Program, apart: bool = False
 ) -> Iterator[tuple[int, int]]:
-    """(address, bytes) of the elements that two accesses share, lowest lane of the second first; `apart` wants two
-    lanes for it."""
+    """Yield (address, bytes) of the elements that two accesses share, lowest lane of the second first; with `apart` two
+    lanes must share it."""
     size = min(element(program, seen) for seen in (one, other))
     lanes: defaultdict[int, set[int]] = defaultdict(set)
     for lane, start in one.addresses.items():

@@ -32,7 +32,7 @@ _OF_BARRIERS = ("arrive", "sync", "exit")
 
 
 def _event_kind(does: str) -> str:
-    """The kind of the event of what a step does; an access, where it is no operation on an object."""
+    """Return the kind of a step's event; an access, if it is not an operation on an object."""
     return does if does in _OF_BARRIERS else effects_of(does).event or "access"
 
 
@@ -123,8 +123,8 @@ class Machine:
         )
 
     def _joined_by_its_group(self, cta: Cta, warp: Warp) -> bool:
-        """Run the other warps of a warpgroup up to the commit of `wgmma` at which a warp waits for them; whether it
-        goes on then.  Schedules do not name them."""
+        """Run the other warps of a warpgroup up to the commit of `wgmma` at which a warp waits for them; return whether
+        it then continues.  Schedules do not name them."""
         if not warp.alive or not warpgroup.stands(cta, warp.number):
             return False
         for other in warpgroup.behind(cta, warp.number):

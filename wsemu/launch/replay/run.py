@@ -84,7 +84,7 @@ class Order(_Data):
 
 
 class Waiting(_Data):
-    """A warp at the end of a replay that cannot go on."""
+    """A warp at the end of a replay that cannot continue."""
 
     warp: int
     line: int
@@ -119,7 +119,7 @@ class Replay(_Data):
     end: Literal["", "done", "deadlock", "fault", "budget", "trap", "stack"] = ""
     """end of the CTA, if it ran on"""
     codes: list[str] = []
-    """codes of the findings on the way that are errors in themselves"""
+    """codes of the findings in the replay that are errors in themselves"""
     waiting: list[Waiting] = []
     phases: list[WaitingForPhase] = []
     held: list[int] = []
@@ -358,8 +358,8 @@ def _compare_orders(
     apart: bool = False,
     wanted: Collection[str] = (),
 ) -> tuple[str, list[Order]]:
-    """The accesses in each order, at an element that is wanted by name, else the first one on which the orders differ,
-    or else the first one shared."""
+    """Return the accesses in each order, at an element that is requested by name, else the first one on which the
+    orders differ, or else the first one shared."""
     program, places = machine.launch.program, machine.places
     one, other = (seen for _, seen in orders[0])
     elements = list(shared_elements(one, other, program, apart))

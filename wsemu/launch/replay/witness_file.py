@@ -60,7 +60,7 @@ def has_witness(finding: Finding) -> bool:
 
 
 class WitnessError(UsageError):
-    """A file is no witness, or not one of this launch."""
+    """A file is not a witness, or not one of this launch."""
 
 
 class Witness(BaseModel):
@@ -130,7 +130,8 @@ class Witness(BaseModel):
             raise
 
     def check(self, bound: Bound) -> None:
-        """WitnessError unless the launch is the one that the witness is of: it says what has changed."""
+        """Raise WitnessError unless the launch is the one that the witness is of; the message names what has
+        changed."""
         found = [*self._differences(bound)]
         if found:
             rest = f"; and {len(found) - _MOST_CHANGES} changes more" if len(found) > _MOST_CHANGES else ""
@@ -153,7 +154,7 @@ class Witness(BaseModel):
 
 
 def load(path: str | os.PathLike[str]) -> Witness:
-    """Read a witness file; WitnessError says what is wrong with it."""
+    """Read a witness file; WitnessError describes what is wrong with it."""
     name = os.fspath(path)
     try:
         data = read_regular(name, _LARGEST)
@@ -179,7 +180,7 @@ def _wrong(error: ValidationError) -> str:
 
 
 class Saver:
-    """Saves the witnesses of a program's errors into a folder, each place in the source once.
+    """Saves the witnesses of a program's errors into a folder, each location in the source once.
 
     It counts the launches inside a `with` block.  `error` is why the folder cannot be made or written.
     """
@@ -232,7 +233,7 @@ class Saver:
         return self._relative(), self.arguments, self.launches, self._sha256
 
     def _relative(self) -> str:
-        """The program as seen from the folder; its name alone where no way leads there."""
+        """Return the program's path relative to the folder; its name alone if there is none."""
         try:
             path = os.path.relpath(os.path.realpath(self.program), os.path.realpath(self.folder))
         except ValueError:  # another drive

@@ -212,7 +212,7 @@ def know(m, w, lane, number):
 
 @compiled
 def await_groups(m, w, mask, bulk, left, only_read):
-    """Lanes wait until at most so many groups are under way; -1: until no copies are."""
+    """Let lanes wait until at most this number of groups is in flight; -1: until no copies are."""
     found = False
     for lane in set_bits(mask):
         g = groups_at(m.groups, group_tables(m, w, lane, bulk))
@@ -260,7 +260,8 @@ def known_by_some(m, at):
 
 @compiled
 def report_outliving(m):
-    """Agents that no thread knew to be over when it ended; of those that read shared memory no thread of that CTA."""
+    """Report agents that no thread had observed to be complete when it ended; for those that read shared memory, no
+    thread of that CTA."""
     for number in range(m.base + 1, m.agent_next):
         a = agent_at(m.agents, number - m.base - 1)
         if a.bytes == 0 or (a.what != COPIES and a.what != STORES and a.what != SENDS):

@@ -89,7 +89,7 @@ def copy_width(op):
 
 @compiled
 def copy_size(registers, i, lane):
-    """Bytes that a copy reads: those asked for, as far as they can be (C1, T1)."""
+    """Return the bytes that a copy reads: the requested number, if it is valid (C1, T1)."""
     size = load_u32(registers + i.c + 4 * lane)
     if i.op > COPY16:
         return size & ~15
@@ -517,7 +517,7 @@ def wait_groups(m, w, pc, i, mask):
 def copy_operation(address, w, pc, mask):
     """Execute a copy, or what belongs to copies, for the lanes of `mask`: a status.  Called by address.
 
-    With pc -1: room for an arrival of each lane.  -2, at the CTA's end: report what nobody waits for.  -4 - pc: judge
+    With pc -1: make room for an arrival of each lane. -2, at the CTA's end: report unawaited operations. -4 - pc: judge
     the sizes of a copy.
     """
     m = machine_at(address, 0)

@@ -213,7 +213,7 @@ def has_acquired(m, w, lane, address, q, v, itself):
 
 @compiled
 def acquire_lane(m, w, lane, address, wide):
-    """Status: DONE, or that there is no room."""
+    """Return DONE, or the status that there is no room."""
     grain = segment_grain(m, address)
     new = 0
     q = 0
@@ -264,8 +264,8 @@ def acquire(m, w, pc, registers, i, mask):
 
 @compiled
 def judge_map(m, w, pc, lane, address):
-    """Report the first write to a map that a lane's copy need not see; of one that it does not know of nothing is said,
-    which races."""
+    """Report the first write to a map that a lane's copy need not observe, unless it races because the lane has not
+    observed it at all."""
     if not is_watched(m, address):
         return
     q = 0

@@ -1,7 +1,8 @@
 """Ranges of bytes that one lane or one of its agents accesses: where they lie, what was written, who touched them.
 
 As `memory/shadow.py`, for 32 cells at once; what is not plainly ordered is marked, and a second run decides
-(`memory/lane_order.py`).  An agent's read takes no other out of a cell: whoever knows the agent need not know that.
+(`memory/lane_order.py`).  An agent's read does not remove others from a cell: whoever has observed the agent need not
+have observed them.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ from wsemu.model.isa import (
 
 FULL = (1 << LANES) - 1
 MANY = 40
-"""elements that a set may have before nothing is said any more of who reads a cell"""
+"""maximum elements of a set before the readers of a cell are no longer recorded"""
 OWN, OTHERS = 2, 3
 """required location of a range in shared memory: in the CTA's own, or in another one's"""
 FEW_SETS = 900
@@ -95,7 +96,7 @@ def outside(m, w, pc, lane, address, what, size, number, limit, report):
 
 @compiled
 def is_own(m, offset):
-    """Return whether a place in shared memory is the CTA's at hand."""
+    """Return whether a location in shared memory is the current CTA's."""
     return m.members == 1 or offset >> m.window == m.member
 
 
@@ -146,7 +147,7 @@ def is_tracked(m, number, writes):
 
 @compiled
 def prepare(m, pc, address, size, writes):
-    """Status: DONE if shadow memory is ready for a range, beside those that were asked for since `room`."""
+    """Return DONE if shadow memory is ready for a range, beside those that were requested since `room`."""
     address &= ~ADDRESS_WRAPPED
     number = address >> SEGMENT_SHIFT
     if size == 0 or not is_tracked(m, number, writes):
@@ -226,8 +227,8 @@ def judge_some(m, w, pc, lane, number, offset, size, bytes_):
 
 @compiled
 def comes_after(m, w, lane, v, low, high, space, bulk):
-    """Return whether what a lane, or its agent, does now comes after the access v of a cell by lanes of this CTA from
-    `low` to `high`; the asynchronous proxy asks for more than order."""
+    """Return whether the present action of a lane, or its agent, follows the access v of a cell by lanes of this CTA
+    from `low` to `high`; the asynchronous proxy requires more than order."""
     interval, u = (v >> INTERVAL_SHIFT) & INTERVALS, (v >> WARP_SHIFT) & ACTORS
     if interval <= m.base:
         return True
@@ -363,7 +364,7 @@ def with_reader(m, old, new, floor):
 
 @compiled
 def write_out(m, cells, mask):
-    """Make sets of those of 32 cells that are READERS; of which there would be too many, nothing is said any more."""
+    """Turn those of 32 cells that are READERS into sets; if they would be too many, they are no longer recorded."""
     rest = same_key(cells, READERS, READERS) & mask
     while rest:
         v = load_i64(cells + 8 * lowest_bit(rest))

@@ -53,7 +53,7 @@ def execute(m, w, pc, registers, i, mask):
 
 @compiled
 def send(m, w, pc, registers, i, lane, size):
-    """A value of one lane.  Whether the hardware goes on."""
+    """A value of one lane.  Send a value; return whether the hardware continues."""
     to = lane_address(registers, i.a, 0, lane)
     host = host_place(m, w, pc, lane, to, size, size, True, send_goal(m, i), True)
     number = 0

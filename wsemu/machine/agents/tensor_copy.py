@@ -168,8 +168,8 @@ def swizzle_address(p, address):
 
 @compiled
 def clean(p):
-    """Return whether all that a map does not use is 0, but for what it says of dimensions that it does not have:
-    kernels of CUTLASS for groups write strides there (`tensormap.replace`), whatever the rank."""
+    """Return whether all unused fields of a map are 0, except those of dimensions that it does not have: kernels of
+    CUTLASS for groups write strides there (`tensormap.replace`), whatever the rank."""
     rank, w2 = rank_of(p), word(p, 2)
     if rank > MOST_RANK or w2 & 0xFFF8000E or code_of(p) > HIGHEST or interleave_of(p) == 3:
         return False
@@ -290,7 +290,7 @@ def reduces(what, code, rounds):
 
 @compiled
 def check_copy(m, w, pc, registers, i, lane):
-    """Status: DONE, or why there is no such copy."""
+    """Return DONE, or why the copy is invalid."""
     p = map_host(m, w, pc, registers, i, lane, True)
     if p == 0:
         return FAULT
@@ -492,7 +492,7 @@ def load_lane(m, w, pc, registers, i, lane):
 
 @compiled
 def touch_map(m, w, pc, registers, i, lane, base):
-    """A copy reads its map, by order alone: the proxy is another one than that of what it copies."""
+    """Record that a copy reads its map, by order alone: the map's proxy differs from that of the copied data."""
     address = load_i64(registers + i.b + 8 * lane) & ~ADDRESS_WRAPPED
     judge_map(m, w, pc, lane, address)
     base -= (BULK - GENERIC) << WARP_SHIFT

@@ -56,7 +56,7 @@ NUMBERS: dict[Body, Body] = {}
 
 
 def _propagate_nan(b: Builder, r: Value, operands: list[Value]) -> Value:
-    """r, or the nan that the hardware has in its place; nans are rare, and come by a way of their own."""
+    """Return r, or the hardware's nan instead; nans are rare, and take a separate path."""
     u = b.bitcast(r, like(r.type, I64))
     nan = b.fcmp_unordered("uno", r, r)
     here, there, after = b.block, b.append_basic_block("nan"), b.append_basic_block("number")

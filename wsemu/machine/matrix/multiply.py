@@ -1,8 +1,7 @@
 """Matrix operations of a warp in compiled code: multiplications, and moves of matrices between lanes.
 
-PTX ISA, "mma", "wmma", "ldmatrix", "stmatrix", "movmatrix"; measured rules W1 to W9: what a sum of floats is says
-`model/matrix.py`.  All lanes must execute the operation together: else it is reported, and those that are there get a
-result.
+PTX ISA, "mma", "wmma", "ldmatrix", "stmatrix", "movmatrix"; measured rules W1 to W9: `model/matrix.py` defines sums of
+floats.  All lanes must execute the operation together: else it is reported, and those that are there get a result.
 """
 
 from __future__ import annotations
@@ -241,7 +240,7 @@ def spread(to, r, g, t, turned):
 
 @compiled
 def collect(to, word, lane, n, turned):
-    """A word of the row that belongs to a lane, from the fragments; 0 where there is no such matrix."""
+    """Return a word of the row that belongs to a lane, from the fragments; 0 if there is no such matrix."""
     r, row = lane >> 3, lane & 7
     if r >= n:
         return 0

@@ -1,6 +1,6 @@
 """Sums of a tile of up to 16 x 8 elements as LLVM code: vectors of a row's 8 columns, or of a register's 32 lanes.
 
-A tile's operands stand in a buffer (`BUFFER`), taken apart: significand with its sign, exponent, and whether it is an
+A tile's operands are in a buffer (`BUFFER`), separated: significand with its sign, exponent, and whether it is an
 infinity or a nan.  In `a`, register r, part x, lane l has index ((r parts + x) 32 + l).  In `b`, row q = (register
 parts + x) 4 + t has 8 columns, in the order `COLUMNS`, in which two registers of an accumulator have them.  A k of the
 product is (register of b, part, t), with element (row g + 8 h) of `a` in register h + halves * group, lane 4 g + t.
@@ -315,7 +315,7 @@ class _Walk:
         return self.a(A_SIGNIFICAND, at), self.row(B_SIGNIFICAND, row)
 
     def term(self, group: Value, part: Value, t: int, top: Value, up: Value) -> Value:
-        """A product, as far as it lies within what is kept behind the exponent `top`."""
+        """Return a product, truncated to the bits that are kept below the exponent `top`."""
         b = self.b
         first, second = self.pair(group, part, t)
         product = b.mul(first, second)
@@ -376,8 +376,8 @@ def add_floats(
     up: Value, bits: Value, half: Value, fraction: Value,
 ) -> Value:  # fmt: skip
     """Add the products of registers from `group` up to `groups` and of parts from `part` up to `to_part` to all
-    accumulators.  Products are shifted `up` so that `bits` lie behind the largest exponent; `half`: accumulators are
-    f16.  1 if some accumulator was not finite."""
+    accumulators.  Products are shifted `up` so that `bits` remain below the largest exponent; `half`: accumulators are
+    f16.  Return 1 if some accumulator was not finite."""
 
     def select_by_format(of_half: int, of_single: int) -> Value:
         return b.select(b.icmp_unsigned("!=", half, I64(0)), I64(of_half), I64(of_single))

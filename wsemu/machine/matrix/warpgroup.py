@@ -2,9 +2,9 @@
 
 It is complete when all four warps have issued it and its reads have been performed.  A warp's wait for a group follows,
 in time, the operations of each of the four before its last `wgmma` of that group, and observes that the reads of all of
-them are complete.  What they did to memory otherwise is not ordered by it.  So that nobody waits for what is not issued
-yet, a commit stands until all of the four that have not exited have committed as often.  PTX ISA, "wgmma.mma_async",
-"wgmma.wait_group"; measured rule W14.
+them are complete.  What they did to memory otherwise is not ordered by it.  So that no warp waits for an operation that
+is not issued yet, a commit waits until all of the four that have not exited have committed as often.  PTX ISA,
+"wgmma.mma_async", "wgmma.wait_group"; measured rule W14.
 """
 
 from __future__ import annotations
@@ -101,8 +101,8 @@ def all_have_committed(m, w):
 
 @compiled
 def know_group(m, w, left):
-    """The lanes of a warp have waited for all groups of its warpgroup but the last `left` ones; of one long ago, with
-    many under way since, they know their own part alone."""
+    """Record that the lanes of a warp have waited for all groups of its warpgroup but the last `left` ones.  Of one
+    long ago, with many in flight since, they observe only their own part."""
     first = first_of(m, w)
     warp = warp_at(m.warps, w)
     end = warp.committed - left

@@ -66,7 +66,8 @@ PIECE = 16
 def group_operation(address, w, pc, mask):
     """Execute a `wgmma` operation for the lanes of `mask`: a status, or STANDS.  Called by address.
 
-    With pc -1, at the CTA's end: judge what its warps have executed.  Without lanes: whether those go on that stand.
+    With pc -1, at the CTA's end: judge what its warps have executed.  Without lanes: return whether the waiting ones
+    continue.
     """
     m = machine_at(address, 0)
     if pc < 0:
@@ -228,7 +229,7 @@ def piece_at(m, descriptor, turned, first, q):
 
 @compiled
 def outside(m, w, pc, lane, descriptor, turned, first, rows, report):
-    """Return whether a piece of an operand must not be read; the first such one is reported where that is wanted."""
+    """Return whether a piece of an operand must not be read; the first such one is reported if requested."""
     for q in range(2 * rows):
         place = piece_at(m, descriptor, turned, first, q)
         if host_place(m, w, pc, lane, place, PIECE, PIECE, False, True, False) == 0:

@@ -76,7 +76,7 @@ def number_of(m, code, pc, other_pc):
 
 
 def enter_finding(address, code, pc, warp, lanes, other_pc, other_warp, x0, x1, x2, x3, x4):
-    """Enter a finding, or count it when this code was already seen at these two places.  Called by address."""
+    """Enter a finding, or count it if this code was already recorded for these two locations.  Called by address."""
     m = machine_at(address, 0)
     found = number_of(m, code, pc, other_pc)
     if found < 0:
@@ -261,7 +261,7 @@ def all_set(registers, a, bias, mask, pattern, size, initialised):
 
 @compiled
 def track_initialised(m, pc, warp, number, registers, a, bias, mask, pattern, size, writes, reads):
-    """Stores mark bytes of shared and local memory; loads of bytes that nobody marked are reported.
+    """Mark stored bytes of shared and local memory, and report loads of unmarked bytes.
 
     A segment that has been written as a whole is tracked no longer.
     """

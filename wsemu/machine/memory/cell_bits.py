@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 WIDTHS = (32, 256, 1024)
-"""warps of a group that may be told apart"""
+"""numbers of warps of a group that can be distinguished"""
 
 
 class ByWidth(int):
@@ -48,7 +48,7 @@ GENERIC, BULK = for_each_width(lambda k: WIDTHS[k]), for_each_width(lambda k: 2 
 WIDE = for_each_width(lambda k: int(k > 0))
 """1: clocks of warps have several vectors of 32"""
 ANYONE = for_each_width(lambda k: INTERVALS.values[k] << INTERVAL_SHIFT.values[k] | WIDTHS[k] << WARP_SHIFT)
-"""a read that nobody knows"""
+"""marker of a read by an unknown thread"""
 WHEN = (INTERVALS << INTERVAL_SHIFT) | (ACTORS << WARP_SHIFT)
 """mask of the interval and actor"""
 LANE_BITS = (31 << LOW_SHIFT) | (31 << HIGH_SHIFT)
@@ -63,6 +63,6 @@ MOMENT_BYTES = 8 * WIDTHS[0]
 WARPS = (1 << WIDTHS[0]) - 1
 BUT_WARPS = ~WARPS
 UNNAMED = MAX_INSTRUCTIONS - 1
-"""the instruction of a read that such a cell stood for; no program has as many"""
+"""the instruction of a read that such a cell represented; no program has as many"""
 SET_NUMBERS = (1 << (62 - WARP_SHIFT)) - 1
 """contents of a cell above `WARP_SHIFT` if it refers to a set: the number of its set"""

@@ -1,8 +1,8 @@
 """Cost of an access, in compiled code: shared memory wavefronts and global memory sectors, beside the minimum possible.
 
 The rules are those of `model/arch.py`, which a machine holds as fields.  On Hopper they are exact: measured with
-hardware counters.  `memory_cost.py` says the same once more, as it would be defined; here are the short ways.
-An access is the row of its lanes' addresses (segment and offset) at `place`, plus `bias`.
+hardware counters.  `memory_cost.py` defines the same costs; this module computes them efficiently.  An access is the
+row of its lanes' addresses (segment and offset) at `place`, plus `bias`.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ PATTERN_BYTES, PATTERN_WORDS = PATTERN.itemsize, PATTERN.itemsize // 8
 WHOLE = (1 << LANES) - 1
 BUCKETS = 32
 APART = 8 * BUCKETS * (1 + LANES)
-"""behind the buckets in scratch, of an access whose lanes are judged one by one: 1 if any is made; the lanes in shared,
-in local and in global memory; and from BUCKETS on their addresses"""
+"""offset after the buckets in scratch, for an access whose lanes are judged one at a time: 1 if any is performed; the
+lanes in shared, in local and in global memory; and from BUCKETS on their addresses"""
 
 
 @compiled
@@ -60,7 +60,7 @@ def pairs_share(place, mask, distance):
 
 @compiled
 def lanes_of_word(place, bias, part, word):
-    """The lanes of `part` that want this word."""
+    """Return the lanes of `part` that request this word."""
     lanes = 0
     while part:
         lanes |= ((load_i64(place + 8 * lowest_bit(part)) + bias) >> 2 == word) << lowest_bit(part)
@@ -70,8 +70,8 @@ def lanes_of_word(place, bias, part, word):
 
 @compiled
 def steps_of_one_broadcast(m, place, bias, part):
-    """Count the steps that serve `part`, if a step serves all lanes of one word and one lane of every other bank.
-    Where the hardware may choose, the word that most lanes want goes first, then the lowest lane."""
+    """Count the steps that serve `part`, if a step serves all lanes of one word and one lane of every other bank.  If
+    the hardware may choose, the most requested word goes first, then the lowest lane."""
     steps = 0
     while part:
         steps += 1
@@ -98,7 +98,7 @@ def steps_of_one_broadcast(m, place, bias, part):
 
 @compiled
 def shared_cost(m, place, bias, mask, pattern, size, store):
-    """(wavefronts, what they were without a conflict) of one shared access; the lanes' addresses lie at `place`."""
+    """Return (wavefronts, the number without a conflict) of one shared access; the lanes' addresses are at `place`."""
     wide = size >> 3 if size < 16 else 2
     lanes = (m.pass_lanes >> 8 * wide) & 255
     requests = (m.requests >> 8 * wide) & 255
@@ -138,8 +138,8 @@ def shared_cost(m, place, bias, mask, pattern, size, store):
 
 @compiled
 def winners(place, bias, part, shift, banks, changed):
-    """The lanes of `part` that one step of an atomic serves: the lowest of each bank.  That of a word which lanes of
-    `changed` have just written, and so its old value is no longer true, is not served."""
+    """The lanes of `part` that one step of an atomic serves: the lowest of each bank.  A lane is not served for a word
+    that lanes of `changed` have just written, because its old value is outdated."""
     served, busy = 0, 0
     while part:
         lane = part & -part
@@ -211,7 +211,8 @@ def segment_units(place, bias, part, size):
 
 @compiled
 def sector_cost(m, place, bias, mask, pattern, size):
-    """(sectors, the least that as many bytes need) of one global access; arrays count as placed at boundaries."""
+    """Return (sectors, the minimum for this number of bytes) of one global access; arrays count as placed at
+    boundaries."""
     if m.halves:
         low, high = mask & 0xFFFF, mask >> 16
         cost = segment_units(place, bias, low, size) + segment_units(place + 8 * 16, bias, high, size)

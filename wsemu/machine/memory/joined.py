@@ -1,9 +1,9 @@
-"""Stores of one value to one place, joined: a run that finds what conflicts with any of them.
+"""Stores of one value to one location, joined: a run that finds everything that conflicts with any of them.
 
-Launches that do not ask for it run none of this: `track_joined` stands in for `shadow.track` in the others.  Cells have
-a joined store as an atomic that conflicts with all but its like: so each of them is remembered, and whatever comes
-behind has to come after each.  What they store is compared, too.  The bytes of a place have a *turn*, which changes
-with each joined store that changes them; stores of one turn do not conflict, those of different turns do.
+Launches that do not request it run none of this: `track_joined` replaces `shadow.track` in the others.  In cells a
+joined store is an atomic that conflicts with all but its like: so each of them is recorded, and all later accesses must
+follow each.  The stored values are also compared.  The bytes of a location have a *turn*, which changes with each
+joined store that changes them; stores of one turn do not conflict, those of different turns do.
 
 That is enough.  Let two joined stores to a byte be unordered in a run without a conflict.  No other write comes between
 them, as each joined store is ordered with it.  Nor are they of different turns: a store of each turn in between comes

@@ -3,4 +3,4 @@
 from __future__ import annotations
 
 EVEN, ODD = 1 << 6, 1 << 7
-"""bytes that a joined store of such a turn seems to have: no atomic has as many"""
+"""sizes that a joined store of such a turn seems to have: no atomic has as many bytes"""

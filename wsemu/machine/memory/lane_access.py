@@ -140,7 +140,7 @@ def _steps(b: Builder, place: Value, first: Value) -> Value:
 
 @emitted
 def keep_steps(b: Builder, place: Value, first: Value, to: Value) -> None:
-    """Write how far the 32 numbers at `place` are from `first`."""
+    """Write the distances of the 32 numbers at `place` from `first`."""
     v = _steps(b, place, first)
     b.store(v, pointer(b, to, v.type), align=8)
 
@@ -184,7 +184,7 @@ def load_side_by_side(b: Builder, address: Value, n: int, e: Any, lanes: int = L
 
 
 def store_side_by_side(b: Builder, address: Value, parts: list[Value]) -> None:
-    """The other way round."""
+    """Store vectors for lanes that are contiguous: the inverse of the load."""
     while len(parts) > 1:  # interleave: for four rows first (0, 2) and (1, 3), then the two results
         half, m = len(parts) // 2, parts[0].type.count
         order = numbers(I32, [x for lane in range(m) for x in (lane, m + lane)])
@@ -236,7 +236,7 @@ def load_pieces(b: Builder, first: Value, n: int, e: Any, pieces: Sequence[Piece
 
 
 def store_pieces(b: Builder, first: Value, parts: Sequence[Value], pieces: Sequence[Piece]) -> None:
-    """The other way round, in the order of lanes."""
+    """Store pieces, in the order of lanes: the inverse of the load."""
     for piece in pieces:
         lanes = numbers(I32, range(piece.lane, piece.lane + piece.lanes))
         own = [b.shuffle_vector(part, part, lanes) for part in parts]
@@ -387,7 +387,7 @@ def _combine_halves(b: Builder, name: str, old: Value, operand: Value) -> Value:
 
 
 def _compare_exchange_loop(b: Builder, what: str, place: Value, t: str, operand: Value) -> Value:
-    """Old value of an atomic built from compare-and-swap; `what` is its name where that says more."""
+    """Return the old value of an atomic built from compare-and-swap; `what` is its name if that is more specific."""
     e = ELEMENT[t]
     bits = ir.IntType(8 * SIZE[t])
     as_bits = b.bitcast(place, bits.as_pointer())

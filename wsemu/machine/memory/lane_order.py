@@ -41,7 +41,8 @@ EMPTY = 1
 
 @compiled
 def kind_of(m, access):
-    """(kind, bytes a lane) of an access that a list holds; of an agent's the kind stands where cells have lanes."""
+    """Return (kind, bytes per lane) of an access in a list; for an agent's the kind is at the position of a cell's
+    lanes."""
     i = instruction_at(m.code, access & (MAX_INSTRUCTIONS - 1))
     if (access >> WARP_SHIFT) & ACTORS >= GENERIC:
         return (access >> LOW_SHIFT) & 3, i.aux & 255

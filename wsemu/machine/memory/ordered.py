@@ -1,7 +1,7 @@
 """Accesses that wait for the host to let them be made, in compiled code: so their order is that of a script.
 
-Launches without a script run none of this: `access_ordered` stands in for `scheduler.access` in the others.  Lanes of
-one instruction make their accesses one at a time, since between them those of other warps may come.
+Launches without a script run none of this: `access_ordered` replaces `scheduler.access` in the others.  Lanes of one
+instruction make their accesses one at a time, since between them those of other warps may come.
 """
 
 from __future__ import annotations

@@ -358,7 +358,7 @@ def note_lanes_set(segment, first, steps, size):
 
 @compiled
 def dearer(m, row, place, cost):
-    """Return whether an execution that costs so much is to be remembered, see `costs.keep_worst`."""
+    """Return whether an execution with this cost is to be recorded, see `costs.keep_worst`."""
     kept = pattern_at(m.patterns + PATTERN_BYTES * (2 * row.pattern + (place != SHARED)), 0)
     return not (cost < kept.cost or (cost == kept.cost and m.group * m.members + m.member >= kept.cta))
 
@@ -507,7 +507,7 @@ def as_planned(address, w, pc, place, bias, shape):
 
 @compiled
 def enter_cell(plan, cell, lane):
-    """One more cell, that a lane has, in its place among those that are there."""
+    """Insert one more cell of a lane among the cells of a plan."""
     cells, lanes = plan_pieces(plan), plan_lanes(plan)
     at = plan.count
     while at and load_i64(cells + 8 * (at - 1)) > cell:
@@ -544,8 +544,8 @@ def gather_pieces(plan):
 
 @compiled
 def lay_out(plan, place, size, grain, stride):
-    """The steps of the lanes, and their cells; False if there is no plan for them.  `stride`: from a lane's memory to
-    that of the next one, 0 if they share it."""
+    """Lay out the steps of the lanes, and their cells; return False if there is no plan for them.  `stride`: from a
+    lane's memory to that of the next one, 0 if they share it."""
     first = load_i64(place)
     keep_steps(place, first, plan_steps(plan))
     plan.of = 0
@@ -597,7 +597,7 @@ def weigh_plan(m, plan, place, bias, number, size, limit, log_size, store):
 
 @compiled
 def lay_plan(m, plan, place, bias, log_size, kind):
-    """Plan for accesses like the one whose lanes' addresses lie at `place`; False where there is no plan for it."""
+    """Plan for accesses like the one whose lanes' addresses are at `place`; return False if there is no plan for it."""
     size = 1 << log_size
     first = load_i64(place) + bias
     number = first >> SEGMENT_SHIFT

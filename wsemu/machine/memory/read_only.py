@@ -1,10 +1,10 @@
 """Bytes that are loaded through the read-only cache and written in the same launch, in compiled code.
 
-For each byte of an array there is a byte of marks: whether such a load had it (`LOADED`), and whether a store or atomic
-had it (`STORED`), whoever did that and when.  A byte with both marks is one too many.  A second run, on one machine,
-tells which accesses were the first of each kind to such a byte: their *claims*.
+Each byte of an array has a byte of marks: whether such a load read it (`LOADED`), and whether a store or atomic wrote
+it (`STORED`), by any thread at any time.  A byte with both marks is one too many.  A second run, on one machine, finds
+the accesses that were the first of each kind to such a byte: their *claims*.
 
-Programs without such loads run none of this: `access_noted` stands in for `scheduler.access` in those that have them.
+Programs without such loads run none of this: `access_noted` replaces `scheduler.access` in those that have them.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def note_range(m, first, extent, bit):
 
 @compiled
 def note_lanes(m, place, bias, size, bit):
-    """Mark what a good access of all lanes touches, whose addresses lie at `place`, to which `bias` is added."""
+    """Mark the bytes of a valid access of all lanes, whose addresses are at `place`, to which `bias` is added."""
     for lane in range(LANES):
         note_range(m, load_i64(place + 8 * lane) + bias, size, bit)
 

@@ -59,7 +59,7 @@ class Claims:
         state["claims"], state["claim_room"] = address_of(self.table), len(self.table)
 
     def findings(self) -> list[RawFinding]:
-        """One for each two instructions, told by the first bytes that they share."""
+        """Return one finding for each two instructions, with the first bytes that they share."""
         claimed = {}
         for number, offsets in self.written.items():
             loads, stores = self.entries[number][:, offsets].astype(np.int64) - 1

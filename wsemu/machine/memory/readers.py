@@ -1,4 +1,4 @@
-"""Reads of one place by several warps, in a cell by themselves: warps, and the moment at which they read.
+"""Reads of one location by several warps, in a cell by themselves: warps, and the moment at which they read.
 
 A *moment* is a row of intervals, one for each warp.  A cell of READERS stands for reads since the last write by each of
 its warps, in the interval that the cell's moment has for it.  A warp that reads the location in that same interval only
@@ -112,7 +112,7 @@ def agrees(m, w, at, row, warps, u, interval):
 
 @compiled
 def moment_with(m, w, row, warps, u, interval):
-    """The number of such a moment, a recent one or a new one; -1: there is no room."""
+    """Return the number of such a moment, a recent one or a new one; -1: there is no room."""
     number = m.moment_count
     for back in range(1, min(number, RECENT) + 1):
         if agrees(m, w, m.moments + MOMENT_BYTES * (number - back), row, warps, u, interval):

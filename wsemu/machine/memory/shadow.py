@@ -4,11 +4,11 @@ Every cell has two numbers: the last write, and the reads and atomics since, eac
 cell is the smallest access that a segment has seen: an array of float32 has cells of 4 bytes.  An access is judged as a
 whole: cells with equal neighbours in time form a group, and a group is judged once.
 
-Several reads and atomics make a *set*.  Sets are numbered and never change: adding an access to one gives another, and
-what it gave is remembered (`MEMO`), for the cells of a tile go the same way together.  Reads by several warps alone
-mostly need no set: see `readers.py`.  A read that happens before a new
-one is dropped: whatever comes after the new one comes after both.  So is an atomic before one of its width; but a read
-does not stand for an atomic, nor an atomic for a read: they conflict with different accesses.
+Several reads and atomics make a *set*.  Sets are numbered and never change.  Adding an access to one gives another,
+which is remembered (`MEMO`), because the cells of a tile change in the same way.  Reads by several warps alone mostly
+need no set: see `readers.py`.  A read that happens before a new one is dropped: whatever comes after the new one comes
+after both.  So is an atomic before one of its width; but a read does not stand for an atomic, nor an atomic for a read:
+they conflict with different accesses.
 
 A conflict is looked at lane by lane in `conflict`, which may be slow.  Between lanes of one warp it is a suspicion: a
 cell has the lanes of an access as a range, and a set does not have them at all.  The bytes are marked, and a second run
@@ -173,8 +173,8 @@ def lanes_know(m, w, v, lane, spread):
 
 @compiled
 def known_one_by_one(m, w, v, lane, spread, floor):
-    """In a CTA in which each lane has its own clock: all lanes that may have made the access v of another warp are
-    known to those from `lane` to lane + spread."""
+    """In a CTA in which each lane has its own clock: return whether the lanes from `lane` to lane + spread have
+    observed all lanes that may have performed the access v of another warp."""
     interval, u = (v >> INTERVAL_SHIFT) & INTERVALS, (v >> WARP_SHIFT) & ACTORS
     if m.by_lanes == 0 or interval <= floor:
         return False
@@ -244,13 +244,13 @@ def loads(m, v):
 
 @compiled
 def cta_of(m, v):
-    """The CTA, by its place in the group, that made an access of this group."""
+    """Return the CTA, by its position in the group, that performed an access of this group."""
     return ((v >> WARP_SHIFT) & (GENERIC - 1)) // m.cta_warps
 
 
 @compiled
 def is_in_scope(m, pc, v):
-    """The atomic at pc of the CTA at hand and the atomic v each name a scope that takes in the other."""
+    """Return whether the atomic at pc of the current CTA and the atomic v each name a scope that includes the other."""
     scopes = scope(m, pc) | scope(m, v)
     if scopes == 0:
         return True
@@ -310,9 +310,9 @@ def keeps(m, w, e, new, floor):
 
 @compiled
 def add_element(m, e, floor, foreign):
-    """Enter e into the set that is being made.  Of other CTAs' accesses the first read and the first atomic of each
-    width and scope, and of those that stand for loads, do: nothing orders any of them before what this CTA does.
-    `foreign` has a bit for each that is there."""
+    """Enter e into the set that is being made.  For other CTAs' accesses the first read and the first atomic of each
+    width and scope, and of those that represent loads, are sufficient: nothing orders any of them before this CTA's
+    actions.  `foreign` has a bit for each that is there."""
     if (e >> INTERVAL_SHIFT) & INTERVALS <= floor:
         bit = 1
         if e & ATOMIC_BIT:
@@ -666,7 +666,7 @@ def settle(addresses, lost, offset, grain, cells):
 
 @compiled
 def put_back(m, addresses, mask, offset, grain, cells, from_, distinct):
-    """The cells of scattered lanes to their places; returns the lanes that share a cell with a later one."""
+    """Put the cells of scattered lanes back; return the lanes that share a cell with a later one."""
     scatter(addresses, mask, offset, grain, cells, from_)
     if distinct or (mask == FULL and uniform(from_, -1, load_i64(from_))):
         return 0
@@ -840,12 +840,12 @@ def range_of(addresses, bias, mask, how, offset, lane, grain, log):
 
 @compiled
 def note_range(segment, cell, n):
-    """`n` cells from `cell` on are touched.  False: there is no room for them.
+    """`n` cells from `cell` on are touched.  Return False if there is no room for them.
 
-    A segment whose cells would be many has a *window*: a CTA has cells of its own, which begin about where it begins,
-    and are cleared as it comes to them.  This is sufficient as long as CTAs run one after the other, so that no two of
-    them touch one cell.  If one starts before the end of its predecessors, or beyond the window, the launch restarts
-    without windows.
+    A segment with many cells has a *window*: a CTA has its own cells, which begin about at its first access, and are
+    cleared as it reaches them.  This is sufficient as long as CTAs run one after the other, so that no two of them
+    touch one cell.  If one starts before the end of its predecessors, or beyond the window, the launch restarts without
+    windows.
     """
     low, high = max(cell, 0), min(cell + n, ((segment.bytes - 1) >> segment.grain) + 1)
     if segment.window_writes:
@@ -888,8 +888,8 @@ def widen_window(segment, low, high):
 
 @compiled
 def record_conflict(m, code, pc, w, lane, v, v_pc, address, kind, other_kind, size):
-    """Enter a conflict of this access: it counts once for each other instruction; the lowest lane, address, other warp
-    of the first such access tell where."""
+    """Enter a conflict of this access.  It counts once for each other instruction; the lowest lane, address and other
+    warp of the first such access give the location."""
     if m.sections:
         sections_at(m.sections, 0).spoilt = 1
     if v_pc == UNNAMED:  # the run is of no use any more

@@ -164,7 +164,7 @@ def _unknown(b: Builder, v: Value, shift: Value, clock: Value, w: Value, floor: 
 
 
 def _fours(b: Builder, n: Value, carried: Sequence[Value], body: Any) -> Value:
-    """1 if `body(j, carried, bad)` comes to its end for each j below n: it gives what is carried on, or goes to the
+    """Return 1 if `body(j, carried, bad)` ends for each j below n: it returns the carried values, or branches to the
     block `bad`."""
     before = b.block
     loop, good, bad, end = (b.function.append_basic_block(name) for name in ("four", "good", "bad", "fours"))
@@ -189,7 +189,7 @@ def _fours(b: Builder, n: Value, carried: Sequence[Value], body: Any) -> Value:
 
 
 def _unless(b: Builder, fine: Value, otherwise: Any) -> None:
-    """Go on where it is fine, or `otherwise` comes to its end."""
+    """Continue if `fine`, or if `otherwise` ends."""
     onward, other = (b.function.append_basic_block(name) for name in ("fine", "other"))
     b.cbranch(fine, onward, other)
     b.position_at_end(other)
@@ -417,11 +417,11 @@ union = emitted(_union)
 """union(cells, mask): the bits that any of them has"""
 unit = emitted(_unit)
 gather = emitted(_gather)
-"""gather(addresses, mask, bias, grain, cells, to): the cells of scattered lanes, into 32 places"""
+"""gather(addresses, mask, bias, grain, cells, to): load the cells of scattered lanes into 32 numbers"""
 scatter = emitted(_scatter)
 """scatter(addresses, mask, bias, grain, cells, from): and back; of lanes that share a cell the last one's stays"""
 differ = emitted(_differ)
-"""differ(places, others): where 32 numbers differ from 32 others"""
+"""differ(places, others): return where 32 numbers differ from 32 others"""
 uniform = emitted(_uniform)
 """uniform(cells, bits, key): 1 if all 32 cells equal key in these bits"""
 owned = emitted(_owned_cells)
@@ -431,12 +431,12 @@ all_known = emitted(_all_known)
 or an access that warp w does not know of: of other warps by its clock, of its own lanes since they met at `synced`, of
 other CTAs up to `floor`.  `shift`: INTERVAL_SHIFT, for what is emitted does not see the width of a group"""
 join_reads = emitted(_join_reads)
-"""join_reads(cells, w, moment, base): as `reread` of 32 cells, a lane each, in place, if all are of this moment, or of
+"""join_reads(cells, w, moment, base): `reread` of 32 cells, a lane each, in place, if all are of this moment, or of
 this warp in its interval, or have no reads: 1; or 0, and nothing was done"""
 reread = emitted(_reread)
 """reread(cells, n, shift, clock, w, floor, synced, moment, base, log, to): 1 if each cell is so, or has reads by warp w
-in its present interval alone, or READERS of `moment`, in which that is the interval.  What they are after a read by
-lanes side by side, 1 << log cells each, is written to other places; see `readers.together`"""
+in its present interval alone, or READERS of `moment`, in which that is the interval.  Its result, the cells after a
+read by contiguous lanes, 1 << log cells each, is stored elsewhere; see `readers.together`"""
 fill_unit = emitted(_fill_unit)
 """fill_unit(cells, base): an access by all lanes, each in its own cell"""
 join = emitted(_join)
@@ -452,19 +452,19 @@ copy_few = emitted(_copy_few)
 less_few = emitted(_less_few)
 """less_few(clock, by): FEW numbers, each less by another one"""
 later_few = emitted(_later_few)
-"""later_few(clock, other, by): 1 if each of FEW numbers is that of the other one and so much more"""
+"""later_few(clock, other, by): 1 if each of FEW numbers is that of the other one plus its number of `by`"""
 join_bits = emitted(_join_bits)
 """join_bits(to, other): 32 sets of 64 bits each, joined"""
 join_some = emitted(_join_some)
-"""join_some(clock, other, mask): as join, of the places of mask alone"""
+"""join_some(clock, other, mask): join only the numbers of mask"""
 beyond = emitted(_beyond)
 """beyond(needed, known): 1 if 32 sets of 64 bits have one that the others lack"""
 copy = emitted(_copy)
 """copy(to, other): 32 numbers"""
 least = emitted(_least)
-"""least(clock, mask): the least number of the places of mask; 1 << 60 if there are none"""
+"""least(clock, mask): the least of the numbers of mask; 1 << 60 if there are none"""
 lowest_of = emitted(_extreme("<"))
 """lowest_of(numbers, mask, lane): the least of those of mask, of which lane is one"""
 highest_of = emitted(_extreme(">"))
 reached = emitted(_ordered_bits)
-"""reached(clock, needed): the places where something is needed and the clock has it"""
+"""reached(clock, needed): the numbers that are needed and that the clock has reached"""

@@ -1,10 +1,10 @@
 """The host's side of shadow memory: the planes of cells, and the sets of accesses that cells refer to.
 
 Compiled code stops when it needs more: `refine` gives a segment finer cells (an access smaller than any before it),
-`sweep` makes room for sets.  Planes are taken from the system untouched, so that cells nobody uses cost no memory.
+`sweep` makes room for sets.  Planes are taken from the system untouched, so that unused cells cost no memory.
 
-In place of planes, large segments may have windows (`shadow.note_range`), which stay in the caches.  They need no
-clearing, and of CTAs that ran before they tell from where to where these went.
+Instead of planes, large segments may have windows (`shadow.note_range`), which stay in the caches.  They need no
+clearing, and keep only the range of accesses of earlier CTAs.
 """
 
 from __future__ import annotations
@@ -265,7 +265,7 @@ class Planes:
             POOL.give(cells, 0, 0)
 
     def move(self) -> None:
-        """CTAs follow that lie apart from those so far: what they touch is not what lies between, too."""
+        """Prepare for CTAs that are far from those so far: their ranges do not include what is between."""
         for number in (*self.writes, *self.windows):
             self._left[number] = self.touched_cells(number)
             segment = self.segments[number]
@@ -382,7 +382,7 @@ class Planes:
         POOL.give(memo, 0, len(memo) if state["set_count"] else 0)
 
     def _make_sets(self, capacity: int, elements: int) -> None:
-        """Room for so many sets, and elements of sets, and for what one access more can make."""
+        """Make room for this number of sets, and elements of sets, and for the records of one more access."""
         state = self.state[0]
         self.capacity = capacity
         self.sets = POOL.take(capacity)
@@ -451,7 +451,7 @@ class Planes:
             cells[at] |= np.searchsorted(live, old) << WARP_SHIFT
 
     def _window_reads(self, number: int) -> Cells:
-        """The cells of reads that the CTA at hand has in a window."""
+        """Return the cells of reads that the current CTA has in a window."""
         segment = self.segments[number]
         first = MARGIN - int(segment["window"])
         low, high = (int(segment[name]) for name in ("low", "high"))
@@ -497,7 +497,7 @@ def _merge_stretches(stretches: Sequence[Stretch]) -> tuple[Stretch, ...]:
 
 
 def overlapping(planes: list[Planes], number: int) -> Iterator[tuple[Planes, Planes, int, int]]:
-    """Pairs of machines that may have touched the same bytes of a segment, and which: from the first to behind the
+    """Yield pairs of machines that may have touched the same bytes of a segment, and which: from the first to after the
     last.  Where it has a window a machine may be its own pair, for two stretches that were apart."""
     touched = []
     for p in planes:

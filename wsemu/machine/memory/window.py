@@ -1,6 +1,6 @@
 """Accesses to shared memory where the CTAs of a group each have theirs in one segment, in compiled code.
 
-Launches whose groups have one CTA run none of this: `access_in_group` stands in for `scheduler.access` in others.
+Launches whose groups have one CTA run none of this: `access_in_group` replaces `scheduler.access` in others.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from wsemu.model.isa import ADDRESS_WRAPPED, FIRST_STORE, OFFSET_MASK, OWN_SHARE
 
 @compiled
 def is_in_window(m, offset, size):
-    """Return whether bytes of the segment of all shared memories are one CTA's, which may be accessed from the one at
-    hand."""
+    """Return whether bytes of the segment of all shared memories belong to one CTA, which may be accessed from the
+    current one."""
     if m.members == 1:
         return True
     inside = offset & ((1 << m.window) - 1)
@@ -28,8 +28,8 @@ def is_in_window(m, offset, size):
 
 @compiled
 def cast_to(m, address):
-    """An address, or the same place in the CTA that a copy goes to instead; out of all bounds in one that there is
-    not."""
+    """Return an address, or the same location in the CTA that a copy goes to instead; out of all bounds in one that
+    does not exist."""
     if m.cast < 0 or (m.members == 1 and m.cast == 0):
         return address
     if m.members == 1:
@@ -40,8 +40,8 @@ def cast_to(m, address):
 
 @compiled
 def strays(m, registers, i, mask, size):
-    """The lanes whose access goes to shared memory, and lies in none that there is, or not in the CTA's own where it
-    says so."""
+    """Return the lanes whose access goes to shared memory, but not to an existing one, or not to the CTA's own if it is
+    declared so."""
     found = 0
     own = (i.aux >> UNUSED_SHIFT) & OWN_SHARED
     for lane in set_bits(mask):

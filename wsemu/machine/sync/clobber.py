@@ -1,6 +1,6 @@
 """Accesses to the bytes of live mbarriers, in compiled code: `mbarrier-clobber`.
 
-Programs without asynchronous operations run none of this: `access_guarded` stands in for `scheduler.access` in others.
+Programs without asynchronous operations run none of this: `access_guarded` replaces `scheduler.access` in others.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def near_objects(m, low, end):
 
 @compiled
 def row_near_objects(m, place, imm, mask, size):
-    """Return whether an access may be to bytes of mbarriers: by its lowest and its highest address, of those at
+    """Return whether an access may be to bytes of mbarriers, by its lowest and its highest address, of those at
     `place`."""
     if m.mbarrier_count == 0:
         return False

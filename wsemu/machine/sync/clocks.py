@@ -95,7 +95,8 @@ def begin_interval(warp, w):
 
 @compiled
 def judge_recycling(m, w, pc, number):
-    """Each operation of the generation before must happen before this one; else it can be counted in its place."""
+    """Check that each operation of the previous generation happens before this one; otherwise it can be counted in its
+    place."""
     b = barrier_at(m.barriers, number)
     clock = warp_at(m.warps, w).clock
     for first in range(0, m.warp_count, FEW):

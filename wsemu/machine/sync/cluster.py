@@ -1,8 +1,8 @@
 """The barrier of a cluster, in compiled code: `barrier.cluster` (PTX ISA 9.7.13.4).
 
-A thread arrives, goes on, and later waits until all live threads of the cluster have arrived; once a phase.  An arrive
-gives what its thread knows, unless it is relaxed, a wait takes what was given to its phase.  Who exits is not waited
-for any longer, and gives nothing (measured rule L3).
+A thread arrives, continues, and later waits until all live threads of the cluster have arrived; once a phase.  An
+arrive gives what its thread knows, unless it is relaxed, a wait takes what was given to its phase.  A thread that exits
+is no longer waited for, and gives nothing (measured rule L3).
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def arrive(m, warp, w, pc, i, mask):
 
 @compiled
 def accept(m, warp, w, pc, mask):
-    """Lanes go on, and know what their phase was given."""
+    """Let lanes continue with the knowledge that their phase was given."""
     passed = mask & warp.cluster_passed
     if passed:
         log(m, AWAITED, w, pc, CLUSTER_PLACE, m.cluster_phase - 1, passed, 0)
@@ -93,7 +93,7 @@ def accept(m, warp, w, pc, mask):
 
 @compiled
 def wait(m, warp, w, pc, i, mask):
-    """Status: STANDS, too."""
+    """Return a status, also STANDS."""
     if i.aux & CLUSTER_ALIGNED and mask != warp.alive:
         report_misuse(m, w, pc, mask, PART)
     report_misuse(m, w, pc, mask & ~(warp.cluster_arrived | warp.cluster_passed), UNARRIVED)
@@ -105,7 +105,7 @@ def wait(m, warp, w, pc, i, mask):
 
 @compiled
 def execute(m, warp, w, pc, i, mask):
-    """Status: STANDS, too."""
+    """Return a status, also STANDS."""
     if i.op == ARRIVE:
         arrive(m, warp, w, pc, i, mask)
         return DONE
@@ -114,7 +114,7 @@ def execute(m, warp, w, pc, i, mask):
 
 @compiled
 def wakes(m, warp, w, pc, mask):
-    """Return whether lanes that stand at a wait go on."""
+    """Return whether lanes that wait continue."""
     if mask & warp.cluster_arrived:
         return 0
     accept(m, warp, w, pc, mask)

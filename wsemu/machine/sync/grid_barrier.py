@@ -1,8 +1,8 @@
 """The barrier of a grid whose CTAs are all alive, in compiled code: what `cooperative_groups::this_grid().sync()` has.
 
-One thread of each CTA arrives, goes on, and later waits until one of every CTA has arrived; once a phase.  An arrive
-gives what its thread knows, a wait takes what was given to its phase.  No exit stands in for an arrive: the barrier
-counts to the CTAs of the launch (cooperative_groups/details/sync.h: a counter in memory, bit 31 of which turns).
+One thread of each CTA arrives, continues, and later waits until one of every CTA has arrived; once a phase.  An arrive
+gives what its thread knows, a wait takes what was given to its phase.  An exit does not replace an arrive: the barrier
+counts to the CTAs of the launch (cooperative_groups/details/sync.h: a counter in memory, bit 31 of which flips).
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def arrive(m, warp, w, pc, i, mask):
 
 @compiled
 def accept(m, warp, w, pc, i, mask):
-    """Lanes go on, and know what the last phase of their CTA was given."""
+    """Let lanes continue with the knowledge that the last phase of their CTA was given."""
     phase = cta_at(m.ctas, warp.member).met - 1
     tell_parity(warp, i, mask, phase + 1)
     if phase >= 0:
@@ -76,7 +76,7 @@ def accept(m, warp, w, pc, i, mask):
 
 @compiled
 def execute(m, warp, w, pc, i, mask):
-    """Status: STANDS, too."""
+    """Return a status, also STANDS."""
     if i.op == GRID_ARRIVE:
         arrive(m, warp, w, pc, i, mask)
         return DONE
@@ -91,7 +91,7 @@ def execute(m, warp, w, pc, i, mask):
 
 @compiled
 def wakes(m, warp, w, pc, i, mask):
-    """Return whether lanes that stand at a wait go on."""
+    """Return whether lanes that wait continue."""
     if cta_at(m.ctas, warp.member).met > m.grid_phase:
         return 0
     accept(m, warp, w, pc, i, mask)

@@ -1,8 +1,8 @@
-"""The CTAs of a group, alive at once, in compiled code: whose named barriers, registers and live warps are at hand.
+"""The co-resident CTAs of a group, in compiled code: the current one's named barriers, registers and live warps.
 
-Warps are numbered through a group: those of its first CTA, of its second.  Clocks, shadow memory and phases know
-these numbers; the host tells CTA and warp from them.  The shared memories of a group lie in one segment, `1 << window`
-bytes apart, so that an address of one is good in all of them.
+Warps are numbered through a group: those of its first CTA, of its second.  Clocks, shadow memory and phases use these
+numbers; the host converts them to CTA and warp.  The shared memories of a group lie in one segment, `1 << window` bytes
+apart, so that an address of one is good in all of them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from wsemu.machine.records import cta_at
 
 @compiled
 def enter_cta(m, member):
-    """Have the state of another CTA of the group at hand."""
+    """Make the state of another CTA of the group current."""
     left = cta_at(m.ctas, m.member)
     left.live_warps = m.live_warps
     left.pool = m.pool

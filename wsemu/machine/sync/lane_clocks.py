@@ -1,17 +1,18 @@
 """Knowledge of each lane about each lane of its group, from the first barrier operation by part of a warp on.
 
-PTX ISA, "barrier": it orders the memory accesses of the threads that execute it.  While all lanes of a warp do, one
-clock a warp says it all (`clocks.py`).  The first barrier operation of a CTA that only some lanes execute switches to
-one clock per lane, in all of its group.  `row(m, t)[s]` is the last interval of thread s's warp in which thread t has
-observed the actions of thread s.  Threads are numbered by warp and lane, 32 to a warp.  The clock of a warp then holds
-what all its live lanes know of all lanes of the other: what it says is so, and what it does not say is looked up here.
+PTX ISA, "barrier": it orders the memory accesses of the threads that execute it.  While all lanes of a warp act
+together, one clock per warp is sufficient (`clocks.py`).  The first barrier operation of a CTA that only some lanes
+execute switches to one clock per lane, in all of its group.  `row(m, t)[s]` is the last interval of thread s's warp in
+which thread t has observed the actions of thread s.  Threads are numbered by warp and lane, 32 to a warp.  The clock of
+a warp then holds what all its live lanes know of all lanes of the other: what it contains is known, and everything else
+is looked up here.
 
-Lanes that know the same share a row, that of their *leader*: what a lane has done itself does not stand in it.
-Programs with asynchronous operations begin with clocks of lanes, whose rows have more parts.  They record what is
-visible to the asynchronous proxy (`fence.proxy`) in shared memory, and in global memory.  They also record what
-precedes in time in every schedule, whether or not memory is ordered by it (intervals << 32 | `operations`).  If maps
-are acquired, they record what was released to the tensormap proxy.  Each of the first four parts also has a bit for
-each asynchronous operation that has ended.
+Lanes with equal knowledge share a row, that of their *leader*, which does not contain a lane's own actions.  Programs
+with asynchronous operations begin with clocks of lanes, whose rows have more parts.  They record what is visible to the
+asynchronous proxy (`fence.proxy`) in shared memory, and in global memory.  They also record what precedes in time in
+every schedule, whether or not memory is ordered by it (intervals << 32 | `operations`).  If maps are acquired, they
+record what was released to the tensormap proxy.  Each of the first four parts also has a bit for each asynchronous
+operation that has ended.
 
 Rows have 32 numbers per warp.  First come the rows of the threads.  Then each CTA of a group has, for each barrier,
 what was released to its current generation, and what the threads that have exited knew.  Last come, for each barrier,
@@ -147,7 +148,7 @@ def fenced_bits(m):
 
 @compiled
 def time_of(m, w):
-    """Now, told apart from other asynchronous operations of the interval."""
+    """Return the present, distinguished from other asynchronous operations of the interval."""
     return load_i64(warp_at(m.warps, w).clock + 8 * w) << 32 | m.operations
 
 
@@ -276,7 +277,7 @@ def begin_lanes(m):
 
 @compiled
 def begin_rows(m):
-    """The rows of the CTA at hand know what its clocks of warps do."""
+    """Initialize the rows of the current CTA from its clocks of warps."""
     spread(m, exited_row(m), m.exited)
     for number in range(BARRIERS):
         b = barrier_at(m.barriers, number)

@@ -1,9 +1,8 @@
 """mbarriers in compiled code: what each operation on one does, and lanes that wait for a phase.
 
-The state of an mbarrier stands apart from memory, as on the hardware (M17): a table by the 8-byte word of shared
-memory.  Lanes of one instruction at one mbarrier act as one (M6).  A wait that blocks lets its lanes stand
-(`divergence.park`) until the answer of one of them is true.  Rules M1 - M22 were measured; PTX ISA, "mbarrier".  What
-clocks make of them is in `phases.py`.
+The state of an mbarrier is separate from memory, as on the hardware (M17): a table by the 8-byte word of shared memory.
+Lanes of one instruction at one mbarrier act as one (M6).  A wait that blocks parks its lanes (`divergence.park`) until
+one of them succeeds.  Rules M1 - M22 were measured; PTX ISA, "mbarrier".  What clocks make of them is in `phases.py`.
 """
 
 from __future__ import annotations
@@ -266,8 +265,8 @@ def registers_last(b, w, pc):
 
 @compiled
 def begin(m, w, pc, registers, i, mask):
-    """mbarrier.init.  Lanes that name one place and one count act as one; those of another count find a live mbarrier.
-    Status."""
+    """mbarrier.init.  Lanes that name one location and one count act as one; those of another count find a live
+    mbarrier.  Status."""
     while mask:
         lane = lowest_bit(mask)
         at = word_of(registers, i.a, i.imm, lane)
@@ -323,8 +322,8 @@ def begin(m, w, pc, registers, i, mask):
 
 @compiled
 def publish(m, w, lanes):
-    """fence.mbarrier_init: what these lanes have made is made for whoever comes after them, even where nothing but time
-    is told."""
+    """Publish (fence.mbarrier_init) what these lanes have initialized to all later threads, even if only time orders
+    them."""
     for number in range(m.mbarrier_count):
         b = mbarrier_at(m.mbarriers, number)
         if b.live and b.init_warp == w and b.init_lanes & ~lanes == 0 and b.published == 0 and m.clocks:
@@ -422,7 +421,7 @@ def check_range(m, b, w, pc, registers, source, lanes, what):
 
 @compiled
 def add_bytes(m, b, w, pc, lanes, change):
-    """More bytes are missing.  Whether an mbarrier can hold so many (M10)."""
+    """More bytes are missing.  Return whether an mbarrier can hold this number of bytes (M10)."""
     b.tx += change
     if b.tx > MOST_COUNT or b.tx < -MOST_COUNT:
         out_of_range(m, b, w, pc, lanes, b.tx, 3)
@@ -453,7 +452,7 @@ def enough(m, b, w, pc, lanes, count):
 
 @compiled
 def arrive_all(m, b, w, pc, registers, i, lanes):
-    """Let some lanes arrive at one mbarrier.  Whether the hardware goes on."""
+    """Let some lanes arrive at one mbarrier.  Return whether the hardware continues."""
     if not check_range(m, b, w, pc, registers, i.b, lanes, 1):
         return False
     if i.aux & EXPECT:
@@ -486,7 +485,7 @@ def arrive_all(m, b, w, pc, registers, i, lanes):
 
 @compiled
 def arrive(m, b, w, pc, registers, i, lanes):
-    """Let some lanes arrive as one.  Whether the hardware goes on."""
+    """Let some lanes arrive as one.  Return whether the hardware continues."""
     count = total_u32(registers + i.b, lanes)
     if i.d:
         write_tokens(registers, i.d, lanes, (word(b) & ~LOW) | ((b.phase + 1) & LOW))
@@ -542,7 +541,7 @@ def note_arrivals(m, b, w, pc, i, lanes):
 
 @compiled
 def change_bytes(m, b, w, pc, registers, i, lanes, sign):
-    """expect_tx (sign 1) or complete_tx (-1).  Whether the hardware goes on."""
+    """expect_tx (sign 1) or complete_tx (-1).  Return whether the hardware continues."""
     if not check_range(m, b, w, pc, registers, i.b, lanes, 2):
         return False
     amount = total_u32(registers + i.b, lanes)
@@ -622,7 +621,8 @@ def register(m, w, pc, registers, i, mask):
 
 @compiled
 def arrive_later(m, b, w, pc, i, lanes):
-    """The lanes arrive when their copies have come, which they have (C8, C9).  Whether the hardware goes on."""
+    """The lanes arrive when their copies have come, which they have (C8, C9).  Return whether the hardware
+    continues."""
     count = popcount(lanes) if i.aux & NOINC else 0
     if not enough(m, b, w, pc, lanes, count):
         return False
@@ -698,7 +698,7 @@ def find_credited(m, w, pc, registers, at, lane, member):
 
 @compiled
 def credit(m, w, pc, at, lane, amount, number):
-    """The bytes of an asynchronous operation have come to mbarrier number `at`.  Whether the hardware goes on."""
+    """Credit the bytes of an asynchronous operation to mbarrier number `at`.  Return whether the hardware continues."""
     bit = 1 << lane
     b = mbarrier_at(m.mbarriers, at)
     if not add_bytes(m, b, w, pc, bit, -amount):
@@ -723,7 +723,7 @@ def credit(m, w, pc, at, lane, amount, number):
 
 @compiled
 def answer(m, registers, i, lane):
-    """(what a wait of a lane is told, the phase that it asks for, its mbarrier from 1)"""
+    """Return (the result of a lane's wait, the phase that it waits for, its mbarrier from 1)."""
     number = find_mbarrier(m, word_of(registers, i.a, i.imm, lane))
     b = mbarrier_at(m.mbarriers, number - 1)
     if b.live == 0:
@@ -764,7 +764,7 @@ def answered_lanes(m, registers, i, mask):
 
 @compiled
 def alike(m, registers, i, mask):
-    """The lanes of `mask` that ask for the same phase of the same mbarrier as the lowest one."""
+    """Return the lanes of `mask` that wait for the same phase of the same mbarrier as the lowest one."""
     group = 0
     _, phase, number = answer(m, registers, i, lowest_bit(mask))
     while mask:
@@ -778,7 +778,7 @@ def alike(m, registers, i, mask):
 
 @compiled
 def judge_asked(m, w, pc, registers, i, mask):
-    """R2 of a wait, for the phases that some lanes ask for."""
+    """Check R2 of a wait, for the phases that some lanes wait for."""
     if i.op == WAIT_PARITY and same_word(registers, i.a, i.imm, mask) == mask:
         odd = odd_u32(registers + i.b) & mask
         if odd == 0 or odd == mask:
@@ -855,7 +855,7 @@ def judge_tokens(m, w, pc, registers, i, mask):
 
 @compiled
 def wait(m, w, pc, registers, i, mask):
-    """mbarrier.wait.  Status: STANDS, too."""
+    """mbarrier.wait.  Return a status, also STANDS."""
     if not all_live(m, w, pc, registers, i.a, i.imm, mask):
         return report_failure(m, w, pc)
     rest = mask
@@ -902,7 +902,7 @@ def count_pending(registers, i, mask):
 
 @compiled
 def execute(m, w, pc, registers, i, mask):
-    """An operation of some lanes.  Status: STANDS, too."""
+    """An operation of some lanes.  Return a status, also STANDS."""
     if i.op == PENDING_COUNT:
         count_pending(registers, i, mask)
         return DONE
@@ -931,7 +931,7 @@ def execute(m, w, pc, registers, i, mask):
 
 @compiled
 def wakes(m, w, pc, registers, i, mask):
-    """Return whether lanes that stand at a wait go on: one of them has its phase."""
+    """Return whether lanes that wait continue: one of them has its phase."""
     true = answered_lanes(m, registers, i, mask)
     if true == 0:
         return False

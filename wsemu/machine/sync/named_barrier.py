@@ -228,8 +228,9 @@ def warp_left(m, warp, pc):
 
 @compiled
 def mixes(m, forms):
-    """Operations with a count and without one in one generation, where an exit could come between: what the barrier
-    waits for would hang on which of them came first.  Only if all the CTA's warps wait there can none have exited."""
+    """Return whether a generation has operations with a count and without one, and an exit could come between: what the
+    barrier waits for would depend on which of them came first.  Only if all the CTA's warps wait there can none have
+    exited."""
     both = WITH_COUNT | WITHOUT_COUNT
     return forms & both == both and (forms & GIVES != 0 or m.live_warps < m.cta_warps)
 
@@ -307,8 +308,8 @@ def take_part(m, w, pc, op, number, count, wait_mask):
 
 @compiled
 def all_have_met(m, b):
-    """All warps of a CTA wait at a barrier: they go on, and each knows what all have done: nobody knows more of a warp
-    than itself."""
+    """Let all warps of a CTA that wait at a barrier continue, each with the knowledge of all: no thread knows more of a
+    warp than itself."""
     for u in range(m.first_warp, m.first_warp + m.cta_warps):
         other = warp_at(m.warps, u)
         other.waits = -1

@@ -35,7 +35,7 @@ NONE = 1 << 40
 
 @compiled
 def access_row(m, member):
-    """Row of who accessed the memory of a CTA, and when."""
+    """Return the row of the accesses to the memory of a CTA, and their times."""
     return cluster_row(m, 2 + 2 * member)
 
 
@@ -102,7 +102,7 @@ def see_phase(m, b):
 @compiled
 def reach(m, w, pc, member, lanes, number, told):
     """Lanes access the memory of another CTA; or, if there is one, the asynchronous operation of this number, which a
-    lane has issued.  `told`: a release tells that it is over."""
+    lane has issued.  `told`: a release publishes that it is over."""
     if m.clocks == 0 or member == warp_at(m.warps, w).member:
         return
     early = 0
@@ -124,15 +124,15 @@ def reach(m, w, pc, member, lanes, number, told):
 
 @compiled
 def is_told(m, a, member):
-    """Return whether an asynchronous operation that a CTA has to know of is one that accesses its memory from outside;
-    its own ones are told by `agents.report_outliving`."""
+    """Return whether an asynchronous operation that a CTA must observe accesses its memory from outside;
+    `agents.report_outliving` reports its own ones."""
     return a.warp // m.cta_warps != member
 
 
 @compiled
 def next_of(late, pcs, u, last, best, who, lanes):
-    """The least instruction above `last` of those of the threads `late` of a warp, or the best so far; its warp and
-    lanes."""
+    """Return the least instruction above `last` of those of the threads `late` of a warp, or the best so far; its warp
+    and lanes."""
     for q in set_bits(late):
         at = load_i64(pcs + 256 * u + 8 * q)
         if at > last and (at < best or (at == best and u <= who)):

@@ -101,7 +101,8 @@ def missing(m, w, lanes, needed):
 
 @compiled
 def next_thread(m, late, u, pcs, last, best, who):
-    """The least instruction above `last` of those of the threads `late` of warp u, or the best so far; its thread."""
+    """Return the least instruction above `last` of those of the threads `late` of warp u, or the best so far; its
+    thread."""
     for q in set_bits(late):
         at = load_i64(pcs + 256 * u + 8 * q)
         if at > last and at < best:
@@ -112,7 +113,7 @@ def next_thread(m, late, u, pcs, last, best, who):
 
 @compiled
 def next_missed(m, w, lane, needed, pcs, last):
-    """The least instruction above `last` of those that a lane does not know of, and the lowest thread of it."""
+    """Return the least instruction above `last` of those that a lane has not observed, and the lowest thread of it."""
     own = lane_row(m, w, lane)
     best = NONE
     who = -1
@@ -249,7 +250,8 @@ def judge_use(m, b, w, pc, lanes):
 
 @compiled
 def judge_fenced(m, b, w, pc, lane):
-    """A fence is on the way from init to a copy of the asynchronous proxy that a lane issues, and that credits it."""
+    """Check that a fence is between init and a copy of the asynchronous proxy that a lane issues, and that credits
+    it."""
     for other in set_bits(b.init_lanes):
         if lane_relies(m, w, lane, 0, b.init_warp, other, b.init_interval):
             continue
@@ -292,7 +294,7 @@ def judge_wait(m, b, w, pc, lanes, generation):
 
 @compiled
 def judge_observed(m, b, w, pc, lanes):
-    """Before an arrival somebody has seen the phase before complete."""
+    """Check that some thread has observed the previous phase before an arrival."""
     if b.phase == 0:
         return
     unseen = 0
@@ -337,7 +339,8 @@ def note_registrants(m, b, w, pc, lanes):
 
 @compiled
 def note_cover(m, b, w, lanes):
-    """Lanes arrive: what they know of expectations, which all come before them in this run, too."""
+    """Record an arrival of lanes: their knowledge of expect-tx operations, which all precede them in this run as
+    well."""
     if b.expecting:
         join_known(m, b.cover, w, lanes)
 
@@ -352,7 +355,7 @@ def note_held(m, b, w, pc, lanes):
 
 @compiled
 def note_followed(m, b, w, lanes):
-    """Lanes register: what comes before them, in a phase in which that is asked."""
+    """Record lanes that register: their predecessors, in a phase for which that is needed."""
     if b.holding == 0:
         return
     rest = heads(m, w, lanes)
@@ -402,7 +405,7 @@ def note_wait(m, b, w, pc, lanes):
 
 @compiled
 def set_bit(m, to, number):
-    """A row knows that an asynchronous operation has ended (of what its proxy may rely on that says nothing)."""
+    """Record in a row that an asynchronous operation has ended, which does not affect the visibility to its proxy."""
     at = number - m.agent_low
     if at >= 0:
         place, bit = to + bits_of(m) + 8 * (at >> 6), 1 << (at & 63)

@@ -22,7 +22,7 @@ MIX = 0x2545F4914F6CDD1D
 
 @compiled
 def judge_count(m, warp, w, pc, i, mask):
-    """Return whether a warp may ask for, or keep, so many registers; what is wrong is reported."""
+    """Return whether a warp may request, or keep, this number of registers; errors are reported."""
     wrong = -1
     if i.imm < 24 or i.imm > 256 or i.imm & 7:
         wrong = BAD_COUNT
@@ -82,7 +82,7 @@ def tell_different(m, w, other):
 
 @compiled
 def has(m, warp, i):
-    """Return whether the pool has what a warp asks for."""
+    """Return whether the pool has the registers that a warp requests."""
     return i.imm - warp.held <= m.pool
 
 
@@ -109,7 +109,7 @@ def execute(m, warp, w, pc, i, mask):
 
 @compiled
 def wakes(m, warp, i):
-    """Return whether a warp that waits for registers goes on, with them."""
+    """Return whether a warp that waits for registers continues, with them."""
     if not has(m, warp, i):
         return False
     take(m, warp, i)

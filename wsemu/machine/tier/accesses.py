@@ -1,8 +1,8 @@
 """The usual accesses of whole warps whose lanes are known to lie side by side, or to have one address: judged, entered
 and counted in one go, but for the transfer.
 
-Each gives the host address of the first lane's bytes, or 0 where it takes a closer look: then nothing was done, and
-`scheduler.access` makes the access.
+Each returns the host address of the first lane's bytes, or 0 if a closer look is needed: then nothing was done, and
+`scheduler.access` performs the access.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from wsemu.model.isa import FIRST_ARRAY, LANES, LOCAL, READ, SEGMENT_SHIFT, SHAR
 
 @compiled
 def count_execution(row, number, lanes, cost, ideal):
-    """One more execution, by so many lanes."""
+    """Count one more execution, by this number of lanes."""
     row.executions += 1
     row.lanes += lanes
     if number == SHARED:
@@ -161,7 +161,7 @@ def touch_some(m, w, pc, segment, cell, lanes, kind, floor):
 
 
 def some_side_by_side(address, w, pc, place, imm, lanes, kind):
-    """An access of four bytes each by some lanes, one behind the other, whose addresses lie at `place`; the first
+    """Perform an access of four bytes each by some contiguous lanes, whose addresses are at `place`; return the first
     lane's host address, whether it is one of them or not."""
     m = machine_at(address, 0)
     lane = lowest_bit(lanes)
@@ -273,9 +273,10 @@ def load_divergent(m, pc, place, imm, size):
 
 
 def any_way(address, w, pc, place, imm, shape):
-    """An access by all lanes, whose addresses lie at `place`, to which `imm` is added: the host address of the first
-    lane's bytes, and from bit HOW on how the lanes lie.  `shape`: log2 of the bytes of a lane, from bit KIND on READ or
-    WRITE, and from bit KNOWN on, where the numbers at `place` are constants, 1 more than how these lie."""
+    """Perform an access by all lanes, whose addresses are at `place`, to which `imm` is added; return the host address
+    of the first lane's bytes, and from bit HOW on the pattern of the lanes.  `shape` is log2 of the bytes of a lane,
+    from bit KIND on READ or WRITE, and from bit KNOWN on, if the numbers at `place` are constants, 1 more than their
+    pattern."""
     m = machine_at(address, 0)
     row = access_at(m.accesses, pc)
     due = plan_due_at(m.plans_due, row.pattern)
@@ -338,12 +339,12 @@ def all_lanes(m, w, pc, place, imm, shape):
 
 @compiled
 def some_lanes(m, w, pc, place, imm, lanes, kind):
-    """`some_side_by_side`, which is one, too."""
+    """Perform `some_side_by_side`, which is also one."""
     return call(m.some_entry, m.address, w, pc, place, imm, lanes, kind)
 
 
 HOW = 56
-"""hosts have no addresses of as many bits"""
+"""bit above all host addresses"""
 HOST = (1 << HOW) - 1
 KIND, KNOWN = 8, 16
 EACH_BYTE = 0x01010101

@@ -1,4 +1,4 @@
-"""Arithmetic of a block: the bodies of the VM's operations, of 32 lanes or, where shapes tell the others, of one."""
+"""Arithmetic of a block: the bodies of the VM's operations, of 32 lanes or, if shapes determine the others, of one."""
 
 from __future__ import annotations
 

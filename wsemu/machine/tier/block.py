@@ -1,8 +1,8 @@
 """Hot stretches of one program as LLVM code: the operations of the VM one after the other, without its loop.
 
-A block runs warps all of whose lanes are there.  Registers stay where the VM has them.  Of a row whose lanes lie in a
-known way (`shapes`) its first lane alone is kept up to date; the others are written where control leaves the block.  It
-leaves for the VM, before an instruction, wherever it does not know better: where lanes part, where they meet others,
+A block runs warps all of whose lanes are there.  Registers stay where the VM has them.  Of a row whose lanes have a
+known pattern (`shapes`) only the first lane is kept up to date; the others are written when control leaves the block.
+It leaves for the VM, before an instruction, wherever it does not know better: where lanes part, where they meet others,
 at the end of a warp's turn.
 """
 
@@ -44,7 +44,7 @@ it is left to the VM for the next PAUSE times"""
 
 @compiled
 def come_to(m, pc, lanes):
-    """Control has come to pc with so many lanes: 0 to go on, or why the warp stops."""
+    """Record that control has reached pc with this number of lanes: return 0 to continue, or why the warp stops."""
     flow = flow_at(m.flow, pc)
     flow.count += 1
     flow.lanes += lanes
@@ -66,7 +66,7 @@ def part(m, warp, pc, join, target, taken):
 
 @compiled
 def meet(m, warp):
-    """Lanes are where they meet others: those that go on are the ones that run."""
+    """Reconverge lanes: those that continue are the ones that run."""
     pop(warp)
     return come_to(m, warp.pc, popcount(warp.mask))
 
@@ -105,7 +105,7 @@ def _covered_instructions(rows: Rows, starts: Sequence[int]) -> list[int]:
 
 
 class Block(Arithmetic):
-    """The function `symbol(address, w)`: a warp from warp.pc on; a status, DONE to go on in the VM at warp.pc."""
+    """The function `symbol(address, w)`: a warp from warp.pc on; a status, DONE to continue in the VM at warp.pc."""
 
     def __init__(
         self, module: Module, rows: Rows, starts: Sequence[int], symbol: str, *, restless: bool = False
@@ -231,7 +231,7 @@ class Block(Arithmetic):
         self._go(target, state)
 
     def _unless_stopped(self, status: Value, target: int, state: State) -> None:
-        """Leave where a warp that has come to an instruction is to stop there."""
+        """Leave if a warp that has reached an instruction is to stop there."""
         b = self.b
         stops, onward = (self.made.append_basic_block(name) for name in ("stops", "onward"))
         self._usual(b.cbranch(b.icmp_unsigned("==", status, I64(DONE)), onward, stops))

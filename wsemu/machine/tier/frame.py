@@ -1,7 +1,7 @@
 """Foundation of the code for a program's hot stretches: records of the machine, rows of registers, and the exits.
 
-Registers stay where the VM has them.  Of a row whose lanes lie in a known way (`shapes`) its first lane alone is kept
-up to date; the others are written where control leaves the block.
+Registers stay where the VM has them.  Of a row whose lanes have a known pattern (`shapes`) only the first lane is kept
+up to date; the others are written when control leaves the block.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class Frame:
         """actor bits of a key of `sections`: all lanes of this warp"""
         self.leaves: dict[Any, Any] = {}
         self.whole: set[int] = set()
-        """the rows with shapes whose other lanes are in their place, too"""
+        """rows with shapes whose other lanes are also up to date"""
         self.some: Value | None = None
         """the lanes that run, as an i32; None: all of them"""
         self.kept_for_others: frozenset[int] = frozenset()
@@ -135,7 +135,7 @@ class Frame:
         return self.helpers[key]
 
     def _call_inlined(self, b: Builder, function: Compiled, *arguments: Value) -> Value:
-        """Call a compiled function of numbers, put in its place."""
+        """Call a compiled function of numbers, inlined."""
         inner = self.module.function(function, (None,) * len(arguments))
         inner.attributes.add("alwaysinline")
         return b.call(inner, arguments)
@@ -185,7 +185,7 @@ class Frame:
         return result
 
     def _leave(self, pc: int, state: State) -> tuple[Any, Any]:
-        """(block, its phi of statuses): where the warp goes on at pc in the VM, or later."""
+        """Return (block, its phi of statuses): where the warp continues at pc in the VM, or later."""
         live = self.rows.live(pc) | self.kept_for_others
         rows = tuple(
             (row, shape.bits, shape.steps)
@@ -306,7 +306,7 @@ class Frame:
             b.store(value, pointer(b, place, value.type), align=64)
 
     def _fill_row(self, state: State, row: int) -> None:
-        """Have all lanes of a row in their place."""
+        """Bring all lanes of a row up to date."""
         shape = state.get(row)
         if shape and row not in self.rows.given and row not in self.whole:
             self._write_out(row, shape.bits, shape.steps)

@@ -1,8 +1,8 @@
 """Selection of programs for blocks, and the creation and storage of these.
 
 A program that the VM has run for HOT instructions of warps gets a block, of the stretches that took most of them.  Its
-own thread compiles it while the launch continues, and it is used from the next slice on.  It does what the VM does:
-nobody can tell from a report which of them ran.
+own thread compiles it while the launch continues, and it is used from the next slice on.  It does the same as the VM: a
+report does not show which of them ran.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ LOOKS = 4
 MOST_BLOCKS = 8
 """maximum blocks of a program, after which none is rebuilt for other registers"""
 LONGEST = 4000
-"""instructions of a stretch that a block may have: the compiler takes seconds for as many, and is not interrupted"""
+"""maximum instructions of a stretch of a block: the compiler takes seconds for as many, and is not interrupted"""
 MOST_WHOLE = 4000
 """maximum instructions of a program that is compiled as a whole before it runs"""
 
@@ -101,7 +101,7 @@ THREAD = "wsemu: a block"
 
 
 PLANS = ("planned_entry", "plan_entry")
-"""the parts that make accesses as planned, and plans"""
+"""the parts that perform planned accesses, and plans"""
 ACCESSES = ("any_way_entry", "some_entry")
 """parts with the accesses of blocks"""
 SECTIONS = ("section_entry", "within_entry")
@@ -150,7 +150,7 @@ def heat_of(program: Program) -> Heat:
 
 
 def warm(machine: Machine, executed: int) -> None:
-    """A machine has executed so many more instructions."""
+    """Record that a machine has executed this number of further instructions."""
     machine.executed += executed
     machine.work += executed
     heat = heat_of(machine.program)
@@ -159,7 +159,7 @@ def warm(machine: Machine, executed: int) -> None:
 
 
 def may_need_block(machine: Machine) -> bool:
-    """Return whether it may soon be time for a block; whether it can have one is asked from SEEN on."""
+    """Return whether a block may soon be due; whether one is possible is tested from SEEN on."""
     return machine.tier == "auto" and machine.permits is None and (machine.work < SEEN or _fit(machine))
 
 
@@ -213,7 +213,7 @@ def _first_wanted(machine: Machine, heat: Heat) -> Wanted:
 
 
 def _with_registers(machine: Machine, wanted: Wanted, heat: Heat) -> Wanted:
-    """With what the registers tell now."""
+    """Return it with the current shapes of the registers."""
     segments = int(machine.state[0]["segment_count"])
     heat.outside |= indices_outside(machine.program, machine.registers, segments)
     return wanted._replace(outside=tuple(sorted(heat.outside)))
@@ -257,7 +257,7 @@ def _take_up(machine: Machine, block: Placed) -> None:
 
 
 def _use(machine: Machine, names: tuple[str, ...]) -> None:
-    """Have it use these parts, but no others, which must not take the place of its own."""
+    """Let it use these parts, but no others, which must not replace its own."""
     parts = native.load_parts(names, machine.width)
     for name in names:
         machine.state[0][name] = parts[name]
@@ -300,7 +300,7 @@ def drop(machine: Machine) -> None:
 
 
 def _fit(machine: Machine) -> bool:
-    """Return whether its accesses are made in the way that blocks have them."""
+    """Return whether it performs its accesses in the way that blocks do."""
     state = machine.state[0]
     before = (("noted_entry", bool(machine.marks)), ("guarded_entry", machine.image.asynchronous))
     made, usual = native.address("access_entry", machine.width), True
@@ -322,7 +322,7 @@ def _all_starts(program: Program) -> list[int]:
 
 
 def _hot_starts(machine: Machine) -> list[int]:
-    """The stretches by whole warps that took most of what was executed, without the rest."""
+    """Return the stretches by whole warps that took most of the executed instructions, without the rest."""
     flow = machine.flow[:-1]
     work = flow["count"] * flow["length"] * (flow["lanes"] == LANES * flow["count"])
     rest = MOST_OF_IT * int((flow["count"] * flow["length"]).sum())

@@ -86,7 +86,8 @@ class LoadsAndStores(WithPermits):
 
     def _fetch_ahead(self, pc: int, host: Value, size: int, lanes: Steps | Value) -> None:
         """Have the CPU fetch what this warp's next such access to an array needs, if that lies as far from this one as
-        this from the last.  The lanes, of `size` bytes each, lie by steps, or have the addresses at a place."""
+        this from the last.  Prefetch for lanes of `size` bytes each, which have known steps, or addresses at a
+        location."""
         b, known = self.b, isinstance(lanes, tuple)
         first = self._first(pc) if known else b.load(pointer(b, lanes, I64))
         with b.if_then(b.icmp_signed(">=", first, I64(FIRST_ARRAY << SEGMENT_SHIFT))):
@@ -117,15 +118,15 @@ class LoadsAndStores(WithPermits):
         return [b.sub(b.load(pointer(b, b.add(place, I64(8 * lane)), I64)), first) for lane in lanes]
 
     def _ways(self, host: Value, met: Any = None) -> tuple[Any, Any, Any]:
-        """Blocks: the usual way, the closer look, and where both meet; the builder is in none of them."""
+        """Return blocks: the usual path, the closer look, and their join; the builder is in none of them."""
         usual, closer = (self.made.append_basic_block(name) for name in ("usual", "closer"))
         met = met or self.made.append_basic_block("met")
         self._usual(self.b.cbranch(self.b.icmp_unsigned("!=", host, I64(0)), usual, closer))
         return usual, closer, met
 
     def _look_closer(self, pc: int, state: State, lanes: Value) -> None:
-        """The access as the VM makes it; the block goes on behind it.  Where the host is needed in its midst some lanes
-        have loaded already: those of its rows are in their place then, and not to be made from the first one."""
+        """Emit the access as the VM performs it; the block continues after it.  If the host is needed in its middle,
+        some lanes have loaded already: those of its rows are then up to date, and not derived from the first one."""
         b = self.b
         use = self.rows.uses[pc]
         for at, _ in use.reads:
@@ -226,7 +227,7 @@ class LoadsAndStores(WithPermits):
             self.kept.forget(row)
 
     def _any_way(self, pc: int, state: State, name: str, moved: list[int], condition: Value | None) -> None:
-        """An access whose lanes may lie anyhow, or be some of a warp's."""
+        """Emit an access whose lanes may be scattered, or part of a warp."""
         b = self.b
         if self.some is not None:
             self._access_by_some(pc, state, name, moved, self._lanes(condition))
@@ -284,8 +285,8 @@ class LoadsAndStores(WithPermits):
     def _judged_any_way(
         self, pc: int, state: State, name: str, place: Value, bias: Value, steps: Steps | None, move: Any
     ) -> None:
-        """Judge an access by all lanes, whose addresses lie at `place`, and `move` what is found to be as usual; by
-        `steps` from the first, if these are known."""
+        """Judge an access by all lanes, whose addresses are at `place`, and `move` those found to be usual; by `steps`
+        from the first, if these are known."""
         b = self.b
         store, size, n = memory_shape(name)
         found, kind = I64(0), WRITE if store else READ

@@ -47,7 +47,7 @@ def judge_access(m, w, pc, steps, first, shape, lanes):
 
 @compiled
 def repeat_count(m, known, one, often):
-    """An access is made so many times more, as it was noted."""
+    """Count an access again, this number of times, as it was recorded."""
     noted = noted_at(known.noted, number_of(known, one))
     key = foreseen_at(one, 0).key
     row = access_at(m.accesses, key >> PC_SHIFT & PCS)

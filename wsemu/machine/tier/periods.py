@@ -6,16 +6,16 @@ barriers in the same order.  The knowledge of each warp about the others is that
 the intervals of one iteration.
 
 A period equals the previous one if its accesses do, and if the knowledge of each warp after each of its operations is
-the previous one, plus what each warp ADVANCEs in a period.  Of two such periods, one behind the other, of which the
-second was judged and had no conflict, take a third one that is the same as these.  An access in it is in no conflict
-with another one in it, nor with one in the second: how these two are ordered is as in the second, and between that and
-the first.  With any earlier one it is not either: that happens before the same access in the second period, which the
-same warp has made before.  So the third one need not be judged, nor those after it.
+the previous one, plus what each warp ADVANCEs in a period.  Take two consecutive periods of this kind, of which the
+second was judged and had no conflict, and a third one that equals these.  An access in it is in no conflict with
+another one in it, nor with one in the second: how these two are ordered is as in the second, and between that and the
+first.  With any earlier one it is not either: that happens before the same access in the second period, which the same
+warp has made before.  So the third one need not be judged, nor those after it.
 
-Where accesses come in another order, or one where an operation is due, or the reverse, it is no more the same.
-What is no more the same is judged before the next access: first the last period as a whole, then this one so far, with
-what each warp knew at each access.  Of those before them cells need not tell, for all that they did the same warps have
-done in the last one again.
+If accesses come in another order, or one instead of an operation, or the reverse, the period differs.  A differing
+period is judged before the next access: first the last period as a whole, then this one so far, with each warp's
+knowledge at each access.  Cells need not keep the earlier ones, because the same warps have repeated all accesses in
+the last one.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from wsemu.model.isa import LANES, SHARED
 CLOCK = 8 * LANES
 """size of one clock, in bytes"""
 CHANGED = -2
-"""the key where there is no access, but a change of what warps know"""
+"""key for a change of warps' knowledge, without an access"""
 MOST_OTHERS = 64
 """times that warps meet elsewhere, after which periods lie between others"""
 PATIENCE, MOST_BEATS = 3, 6
-"""periods in a row that do not come again, after which one has a completion more; up to so many"""
+"""consecutive periods without repetition, after which one has a completion more; and the maximum"""
 LOST = 4
 """loss of a machine's LUCK if a foreseen period does not come"""
 
@@ -73,7 +73,7 @@ def mark(m, known):
 
 @compiled
 def keep(m, known, w):
-    """Keep what a warp knows from now on; False where there is no room for it."""
+    """Keep the knowledge of a warp from now on; return False if there is no room for it."""
     n, warp = known.changes, warp_at(m.warps, w)
     if n == known.change_room or warp.partial or (m.section == NOTING and known.end + 1 >= known.limit):
         return False
@@ -88,7 +88,7 @@ def keep(m, known, w):
 
 @compiled
 def change_repeats(m, known, n, before):
-    """Return whether a change of the period at hand is that of the one before it, later by a period."""
+    """Return whether a change of the current period is that of the previous one, later by a period."""
     if n >= before.changes:
         return False
     now, then = change_at(known.change, n), change_at(before.change, n)
@@ -120,7 +120,7 @@ def begin_noting(m, known):
 
 @compiled
 def end_noting(m, known):
-    """A period was noted, with all its accesses judged: whether it may come again."""
+    """End the recording of a period, with all its accesses judged: return whether it may come again."""
     period = period_at(known.periods, known.which)
     period.count = known.end - period.first
     period.changes = known.changes
@@ -207,8 +207,7 @@ def follow(m, known):
 
 @compiled
 def finish_period(m, known):
-    """The period that is followed has come to its end, as foreseen: its changes are those that the next one is compared
-    with."""
+    """End the followed period as foreseen: its changes are those that the next one is compared with."""
     period, other = period_at(known.periods, known.which), period_at(known.periods, 1 - known.which)
     change, clocks = period.change, period.clocks
     period.change = other.change
@@ -273,8 +272,8 @@ def go_back(m, known, period):
 
 @compiled
 def judge_repeated(m, known, count, change, clocks, changes):
-    """Judge so many accesses of the period that is followed, with what warps knew then; after it they know what they
-    did after its last change."""
+    """Judge this number of accesses of the followed period, with the warps' knowledge then; after it they have their
+    knowledge after its last change."""
     first, n = period_at(known.periods, known.which).first, 0
     for k in range(count):
         while n < changes and change_at(change, n).at <= k:
@@ -290,7 +289,8 @@ def judge_repeated(m, known, count, change, clocks, changes):
 
 @compiled
 def catch_up(m, known, so_far):
-    """Judge what cells do not tell of: the last period, and as many accesses of this one.  That counts them, too."""
+    """Judge the accesses that cells do not contain: the last period, and as many accesses of this one.  The count
+    includes them."""
     period = period_at(known.periods, known.which)
     save(m, known, 0)
     if known.compared:
@@ -397,7 +397,7 @@ def beat(m, known, number):
 
 @compiled
 def stop(m, known):
-    """There are no periods until a barrier has been met again."""
+    """Stop periods until a barrier has been met again."""
     if m.beat:
         leave(m, known)
     m.beat = 0

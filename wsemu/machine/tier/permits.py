@@ -2,10 +2,9 @@
 
 An access whose lanes lie by known steps is made as `accesses` has it.  If it was a usual one the instruction has a
 PERMIT from then on: the addresses at which an access by such lanes is within the same segment, and costs the same.  The
-next one that has such an address is judged by its cells alone.
-A permit holds until the next group begins, or the host has done something, for what it rests on stays till then: a
-segment's place and bytes and what is looked for in it.  Synchronization objects may come and go, and are
-checked each time.
+next one that has such an address is judged by its cells alone.  A permit holds until the next group begins, or the host
+has acted, because its basis does not change until then: the memory and size of a segment and the checks in it.
+Synchronization objects may come and go, and are checked each time.
 """
 
 from __future__ import annotations
@@ -85,7 +84,7 @@ def cells_of(steps: Steps, size: int, grain: int) -> Cells | None:
 
 
 def _side_by_side(cells: list[int], each: int) -> bool:
-    """Return whether cells in order are so many side by side, and so many others, and so on."""
+    """Return whether cells in order are contiguous runs of these lengths."""
     return len(cells) % each == 0 and all(b == a + 1 for k, (a, b) in enumerate(pairwise(cells), 1) if k % each)
 
 
@@ -133,7 +132,8 @@ def judge_cells(address, w, written, read, found, floor, kind):
     """Return the update of cells whose first has this last write and these reads, `found` of all of them; 0: look
     closer.
 
-    What it knows of, `shadow.touch_alike` decides in the same way.  A number below 0 is put into each cell of reads.
+    For observed accesses, `shadow.touch_alike` decides in the same way.  A number below 0 is put into each cell of
+    reads.
     """
     m = machine_at(address, 0)
     written &= WHEN
@@ -214,8 +214,8 @@ def settle(row, permit):
 def ask(address, w, pc, place, first, spot, shape, low, end, coarsest, finest):
     """An access as `accesses.any_way` makes it, and a permit for those like it; the first lane's host address, or 0.
 
-    `low`, `end`: how far from the address `first` its bytes begin, and end; `coarsest`, `finest`: of what grain the
-    cells are that there are permits for; `spot`: where it is kept.
+    `low`, `end`: distances from the address `first` at which its bytes begin, and end; `coarsest`, `finest`: grains of
+    the cells that there are permits for; `spot`: where it is kept.
     """
     m = machine_at(address, 0)
     row, permit = access_at(m.accesses, pc), permit_at(spot, 0)
