@@ -50,7 +50,7 @@ def between_ctas(address, w, pc, mask, why):
     """
     m = machine_at(address, 0)
     if why == DELIVERS:
-        return np.int64(deliver(m))
+        return deliver(m)
     if why == ENDS:
         if m.proxies and m.clusters:  # without, a row has no times, and nobody reaches another CTA's memory
             report_late(m)

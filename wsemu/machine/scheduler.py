@@ -1166,7 +1166,7 @@ def run(address):
         m.delivers = 0
         status = call(m.cluster_entry, address, 0, 0, 0, DELIVERS)
         if status != DONE:
-            return np.int64(status)
+            return status
     status = run_groups(m)
     if m.section:
         call(m.section_entry, address, BREAKS, 0, 0, 0)

@@ -7,7 +7,7 @@ have observed them.
 
 from __future__ import annotations
 
-from wsemu.machine.lowering import compiled, set_bits
+from wsemu.machine.lowering import compiled
 from wsemu.machine.memory.bounds import MISALIGNED, OUT_OF_BOUNDS, UNINITIALIZED, is_in_gap
 from wsemu.machine.memory.cell_bits import (
     ACTORS,
@@ -320,7 +320,9 @@ def judge_cells(m, w, lane, pc, segment, cells, mask, kind, reads, address, floo
             continue
         if comes_after(m, w, lane, v, 0, 31, space, bulk):
             continue
-        for j in set_bits(group):
+        while group:
+            j = lowest_bit(group)
+            group &= group - 1
             v = load_i64(cells + 8 * j)
             if not comes_after(m, w, lane, v, (v >> LOW_SHIFT) & 31, (v >> HIGH_SHIFT) & 31, space, bulk):
                 mark(m, address + (j << segment.grain))

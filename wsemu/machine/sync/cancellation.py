@@ -8,8 +8,6 @@ The table has -1 if the host decides later.  Then the copy is withheld until it 
 
 from __future__ import annotations
 
-import numpy as np
-
 from wsemu.machine.lowering import compiled
 from wsemu.machine.records import record_finding
 from wsemu.machine.scalars import load_i64, load_u32, lowest_bit, store_i64, store_u32
@@ -40,12 +38,12 @@ def has_seen_refusal(m, w, lane):
 @compiled
 def answer(m, warp, w, pc, i, mask):
     """Give each lane the number of a cluster."""
-    again = np.int64(0)
+    again = 0
     while mask:
         lane = lowest_bit(mask)
         mask &= mask - 1
         if m.refusal and m.clocks and has_seen_refusal(m, w, lane):
-            again |= np.int64(1) << lane
+            again |= 1 << lane
         m.taken = successor(m, m.taken)
         if m.taken == m.successor_count and m.refusal == 0:
             m.refusal = m.agent_next  # of the copy that follows
@@ -59,30 +57,30 @@ def execute(m, warp, w, pc, i, mask):
     """Execute an operation; return a status, or STANDS."""
     if i.op == REQUEST:
         if m.withheld:
-            return np.int64(STANDS)
+            return STANDS
         if successor(m, m.taken) < 0:
             m.withheld = w + 1
             m.withheld_pc = -1
-            return np.int64(DONE)
+            return DONE
         answer(m, warp, w, pc, i, mask)
-        return np.int64(DONE)
-    wrong = np.int64(0)
+        return DONE
+    wrong = 0
     while mask:
         lane = lowest_bit(mask)
         mask &= mask - 1
-        wrong |= np.int64(load_u32(warp.registers + i.a + 4 * lane) & 1 == 0) << lane
+        wrong |= (load_u32(warp.registers + i.a + 4 * lane) & 1 == 0) << lane
     if wrong:
         record_finding(m.report_entry, m.address, (REFUSED, pc, w, wrong, -1, -1), (0, 0, 0, 0, 0))
-    return np.int64(DONE)
+    return DONE
 
 
 @compiled
 def wakes(m, warp, w, pc, i, mask):
     """Return whether lanes that wait at a request continue: no response is withheld."""
     if m.withheld:
-        return np.int64(0)
+        return 0
     execute(m, warp, w, pc, i, mask)
-    return np.int64(1)
+    return 1
 
 
 @compiled
