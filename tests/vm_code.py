@@ -13,14 +13,14 @@ import sys
 from pathlib import Path
 
 from wsemu.machine.lowering import Module, optimized_module
-from wsemu.machine.parts import ALL_PARTS, source_of
+from wsemu.machine.parts import ALL_PARTS, find_source
 
 _LOCAL = re.compile(r'%"?[\w.$-]+"?|^"?[\w.$-]+"?:', re.MULTILINE)
 
 
 def part_code(name: str) -> tuple[str, bytes]:
     """Return the optimized LLVM code of a part without its local names, and its object code."""
-    function, made = source_of(name)
+    function, made = find_source(name)
 
     def define(module: Module) -> None:
         module.define(function, name)

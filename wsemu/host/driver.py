@@ -566,7 +566,7 @@ def _require(obj: object) -> None:
 
 
 devicearray = _devicearray()
-"""module of that name"""
+"""module `devicearray`, as Numba-CUDA has it"""
 
 
 def detect() -> bool:

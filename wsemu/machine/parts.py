@@ -183,11 +183,11 @@ def compile_part(name: str, cpu: str = "") -> Part:
     baseline, this one if it is empty."""
     from wsemu.machine.lowering import compile_function
 
-    function, made = source_of(name)
+    function, made = find_source(name)
     return compile_function(function, name, rare=made.rare, loops=made.loops, width=made.width, cpu=cpu)
 
 
-def source_of(name: str) -> tuple[Any, Made]:
+def find_source(name: str) -> tuple[Any, Made]:
     """Return the function of a part, and how it is compiled."""
     made = ALL_PARTS[name]
     function = getattr(importlib.import_module(f"{_HERE}.{made.module}"), made.function)
