@@ -220,7 +220,8 @@ def test_a_strong_load_does_not_write():
         ("and.b32 %r4, %r4, 4; cvt.u64.u32 %rd6, %r4; add.s64 %rd6, %rd6, %rd3; ld.global.u32 %r5, [%rd6+4096];",
          "address"),
         ("shfl.sync.idx.b32 %r5, %r2, 0, 31, %r4;", "member mask"),
-        ("bar.warp.sync %r4;", "member mask"),
+        ("bar.warp.sync %r4; st.global.u32 [%rd3+4096], %r4;", "what is left in `out`"),
+        ("bar.warp.sync %r4;", ""),  # lanes that are a group by themselves do the same
         ("st.global.u32 [%rd3+4096], %r4;", "what is left in `out`"),
         ("popc.b32 %r4, %r4; red.global.add.u32 [%rd1+8192], %r4;", "what is left in `out`"),
         ("vote.sync.any.pred %p3, %p2, -1;", ""),
@@ -236,5 +237,8 @@ def test_what_depends_on_which_lanes_are_active(body, what):
 
 
 def test_forms_without_sync_are_among_the_active_lanes():
-    for target, verdict in (("sm_60", "verified"), ("sm_75", "incomplete")):
-        assert run(text("vote.ballot.b32 %r4, %p2;", target=target)).verdict == verdict
+    ballot = "vote.ballot.b32 %r4, %p2;"
+    for target in ("sm_60", "sm_75"):
+        assert run(text(ballot, target=target)).verdict == "verified"  # nobody uses its result
+    report = run(text(f"{ballot} st.global.u32 [%rd3+4096], %r4;", target="sm_75"))
+    assert (report.verdict, report.reasons) == ("incomplete", ["active lanes"])
