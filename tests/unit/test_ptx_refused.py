@@ -240,5 +240,7 @@ def test_forms_without_sync_are_among_the_active_lanes():
     ballot = "vote.ballot.b32 %r4, %p2;"
     for target in ("sm_60", "sm_75"):
         assert run(text(ballot, target=target)).verdict == "verified"  # nobody uses its result
-    report = run(text(f"{ballot} st.global.u32 [%rd3+4096], %r4;", target="sm_75"))
+    report = run(
+        text("vote.ballot.b32 %r4, %p1; popc.b32 %r4, %r4; red.global.add.u32 [%rd1+8192], %r4;", target="sm_75")
+    )
     assert (report.verdict, report.reasons) == ("incomplete", ["active lanes"])
