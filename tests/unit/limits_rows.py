@@ -55,7 +55,7 @@ a loop that waits for memory with plain loads
     test_limits.py::test_a_plain_poll_of_what_nobody_writes_is_incomplete
 an order-dependent final value
     test_messages.py::test_sums_that_differ_by_order_are_told
-in PTX, which array an address computed from numbers
+in PTX, the array that an address computed from numbers
     test_addresses_as_numbers.py
 strong operations in the search
     test_limits.py::test_the_units_of_effort_are_those_of_the_page
@@ -252,7 +252,7 @@ recursion deeper than 64 calls
 OPEN = frozenset(
     (
         "such a launch with tensor copies",
-        "in such a launch, a copy and a plain access",
+        "in such a launch, a copy and then a plain access",
         "a waiting loop that accesses other memory",
         "fences together with atomics in launches with mbarriers",
         "an mbarrier whose invalidation only atomics",
