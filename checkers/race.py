@@ -79,10 +79,10 @@ DETAIL = {
     ),
     "missing-fence": Detail({}),
 }
-"""no engine notes a `missing-fence`: it is found where orders are tried.
+"""no engine records a `missing-fence`: the exploration of interleavings finds it.
 
-`count` is the number of warp accesses that met this other instruction; the earlier access has lanes where a part of
-a warp had met a barrier, so that lanes know of each other one by one"""
+`count` is the number of warp accesses that met this other instruction; the earlier access has lanes if part of a
+warp had executed a barrier, so that each lane has its own clock"""
 TRACED = True
 
 
@@ -127,7 +127,8 @@ def explain(raw: RawFinding, places: Places, trace: Trace | None = None) -> Find
 
 
 def _explain_lanes(found: Conflict, witness: Witness | None) -> Finding:
-    """The finding where a part of a warp has met a barrier: a barrier between the two may well order other lanes."""
+    """Return the finding for lanes after part of a warp has executed a barrier: a barrier between the accesses may
+    order only other lanes."""
     raw, places, first, second = found.raw, found.places, found.first, found.second
     one, two = lane_range(raw.detail["other_lane"], raw.detail["other_last"]), lanes_text(raw.lanes)
     ordered = (
@@ -159,7 +160,7 @@ def _explain_lanes(found: Conflict, witness: Witness | None) -> Finding:
 
 
 def _explain_copies(found: Conflict, witness: Witness | None) -> Finding:
-    """The finding where an asynchronous copy makes one of the accesses, or both."""
+    """Return the finding if an asynchronous copy performs one of the accesses, or both."""
     raw, places, first, second = found.raw, found.places, found.first, found.second
     steps = [] if witness is None else _as_run(found, witness, {first.access.warp, raw.warp})
     does = {READ: "read", WRITE: "write", ATOMIC: "update"}[second.kind]
@@ -262,7 +263,8 @@ _PHASE_LANES = "an arrive gives what its own lane did and knows, and a wait tell
 
 
 def rank(raw: RawFinding, places: Places, trace: Trace | None) -> int:
-    """Rank reads before their writes first: they are to be fixed before writes before their reads."""
+    """Rank read-after-write hazards before write-after-read and write-after-write ones, because they should be fixed
+    first."""
     witness = None if trace is None else reading(places, trace, around(places, raw.cta, raw.detail["other_cta"]))
     found = conflict(raw, places, witness)
     right = found if found.asynchronous else intended_order(found, witness)
@@ -305,14 +307,14 @@ def _one_way_note(found: Conflict, witness: Witness) -> str:
 
 
 def _edge(places: Places, witness: Witness, given: Event, warp: int) -> str:
-    """`barrier 2 generation 0 (line 32 -> 23)`: where an operation gave, and where a warp took it."""
+    """Return `barrier 2 generation 0 (line 32 -> 23)`: the lines of a release and of its acquire by a warp."""
     taken = witness.matching_sync(given, warp)
     line = f"line {places.line(given.pc)}" + (f" -> {places.line(taken.pc)}" if taken else ", through other warps")
     return f"{operation(places, given)} ({line})"
 
 
 def _too_late(found: Conflict, witness: Witness, following: Event) -> str:
-    """The next thing that (1)'s warp gives after (1), and that it comes too late for (2)."""
+    """Return a note: the next release by (1)'s warp after (1), which (2)'s warp acquires too late or never."""
     places, second = found.places, found.second
     gives = "syncs on" if following.kind == "sync" else "arrives on"
     waits = "wait" if following.kind == "arrive_on" else "sync"

@@ -38,7 +38,7 @@ def severity(raw: RawFinding, places: Places) -> Severity | None:
 
 
 def explain(raw: RawFinding, places: Places) -> Finding:
-    """The finding of a shuffle and of the lanes that read what is not there."""
+    """Return the finding of a shuffle whose lanes read a lane that does not participate."""
     source, who = raw.detail["source"], places.who(raw.cta, raw.warp)
     first = (raw.lanes & -raw.lanes).bit_length() - 1
     label = f"executed by {who}; {lanes_text(raw.lanes)}: lane {first} reads lane {source}"

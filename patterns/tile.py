@@ -1,4 +1,5 @@
-"""Tiles of matrices by tensor copies: one instruction of one thread brings a tile, where bulk copies bring its rows."""
+"""Tiles of matrices by tensor copies: one instruction of one thread copies a whole tile, while a bulk copy copies one
+row."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from wsemu.model.tensor_map import TensorMap
 
 SWIZZLES = {"": 0, "32B": 32, "64B": 64, "128B": 128}
-"""name -> bytes of the rows that it is for"""
+"""name of a swizzle -> bytes of a row that it permutes"""
 MOST_ROWS = 256
 """maximum rows of a box"""
 
@@ -59,7 +60,8 @@ class CudaDMATile(Transfer):
         return SWIZZLES[self.swizzle] // 16 - 1 if self.swizzle else 0
 
     def tensor_map(self, matrix: Any) -> TensorMap:
-        """The map of a matrix whose tiles this pattern brings: an array of two dimensions, row by row."""
+        """Return the tensor map of a matrix from which this pattern copies tiles: an array of two dimensions, row by
+        row."""
         from wsemu.model.tensor_map import TensorMap  # kernels do not need it
 
         return TensorMap(matrix, [self.rows, self.row_bytes // matrix.itemsize], swizzle=self.swizzle or None)
@@ -71,7 +73,7 @@ class CudaDMATile(Transfer):
     def total_bytes(self) -> Any:
         return self.rows * self.row_bytes
 
-    # -- the ways of other engines: Numba types them, too ----------------------------------------------------------
+    # -- methods of other DMA engines, which Numba types as well ----------------------------------------------------
     def transfer(self, thread: Any, src: Any, dst: Any, *index: Any) -> Any:
         if thread == 0:
             self.copy_in_bulk(src, dst, *index)

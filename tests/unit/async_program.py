@@ -1,4 +1,4 @@
-"""A program of asynchronous operations made by hand, for tests of what is said of them: no front end, no engine."""
+"""A program of asynchronous operations, built by hand for tests of reports: no front end, no engine."""
 
 from __future__ import annotations
 

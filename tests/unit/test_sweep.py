@@ -152,7 +152,7 @@ def test_what_stays_incomplete_does_not_hold():
         cuda.atomic.exch(x, 0, 0)
 
     def launch(n):
-        locked[65, 1](n, np.zeros(1, np.int32))  # more CTAs than all orders are tried of
+        locked[65, 1](n, np.zeros(1, np.int32))  # more CTAs than an exploration accepts
 
     swept = Sweep(launch, {"n": (1,)}).run()
     assert swept.exit_code == 3

@@ -32,7 +32,8 @@ class SharedUses:
             used[area].add(warp)
 
     def roles(self, warps: Iterable[int]) -> dict[int, str]:
-        """Return the role of each warp; empty if it has none."""
+        """Return the role of each warp; empty if it has none, and empty for all unless some warp only produces and
+        another only consumes."""
         producers, consumers = set[int](), set[int]()
         for area in self._writers.keys() & self._readers.keys():
             writers, readers = self._writers[area], self._readers[area]

@@ -189,7 +189,8 @@ def _may_differ(bound: Bound, outcome: Outcome, stores: set[int]) -> bool:
 
 
 def _note_uncompared(run: Ran) -> Ran:
-    """The run with what there is to say of a race in a launch that is too long to compare values."""
+    """Return the run with the size of the launch in the detail of each race, for a launch too long to compare
+    values."""
     outcome, trace, initial = run
     size = {"uncompared": outcome.thread_operations}
     findings = [replace(raw, detail=raw.detail | size) if raw.code in RACES else raw for raw in outcome.findings]

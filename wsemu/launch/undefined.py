@@ -368,7 +368,8 @@ def _source(raw: RawFinding) -> Source | None:
 
 
 def _refine_finding(raw: RawFinding, places: Places, followed: Followed) -> RawFinding | None:
-    """Return a finding as the values that it is about decide it; None if they reach nothing."""
+    """Return a finding with the first use of its undefined value, or as a copy or undecided; None if the value reaches
+    nothing."""
     source = _source(raw)
     if source is None or places.verb(raw.pc) == "async":  # what a copy reads is not followed: it is an operand
         return raw

@@ -22,7 +22,7 @@ EXECUTES, WAKES, EXITS, ENDS, DELIVERS = range(5)
 
 @compiled
 def deliver(m):
-    """Answer the request that is withheld, and copy the response, with the registers that its warp had.  Status."""
+    """Answer the withheld request: copy the response, with the registers that its warp had, and return a status."""
     w, pc, mask = m.withheld - 1, m.withheld_pc, m.withheld_mask
     warp = warp_at(m.warps, w)
     if warp.member != m.member:
@@ -43,10 +43,10 @@ def deliver(m):
 
 
 def between_ctas(address, w, pc, mask, why):
-    """Execute such an operation for the lanes of `mask`: a status.  Called by address.
+    """Execute an operation between CTAs for the lanes of `mask`, and return a status.  Called by address.
 
-    WAKES: return whether lanes that wait continue; they have done so then.  EXITS: some lanes have exited.  ENDS: all
-    CTAs of the group have ended.  DELIVERS: deliver the response that was withheld.
+    With WAKES, continue the waiting lanes if they can, and return whether they did.  EXITS: some lanes have
+    exited.  ENDS: all CTAs of the group have ended.  DELIVERS: deliver the withheld response.
     """
     m = machine_at(address, 0)
     if why == DELIVERS:

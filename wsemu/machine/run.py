@@ -441,7 +441,7 @@ class Launch:
             self._grow(machine)
 
     def _log_steps(self, machine: Machine, accesses: frozenset[int], cta: int, room: int) -> Steps:
-        """Run `steps` on a machine, up to its end or until a table is full."""
+        """Log the steps of the group of a CTA on a machine, up to its end or until a table is full."""
         build.load_parts(("logged_entry",), machine.width)
         logged = np.zeros(len(machine.image.code) + 1, np.uint8)
         logged[list(accesses)] = 1

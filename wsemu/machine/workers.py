@@ -73,7 +73,7 @@ def _drop_oldest(but: Any) -> bool:
 
 
 def copy_data(data: Bytes, workers: int) -> Bytes:
-    """A copy, which takes as long as many a launch where it is large and made by one."""
+    """Return a copy of the bytes; several workers share a large one, which takes as long as a launch."""
     if workers == 1 or len(data) < MUCH:
         return data.copy()
     made = np.empty_like(data)

@@ -568,7 +568,7 @@ def _operands(fields: list[int], operation: Any) -> list[int]:
 
 
 def _only(value: Value, pc: int) -> int:
-    """The one constant that all threads have."""
+    """Return the constant that a value is for all threads; raise Unfit if there is none."""
     if not value.constant or len({*np.atleast_1d(value.a).tolist()}) != 1:
         raise Unfit(pc, "the size of the copy differs by thread or iteration")
     return int(np.atleast_1d(value.a)[0])

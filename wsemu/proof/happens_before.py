@@ -462,8 +462,8 @@ def _is_asynchronous(raw: RawFinding) -> bool:
 
 
 def _observers(trace: Trace, raw: RawFinding, cluster_of: Callable[[int], int]) -> set[Epoch]:
-    """Return the epochs of a warp's atomics on the address of a race after its earlier access, an atomic, and before
-    its later one: a plain one, or an atomic that is none to it.
+    """Return the epochs of all warps' atomics on the address of a race between its two accesses.  The earlier access is
+    an atomic; the later one is plain, or not atomic with it.
 
     PTX ISA, "Causality order": a write comes before what follows an atomic that observes it, on the same address and
     without any fence.  So the last CTA may reset the counter that it was told by to be the last one."""

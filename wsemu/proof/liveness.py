@@ -20,8 +20,8 @@ def live_rows(
     quiet: frozenset[int] = frozenset(),
     overwriting: frozenset[int] = frozenset(),
 ) -> list[Rows]:
-    """By instruction, the rows that matter just before it.  A guarded write leaves what other lanes hold.  `apart` are
-    stores to whose address it does not matter, `quiet` instructions that matter only as far as what they make does,
+    """Return, for each instruction, the rows that are live just before it.  A guarded write keeps the values of other
+    lanes.  `apart` are stores whose address does not matter, `quiet` instructions that matter only if their results do,
     `overwriting` guarded writes after which other lanes do not need the old value."""
     if apart or quiet or overwriting:
         return _live_rows(program, apart, quiet, overwriting)

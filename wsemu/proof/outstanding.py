@@ -107,7 +107,8 @@ def _amounts(event: Event, program: Program, what: int) -> Iterator[tuple[int, b
 
 
 def _most(operations: list[_Operation], sign: int) -> int:
-    """The greatest sum over sets that have with each operation those before it; with -1, of what is lacking."""
+    """Return the greatest sum over sets that contain, with each operation, all operations before it; with sign -1, the
+    greatest deficit."""
     flow = _Flow([sign * operation.adds for operation in operations], [operation.after for operation in operations])
     return flow.left_over()
 

@@ -129,7 +129,8 @@ class Entry(NamedTuple):
         return self.kind == other.kind == ATOMIC and alike
 
     def covers(self, earlier: Entry) -> bool:
-        """Return whether who comes after this, or is atomic with it, need not be judged against an earlier access."""
+        """Return whether an access that is ordered after this one, or atomic with it, need not be judged against an
+        earlier access."""
         same = self.thread == earlier.thread and self.kind == earlier.kind
         return (
             same
@@ -237,7 +238,7 @@ class Shared:
 
 
 class _Touch(NamedTuple):
-    """An access to a location that is not known to be shared."""
+    """An access to a location that is not in `Shared.common`."""
 
     thread: Thread
     """-1: several, which all read"""
@@ -741,7 +742,7 @@ class Knowledge:
         return False
 
     def _turn(self, place: Place, touch: _Touch) -> None:
-        """Take a touch into the key of all, or out of it."""
+        """Add a touch to the key of all touches of its CTA, or remove it."""
         if (place[1] >> SEGMENT_SHIFT) - FIRST_ARRAY in self.apart:
             return
         now = hash((place[1], touch.writes, touch.plain))

@@ -84,7 +84,7 @@ def loop_ends(program: Program, steered: Iterable[int]) -> dict[int, int]:
 
 
 def inner_ends(program: Program, steered: Iterable[int]) -> dict[int, int]:
-    """Map inner loops, which are not analyzed on their own, to their exits."""
+    """Return the branches of `loop_ends` for inner loops, which are not analyzed on their own."""
     return _ends(program, steered, inner_loop_numbers(program))
 
 

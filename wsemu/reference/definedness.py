@@ -47,7 +47,7 @@ def _all_bits(values: Sequence[int], masks: Masks, bits: int) -> int:
 
 
 def _move_rule(name: str, controls: tuple[int, ...]) -> Rule:
-    """Return the rule of an operation that moves bits: it moves those of the masks the same way."""
+    """Return the rule of an operation that moves bits: it moves the bits of the masks in the same way."""
     meaning = (lambda mask: mask) if name.startswith("not.") else semantics[name]
 
     def rule(values: Sequence[int], masks: Masks, bits: int) -> int:

@@ -1,4 +1,4 @@
-"""HTML and SVG as text, escaped in one place: whatever is no `Markup` is a name or a number, and is escaped."""
+"""HTML and SVG as text, escaped in one place: everything that is not a `Markup` is escaped."""
 
 from __future__ import annotations
 

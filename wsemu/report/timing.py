@@ -51,7 +51,7 @@ def article(name: str) -> str:
 
 
 def shape(extent: tuple[int, ...]) -> str:
-    """Return an extent without the ones at its end."""
+    """Return an extent as text, without trailing dimensions of 1."""
     kept = list(extent)
     while len(kept) > 1 and kept[-1] == 1:
         kept.pop()
@@ -64,13 +64,13 @@ def micro(time: float) -> str:
 
 
 def parts(found: Mapping[str, float], most: int = SHOWN) -> str:
-    """Return the largest parts in percent."""
+    """Return the names and percentages of the largest parts, as text."""
     largest = sorted(found.items(), key=lambda item: -item[1])[:most]
     return ", ".join(f"{name.replace('_', ' ')} {part:.0%}" for name, part in largest if part >= 0.005)
 
 
 def numbers(warps: list[int]) -> str:
-    """Return numbers of warps as ranges."""
+    """Return the numbers of warps as text, with ranges: `0-3,7`."""
     ranges: list[list[int]] = []
     for warp in warps:
         if ranges and ranges[-1][1] == warp - 1:
@@ -81,6 +81,6 @@ def numbers(warps: list[int]) -> str:
 
 
 def place(line: Waits) -> str:
-    """Return a line of the source."""
+    """Return the location and the text of a source line."""
     text = f"  {line.text}" if line.text else ""
     return f"{display_path(line.file)}:{line.line}{text[:60]}"

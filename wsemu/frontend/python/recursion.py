@@ -32,7 +32,7 @@ _WAY, _RETURNED, _TREE = 0, 8, 16
 
 
 def is_together(operation: str) -> bool:
-    """Return whether the lanes of a warp execute it together."""
+    """Return whether the lanes of a warp execute an operation together."""
     kind = OPERATIONS[operation].kind
     return operation in _ASYNCHRONOUS or (kind in ("barrier", "warp", "matrix") and operation not in LOOSE)
 
@@ -42,7 +42,7 @@ def has_together(graph: Graph) -> bool:
 
 
 def enter_region(regions: list[set[CodeType]], codes: Sequence[CodeType]) -> None:
-    """Enter functions that may call each other, the last one the first."""
+    """Merge functions that may call each other, the last one calling the first, into one region."""
     new = set(codes)
     for known in [region for region in regions if region & new]:
         new |= known
@@ -65,16 +65,16 @@ class Ways:
         b.before = self._check
 
     def find_region(self, code: CodeType | None) -> frozenset[CodeType]:
-        """The functions that this one and they may call each other."""
+        """Return the functions that may call each other, this one included; none if it is not recursive."""
         return next((region for region in self._regions if code in region), frozenset())
 
     def begin(self, *, within: bool) -> None:
-        """Begin a call of such a function, from one of its region or from outside of that."""
+        """Begin a call of a recursive function, from a function of its region (`within`) or from outside."""
         b, self._calls = self._b, self._calls + 1
         if not within:
             none = b.constant("b64", 0)
             tree = b.emit("setp.ne.b64", self._load(_TREE), none)
-            self._store(_WAY, b.emit("selp.b64", self._load(_WAY), none, tree))  # else no way that matters
+            self._store(_WAY, b.emit("selp.b64", self._load(_WAY), none, tree))  # else 0: no path
             self._store(_RETURNED, none)
             return
         longer = b.emit("mul.b64", self._load(_WAY), b.constant("b64", FACTOR))
@@ -82,11 +82,12 @@ class Ways:
         self._store(_TREE, b.emit("or.b64", self._load(_TREE), self._load(_RETURNED)))
 
     def end(self) -> None:
-        """Behind a call from within the region; calls in each other have other numbers than those in turn."""
+        """End a call from within the region, so that nested calls get other numbers than successive ones."""
         self._store(_RETURNED, self._b.constant("b64", 1))
 
     def _check(self, operation: str) -> None:
-        """Before an operation of the lanes of a warp together: end the run if they took different paths."""
+        """Emit a check before an operation that lanes of a warp execute together: a trap if they took different
+        paths."""
         if not is_together(operation):
             return
         b = self._b

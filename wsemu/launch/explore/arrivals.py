@@ -118,7 +118,7 @@ def compared_alone(bound: Bound, analysis: Analysis, known: dict[int, int]) -> d
 
 
 class Arrivals:
-    """One launch."""
+    """A launch whose CTAs each arrive once: each CTA is run as the last one, and as one that is not."""
 
     def __init__(self, bound: Bound, ordered: frozenset[int], logged: frozenset[int], known: dict[int, int],
                  segment_of: Any, data: frozenset[int] = frozenset()) -> None:  # fmt: skip
@@ -247,7 +247,7 @@ class Arrivals:
         return does(self.code[pc], data=pc in self.data)
 
     def _stores(self, made: Iterable[Made]) -> bool:
-        """Return whether something is stored in arrays besides by atomics that are not ordered, and the arrival."""
+        """Return whether stores other than the arrival and unordered atomics write to arrays."""
         return any(
             one.event.kind == "access" and self._does(one.event.pc)[:2] == (False, True)
             and any(address >> SEGMENT_SHIFT not in (SHARED, LOCAL) for _, address in one.addresses)

@@ -388,8 +388,8 @@ class Messages:
                     raise UnfitError
 
     def _masks(self) -> list[set[int]]:
-        """Return, for each message, the bytes whose write its receiver has observed: the least that its paths
-        release."""
+        """Return, for each message, the bytes whose writes its receiver has observed: those that every path to the
+        message releases."""
         every = [m for there in self.messages.values() for m in there.values()]
         masks: list[set[int]] = [set() for _ in every]
         while True:

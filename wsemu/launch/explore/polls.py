@@ -50,8 +50,8 @@ def find_polls(program: Program, ordered: Iterable[int]) -> dict[int, int]:
 
 
 def _loop(code: list[list[int]], pc: int) -> tuple[list[int], int] | None:
-    """Return the instructions of the loop around an access, and where it continues, or the end of the code.  It has one
-    branch that leaves it, and no effects."""
+    """Return the instructions of the loop around an access, and the instruction after the loop, or the end of the
+    code.  Return None if the loop has effects, or not exactly one branch that leaves it."""
     inside, at, after = [pc], pc, -1
     while True:
         ways = [way for way in successors(at, code[at]) if way < len(code)]

@@ -1,8 +1,7 @@
-"""Names of C++ functions as written, from those that compilers make of them (Itanium C++ ABI, section 5.1).
+"""Demangle C++ names (Itanium C++ ABI, section 5.1).
 
-What names of kernels and variables are made of is read: namespaces, templates, all types, literals, packs, lambdas,
-local names.  A name with something else in it (an expression, mostly) stays as it is.  ABI tags and return types are
-left out.
+This covers what names of kernels and variables contain: namespaces, templates, all types, literals, packs, lambdas,
+local names.  A name with anything else, mostly an expression, stays mangled.  ABI tags and return types are left out.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ class Function(NamedTuple):
 
 @functools.lru_cache(maxsize=4096)
 def demangle(name: str) -> Function:
-    """The name as written; the name itself where it is not mangled, or has parts that are not read."""
+    """Return the demangled name; the name itself if it is not mangled, or has parts that this module does not cover."""
     if not name.startswith("_Z"):
         return Function(name, None)
     try:
@@ -66,7 +65,7 @@ class _Type(NamedTuple):
 
     def wrap_type(self, sign: str) -> _Type:
         """A pointer or reference to it, or a member pointer."""
-        if "&" in sign and self.left.endswith("&") and not self.right:  # of references, `&` is the stronger
+        if "&" in sign and self.left.endswith("&") and not self.right:  # references collapse: `&` wins
             return _Type(self.left if sign == "&&" else f"{self.left.rstrip('&')}&")
         if not self.right or self.left.endswith(("(*", "(&")):
             return _Type(self.left + sign, self.right)
@@ -130,7 +129,7 @@ class _Reader(Characters):
             if self.peek() == "I" and name:
                 name, templated = name + self.template_arguments(own=True), True
             elif self.peek() == "S":
-                name, templated = str(self.substitution()), False  # `St`, too, is none to remember
+                name, templated = str(self.substitution()), False  # not remembered, `St` included
                 continue
             elif self.peek() == "T":
                 name, templated = str(self.template_parameter()), False
@@ -212,7 +211,7 @@ class _Reader(Characters):
     # -- templates and substitutions -----------------------------------------------------------------------------------
 
     def template_arguments(self, *, own: bool = False) -> str:
-        """`<...>`; `own`: they are those that `T_` means."""
+        """Parse `<...>`; with `own`, `T_` refers to these arguments."""
         self.take("I")
         found: list[str | list[str]] = []
         outer = self.arguments

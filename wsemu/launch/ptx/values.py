@@ -46,7 +46,7 @@ class Variables:
         self._made: dict[int, tuple[Program, Program]] = {}
 
     def set(self, values: Mapping[str, Any]) -> None:
-        """Give variables values; UsageError for what does not fit, and then none of them has a new one."""
+        """Give variables values; raise UsageError if one does not fit, and then change none."""
         known = _parameters(self._modules)
         made = {}
         for name, value in values.items():
@@ -62,10 +62,11 @@ class Variables:
         return {name: contents(variable).nbytes for name, variable in _placeable(self._modules, spaces).items()}
 
     def place(self, memory: DeviceMemory, addresses: Mapping[str, int] | None = None) -> dict[str, int]:
-        """Allocate the `__device__` variables in a device memory, with their first contents; the address of each, by
-        its name in PTX.  Those that hold addresses of functions or constants stay in memory of each launch.
+        """Allocate the `__device__` variables in a device memory, with their initial contents, and return the address
+        of each by its name in PTX.  Variables that hold addresses of functions or constants stay in memory of each
+        launch.
 
-        `addresses`: those of allocations that the caller has for variables, `__constant__` ones among them.
+        `addresses`: the caller's allocations for variables, also for `__constant__` ones, by name in PTX.
         """
         from wsemu.frontend.ptx.variables import contents
 
@@ -127,7 +128,7 @@ def _parameters(modules: Sequence[Module]) -> dict[str, Parameter]:
 
 
 def _placeable(modules: Sequence[Module], spaces: Sequence[str] = ("global",)) -> dict[str, Variable]:
-    """Return the variables of these spaces, by name, whose initializers hold no address but of one another."""
+    """Return the variables of these spaces, by name, whose initializers contain no addresses except of each other."""
     from wsemu.frontend.ptx import variable_size
 
     found: dict[str, Variable] = {}
@@ -150,7 +151,7 @@ def _is_placed(variable: Variable, item: object, placed: Mapping[str, Variable])
 
 
 def _find_variable(name: str, known: Mapping[str, Parameter]) -> str:
-    """Return the variable of a name: that of PTX, the C++ one, or the last part of that."""
+    """Return the variable with a name: its name in PTX, its C++ name, or the last part of the C++ name."""
     if name in known:
         return name
     shown = {one: demangle(one).name for one in known}

@@ -249,7 +249,8 @@ def comes_after(m, w, lane, v, low, high, space, bulk):
 
 @compiled
 def conflicts(m, pc, kind, v, reads):
-    """Return whether an access of this kind conflicts with v, of the last writes or of the reads and atomics since."""
+    """Return whether an access of this kind conflicts with a recorded access v: a last write, or, with `reads`, a later
+    read or atomic."""
     if not reads or kind == WRITE:
         return True
     if v & ATOMIC_BIT == 0:

@@ -227,7 +227,7 @@ def coordinate(registers, i, lane, n):
 
 @compiled
 def row_at(p, registers, i, lane, r):
-    """(address of the first byte of a row in the tensor, whether the row lies in it but for dimension 0)"""
+    """Return (address of the first byte of a row in the tensor, whether the row is inside it, dimension 0 aside)"""
     address = load_i64(p) + coordinate(registers, i, lane, 0) * unit_of(p)
     there = 1
     rest = r

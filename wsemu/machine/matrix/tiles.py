@@ -431,7 +431,8 @@ def _align_accumulator(b: Builder, c: _Taken, top: Value, bits: Value, mantissa:
 
 @emitted
 def add_integers(b: Builder, to: Value, halves: Value, parts: Value, groups: Value, how: Value, clamped: Value) -> None:
-    """Add all products to the accumulators; `how` 1 and 2: the bits of exclusive or, and, counted."""
+    """Add all products to the accumulators; with `how` 1 or 2, the number of set bits in the exclusive or, or in the
+    and."""
     plain, exclusive = (splat(b, b.icmp_unsigned("==", how, I64(n)), N) for n in (0, 1))
     clamp = splat(b, b.icmp_unsigned("!=", clamped, I64(0)), N)
     with counted_loop(b, I64(0), b.mul(halves, I64(8))) as i:

@@ -82,7 +82,8 @@ def note_commit(m, w):
 
 @compiled
 def all_have_committed(m, w):
-    """Return whether those of a warp's warpgroup that have not exited have committed as often as it has."""
+    """Return whether all warps of a warp's warpgroup that have not exited have committed as often as it has; if so,
+    close its last group."""
     first = first_of(m, w)
     if first < 0:
         return True
@@ -101,8 +102,8 @@ def all_have_committed(m, w):
 
 @compiled
 def know_group(m, w, left):
-    """Record that the lanes of a warp have waited for all groups of its warpgroup but the last `left` ones.  Of one
-    long ago, with many in flight since, they observe only their own part."""
+    """Record that the lanes of a warp have waited for all groups of its warpgroup except the last `left` ones.  If
+    KEPT_GROUPS or more were closed since, record nothing: the lanes know only their own part."""
     first = first_of(m, w)
     warp = warp_at(m.warps, w)
     end = warp.committed - left

@@ -229,7 +229,7 @@ def piece_at(m, descriptor, turned, first, q):
 
 @compiled
 def outside(m, w, pc, lane, descriptor, turned, first, rows, report):
-    """Return whether a piece of an operand must not be read; the first such one is reported if requested."""
+    """Return whether any piece of an operand must not be read; with `report`, report the first one."""
     for q in range(2 * rows):
         place = piece_at(m, descriptor, turned, first, q)
         if host_place(m, w, pc, lane, place, PIECE, PIECE, False, True, False) == 0:

@@ -54,7 +54,7 @@ def mark_range(place, extent, bit):
 
 @compiled
 def note_range(m, first, extent, bit):
-    """Mark what a good access touches, of lanes side by side or that have one address."""
+    """Mark the bytes of a valid access whose lanes are contiguous or have one address."""
     number = first >> SEGMENT_SHIFT
     if number >= FIRST_ARRAY and segment_at(m.segments, number).marked:
         mark_range(segment_at(m.segments, number).marked + (first & OFFSET_MASK), extent, bit)

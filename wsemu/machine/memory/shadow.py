@@ -190,7 +190,7 @@ def known_one_by_one(m, w, v, lane, spread, floor):
 
 
 def not_known_one_by_one(address, w, cells, group, floor, log, first, spread):
-    """Return the cells of a group whose access by another warp the lanes that access them now have not observed.
+    """Return the cells of a group whose recorded access, by another warp, is unknown to a lane that accesses them now.
     Called by address."""
     m = machine_at(address, 0)
     bad = group

@@ -40,8 +40,8 @@ def cast_to(m, address):
 
 @compiled
 def strays(m, registers, i, mask, size):
-    """Return the lanes whose access goes to shared memory, but not to an existing one, or not to the CTA's own if it is
-    declared so."""
+    """Return the lanes whose address is in shared memory, but outside every CTA's window, or outside the CTA's own
+    window if the instruction requires that."""
     found = 0
     own = (i.aux >> UNUSED_SHIFT) & OWN_SHARED
     for lane in set_bits(mask):

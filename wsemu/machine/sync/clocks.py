@@ -184,7 +184,7 @@ def give_exit(m, w):
 
 @compiled
 def renew(m, b):
-    """Replace what the previous generation acquired by what the current one did."""
+    """Make the acquired intervals of the current generation those of the previous one, and clear the current ones."""
     before, before_pc = b.took_before, b.took_before_pc
     b.took_before = b.took
     b.took_before_pc = b.took_pc

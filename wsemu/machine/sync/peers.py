@@ -101,8 +101,8 @@ def see_phase(m, b):
 
 @compiled
 def reach(m, w, pc, member, lanes, number, told):
-    """Lanes access the memory of another CTA; or, if there is one, the asynchronous operation of this number, which a
-    lane has issued.  `told`: a release publishes that it is over."""
+    """Record that lanes access the memory of another CTA, or, if `number` is not 0, that the asynchronous operation
+    with this number, which a lane has issued, does.  `told`: a release publishes that the access is over."""
     if m.clocks == 0 or member == warp_at(m.warps, w).member:
         return
     early = 0

@@ -12,14 +12,14 @@ from wsemu.model.isa import LANES
 
 @compiled
 def join_clock(m, to, other):
-    """Let a clock know the later interval of each warp that there is."""
+    """Join another clock to a clock: for each warp of the group, keep the later interval."""
     for u in range(0, m.warp_count, FEW):
         join_few(to + 8 * u, other + 8 * u)
 
 
 @compiled
 def set_clock(m, to, interval):
-    """Let a clock know the same interval of each warp."""
+    """Set a clock to one interval for all warps."""
     if WIDE:
         for u in range(0, m.warp_count, LANES):
             put(to + 8 * u, ALL, interval)
@@ -29,7 +29,8 @@ def set_clock(m, to, interval):
 
 @compiled
 def join_waiting(m, number):
-    """Add the knowledge of the warps that wait at a barrier to it: while they wait, they learn nothing new."""
+    """Join the clocks of the warps that wait at a barrier to the clock of the barrier.  A waiting warp's clock does not
+    change."""
     b = barrier_at(m.barriers, number)
     for u in range(m.first_warp, m.first_warp + m.cta_warps):
         warp = warp_at(m.warps, u)
@@ -39,6 +40,7 @@ def join_waiting(m, number):
 
 @compiled
 def show_agents(m, clock, last):
-    """Up to this one all lanes of the warp of a clock know of asynchronous operations, of both kinds."""
+    """Record in a clock that all lanes of its warp have observed the asynchronous operations up to `last`, of both
+    kinds."""
     set_clock(m, clock + 8 * GENERIC, last)
     set_clock(m, clock + 16 * GENERIC, last)

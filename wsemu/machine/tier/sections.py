@@ -146,7 +146,7 @@ def begin(m, known):
 
 @compiled
 def count_part(m, known):
-    """A section has ended before all was made that was foreseen."""
+    """Count the accesses that were executed of a section that ended early."""
     one = known.start
     while one != m.foreseen:
         repeat_count(m, known, one, 1)
@@ -320,7 +320,7 @@ def note(m, known, key, place, first, shape, lanes, how, cost, ideal):
 
 @compiled
 def judge_and_note(m, known, w, pc, place, first, shape, lanes, key):
-    """An access that is none that was foreseen, judged as any other, and noted."""
+    """Judge an access that was not foreseen like any other, and note it in the section."""
     row = access_at(m.accesses, pc)
     shared, ideal = row.shared, row.ideal_shared
     lane = lowest_bit(lanes)

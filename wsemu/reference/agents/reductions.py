@@ -34,7 +34,7 @@ _INTEGER: dict[str, Callable[[int, int], int]] = {
 
 
 def combine_elements(what: str, type_: str, old: bytes, new: bytes) -> bytes:
-    """The elements of `old`, each combined with that of `new`."""
+    """Return the elements of `old`, each combined with the element of `new` at the same position."""
     size = SIZES[type_]
     meaning = _float if type_ in ("f16", "bf16", "f32", "f64") else _integer
     return b"".join(
@@ -85,7 +85,7 @@ def _encode_sum(x: float, y: float, type_: str) -> int:
             return _NAN.get(type_, 0x7FF8000000000000)
         return from_float(total, "f32") >> 16 if type_ == "bf16" else from_float(total, type_)
     exact = Fraction(x) + Fraction(y)
-    if exact == 0:  # -0 from two of them alone
+    if exact == 0:  # -0 only from -0 + -0
         negative = math.copysign(1.0, x) < 0 and math.copysign(1.0, y) < 0
         return (1 << (8 * SIZES[type_] - 1)) if negative else 0
     return _brain(exact) if type_ == "bf16" else _round_to_bits(exact, type_)

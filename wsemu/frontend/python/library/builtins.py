@@ -97,7 +97,8 @@ def maximum(call: Any) -> Value:
 def _extreme(call: Any, name: str, relation: str) -> Value:
     """The smallest or largest argument, or item of a tuple, in the type that all of them have in common.
 
-    Of two floats it is the one that is a number; otherwise, as in Python, a later one wins if it compares so.
+    If one of two floats is a nan, return the other one; otherwise, as in Python, a later item replaces an earlier one
+    only if the comparison holds.
     """
     items = call.args
     if call.kwargs:
@@ -325,7 +326,7 @@ def numbers_of_range(call: Any) -> Value:
 
 @handles(print)
 def show(call: Any) -> Value:
-    """Nothing: the output of a GPU's threads has no order that could be checked."""
+    """Lower `print` to nothing: the order of the output of a GPU's threads is undefined."""
     return NOTHING
 
 

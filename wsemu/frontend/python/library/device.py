@@ -63,7 +63,8 @@ def _compute_in_double(operation: str, *factors: float) -> Any:
 
 
 def _turns(part: int) -> Any:
-    """sin (part 0) or cos of pi * x, whole turns taken off: exact where it is 0 or 1."""
+    """Return the lowering of sin (part 0) or cos (part 1) of pi * x, after whole turns are subtracted: results of 0 and
+    1 are exact."""
 
     def apply(call: Any, x: Scalar) -> Scalar:
         both_parts = inline_function(call, written.sincospi, scalar_cast(call.b, x, float64))
@@ -155,7 +156,8 @@ def _lower_math_call(call: Any, name: str, operands: list[Scalar]) -> Value:
 
 
 def _lower_written(call: Any, operation: str, operands: list[Scalar]) -> Value:
-    """Lower a function of `written`: of floats in float64, of integers as the type after the colon declares."""
+    """Lower a function of `written`; floats become float64 if it computes in that, and integers are reinterpreted as
+    the type after the colon."""
     name, _, integer = operation.partition(":")
     given = [scalar_cast(call.b, x, float64) if x.type is float32 and name in written.WIDE else x for x in operands]
     if integer:
@@ -183,7 +185,7 @@ def _apply(call: Any, function: Function, operands: list[Scalar], type_: NumberT
         operands = [compute(call.b, f"cvt.{rounding}.{f}.{f}", operands[0].type, *operands)]
         function = function._replace(operation=f"cvt.rzi.{to}.{f}")
     unsigned = _UNSIGNED.search(function.operation)
-    if unsigned is not None:  # which Numba-CUDA has as signed ones
+    if unsigned is not None:  # Numba-CUDA types these as signed
         wide = NUMBERS[f"uint{unsigned[1]}"]
         if operands[0].type.kind == "i":
             return compute(call.b, function.operation, type_, *(reinterpret(x, wide) for x in operands))
