@@ -11,7 +11,9 @@ import pytest
 import wsemu
 from wsemu import cuda
 from wsemu.host.driver import config
+from wsemu.host.takeover import numba_cuda
 from wsemu.launch.overloads import argument_type
+from wsemu.model.errors import WsemuError
 from wsemu.model.numba_library import MISSING, load_numba
 
 if TYPE_CHECKING:
@@ -66,3 +68,43 @@ def test_what_needs_numba_names_the_extra(use: Callable[[], object]) -> None:
 def test_another_missing_module_is_not_numba() -> None:
     with pytest.raises(ModuleNotFoundError, match="no_such_module"):
         load_numba("no_such_module")
+
+
+PROGRAM = """
+import numba
+import numpy as np
+from numba import cuda, float32
+
+@cuda.jit
+def reverse(x):
+    tile = cuda.shared.array(32, float32)
+    t = cuda.threadIdx.x
+    tile[t] = x[t]
+    cuda.syncthreads()
+    x[t] = tile[31 - t]
+
+x = np.arange(32, dtype=np.float32)
+numba.cuda.jit(reverse.py_func)[1, 32](x)
+"""
+
+
+def test_programs_import_numba() -> None:
+    """They get `cuda` and wsemu's own types, and nothing is left afterwards."""
+    names: dict[str, object] = {}
+    with numba_cuda():
+        exec(PROGRAM, names)  # a program of this test
+    assert (names["x"] == np.arange(32)[::-1]).all()
+    assert "numba" not in sys.modules
+
+
+@pytest.mark.parametrize(
+    "line", ["from numba import njit", "import numba; numba.njit", "from numba.cuda import errors"]
+)
+def test_programs_that_need_numba_name_the_extra(line: str) -> None:
+    with numba_cuda(), pytest.raises(WsemuError, match=r"pip install 'wsemu\[numba\]'"):
+        exec(line, {})
+
+
+def test_programs_can_do_without_numba() -> None:
+    with numba_cuda(), pytest.raises(ImportError):
+        from numba import njit  # noqa: F401

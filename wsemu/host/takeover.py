@@ -1,7 +1,8 @@
 """Numba-CUDA programs, unmodified: while a program runs, `numba.cuda` is `wsemu.cuda`.
 
 An import hook gives the module under every name that programs use, whether numba-cuda is installed or not, and whether
-or not there is a GPU.  `numba` itself stays what it is: its types and its `njit` are the real ones.
+or not there is a GPU.  `numba` itself stays what it is: its types and its `njit` are the real ones.  Without Numba the
+hook gives a `numba` that has `cuda` and wsemu's own number types.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from wsemu import cuda
 from wsemu.host.numba_warnings import watching
 from wsemu.language.markers import Foreign, NotModelled
 from wsemu.launch.hooks import aside
-from wsemu.model.errors import MissingModule
+from wsemu.model.errors import MissingModule, UsageError
+from wsemu.model.numba_library import load_numba
 from wsemu.model.remembered import remembering
 
 if TYPE_CHECKING:
@@ -45,9 +47,11 @@ def _foreign(part: str) -> ModuleType:
     return made
 
 
-def _types() -> ModuleType:
-    """Numba's types, and those that Numba-CUDA adds."""
-    of_numba = importlib.import_module("numba.core.types")
+def _types() -> Any:
+    """Return Numba's types, and those that Numba-CUDA adds; without Numba, wsemu's own."""
+    if not _is_numba_installed():
+        return cuda.types
+    of_numba = load_numba("numba.core.types")
     made = ModuleType("numba.cuda.types", of_numba.__doc__)
     vars(made).update({name: value for name, value in vars(of_numba).items() if not name.startswith("__")})
     vars(made)["bfloat16"] = cuda.bf16.bfloat16
@@ -65,7 +69,7 @@ _ERRORS = _lazy_host_names("CudaSupportError", "CudaAPIError", "CudaDriverError"
 
 def _errors() -> dict[str, Any]:
     """Numba's errors, and what Numba-CUDA adds."""
-    of_numba = vars(importlib.import_module("numba.core.errors"))
+    of_numba = vars(load_numba("numba.core.errors"))
     found = {name: value for name, value in of_numba.items() if not name.startswith("__")}
     return {**found, **_ERRORS(), **_lazy_host_names("KernelRuntimeError")()}
 
@@ -96,12 +100,12 @@ _PARTS: dict[str, Callable[[], Any]] = {
     "config": lambda: cuda.config,
     "core": dict,
     "core.config": lambda: cuda.config,
-    "core.types": lambda: importlib.import_module("numba.core.types"),
+    "core.types": lambda: load_numba("numba.core.types"),
     "devicearray": lambda: cuda.devicearray,
     "cudadrv.driver": _ERRORS,
     "cudadrv.error": _ERRORS,
     "errors": _errors,
-    "core.errors": lambda: importlib.import_module("numba.core.errors"),
+    "core.errors": lambda: load_numba("numba.core.errors"),
     "cudadrv.devices": lambda: {"gpus": cuda.gpus, "get_context": cuda.current_context},
     "compiler": _compiler,
     "extending": lambda: cuda.extending,
@@ -146,6 +150,8 @@ class _Hook:
         if name in (*NAMES, _MLIR, f"{_MLIR}.types"):
             return importlib.machinery.ModuleSpec(name, self, is_package=name != f"{_MLIR}.types")  # type: ignore[arg-type]
         root, part = _split(name)
+        if name == "numba" and not _is_numba_installed():
+            return importlib.machinery.ModuleSpec(name, self, is_package=True)  # type: ignore[arg-type]
         if part is None:
             return None
         if part not in _PARTS and part not in _TESTS:
@@ -167,8 +173,10 @@ class _Hook:
         name = module.__name__
         if name == _MLIR:
             return
-        if name == f"{_MLIR}.types":
-            sys.modules[name] = importlib.import_module("numba.core.types")
+        if name == "numba":
+            module.__getattr__ = _name_of_numba  # type: ignore[method-assign]
+        elif name == f"{_MLIR}.types":
+            sys.modules[name] = load_numba("numba.core.types")
         elif name in NAMES:
             config: Any = sys.modules.get("numba.core.config")
             if getattr(config, "ENABLE_CUDASIM", 0):
@@ -181,6 +189,31 @@ class _Hook:
                 vars(module).update(made)
             else:
                 sys.modules[name] = made
+
+
+def _is_numba_installed() -> bool:
+    """Return whether a finder other than the hook finds Numba."""
+    others = (finder for finder in sys.meta_path if not isinstance(finder, _Hook))
+    try:
+        return any(finder.find_spec("numba", None, None) for finder in others)
+    except ModuleNotFoundError:
+        return False
+
+
+def _name_of_numba(name: str) -> Any:
+    """Return what a program without Numba gets for a name of `numba`; MissingModule if only Numba has it."""
+    if name.startswith("__"):
+        raise AttributeError(name)
+    if name in ("cuda", "types"):
+        return cuda if name == "cuda" else cuda.types
+    try:
+        return getattr(cuda.types, name)
+    except UsageError as error:
+        missing = MissingModule(
+            f"`numba.{name}` needs Numba, which is not installed", remedy="run: pip install 'wsemu[numba]'"
+        )
+        missing.name = "numba"
+        raise missing from error
 
 
 def _split(name: str) -> tuple[str, str | None]:
@@ -291,6 +324,8 @@ aside.append(suspending_takeover)
 def _take_out() -> dict[str, ModuleType]:
     """Remove the modules in question from `sys.modules`, and from the packages that hold them."""
     found = {name: module for name, module in sys.modules.items() if _is_replaced(name)}
+    if getattr(sys.modules.get("numba"), "__getattr__", None) is _name_of_numba:
+        del sys.modules["numba"]
     for name in found:
         del sys.modules[name]
         parent, _, child = name.rpartition(".")

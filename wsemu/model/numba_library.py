@@ -15,6 +15,6 @@ def load_numba(module: str) -> Any:
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
-        if error.name != "numba":
+        if (error.name or "").partition(".")[0] != "numba":
             raise
         raise UsageError(MISSING) from error
