@@ -187,6 +187,13 @@ def test_cmake_builds_and_checks_without_a_gpu(tmp_path):
         assert not done.returncode, done.stdout + done.stderr
     assert "100% tests passed" in done.stdout
 
+    source = tmp_path / "sums.cu"
+    source.write_text(source.read_text(encoding="utf-8").replace("bar_sync(FULL);", ";"), encoding="utf-8")
+    for command in commands[1:]:
+        done = subprocess.run(shlex.split(command), check=False, cwd=tmp_path, env=path, capture_output=True, text=True)
+    assert done.returncode
+    assert "sum += tile[lane];" in done.stdout, "findings show the PTX"
+
 
 def matchers() -> list[list[dict[str, Any]]]:
     (task, _) = json.loads((ROOT / "integrations" / "vscode" / "tasks.json").read_text(encoding="utf-8"))["tasks"]
