@@ -60,7 +60,11 @@ def test_one_file_has_the_launches_and_findings_of_all_programs(project):
         [sys.executable, "-m", "wsemu.app.each", *words], check=False, capture_output=True, text=True, cwd=project,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     )  # fmt: skip
-    assert (done.returncode, done.stdout) == (1, ""), done.stderr
+    assert done.returncode == 1, done.stderr
+    assert done.stdout.splitlines()[:2] == [
+        "kernels/wrong.py: failed (exit code 1)",
+        "1 of 2 programs did not pass: see `all.xml`",
+    ]
     suites = ElementTree.parse(project / "all.xml").getroot()
     assert [suite.get("name") for suite in suites] == ["kernels/good.py", "kernels/wrong.py"]
     assert (suites.get("tests"), suites.get("failures"), suites.get("errors")) == ("2", "1", "0")
@@ -297,6 +301,19 @@ def test_a_check_of_nothing_does_not_pass(project, words, said):
         [sys.executable, "-m", "wsemu.app.each", *words], check=False, capture_output=True, text=True, cwd=project
     )
     assert (done.returncode, said in " ".join((done.stdout + done.stderr).split())) == (2, True)
+
+
+def test_a_report_that_cannot_be_written_is_wrong_usage_before_a_program_runs(project, capsys, monkeypatch):
+    monkeypatch.chdir(project)
+    monkeypatch.setattr(each, "run", lambda *_, **__: pytest.fail("a program was checked"))
+    for file, reason in (("no/such/all.xml", "does not exist"), ("kernels", "Is a directory")):
+        assert each.main(["--junit", file, "kernels/good.py"]) == 2
+        assert reason in capsys.readouterr().err
+
+
+def test_each_prints_its_help(capsys):
+    assert each.main(["--help"]) == 0
+    assert "--junit FILE" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -7,14 +7,18 @@ checked.
 
 `--sarif FILE`         Write one SARIF file in place of text, with a run for each program.
 `--junit FILE`         Write one file of JUnit's XML, with a suite for each program.
-`--gitlab FILE`        Write one Code Quality report.  Of several such options, each checks all programs once.
+`--gitlab FILE`        Write one Code Quality report.  Of several such options, each checks all programs once.  With a
+                       report, a line of text names each program that did not pass.
+`--help`               Print this text.
 `--allow-incomplete`   Count exit code 3 as 0.
 `--allow-no-kernels`   Count files without any kernel as 0, for a hook that gets the changed files.
 """
 
 from __future__ import annotations
 
+import errno
 import glob
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -29,6 +33,8 @@ if TYPE_CHECKING:
 
 WORST = (0, 3, 1, 2, 4)
 """exit codes, from the mildest to the worst"""
+OUTCOMES = {1: "failed", 2: "wrong usage or set-up", 3: "incomplete", 4: "internal error"}
+"""exit code of a program that did not pass -> what it means"""
 _SUFFIX = {"--sarif": ".sarif", "--junit": ".xml", "--gitlab": ".json"}
 """option for a report of all programs -> usual suffix of the file"""
 _FLAGS, _VALUED = ("--allow-incomplete", "--allow-no-kernels"), (*_SUFFIX,)
@@ -75,6 +81,9 @@ def run(options: list[str], file: str, *, captured: bool) -> tuple[int, str]:
 def main(words: list[str]) -> int:
     """Check each file; return the worst exit code."""
     options, names = split(words)
+    if "--help" in options:
+        Printer().text(__doc__ or "")
+        return 0
     own = {flag: flag in options for flag in _FLAGS}
     given = ((option, _pop_option(options, option)) for option in _VALUED)
     outputs = {option: file for option, file in given if file is not None}
@@ -86,28 +95,44 @@ def main(words: list[str]) -> int:
     if not all(is_output(file, files, option) for option, file in outputs.items()):
         return USAGE
     for option, output in (outputs or {"": ""}).items():
-        for code in _check_files(checked, options, option.removeprefix("--"), output):
-            codes.append(0 if own["--allow-incomplete"] and code == 3 else code)
+        counted = [
+            (file, 0 if own["--allow-incomplete"] and code == 3 else code)
+            for file, code in _check_files(checked, options, option.removeprefix("--"), output)
+        ]
+        codes += [code for _, code in counted]
+        if output:
+            _report_failures(counted, output)
     return max(codes, key=WORST.index, default=0)
 
 
-def _check_files(files: list[str], options: list[str], format_: str, output: str) -> Iterator[int]:
-    """Check all files, and yield the exit codes; with a format the output of all goes to one file."""
+def _check_files(files: list[str], options: list[str], format_: str, output: str) -> Iterator[tuple[str, int]]:
+    """Check all files, and yield them with their exit codes; with a format the output of all goes to one file."""
     if not format_:
-        yield from (run(options, file, captured=False)[0] for file in files)
+        yield from ((file, run(options, file, captured=False)[0]) for file in files)
         return
     from wsemu.app.merged_reports import MERGERS
 
     texts: list[tuple[str, str]] = []
     for file in files:
         code, text = run([*options, "--format", format_], file, captured=True)
-        yield code
         try:
             MERGERS[format_]([(file, text)])
             texts.append((file, text))
         except (SyntaxError, ValueError, KeyError, TypeError):  # of an internal error, in place of a document
-            yield INTERNAL
+            code = INTERNAL
+        yield file, code
     Path(output).write_text(MERGERS[format_](texts), encoding="utf-8")
+
+
+def _report_failures(counted: list[tuple[str, int]], output: str) -> None:
+    """Print the programs that did not pass, and the file with their findings."""
+    printer = Printer()
+    failed = [(file, code) for file, code in counted if code]
+    for file, code in failed:
+        printer.text(f"{file}: {OUTCOMES[code]} (exit code {code})", "error")
+    if failed:
+        programs = "program" if len(counted) == 1 else "programs"
+        printer.text(f"{len(failed)} of {len(counted)} {programs} did not pass: see `{output}`")
 
 
 def _mistakes(found: dict[str, list[str]], checked: list[str], *, allowed: bool) -> Iterator[int]:
@@ -130,12 +155,26 @@ def _mistakes(found: dict[str, list[str]], checked: list[str], *, allowed: bool)
 
 
 def is_output(file: str, files: list[str], option: str = "--sarif") -> bool:
-    """Return whether a report may be written to a file, and say so if not: no word at all, and no input."""
+    """Return whether a report may be written to a file, and report if not: no name, an input, a folder that does not
+    exist."""
     if file and file not in files and not file.endswith((".py", ".ptx", ".cu")):
-        return True
+        if not (reason := _not_writable(Path(file))):
+            return True
+        Printer(sys.stderr).text(f"error: cannot write `{file}`: {reason}", "error")
+        return False
     what = f"`{file}` is an input" if file else f"option '{option}' requires an argument"
     Printer(sys.stderr).text(f"error: {what}: name a file to write, as in `{option} found{_SUFFIX[option]}`", "error")
     return False
+
+
+def _not_writable(file: Path) -> str:
+    """Return why a file cannot be written; nothing if it can."""
+    if file.is_dir():
+        return os.strerror(errno.EISDIR)
+    if not file.parent.is_dir():
+        return f"the folder `{file.parent}` does not exist"
+    target = file if file.exists() else file.parent
+    return "" if os.access(target, os.W_OK) else os.strerror(errno.EACCES)
 
 
 def _pop_option(options: list[str], name: str) -> str | None:
