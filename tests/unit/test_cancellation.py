@@ -116,6 +116,23 @@ def test_the_cta_of_a_failed_response_is_a_named_warning(engine: Engine):
     assert check(text, 3, engine=engine, strict=True)[0].verdict == "failed"
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    "use",
+    [
+        "mad.wide.u32 %o, %tile, 256, %out;\n  @%first st.global.u32 [%o], %tile;",
+        "setp.ne.u32 %done, %tile, 0;\n  @%done bra LOOP;",
+        "setp.lt.u32 %done, %tile, 1;\n  @!%done st.global.u32 [%out], %tile;",
+    ],
+)
+def test_what_uses_the_cta_of_a_failed_response_is_not_verified(use: str, engine: Engine):
+    """The result is undefined; zeros, as the engines return, are not all that it may be."""
+    text = STEAL.replace("  @%p clusterlaunchcontrol", "  clusterlaunchcontrol").replace("  ret;", f"  {use}\n  ret;")
+    report, _ = check(text, 1, engine=engine)
+    assert report.verdict == "incomplete"
+    assert any("the launch depends on its result" in note for note in report.notes)
+
+
 @pytest.mark.parametrize(
     ("old", "new", "why"),
     [

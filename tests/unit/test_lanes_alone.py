@@ -11,6 +11,7 @@ import pytest
 import wsemu
 from tests.properties.group_programs import GroupProgram, check_groups, draw_groups, judge_groups
 from wsemu import cuda
+from wsemu.proof.lanes_alone import make_single
 
 if TYPE_CHECKING:
     from wsemu.model.settings import Engine
@@ -65,6 +66,15 @@ def test_an_address_beside_the_matched_value_is_not_that_of_all() -> None:
     x = np.array([0, 1, 1, 0] + [-1] * 28, np.int32)
     given = np.zeros(4, np.uint32), x, np.zeros(12, np.uint32)
     assert wsemu.check(wsemu.load_ptx(text)["k"], 1, 32, given).verdict == "incomplete"
+
+
+def test_products_that_may_wrap_are_not_followed() -> None:
+    """4 lanes that draw 2**30 numbers each add 0, in 32 bits."""
+    product = "mul.lo.u32 %s, %s, 32768;"
+    text = RIGHT._replace(times=1 << 15, leaves=True).ptx().replace(product, 2 * product)
+    given = np.zeros(4, np.uint32), np.zeros(32, np.int32), np.zeros(12, np.uint32)
+    program = wsemu.load_ptx(text)["k"].program(given, fma=True)
+    assert make_single(program, lanes_by_x=True) is None
 
 
 def test_verdicts_of_random_groups_are_those_of_all_groups() -> None:

@@ -114,6 +114,26 @@ def test_atomics_of_two_lanes_in_shared_memory_are_not_plain() -> None:
     assert "one order of accesses" not in report.proof
 
 
+IN_TURN = "".join(
+    f"atom.shared.or.b32 %v, [s+{4 * n}], 1; {'xor.b32 %v, %v, 1;' if n == 1 else ''} or.b32 %c, %c, %v; "
+    for n in range(6)
+)
+"""%c is 0 for a lane that is the first one at five of six words"""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_atomics_of_lanes_in_lockstep_are_not_plain(engine: Engine) -> None:
+    """Each atomic of such lanes is one access, and not a load by all lanes, and then a store by all."""
+    text = HEAD + (
+        "  mad.lo.u32 %c, %l, 4, %u; st.shared.u32 [%c], 0; bar.sync 0; mov.u32 %c, 0; "
+        + IN_TURN
+        + "setp.eq.u32 %p, %l, 31; setp.eq.and.u32 %p, %c, 0, %p; @%p st.global.u32 [%y+65536], %l; exit; }"
+    )
+    given = np.zeros(8, np.uint32), np.zeros(64, np.uint32)
+    report = wsemu.check(wsemu.load_ptx(text)["k"], 1, 32, given, engine=engine, lockstep=True)
+    assert report.verdict != "verified"
+
+
 def test_verdicts_of_random_walks_are_those_of_all_loads() -> None:
     source = random.Random(1)
     judged = [judge_walks(draw_walks(source), ("vm",)) for _ in range(20)]

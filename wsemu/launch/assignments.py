@@ -15,7 +15,8 @@ import numpy as np
 from wsemu.launch.cancellation import Plan, plan_clusters
 from wsemu.model.codes import CHECKER_OF, CODES
 from wsemu.model.data import NamedTuple, replace
-from wsemu.model.isa import FIRST_ARRAY, OPCODE, REQUEST_CLUSTER, UNWATCHED
+from wsemu.model.isa import FIRST_ARRAY, OFFSET_MASK, OPCODE, REQUEST_CLUSTER, SEGMENT_SHIFT, UNWATCHED
+from wsemu.model.program import RESPONSES
 from wsemu.model.settings import ASSIGNMENTS
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from wsemu.model.outcome import Outcome, RawFinding
     from wsemu.model.settings import Assignment
 
+NO_CTA = 0x5AA5C33C, 0xA55A3CC3
+"""other words for a failed response: a positive and a negative number"""
 MOST_TRIED = 20_000_000
 """warp instructions of a run, for one unit of effort, up to which other assignments are tried"""
 
@@ -47,6 +50,10 @@ def judge_assignments(bound: Bound, outcome: Outcome, initial: Callable[[], list
     requests = [pc for pc in requests if outcome.executions[pc]]
     if not requests or outcome.status != "done" or any(data is None for data in initial()):
         return Assigned()
+    decoded = [raw.pc for raw in outcome.findings if raw.code == "clc-no-ctaid"]
+    if decoded and any(_uses_word(bound, outcome, initial(), word) for word in NO_CTA):
+        what = "`get_first_ctaid` of a failed response is undefined, and the launch depends on its result"
+        return Assigned(reasons=[f"{places.where(decoded[0])}: {what}"])
     proof = _prove(bound, outcome, initial())
     if not proof.refused:
         return Assigned()
@@ -66,6 +73,24 @@ def judge_assignments(bound: Bound, outcome: Outcome, initial: Callable[[], list
             tried.append(assignment)
     why = f"which clusters a request cancels differs by run, and this is not decided for all of them: {proof.refused}"
     return Assigned(reasons=[f"{where}: {why}; assignments tried: {len(tried)} ({', '.join(tried)})"])
+
+
+def _uses_word(bound: Bound, outcome: Outcome, initial: list[Any], word: int) -> bool:
+    """Return whether another word in failed responses changes a launch."""
+    from wsemu.launch.running import ran
+
+    segments = [(np.array(data), writable) for data, (_, writable) in zip(initial, bound.segments, strict=True)]
+    table = next(array for array in bound.program.constant_arrays if array.made == RESPONSES)
+    place = int(bound.rows[table.row][1])
+    number = (place >> SEGMENT_SHIFT) - FIRST_ARRAY
+    failed = (place & OFFSET_MASK) + 16 * (bound.configuration.ctas // math.prod(bound.configuration.cluster))
+    segments[number][0][failed : failed + 8] = np.array([word, word], np.uint32).view(np.uint8)
+    found, *_ = ran(bound._replace(segments=segments), None, outcome.warp_instructions + 10_000)
+    what, otherwise = (
+        (one.status, [*one.executions], {(raw.code, raw.pc) for raw in one.findings}) for one in (outcome, found)
+    )
+    both = enumerate(zip(segments, bound.segments, strict=True))
+    return what != otherwise or any(n != number and not np.array_equal(a, b) for n, ((a, _), (b, _)) in both)
 
 
 def _prove(bound: Bound, outcome: Outcome, initial: list[Any]) -> TakenClusters:

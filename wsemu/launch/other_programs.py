@@ -75,7 +75,7 @@ def _find_programs(
         yield Other(plain, "strong loads read what one order of accesses determines")
     if not late:
         return
-    shared = make_shared_plain(bound.program)
+    shared = None if bound.settings.lockstep else make_shared_plain(bound.program)  # lanes would all load, then store
     if shared is not None:
         yield Other(shared, "atomics in shared memory return what one order of accesses determines")
         return

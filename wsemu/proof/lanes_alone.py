@@ -433,8 +433,9 @@ _MOST_FACTOR = 1 << 16
 
 
 def _multiply(a: Meaning, b: Meaning) -> Meaning | None:
-    small = b[0] == "constant" and 0 < b[1] < _MOST_FACTOR
-    return (a[0], a[1], a[2] * b[1]) if a[0] in ("size", "rank") and small else None
+    if a[0] not in ("size", "rank") or b[0] != "constant" or not 0 < a[2] * b[1] < _MOST_FACTOR:
+        return None
+    return a[0], a[1], a[2] * b[1]
 
 
 def _add(a: Meaning, b: Meaning) -> Meaning | None:
