@@ -1,4 +1,4 @@
-"""Correct, and verified without `--strict`: eight lanes that come from a barrier by one branch are active together.
+"""No false alarm: eight lanes that come from a barrier by one branch are active together, without `--strict`.
 
 The mask of a shuffle is `activemask`, as in libraries from before sm_70; PTX does not promise that it names all eight.
 """

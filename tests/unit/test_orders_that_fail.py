@@ -160,8 +160,8 @@ def test_a_watchdog_that_bites_in_the_initial_run_alone_is_no_error(engine: Any)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_an_assertion_that_is_not_checked_is_a_note(engine: Any) -> None:
     report, _ = checked(fails_where_it_starts, 2, 1, (ints(1), ints(2)), engine, checkers=["race", "deadlock"])
-    assert (report.verdict, report.errors) == ("incomplete", [])
-    assert any("fail an assertion, and end there" in note for note in report.notes)
+    assert (report.verdict, report.errors) == ("verified", [])  # whichever number each CTA draws
+    assert ["fail an assertion, and end there" in note for note in report.notes] == [True]
 
 
 # -- other errors -----------------------------------------------------------------------------------------------------

@@ -23,12 +23,12 @@ COMMANDS = {
     "trace": "Draw what the warps of a CTA did, step by step.",
     "time": "Predict how long launches take on a GPU, and what bounds them.",
     "debug": "Step through the kernels of FILE.",
-    "lsp": "Serve an editor: findings, fixes and costs as you save.",
     "lean": "Report redundant barriers, fences and atomics.",
     "fuzz": "Run many examples of a Hypothesis test.",
     "sweep": "Launch with the sizes at which such programs break.",
     "mutate": "Change the kernels of a test: which bugs would it miss?",
     "explain": "Explain a finding: the bug, the fix, the hardware.",
+    "lsp": "Serve an editor: findings, fixes and costs as you save.",
     "doctor": "Print the environment: versions, cache, GPU.",
 }
 """command -> what it does, in the order of the page"""

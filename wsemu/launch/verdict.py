@@ -238,7 +238,7 @@ def judge(
         doubts = doubts._replace(undefined=_load_doubts(places, find_unordered_load()))
     verdict: Verdict = "failed" if found.has_errors else "incomplete" if any(doubts) else "verified"
     proof = _proof(places, settings, found, decided, given) if verdict == "verified" else ""
-    notes = (*notes, *_notes(places, settings, found, doubts, loose))
+    notes = tuple(dict.fromkeys((*notes, *_notes(places, settings, found, doubts, loose))))
     found = found._replace(kept=name_scopes(found.kept, settings.ranks))
     reasons = doubts.words(outcome.status) if verdict == "incomplete" else []
     return _build_report(configuration, places, found, verdict, proof, notes, reasons, time.perf_counter() - started)
