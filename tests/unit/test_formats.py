@@ -174,6 +174,13 @@ def test_what_a_program_starts_does_not_write_into_the_document(tmp_path):
 
 
 # -- what is checked and shown -----------------------------------------------------------------------------------------
+@pytest.mark.parametrize("format_", ["junit", "gitlab"])
+def test_the_text_of_a_failure_has_the_proven_fix(format_):
+    file = Path(__file__).resolve().parents[2] / "docs" / "programs" / "too_soon.py"
+    text = wsemu("check", "--fix-budget", "60", "--format", format_, file).stdout
+    assert "help: proven: insert `cuda.syncthreads()` before line 13" in " ".join(text.split())
+
+
 def test_kernel_leaves_the_others_unchecked(check):
     done = check("--kernel", "goo?")
     assert done.returncode == 0

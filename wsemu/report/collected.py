@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from wsemu.launch.result import Report
+    from wsemu.model.cure import Cure
     from wsemu.model.finding import Finding
 
 LEVELS: dict[Style, str] = {"error": "error", "warning": "warning"}
@@ -69,6 +70,15 @@ class Collector:
         document = self.document(self, exit_code)
         self.stream.write(document if isinstance(document, str) else dump_json(document))
         self.stream.flush()
+
+
+def report_cures(report: Report, finding: Finding) -> list[Cure]:
+    """Return the edits that remove a finding: the best one, and the best one with other results."""
+    trials = report.trials
+    if trials is None or finding not in report.findings:
+        return []
+    number = report.findings.index(finding)
+    return [cure for cure in (trials.cure, trials.other) if cure and number in cure.findings]
 
 
 def error_message(error: Exception) -> Message:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from wsemu.evidence.identity import finding_fingerprint
 from wsemu.report import diagnostic
-from wsemu.report.collected import strip_controls
+from wsemu.report.collected import report_cures, strip_controls
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,7 +50,8 @@ def _place_key(launch: Launch, finding: Finding) -> tuple[Any, ...]:
 def _issue(launch: Launch, finding: Finding) -> Json:
     site = next((site for site in finding.sites if site.primary), None)
     kernel = launch.report.kernel
-    message = f"{finding.message} (`{kernel}`)"
+    edits = (": ".join(diagnostic.label_cure(cure)) for cure in report_cures(launch.report, finding))
+    message = "; ".join([f"{finding.message} (`{kernel}`)", *edits])
     fingerprint = finding_fingerprint(kernel, finding)
     first, last = (site.line, site.end_line) if site else (1, 1)
     file = site.file if site else ""

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape, quoteattr
 
 from wsemu.report import diagnostic
-from wsemu.report.collected import strip_controls
+from wsemu.report.collected import report_cures, strip_controls
 from wsemu.report.terminal import WIDTH, plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from wsemu.launch.result import Report
+    from wsemu.model.finding import Finding
     from wsemu.report.collected import Collector, Launch
 
 
@@ -60,14 +61,19 @@ def _results(report: Report, launch: Launch) -> Iterator[str]:
     if report.verdict == "failed":
         first = errors[0] if errors else None
         title = f"{first.code}: {first.message}" if first else "failed; its findings are not shown"
-        text = "\n\n".join(plain(diagnostic.finding_lines(finding, WIDTH)) for finding in errors)
+        text = "\n\n".join(_diagnostic_text(report, finding) for finding in errors)
         yield _element("failure", first.code if first else "failed", title, text)
     elif report.verdict == "incomplete":
         why = "; ".join(report.notes) or ", ".join(report.reasons) or "not decided"
         yield _element("error", "incomplete", why, plain(diagnostic.summary_lines(report, WIDTH)))
     if warnings:
-        text = "\n\n".join(plain(diagnostic.finding_lines(finding, WIDTH)) for finding in warnings)
+        text = "\n\n".join(_diagnostic_text(report, finding) for finding in warnings)
         yield f"      <system-out>{escape(_text(text))}</system-out>"
+
+
+def _diagnostic_text(report: Report, finding: Finding) -> str:
+    """Return a whole finding as text, with the edits that remove it."""
+    return plain(diagnostic.finding_lines(finding, WIDTH, report_cures(report, finding)))
 
 
 def _program_error(text: str) -> str:

@@ -20,7 +20,7 @@ from wsemu.evidence.identity import finding_fingerprint
 from wsemu.model.codes import CODE_NUMBERS, CODES
 from wsemu.model.version import DOCS, __version__
 from wsemu.report import diagnostic
-from wsemu.report.collected import strip_controls
+from wsemu.report.collected import report_cures, strip_controls
 from wsemu.report.diagnostic import label_cure
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def _result(report: Report, finding: Finding) -> Json:
     result: Json = {
         "ruleId": finding.code,
         "level": finding.severity,
-        "message": {"text": _message(finding, _cures(report, finding))},
+        "message": {"text": _message(finding, report_cures(report, finding))},
         "locations": [_location(site, report.kernel) for site in shown[:1]],
         "relatedLocations": [
             {"id": n, **_location(site, report.kernel)}
@@ -130,22 +130,13 @@ def _result(report: Report, finding: Finding) -> Json:
     }
     if finding.holds_in:
         result["properties"]["holdsIn"] = finding.holds_in
-    fixes = [_fix(cure) for cure in _cures(report, finding) if cure.changes and cure.is_proven]
+    fixes = [_fix(cure) for cure in report_cures(report, finding) if cure.changes and cure.is_proven]
     if fixes:
         result["fixes"] = fixes
     flows = _thread_flows(finding, one_cta=report.grid == (1, 1, 1))
     if flows:
         result["codeFlows"] = [{"message": {"text": "a schedule that shows it"}, "threadFlows": flows}]
     return result
-
-
-def _cures(report: Report, finding: Finding) -> list[Cure]:
-    """The edits that cure a finding: the best one, and the best one with other results."""
-    trials = report.trials
-    if trials is None or finding not in report.findings:
-        return []
-    number = report.findings.index(finding)
-    return [cure for cure in (trials.cure, trials.other) if cure and number in cure.findings]
 
 
 def _fix(cure: Cure) -> Json:
