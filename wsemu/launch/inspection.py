@@ -92,7 +92,7 @@ _OF_THE_COMPILER = frozenset(
 
 
 def has(name: str) -> bool:
-    """Return whether Numba-CUDA's dispatcher has such an attribute."""
+    """Return whether Numba-CUDA's dispatcher has an attribute of this name."""
     return any(name in names for names in (_OF_OVERLOADS, _METHODS, _VALUES, _OF_THE_COMPILER))
 
 

@@ -123,8 +123,8 @@ def wakes(m, warp, w, pc, mask):
 
 @compiled
 def outside(m, w, pc, mask, again):
-    """Execute an operation that is not in the table of this package: a status, or STANDS.  With `again`: return whether
-    lanes that wait there continue; they have done so then."""
+    """Execute an operation that is not in the table of this package, and return a status, or STANDS.  With `again`,
+    continue the lanes that wait there if they can, and return whether they did."""
     place = m.outside + 16 * (instruction_at(m.code, pc).op - N_OPERATIONS)
     return call(load_i64(place), m.address, w, pc, mask, load_i64(place + 8), again)
 

@@ -183,7 +183,8 @@ def _as_note(files: dict[str, list[int]], found: dict[str, str]) -> str:
 
 
 def _parse_note(text: str) -> tuple[dict[str, list[int]], dict[str, str]]:
-    """The files and the keys of a note.  Raise ValueError if it is not such a note, or one of another location."""
+    """Return the files and the keys of a note.  Raise ValueError if the text is not a note, or is the note of another
+    folder."""
     lines = text.split("\n")
     if lines[0] != _here():
         raise ValueError("of another place")
@@ -369,7 +370,7 @@ def kept_blocks() -> dict[Path, os.stat_result]:
 
 
 def _kept_files(pattern: str) -> dict[Path, os.stat_result]:
-    """Return the files of the cache that have such a name, with what the system reports of each."""
+    """Return the files of the cache whose names match a pattern, with the status of each."""
     place, found = folder(), {}
     for file in place.glob(pattern) if place else ():
         with contextlib.suppress(OSError):  # removed by another process

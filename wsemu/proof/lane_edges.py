@@ -44,7 +44,7 @@ def strong(program: Program) -> frozenset[int]:
 
 
 def list_acquires(program: Program) -> frozenset[int]:
-    """List the strong reads that acquire themselves: the fence of such an instruction is the next one.
+    """Return the strong reads that are acquire operations: the bytecode has their fence as the next instruction.
 
     A read and what follows it come after what it synchronizes with (PTX ISA, "Base causality order"); of a relaxed read
     and a fence, only what follows the fence does."""

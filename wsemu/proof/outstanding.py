@@ -131,7 +131,8 @@ class _Flow:
         return sum(self._left[n] for n, add in enumerate(self._adds) if add > 0)
 
     def _path(self, start: int) -> list[int]:
-        """From what is expected to what has come and is left, by way of what others can do without."""
+        """Return an augmenting path from an expected amount to an operation with an unmatched amount; empty if there is
+        none."""
         came = {start: -1}
         todo = [start]
         for at in todo:

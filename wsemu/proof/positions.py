@@ -75,7 +75,7 @@ class Positions:
         """position -> those of other CTAs that came before and that it does not know of, a bit each"""
 
     def at(self, warp: int, places: Mapping[int, Touches], *, strong: bool = False) -> Position:
-        """The position of what CTAs do by a warp."""
+        """Return the position with these accesses of CTAs by a warp."""
         key = strong, warp, tuple(sorted(places.items()))
         if key not in self.numbers:
             number = self.numbers[key] = len(self.all)
@@ -145,7 +145,7 @@ class Positions:
         return any(unit in two and _conflict(done, two[unit], clash) for unit, done in one.items())
 
     def _pieces(self, touches: Touches, *, shared: bool) -> Iterator[tuple[int, _Piece]]:
-        """(lane, piece) of what a CTA touches."""
+        """Yield (lane, piece) for each access of a CTA."""
         for lane, address, pc in touches:
             segment = (address & ~ADDRESS_WRAPPED) >> SEGMENT_SHIFT
             if segment == LOCAL or (segment == SHARED and not shared):

@@ -590,7 +590,7 @@ class _Writer:
 
     # -- memory -------------------------------------------------------------------------------------------------------
     def _load(self, name: str, fields: list[int]) -> None:
-        """Write the masks of a load, or of what an atomic gives: the bits of bytes that nothing has written."""
+        """Write the masks of the result of a load or an atomic: the bits of uninitialized bytes."""
         size, count = (SIZE[ATOMICS[name][1]], 1) if name in ATOMICS else memory_shape(name)[1:]
         unused = 0 if name in ATOMICS else fields[7]
         gate = self.gates[Source("load", self.pc)] = self._row()
@@ -674,7 +674,7 @@ class _Writer:
             self._emit("or.b64", self.masks[row], self.masks[row], mask, guard=2 * inside)
 
     def _map_address(self, place: int, number: int, array: int) -> int:
-        """Return the address of what the map of a segment has of a place in it."""
+        """Return the address of the entry, in the map of a segment, of a location in the segment."""
         if number != LOCAL:
             return self._emit("add.b64", self.spare[3], place, self._constant(array - number << SEGMENT_SHIFT))
         inside = self._emit("and.b64", self.spare[3], place, self._constant((1 << LOCAL_SHIFT) - 1))
@@ -778,7 +778,8 @@ class _Writer:
         return to
 
     def _exchange(self, used: set[int], fields: list[int], results: Sequence[int]) -> None:
-        """Write the masks of what is of all lanes: all bits, if one of a lane that takes part is undefined."""
+        """Write the masks of results that depend on all lanes: all bits, if one bit of a participating lane is
+        undefined."""
         if NAMES[fields[0]] == "alike.b64":
             self._differ(fields, results[0])
             return

@@ -592,7 +592,7 @@ class Knowledge:
             self._know_fences(threads, *_fences_to(self._within(cta, reach), given))
 
     def _strong(self, event: Event, thread: Thread, place: Place, wrote: bool) -> tuple[int, int]:
-        """A strong access of a thread; (column, count) of what it writes."""
+        """Record a strong access of a thread, and return (column, count) of its write."""
         fields = self.code[event.pc]
         location = self.locations.setdefault(place, Location())
         stores = fields[7] & SERVED == AS_STORE
@@ -967,6 +967,6 @@ def _accesses(opcode: int) -> bool:
 
 
 def _element(name: str) -> int:
-    """Bytes of what an access is aligned to at least."""
+    """Return the size of an element of an access, in bytes: its minimum alignment."""
     parts = name.split(".")
     return access_shape(name)[1] // (int(parts[1][1:]) if parts[1][:1] == "v" else 1)

@@ -123,7 +123,7 @@ def prove(
 
 
 def _moduli(program: Program) -> int:
-    """A multiple of what the program divides by."""
+    """Return the least common multiple of the constant divisors of a program, up to MOST_PERIOD each."""
     constants = {row: int(value) for row, type_, value in program.constants if type_ in ("b32", "b64")}
     found = 1
     for fields in program.code.tolist():

@@ -87,7 +87,8 @@ class Unwritten(Analysis):
                         (held.add if state.get(row, 0) & 1 else held.discard)(row)
 
     def find_reached(self) -> tuple[int, str] | None:
-        """Return the first instruction that such a register may reach, and what of it; None if there is none."""
+        """Return the first instruction that an uninitialized register may reach, and its use there; None if there is
+        none."""
         written = self._regions.all_of("global")
         found = [(t.pc, t.what) for t in self.find_tainted]
         for step, state in self._states():

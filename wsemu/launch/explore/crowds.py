@@ -428,7 +428,7 @@ class Crowds:
         return self.compares <= steering and not self.positions.write(steering)
 
     def _strong(self) -> bool:
-        """Return whether interleavings of the ordered accesses are all that there is.
+        """Return whether the ordered accesses have only executions that are interleavings.
 
         Treat an access as a plain one if what its thread has acquired orders it before or after all that conflict with
         it.

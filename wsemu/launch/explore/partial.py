@@ -467,7 +467,7 @@ class Partial:
         self._write(plan.fields[2], Value(bits, unknown), lanes)
 
     def advance(self) -> None:
-        """Run until each lane is at such a load or a barrier, or has ended."""
+        """Run until each lane is at a load whose values are not chosen yet, at a barrier, or has ended."""
         while True:
             ready = [pc for pc, lanes in self.groups.items() if not self._is_held(pc, lanes)]
             if not ready:

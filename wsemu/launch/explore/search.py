@@ -429,7 +429,7 @@ class Search:
         return [*kept.values()]
 
     def stand_still(self, node: Node) -> None:
-        """All lanes wait: restore the launch to that state, for an explanation of what they wait for."""
+        """Restore the launch to a state in which all lanes wait, to explain what they wait for."""
         for cta, saved in enumerate(node.saved):
             self.session.load(cta, saved)
         self.session.load_memory(node.memory)
@@ -541,7 +541,7 @@ class Search:
         )  # fmt: skip
 
     def _shares(self) -> bool:
-        """Return whether such a location is touched more than once."""
+        """Return whether a location of a named array is touched more than once."""
         assert self.named
         return self.shared.grown and any(_array(address) in self.named.places for _, address in self.shared.common)
 

@@ -233,7 +233,7 @@ def _field(value: Any, way: Way, where: str) -> tuple[bytearray, Arrays, int]:
 
 
 def _alignment(given: np.dtype[Any]) -> int:
-    """Return the alignment of such a field in C.
+    """Return the alignment in C of a field with this NumPy type.
 
     NumPy aligns records only if requested; a record whose fields are not aligned is as `packed` in C.
     """

@@ -103,8 +103,8 @@ class PtxModule(Mapping[str, "PtxKernel"]):
 
         A name is that of PTX, or the C++ one.  Values have the form of arguments: numbers, bytes, structures, and
         arrays with the size of the variable; a pointer is an array, whose address it gets.  An array is used in place:
-        what launches store into the variable stays in it.  Any other value is restored at each launch.  UsageError for
-        a name that there is not, and for another size.
+        what launches store into the variable stays in it.  Any other value is restored at each launch.  Raise
+        UsageError for an unknown name or another size.
         """
         self._variables.set({**(values or {}), **named})
 

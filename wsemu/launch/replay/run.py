@@ -180,7 +180,7 @@ def follow(bound: Bound, code: str, steps: Sequence[Step], budget: int = BUDGET)
 
 
 def _check(bound: Bound, steps: Sequence[Step]) -> None:
-    """ReplayError for a step that is none of this launch."""
+    """Raise ReplayError if a step does not belong to this launch."""
     if not steps:
         raise ReplayError("the witness has no steps: nothing to replay")
     for number, step in enumerate(steps, 1):

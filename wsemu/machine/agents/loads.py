@@ -115,7 +115,7 @@ def multicast_rank(m, registers, i, bars, lane, goal):
 
 @compiled
 def credits_live(m, w, pc, registers, i, bars, lanes):
-    """Return whether the mbarriers are live that copies of some lanes credit; the first one that is not is reported."""
+    """Return whether all mbarriers that the copies of some lanes credit are live; report the first one that is not."""
     good = True
     while lanes and good:
         lane = lowest_bit(lanes)

@@ -213,7 +213,7 @@ def has_acquired(m, w, lane, address, q, v, itself):
 
 @compiled
 def acquire_lane(m, w, lane, address, wide):
-    """Return DONE, or the status that there is no room."""
+    """Record that a lane acquires a map, and return DONE, or GROW if the table of acquisitions is full."""
     grain = segment_grain(m, address)
     new = 0
     q = 0

@@ -278,7 +278,7 @@ def reject_copy(m, w, pc, lane, address, what, value):
 
 @compiled
 def reduces(what, code, rounds):
-    """Return whether there is such a reduction of elements of a type (T27)."""
+    """Return whether a reduction is defined for elements of a type (T27)."""
     if what >= AND:
         return code >= U32 and code <= U64 and rounds == 0
     if what >= INC and what <= DEC:

@@ -115,7 +115,7 @@ def first_granule(m, count, index):
 
 @compiled
 def judge_request(m, w, pc, i, mask, columns):
-    """The rules of an allocation beside that it fits.  Whether there is such a size."""
+    """Check the rules of an allocation other than whether it fits, and return whether its size is valid."""
     cta = tensor_cta_at(m.tensor_ctas, m.member)
     if columns < GRANULE or columns > COLUMNS or popcount(columns) != 1:
         record_finding(m.report_entry, m.address, (SIZE, pc, w, mask, -1, -1), (columns, 0, 0, 0, 0))

@@ -112,7 +112,7 @@ def agrees(m, w, at, row, warps, u, interval):
 
 @compiled
 def moment_with(m, w, row, warps, u, interval):
-    """Return the number of such a moment, a recent one or a new one; -1: there is no room."""
+    """Return the number of a moment with these clocks, a recent one or a new one; -1 if the table is full."""
     number = m.moment_count
     for back in range(1, min(number, RECENT) + 1):
         if agrees(m, w, m.moments + MOMENT_BYTES * (number - back), row, warps, u, interval):

@@ -91,21 +91,21 @@ def took_row(m, number, before, pc):
 
 @compiled
 def async_visible_offset(m, space):
-    """Return the offset in a row of what is visible to the asynchronous proxy: in shared memory (0), in global memory
-    (1)."""
+    """Return the offset, in a row, of the intervals that are visible to the async proxy in shared (0) or global (1)
+    memory."""
     return 256 * m.warp_count * (1 + space)
 
 
 @compiled
 def released_offset(m, to):
-    """Return the offset in a row of what was released to the tensormap proxy of all CTAs (0), or by a thread of a CTA
-    to that of its own one (1 and its rank)."""
+    """Return the offset, in a row, of the intervals that were released to the tensormap proxy: of all CTAs (0), or of
+    one CTA by its own thread (1 + its rank)."""
     return 256 * m.warp_count * (4 + to)
 
 
 @compiled
 def time_offset(m):
-    """Return the offset in a row of what precedes in time, in every schedule."""
+    """Return the offset, in a row, of the intervals that precede in time in every schedule."""
     return 768 * m.warp_count
 
 
@@ -613,8 +613,8 @@ def lane_relies(m, w, lane, space, u, other, interval):
 
 @compiled
 def lane_released(m, w, lane, wide, u, other, interval):
-    """Return whether a lane of warp w has observed a release to the tensormap proxy of what lane `other` of warp u did
-    up to an interval.  The release is to the proxy of all CTAs (`wide`), or by a thread of its CTA."""
+    """Return whether a lane of warp w has observed that the accesses of lane `other` of warp u, up to an interval, were
+    released to the tensormap proxy: to that of all CTAs (`wide`), or of its own CTA."""
     own = u == w and (lane == other or m.lockstep)
     if own and load_i64(warp_at(m.warps, w).fenced + (512 if wide else 768) + 8 * lane) >= interval:
         return True

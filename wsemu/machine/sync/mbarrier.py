@@ -658,7 +658,8 @@ def arrive_later(m, b, w, pc, i, lanes):
 
 @compiled
 def give_copies(m, b, w, lane):
-    """The open phase is given what a lane has copied: all that it has not waited for, or did since such an arrival."""
+    """Release to the current phase the copies of a lane that it has not waited for, or issued since its last such
+    arrival."""
     g = groups_at(m.groups, LANES * w + lane)
     number = g.since
     while number:

@@ -327,7 +327,7 @@ def all_have_met(m, b):
 
 @compiled
 def alike(registers, i):
-    """`operands` of all lanes of a warp; the number is -1 where they differ, or are none that are good."""
+    """Return the `operands` that all lanes of a warp have; the number is -1 if they differ or are invalid."""
     if i.imm == 0 and not (uniform(registers, i.a, WHOLE) and (i.b == 0 or uniform(registers, i.b, WHOLE))):
         return -1, 0
     number, count = operands(registers, i, WHOLE)

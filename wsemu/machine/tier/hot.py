@@ -381,7 +381,7 @@ if hasattr(os, "register_at_fork"):  # a child would wait for the compiler's loc
 
 
 def _compile_or_load(program: Program, wanted: Wanted, starts: list[int]) -> None:
-    """Make a block, or take it from the cache; what there is none for stays with the VM."""
+    """Compile a block, or load it from the cache; if no code can be compiled, the VM keeps all of it."""
     from wsemu.machine.tier.block import leaders
 
     rows = Rows(program, dict(wanted.given), frozenset(wanted.outside))

@@ -17,7 +17,7 @@ FORESEEN_BYTES = FORESEEN.itemsize
 
 @compiled
 def start_noting(m, known, first, room):
-    """Note accesses from the first on, that there is room for, and what they take."""
+    """Begin to note accesses from `first` on, up to `room` bytes, and the moments and read sets that they use."""
     m.section = NOTING
     known.end = first
     known.limit = first + room

@@ -236,7 +236,7 @@ _WHOLE = frozenset({"b32", "b64"})
 
 @functools.lru_cache(4096)
 def arithmetic(name: str, shapes: tuple[Shape | None, ...], values: _Values) -> Shape | None:
-    """The shape of what an arithmetic operation gives; `values` of operands that are constants."""
+    """Return the shape of the result of an arithmetic operation; `values` has the values of constant operands."""
     known = [shape for shape in shapes if shape is not None]
     if len(known) < len(shapes) or family_of(name) in APART:
         return None
