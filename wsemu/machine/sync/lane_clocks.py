@@ -613,8 +613,8 @@ def lane_relies(m, w, lane, space, u, other, interval):
 
 @compiled
 def lane_released(m, w, lane, wide, u, other, interval):
-    """Return whether a lane of warp w has observed that the accesses of lane `other` of warp u, up to an interval, were
-    released to the tensormap proxy: to that of all CTAs (`wide`), or of its own CTA."""
+    """Return whether a lane of warp w has observed a release to the tensormap proxy of the accesses of lane `other` of
+    warp u up to an interval.  It is the proxy of all CTAs (`wide`), or that of the own CTA, released by its thread."""
     own = u == w and (lane == other or m.lockstep)
     if own and load_i64(warp_at(m.warps, w).fenced + (512 if wide else 768) + 8 * lane) >= interval:
         return True
