@@ -175,10 +175,23 @@ def test_arguments_and_path_are_the_programs(program):
     assert Path(directory).is_absolute()
 
 
+def test_explain_names_the_page_of_a_rule():
+    done = wsemu("explain", "M21")
+    text = " ".join(done.stdout.split())
+    assert done.returncode == 2
+    assert "`M21` is the number of a rule: see" in text
+    assert "wsemu explain dangling-phase" in text
+    assert "semantics.html" in text
+    assert "no finding code 'Z99'" in wsemu("explain", "Z99").stdout
+
+
 def test_usage_errors(program, tmp_path):
     done = wsemu("check", tmp_path / "none.py")
     assert done.returncode == 2
     assert "none.py` does not exist: give a Python file" in " ".join(done.stdout.split())
+    nope = " ".join(wsemu("run", tmp_path / "nope").stdout.split())
+    assert "does not exist: give a Python file" in nope
+    assert "an executable or a script" in nope
     assert "is a folder, not a program" in " ".join(wsemu("check", tmp_path).stdout.split())
     assert wsemu("check").returncode == 2
     assert wsemu("check", "--budget", "0", tmp_path).returncode == 2

@@ -15,6 +15,7 @@ import pytest
 import wsemu
 from tests import commands
 from wsemu.app.own_launch import find_own
+from wsemu.app.targets import find_targets
 from wsemu.launch.ptx import nvcc
 from wsemu.machine import cache
 from wsemu.model.errors import UsageError
@@ -79,6 +80,8 @@ def test_comments_describe_launches(source):
     first, second = find_own(source, {})
     assert (first.entry, first.grid, first.block, first.arg) == ("copied<2>", "1", "32", ARGUMENTS[1::2])
     assert (second.entry, second.block, second.nvcc) == ("copied<3>", "64", ("-DREVERSED=1",))
+    targets = find_targets(source.parent, [], {})
+    assert [target.file for target in targets] == [source, source]
     (chosen,) = find_own(source, {"entry": "copied<3>", "grid": "2", "nvcc": ("-O1",)})
     assert (chosen.grid, chosen.nvcc) == ("2", ("-DREVERSED=1", "-O1"))
     assert find_own(source, {"entry": "another"}) == []

@@ -39,8 +39,7 @@ def find_own(file: Path, given: Mapping[str, Any]) -> list[Options]:
     """
     from wsemu.app.launch_file import LaunchFile
 
-    text = read_regular(file, _LARGEST).decode(errors="replace")
-    found = [(file, _read(file, line, words)) for line, words in _comments(text)]
+    found = _commented_launches(file)
     beside = file.with_suffix(".launch.json")
     if not found and beside.is_file():
         found = [(beside, LaunchFile.read(beside))]
@@ -48,6 +47,16 @@ def find_own(file: Path, given: Mapping[str, Any]) -> list[Options]:
     return [
         launch.options(path, given) for path, launch in found if not (entry and launch.entry) or entry == launch.entry
     ]
+
+
+def find_commented(file: Path) -> list[Options]:
+    """Return the launches that the comments of a file describe."""
+    return [launch.options(path, {}) for path, launch in _commented_launches(file)]
+
+
+def _commented_launches(file: Path) -> list[tuple[Path, LaunchFile]]:
+    text = read_regular(file, _LARGEST).decode(errors="replace")
+    return [(file, _read(file, line, words)) for line, words in _comments(text)]
 
 
 def _comments(text: str) -> Iterator[tuple[int, str]]:

@@ -83,7 +83,9 @@ def refusal(file: Path, *, as_ptx: bool = False) -> str:
     if not file.is_file():
         there = "is no ordinary file" if file.exists() else "does not exist"
         kind = "is a folder, not a program" if file.is_dir() else there
-        return f"`{file}` {kind}: give a Python file that launches kernels, CUDA C++ (.cu) or PTX"
+        return (
+            f"`{file}` {kind}: give a Python file that launches kernels, CUDA C++ (.cu), PTX, an executable or a script"
+        )
     if file.suffix.lower() in COMPILED and not as_ptx:
         return f"`{file}` is nothing that wsemu runs: give a Python file, CUDA C++ (.cu) or PTX (.ptx)"
     return ""

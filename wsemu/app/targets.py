@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wsemu.app.own_launch import find_own
+from wsemu.app.own_launch import find_commented, find_own
 from wsemu.app.program_file import Target, has_main, is_ptx
 from wsemu.model.errors import UsageError
 
@@ -35,9 +35,13 @@ def find_targets(file: Path, arguments: Sequence[str], launch: Mapping[str, Any]
         option = f"--{next(iter(launch)).replace('_', '-')}"
         raise UsageError(f"`{option}` is for PTX and CUDA C++: `{file}` describes its launches itself")
     found = launches(file)
+    if is_folder:
+        sources = sorted(file.glob("*.cu"))
+        found += [Target(source, options.words(), True) for source in sources for options in find_commented(source)]
     if not found:
         raise UsageError(
-            f"`{file}` is a folder, not a program, and has no launch files (.json): give a program, CUDA C++ or PTX"
+            f"`{file}` is a folder, not a program, and has no launch files (.json) and no CUDA C++ with a launch "
+            "comment (`// wsemu: launch`): give a program, CUDA C++ or PTX"
         )
     return found
 
