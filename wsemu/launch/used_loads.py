@@ -1,8 +1,9 @@
 """Loads from tensor memory that lack `tcgen05.wait::ld`, and whose registers are all used.
 
 PTX orders such a load before nothing: only the wait completes it.  A machine waits for a load before an instruction
-that uses one of its registers.  So a load has read tensor memory if, on each path, its warp uses all of its registers
-before an operation by which another warp may learn that.  Then the error is a warning, with a code of its own.
+that uses one of its registers.  So a load has read tensor memory if, on each path, its warp stores all of its
+registers, or values computed from them, before an operation by which another warp may learn that.  Then the error is a
+warning, with a code of its own.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from wsemu.model.control_flow import EXIT, successors
 from wsemu.model.effects import find_opcodes
-from wsemu.model.isa import NAMES, OPCODE, ROW
+from wsemu.model.isa import NAMES, OPCODE, OPERATIONS, ROW
 from wsemu.model.tensor_memory import OF_STORES, WAIT, move_registers
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 UNFINISHED, UNWAITED = "tmem-read-unfinished", "tmem-read-unwaited"
 _PUBLISHES = {EXIT} | find_opcodes(lambda row: row.orders and row.waits != "phase") - {OPCODE[WAIT]}
 """operations by which other threads may learn how far a warp is"""
+_MOVABLE = frozenset(("alu", "load", "warp", "matrix", "control"))
+"""kinds of operations that an assembler may move after a barrier, or leave out"""
 
 
 def name_used_loads(outcome: Outcome, program: Program) -> None:
@@ -35,8 +38,8 @@ def name_used_loads(outcome: Outcome, program: Program) -> None:
 def _uses_all_registers(program: Program, load: int, later: int) -> bool:
     """Return whether each path from a load uses all its registers before other warps may learn that, or `later`.
 
-    A move does not count, because an assembler may leave it out.  A register that is written again before it is
-    read has not been used.
+    An assembler may move arithmetic after a barrier.  A use is a store, or another effect, of a register or of a value
+    computed from it.
     """
     from wsemu.proof.taint_steps import plain_decoder
 
@@ -44,7 +47,7 @@ def _uses_all_registers(program: Program, load: int, later: int) -> bool:
     first = code[load][2]
     rows = {first + ROW * n: 1 << n for n in range(move_registers(code[load][7]))}
     unused = {at: (1 << len(rows)) - 1 for at in successors(load, code[load])}
-    lost = dict.fromkeys(unused, 0)
+    held = dict.fromkeys(unused, rows)
     queue = list(unused)
     while queue:
         pc = queue.pop()
@@ -55,16 +58,19 @@ def _uses_all_registers(program: Program, load: int, later: int) -> bool:
             if unused[pc]:
                 return False
             continue
-        rest, gone = unused[pc], lost[pc]
-        moves = NAMES[fields[0]].startswith("mov.")
-        for step in decoder.steps(pc) if not fields[1] else ():
-            read = () if moves else (*step.reads, *step.operands)
-            rest &= ~_select_bits(rows, read) | gone
-            gone |= _select_bits(rows, step.writes) & rest
+        rest, now = unused[pc], dict(held[pc])
+        for step in decoder.steps(pc):
+            read = _select_bits(now, (*step.reads, *step.operands))
+            if not fields[1] and OPERATIONS[NAMES[fields[0]]].kind not in _MOVABLE:
+                rest &= ~read
+            for row in step.writes:
+                now[row] = read | (now.get(row, 0) if fields[1] else 0)
         for way in successors(pc, fields):
-            if rest & ~unused.get(way, 0) or gone & ~lost.get(way, 0) or way not in unused:
+            known = held.get(way, now)
+            joined = {row: bits & known.get(row, 0) for row, bits in now.items() if bits & known.get(row, 0)}
+            if way not in unused or rest & ~unused[way] or joined != known:
                 unused[way] = unused.get(way, 0) | rest
-                lost[way] = lost.get(way, 0) | gone
+                held[way] = joined
                 queue.append(way)
     return True
 
