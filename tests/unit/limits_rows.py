@@ -67,6 +67,8 @@ CTAs that look back
     test_limits.py::test_the_units_of_effort_are_those_of_the_page
 counted CTAs
     test_limits.py::test_the_units_of_effort_are_those_of_the_page
+other programs that decide a launch
+    test_other_programs.py::test_other_programs_share_an_effort
 memory of saved states
     test_limits.py::test_the_units_of_effort_are_those_of_the_page
 a read of data that another thread wrote before a fence

@@ -10,7 +10,11 @@ import pytest
 
 import wsemu
 from tests.properties.walk_programs import WalkProgram, check_walks, draw_walks, judge_walks
-from wsemu.launch.explore import windows
+from wsemu.launch import other_programs
+from wsemu.launch.explore import decide, windows
+from wsemu.launch.other_programs import SHARE
+from wsemu.model.bound import Bound
+from wsemu.proof.numbered import find_numbered
 
 if TYPE_CHECKING:
     from wsemu.model.settings import Engine
@@ -64,6 +68,36 @@ def test_what_depends_on_the_order_is_not_verified(change: dict[str, Any]) -> No
     program = RIGHT._replace(**change)
     assert program.can_fail()
     assert check_walks(program, "vm").verdict != "verified"
+
+
+def test_other_programs_share_an_effort(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What one of them uses is no longer left for the next one."""
+    used: list[float] = []
+
+    def spend(self: Bound, effort: float) -> None:
+        used.append(effort if self.allowance is not None else 0.0)
+
+    monkeypatch.setattr(Bound, "spend_effort", spend)
+    assert check_walks(RIGHT, "vm").verdict == "verified"
+    assert 0 < sum(used) <= SHARE
+    monkeypatch.undo()
+    monkeypatch.setattr(other_programs, "SHARE", sum(used) / 2)
+    assert check_walks(RIGHT, "vm").verdict == "incomplete"
+
+
+def test_no_order_of_a_numbered_program_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That orders end well numbers no CTAs."""
+    tried: list[Bound] = []
+    run = decide._Attempt.decide
+
+    def note(self: Any, left: Any) -> Any:
+        tried.append(self.bound)
+        return run(self, left)
+
+    monkeypatch.setattr(decide._Attempt, "decide", note)
+    assert check_walks(RIGHT._replace(reads_later=True, sums=(1, 2, 3)), "vm").verdict != "verified"
+    assert tried
+    assert not [bound for bound in tried if find_numbered(bound.program)]
 
 
 def test_a_draw_that_repeats_numbers_no_cta() -> None:

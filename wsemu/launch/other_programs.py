@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from wsemu.model.bound import Allowance
 from wsemu.model.data import NamedTuple
 from wsemu.model.isa import ATOMICS, FIRST_ARRAY, LANES, NAMES, NO_STORE, OFFSET_MASK, SEGMENT_SHIFT, UNWATCHED
 from wsemu.proof.lanes_alone import make_single
-from wsemu.proof.numbered import find_counter, find_draws, make_numbered
+from wsemu.proof.numbered import find_counter, find_draws, find_numbered, make_numbered
 from wsemu.proof.plain_accesses import make_plain, make_shared_plain
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from wsemu.model.outcome import Outcome, Tracer
     from wsemu.model.program import Program
 
+SHARE = 1 / 4
+"""The effort of all other programs of a launch together, in units of its own."""
 MOST_INSTRUCTIONS = 2_000_000
 """Warp instructions of a launch for which another program is run."""
 
@@ -49,9 +52,10 @@ def decide_by_other_program(
     before = initial()
     if bound.heap is not None or any(data is None for data in before) or outcome.warp_instructions > MOST_INSTRUCTIONS:
         return None
+    allowance = bound.allowance or Allowance(SHARE * bound.settings.effort)
     for other in _find_programs(bound, outcome, trace, before, words, late=late):
         segments = [(np.array(data), writable) for data, (_, writable) in zip(before, bound.segments, strict=True)]
-        report = judge(bound._replace(program=other.program, segments=segments))
+        report = judge(bound._replace(program=other.program, segments=segments, allowance=allowance))
         if report is not None and report.verdict == "verified" and (not other.same or _shows_same_accesses(report)):
             return Decided(proven=True, notes=tuple(report.notes), how=other.how, besides=frozenset())
     return None
@@ -68,7 +72,7 @@ def _find_programs(
         if single is not None:
             yield Other(single, "whichever lanes are active together")
         return
-    if words != {"atomics"} or outcome.status != "done":
+    if words != {"atomics"} or outcome.status != "done" or (late and find_numbered(bound.program)):
         return
     plain = make_plain(bound.program) if all(may != UNWATCHED for _, may in bound.segments) else None
     if plain is not None and late != _only_loads(bound.program, outcome):

@@ -94,6 +94,8 @@ def follow(
         return _follow_slowly(bound, outcome, initial, findings, most)
     if findings:
         return None if tried or failed else _follow_slowly(bound, outcome, initial, findings, most)
+    if outcome.status != "done":  # a run that was cut off cannot be compared with one that has other contents
+        return _follow_slowly(bound, outcome, initial, findings, most)
     steered = -1 if failed else _first_influenced(bound, outcome)
     if steered < 0:
         return _compare_contents(bound, outcome, initial)

@@ -174,8 +174,11 @@ def judge(
     arisen = [raw for raw in outcome.findings if raw.code in ARISING] if not apart else []
     if arisen or (program.undefined and not apart):
         from wsemu.launch.undefined import settle
+        from wsemu.launch.unread import separate_unread
 
         wanted, undefined = settle(wanted, arisen, places, settings.checkers, _follow_undefined(wanted, arisen, follow))
+        wanted, unread = separate_unread(wanted, places, trace_of)
+        undefined += unread
     analysis = _analysis(places, settings, trace_of)
     given = False
     if gives_places is not None and not wanted and analysis is not None and _only_atomics_influence(analysis, program):

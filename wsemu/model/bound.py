@@ -78,6 +78,15 @@ class Allocated:
         return self.covered is None or bool(self.covered[offset : offset + size].all())
 
 
+class Allowance:
+    """The effort that all other programs of one launch may use together."""
+
+    __slots__ = ("left",)
+
+    def __init__(self, left: float) -> None:
+        self.left = left
+
+
 class Bound(NamedTuple):
     """A launch with its arguments in place, ready to run."""
 
@@ -99,6 +108,18 @@ class Bound(NamedTuple):
     """`wsemu.launch.heap.Heap` of a kernel that allocates memory, else None"""
     memory: DeviceMemory | None = None
     """the device memory that it was launched in, if it was in any"""
+    allowance: Allowance | None = None
+    """the effort left for the other programs of a launch, of which this is one; None: it is the launch itself"""
+
+    @property
+    def effort(self) -> float:
+        """The multiple of the usual number of interleavings: of another program half of what is left."""
+        return float(self.settings.effort) if self.allowance is None else self.allowance.left / 2
+
+    def spend_effort(self, effort: float) -> None:
+        """Let what an exploration used no longer be left for other programs."""
+        if self.allowance is not None:
+            self.allowance.left = max(self.allowance.left - effort, 0.0)
 
     @property
     def group(self) -> tuple[int, int, int]:

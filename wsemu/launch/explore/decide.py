@@ -217,8 +217,9 @@ class _Attempt:
                 return said
             apart, crowded = suits(bound), not asynchronous and session.ctas > 1
             several, few = session.ctas > 1, FEW_COPYING_STEPS if asynchronous else FEW_STEPS
-            search = self._search(session, Knowledge, samples=False, most=few if several else 0)
-            result = search.run()
+            proves = bound.allowance is not None
+            search = self._search(session, Knowledge, samples=False, most=few if several and not proves else 0)
+            result = self._spend(search)
             if several and result.why:
                 known = Knowledge(bound.program, *self.size, Shared(), lockstep=False, **self.options)
                 said = None if known.by_clusters else self._decide_by_draws()
@@ -228,7 +229,7 @@ class _Attempt:
                 said = self._by(decide_by_counter_abstraction, session, begin)
                 if said is not None:
                     return said
-            if several and result.why == "steps":
+            if several and not proves and result.why == "steps":
                 result = search.resume()
             if apart and (result.why or result.stuck):
                 said = self._decide_by_lanes(begin)
@@ -236,7 +237,7 @@ class _Attempt:
                     return said
                 if result.stuck:
                     result = self._run_search(session, Knowledge)
-            result = search.sample() if result.why in ("steps", "lanes") else result
+            result = search.sample() if not proves and result.why in ("steps", "lanes") else result
             if result.race and not bound.settings.lockstep and self._may_excuse(result.race):
                 result = self._run_search(session, Lenient)
             if result.findings and not asynchronous:
@@ -256,6 +257,15 @@ class _Attempt:
             if left is not None:
                 put_back(bound, left)
             session.close()
+
+    def _spend(self, search: Search) -> Result:
+        """Run a search, of another program on the effort that it has."""
+        bound, effort = self.bound, self.bound.effort
+        if bound.allowance is not None:
+            search.more = 1
+        result = search.run()
+        bound.spend_effort(effort * search.spent / max(search.all, 1))
+        return result
 
     def _decide_by_draws(self) -> Decided | None:
         put_back(self.bound, self.initial)
@@ -298,7 +308,7 @@ class _Attempt:
                     idle=self.idle,
                 )
 
-            result = search().run()
+            result = self._spend(search())
             if result.is_decided and result.end is not None:
                 session.load_memory(result.end)
             whole = Whole(session, bound)

@@ -128,7 +128,7 @@ class Draws:
         self.bound, self.ordered, self.logged, self.initial = bound, ordered, logged, initial
         self.begin, self.passes = begin, passes
         self.code = bound.program.code.tolist()
-        self.effort = float(bound.settings.effort)
+        self.effort = bound.effort
         known = begin(Shared())
         self.data, self.grain = known.data, known.grain
         x, y, z = bound.configuration.block

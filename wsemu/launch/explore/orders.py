@@ -13,6 +13,7 @@ from wsemu.model.codes import CODES, SCHEDULES
 from wsemu.model.control_flow import STEERS
 from wsemu.model.data import replace
 from wsemu.model.isa import ATOMICS, NAMES, OPCODE
+from wsemu.proof.numbered import find_numbered
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -128,6 +129,9 @@ class Orders:
         if stays is not None and may_publish(bound) and (found := self._decide_by_windows(bound, places, before)):
             put_back(bound, left)
             return found  # whatever any memory model lets loads return was tried
+        if find_numbered(bound.program):  # that orders end well numbers no CTAs
+            put_back(bound, left)
+            return None
         found = decide_by_arrivals(bound, places, known_rows(bound), left=stays)
         if found is None and small(bound):
             found = decide(bound, places, left=stays, first=self.first)

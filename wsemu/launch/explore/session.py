@@ -209,7 +209,7 @@ class VmSession:
         """findings of each CTA on the path to its state"""
         self.grown = self.rounds = False
         self.bound, self.program = bound, bound.program
-        self.effort = float(chosen.effort)
+        self.effort = bound.effort
         self.named: Named | None = None
         self.initial = [data.copy() for data, _ in bound.segments]
         self.budget, self.patience = chosen.budget, min(chosen.budget, MOST_INSTRUCTIONS)

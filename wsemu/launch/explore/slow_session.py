@@ -45,7 +45,7 @@ class SlowSession:
         self.program, self.segments = bound.program, bound.segments
         self.initial = [data.copy() for data, _ in bound.segments]
         self.live = live_rows(bound.program)
-        self.effort = float(chosen.effort)
+        self.effort = bound.effort
         self.named: Named | None = None
         options = Options(
             looking.races, chosen.lockstep, True, "initialised" in chosen.checkers, False, bound.uninitialized,

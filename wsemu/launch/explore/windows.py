@@ -85,8 +85,10 @@ class Windows:
         """Location without a writer so far -> (CTA that read it, bytes)."""
         self.covered = set[int]()
         """Warps of the current CTA for which all that their loads return until the next barrier has been tried."""
-        self.runs = 0
+        self.runs = self.begun = 0
+        """Paths, and those before the current barrier."""
         sizes = [len(content) for content, _ in bound.segments]
+        self.most_at_once = MOST_AT_ONCE * bound.settings.effort
         self.bases = np.cumsum([0, *sizes])
         self.kinds = np.zeros(int(self.bases[-1]), np.uint8)
         """The kinds of accesses to each byte of arrays."""
@@ -109,11 +111,13 @@ class Windows:
             self._check_plain()
         except UnfitError:
             return False
+        finally:
+            self.bound.spend_effort(self.runs / MOST_RUNS)
         return True
 
     def _check_effort(self, runs: int) -> None:
         """Check the number of paths; later CTAs have no fewer than earlier ones."""
-        if runs > MOST_RUNS * self.session.effort:
+        if runs > MOST_RUNS * self.session.effort or self.runs - self.begun > self.most_at_once:
             raise UnfitError
 
     # -- a CTA --------------------------------------------------------------------------------------------------------
@@ -157,11 +161,9 @@ class Windows:
         alone = self._are_alone(first)
         nodes = {first.key(): first}
         pending, last = [first], dict[bytes, bytes]()
-        ends, begun = set[bytes](), self.runs
+        ends, self.begun = set[bytes](), self.runs
         while pending:
             node = pending.pop()
-            if self.runs - begun > MOST_AT_ONCE * self.session.effort:
-                raise UnfitError
             choice = self._options(cta, warp, node)
             for taken, child in self._leaves(node, choice, alone=alone):
                 after = b""
@@ -243,8 +245,6 @@ class Windows:
             taken = pending.pop()
             self.runs += 1
             self._check_effort(self.runs)
-            if len(pending) > MOST_AT_ONCE * self.session.effort:
-                raise UnfitError
             child = node.copy()
             try:
                 child.choose({lane: merge([*values], sizes[lane]) for lane, values in taken.items()})

@@ -1,0 +1,93 @@
+"""Undefined values that reach no reader: published to nobody, or after the end of a run that was cut off."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+import wsemu
+from wsemu.launch import undefined
+from wsemu.launch.explore import orders
+
+if TYPE_CHECKING:
+    from wsemu.model.settings import Engine
+
+ENGINES: tuple[Engine, ...] = ("vm", "reference")
+HEAD = """
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 x_, .param .u64 y_)
+{
+  .reg .b32 %l, %c, %v, %u, %n; .reg .b64 %x, %y, %a; .reg .pred %p, %q;
+  ld.param.u64 %x, [x_]; ld.param.u64 %y, [y_]; mov.u32 %l, %tid.x; mov.u32 %c, %ctaid.x; mov.u32 %n, %nctaid.x;
+  mad.wide.u32 %a, %c, 4, %x; mad.wide.u32 %y, %c, 4, %y;
+"""
+LAST_HAS_NONE = """
+  sub.u32 %n, %n, 1; setp.eq.u32 %p, %c, %n; setp.eq.u32 %q, %c, 0;
+  @%p bra PUBLISH;
+  mov.u32 %u, 5;
+PUBLISH:
+"""
+LOOK = "  @%q bra END; ld.relaxed.gpu.global.u32 %v, [%a+-4]; st.global.u32 [%y], %v;\nEND: exit; }"
+WAITS_FOR_LATER = """
+  setp.ne.u32 %q, %c, 1; @%q bra WRITE;
+  st.relaxed.gpu.global.u32 [%x], 1;
+WRITE:
+  setp.ne.u32 %p, %l, 0; @%p bra NEXT;
+  mov.u32 %u, 5;
+NEXT:
+  ld.relaxed.gpu.global.u32 %v, [%x]; setp.eq.u32 %q, %v, 0; @%q bra NEXT;
+  @%p bra END;
+  st.global.u32 [%y], %u;
+END: exit; }
+"""
+
+
+def check(body: str, ctas: int, engine: Engine) -> wsemu.Report:
+    given = np.zeros(ctas, np.uint32), np.zeros(ctas, np.uint32)
+    return wsemu.check(wsemu.load_ptx(HEAD + body)["k"], ctas, 1, given, engine=engine, budget=20_000)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_what_the_last_cta_publishes_to_nobody_is_open(engine: Engine) -> None:
+    """CUB's reduction by key does so if its last tile is partial."""
+    report = check(LAST_HAS_NONE + "st.relaxed.gpu.global.u32 [%a], %u;" + LOOK, 3, engine)
+    assert report.verdict == "incomplete", report.findings
+    assert any("publishes an undefined value, which nobody reads in this run" in note for note in report.notes)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_what_others_read_is_an_error(engine: Engine) -> None:
+    body = LAST_HAS_NONE.replace("setp.eq.u32 %p, %c, %n", "setp.eq.u32 %p, %c, 0")
+    report = check(body + "st.relaxed.gpu.global.u32 [%a], %u;" + LOOK, 3, engine)
+    assert [finding.code for finding in report.errors] == ["undefined-register"]
+
+
+def test_a_result_is_an_error_however_it_is_stored() -> None:
+    """Nobody looks at that array: it is no message."""
+    look = LOOK.replace("ld.relaxed.gpu.global.u32 %v, [%a+-4];", "ld.relaxed.gpu.global.u32 %v, [%x];")
+    report = check(LAST_HAS_NONE + "st.relaxed.gpu.global.u32 [%y], %u;" + look.replace("[%y], %v", "[%y], 1"), 3, "vm")
+    assert [finding.code for finding in report.errors] == ["undefined-register"]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_run_that_was_cut_off_is_not_compared(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The runs with other contents end elsewhere, and so differ, whatever the registers reach."""
+    monkeypatch.setattr(orders, "PATIENCE", 1_000)
+    monkeypatch.setattr(undefined, "MAX_FOLLOWED", 10)
+    report = check(WAITS_FOR_LATER, 70, engine)
+    assert report.verdict == "incomplete", report.findings
+    assert any("a loop waits for memory to change" in note for note in report.notes)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_an_error_before_a_run_is_cut_off_is_one(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(orders, "PATIENCE", 1_000)
+    early = WAITS_FOR_LATER.replace("@%p bra NEXT;", "@!%p bra NEXT;").replace(
+        "NEXT:", "NEXT: st.global.u32 [%y], %u;", 1
+    )
+    report = check(early, 70, engine)
+    assert [finding.code for finding in report.errors] == ["undefined-register"]
