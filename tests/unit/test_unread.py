@@ -56,7 +56,7 @@ def test_what_the_last_cta_publishes_to_nobody_is_open(engine: Engine) -> None:
     """CUB's reduction by key does so if its last tile is partial."""
     report = check(LAST_HAS_NONE + "st.relaxed.gpu.global.u32 [%a], %u;" + LOOK, 3, engine)
     assert report.verdict == "incomplete", report.findings
-    assert any("publishes an undefined value, which nobody reads in this run" in note for note in report.notes)
+    assert any("publishes an undefined value, which no thread reads in this run" in note for note in report.notes)
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -30,10 +30,9 @@ _STORED = frozenset((SINKS.index("store"), SINKS.index("atomic")))
 def separate_unread(
     wanted: list[RawFinding], places: Places, trace_of: Tracer
 ) -> tuple[list[RawFinding], list[str]]:  # fmt: skip
-    """Return the findings without those of values that nobody reads, and why these are open.
+    """Return the findings without those of values that no thread reads, and why these are open.
 
-    Such a value is stored by a strong store to an array in which threads look by strong loads.  In an array that
-    nobody looks at, it is a result.
+    A strong store publishes such a value in an array that strong loads access.  In any other array it is a result.
     """
     code = places.program.code.tolist()
     stored = [raw for raw in wanted if _is_published(raw, code)]
@@ -47,7 +46,7 @@ def separate_unread(
         return wanted, []
     unread = [raw for raw in stored if _is_unread(raw, code, trace)]
     reasons = dict.fromkeys(
-        f"{places.where(raw.detail['sink_pc'])}: publishes an undefined value, which nobody reads in this run"
+        f"{places.where(raw.detail['sink_pc'])}: publishes an undefined value, which no thread reads in this run"
         for raw in unread
     )
     return [raw for raw in wanted if raw not in unread], [*reasons]
@@ -63,12 +62,12 @@ def _is_published(raw: RawFinding, code: list[list[int]]) -> bool:
 def _is_unread(raw: RawFinding, code: list[list[int]], trace: Trace) -> bool:
     pc, of = raw.detail["sink_pc"], (raw.detail["sink_cta"], raw.detail["sink_warp"])
     at = [
-        (place, place + size) for event, place, size in _touched(trace, code)
+        (place, place + size) for event, place, size in _list_accesses(trace, code)
         if event.pc == pc and (event.cta, event.warp) == of
     ]  # fmt: skip
     arrays = {start >> SEGMENT_SHIFT for start, _ in at}
     looked = False
-    for event, place, size in _touched(trace, code):
+    for event, place, size in _list_accesses(trace, code):
         fields = code[event.pc]
         if NAMES[fields[0]] not in ATOMICS and OPERATIONS[NAMES[fields[0]]].kind != "load":
             continue
@@ -80,7 +79,7 @@ def _is_unread(raw: RawFinding, code: list[list[int]], trace: Trace) -> bool:
     return looked and min(arrays) >= FIRST_ARRAY
 
 
-def _touched(trace: Trace, code: list[list[int]]) -> Iterator[tuple[Event, int, int]]:
+def _list_accesses(trace: Trace, code: list[list[int]]) -> Iterator[tuple[Event, int, int]]:
     """Yield each access of a lane, with its first byte and its size."""
     for event in trace.events:
         if event.kind == "access":

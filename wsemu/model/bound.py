@@ -113,7 +113,7 @@ class Bound(NamedTuple):
 
     @property
     def effort(self) -> float:
-        """The multiple of the usual number of interleavings: of another program half of what is left."""
+        """The multiple of the usual number of interleavings; another program may use half of the rest."""
         return float(self.settings.effort) if self.allowance is None else self.allowance.left / 2
 
     def spend_effort(self, effort: float) -> None:
