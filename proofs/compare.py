@@ -88,7 +88,7 @@ def draw_barriers(source: random.Random) -> explorer.Program:
 
 def draw_phases(source: random.Random) -> phase_explorer.Program:
     """Return a program of mbarriers and copies."""
-    return PHASE_FAMILIES[source.choice(("ring", "ring", "ring", "mixed"))](source)
+    return PHASE_FAMILIES[source.choice(("ring", "ring", "ring", "mixed phases"))](source)
 
 
 def barrier_line(program: explorer.Program) -> str:
