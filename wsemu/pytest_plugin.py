@@ -20,7 +20,7 @@ import argparse
 import os
 import re
 import sys
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import pytest
@@ -164,6 +164,9 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
 
 _SERVER = "WSEMU_SERVER"
 """variable of the environment of programs on the driver"""
+_LAUNCHED = pytest.StashKey[str]()
+"""reports of failed launches of the current phase of a test"""
+_SECTION = "wsemu: launches of this test"
 
 
 def _run_on_driver(config: pytest.Config) -> None:
@@ -201,17 +204,71 @@ def _take_reports() -> list[tuple[str, str, str]]:
     return [(verdict, kernel, report) for verdict, kernel, report in found]
 
 
-def _fail_unverified() -> None:
-    """Fail a test whose launches on the driver failed; warn of incomplete ones."""
+def _clear_error() -> None:
+    """Forget the error that a launch has left the device with."""
+    import ctypes
+
+    ctypes.CDLL("libcuda.so.1").wsemu_clear_error()
+
+
+def _is_on_driver(config: pytest.Config) -> bool:
+    return bool(config.getoption("wsemu_cuda")) and bool(os.environ.get(_SERVER))
+
+
+def _failed_launches() -> str:
+    """Return the reports of launches on the driver that failed since the last time; warn of incomplete ones."""
     import warnings
 
     found = _take_reports()
     for verdict, kernel, _ in found:
         if verdict != "failed":
             warnings.warn(f"a launch of `{kernel}` is {verdict}", stacklevel=2)
-    failed = [report for verdict, _, report in found if verdict == "failed"]
-    if failed:
-        pytest.fail("\n".join(failed), pytrace=False)
+    return "\n".join(report for verdict, _, report in found if verdict == "failed")
+
+
+@contextmanager
+def _checking_launches(item: pytest.Item) -> Generator[None]:
+    """Fail a phase of a test whose launches on the driver failed; if it raises, keep their reports for its failure."""
+    if not _is_on_driver(item.config):
+        yield
+        return
+    try:
+        yield
+    except BaseException as raised:
+        item.stash[_LAUNCHED] = text = _failed_launches()
+        if not text or not isinstance(raised, pytest.skip.Exception):
+            raise
+    else:
+        item.stash[_LAUNCHED] = text = _failed_launches()
+    if text:
+        pytest.fail(text, pytrace=False)
+
+
+def _attach_launches(item: pytest.Item, report: pytest.TestReport) -> None:
+    """Add the reports of failed launches to a failure that does not show them."""
+    text = item.stash.get(_LAUNCHED, "")
+    item.stash[_LAUNCHED] = ""
+    if not text or text in report.longreprtext:
+        return
+    add = getattr(report.longrepr, "addsection", None)  # JUnit's XML has these sections, too
+    if add is not None:
+        add(_SECTION, text)
+    else:
+        report.sections.append((_SECTION, text))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Fail a file whose launches on the driver failed at its import."""
+    report = yield
+    if isinstance(collector, pytest.File) and _is_on_driver(collector.config):
+        if text := _failed_launches():
+            report.outcome, report.result = "failed", []
+            report.longrepr = text if report.longrepr is None else f"{report.longreprtext}\n{text}"
+        _clear_error()
+    return report
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -331,23 +388,24 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None]:
     recording = sys.modules.get("wsemu.host.recorder")
     if recording is not None:  # streams of another test are those of another program
         recording.recorder.reset()
-    with _using_settings(item):
+    with _checking_launches(item), _using_settings(item):
         return (yield)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
-    with _using_settings(item):
-        done = yield
-    if item.config.getoption("wsemu_cuda") and os.environ.get(_SERVER):
-        _fail_unverified()
-    return done
+    with _checking_launches(item), _using_settings(item):
+        return (yield)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(item: pytest.Item) -> Generator[None]:
-    with _using_settings(item):
-        return (yield)
+    try:
+        with _checking_launches(item), _using_settings(item):
+            return (yield)
+    finally:
+        if _is_on_driver(item.config):  # the next test is independent
+            _clear_error()
 
 
 # -- mutants ---------------------------------------------------------------------------------------------------------
@@ -404,6 +462,7 @@ def pytest_runtest_makereport(
         codes = [finding.code for finding in error.report.errors]
         item.user_properties.append(("wsemu", ", ".join(dict.fromkeys(codes)) or error.report.verdict))
     report = yield
+    _attach_launches(item, report)
     if call.when == "call" and trial is None:
         item.stash[_PASSED] = report.passed
     kept = [line for error in ours if (line := _example_text(error, item))]

@@ -273,11 +273,11 @@ assert not cuda.cuInit(0) and not cuda.cuDevicePrimaryCtxRetain(ctypes.byref(con
 assert not cuda.cuCtxSetCurrent(context) and not cuda.cuModuleLoad(ctypes.byref(module), {ptx!r})
 assert not cuda.cuModuleGetFunction(ctypes.byref(add), module, b"add")
 
-def launch(is_written):
+def launch(is_written, size=128):
     x = ctypes.c_uint64()
-    assert not cuda.cuMemAlloc_v2(ctypes.byref(x), ctypes.c_size_t(128))
+    assert not cuda.cuMemAlloc_v2(ctypes.byref(x), ctypes.c_size_t(size))
     if is_written:
-        assert not cuda.cuMemsetD32_v2(x, 5, ctypes.c_size_t(32))
+        assert not cuda.cuMemsetD32_v2(x, 5, ctypes.c_size_t(size // 4))
     arguments = (ctypes.c_void_p * 1)(ctypes.addressof(x))
     assert not cuda.cuLaunchKernel(add, 1, 1, 1, 32, 1, 1, 0, None, arguments, None)
 
@@ -289,6 +289,13 @@ def test_wrong():
 
 def test_right_afterwards():
     launch(True)
+
+def test_out_of_bounds():
+    launch(True, 64)
+    assert not cuda.cuCtxSynchronize()
+
+def test_right_after_an_error():
+    launch(True)
 """
 
 
@@ -299,8 +306,11 @@ def test_a_session_of_pytest_on_the_driver_fails_the_tests_whose_launches_fail(t
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--wsemu-cuda", "-q", str(file)]
     usual = {name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"}
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120, cwd=tmp_path, env=usual)
-    assert "1 failed, 2 passed" in done.stdout, done.stdout + done.stderr
-    assert "error[uninitialized-read]" in done.stdout
+    assert "2 failed, 3 passed" in done.stdout, done.stdout + done.stderr
+    wrong, out_of_bounds = done.stdout.split("_ test_out_of_bounds _")
+    assert "error[uninitialized-read]" in wrong
+    assert "assert not 700" in out_of_bounds
+    assert "error[out-of-bounds]" in out_of_bounds
     assert done.returncode == 1
 
 

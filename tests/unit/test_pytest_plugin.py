@@ -365,3 +365,100 @@ def test_some():
     assert done.ret == 1
     again = run(tests, "--wsemu-mutate", "--wsemu-mutate-kind=bound")
     again.stdout.fnmatch_lines(["*known from before"])
+
+
+# -- sessions on the driver ------------------------------------------------------------------------------------------
+STUB = """
+import wsemu.pytest_plugin
+
+launched, state = [], {"error": 0}
+
+def launch(code, *, error=0):
+    if state["error"]:
+        raise RuntimeError("an earlier launch failed")
+    launched.append(["failed", "add", f"error[{code}]: of a launch"])
+    state["error"] = error
+
+def take():
+    taken = launched[:]
+    launched.clear()
+    return taken
+
+wsemu.pytest_plugin._take_reports = take
+wsemu.pytest_plugin._clear_error = lambda: state.update(error=0)
+"""
+ON_DRIVER = """
+import unittest
+import pytest
+from conftest import launch
+
+def test_passes_but_for_its_launch():
+    launch("race")
+
+def test_with_an_assertion():
+    launch("deadlock", error=702)
+    assert 1 == 2
+
+def test_right():
+    assert True
+
+def test_with_an_error_of_cuda():
+    launch("out-of-bounds", error=700)
+    launch("never")
+
+@pytest.fixture
+def made():
+    launch("misaligned", error=716)
+
+def test_with_a_fixture(made):
+    pass
+
+def test_right_afterwards():
+    assert True
+
+def test_skips():
+    launch("setmaxnreg")
+    pytest.skip("no tensor cores")
+
+@pytest.mark.xfail
+def test_known():
+    launch("copy-size")
+
+class TestCase(unittest.TestCase):
+    def test_of_unittest(self):
+        launch("intra-warp-race")
+        self.assertEqual(1, 2)
+"""
+
+
+def test_reports_of_launches_belong_to_the_test_that_made_them(
+    run: Run, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WSEMU_SERVER", "a stub")
+    pytester.makeconftest(STUB)
+    done = run("", "--wsemu-cuda", "--junitxml=found.xml", kernels=ON_DRIVER, process=True)
+    done.assert_outcomes(failed=5, errors=1, passed=2, xfailed=1)
+    cases = ElementTree.parse(pytester.path / "found.xml").getroot().iter("testcase")
+    found = {case.get("name"): "".join(case.itertext()) for case in cases}
+    codes = {
+        "test_passes_but_for_its_launch": "race", "test_with_an_assertion": "deadlock", "test_right": "",
+        "test_with_an_error_of_cuda": "out-of-bounds", "test_with_a_fixture": "misaligned",
+        "test_right_afterwards": "", "test_skips": "setmaxnreg", "test_of_unittest": "intra-warp-race",
+    }  # fmt: skip
+    for name, code in codes.items():
+        assert [part.partition("]")[0] for part in found[name].split("error[")[1:]] == [code] * bool(code), name
+    assert "assert 1 == 2" in found["test_with_an_assertion"]
+    assert "an earlier launch failed" in found["test_with_an_error_of_cuda"]
+    done.stdout.fnmatch_lines(["*wsemu: launches of this test*", "error[[]deadlock[]]: of a launch"])
+
+
+def test_launches_at_import_fail_their_file(
+    run: Run, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WSEMU_SERVER", "a stub")
+    pytester.makeconftest(STUB)
+    pytester.makepyfile(test_then="def test_right():\n    pass\n")
+    tests = "from conftest import launch\nlaunch('race')\n\ndef test_it():\n    pass\n"
+    done = run("", "--wsemu-cuda", "--continue-on-collection-errors", kernels=tests, process=True)
+    done.assert_outcomes(errors=1, passed=1)
+    done.stdout.fnmatch_lines(["*ERROR collecting test_it.py*", "error[[]race[]]: of a launch"])

@@ -466,3 +466,10 @@ EXPORT size_t wsemu_take_reports(char *text, size_t room) {
     free(reply.data);
     return length;
 }
+
+/* Forget the error that a launch has left the device with, for a program that goes on with something independent. */
+EXPORT void wsemu_clear_error(void) {
+    lock();
+    clear_sticky();
+    unlock();
+}

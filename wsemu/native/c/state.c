@@ -125,6 +125,10 @@ static void lose(void) {
     sticky = UNKNOWN;
 }
 
+void clear_sticky(void) {
+    if (!gone) sticky = SUCCESS;
+}
+
 static void write_all(const void *data, size_t bytes) {
     const char *from = data;
     while (bytes && !gone) {

@@ -87,6 +87,7 @@ extern char device_name[256];
 extern uint64_t total_memory;
 
 extern Result sticky; /* what an earlier launch has left the device with: every call returns it */
+void clear_sticky(void); /* not the loss of the connection */
 extern bool runtime_used; /* the program has called the runtime: its primary context is current */
 Result begin_call(void); /* connect; the error that calls return, or success */
 Result unsupported(const char *name);
