@@ -193,7 +193,7 @@ a load of rows that no instruction wrote
     test_ptx_pairs.py::test_a_product_and_a_sum_of_two_numbers_are_contracted
 layout of a sparse product
     test_tensor_memory.py::test_what_is_not_modelled_is_never_verified
-a load whose registers are all used
+a load whose registers, or values computed
     test_tensor_memory.py::test_a_load_ends_by_a_wait_or_by_the_use_of_all_its_registers
 a launch in which the reference engine would follow
     test_undefined_values.py::test_of_a_long_launch_the_beginning_is_followed
