@@ -311,6 +311,33 @@ def test_a_report_that_cannot_be_written_is_wrong_usage_before_a_program_runs(pr
         assert reason in capsys.readouterr().err
 
 
+PROGRAMS = {
+    "softmax": "import torch\nimport triton\n",
+    "tl": "    from triton import language as tl\n",
+    "total": "import cupy as cp\n",
+    "core": "from cuda.core import Device\n",
+    "main": "import torch\nfrom kernels import add\nadd(torch.ones(3, device='cuda'))\n",
+    "extension": "from torch.utils.cpp_extension import load\n",
+}
+SKIPPED = {
+    "plain": "import numpy\n",
+    "train": "import torch\nprint(torch.ones(3))\n",
+    "named": "import triton_like\n",
+}
+
+
+def test_each_checks_programs_on_the_driver_and_names_what_it_skips(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, text in {**PROGRAMS, **SKIPPED}.items():
+        (tmp_path / f"{name}.py").write_text(text)
+    checked = []
+    monkeypatch.setattr(each, "run", lambda _, file, **__: (checked.append(file), (3, ""))[1])
+    assert each.main(["*.py"]) == 3
+    assert checked == sorted(f"{name}.py" for name in PROGRAMS)
+    notes = capsys.readouterr().err.splitlines()
+    assert notes == [f"note: `{name}.py` is skipped: it names no kernel" for name in sorted(SKIPPED)]
+
+
 def test_each_prints_its_help(capsys):
     assert each.main(["--help"]) == 0
     assert "--junit FILE" in capsys.readouterr().out

@@ -1,9 +1,10 @@
 """`python -m wsemu.app.each [OPTIONS] FILE...`: `wsemu check OPTIONS -- FILE` for each file, for hooks and CI.
 
 A file may be a program, PTX, a launch file, a folder of these, or a pattern (`kernels/**/*.py`).  Options are those of
-`wsemu check`, anywhere before `--`.  Programs that name no kernel (`cuda.jit`) are skipped.  The exit code is the worst
-one: 4, 2, 1, 3, 0.  A pattern without a file, no file at all and no file with a kernel are wrong usage, 2: nothing was
-checked.
+`wsemu check`, anywhere before `--`.  Programs that name no kernel (`cuda.jit`) and import nothing that launches through
+CUDA's driver (Triton, torch with CUDA, CuPy, cuda.core ...) are skipped, with a note for each.  The exit code is the
+worst one: 4, 2, 1, 3, 0.  A pattern without a file, no file at all and no file with a kernel are wrong usage, 2: nothing
+was checked.
 
 `--sarif FILE`         Write one SARIF file in place of text, with a run for each program.
 `--junit FILE`         Write one file of JUnit's XML, with a suite for each program.
@@ -91,6 +92,9 @@ def main(words: list[str]) -> int:
     found = {name: expand(name) for name in names}
     files = [*dict.fromkeys(file for files in found.values() for file in files)]
     checked = [*filter(has_kernels, files)]
+    for file in files:
+        if file not in checked:
+            Printer(sys.stderr).text(f"note: `{file}` is skipped: it names no kernel")
     codes = [*_mistakes(found, checked, allowed=own["--allow-no-kernels"])]
     if not all(is_output(file, files, option) for option, file in outputs.items()):
         return USAGE

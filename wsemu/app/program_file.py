@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from wsemu.app.program_kind import uses_device
 from wsemu.model.data import NamedTuple
 
 if TYPE_CHECKING:
@@ -69,13 +70,15 @@ def is_launch(file: Path) -> bool:
 
 
 def has_kernels(file: str) -> bool:
-    """Return whether a file is to be checked: not a program whose text names no kernel."""
+    """Return whether a file is to be checked: not a program that names no kernel and imports no package that launches
+    through the driver."""
     if not file.endswith(".py"):
         return True
     try:
-        return bool(_KERNEL.search(Path(file).read_text(encoding="utf-8", errors="replace")))
+        text = Path(file).read_text(encoding="utf-8", errors="replace")
     except (OSError, ValueError):  # for `wsemu check` to report
         return True
+    return _KERNEL.search(text) is not None or uses_device(Path(file))
 
 
 def refusal(file: Path, *, as_ptx: bool = False) -> str:

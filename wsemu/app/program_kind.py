@@ -16,6 +16,7 @@ _ELF, _SCRIPT = b"\x7fELF", b"#!"
 _LARGEST = 4 << 20
 """bytes of a Python file that is searched for imports"""
 _IMPORT = re.compile(r"^[ \t]*(?:from|import)[ \t]+([\w.]+)", re.MULTILINE)
+_SPEAKS_OF_CUDA = re.compile(r"\bcuda\b|\bcpp_extension\b")
 DRIVER_CLIENTS = ("torch", "triton", "cupy", "cupyx", "cutlass", "cuda.core", "cuda.bindings", "pycuda")
 """packages that launch kernels through CUDA's driver"""
 OWN_CLIENTS = ("wsemu", "numba.cuda", "numba_cuda", "numba_cuda_mlir")
@@ -31,9 +32,16 @@ def find_command(file: Path, arguments: Sequence[str], module: str = "") -> list
     start = _read(path, 4)
     if start == _ELF or (start[:2] == _SCRIPT and path.suffix != ".py"):
         return [os.path.abspath(path), *arguments]
-    if path.suffix == ".py" and _is_client(path):
+    if path.suffix == ".py" and is_client(path):
         return [sys.executable, *(("-m", module) if module else (str(path),)), *arguments]
     return None
+
+
+def uses_device(path: Path) -> bool:
+    """Return whether a Python file is a program on the driver; one that imports torch alone also speaks of CUDA."""
+    text = _read(path, _LARGEST).decode(errors="replace")
+    packages = {name.partition(".")[0] for name in _IMPORT.findall(text)} & {*DRIVER_CLIENTS, "cuda"}
+    return is_client(path) and (packages != {"torch"} or _SPEAKS_OF_CUDA.search(text) is not None)
 
 
 def _find(file: Path) -> Path | None:
@@ -44,7 +52,7 @@ def _find(file: Path) -> Path | None:
     return None if found is None else Path(found)
 
 
-def _is_client(path: Path) -> bool:
+def is_client(path: Path) -> bool:
     """Return whether a Python file imports a package that launches through the driver, and none of wsemu's own."""
     names = _IMPORT.findall(_read(path, _LARGEST).decode(errors="replace"))
 
