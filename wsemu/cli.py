@@ -56,6 +56,7 @@ def _is_plain(words: list[str]) -> bool:
         and words[0] in ("check", "run")
         and not completes
         and "-" not in {w[:1] for w in words}
+        and not any(w.endswith(".py") for w in words[2:])  # a second program gets a note
     )
 
 

@@ -94,6 +94,18 @@ def test_words_of_a_program_are_its_own_and_a_slip_is_named(folder: Path) -> Non
     assert wsemu("check", "fill.py", "--size", "3", cwd=folder).stderr == ""
 
 
+def test_a_second_program_is_an_argument_with_a_note(folder: Path) -> None:
+    (folder / "fill.py").write_text(PROGRAM)
+    (folder / "other.py").write_text(PROGRAM)
+    done = wsemu("check", "fill.py", "other.py", cwd=folder)
+    assert done.stderr == (
+        "note: `other.py` is an argument of fill.py, and is not checked: check several programs with "
+        "`python -m wsemu.app.each`; if it is an argument, write it after `--`\n"
+    )
+    for words in (["--", "other.py"], ["none.py"]):
+        assert wsemu("check", "fill.py", *words, cwd=folder).stderr == ""
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

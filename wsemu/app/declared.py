@@ -267,9 +267,12 @@ class ProgramCommand(OwnCommand):
         yield from (file, *own)
 
     def _warn_of_slip(self, word: str, file: str) -> None:
-        """Report a word for the program that is a slip of the pen for an option of the command."""
+        """Report a word for the program that is a slip of the pen for an option of the command, or a second program."""
         import difflib
 
+        if self.name in ("check", "run") and file.endswith(".py") and word.endswith(".py") and Path(word).is_file():
+            remedy = "check several programs with `python -m wsemu.app.each`; if it is an argument, write it after `--`"
+            typer.echo(f"note: `{word}` is an argument of {file}, and is not checked: {remedy}", err=True)
         name = word.partition("=")[0]
         options = [flag for p in self.params for flag in (*p.opts, *p.secondary_opts) if self._is_option(flag)]
         near = difflib.get_close_matches(name, options, 1, 0.85) if name.startswith("--") else []
