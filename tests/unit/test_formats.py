@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
 import subprocess
 import sys
@@ -21,6 +22,7 @@ from wsemu.machine import cache, shipped
 from wsemu.model import settings
 from wsemu.model.errors import KernelError
 from wsemu.model.finding import Finding, Site, Step, Suppressed
+from wsemu.native.compiler import find_platform_problem
 from wsemu.report import collected, github, gitlab, junit, sarif, short
 from wsemu.report import json as json_report
 from wsemu.report.terminal import Printer
@@ -331,6 +333,37 @@ def test_doctor_tells_what_is_wrong(tmp_path, monkeypatch):
     assert items["no-such-package"] == doctor.Item("bad", "no-such-package", "not installed")
     assert items["configuration"].state == "bad"
     assert "did you mean `budget`?" in items["configuration"].text
+
+
+@pytest.mark.parametrize(
+    ("line", "state", "text"),
+    [
+        ("cuda: Optional[str] = '13.0'", "note", "2.9 for CUDA 13.0, which does not run: install the CPU wheel: pip"),
+        ("cuda: Optional[str] = None", "good", "2.9, which `wsemu run file.py` runs"),
+    ],
+)
+def test_doctor_names_the_wheel_in_place_of_a_cuda_build_of_torch(tmp_path, monkeypatch, line, state, text):
+    if find_platform_problem():
+        pytest.skip("needs the driver's platform")
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch" / "__init__.py").write_text("")
+    (tmp_path / "torch" / "version.py").write_text(f"{line}\nhip: Optional[str] = None\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(doctor, "_version", lambda name: "2.9" if name == "torch" else "")
+    (item,) = [item for item in doctor._clients() if item.name == "torch"]
+    assert item.state == state
+    assert item.text.startswith(text)
+
+
+def test_a_run_with_a_cuda_build_of_torch_names_the_wheel(tmp_path):
+    start = Path(doctor.__file__).parents[1] / "native" / "start"
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch" / "__init__.py").write_text("from torch import version\n")
+    (tmp_path / "torch" / "version.py").write_text("cuda, hip = '13.0', None\n")
+    environment = {**os.environ, "WSEMU_SERVER": "a stub", "PYTHONPATH": os.pathsep.join(map(str, (start, tmp_path)))}
+    command = [sys.executable, "-c", "import torch"]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, env=environment)
+    assert done.stderr.startswith("wsemu: this is torch's CUDA build, whose operators on `cuda` do not run: install ")
 
 
 def test_doctor_tells_of_a_cache_folder_that_cannot_be_written(tmp_path, monkeypatch):

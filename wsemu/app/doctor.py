@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib.metadata
+import importlib.util
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -34,6 +36,7 @@ CLIENTS = {
     "nvidia-cutlass-dsl": "docs/cute.md",
 }  # fmt: skip
 """packages that launch through the driver, and the page of each"""
+CPU_TORCH = "install the CPU wheel: pip install torch --index-url https://download.pytorch.org/whl/cpu"
 PATIENCE = 20.0
 """seconds that the GPU's driver has to answer"""
 
@@ -96,10 +99,25 @@ def _clients() -> Iterator[Item]:
         yield Item("good", name, version) if version else Item("note", name, f"not installed: {purpose}")
     versions = {name: _version(name) for name in CLIENTS}
     for name, version in versions.items():
-        if version:
+        if name == "torch" and (cuda := _cuda_of_torch()):
+            yield Item("note", name, f"{version} for CUDA {cuda}, which does not run: {CPU_TORCH}")
+        elif version:
             yield Item("good", name, f"{version}, which `wsemu run file.py` runs ({CLIENTS[name]})")
     if absent := [name for name, version in versions.items() if not version]:
         yield Item("good", "clients", f"not here: {', '.join(absent)}")
+
+
+def _cuda_of_torch() -> str:
+    """Return the version of CUDA that torch is built for; nothing for the CPU wheel, and if it is not installed."""
+    spec = importlib.util.find_spec("torch")
+    if spec is None or spec.origin is None:
+        return ""
+    try:
+        text = Path(spec.origin).with_name("version.py").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+    found = re.search(r"""^cuda\b[^=\n]*=\s*['"]([^'"]+)""", text, re.MULTILINE)
+    return found[1] if found else ""
 
 
 def _version(package: str) -> str:

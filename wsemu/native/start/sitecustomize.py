@@ -9,6 +9,10 @@ import os
 import sys
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
+_CUDA_BUILD = (
+    "wsemu: this is torch's CUDA build, whose operators on `cuda` do not run: install the CPU wheel: "
+    "pip install torch --index-url https://download.pytorch.org/whl/cpu"
+)
 
 
 def _prepare_torch(module):
@@ -16,6 +20,8 @@ def _prepare_torch(module):
         import wsemu_torch
 
         wsemu_torch.install(module)
+    elif module.version.cuda is not None:
+        print(_CUDA_BUILD, file=sys.stderr)
 
 
 def _prepare_bindings(module):
