@@ -331,7 +331,12 @@ def test_each_checks_programs_on_the_driver_and_names_what_it_skips(tmp_path, ca
     for name, text in {**PROGRAMS, **SKIPPED}.items():
         (tmp_path / f"{name}.py").write_text(text)
     checked = []
-    monkeypatch.setattr(each, "run", lambda _, file, **__: (checked.append(file), (3, ""))[1])
+
+    def run(_, file, **__):
+        checked.append(file)
+        return 3, ""
+
+    monkeypatch.setattr(each, "run", run)
     assert each.main(["*.py"]) == 3
     assert checked == sorted(f"{name}.py" for name in PROGRAMS)
     notes = capsys.readouterr().err.splitlines()

@@ -103,7 +103,7 @@ def test_formats():
         ((FILE, "--arch", "sm_1", *SAXPY), "unknown arch 'sm_1'"),
         (
             ("none.ptx", *SAXPY),
-            "`none.ptx` does not exist: give a Python file that launches kernels, CUDA C++ (.cu), PTX, an executable or",
+            "`none.ptx` does not exist: give a Python file that launches kernels, CUDA C++ (.cu), PTX, an executable",
         ),
     ],
 )
