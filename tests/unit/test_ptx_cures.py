@@ -102,7 +102,9 @@ def test_what_a_search_leaves_in_the_arrays():
     left = out.copy()
     assert report.cures(budget=PLENTY)
     assert (out == left).all()
-    assert not report.is_cured_by(report.cures()[0])
+    assert report.is_cured_by(report.cures()[0])
+    other = wsemu.check(wsemu.load_ptx(PTX / "slips.sm_90.ptx")["warp_for_block"], 1, 64, zeros(64, 64))
+    assert not other.is_cured_by(report.cures()[0])  # of another file
 
 
 def test_fix_says_what_to_write_and_writes_nothing(tmp_path):
@@ -276,3 +278,72 @@ def test_a_store_that_outlives_its_cta_is_waited_for(tmp_path: Path) -> None:
     assert [finding.code for finding in report.findings] == ["store-outlives-cta"]
     found = report.cures(budget=PLENTY)
     assert found[0].says == "insert `cp.async.bulk.wait_group.read 0` before line 22"
+
+
+VARIABLE = """.version 8.0
+.target sm_90
+.address_size 64
+.visible .global .align 4 .b32 result[64];
+.visible .entry turn(.param .u64 turn_param_0)
+{
+    .shared .align 4 .b32 tile[64];
+    .reg .b32 %r<4>;
+    .reg .b64 %rd<9>;
+    ld.param.u64 %rd1, [turn_param_0];
+    mov.u32 %r1, %tid.x;
+    mul.wide.u32 %rd2, %r1, 4;
+    mov.u64 %rd3, tile;
+    add.s64 %rd4, %rd3, %rd2;
+    st.shared.u32 [%rd4], %r1;
+    sub.s64 %rd5, %rd3, %rd2;
+    ld.shared.u32 %r2, [%rd5+252];
+    add.s64 %rd6, %rd1, %rd2;
+    st.global.u32 [%rd6], %r2;
+    mov.u64 %rd7, result;
+    add.s64 %rd8, %rd7, %rd2;
+    st.global.u32 [%rd8], %r2;
+    ret;
+}
+"""
+"""a race on `tile`, whose loads go to an argument and to a variable"""
+
+
+@pytest.mark.parametrize("arena", [False, True])
+def test_a_launch_in_a_device_memory_gets_the_cure_that_one_of_arrays_gets(tmp_path, arena):
+    path = tmp_path / "turn.ptx"
+    path.write_text(VARIABLE, encoding="utf-8")
+    plain = wsemu.check(wsemu.load_ptx(path)["turn"], 1, 64, zeros(64)).cures(budget=PLENTY)
+    memory, module = wsemu.DeviceMemory(), wsemu.load_ptx(path)
+    space = memory.add_arena(1 << 50, np.zeros(1 << 12, np.uint8)) if arena else 0
+    given, result = memory.allocate(256, arena=space), module.place_variables(memory)["result"]
+    report = wsemu.check(module["turn"], 1, 64, (given,), memory=memory)
+    for address in (given, result):  # the client goes on before edits are tried
+        memory.write(address, np.full(64, 7, "i4"))
+    found = report.cures(budget=PLENTY)
+    assert plain
+    assert [cure.says for cure in found] == [cure.says for cure in plain]
+    assert (memory.read(given, "i4", 64) == 7).all()
+    assert (memory.read(result, "i4", 64) == 7).all()
+
+
+def test_edits_of_a_launch_in_a_device_memory_begin_with_what_was_unwritten():
+    """What the launch wrote by mistake does not count as written when it is made again."""
+    memory = wsemu.DeviceMemory()
+    out, sums = memory.allocate(256), memory.allocate(256)
+    report = wsemu.check(wsemu.load_ptx(PTX / "slips.sm_90.ptx")["warp_for_block"], 1, 64, (out, sums), memory=memory)
+    again = report._launched
+    assert again is not None
+    with again.again():
+        same = again.rerun_unchanged()
+    assert same is not None
+    assert [f.code for f in same.report.findings] == [f.code for f in report.findings]
+
+
+def test_launches_of_one_kernel_in_ptx_get_one_cure(tmp_path):
+    """A program saves each of its launches: `--fix` names the edit that cures them all."""
+    path = tmp_path / "turn.ptx"
+    path.write_text(VARIABLE, encoding="utf-8")
+    for number in range(2):
+        wsemu.save_launch(tmp_path / f"{number}.json", path, "turn", 1, 64, zeros(64))
+    ended = command("check", "--fix", "--fix-budget", "20", str(tmp_path))
+    assert "edit its source: insert `__syncthreads()`" in " ".join((ended.stdout + ended.stderr).split())

@@ -1,7 +1,8 @@
 """A launch with findings, to be made again with other source: on the same arguments, as they were, and in silence.
 
 What a report is of is kept by it: the kernel, the arguments, and what the arrays that the launch stored to held before.
-The launches of edits use the same memory, since arguments may share it; afterwards it holds what it held.
+The launches of edits use the same memory, since arguments may share it; afterwards it holds what it held.  For
+a device memory they use a copy, because its client may continue.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wsemu.launch import copied_data
+from wsemu.launch.binding import Packed
 from wsemu.launch.code import Code
 from wsemu.launch.compiled import compile_for_types, compiled_anew
 from wsemu.launch.examined import compiling, judge_run, ran_with_orders
@@ -32,6 +34,7 @@ from wsemu.model.errors import UsageError, WsemuError
 from wsemu.model.isa import FIRST_ARRAY, NAMES, NO_STORE, OPERATIONS, memory_shape
 from wsemu.model.launch_shape import configure
 from wsemu.model.own import is_own
+from wsemu.model.tensor_map import TensorMap
 from wsemu.repair.text import Text
 
 if TYPE_CHECKING:
@@ -45,6 +48,7 @@ if TYPE_CHECKING:
     from wsemu.launch.result import Report
     from wsemu.model.bound import Bound
     from wsemu.model.cure import Cure
+    from wsemu.model.device_memory import DeviceMemory
     from wsemu.model.finding import Index
     from wsemu.model.launch_shape import LaunchConfiguration
     from wsemu.model.outcome import Outcome, Trace, Tracer
@@ -119,6 +123,11 @@ class Launched:
         cls, kernel: Any, arguments: Sequence[Any], uninitialized: tuple[str, ...], captured: list[Any], ran: Examined
     ) -> Launched | None:
         """Return the parts of a launch that are kept; None if they are too large or unknown."""
+        if ran.bound.memory is not None:
+            copied = _copy_memory(kernel, arguments, uninitialized, ran, ran.bound.memory)
+            if copied is None:
+                return None
+            kernel, arguments, ran = copied
         pairs = [(now, before) for (now, _), before in zip(ran.bound.segments, ran.before, strict=True)]
         if any(before is None for _, before in pairs):
             return None
@@ -280,14 +289,28 @@ class Launched:
 
     def is_verified_with(self, cure: Cure) -> bool:
         """Return whether the launch is verified with these edits."""
+        if cure.patch:
+            return self._is_verified_with_patch(cure)
         source = "".join(linecache.getlines(cure.file))
         if not cure.changes:
-            return False  # of PTX: it is of one text alone
+            return False
         with self.again():
             try:
                 done = self.attempt({cure.file: (ast.parse(source), cure.applied(source))}, lambda _: None)
             except (SyntaxError, ValueError):
                 return False
+        return done is not None and done.report.verdict == "verified"
+
+    def _is_verified_with_patch(self, cure: Cure) -> bool:
+        """Return whether the launch is verified with a patch of its PTX; False for a patch of another text."""
+        known = self.code()
+        if known is None or (known[1] != cure.file and known[0] != "".join(linecache.getlines(cure.file))):
+            return False
+        try:
+            text = cure.patch_ptx(known[0])
+        except ValueError:
+            return False
+        done = self.as_it_was({}, text)
         return done is not None and done.report.verdict == "verified"
 
     def breaks(self, cure: Cure) -> bool:
@@ -408,7 +431,7 @@ class Launched:
         started = time.perf_counter() - compiling()
         configuration, arguments = self._other or (self.bound.configuration, self.arguments)
         launch = (kernel, configuration, arguments, chosen, self.uninitialized)
-        bound, notes = bind_launch(*launch, made)
+        bound, notes = bind_launch(*launch, made, memory=self.bound.memory)
         only = tuple(cta for cta in self.only if cta < configuration.ctas)
         unused = self._copy_unused(bound)
         try:
@@ -474,6 +497,39 @@ class Launched:
         )
 
 
+def _copy_memory(
+    kernel: Any, arguments: Sequence[Any], uninitialized: tuple[str, ...], ran: Examined, memory: DeviceMemory
+) -> tuple[Any, Sequence[Any], Examined] | None:
+    """Return a launch in a copy of its device memory as it was before; None if that is too large or unknown."""
+    bound, contents = ran.bound, ran.before
+    if bound.heap is not None or bound.settings.ranks > 1 or any(data is None for data in contents):
+        return None
+    if sum(data.nbytes for data, _ in memory.layout().segments) > MOST_KEPT:
+        return None
+    copy = memory.replicate(contents)
+
+    def move(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        return memory.find_counterpart(array, copy)
+
+    kernel = kernel.move_arrays(move) if isinstance(kernel, Code) else kernel
+    arguments = [_move_argument(value, move) for value in arguments]
+    other, _ = bind_launch(kernel, bound.configuration, arguments, bound.settings, uninitialized, memory=copy)
+    if [(one.segment, one.offset) for one in other.arrays] != [(one.segment, one.offset) for one in bound.arrays]:
+        return None  # some array does not move
+    pairs = zip(bound.segments, contents, other.segments, strict=True)
+    before = [data if now is not data else new for (now, _), data, (new, _) in pairs]
+    return kernel, arguments, ran._replace(bound=bound._replace(segments=other.segments, memory=copy), before=before)
+
+
+def _move_argument(value: Any, move: Callable[[npt.NDArray[Any]], npt.NDArray[Any]]) -> Any:
+    """Return an argument with its arrays replaced by `move`."""
+    if isinstance(value, Packed):
+        return value.move_arrays(move)
+    if isinstance(value, TensorMap):
+        return TensorMap.of(move(value.array), value.fields)
+    return move(value) if isinstance(value, np.ndarray) else value
+
+
 def _engine_of_attempts(settings: Settings) -> Engine:
     """Return the VM, or the launch's own engine if the VM's compiler is not installed."""
     return "vm" if importlib.util.find_spec("llvmlite") else settings.engine
@@ -537,8 +593,6 @@ def _bytes_per_expectation(trace: Trace) -> tuple[int, ...]:
 
 def _neighbors(given: Any) -> Iterator[Any]:
     """Yield one less and one more of an argument that may be a size."""
-    from wsemu.launch.binding import Packed
-
     if isinstance(given, Packed):
         if given.kind == "number" and len(given.data) in (4, 8):
             value = int.from_bytes(given.data, "little")

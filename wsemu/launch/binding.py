@@ -18,7 +18,7 @@ from wsemu.model.program import Program
 from wsemu.model.tensor_map import MAP_BYTES, TensorMap
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -159,6 +159,16 @@ class Packed:
             tuple((at, way, np.array(array, order="K")) for at, way, array in self.arrays),
             tuple((at, way, map_.copied()) for at, way, map_ in self.maps),
             tuple((at, way, block._replace(packed=block.packed.copied())) for at, way, block in self.blocks),
+            self.has_pointers,
+        )
+
+    def move_arrays(self, move: Callable[[npt.NDArray[Any]], npt.NDArray[Any]]) -> Packed:
+        """Return a copy with its arrays replaced by `move`."""
+        return Packed(
+            self.data,
+            tuple((at, way, move(array)) for at, way, array in self.arrays),
+            tuple((at, way, TensorMap.of(move(map_.array), map_.fields)) for at, way, map_ in self.maps),
+            tuple((at, way, Block(move(one.memory), one.packed.move_arrays(move))) for at, way, one in self.blocks),
             self.has_pointers,
         )
 

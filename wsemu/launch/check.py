@@ -286,18 +286,19 @@ def _examine(
         report = name_leftover(report, kernel, arguments, done)
     for array in named:
         array.blank = False
-    if memory is not None:
-        memory.enter_written(places.outcome.written, done.bound.uninitialized)
-        if places.outcome.status != "done":
-            memory.mark_all_written()
-    if memory is None and (report.findings or keeping) and more is None:
+    launched = None
+    if (report.findings or (keeping and memory is None)) and more is None:
         from wsemu.launch.attempts import Launched
 
         launched = Launched.of(kernel, arguments, blank, named, done)
         report._launched = launched if report.findings else None
-        for keep in keeping:
-            if launched is not None:
-                keep(report, launched)
+    if memory is not None:
+        memory.enter_written(places.outcome.written, done.bound.uninitialized)
+        if places.outcome.status != "done":
+            memory.mark_all_written()
+    for keep in keeping:
+        if launched is not None and memory is None:
+            keep(report, launched)
     if report.verdict == "verified" and done.initial is not None and more is None and memory is None:
         passed.keep(kernel, arguments, blank, named, done)
     if places.outcome.status == "done" and not chosen.wants(report.kernel):

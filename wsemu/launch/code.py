@@ -6,7 +6,9 @@ import abc
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+
+    import numpy.typing as npt
 
     from wsemu.backends.driver import Entry
     from wsemu.model.device_memory import DeviceMemory
@@ -58,6 +60,10 @@ class Code(abc.ABC):
     def with_text(self, text: str) -> Code:
         """Return this kernel of another text."""
         raise NotImplementedError
+
+    def move_arrays(self, move: Callable[[npt.NDArray[Any]], npt.NDArray[Any]]) -> Code:
+        """Return this kernel with the arrays of its variables replaced by `move`."""
+        return self
 
     def gpu_entry(self, arguments: Sequence[Any]) -> Entry:
         """Return the entry that a GPU launches with fitted arguments; UsageError if wsemu does not send this code

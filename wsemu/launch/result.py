@@ -126,6 +126,12 @@ class Report(Record):
         )
         return self.model_copy(update={"trials": trials, "findings": findings})
 
+    def drop_launch(self) -> Report:
+        """Return this report, and drop its launch: the arrays may be large."""
+        made = self.model_copy()
+        made._launched = None
+        return made
+
     def of_errors(self) -> Report:
         """Return this report without its warnings; edits are tried for the whole one."""
         made = self.model_copy(update={"findings": self.errors, "trials": None})

@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wsemu.model.bound import NO_MEMORY, Allocated, BoundArray
-from wsemu.model.data import NamedTuple, dataclass, field
+from wsemu.model.data import NamedTuple, dataclass, field, replace
 from wsemu.model.errors import UsageError, check_int
 from wsemu.model.isa import FIRST_ARRAY, OFFSET_MASK, SEGMENT_SHIFT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     import numpy.typing as npt
 
@@ -70,6 +70,11 @@ class Allocation:
         """Address after the last byte."""
         return self.address + self.bytes
 
+    def replicate(self, data: Bytes) -> Allocation:
+        """Return a copy with these bytes."""
+        written = None if self.written is None else self.written.copy()
+        return replace(self, data=NO_MEMORY if self.freed else data, written=written, hull=[*self.hull])
+
 
 @dataclass(slots=True)
 class Window:
@@ -91,6 +96,23 @@ class Window:
         """Return the last allocation, live or freed, that begins at or before an address."""
         number = bisect.bisect_right(self.allocations, address, key=lambda one: one.address) - 1
         return self.allocations[number] if number >= 0 else None
+
+    def replicate(self, contents: Bytes) -> Window:
+        """Return a copy with these bytes as its segment."""
+        size = contents.size
+        if self.covered is None or self.written is None:
+            data = np.array(contents)
+            return Window(data, [one.replicate(data) for one in self.allocations])
+        data = _sparse_zeros(self.data.size)  # arrays may reach past the last allocation
+        data[:size] = contents
+        covered, written = self.covered[:size].copy(), self.written[:size].copy()
+        made = Window(data, [], covered, written)
+        for one in self.allocations:
+            part = slice(one.offset, one.offset + one.bytes)
+            made.allocations.append(one.replicate(data[part]))
+            if one.written is not None:
+                made.allocations[-1].written = written[part]
+        return made
 
     def segment(self) -> tuple[Bytes, Any]:
         """Return the bytes, and whether they may be written, as launches have them."""
@@ -276,6 +298,22 @@ class DeviceMemory:
             blank = frozenset(one.window for one in self if one.written is not None)
             self._cache.layout = Layout(segments, arrays, blank)
         return self._cache.layout
+
+    def replicate(self, contents: Sequence[Bytes]) -> DeviceMemory:
+        """Return a copy at the same addresses, with these contents of the segments of `layout`."""
+        made = DeviceMemory()
+        for number, window in self._windows.items():
+            made._windows[number] = window.replicate(contents[number - FIRST_ARRAY])
+        return made
+
+    def find_counterpart(self, array: npt.NDArray[Any], other: DeviceMemory) -> npt.NDArray[Any]:
+        """Return the array at the same address of another memory; an array outside of this one is returned."""
+        first, end = _host_bounds(array)
+        found = self._sharing(first, end)
+        if found is None:
+            return array
+        offset = int(array.ctypes.data) - found[0]
+        return np.ndarray(array.shape, array.dtype, other._windows[found[2]].data.data, offset, array.strides)
 
     def has_segment(self, number: int) -> bool:
         """Return whether a segment of a launch is one of this memory."""

@@ -267,7 +267,7 @@ class Session:
         if entered:
             self._order.note_launch(message.stream, *entered[-1])
         self.watch.note_action(Action(ActionKind.LAUNCH, message.stream))
-        self._unverified += [report for report in reports if report.verdict != "verified"]
+        self._unverified += [report.drop_launch() for report in reports if report.verdict != "verified"]
         del self._unverified[:-MAX_KEPT_REPORTS]
         if missing:
             return _reply(NOT_SUPPORTED)

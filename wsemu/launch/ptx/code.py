@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -16,7 +17,9 @@ from wsemu.model.errors import KernelError, UsageError
 from wsemu.model.launch_shape import with_cluster
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+
+    import numpy.typing as npt
 
     from wsemu.backends.driver import Entry
     from wsemu.frontend.ptx import Entry as PtxEntry
@@ -185,6 +188,12 @@ class PtxCode(Code):
         module = parse(text, self._module.source.path)
         module = replace(module, paths=self._module.paths, hidden=self._module.hidden)
         return PtxCode(module, module.entries[self.entry.name], self.__name__, self._variables)
+
+    def move_arrays(self, move: Callable[[npt.NDArray[Any]], npt.NDArray[Any]]) -> PtxCode:
+        """Return this kernel with the arrays of its variables replaced by `move`."""
+        made = copy.copy(self)
+        made._variables = self._variables.move_arrays(move)
+        return made
 
     def source(self) -> tuple[str, int, int]:
         """Return the location of the kernel in the PTX."""

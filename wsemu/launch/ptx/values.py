@@ -14,7 +14,7 @@ from wsemu.model.data import NamedTuple, replace
 from wsemu.model.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -89,6 +89,15 @@ class Variables:
     def values(self) -> dict[str, _Value]:
         """The values that were given."""
         return self._values
+
+    def move_arrays(self, move: Callable[[npt.NDArray[Any]], npt.NDArray[Any]]) -> Variables:
+        """Return these variables with their arrays replaced by `move`."""
+        made = Variables(self._modules)
+        made._values = {
+            name: _Value(move(value.array), value.live, tuple((at, move(array)) for at, array in value.pointers))
+            for name, value in self._values.items()
+        }
+        return made
 
     def enter(self, program: Program) -> None:
         """Note the names in PTX of a program's variables, which are renamed for reports."""
