@@ -187,7 +187,8 @@ def overwritten(found: Conflict, witness: Witness | None) -> bool:
 def intended_order(found: Conflict, witness: Witness | None) -> Conflict:
     """The two in the order in which they are meant, where that is not how they came."""
     turned = overwritten(found, witness) or _barrier_already_between(found) or _too_early(found)
-    turned = turned or (found.backward and not _is_loop_carried(found, witness))
+    if found.backward and not _is_loop_carried(found, witness):  # copies of an unrolled loop count no iterations
+        turned = turned or not _barrier_already_between(found.exchange_sides())
     return found.exchange_sides() if turned and found.same_cta else found
 
 

@@ -347,3 +347,65 @@ def test_launches_of_one_kernel_in_ptx_get_one_cure(tmp_path):
         wsemu.save_launch(tmp_path / f"{number}.json", path, "turn", 1, 64, zeros(64))
     ended = command("check", "--fix", "--fix-budget", "20", str(tmp_path))
     assert "edit its source: insert `__syncthreads()`" in " ".join((ended.stdout + ended.stderr).split())
+
+
+ROUNDS = """.version 8.0
+.target sm_90
+.address_size 64
+.file 1 "rounds.cu"
+.visible .entry rounds(.param .u64 rounds_param_0)
+{
+    .shared .align 4 .b32 tile[64];
+    .reg .pred %p<2>;
+    .reg .b32 %r<6>;
+    .reg .b64 %rd<8>;
+    ld.param.u64 %rd1, [rounds_param_0];
+    mov.u32 %r1, %tid.x;
+    mul.wide.u32 %rd2, %r1, 4;
+    mov.u64 %rd3, tile;
+    add.s64 %rd4, %rd3, %rd2;
+    sub.s64 %rd5, %rd3, %rd2;
+    add.s64 %rd6, %rd1, %rd2;
+    mov.u32 %r2, 0;
+$AGAIN:
+    .loc 1 4 9
+    st.shared.u32 [%rd4], %r1;
+    .loc 1 5 9
+    bar.sync 0;
+    .loc 1 6 9
+    ld.shared.u32 %r3, [%rd5+252];
+    .loc 1 4 9
+    st.shared.u32 [%rd4], %r3;
+    .loc 1 5 9
+    bar.sync 0;
+    .loc 1 6 9
+    ld.shared.u32 %r4, [%rd5+252];
+    st.global.u32 [%rd6], %r4;
+    .loc 1 3 5
+    add.s32 %r2, %r2, 2;
+    setp.lt.s32 %p1, %r2, 2;
+    @%p1 bra $AGAIN;
+    ret;
+}
+"""
+"""a loop that is unrolled twice: store, barrier, load"""
+SOURCE = """__global__ void rounds(int *y) {
+    __shared__ int tile[64];
+    for (int n = 0; n < 2; ++n) {
+        tile[threadIdx.x] = value;
+        __syncthreads();
+        value = tile[63 - threadIdx.x];
+    }
+}
+"""
+
+
+def test_a_barrier_that_is_there_is_not_the_advice_for_an_unrolled_loop(tmp_path):
+    """Copies of a loop's body run once each: their executions do not count its iterations."""
+    (tmp_path / "rounds.cu").write_text(SOURCE, encoding="utf-8")
+    path = tmp_path / "rounds.ptx"
+    path.write_text(ROUNDS.replace("rounds.cu", str(tmp_path / "rounds.cu")), encoding="utf-8")
+    report = wsemu.check(wsemu.load_ptx(path)["rounds"], 1, 64, zeros(64))
+    helps = [finding.help for finding in report.findings]
+    assert helps
+    assert all("after line 6, where every thread passes, before line 4 runs again" in text for text in helps), helps
