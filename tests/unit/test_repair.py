@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ import wsemu
 from tests.commands import wsemu as command
 from tests.test_programs import run
 from wsemu import cuda, ptx
+from wsemu.app.fix import Fixes
 from wsemu.launch.attempts import Launched
 from wsemu.model import settings
 from wsemu.model.cure import Change, Cure, Edit, Trials
@@ -683,6 +685,21 @@ def test_without_a_cure_the_command_that_writes_says_so(tmp_path):
     done = command("check", "--fix-budget", 0, "--fix", "--write", "program.py", cwd=tmp_path)
     assert "no fix: no edit that was tried is a cure" in done.stdout
     assert (tmp_path / "program.py").read_text() == UNCURED
+
+
+@cuda.jit
+def stores_of_all(y):
+    y[0] = cuda.threadIdx.x
+
+
+def test_the_command_says_that_no_edit_was_tried():
+    """A launch that was not kept has none."""
+    fixes, printer = Fixes(), Mock()
+    report = wsemu.check(stores_of_all, 1, 64, (np.zeros(1, np.int32),))
+    assert report.errors
+    fixes.observe(report.drop_launch())
+    fixes.finish(printer, 1, write=False)
+    assert printer.text.call_args.args[0].startswith("no fix: no edit was tried: launches of more than 64 MiB")
 
 
 @cuda.jit

@@ -45,8 +45,7 @@ class Fixes:
         launches."""
         found = [*self._cures()]
         if not found:
-            without = "no fix: nothing was found that an edit may cure" if code else "no fix is needed"
-            printer.text("no fix: no edit that was tried is a cure" if self.reports else without)
+            printer.text(self._explain_absence(code))
             return
         for cure in [cure for cure in found if not cure.changes]:
             name = display_path(cure.file)
@@ -60,6 +59,17 @@ class Fixes:
             printer.text("\n".join([f"--- a/{name}", f"+++ b/{name}", *cure.diff]))
         if write and found:
             self._write(found, printer)
+
+    def _explain_absence(self, code: int) -> str:
+        """Return what a program without a patch is told."""
+        if not self.reports:
+            return "no fix: nothing was found that an edit may cure" if code else "no fix is needed"
+        if any(report.keeps_launch() for reports in self.reports.values() for report in reports):
+            return "no fix: no edit that was tried is a cure"
+        return (
+            "no fix: no edit was tried: launches of more than 64 MiB, with a device heap or of several ranks get none, "
+            "and warnings of host programs get none: launch the kernel alone, on small arrays"
+        )
 
     def _cures(self) -> Iterator[Cure]:
         """For each kernel an edit that cures all of its launches, and breaks no other one; one edit of each file."""

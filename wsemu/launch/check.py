@@ -287,11 +287,12 @@ def _examine(
     for array in named:
         array.blank = False
     launched = None
-    if (report.findings or (keeping and memory is None)) and more is None:
+    helped = report.findings if memory is None else report.errors  # a copy of a memory is for errors alone
+    if (helped or (keeping and memory is None)) and more is None:
         from wsemu.launch.attempts import Launched
 
         launched = Launched.of(kernel, arguments, blank, named, done)
-        report._launched = launched if report.findings else None
+        report._launched = launched if helped else None
     if memory is not None:
         memory.enter_written(places.outcome.written, done.bound.uninitialized)
         if places.outcome.status != "done":

@@ -126,6 +126,10 @@ class Report(Record):
         )
         return self.model_copy(update={"trials": trials, "findings": findings})
 
+    def keeps_launch(self) -> bool:
+        """Return whether edits can be tried on this launch."""
+        return self._launched is not None
+
     def drop_launch(self) -> Report:
         """Return this report, and drop its launch: the arrays may be large."""
         made = self.model_copy()
