@@ -61,7 +61,7 @@ class Fixes:
             self._write(found, printer)
 
     def _explain_absence(self, code: int) -> str:
-        """Return what a program without a patch is told."""
+        """Return the line that replaces a patch."""
         if not self.reports:
             return "no fix: nothing was found that an edit may cure" if code else "no fix is needed"
         if any(report.keeps_launch() for reports in self.reports.values() for report in reports):
