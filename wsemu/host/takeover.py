@@ -19,7 +19,7 @@ from wsemu import cuda
 from wsemu.host.numba_warnings import watching
 from wsemu.language.markers import Foreign, NotModelled
 from wsemu.launch.hooks import aside
-from wsemu.model.errors import MissingModule, UsageError
+from wsemu.model.errors import MissingModule, MissingPackage, UsageError
 from wsemu.model.numba_library import load_numba
 from wsemu.model.remembered import remembering
 
@@ -201,7 +201,7 @@ def _is_numba_installed() -> bool:
 
 
 def _name_of_numba(name: str) -> Any:
-    """Return what a program without Numba gets for a name of `numba`; MissingModule if only Numba has it."""
+    """Return what a program without Numba gets for a name of `numba`; MissingPackage if only Numba has it."""
     if name.startswith("__"):
         raise AttributeError(name)
     if name in ("cuda", "types"):
@@ -209,9 +209,7 @@ def _name_of_numba(name: str) -> Any:
     try:
         return getattr(cuda.types, name)
     except UsageError as error:
-        missing = MissingModule(
-            f"`numba.{name}` needs Numba, which is not installed", remedy="run: pip install 'wsemu[numba]'"
-        )
+        missing = MissingPackage(f"`numba.{name}` needs Numba, which is not installed: pip install 'wsemu[numba]'")
         missing.name = "numba"
         raise missing from error
 

@@ -97,6 +97,10 @@ class MissingModule(UnsupportedError, ModuleNotFoundError):
     """A module of Numba-CUDA that has nothing behind it here; to Python, a module that is not there."""
 
 
+class MissingPackage(UsageError, ModuleNotFoundError):
+    """A package that the program needs and that is not installed (exit code 2); to Python, a module that is absent."""
+
+
 def check_int(value: object, name: str) -> int:
     """A parameter that is an int, and nothing that only looks like one; UsageError for anything else."""
     if isinstance(value, bool) or not isinstance(value, int):
