@@ -133,6 +133,31 @@ def test_what_uses_the_cta_of_a_failed_response_is_not_verified(use: str, engine
     assert any("the launch depends on its result" in note for note in report.notes)
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    "use",
+    [
+        "ld.shared.b32 %v, [%to];\n  @%first st.global.u32 [%out], %v;",
+        "ld.shared.b32 %v, [%to + 8];\n  and.b32 %v, %v, -2;\n  @%first st.global.u32 [%out], %v;",
+        "ld.shared.b32 %v, [%to + 12];\n  setp.ne.u32 %done, %v, 0;\n  @%done trap;",
+    ],
+)
+def test_what_uses_undefined_bits_of_a_response_is_not_verified(use: str, engine: Engine):
+    report, _ = check(STEAL.replace("  ret;", f"  {use}\n  ret;"), 1, engine=engine)
+    assert report.verdict == "incomplete"
+    assert any("a response is opaque" in note for note in report.notes)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(("at", "verdict"), [(8, "verified"), (12, "incomplete")])
+def test_a_branch_on_the_bits_of_each_response(at: int, verdict: str, engine: Engine):
+    """Bit 0 of the third word decides whether the request failed; no bit of the last one is defined."""
+    read = f"  ld.shared.b32 %v, [%to + {at}];\n  and.b32 %v, %v, 1;\n  setp.eq.u32 %done, %v, 7;\n  @%done trap;\n"
+    read = read.replace("7", "2" if at == 8 else "1")
+    report, _ = check(STEAL.replace("  ld.shared.b128", read + "  ld.shared.b128"), 3, engine=engine)
+    assert report.verdict == verdict, report.notes
+
+
 @pytest.mark.parametrize(
     ("old", "new", "why"),
     [

@@ -11,6 +11,7 @@ import pytest
 import wsemu
 from tests.properties.group_programs import GroupProgram, check_groups, draw_groups, judge_groups
 from wsemu import cuda
+from wsemu.model.isa import NAMES
 from wsemu.proof.lanes_alone import make_single
 
 if TYPE_CHECKING:
@@ -75,6 +76,17 @@ def test_products_that_may_wrap_are_not_followed() -> None:
     given = np.zeros(4, np.uint32), np.zeros(32, np.int32), np.zeros(12, np.uint32)
     program = wsemu.load_ptx(text)["k"].program(given, fma=True)
     assert make_single(program, lanes_by_x=True) is None
+
+
+@pytest.mark.parametrize("program", [RIGHT, RIGHT._replace(leaves=True)])
+@pytest.mark.parametrize("offset", [-8, 8])
+def test_the_offset_of_an_atomic_is_kept(program: GroupProgram, offset: int) -> None:
+    text = program.ptx().replace("add.u64 %c, %c, %n;", f"add.u64 %c, %c, %n; sub.s64 %n, %n, {offset};")
+    text = text.replace("[%n], %s", f"[%n + {offset}], %s")
+    given = np.zeros(4, np.uint32), np.zeros(32, np.int32), np.zeros(32, np.uint32)
+    made = make_single(wsemu.load_ptx(text)["k"].program(given, fma=True), lanes_by_x=True)
+    assert made is not None
+    assert [fields[6] for fields in made.code.tolist() if NAMES[fields[0]] == "atom.add.b32"] == [offset]
 
 
 def test_verdicts_of_random_groups_are_those_of_all_groups() -> None:

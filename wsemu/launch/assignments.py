@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wsemu.launch.cancellation import Plan, plan_clusters
+from wsemu.launch.cancellation import CANCELED, Plan, plan_clusters
 from wsemu.model.codes import CHECKER_OF, CODES
 from wsemu.model.data import NamedTuple, replace
 from wsemu.model.isa import FIRST_ARRAY, OFFSET_MASK, OPCODE, REQUEST_CLUSTER, SEGMENT_SHIFT, UNWATCHED
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from wsemu.model.outcome import Outcome, RawFinding
     from wsemu.model.settings import Assignment
 
-NO_CTA = 0x5AA5C33C, 0xA55A3CC3
-"""other words for a failed response: a positive and a negative number"""
+OTHER_BITS = 0x5AA5C33C, 0xA55A3CC3
+"""other values of the bits of a response that PTX does not define: a positive and a negative number"""
 MOST_TRIED = 20_000_000
 """warp instructions of a run, for one unit of effort, up to which other assignments are tried"""
 
@@ -51,12 +51,16 @@ def judge_assignments(bound: Bound, outcome: Outcome, initial: Callable[[], list
     if not requests or outcome.status != "done" or any(data is None for data in initial()):
         return Assigned()
     decoded = [raw.pc for raw in outcome.findings if raw.code == "clc-no-ctaid"]
-    if decoded and any(_uses_word(bound, outcome, initial(), word) for word in NO_CTA):
+    if decoded and _depends_on_other_bits(bound, outcome, initial):
         what = "`get_first_ctaid` of a failed response is undefined, and the launch depends on its result"
         return Assigned(reasons=[f"{places.where(decoded[0])}: {what}"])
     proof = _prove(bound, outcome, initial())
     if not proof.refused:
-        return Assigned()
+        if decoded or not _depends_on_other_bits(bound, outcome, initial):
+            return Assigned()
+        what = "a response is opaque, and the launch depends on bits of it that PTX does not define"
+        remedy = "decode it by `clusterlaunchcontrol.query_cancel`"
+        return Assigned(reasons=[f"{places.where(requests[0])}: {what}: {remedy}"])
     if proof.failed is not None:
         start, clusters, found = proof.failed
         taken = ", ".join(map(str, clusters)) or "none"
@@ -75,16 +79,25 @@ def judge_assignments(bound: Bound, outcome: Outcome, initial: Callable[[], list
     return Assigned(reasons=[f"{where}: {why}; assignments tried: {len(tried)} ({', '.join(tried)})"])
 
 
-def _uses_word(bound: Bound, outcome: Outcome, initial: list[Any], word: int) -> bool:
-    """Return whether another word in failed responses changes a launch."""
+def _depends_on_other_bits(bound: Bound, outcome: Outcome, initial: Callable[[], list[Any]]) -> bool:
+    """Return whether other undefined bits of responses change a launch."""
+    return any(_differs_with(bound, outcome, initial(), word) for word in OTHER_BITS)
+
+
+def _differs_with(bound: Bound, outcome: Outcome, initial: list[Any], word: int) -> bool:
+    """Return whether a word for the undefined bits of all responses changes a launch."""
     from wsemu.launch.running import ran
 
     segments = [(np.array(data), writable) for data, (_, writable) in zip(initial, bound.segments, strict=True)]
     table = next(array for array in bound.program.constant_arrays if array.made == RESPONSES)
     place = int(bound.rows[table.row][1])
     number = (place >> SEGMENT_SHIFT) - FIRST_ARRAY
-    failed = (place & OFFSET_MASK) + 16 * (bound.configuration.ctas // math.prod(bound.configuration.cluster))
-    segments[number][0][failed : failed + 8] = np.array([word, word], np.uint32).view(np.uint8)
+    count = bound.configuration.ctas // math.prod(bound.configuration.cluster)
+    start = place & OFFSET_MASK
+    responses = segments[number][0][start : start + 16 * (count + 1)].view(np.uint32).reshape(-1, 4)
+    responses[:, 2] |= np.uint32(word & ~CANCELED)
+    responses[:, 3] = word
+    responses[count, :2] = word
     found, *_ = ran(bound._replace(segments=segments), None, outcome.warp_instructions + 10_000)
     what, otherwise = (
         (one.status, [*one.executions], {(raw.code, raw.pc) for raw in one.findings}) for one in (outcome, found)

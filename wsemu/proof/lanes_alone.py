@@ -86,7 +86,7 @@ def _make_single(program: Program, lanes_by_x: bool) -> Program | None:
 
 
 def _edit(program: Program, edits: dict[int, list[int]]) -> Program:
-    """Replace instructions, in which negative rows are those of constants."""
+    """Replace instructions, in which negative rows of operands are those of constants."""
     end = -(-program.register_bytes // ROW) * ROW
     code, rows = program.code.tolist(), dict[int, int]()
     lane = program.specials.get("laneid", end)
@@ -95,7 +95,7 @@ def _edit(program: Program, edits: dict[int, list[int]]) -> Program:
         return row if row >= 0 else rows.setdefault(row, end + ROW * (1 + len(rows)))
 
     for pc, fields in edits.items():
-        code[pc] = [place(row) for row in fields]
+        code[pc] = [*fields[:3], *map(place, fields[3:5]), *fields[5:]]
         if fields[0] == ACTIVE:
             code[pc] = [OPCODE["shl.b32"], 0, fields[2], place(_name(1, "b32")), lane, 0, 0, 0]
     constants = [Constant(row, "b64" if name <= -_WIDE else "b32", -name % _WIDE - 1) for name, row in rows.items()]
