@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import wsemu
+from wsemu.model.errors import KernelError
 
 if TYPE_CHECKING:
     from wsemu.model.settings import Engine
@@ -86,3 +87,21 @@ def test_a_reduction_of_floats(what: str, flags: str, engine: Engine):
         result = np.zeros(32, np.uint32)
         assert run(body, row.copy(), result, engine).verdict == "verified"
         assert set(result.tolist()) == {reduce(row, what, flags)}
+
+
+@pytest.mark.parametrize(("target", "version", "needs"), [("sm_90", "8.8", "sm_100"), ("sm_100a", "8.7", "PTX 8.8")])
+@pytest.mark.parametrize("form", MOVES)
+def test_an_access_of_256_bits_needs_its_target_and_version(form: str, target: str, version: str, needs: str):
+    """Its test of the address is no reason to take it for an instruction that is not modelled."""
+    text = TEXT.format(body=MOVES[form].format(off="")).replace("sm_100a", target).replace("8.8", version)
+    with pytest.raises(KernelError, match=needs):
+        wsemu.check(wsemu.load_ptx(text)["k"], 1, 32, [np.zeros(256, np.uint32), np.zeros(256, np.uint32)])
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("type_", ["b8", "u16"])
+def test_eight_small_elements_are_not_modeled(type_: str, engine: Engine):
+    body = f"ld.global.v8.{type_} {{%r1,%r2,%r3,%r4,%r5,%r6,%r7,%r8}}, [%from];"
+    report = run(body, np.zeros(64, np.uint32), np.zeros(64, np.uint32), engine)
+    assert report.verdict == "incomplete"
+    assert f"ld.global.v8.{type_}` is not modelled" in report.notes[0]

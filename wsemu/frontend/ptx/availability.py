@@ -57,10 +57,9 @@ _CLASSES = (
     Row("*", "f32x2", 100, "8.6"),
 )
 _MEMORY = (
-    Row("ld", "v8", 100, "8.8"),
-    Row("st", "v8", 100, "8.8"),
-    Row("ld", "b128", 70, "8.3"),
-    Row("st", "b128", 70, "8.3"),
+    *(Row(name, "v8 b32|u32|s32|f32", 100, "8.8") for name in ("ld", "st")),
+    *(Row(name, "v4 b64|u64|s64|f64", 100, "8.8") for name in ("ld", "st")),
+    *(Row(name, "b128", 70, "8.3") for name in ("ld", "st", "mov")),
     Row("atom", "b128", 90, "8.3"),
     Row("atom", "v2|v4|v8", 90, "8.1"),
     Row("red", "v2|v4|v8", 90, "8.1"),

@@ -89,7 +89,7 @@ def _instruction(e: Emitter, instruction: Instruction) -> None:
         check_ways(e)
     if e.reached.allocates:
         watch(e, instruction)
-    place, guard, unmodelled = (e.span, e.stack), (e.guard, e.negated), len(e.graph.traps)
+    place, guard = (e.span, e.stack), (e.guard, e.negated)
     if instruction.opcode in _WRAPPED and e.located:
         e.span, e.stack = e.called
     try:
@@ -99,7 +99,7 @@ def _instruction(e: Emitter, instruction: Instruction) -> None:
             raise
         e.guard, e.negated = guard
         e.emit_unsupported(f"`{'.'.join((instruction.opcode, *instruction.modifiers))}` with these operands")
-    if len(e.graph.traps) == unmodelled:
+    if e.modelled:
         check_available(e, instruction)
     e.span, e.stack = place
 

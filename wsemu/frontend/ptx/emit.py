@@ -145,6 +145,8 @@ class Emitter(Steps):
         self.guard: Register = TRUE
         self.negated = False
         self.instruction: Instruction | None = None
+        self.modelled = True
+        """true if lanes may execute the current instruction"""
         self.unused = self._unused_next = 0
         """bytes of a load by this instruction and the next one that do not matter; bit 0 is the first byte"""
         self._wide: dict[Register, Register] = {}
@@ -163,7 +165,7 @@ class Emitter(Steps):
     def begin(self, instruction: Instruction) -> None:
         """Attribute the following code to this instruction; with line information `span` and `stack` are set
         already."""
-        self.instruction = instruction
+        self.instruction, self.modelled = instruction, True
         self.unused, self._unused_next = self._unused_next, 0
         self.exact = int(instruction.opcode not in _CONTRACTED or not _ROUNDINGS.isdisjoint(instruction.modifiers))
         if not self.located:
@@ -433,10 +435,11 @@ class Emitter(Steps):
         self.branch(last, following)
         self.place(following)
 
-    def emit_unsupported(self, text: str = "") -> None:
+    def emit_unsupported(self, text: str = "", *, partly: bool = False) -> None:
         """This instruction ends the run as incomplete when it is reached; `text` is what is not modelled, by default
-        the instruction by name."""
+        the instruction by name.  `partly`: only in lanes with the current guard, and others execute it."""
         assert self.instruction is not None
+        self.modelled &= partly
         name = ".".join((self.instruction.opcode, *self.instruction.modifiers))
         self._trap(text or f"`{name}`", self.instruction.at)
 

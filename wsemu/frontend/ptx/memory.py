@@ -306,6 +306,8 @@ def _check_alignment(e: Emitter, where: _Strong) -> None:
     )
 
 
+_MOST_NARROW = 4
+"""most elements of a vector of less than 32 bits each"""
 _MOST_BITS, _WIDE_BITS = 128, 256
 """bits of an access of the bytecode, and of the widest vector"""
 
@@ -379,7 +381,9 @@ def _shape(e: Emitter, instruction: Instruction) -> tuple[str, int, str]:
         type_, length = "b64", 2
     size = TYPE_BYTES[type_]
     wide = size * length == _WIDE_BITS // 8 and not strong and state_space(instruction) in ("", "global")
-    if (size * length > 16 and not wide) or size > 8 or (strong and length > 1 and size * length not in _ONE_ACCESS):
+    strange = length > _MOST_NARROW and size < 4  # ptxas takes them, PTX has no such vectors
+    strange |= strong and length > 1 and size * length not in _ONE_ACCESS
+    if (size * length > 16 and not wide) or size > 8 or strange:
         e.emit_unsupported()
         type_ = ""
     return type_, length, state_space(instruction)
@@ -450,7 +454,7 @@ def refuse_where(e: Emitter, condition: Register, what: str) -> None:
         condition = e.emit("andn.pred" if e.negated else "and.pred", condition, e.guard)
     kept = e.guard, e.negated
     e.guard, e.negated = condition, False
-    e.emit_unsupported(what)
+    e.emit_unsupported(what, partly=True)
     e.guard, e.negated = kept
 
 
