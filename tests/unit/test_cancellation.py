@@ -10,7 +10,7 @@ import pytest
 
 import wsemu
 from tests.unit.clc_programs import ARM, ARRIVE, BOTH, LOADS, PAIRS, STEAL
-from wsemu.model.errors import UsageError
+from wsemu.model.errors import KernelError, UsageError
 
 if TYPE_CHECKING:
     from wsemu.launch.result import Report
@@ -218,3 +218,14 @@ def test_responses_name_the_first_cta_of_a_cluster(engine: Engine):
 def test_an_unknown_assignment_is_refused():
     with pytest.raises(UsageError, match="no assignment"):
         check(STEAL, 1, clc="two")
+
+
+@pytest.mark.parametrize(("target", "has"), [("sm_100", False), ("sm_100a", True)])
+def test_responses_to_all_ctas_need_a_target_of_one_family(target: str, has: bool):
+    text = PAIRS.replace("sm_100a", target)
+    assert ".multicast::cluster::all" in text
+    if has:
+        assert check(text, 4, cluster=2)[0].verdict == "verified"
+    else:
+        with pytest.raises(KernelError, match="needs sm_100f or sm_110f or sm_120f"):
+            check(text, 4, cluster=2)

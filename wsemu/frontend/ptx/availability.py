@@ -106,6 +106,7 @@ _SYNCHRONIZATION = (
     Row("mbarrier", "arrive|arrive_drop|test_wait|try_wait relaxed", 90, "8.6"),
     Row("mbarrier", "cluster|shared::cluster", 90, "8.0"),
     Row("clusterlaunchcontrol", "", 100, "8.6"),
+    Row("clusterlaunchcontrol", "multicast::cluster::all", 100, "8.6", "100f 110f 120f"),
     Row("tcgen05", "", 100, "8.6", "100f"),
 )
 _COPIES = (
