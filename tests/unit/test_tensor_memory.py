@@ -548,6 +548,7 @@ LOW:
     ("add.u32 %v0, %v0, %v1; @%p7 bra USED; st.global.b32 [%rd3], %v0;", "tmem-read-unfinished"),
     ("mul.lo.u32 %v1, %v1, 7; st.global.v2.b32 [%rd3], {%v0, %v1};", "tmem-read-unwaited"),
     ("mov.b64 %rd3, {%v0, %v1};", "tmem-read-unfinished"),
+    ("{ .local .align 8 .b8 kept[8]; st.local.v2.b32 [kept], {%v0, %v1}; }", "tmem-read-unfinished"),
     ("@%p6 st.global.v2.b32 [%rd3], {%v0, %v1};", "tmem-read-unfinished"),
     ("bar.sync 1, 32; st.global.v2.b32 [%rd3], {%v0, %v1};", "tmem-read-unfinished"),
     ("setp.lt.u32 %p7, %r1, 136; @%p7 bra USED; st.global.v2.b32 [%rd3], {%v0, %v1};", "tmem-read-unfinished"),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from wsemu.model.control_flow import EXIT, successors
 from wsemu.model.effects import find_opcodes
-from wsemu.model.isa import NAMES, OPCODE, OPERATIONS, ROW
+from wsemu.model.isa import ANYWHERE, FORBIDS_SHIFT, IN_LOCAL, NAMES, OPCODE, OPERATIONS, ROW
 from wsemu.model.tensor_memory import OF_STORES, WAIT, move_registers
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def _uses_all_registers(program: Program, load: int, later: int) -> bool:
     """Return whether each path from a load uses all its registers before other warps may learn that, or `later`.
 
     An assembler may move arithmetic after a barrier.  A use is a store, or another effect, of a register or of a value
-    computed from it.
+    computed from it; a store to local memory is none.
     """
     from wsemu.proof.taint_steps import plain_decoder
 
@@ -61,7 +61,7 @@ def _uses_all_registers(program: Program, load: int, later: int) -> bool:
         rest, now = unused[pc], dict(held[pc])
         for step in decoder.steps(pc):
             read = _select_bits(now, (*step.reads, *step.operands))
-            if not fields[1] and OPERATIONS[NAMES[fields[0]]].kind not in _MOVABLE:
+            if not fields[1] and not _is_movable(fields):
                 rest &= ~read
             for row in step.writes:
                 now[row] = read | (now.get(row, 0) if fields[1] else 0)
@@ -73,6 +73,13 @@ def _uses_all_registers(program: Program, load: int, later: int) -> bool:
                 held[way] = joined
                 queue.append(way)
     return True
+
+
+def _is_movable(fields: list[int]) -> bool:
+    """Return whether an assembler may move an instruction after a barrier, or keep the local memory that it writes in
+    registers."""
+    kind = OPERATIONS[NAMES[fields[0]]].kind
+    return kind in _MOVABLE or (kind == "store" and fields[7] >> FORBIDS_SHIFT & ANYWHERE == ANYWHERE & ~IN_LOCAL)
 
 
 def _select_bits(rows: dict[int, int], some: Iterable[int]) -> int:
