@@ -106,97 +106,125 @@ def interpreter(table, counts, source, sink):  # type: ignore[no-untyped-def]  #
     rank, lane, warp = ptx.cluster_ctarank(), cuda.threadIdx.x % 32, cuda.threadIdx.x // 32
     thread = rank * (cuda.blockDim.x // 32) + warp
     if cuda.threadIdx.x == 0:
-        for b in range(MBARRIERS):
-            if counts[rank * MBARRIERS + b] > 0:
-                ptx.mbarrier_init(bars, b, counts[rank * MBARRIERS + b])
-        for v in range(VARIABLES):
-            for k in range(4):
-                tile[v, k] = 0
-        ptx.fence_proxy_async()
+        _initialize(bars, tile, counts, rank * MBARRIERS)
     ptx.cluster_sync()
     total = float32(0)
     for step in range(table.shape[1]):
         kind, a, b, c = table[thread, step, 0], table[thread, step, 1], table[thread, step, 2], table[thread, step, 3]
         word = 4 * (step + table.shape[1] * thread)
-        if kind == ARRIVE:
-            ptx.cluster_arrive()
-        elif kind == ARRIVE_RELAXED:
-            ptx.cluster_arrive_relaxed()
-        elif kind == AWAIT:
-            ptx.cluster_wait()
-        elif kind == SYNC_NAMED:
-            ptx.barrier_sync(1 + a, 32 * b)
-        elif kind == ARRIVE_NAMED:
-            ptx.barrier_arrive(1 + a, 32 * b)
+        if ARRIVE <= kind <= ARRIVE_NAMED:
+            _meet(kind, a, b)
         elif lane == 0:
-            if kind == ADD:
-                ptx.mbarrier_arrive_cluster(ptx.mapa(bars, a // MBARRIERS), a % MBARRIERS, b)
-            elif kind == DROP:
-                ptx.mbarrier_arrive_drop_cluster(ptx.mapa(bars, a // MBARRIERS), a % MBARRIERS)
-            elif kind == EXPECT_ARRIVE:
-                ptx.mbarrier_arrive_expect_tx_cluster(ptx.mapa(bars, a // MBARRIERS), a % MBARRIERS, b)
-            elif kind == EXPECT:
-                ptx.mbarrier_expect_tx_cluster(ptx.mapa(bars, a // MBARRIERS), a % MBARRIERS, b)
-            elif kind == WAIT:
-                while not ptx.mbarrier_try_wait_parity(bars, a % MBARRIERS, b):
-                    pass
-            elif kind == PEEK:
-                if not ptx.mbarrier_test_wait_parity(bars, a % MBARRIERS, b):
-                    while not ptx.mbarrier_test_wait_parity(bars, a % MBARRIERS, b):
-                        pass
-            elif kind == LOAD:
-                to, full = ptx.mapa(tile, b // VARIABLES), ptx.mapa(bars, a // MBARRIERS)
-                ptx.cp_async_bulk_global_to_shared(to, (b % VARIABLES, 0), source, word, 16, full, a % MBARRIERS)
-            elif kind == SEND:
-                to, full = ptx.mapa(tile, c // VARIABLES), ptx.mapa(bars, a // MBARRIERS)
-                goal = c % VARIABLES
-                ptx.cp_async_bulk_shared_to_cluster(to, (goal, 0), tile, (b % VARIABLES, 0), 16, full, a % MBARRIERS)
-            elif kind == MULTICAST:
-                ptx.cp_async_bulk_global_to_shared_multicast(tile, (b, 0), source, word, 16, bars, a, c)
-            elif kind == COPY:
-                ptx.cp_async_ca(tile, (a % VARIABLES, 0), source, word, 16)
-            elif kind == COMMIT:
-                ptx.cp_async_commit_group()
-            elif kind == COPIED_ALL:
-                ptx.cp_async_wait_all()
-            elif kind == COPIED:
-                if a == 0:
-                    ptx.cp_async_wait_group(0)
-                elif a == 1:
-                    ptx.cp_async_wait_group(1)
-                else:
-                    ptx.cp_async_wait_group(2)
-            elif kind == NOINC:
-                ptx.cp_async_mbarrier_arrive_noinc(bars, a % MBARRIERS)
-            elif kind == INC:
-                ptx.cp_async_mbarrier_arrive(bars, a % MBARRIERS)
-            elif kind == STORE:
-                ptx.cp_async_bulk_shared_to_global(
-                    sink, (1 + thread, 4 * (a % VARIABLES)), tile, (a % VARIABLES, 0), 16
-                )
-            elif kind == COMMIT_STORES:
-                ptx.cp_async_bulk_commit_group()
-            elif kind == STORED:
-                if a == 0:
-                    ptx.cp_async_bulk_wait_group(0)
-                else:
-                    ptx.cp_async_bulk_wait_group(1)
-            elif kind == SOURCE_READ:
-                if a == 0:
-                    ptx.cp_async_bulk_wait_group_read(0)
-                else:
-                    ptx.cp_async_bulk_wait_group_read(1)
-            elif kind == READ:
+            if kind == READ:
                 total += ptx.mapa(tile, a // VARIABLES)[a % VARIABLES, 0]
             elif kind == WRITE:
                 ptx.mapa(tile, a // VARIABLES)[a % VARIABLES, 0] = float32(word + 1)
             elif kind == FENCE:
                 ptx.fence_proxy_async()
-            elif kind == INIT:
-                ptx.mbarrier_init(bars, a % MBARRIERS, b)
-                ptx.fence_mbarrier_init()
+            elif kind == STORE:
+                ptx.cp_async_bulk_shared_to_global(
+                    sink, (1 + thread, 4 * (a % VARIABLES)), tile, (a % VARIABLES, 0), 16
+                )
+            else:
+                _use_mbarrier(kind, a, b, bars)
+                _copy(kind, a, b, c, bars, tile, source, word)
+                _end_group(kind, a)
     if lane == 0:
         sink[0, thread] = total
+
+
+@cuda.jit(device=True)
+def _initialize(bars, tile, counts, first):  # type: ignore[no-untyped-def]
+    for b in range(MBARRIERS):
+        if counts[first + b] > 0:
+            ptx.mbarrier_init(bars, b, counts[first + b])
+    for v in range(VARIABLES):
+        for k in range(4):
+            tile[v, k] = 0
+    ptx.fence_proxy_async()
+
+
+@cuda.jit(device=True)
+def _meet(kind, a, b):  # type: ignore[no-untyped-def]
+    if kind == ARRIVE:
+        ptx.cluster_arrive()
+    elif kind == ARRIVE_RELAXED:
+        ptx.cluster_arrive_relaxed()
+    elif kind == AWAIT:
+        ptx.cluster_wait()
+    elif kind == SYNC_NAMED:
+        ptx.barrier_sync(1 + a, 32 * b)
+    elif kind == ARRIVE_NAMED:
+        ptx.barrier_arrive(1 + a, 32 * b)
+
+
+@cuda.jit(device=True)
+def _use_mbarrier(kind, a, b, bars):  # type: ignore[no-untyped-def]
+    if kind == ADD:
+        ptx.mbarrier_arrive_cluster(ptx.mapa(bars, a // MBARRIERS), a % MBARRIERS, b)
+    elif kind == DROP:
+        ptx.mbarrier_arrive_drop_cluster(ptx.mapa(bars, a // MBARRIERS), a % MBARRIERS)
+    elif kind == EXPECT_ARRIVE:
+        ptx.mbarrier_arrive_expect_tx_cluster(ptx.mapa(bars, a // MBARRIERS), a % MBARRIERS, b)
+    elif kind == EXPECT:
+        ptx.mbarrier_expect_tx_cluster(ptx.mapa(bars, a // MBARRIERS), a % MBARRIERS, b)
+    elif kind == WAIT:
+        while not ptx.mbarrier_try_wait_parity(bars, a % MBARRIERS, b):
+            pass
+    elif kind == PEEK:
+        if not ptx.mbarrier_test_wait_parity(bars, a % MBARRIERS, b):
+            while not ptx.mbarrier_test_wait_parity(bars, a % MBARRIERS, b):
+                pass
+    elif kind == NOINC:
+        ptx.cp_async_mbarrier_arrive_noinc(bars, a % MBARRIERS)
+    elif kind == INC:
+        ptx.cp_async_mbarrier_arrive(bars, a % MBARRIERS)
+    elif kind == INIT:
+        ptx.mbarrier_init(bars, a % MBARRIERS, b)
+        ptx.fence_mbarrier_init()
+
+
+@cuda.jit(device=True)
+def _copy(kind, a, b, c, bars, tile, source, word):  # type: ignore[no-untyped-def]
+    if kind == LOAD:
+        to, full = ptx.mapa(tile, b // VARIABLES), ptx.mapa(bars, a // MBARRIERS)
+        ptx.cp_async_bulk_global_to_shared(to, (b % VARIABLES, 0), source, word, 16, full, a % MBARRIERS)
+    elif kind == SEND:
+        to, full = ptx.mapa(tile, c // VARIABLES), ptx.mapa(bars, a // MBARRIERS)
+        goal = c % VARIABLES
+        ptx.cp_async_bulk_shared_to_cluster(to, (goal, 0), tile, (b % VARIABLES, 0), 16, full, a % MBARRIERS)
+    elif kind == MULTICAST:
+        ptx.cp_async_bulk_global_to_shared_multicast(tile, (b, 0), source, word, 16, bars, a, c)
+    elif kind == COPY:
+        ptx.cp_async_ca(tile, (a % VARIABLES, 0), source, word, 16)
+
+
+@cuda.jit(device=True)
+def _end_group(kind, a):  # type: ignore[no-untyped-def]
+    """Commit a group of copies, or wait for all but `a` groups, which instructions name by a constant."""
+    if kind == COMMIT:
+        ptx.cp_async_commit_group()
+    elif kind == COPIED_ALL:
+        ptx.cp_async_wait_all()
+    elif kind == COPIED:
+        if a == 0:
+            ptx.cp_async_wait_group(0)
+        elif a == 1:
+            ptx.cp_async_wait_group(1)
+        else:
+            ptx.cp_async_wait_group(2)
+    elif kind == COMMIT_STORES:
+        ptx.cp_async_bulk_commit_group()
+    elif kind == STORED:
+        if a == 0:
+            ptx.cp_async_bulk_wait_group(0)
+        else:
+            ptx.cp_async_bulk_wait_group(1)
+    elif kind == SOURCE_READ:
+        if a == 0:
+            ptx.cp_async_bulk_wait_group_read(0)
+        else:
+            ptx.cp_async_bulk_wait_group_read(1)
 
 
 def check_launch(launch: Launch, engine: Engine = "vm") -> wsemu.Report:
