@@ -52,7 +52,7 @@ def test_a_look_back_by_vectors_of_128_bits_is_decided(state: int, engine: Engin
 def test_a_state_and_a_sum_apart_are_no_vector(state: int) -> None:
     program = RIGHT._replace(form="apart", state=state, mask=16)
     assert program.can_fail()
-    assert judge_windows(program, ENGINES).verdicts != ("verified", "verified")
+    assert "verified" not in judge_windows(program, ENGINES).verdicts
 
 
 @pytest.mark.parametrize(
