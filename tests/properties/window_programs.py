@@ -102,12 +102,15 @@ class WindowProgram(NamedTuple):
         vectors[:PADDING, self.state] = WHOLE
         return vectors.reshape(-1)
 
+    def _elements(self) -> list[str]:
+        """Return the registers of two elements: `%z` says what the sum in `%x` is."""
+        return ["%z", "%x"] if self.state == 0 else ["%x", "%z"]
+
     def _load(self) -> str:
         """Return instructions that read a word: what it says into `%u`, the sum into `%v`."""
         if self.form == "packed":
             return "ld.relaxed.gpu.global.u32 %v, [%a]; and.b32 %u, %v, 3; shr.u32 %v, %v, 2;"
-        elements = ["%x", "%x"]
-        elements[self.state] = "%z"
+        elements = self._elements()
         if self.form == "vector":
             loads = f"ld.relaxed.gpu.global.v2.u64 {{{', '.join(elements)}}}, [%a];"
         else:
@@ -118,8 +121,7 @@ class WindowProgram(NamedTuple):
         """Return instructions by which the first lane publishes the sum in `%d`."""
         if self.form == "packed":
             return f"shl.b32 %s, %d, 2; or.b32 %s, %s, {says}; @%f st.relaxed.gpu.global.u32 [%m], %s;"
-        elements = ["%x", "%x"]
-        elements[self.state] = "%z"
+        elements = self._elements()
         if self.form == "vector":
             stores = f"@%f st.relaxed.gpu.global.v2.u64 [%m], {{{', '.join(elements)}}};"
         else:

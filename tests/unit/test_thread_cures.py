@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import wsemu
-from tests.unit.test_order_cures import HEAD, TURNS
-from tests.unit.test_ring_cures import ARRIVE, RING
+from tests.unit.test_order_cures import COPIES, HEAD, TURNS
+from tests.unit.test_ring_cures import ARRIVE, RING, checked
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -56,6 +56,25 @@ $wait:
 }
 """
 )
+
+
+def halve(step: int, half: int, label: str) -> str:
+    """Return a step of a tree: the first threads add what as many threads above them have."""
+    own, other = f"%r{2 * step + 2}", f"%r{2 * step + 3}"
+    return f"""\
+	.loc 1 3 1
+	setp.ge.u32 %p{step}, %r1, {half};
+	@%p{step} bra ${label};
+	ld.shared.u32 {own}, [%r2+{4 * half}];
+	ld.shared.u32 {other}, [%r2];
+	add.u32 {own}, {own}, {other};
+	st.shared.u32 [%r2], {own};
+${label}:
+	.loc 1 4 1
+	bar.sync 0;
+"""
+
+
 TREE = (
     HEAD
     + """\
@@ -74,36 +93,11 @@ TREE = (
 	st.shared.u32 [%r2], %r1;
 	.loc 1 2 1
 	bar.sync 0;
-	.loc 1 3 1
-	setp.ge.u32 %p1, %r1, 64;
-	@%p1 bra $one;
-	ld.shared.u32 %r4, [%r2+256];
-	ld.shared.u32 %r5, [%r2];
-	add.u32 %r4, %r4, %r5;
-	st.shared.u32 [%r2], %r4;
-$one:
-	.loc 1 4 1
-	bar.sync 0;
-	.loc 1 3 1
-	setp.ge.u32 %p2, %r1, 32;
-	@%p2 bra $two;
-	ld.shared.u32 %r6, [%r2+128];
-	ld.shared.u32 %r7, [%r2];
-	add.u32 %r6, %r6, %r7;
-	st.shared.u32 [%r2], %r6;
-$two:
-	.loc 1 4 1
-	bar.sync 0;
-	.loc 1 3 1
-	setp.ge.u32 %p3, %r1, 16;
-	@%p3 bra $three;
-	ld.shared.u32 %r8, [%r2+64];
-	ld.shared.u32 %r9, [%r2];
-	add.u32 %r8, %r8, %r9;
-	st.shared.u32 [%r2], %r8;
-$three:
-	.loc 1 4 1
-	bar.sync 0;
+"""
+    + halve(1, 64, "one")
+    + halve(2, 32, "two")
+    + halve(3, 16, "three")
+    + """\
 	.loc 1 5 1
 	ld.shared.u32 %r10, [part];
 	mul.wide.u32 %rd2, %r1, 4;
@@ -190,34 +184,18 @@ $last:
 }
 """
 )
-COPIED = (
-    HEAD
-    + """\
-.visible .entry copied(.param .u64 x, .param .u64 y)
-{
-	.reg .b32 %r<8>;
-	.reg .b64 %rd<6>;
-	.shared .align 16 .b8 buffer[256];
-	ld.param.u64 %rd1, [x];
-	ld.param.u64 %rd2, [y];
-	mov.u32 %r1, %tid.x;
-	shl.b32 %r2, %r1, 2;
-	cvt.u64.u32 %rd3, %r2;
-	add.u64 %rd1, %rd1, %rd3;
-	add.u64 %rd2, %rd2, %rd3;
-	mov.u32 %r3, buffer;
-	add.u32 %r3, %r3, %r2;
-	cp.async.ca.shared.global [%r3], [%rd1], 4;
-	cp.async.commit_group;
-	cp.async.ca.shared.global [%r3+128], [%rd1+128], 4;
-	cp.async.commit_group;
+COPIED = COPIES.replace(
+    """\
+	cp.async.wait_group 0;
+	ld.shared.u32 %r4, [%r3];
+	ld.shared.u32 %r5, [%r3+128];
+	add.u32 %r4, %r4, %r5;
+""",
+    """\
 	cp.async.wait_group 1;
 	ld.shared.u32 %r4, [%r3];
 	cp.async.wait_group 0;
-	st.global.u32 [%rd2], %r4;
-	ret;
-}
-"""
+""",
 )
 MISTAKES: dict[str, tuple[str, str, str, str, int]] = {
     "arrive by thread 0": (LANES, "setp.ne.u32 %p2, %r5, 0", "setp.ne.u32 %p2, %r1, 0", "one lane of each warp", 64),
@@ -270,6 +248,7 @@ def test_a_mistake_in_the_threads_has_a_verified_fix(mistake, tmp_path):
 def test_a_fix_reads_what_is_copied_first(tmp_path):
     """A wait for later copies alone makes the read of the wrong stage race-free: the first tile is then never read."""
     x = np.arange(64, dtype=np.uint32)
+    assert COPIED != COPIES
     good, _ = check_text(COPIED, tmp_path, "right", 32, x)
     assert good.verdict == "verified"
     broken = COPIED.replace("ld.shared.u32 %r4, [%r3];", "ld.shared.u32 %r4, [%r3+128];")
@@ -300,20 +279,12 @@ $wait_tail:
 """
     loop = "\tsetp.lt.u32 %p7, %r3, %r1;\n\t@%p7 bra $tile;\n"
     branches = "\tsetp.ge.u32 %p7, %r3, %r1;\n\t@%p7 bra $end;\n\tbra.uni $tile;\n"
+    assert (RING.count(tail), RING.count(loop)) == (1, 1)
     right = RING.replace(tail, waits + tail).replace(loop, branches)
-    x = np.arange(160, dtype=np.float32)
-
-    def check(text: str, name: str) -> tuple[wsemu.Report, Any]:
-        path = tmp_path / f"{name}.ptx"
-        path.write_text(text, encoding="utf-8")
-        y = np.zeros_like(x)
-        return wsemu.check(wsemu.load_ptx(path)["ring"], 1, 64, (x, y, np.uint32(5)), budget=100_000), y
-
-    assert check(right, "right")[0].verdict == "verified"
+    assert (checked(right, tmp_path, "right")[0].verdict, right.count(ARRIVE)) == ("verified", 1)
     broken = right.replace(ARRIVE, "")
-    report, _ = check(broken, "broken")
+    report, _ = checked(broken, tmp_path, "broken")
     cure = report.cures(budget=PLENTY)[0]
     assert "insert an arrive on `empty`" in cure.says
-    again, y = check(cure.patch_ptx(broken), "fixed")
-    assert again.verdict == "verified"
-    assert np.array_equal(y, 2 * x)
+    again, is_right = checked(cure.patch_ptx(broken), tmp_path, "fixed")
+    assert (again.verdict, is_right) == ("verified", True)
