@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.commands import Done, wsemu
+from tests.unit.late_program import KERNELS
 from wsemu.app import watch
 from wsemu.app.check_process import CheckProcess
 from wsemu.app.watch import drop_watch_option
@@ -18,25 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-PROGRAM = """\
-import numpy as np
-from wsemu import cuda, ptx
-
-@cuda.jit
-def late(x, y):
-    tile = cuda.shared.array(64, np.float32)
-    lane = cuda.threadIdx.x % 32
-    if cuda.threadIdx.x >= 32:
-        tile[lane] = x[lane]
-        ptx.bar_arrive(1, 64)
-    else:
-        y[lane] = tile[lane] + tile[lane + 32]
-        ptx.bar_sync(1, 64)
-
-@cuda.jit
-def good(x):
-    x[cuda.threadIdx.x] += 1
-
+PROGRAM = f"""{KERNELS}\
 x = np.zeros(32, np.float32)
 late[1, 64](x, x.copy())
 good[1, 32](x)

@@ -9,12 +9,14 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree
 
 import jsonschema
 import pytest
 
 from tests.commands import Done, wsemu
+from tests.unit.late_program import KERNELS
 from wsemu.app import doctor
 from wsemu.app.config import FORMATS
 from wsemu.launch.result import Report
@@ -27,27 +29,12 @@ from wsemu.report import collected, github, gitlab, junit, sarif, short
 from wsemu.report import json as json_report
 from wsemu.report.terminal import Printer
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 SCHEMA = json.loads(Path(__file__).parents[1].joinpath("data", "sarif-2.1.0-part.json").read_text(encoding="utf-8"))
-PROGRAM = """\
-import sys
-import numpy as np
-from wsemu import cuda, ptx
-
-@cuda.jit
-def late(x, y):
-    tile = cuda.shared.array(64, np.float32)
-    lane = cuda.threadIdx.x % 32
-    if cuda.threadIdx.x >= 32:
-        tile[lane] = x[lane]
-        ptx.bar_arrive(1, 64)
-    else:
-        y[lane] = tile[lane] + tile[lane + 32]
-        ptx.bar_sync(1, 64)
-
-@cuda.jit
-def good(x):
-    x[cuda.threadIdx.x] += 1
-
+PROGRAM = f"""import sys
+{KERNELS}\
 @cuda.jit
 def tries(x):
     try:
@@ -151,16 +138,29 @@ def test_github_gets_commands(check):
     assert "the program speaks" not in done.stdout
 
 
-@pytest.mark.parametrize("format_", [f for f in FORMATS if f != "text"])
+READERS: dict[str, Callable[[str], object]] = {
+    "github": lambda text: "::error file=program.py,line=" in text,
+    "gitlab": json.loads,
+    "json": json.loads,
+    "junit": lambda text: list(ElementTree.fromstring(text)),
+    "sarif": lambda text: valid(json.loads(text)),
+    "short": lambda text: text.startswith("program.py:"),
+}
+"""format -> what is true of a whole document, or raises"""
+
+
+def test_each_format_but_text_has_a_reader():
+    assert {"text", *READERS} == {*FORMATS}
+
+
+@pytest.mark.parametrize("format_", READERS)
 def test_a_document_is_whole_whatever_happens(check, format_):
     for more, code in (("1 / 0\n", 1), ("sys.exit('stop')\n", 1), ("late[1, 2000](x, x)\n", 1)):
         done = check("--format", format_, more=more)
         assert done.returncode == code
         assert "Traceback" not in done.stderr
-        if format_ == "sarif":
-            valid(json.loads(done.stdout))
-        elif format_ == "json":
-            assert json.loads(done.stdout)["exit_code"] == code
+        assert READERS[format_](done.stdout)
+        assert format_ != "json" or json.loads(done.stdout)["exit_code"] == code
     done = check("--format", format_, "--only", "rase")
     assert done.returncode == 2
     assert "no checker 'rase'" in done.stdout
