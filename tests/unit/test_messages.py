@@ -178,6 +178,7 @@ def test_what_is_broken_is_not_proven(kernel: Any, code: str, proven: list[bool]
     found = wsemu.check(kernel, 4, 32, arguments(4, WHOLE), budget=200_000)
     assert found.verdict == "failed", found.notes
     assert code in {finding.code for finding in found.findings}
+    assert proven
     assert not any(proven)
 
 

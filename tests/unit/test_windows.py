@@ -68,7 +68,11 @@ def test_a_sum_that_depends_on_what_is_seen_is_not_verified(change: dict[str, An
     assert check(RIGHT._replace(**change)).verdict != "verified"
 
 
-def test_a_location_that_two_threads_write_is_not_one_of_a_look_back(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("offset", "decided"), [(4, False), (256, True)])
+def test_a_location_that_two_threads_write_is_not_one_of_a_look_back(
+    offset: int, decided: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A CTA also stores to the word of the next CTA, or to one that no other CTA writes."""
     proven, decide = list[bool](), windows.Windows.is_proven
 
     def watched(self: windows.Windows) -> bool:
@@ -76,10 +80,10 @@ def test_a_location_that_two_threads_write_is_not_one_of_a_look_back(monkeypatch
         return proven[-1]
 
     monkeypatch.setattr(windows.Windows, "is_proven", watched)
-    check(
-        RIGHT, ptx=RIGHT.ptx().replace("mad.wide.u32 %m, %t, 4, %w;", "shr.u32 %d, %t, 1; mad.wide.u32 %m, %d, 4, %w;")
-    )
-    assert not any(proven)
+    store = "or.b32 %s, %s, 1; @%f st.relaxed.gpu.global.u32 [%m], %s;"
+    twice = RIGHT.ptx().replace(store, f"{store} @%f st.relaxed.gpu.global.u32 [%m+{offset}], %s;")
+    assert check(RIGHT, ptx=twice).verdict == ("verified" if decided else "incomplete")
+    assert proven == [decided]
 
 
 def test_what_looks_at_cta_that_comes_later_is_not_decided_so() -> None:
