@@ -166,7 +166,7 @@ conversions of fp6, fp4 and ue8m0
 `discard`, unknown modifiers
     test_ptx_refused.py::REFUSED
 `clusterlaunchcontrol` launches that do not meet
-    test_cancellation.py::test_what_depends_on_the_assignment_is_undecided_or_wrong
+    test_cancellation.py::test_what_depends_on_the_assignment_is_undecided
 the number of clusters that a GPU starts
     -
 bytes of a response: the layout
