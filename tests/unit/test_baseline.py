@@ -11,7 +11,7 @@ import pytest
 
 from tests.commands import Done, wsemu
 from tests.unit.late_program import KERNELS
-from wsemu.app import watch
+from wsemu.app import diff_reports, watch
 from wsemu.app.check_process import CheckProcess
 from wsemu.app.watch import drop_watch_option
 
@@ -216,11 +216,29 @@ def test_predicted_times_are_compared(run: Any, tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("text", ["{", "{}", "3", '[{"kernel": 1}]', '{"reports": [{}]}'])
+LAUNCH = '{"reports": [{"kernel": "k", "grid": [1, 1, 1], "block": [1, 1, 1], "verdict": "failed", "findings": [], '
+TIMES = '[{"kernel": "k", "grid": [1, 1, 1], "block": [1, 1, 1], "microseconds": NaN}]'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{", "{}", "3", '[{"kernel": 1}]', '{"reports": [{}]}', TIMES,
+        *(f'{LAUNCH}"counters": {{"warp_instructions": {count}}}}}]}}' for count in ("Infinity", "1e300", "-1")),
+    ],
+)  # fmt: skip
 def test_what_is_no_report_is_named(run: Any, tmp_path: Path, text: str) -> None:
     (tmp_path / "a.json").write_text(text)
     done = run("diff", "a.json", "a.json")
     assert (done.returncode, "`a.json` does not hold" in done.stdout) == (2, True)
+
+
+def test_files_without_an_end_are_not_read(run: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    done = check(run, "--baseline", "/dev/zero")
+    assert (done.returncode, "it is a device" in " ".join(done.stdout.split())) == (2, True)
+    monkeypatch.setattr(diff_reports, "LARGEST", 3)
+    (tmp_path / "a.json").write_text("    ")
+    assert diff_reports.run(tmp_path / "a.json", tmp_path / "a.json", as_json=False) == 2
 
 
 # -- watching ----------------------------------------------------------------------------------------------------------
@@ -272,3 +290,11 @@ def test_a_program_writes_files_without_another_check(
     monkeypatch.chdir(tmp_path)
     assert watch.watch_program(["check", "program.py"], sleep=sleep) == 0
     assert "changed" not in capfd.readouterr().err
+
+
+def test_a_program_that_does_not_exist_is_not_watched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert watch.watch_program(["check", "--watch", "nope.py"]) == 2
+    assert "watching" not in capfd.readouterr().err

@@ -175,6 +175,7 @@ def test_a_sequence_names_what_is_wrong_with_it(tmp_path: Path) -> None:
     ('launch = "produce"\nargs = 5', "`args` is 5: give a list"),
     ('launch = "produce"\ngrid = "two"', "`grid` is 'two': give an integer or a list"),
     ("launch = 5", "`launch` is 5: give a string"),
+    ('launch = "produce"\nargs = [["x"]]', "an argument is ['x']: give a string"),
     ('memset = "x"\nvalue = "a"', "`value` is 'a': give an integer"),
     ('sync = "t"', "no stream and no event 't'"),
     ('wait = "e"', "no event 'e': add an operation with `record = \"e\"`"),
@@ -197,6 +198,7 @@ def test_a_value_of_the_wrong_type_is_named(tmp_path: Path) -> None:
     for text, message in (
         ("ptx = 3\nop = [3]", "is 3: give a string"),
         ("op = [3]", "the operation is 3: give a table"),
+        ("op = " + "[" * 100_000, "is not TOML"),
         ("managed = 'odd'\nop = [3]", "is 'odd': give concurrent or exclusive"),
     ):
         file.write_text(text, encoding="utf-8")

@@ -3,6 +3,7 @@ tasks, the conda recipe."""
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -309,6 +310,18 @@ def test_a_report_that_cannot_be_written_is_wrong_usage_before_a_program_runs(pr
     for file, reason in (("no/such/all.xml", "does not exist"), ("kernels", "Is a directory")):
         assert each.main(["--junit", file, "kernels/good.py"]) == 2
         assert reason in capsys.readouterr().err
+
+
+def test_a_report_on_a_full_disk_is_wrong_usage(project, capsys, monkeypatch):
+    monkeypatch.chdir(project)
+    monkeypatch.setattr(each, "run", lambda *_, **__: (0, '<testsuites name="wsemu"/>'))
+    monkeypatch.setattr(Path, "write_text", _raise_full)
+    assert each.main(["--junit", "all.xml", "kernels/good.py"]) == 2
+    assert "cannot write `all.xml`: No space left on device" in capsys.readouterr().err
+
+
+def _raise_full(*_, **__):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 PROGRAMS = {

@@ -273,3 +273,24 @@ def test_columns_count_units_of_utf_16(tmp_path: Path) -> None:
 def test_uris_are_paths(tmp_path: Path) -> None:
     file = tmp_path / "a b\u00e4.py"
     assert to_path(file.as_uri()) == os.path.realpath(file)
+
+
+def test_invalid_messages_do_not_end_the_server(tmp_path: Path) -> None:
+    pytest.importorskip("pygls")
+    bodies = [b"5", b"null", b"[1, 2]", b"[" * 100_000, b"\xff{", b'{"jsonrpc": "2.0", "id": 3}']
+    bodies += [b'{"jsonrpc": "2.0", "method": "textDocument/didSave", "params": 5}']
+    bodies += [b'{"jsonrpc": "2.0", "id": 9, "method": "shutdown"}', b'{"jsonrpc": "2.0", "method": "exit"}']
+    done = _run_server(b"".join(b"Content-Length: %d\r\n\r\n%s" % (len(body), body) for body in bodies), tmp_path)
+    assert (done.returncode, b'"id":9' in done.stdout.replace(b" ", b"")) == (0, True)
+    assert b"internal error" not in done.stderr
+
+
+def test_a_message_without_an_end_is_not_read(tmp_path: Path) -> None:
+    pytest.importorskip("pygls")
+    done = _run_server(b"Content-Length: 999999999999\r\n\r\n{", tmp_path)
+    assert (done.returncode, b"at most 268,435,456" in done.stderr) == (0, True)
+
+
+def _run_server(messages: bytes, folder: Path) -> subprocess.CompletedProcess[bytes]:
+    command = [sys.executable, "-m", "wsemu", "lsp"]
+    return subprocess.run(command, input=messages, check=False, capture_output=True, timeout=SECONDS, cwd=folder)

@@ -14,7 +14,9 @@ from pathlib import Path
 import pytest
 
 from tests.commands import wsemu
+from wsemu.app import native_program
 from wsemu.app.launch_file import check_like
+from wsemu.app.launches import Launches
 from wsemu.app.program_kind import find_command
 from wsemu.model.errors import UsageError
 from wsemu.native import fat_binary
@@ -22,6 +24,8 @@ from wsemu.native.build import find_libraries
 from wsemu.native.compiler import find_compiler, find_platform_problem
 from wsemu.native.images import Images
 from wsemu.native.program import check_program
+from wsemu.native.server import Ended
+from wsemu.report.terminal import Printer
 
 DATA = Path(__file__).resolve().parents[1] / "data"
 PTX = DATA / "driver_client.ptx"
@@ -248,6 +252,23 @@ def test_damaged_fat_binaries_end_in_an_error(tmp_path):
     for end in range(16, len(image), 7):
         with pytest.raises(UsageError):
             Images(os.getpid(), tmp_path, 90).find_ptx(image[:end])
+
+
+def test_a_missing_package_is_a_set_up_that_is_wrong(tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "zstandard", None)
+    with pytest.raises(fat_binary.MissingPackageError, match="`zstandard` is not installed") as missing:
+        Images(os.getpid(), tmp_path, 90).find_ptx(container((1, 90, 0x8000, b"zstd")))
+
+    def run_program(command, watched):
+        for _ in range(2):
+            watched.note_refusal("module", missing.value)
+        return Ended(1)
+
+    monkeypatch.setattr(native_program, "run_program", run_program)
+    monkeypatch.setattr(native_program, "check_program", lambda _: None)
+    launches = Launches(Printer())
+    assert native_program.run(["./app"], tmp_path / "app", launches, "") == 2
+    assert (launches.verdicts, capsys.readouterr().out.count("zstandard")) == ([], 1)
 
 
 def test_what_runs_as_it_is(tmp_path):

@@ -58,6 +58,15 @@ alone[1, 32](np.zeros(4, np.float32))
 5 + 6"""
 
 
+WRONG = {
+    "--arch sm_999": "unknown arch 'sm_999'",
+    "--engine foo": "`--engine foo`: give vm or reference",
+    "--arch": "`--arch` needs a value",
+    "--arch 'x": "no closing quotation",
+}
+"""options of the magic that are wrong -> their message"""
+
+
 @pytest.fixture(scope="module")
 def magic() -> list[Any]:
     """The outputs of cells with the magic: one that is right but for its lanes, one with a wrong option, one that
@@ -66,12 +75,16 @@ def magic() -> list[Any]:
         "import numpy as np\nimport wsemu\nfrom wsemu import cuda\n%load_ext wsemu",
         CELL,
         "%%wsemu --tracing\n1",
+        *(f"%%wsemu {options}\n1" for options in WRONG),
         "%%wsemu\n\n1 / 0",
         "wsemu.time(alone, 1, 32, (np.zeros(4, np.float32),), device='h100')",
     ]
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources])
     nbclient.NotebookClient(notebook, timeout=120, kernel_name="python3", allow_errors=True).execute()
-    return [[output for output in cell.outputs if output.output_type != "stream"] for cell in notebook.cells]
+    return [
+        [output for output in cell.outputs if output.output_type != "stream" or output.text.startswith("UsageError")]
+        for cell in notebook.cells
+    ]
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -86,12 +99,21 @@ def test_the_magic_displays_reports_time_lines_and_the_value(magic):
 
 @pytest.mark.filterwarnings("ignore")
 def test_the_magic_reports_wrong_options_and_errors_of_the_cell(magic):
-    (wrong,), (raised,) = magic[2], magic[3]
-    assert (wrong.ename, "no option `--tracing`" in wrong.evalue) == ("UsageError", True)
+    assert [output.text for output in magic[2]] == [
+        "UsageError: %%wsemu has no option `--tracing`: --trace, --strict, --every, --arch, --engine\n"
+    ]
+    (raised,) = magic[3 + len(WRONG)]
     assert raised.ename == "ZeroDivisionError"
 
 
 @pytest.mark.filterwarnings("ignore")
+def test_the_magic_reports_wrong_values_without_a_traceback(magic):
+    for outputs, message in zip(magic[3:], WRONG.values(), strict=False):
+        (wrong,) = outputs
+        assert (wrong.output_type, message in wrong.text) == ("stream", True)
+
+
+@pytest.mark.filterwarnings("ignore")
 def test_a_prediction_displays_itself(magic):
-    (made,) = magic[4]
+    (made,) = magic[-1]
     assert "bound by" in made.data["text/html"]

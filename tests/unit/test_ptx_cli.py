@@ -250,3 +250,12 @@ def test_options_are_written_and_read():
     assert Options().words() == []
     with pytest.raises(UsageError, match="`--bad` is no option of a launch"):
         Options.read(["--bad", "1"])
+
+
+def test_a_page_has_the_values_of_arguments_in_their_types(tmp_path):
+    """`a` is declared as f32: the page has its value, and not its bits."""
+    page = tmp_path / "page.html"
+    assert wsemu("trace", FILE, *SAXPY, *ARGUMENTS, "-o", page).returncode == 0
+    text = page.read_text(encoding="utf-8")
+    assert "(f32)</dt><dd><code>2.0</code>" in text
+    assert "1073741824" not in text

@@ -17,6 +17,7 @@ from wsemu.model.baseline import Baseline, BaselineEntry
 from wsemu.model.codes import CHECKER_OF
 from wsemu.model.data import dataclass, field
 from wsemu.model.errors import UsageError
+from wsemu.model.own_files import read_regular
 from wsemu.model.version import __version__
 from wsemu.report.diagnostic import display_path, plural
 
@@ -29,16 +30,18 @@ if TYPE_CHECKING:
 FILE = "wsemu-baseline.json"
 """file of `wsemu baseline` without `--baseline`"""
 FORMAT = 1
+LARGEST = 64 << 20
+"""number of bytes of a baseline"""
 _TEXTS = ("fingerprint", "code", "kernel", "file", "text")
 
 
 def read_baseline(file: str) -> Baseline:
     """Return the baseline that a file holds; UsageError names what is wrong with it."""
     try:
-        text = Path(file).read_text(encoding="utf-8")
-    except OSError as error:
+        text = read_regular(file, LARGEST).decode()
+    except UsageError as error:
         remedy = f"write it by `wsemu baseline --baseline {file} PROGRAM`"
-        raise UsageError(f"no baseline `{file}` ({error.strerror or error}): {remedy}") from None
+        raise UsageError(f"{error}: {remedy}") from None
     except ValueError:
         raise UsageError(f"`{file}` does not hold a baseline: it is not UTF-8") from None
     entries = _parse_baseline(text, file)

@@ -7,6 +7,7 @@ their fingerprints, which moved lines do not change; launches by kernel, grid an
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,8 @@ COSTS = (
     "barrier_operations",
 )
 """counters of a launch that are compared"""
+LARGEST = 256 << 20
+"""number of bytes of a report"""
 _RANK = ("verified", "incomplete", "failed")
 """verdicts in the order of their severity"""
 
@@ -83,16 +86,21 @@ def _kind(contents: Contents) -> str:
 def _read(file: Path) -> Contents:
     """Return the contents of a report; UsageError if the file is none."""
     try:
-        data = json.loads(file.read_text(encoding="utf-8"))
+        with file.open("rb") as stream:  # perhaps a pipe
+            text = stream.read(LARGEST + 1)
     except OSError as error:
         raise UsageError(f"`{file}`: {error.strerror or error}: give a report of `wsemu check --format json`") from None
+    if len(text) > LARGEST:
+        raise UsageError(f"`{file}` has more bytes than wsemu reads: at most {LARGEST:,}")
+    try:
+        data = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise UsageError(
             f"`{file}` does not hold JSON ({error}): give a report of `wsemu check --format json`"
         ) from None
     try:
         return _contents(data)
-    except (AttributeError, KeyError, TypeError, ValueError):
+    except (AttributeError, ArithmeticError, KeyError, TypeError, ValueError):
         remedy = "give one of `wsemu check --format json` or `wsemu time --json`"
         raise UsageError(f"`{file}` does not hold a report of wsemu: {remedy}") from None
 
@@ -101,15 +109,31 @@ def _contents(data: Any) -> Contents:
     contents, times = Contents(), Counter[str]()
     if isinstance(data, list):
         for entry in data:
-            contents.times[_launch_name(entry, times)] = float(entry["microseconds"])
+            contents.times[_launch_name(entry, times)] = _to_time(entry["microseconds"])
         return contents
     for report in data["reports"]:
         name = _launch_name(report, times)
         contents.verdicts[name] = report["verdict"]
         _RANK.index(report["verdict"])
-        contents.costs[name] = {cost: int(report["counters"].get(cost, 0)) for cost in COSTS}
+        contents.costs[name] = {cost: _to_count(report["counters"].get(cost, 0)) for cost in COSTS}
         _add_findings(contents, report)
     return contents
+
+
+def _to_time(value: Any) -> float:
+    """Return a time of a report; ValueError for what is none."""
+    time = float(value)
+    if not 0 <= time < math.inf:
+        raise ValueError(value)
+    return time
+
+
+def _to_count(value: Any) -> int:
+    """Return a counter of a report; ValueError for what is none."""
+    count = int(value)
+    if not 0 <= count < 1 << 64:
+        raise ValueError(value)
+    return count
 
 
 def _add_findings(contents: Contents, report: dict[str, Any]) -> None:

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING
 
 from wsemu.app.exit_codes import INTERNAL, USAGE
 from wsemu.app.program_file import has_kernels
+from wsemu.model.errors import UsageError
 from wsemu.report.terminal import Printer
 
 if TYPE_CHECKING:
@@ -99,10 +100,15 @@ def main(words: list[str]) -> int:
     if not all(is_output(file, files, option) for option, file in outputs.items()):
         return USAGE
     for option, output in (outputs or {"": ""}).items():
-        counted = [
-            (file, 0 if own["--allow-incomplete"] and code == 3 else code)
-            for file, code in _check_files(checked, options, option.removeprefix("--"), output)
-        ]
+        try:
+            counted = [
+                (file, 0 if own["--allow-incomplete"] and code == 3 else code)
+                for file, code in _check_files(checked, options, option.removeprefix("--"), output)
+            ]
+        except UsageError as error:
+            Printer(sys.stderr).error(error)
+            codes.append(USAGE)
+            continue
         codes += [code for _, code in counted]
         if output:
             _report_failures(counted, output)
@@ -125,7 +131,10 @@ def _check_files(files: list[str], options: list[str], format_: str, output: str
         except (SyntaxError, ValueError, KeyError, TypeError):  # of an internal error, in place of a document
             code = INTERNAL
         yield file, code
-    Path(output).write_text(MERGERS[format_](texts), encoding="utf-8")
+    try:
+        Path(output).write_text(MERGERS[format_](texts), encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"cannot write `{output}`: {error.strerror or error}") from None
 
 
 def _report_failures(counted: list[tuple[str, int]], output: str) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import tempfile
 import threading
 import time
@@ -257,10 +258,9 @@ def serve(transport: Transport) -> int:
     try:
         while (text := transport.read()) is not None:
             try:
-                message = json.loads(text, object_hook=protocol.structure_message)
-            except ValueError:
-                continue
-            protocol.handle_message(message)
+                protocol.handle_message(json.loads(text, object_hook=protocol.structure_message))
+            except Exception as error:  # of an invalid message: the library's errors have no common class
+                print(f"wsemu lsp: a message is not understood: {type(error).__name__}: {error}", file=sys.stderr)
     except SystemExit as ended:
         return int(ended.code or 0)
     finally:

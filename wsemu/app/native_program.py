@@ -14,6 +14,7 @@ from wsemu.app.exit_codes import FAILED, INCOMPLETE, USAGE
 from wsemu.app.saved_memory import LaunchSaver
 from wsemu.model.errors import UsageError
 from wsemu.model.finding import BETWEEN
+from wsemu.native.fat_binary import MissingPackageError
 from wsemu.native.program import check_program
 from wsemu.native.server import run_program
 from wsemu.native.session import Watch
@@ -42,6 +43,8 @@ class Watched(Watch):
         self._launches = launches
         self._saver = saver
         self._pending: Pending | None = None
+        self.lacks_package = False
+        """PTX could not be unpacked, because a package is missing"""
 
     def note_launch(self, pending: Pending) -> None:
         """Note a launch that is about to run."""
@@ -55,7 +58,11 @@ class Watched(Watch):
 
     def note_refusal(self, what: str, error: WsemuError) -> None:
         """Report what the program got an error for."""
-        if what == "module":
+        if isinstance(error, MissingPackageError):
+            if not self.lacks_package:
+                self._launches.printer.error(error)
+            self.lacks_package = True
+        elif what == "module":
             self._launches.verdicts.append("incomplete")
             self._launches.missing += 1
             self._launches.reasons["PTX"] = None
@@ -128,7 +135,7 @@ def run(command: Sequence[str], file: Path, launches: Launches, save: str) -> in
         raise UsageError(f"`{command[0]}` cannot be run: {error.strerror or error}") from None
     finally:
         lines.finish()
-    return _exit_code(ended.code, launches)
+    return USAGE if watched.lacks_package else _exit_code(ended.code, launches)
 
 
 def _show_sources(command: Sequence[str], file: Path) -> None:

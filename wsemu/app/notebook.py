@@ -11,11 +11,12 @@ import contextlib
 import dataclasses
 import importlib
 import shlex
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from wsemu.launch.hooks import adding_hook, observers, traceable
 from wsemu.launch.tracing import build
 from wsemu.model import settings
+from wsemu.model.arch import arch_of
 from wsemu.model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -49,14 +50,20 @@ def load_ipython_extension(shell: Any) -> None:
 
 def run_cell(shell: Any, line: str, cell: str) -> Any:
     """Run a cell, display the report of each of its launches, and return the value of its last expression."""
-    chosen, traces = parse_options(line)
+    try:
+        chosen, traces = parse_options(line)
+    except UsageError as error:  # which IPython shows without a traceback
+        raise importlib.import_module("IPython.core.error").UsageError(str(error)) from None
     with settings.using(dataclasses.replace(settings.current(), **chosen)), _displaying(shell, traces):
         return _execute(shell, cell)
 
 
 def parse_options(line: str) -> tuple[dict[str, Any], bool]:
     """Return the settings that a line has, and whether it requests time lines."""
-    words = iter(shlex.split(line))
+    try:
+        words = iter(shlex.split(line))
+    except ValueError as error:
+        raise UsageError(f"the options of %%wsemu cannot be split: {str(error).lower()}") from None
     chosen: dict[str, Any] = {}
     for word in words:
         name, has_value, value = word.partition("=")
@@ -66,6 +73,10 @@ def parse_options(line: str) -> tuple[dict[str, Any], bool]:
             value = next(words, "")
         if name in WITH_VALUES and not value:
             raise UsageError(f"`{name}` needs a value")
+        if name == "--arch":
+            arch_of(value)
+        elif name == "--engine" and value not in get_args(settings.Engine):
+            raise UsageError(f"`--engine {value}`: give {' or '.join(get_args(settings.Engine))}")
         chosen[name[2:]] = value if name in WITH_VALUES else True
     return chosen, bool(chosen.pop("trace", False))
 

@@ -54,7 +54,7 @@ def run(file: Path) -> None:
     text = read_regular(file, LARGEST).decode(errors="replace")
     try:
         given = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise UsageError(f"`{file}` is not TOML: {error}") from None
     if unknown := sorted(given.keys() - {*TOP}):
         raise UsageError(f"`{file}` has the key {unknown[0]!r}: one of {', '.join(TOP)}")
@@ -133,10 +133,10 @@ class Steps:
     def _launch(self, op: Op, name: str) -> None:
         if self.module is None:
             raise UsageError(f'`{self.file}` launches {name!r} and names no PTX: add `ptx = "kernels.ptx"`')
-        arguments = [
-            self.arrays[text] if text in self.arrays else argument(str(text), number)
-            for number, text in enumerate(op.get("args", ()))
-        ]
+        arguments: list[Any] = []
+        for number, text in enumerate(op.get("args", ())):
+            _check_type("an argument", text, str)
+            arguments.append(self.arrays[text] if text in self.arrays else argument(text, number))
         kernel, block = self.module[name], op.get("block")
         grid = op.get("grid", 1)
         options = {key: op[key] for key in ("dynamic_shared", "cluster") if key in op}

@@ -12,6 +12,9 @@ import sys
 import threading
 from typing import BinaryIO
 
+LARGEST = 256 << 20
+"""number of bytes of a message"""
+
 
 class Transport:
     """Reads and writes messages; several threads may write."""
@@ -21,7 +24,7 @@ class Transport:
         self._lock = threading.Lock()
 
     def read(self) -> bytes | None:
-        """Return the JSON of the next message; None at the end of the stream."""
+        """Return the JSON of the next message; None at the end of the stream, and for one that is too large."""
         size = 0
         while line := self.incoming.readline():
             name, _, value = line.partition(b":")
@@ -29,6 +32,9 @@ class Transport:
                 with contextlib.suppress(ValueError):
                     size = max(int(value), 0)
             if not line.strip():
+                if size > LARGEST:
+                    print(f"wsemu: an editor sends a message of {size:,} bytes: at most {LARGEST:,}", file=sys.stderr)
+                    return None
                 return self.incoming.read(size)
         return None
 

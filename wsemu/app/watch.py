@@ -50,6 +50,8 @@ def watch_program(words: Sequence[str], *, sleep: Callable[[float], None] = time
                 state = {**read_state(sources), **state}
             watched = {**read_state(_neighbors(sources)), **state}
             if finished is not None:
+                if not watched:  # no file of the command exists
+                    return finished
                 printer.text(f"watching {plural(len(watched), 'file')}: Ctrl+C ends")
             while read_state(watched) == watched:
                 sleep(SECONDS)

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 _LINE, _WHOLE = 8, 32
 """hexadecimal digits kept of a line's and of a larger thing's hash"""
+_DTYPES = {"f16": "float16", "f32": "float32", "f64": "float64", "s16": "int16", "s32": "int32", "s64": "int64"}
+"""declared type of a parameter -> type of its value, where that is not its bits"""
 
 
 class Lines(Record):
@@ -83,11 +85,14 @@ def inputs(bound: Bound, data: Sequence[npt.NDArray[np.uint8] | None] | None = N
     )
 
 
-def describe_arguments(bound: Bound) -> list[tuple[str, str]]:
-    """Return the name of each argument of a launch, and its value or its type: `x`, `float32[64]`."""
+def describe_arguments(bound: Bound, types: Sequence[str] = ()) -> list[tuple[str, str]]:
+    """Return the name of each argument of a launch, and its value or its type: `x`, `float32[64]`.
+
+    `types` are the declared types of the parameters in PTX.
+    """
     own = bound.heap.segments(bound) if bound.heap is not None else ()
     arrays = [(array.name, _array_type(array)) for array in bound.arrays if array.segment not in own]
-    scalars = dict.fromkeys(_scalars(bound.program, bound.names, bound.rows))
+    scalars = dict.fromkeys(_scalars(bound.program, bound.names, bound.rows, types))
     return [*arrays, *((value.name, value.what) for value in scalars)]
 
 
@@ -154,16 +159,27 @@ def _name(file: str) -> str:
     return own_name(file) or os.path.basename(os.path.realpath(file))
 
 
-def _scalars(program: Program, names: Sequence[str], rows: dict[int, Any]) -> Iterator[Value]:
+def _scalars(
+    program: Program, names: Sequence[str], rows: dict[int, Any], types: Sequence[str] = ()
+) -> Iterator[Value]:
     for parameter in program.parameters:
         if parameter.part == "bytes":
             at = f" at byte {parameter.axis}" if parameter.axis else ""
-            name = f"{names[parameter.argument]}{at} ({parameter.type})"
-            yield Value(name=name, what=repr(rows[parameter.row][1]))
+            value, type_ = rows[parameter.row][1], parameter.type
+            declared = types[parameter.argument] if types else ""
+            if declared in _DTYPES and declared[1:] == type_[1:]:
+                type_, value = declared, _from_bits(value, _DTYPES[declared])
+            yield Value(name=f"{names[parameter.argument]}{at} ({type_})", what=repr(value))
         if parameter.part == "value":
             path = "".join(f".{p}" if isinstance(p, str) else f"[{p}]" for p in parameter.component)
             imaginary = ".imag" * (parameter.axis == 1)
             yield Value(name=f"{names[parameter.argument]}{path}{imaginary}", what=repr(rows[parameter.row][1]))
+
+
+def _from_bits(bits: Any, name: str) -> Any:
+    """Return the number with these bits."""
+    dtype = np.dtype(name)
+    return np.frombuffer(int(bits).to_bytes(dtype.itemsize, "little"), dtype)[0].item()
 
 
 def _arrays(bound: Sequence[BoundArray], data: Sequence[npt.NDArray[np.uint8] | None]) -> Iterator[Value]:

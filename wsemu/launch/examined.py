@@ -139,7 +139,8 @@ def judge_run(
     name_used_loads(outcome, program)
     rows = address_rows(program, bound.rows, bound.names, bound.arrays) if orders is None else orders.segment_of
     places = Places(program, configuration.grid, configuration.block, outcome, bound.arrays, rows, bound.memory)
-    places.describe_arguments = functools.partial(describe_arguments, bound)
+    declared = [parameter.type for parameter in kernel.entry.parameters] if hasattr(kernel, "entry") else []
+    places.describe_arguments = functools.partial(describe_arguments, bound, declared)
     alone = bound.heap is None and more is None and orders is not None and not orders.may_decide()
     alone = alone and not program.undefined and not any(one.has_changed for one in program.constant_arrays)
     known = repeated_report(bound, outcome, notes, time.perf_counter() - started - compiling()) if alone else None

@@ -22,6 +22,10 @@ SECTIONS = (b".nv_fatbin", b"__nv_relfatbin")
 """names of the sections that have containers"""
 
 
+class MissingPackageError(UsageError):
+    """A package of `wsemu[run]` that the PTX of a program needs is not installed."""
+
+
 class Entry(NamedTuple):
     """PTX or machine code for one target."""
 
@@ -43,7 +47,7 @@ class Entry(NamedTuple):
             if self.flags & _LZ4:
                 return _unpack_lz4(self.stored, self.size)
         except ImportError as error:
-            raise UsageError(
+            raise MissingPackageError(
                 f"the PTX of this program is compressed, and `{error.name}` is not installed: pip install 'wsemu[run]' "
                 "(or build the program with `-Xfatbin -compress-mode=none`)"
             ) from None
