@@ -1,20 +1,20 @@
 """CTAs that are alike: which ones of a large grid have to be run, so that these speak for all.
 
 The threads of CTA `low + t` are followed with t unknown in 0 .. span (`affine`): every register holds `a + b t`, every
-branch must go one way for all t.  Where one does not, the piece of the grid is halved; where a piece cannot be followed
-that is one CTA alone, or what steers is loaded, `Unfit` says why.  In a piece all CTAs
+branch must go one way for all t.  Where one does not, the piece of the grid is halved.  `Unfit` gives the reason if even
+a piece of one CTA cannot be followed, or if a loaded value decides a branch.  All CTAs of a piece
 
-* Take the same paths, with the same operands of barriers and the same locations in shared memory.  What holds in one of
+* take the same paths, with the same operands of barriers and the same locations in shared memory.  What holds in one of
   them by itself holds in all.
-* Access an array at locations that move by one stride.  That these are inside of it, and aligned, holds for all if it
+* access an array at locations that move by one stride.  That these are inside of it, and aligned, holds for all if it
   holds for the first, the second and the last.  These three are run.
 
 Between CTAs: all accesses to an array that is written, in all pieces, move by one stride B, as `a' + B c` for CTA c.
-Two CTAs c and c' conflict if a' and a'' have one remainder by B and quotients that differ by c - c'.  If one of them
-writes, these must not differ by 1 to the number of CTAs less one.  So no two touch one place that one of them writes.
+Two CTAs c and c' access the same location if a' and a'' have the same remainder by B and quotients that differ by c - c'.
+If one of them writes, the difference of the quotients must not be in 1 .. number of CTAs - 1.
 
 Does not follow: grids of more than one dimension, clusters, cooperative launches, atomics in global memory, arrays that
-nothing has written, and what `affine` does not.
+nothing has written, and what `affine` does not follow.
 """
 
 from __future__ import annotations

@@ -107,13 +107,13 @@ _PARTS = {"launch": 1 << 20, "swap": 16}
 """kind of edit -> of so many elements that change one may be lost, of others one of four: those that went wrong, or are
 as they were by chance"""
 _ELSEWHERE = frozenset(("atomic", "index", "stage", "bound", "compare"))
-"""kinds of edits that are as weak where they are odd: what else is done there is not what was meant"""
+"""kinds of edits whose `odd` ones rank lower: they remove the finding, but are hardly what was meant"""
 _DANGLING = frozenset(("dangling-arrive", "dangling-phase"))
 """codes of launches that may have left out some of their work"""
 _CUT_SHORT = frozenset("deadlock barrier-divergence count-mismatch invalid-barrier misaligned".split())
 """codes of launches that store less, or more, than they should"""
 _REPLACES = frozenset(("argument", "constant", "index", "swap", "atomic", "stage"))
-"""kinds of edits whose place is the mistake"""
+"""kinds of edits that replace what is wrong"""
 _EXPLAINED = 12
 """findings of a launch that edits are drawn from"""
 _CONTEXT = 2

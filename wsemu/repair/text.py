@@ -138,7 +138,7 @@ class Text:
         return max(around, key=lambda f: f.lineno, default=None)
 
     def at(self, line: int) -> ast.stmt | None:
-        """The innermost statement whose lines have a line; of an `if` or a loop, only its head counts."""
+        """Return the innermost statement around a line."""
         found: ast.stmt | None = None
         for node in ast.walk(self.tree):
             if isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or 0):

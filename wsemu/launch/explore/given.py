@@ -81,8 +81,10 @@ class Given:
         return False
 
     def _rotates(self, use: Use, touched: Touched, before: list[Any], operands: dict[int, int]) -> bool:
-        """Give each thread numbers that lead to all accesses that only some numbers lead to, by runs in which each draw
-        returns the number of the draw some draws later."""
+        """Run the launch with its numbers rotated: each draw returns the number of the draw `shift` draws later.
+
+        Some accesses occur with certain numbers only. The shifts are chosen so that each thread performs them all.
+        """
         if len(touched.counters) != 1:
             return False
         total = touched.draws
