@@ -408,4 +408,5 @@ def test_a_barrier_that_is_there_is_not_the_advice_for_an_unrolled_loop(tmp_path
     report = wsemu.check(wsemu.load_ptx(path)["rounds"], 1, 64, zeros(64))
     helps = [finding.help for finding in report.findings]
     assert helps
-    assert all("after line 6, where every thread passes, before line 4 runs again" in str(text) for text in helps), helps
+    wanted = "after line 6, where every thread passes, before line 4 runs again"
+    assert all(wanted in str(text) for text in helps), helps

@@ -1,8 +1,8 @@
 """CTAs that are alike: which ones of a large grid have to be run, so that these speak for all.
 
 The threads of CTA `low + t` are followed with t unknown in 0 .. span (`affine`): every register holds `a + b t`, every
-branch must go one way for all t.  Where one does not, the piece of the grid is halved.  `Unfit` gives the reason if even
-a piece of one CTA cannot be followed, or if a loaded value decides a branch.  All CTAs of a piece
+branch must go one way for all t.  Where one does not, the piece of the grid is halved.  `Unfit` gives the reason if
+even a piece of one CTA cannot be followed, or if a loaded value decides a branch.  All CTAs of a piece
 
 * take the same paths, with the same operands of barriers and the same locations in shared memory.  What holds in one of
   them by itself holds in all.
@@ -10,8 +10,8 @@ a piece of one CTA cannot be followed, or if a loaded value decides a branch.  A
   holds for the first, the second and the last.  These three are run.
 
 Between CTAs: all accesses to an array that is written, in all pieces, move by one stride B, as `a' + B c` for CTA c.
-Two CTAs c and c' access the same location if a' and a'' have the same remainder by B and quotients that differ by c - c'.
-If one of them writes, the difference of the quotients must not be in 1 .. number of CTAs - 1.
+Two CTAs c and c' access the same location if a' and a'' have the same remainder by B and quotients that differ by
+c - c'.  If one of them writes, the difference of the quotients must not be in 1 .. number of CTAs - 1.
 
 Does not follow: grids of more than one dimension, clusters, cooperative launches, atomics in global memory, arrays that
 nothing has written, and what `affine` does not follow.
