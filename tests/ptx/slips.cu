@@ -114,3 +114,43 @@ __global__ void rounds_without_a_barrier(const int *x, int *y) {
   }
   if (!t) y[0] = sums[0];
 }
+
+// A prefix sum in place: the loads of a round and its stores meet.
+__global__ void scan_in_place(const int *x, int *y) {
+  __shared__ int sums[64];
+  const int t = threadIdx.x;
+  sums[t] = x[t];
+  __syncthreads();
+  for (int d = 1; d < 64; d *= 2) {
+    if (t >= d) sums[t] += sums[t - d];  // expect: race
+    __syncthreads();
+  }
+  y[t] = sums[t];
+}
+
+// The same with two lines under a condition, and no barrier at all.
+__global__ void scan_without_barriers(const int *x, int *y) {
+  __shared__ int sums[64];
+  const int t = threadIdx.x;
+  sums[t] = x[t];
+  __syncthreads();
+#pragma unroll 1
+  for (int d = 1; d < 64; d *= 2) {
+    if (t >= d) {
+      const int other = sums[t - d];
+      sums[t] = sums[t] + other;  // expect: race
+    }
+  }
+  y[t] = sums[t];
+}
+
+// Neighbours in one warp.
+__global__ void shift_in_place(int *y) {
+  __shared__ int ring[32];
+  const int t = threadIdx.x;
+  ring[t] = y[t];
+  __syncwarp();
+  ring[t] = ring[(t + 1) % 32] + 1;  // expect: intra-warp-race
+  __syncwarp();
+  y[t] = ring[t];
+}

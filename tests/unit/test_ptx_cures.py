@@ -55,6 +55,19 @@ SLIPS: dict[str, tuple[Any, tuple[Any, ...], str, str]] = {
     "odd_word": (32, zeros(66, 64), "misaligned", ""),
     "wait_behind_the_use": (32, zeros(32, 32), "race", "move `cp.async.wait_all` from line 103 to before line 102"),
     "rounds_without_a_barrier": (128, zeros(128, 1), "race", "insert `__syncthreads()` before the `if` of line 113"),
+    "scan_in_place": (
+        64,
+        zeros(64, 64),
+        "race",
+        "load before you store in line 125, with `__syncthreads()` in between, outside of the `if`",
+    ),
+    "scan_without_barriers": (64, zeros(64, 64), "race", "outside of the `if`, and `__syncthreads()` after it"),
+    "shift_in_place": (
+        32,
+        zeros(32),
+        "intra-warp-race",
+        "load before you store in line 153, with `__syncwarp()` in between",
+    ),
 }
 """kernel of slips.cu -> its block, its arguments, the code that is told first, and what its cure says"""
 

@@ -162,7 +162,7 @@ def apart(scene: Scene) -> Iterator[Candidate]:
                 for behind in ("", f"{scene.text.indent(owner)}{barrier}\n"):
                     lines = _split_store(scene, owner, new, scene.text.of(target), barrier)
                     says = f"load before you store in line {statement.lineno}, with `{barrier}` in between"
-                    says += f", and `{barrier}` behind it" if behind else ""
+                    says += f", and `{barrier}` after it" if behind else ""
                     piece = Piece(*scene.text.lines(owner), lines + behind)
                     near = scene.distance(statement) + 0.5 * rank + (0.3 if behind else 0.0)
                     yield scene.candidate("split", says, [piece], near, 1 + bool(behind))

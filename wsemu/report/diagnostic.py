@@ -18,6 +18,7 @@ import itertools
 import linecache
 import os
 import textwrap
+from collections import Counter
 from typing import TYPE_CHECKING, Literal
 
 from wsemu.model.cure import INTERRUPTED, Trials
@@ -172,10 +173,10 @@ def _diff(cure: Cure, gutter: int) -> Iterator[Line]:
 
 
 def _more(more: Sequence[Finding], gutter: int, width: int) -> Iterator[Line]:
-    """Findings with the same cause, a line each."""
+    """Yield findings with the same cause: a line each, and one line for those with the same title."""
     yield [(f"{'':{gutter}} = ", "frame"), (f"{len(more)} more with the same cause:", "strong")]
-    for finding in more:
-        text = f"{'':{gutter + 5}}{finding}"
+    for title, times in Counter(str(finding) for finding in more).items():
+        text = f"{'':{gutter + 5}}{title}{f' ({times} findings)' if times > 1 else ''}"
         for line in wrap_text(text, width, " " * (gutter + 9)):
             yield [(line, "")]
 
