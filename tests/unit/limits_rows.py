@@ -134,6 +134,8 @@ that all warps of a warpgroup synchronize
 a deadlock across CTAs
     test_explain.py::test_a_deadlock_names_its_cta
 kernels that talk to each other in flight
+    fail/stream-race
+kernels that launch kernels
     test_ptx_refused.py::test_a_function_of_the_system_that_is_not_known_is_refused_with_a_remedy
 sparse matrix instructions
     test_matrix.py::ORDINARY
