@@ -1,10 +1,10 @@
 """Runs a folder of programs as they are, and prints a table: exit codes, own words of success, verdicts, seconds.
 
-    python benchmarks/programs.py built --seconds 60 --words sizes.txt
+    python benchmarks/programs.py built --seconds 60 --words benchmarks/samples.txt
 
 A program is an executable file in the folder, or one in a folder of the same name.  It runs in its own folder under
-`wsemu run`.  A file of words has a line for a program: its name, then its arguments.  Nothing is fetched: build the
-programs first, such as NVIDIA's cuda-samples with one `nvcc` line each.
+`wsemu run`.  A file of words has a line for a program: its name, then its arguments; options of `wsemu run` come before
+them and end with `--`.  Nothing is fetched: `benchmarks/build_samples.sh` builds NVIDIA's cuda-samples from a checkout.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import resource
 import shlex
 import signal
 import subprocess
@@ -37,6 +38,7 @@ class Result(NamedTuple):
     passed: str
     verdict: str
     seconds: float
+    cpu: float
     why: str
 
 
@@ -48,8 +50,10 @@ def find_programs(folder: Path) -> list[Path]:
 
 def run_program(program: Path, words: list[str], options: argparse.Namespace) -> Result:
     """Run a program under `wsemu run`, for a time."""
-    command = [sys.executable, "-m", "wsemu", "run", "--budget", str(options.budget), "--", str(program), *words]
-    start = time.perf_counter()
+    extra, words = (words[: words.index("--")], words[words.index("--") + 1 :]) if "--" in words else ([], words)
+    wsemu = [sys.executable, "-m", "wsemu", "run", "--budget", str(options.budget), *extra]
+    command = [*wsemu, "--", str(program), *words]
+    start, before = time.perf_counter(), measure_cpu()
     ran = subprocess.Popen(
         command, cwd=program.parent, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
     )
@@ -58,15 +62,21 @@ def run_program(program: Path, words: list[str], options: argparse.Namespace) ->
     except subprocess.TimeoutExpired:
         os.killpg(ran.pid, signal.SIGKILL)
         output, code = ran.communicate()[0], "time"
-    seconds = time.perf_counter() - start
+    seconds, cpu = time.perf_counter() - start, measure_cpu() - before
     text = output.decode(errors="replace")
     if options.logs:
         options.logs.mkdir(parents=True, exist_ok=True)
         (options.logs / f"{program.name}.txt").write_text(text)
-    return describe_run(program.name, code, text, seconds)
+    return describe_run(program.name, code, text, (seconds, cpu))
 
 
-def describe_run(name: str, code: str, text: str, seconds: float) -> Result:
+def measure_cpu() -> float:
+    """Return the CPU seconds of all processes that have ended and were waited for."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def describe_run(name: str, code: str, text: str, seconds: tuple[float, float]) -> Result:
     """Return the row of a program that printed `text`."""
     lines = [line for line in text.splitlines() if not line.startswith(("launch ", "error[", " ", "wsemu"))]
     own = "\n".join(line for line in lines if not SUMMARY.match(line))
@@ -75,7 +85,7 @@ def describe_run(name: str, code: str, text: str, seconds: float) -> Result:
     codes = ", ".join(dict.fromkeys(CODES.findall(text)))
     missing = dict.fromkeys(re.findall(r"the program calls `(\w+)`", text))
     why = ", ".join(filter(None, [codes, *missing]))
-    return Result(name, code, passed, summaries[-1] if summaries else "-", seconds, why)
+    return Result(name, code, passed, summaries[-1] if summaries else "-", *seconds, why)
 
 
 def main() -> None:
@@ -91,13 +101,15 @@ def main() -> None:
     rows = [shlex.split(line) for line in options.words.read_text().splitlines() if line] if options.words else []
     words = {name: given for name, *given in rows}
     results = []
-    print("| program | exit code | passed | verdict | seconds | |\n|---|---|---|---|---|---|")
+    print("| program | exit code | passed | verdict | seconds | CPU | |\n|---|---|---|---|---|---|---|")
     for program in find_programs(options.folder):
         if options.only and program.name not in options.only:
             continue
+        if options.words and program.name not in words:
+            continue
         done = run_program(program, words.get(program.name, []), options)
         results.append(done)
-        row = (done.name, done.code, done.passed, done.verdict, f"{done.seconds:.1f}", done.why)
+        row = (done.name, done.code, done.passed, done.verdict, f"{done.seconds:.1f}", f"{done.cpu:.1f}", done.why)
         print(f"| {' | '.join(row)} |", flush=True)
     ended = sum(one.code in ("0", "1", "3") for one in results)
     verified = sum(one.code == "0" for one in results)

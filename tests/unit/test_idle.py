@@ -138,3 +138,42 @@ def test_a_loop_that_ends_threads_is_one_that_waits() -> None:
     report = wsemu.check(polling(before, RELAXED, ""), 1, 64, [np.zeros(1, np.uint32), np.zeros(1, np.uint32)])
     assert report.verdict == "failed"
     assert report.counters.warp_instructions <= 100_000
+
+
+@cuda.jit
+def races_and_counts_free_places(places, y):
+    i = cuda.grid(1)
+    if i % 32 == 0:
+        places[15] = i  # two warps store there
+    for n in range(200):
+        if cuda.atomic.cas(places, n % 8, 0, 1) == 0:
+            y[i] += 1
+    y[i] += 1
+
+
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+def test_a_launch_with_a_race_stores_all_its_results(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The program goes on with the arrays."""
+    monkeypatch.setattr(orders, "PATIENCE", 1_000)
+    y = np.zeros(64, np.int32)
+    report = wsemu.check(races_and_counts_free_places, 1, 64, (np.zeros(16, np.int32), y), engine=engine)
+    assert report.verdict == "failed"
+    assert {finding.code for finding in report.errors} == {"race"}
+    assert y.min() == 1
+    assert y.sum() == 64 + 8
+
+
+@cuda.jit
+def races_and_waits(flag, y):
+    y[0] = cuda.threadIdx.x
+    while cuda.atomic.add(flag, 0, 0) == 0:
+        pass
+    y[1] = 1
+
+
+def test_a_launch_with_a_race_that_only_waits_ends_soon() -> None:
+    y = np.zeros(2, np.int32)
+    report = wsemu.check(races_and_waits, 1, 64, (np.zeros(1, np.int32), y))
+    assert report.verdict == "failed"
+    assert report.counters.warp_instructions <= 100_000
+    assert y[1] == 0

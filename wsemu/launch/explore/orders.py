@@ -60,8 +60,9 @@ class Orders:
         """Return whether a run that exhausted its patience must be repeated with its whole budget."""
         if outcome.status != "budget" or self.patience() is None:
             return False
-        if any(raw.code in CODES and CODES[raw.code].severity == "error" for raw in outcome.findings):
-            return False
+        has_errors = any(raw.code in CODES and CODES[raw.code].severity == "error" for raw in outcome.findings)
+        if has_errors:
+            return not self.first and self._finishes(outcome, initial)
         shape = self.bound.configuration
         places = Places(
             self.bound.program, shape.grid, shape.block, outcome, self.bound.arrays, self.segment_of
@@ -74,6 +75,21 @@ class Orders:
         if self.known is not None and (self.known.proven or self.known.findings):
             return False
         put_back(self.bound, before)
+        return True
+
+    def _finishes(self, outcome: Outcome, initial: Callable[[], list[Any]]) -> bool:
+        """Return whether a run with errors must go on, since its program uses the arrays; leave them as they were then.
+
+        What only waits never ends, and stays as it is.
+        """
+        before = initial()
+        if any(kept is None for kept in before):
+            return False
+        left = [data.copy() if writable else None for data, writable in self.bound.segments]
+        put_back(self.bound, before)
+        if self._stays(outcome, before):
+            put_back(self.bound, left)
+            return False
         return True
 
     def _stays(self, first: Outcome, before: list[Any]) -> bool:
