@@ -73,6 +73,12 @@ int main(int count, char **words) {
     } else if (!strcmp(what, "unwritten")) {
         void *arguments[] = {&x};
         printf("%d\n", launch(add, 32, arguments));
+    } else if (!strcmp(what, "race")) {
+        void *arguments[] = {&x};
+        void *function = NULL;
+        cuModuleGetFunction(&function, module, "count");
+        printf("%d ", launch(function, 64, arguments));
+        printf("%d\n", cuCtxSynchronize());
     } else if (!strcmp(what, "errors")) {
         int data[64] = {0};
         void *arguments[] = {&x}, *missing[] = {NULL};

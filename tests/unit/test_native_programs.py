@@ -83,6 +83,16 @@ def test_memory_that_nothing_wrote_is_uninitialized(client):
 
 
 @needs_driver
+def test_after_a_launch_that_was_cut_off_every_later_call_fails(client):
+    """A launch with an error continues the program, but not without the rest of its results."""
+    assert "0 0\n" in run(client, str(PTX), "race").stdout
+    done = run(client, str(PTX), "race", options=["--budget", "9000"])
+    assert "error[race]" in done.stdout
+    assert "0 702\n" in done.stdout
+    assert done.returncode == 1
+
+
+@needs_driver
 def test_wrong_calls_get_errors_of_cuda_and_the_program_continues(client):
     done = run(client, str(PTX), "errors")
     assert "1 1 1 1 1 1 400 400 0 1\n0 528\n" in done.stdout

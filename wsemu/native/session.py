@@ -237,9 +237,13 @@ class Session:
         printed: list[str] = []
         asserted: list[str] = []
         entered: list[Any] = []
+        cut_off: list[bool] = []
 
         def enter(*launch: Any) -> None:
             entered.append(launch)
+
+        def look(_: Report, places: Any, __: Any) -> None:
+            cut_off.append(places.outcome.status == "budget")
 
         def refuse(_: Any, __: Any, error: WsemuError) -> bool:
             missing.append(error)
@@ -255,6 +259,7 @@ class Session:
                 hooks.adding_hook(hooks.printing, printed.append),
                 hooks.adding_hook(hooks.asserting, asserted.append),
                 hooks.adding_hook(hooks.refused, refuse),
+                hooks.adding_hook(hooks.traceable, look),
                 hooks.adding_hook(hooks.finished, enter),
             ):
                 launch(kernel, configuration, [*map(Packed, parameters)], self.memory)
@@ -271,7 +276,7 @@ class Session:
         del self._unverified[:-MAX_KEPT_REPORTS]
         if missing:
             return _reply(NOT_SUPPORTED)
-        status = -max((_sticky(report) for report in reports), default=0)
+        status = -max([STICKY["step budget"] * any(cut_off), *map(_sticky, reports)])
         return _reply(status, _pack_output(printed, asserted) if printed or asserted else b"")
 
     def _take_reports(self, _: bytes) -> bytes:
