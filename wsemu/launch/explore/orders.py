@@ -62,7 +62,7 @@ class Orders:
             return False
         has_errors = any(raw.code in CODES and CODES[raw.code].severity == "error" for raw in outcome.findings)
         if has_errors:
-            return not self.first and self._finishes(outcome, initial)
+            return not self.first and self._may_finish(outcome, initial)
         shape = self.bound.configuration
         places = Places(
             self.bound.program, shape.grid, shape.block, outcome, self.bound.arrays, self.segment_of
@@ -77,10 +77,10 @@ class Orders:
         put_back(self.bound, before)
         return True
 
-    def _finishes(self, outcome: Outcome, initial: Callable[[], list[Any]]) -> bool:
-        """Return whether a run with errors must go on, since its program uses the arrays; leave them as they were then.
+    def _may_finish(self, outcome: Outcome, initial: Callable[[], list[Any]]) -> bool:
+        """Return whether a run with errors needs its whole budget: its program continues with the arrays.
 
-        What only waits never ends, and stays as it is.
+        A run that only waits never ends; then the arrays are as that run left them.
         """
         before = initial()
         if any(kept is None for kept in before):
