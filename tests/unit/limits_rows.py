@@ -127,7 +127,7 @@ stores of up to 15 bytes past
     test_tensor_copies.py::test_t26_a_store_behind_the_last_row_reaches_outside
 `setmaxnreg` without a known number
     test_async_runs.py::test_registers_change_hands_where_no_clocks_are_kept
-that all warps of a warpgroup synchronize
+whether all warps of a warpgroup synchronize
     test_mbarrier_rules.py::test_a_warpgroup_synchronises_between_two_counts_of_registers
 [clusters](semantics.md#clusters) and [cooperative grids]
     test_grid.py::test_more_than_1024_warps_are_not_modelled
