@@ -135,5 +135,12 @@ def load_ipython_extension(shell: Any) -> None:
     load(shell)
 
 
+def unload_ipython_extension(shell: Any) -> None:
+    """Give a notebook Numba-CUDA back, for `%unload_ext wsemu`."""
+    from wsemu.app.notebook import unload_ipython_extension as unload
+
+    unload(shell)
+
+
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})

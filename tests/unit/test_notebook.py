@@ -117,3 +117,84 @@ def test_the_magic_reports_wrong_values_without_a_traceback(magic):
 def test_a_prediction_displays_itself(magic):
     (made,) = magic[-1]
     assert "bound by" in made.data["text/html"]
+
+
+NUMBA = """from numba.cuda import grid, jit
+@cuda.jit(device=True)
+def twice(v):
+    return 2 * v
+
+@jit
+def mirror(x):
+    s = cuda.shared.array(64, numba.float32)
+    i = grid(1)
+    s[i] = twice(x[i])
+    x[i] = s[63 - i]"""
+PLAIN = """%%wsemu
+from numba import cuda
+@cuda.jit
+def ones(x):
+    x[cuda.grid(1)] = 1
+
+ones[1, 32](x)"""
+LAUNCH = "%%wsemu --trace\nx = np.zeros(64, np.float32)\nmirror[1, 64](x)"
+
+
+def run_cells(*sources: str) -> list[Any]:
+    """Return the outputs of each cell: texts, names of errors, and HTML."""
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources])
+    nbclient.NotebookClient(notebook, timeout=120, kernel_name="python3", allow_errors=True).execute()
+    return [
+        [
+            one.get("text") or one.get("ename") or one.data.get("text/html") or one.data["text/plain"]
+            for one in cell.outputs
+            if one.get("name") != "stderr"
+        ]
+        for cell in notebook.cells
+    ]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_cells_with_numba_cuda_run_without_a_gpu():
+    pytest.importorskip("numba.cuda")
+    _, _, (note,), (report, line), (after,), (raised,), (module,), (simple,), unloaded = run_cells(
+        "import numpy as np\nimport numba\nfrom numba import cuda",
+        NUMBA,
+        "import wsemu.app.notebook as app\napp.has_gpu = lambda: False\n%load_ext wsemu",
+        LAUNCH,
+        "float(x[0])",
+        "mirror[1, 64](cuda.to_device(x))",
+        "(numba.cuda.__name__, jit.__module__, type(mirror).__module__)",
+        PLAIN,
+        "%unload_ext wsemu\nassert (cuda.__name__, numba.cuda) == ('numba.cuda', cuda), cuda\n"
+        "assert type(mirror).__module__.startswith('numba.cuda') and jit is cuda.jit",
+    )
+    assert note == (
+        "note: no GPU here: from now on `numba.cuda` is `wsemu.cuda` in this notebook, until `%unload_ext wsemu`\n"
+    )
+    assert "cell In[2]:10:" in report
+    assert "<svg" in line
+    assert "Costs by line" in line
+    assert (after, raised) == ("0.0", "CheckFailed")
+    assert module == "('wsemu.cuda', 'wsemu.cuda', 'wsemu.launch.kernel')"
+    assert ">verified<" in simple
+    assert unloaded == []
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_with_a_gpu_only_cells_of_the_magic_run_on_wsemu():
+    pytest.importorskip("numba.cuda")
+    *_, loaded, (report, _), (names,), (simple,), (again,) = run_cells(
+        "import numpy as np\nimport numba\nfrom numba import cuda",
+        NUMBA,
+        "import wsemu.app.notebook as app\napp.has_gpu = lambda: True\n%load_ext wsemu",
+        LAUNCH,
+        "(cuda.__name__, numba.cuda is cuda, type(mirror).__module__.partition('.')[0])",
+        PLAIN,
+        "%%wsemu\nones[1, 32](x)",
+    )
+    assert loaded == []
+    assert "cell In[2]:10:" in report
+    assert names == "('numba.cuda', True, 'numba')"
+    assert ">verified<" in simple
+    assert ">verified<" in again

@@ -2,6 +2,9 @@
 
 %%wsemu --arch sm_100 --trace
 kernel[grid, block](x, y)
+
+In such a cell `numba.cuda` is `wsemu.cuda`, and so are kernels and names that earlier cells have from Numba-CUDA.
+Without a GPU that holds for the other cells, too.
 """
 
 from __future__ import annotations
@@ -13,6 +16,9 @@ import importlib
 import shlex
 from typing import TYPE_CHECKING, Any, get_args
 
+from wsemu.backends.driver import has_gpu
+from wsemu.host import takeover
+from wsemu.host.replaced_names import replace_names, replacing_names, restore_names
 from wsemu.launch.hooks import adding_hook, observers, traceable
 from wsemu.launch.tracing import build
 from wsemu.model import settings
@@ -38,14 +44,40 @@ OPTIONS = {
 WITH_VALUES = ("--arch", "--engine")
 
 
+_NO_GPU = "note: no GPU here: from now on `numba.cuda` is `wsemu.cuda` in this notebook, until `%unload_ext wsemu`"
+_replaced: dict[str, tuple[Any, Any]] = {}
+"""names of the notebook that `load_ipython_extension` has replaced"""
+
+
 def load_ipython_extension(shell: Any) -> None:
-    """Register `%%wsemu` with an IPython shell."""
+    """Register `%%wsemu` with an IPython shell; without a GPU, take the place of Numba-CUDA in all cells."""
 
     def check_cell(line: str, cell: str) -> Any:
         return run_cell(shell, line, cell)
 
     check_cell.__doc__ = "Check the launches of a cell.\n\n" + "\n".join(f"{n:10}{text}" for n, text in OPTIONS.items())
     shell.register_magic_function(check_cell, "cell", "wsemu")
+    if not has_gpu() and not takeover.is_in_force():
+        takeover.install()
+        _replaced.update(replace_names(shell.user_ns))
+        print(_NO_GPU)
+
+
+def unload_ipython_extension(shell: Any) -> None:
+    """Give the notebook Numba-CUDA back."""
+    takeover.remove()
+    restore_names(shell.user_ns, _replaced)
+    _replaced.clear()
+
+
+@contextlib.contextmanager
+def _on_wsemu(names: dict[str, Any]) -> Iterator[None]:
+    """Inside the `with` block `numba.cuda` is `wsemu.cuda`, and so is what the notebook has of it."""
+    if takeover.is_in_force():
+        yield
+        return
+    with takeover.numba_cuda(), replacing_names(names):
+        yield
 
 
 def run_cell(shell: Any, line: str, cell: str) -> Any:
@@ -54,7 +86,11 @@ def run_cell(shell: Any, line: str, cell: str) -> Any:
         chosen, traces = parse_options(line)
     except UsageError as error:  # which IPython shows without a traceback
         raise importlib.import_module("IPython.core.error").UsageError(str(error)) from None
-    with settings.using(dataclasses.replace(settings.current(), **chosen)), _displaying(shell, traces):
+    with (
+        settings.using(dataclasses.replace(settings.current(), **chosen)),
+        _on_wsemu(shell.user_ns),
+        _displaying(shell, traces),
+    ):
         return _execute(shell, cell)
 
 

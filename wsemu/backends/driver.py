@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import math
+import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -68,6 +69,17 @@ class Entry:
 
 
 # -- the driver --------------------------------------------------------------------------------------------------------
+@functools.cache
+def has_gpu() -> bool:
+    """Return whether a CUDA driver finds a GPU here."""
+    count = ctypes.c_int()
+    try:
+        cuda = ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
+    except OSError:
+        return False
+    return cuda.cuInit(0) == 0 and cuda.cuDeviceGetCount(ctypes.byref(count)) == 0 and count.value > 0
+
+
 @functools.cache
 def _library() -> Any:
     """libcuda, with the first device's context current in this process; UsageError where there is none."""

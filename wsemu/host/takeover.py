@@ -222,8 +222,14 @@ def _split(name: str) -> tuple[str, str | None]:
     return name, None
 
 
-def _is_replaced(name: str) -> bool:
+def is_replaced(name: str) -> bool:
+    """Return whether a module of this name belongs to Numba-CUDA."""
     return name in (*NAMES, _MLIR) or _split(name)[1] is not None
+
+
+def has_module(name: str) -> bool:
+    """Return whether the hook has a module of this name."""
+    return name in NAMES or _split(name)[1] in _PARTS
 
 
 @contextlib.contextmanager
@@ -259,8 +265,13 @@ _held = contextlib.ExitStack()
 
 def install() -> None:
     """`numba.cuda` is `wsemu.cuda` from now on, as inside `numba_cuda()`, until `remove()`."""
-    if not any(isinstance(finder, _Hook) for finder in sys.meta_path):
+    if not is_in_force():
         _held.enter_context(numba_cuda())
+
+
+def is_in_force() -> bool:
+    """Return whether imports of Numba-CUDA get `wsemu.cuda`."""
+    return any(isinstance(finder, _Hook) for finder in sys.meta_path)
 
 
 def remove() -> None:
@@ -321,7 +332,7 @@ aside.append(suspending_takeover)
 
 def _take_out() -> dict[str, ModuleType]:
     """Remove the modules in question from `sys.modules`, and from the packages that hold them."""
-    found = {name: module for name, module in sys.modules.items() if _is_replaced(name)}
+    found = {name: module for name, module in sys.modules.items() if is_replaced(name)}
     if getattr(sys.modules.get("numba"), "__getattr__", None) is _name_of_numba:
         del sys.modules["numba"]
     for name in found:
