@@ -73,6 +73,25 @@ def test_pipeline(case):
 """
 
 
+NUMBA = """\
+import numpy as np
+from hypothesis import given, strategies as st
+from numba import cuda
+
+@cuda.jit
+def add_one(x):
+    i = cuda.grid(1)
+    if i <= x.size:                          # the bug: `<=`
+        x[i] += 1
+
+@given(n=st.integers(1, 100))
+def test_any_size(n):
+    x = np.zeros(n, np.float32)
+    add_one[-(-n // 32), 32](x)
+    assert (x == 1).all()
+"""
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "test_x.py").write_text(TESTS)
@@ -193,6 +212,14 @@ def test_a_kernel_fails_with_its_diagnostics(tmp_path: Path) -> None:
     witness = tmp_path / ".wsemu" / "fuzz" / "test_kernel-test_pipeline-1.wsemu.json"
     assert f" = witness: {witness.relative_to(tmp_path)}, for `wsemu.replay(file, kernel, arguments)`" in done.stdout
     assert load(witness).kernel == "pipeline"
+
+
+def test_kernels_of_plain_numba_run_on_wsemu(tmp_path):
+    (tmp_path / "test_x.py").write_text(NUMBA)
+    done = fuzz(tmp_path, "test_x.py::test_any_size", "--examples", 10, "--batch", 10)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "error[out-of-bounds]" in done.stdout
+    assert "@example(n=1)" in done.stdout
 
 
 @pytest.mark.parametrize(

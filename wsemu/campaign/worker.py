@@ -15,7 +15,6 @@ sources, its seed and its size: neither on earlier batches nor on the process th
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import hashlib
 import inspect
@@ -272,7 +271,7 @@ def main(file: str, name: str, kind: str = "fuzz", options: str = "") -> None:
 
     try:
         _, settings = resolve_settings(Path(file), {})
-        with using(settings), takeover.numba_cuda() if kind != "fuzz" else contextlib.nullcontext():
+        with using(settings), takeover.numba_cuda():
             if kind == "mutate":
                 _open(file, name, options, serve)
             else:
