@@ -122,7 +122,10 @@ def __getattr__(name: str) -> Any:
     home = _HOME.get(name)
     if home is None:
         raise AttributeError(f"module `wsemu` has no attribute `{name}`")
-    module = importlib.import_module(home)
+    from wsemu.launch.hypothesis_example import leaving_out_launch
+
+    with leaving_out_launch():
+        module = importlib.import_module(home)
     value = module if home == f"wsemu.{name}" else getattr(module, name)
     globals()[name] = value
     return value

@@ -1,10 +1,7 @@
 """The cell magic `%%wsemu`: the launches of a notebook's cell with their reports, as `%load_ext wsemu` registers it.
 
-%%wsemu --arch sm_100 --trace
-kernel[grid, block](x, y)
-
-In such a cell `numba.cuda` is `wsemu.cuda`, and so are kernels and names that earlier cells have from Numba-CUDA.
-Without a GPU that holds for the other cells, too.
+Such a cell starts with `%%wsemu --arch sm_100 --trace`.  Inside it `wsemu.cuda` replaces `numba.cuda`, also for kernels
+and names that earlier cells have from Numba-CUDA.  If no GPU is found, the extension replaces it in all cells.
 """
 
 from __future__ import annotations
@@ -50,7 +47,7 @@ _replaced: dict[str, tuple[Any, Any]] = {}
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """Register `%%wsemu` with an IPython shell; without a GPU, take the place of Numba-CUDA in all cells."""
+    """Register `%%wsemu` with an IPython shell; if no GPU is found, replace Numba-CUDA in all cells."""
 
     def check_cell(line: str, cell: str) -> Any:
         return run_cell(shell, line, cell)
@@ -71,8 +68,8 @@ def unload_ipython_extension(shell: Any) -> None:
 
 
 @contextlib.contextmanager
-def _on_wsemu(names: dict[str, Any]) -> Iterator[None]:
-    """Inside the `with` block `numba.cuda` is `wsemu.cuda`, and so is what the notebook has of it."""
+def _replacing_numba(names: dict[str, Any]) -> Iterator[None]:
+    """Inside the `with` block `wsemu.cuda` replaces `numba.cuda`, and what the notebook has of it."""
     if takeover.is_in_force():
         yield
         return
@@ -88,7 +85,7 @@ def run_cell(shell: Any, line: str, cell: str) -> Any:
         raise importlib.import_module("IPython.core.error").UsageError(str(error)) from None
     with (
         settings.using(dataclasses.replace(settings.current(), **chosen)),
-        _on_wsemu(shell.user_ns),
+        _replacing_numba(shell.user_ns),
         _displaying(shell, traces),
     ):
         return _execute(shell, cell)

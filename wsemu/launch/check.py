@@ -15,6 +15,7 @@ from wsemu.launch.arguments import captured_arrays, prepare_arguments, unwritten
 from wsemu.launch.code import Code
 from wsemu.launch.examined import run_and_judge
 from wsemu.launch.hooks import admitting, around, finished, keeping, observers, passed_over, refused, traceable
+from wsemu.launch.hypothesis_example import leaving_out_launch
 from wsemu.launch.result import CheckFailed
 from wsemu.model import settings
 from wsemu.model.codes import checkers_named, finding_codes
@@ -236,7 +237,8 @@ def examine(
 ) -> Report:
     """Run a launch and report; `more` looks for what only this launch should do, `raised` gets what a thread raises."""
     try:
-        return _examine(kernel, configuration, arguments, chosen, workers, uninitialized, more, raised, memory)
+        with leaving_out_launch():
+            return _examine(kernel, configuration, arguments, chosen, workers, uninitialized, more, raised, memory)
     except MemoryError:
         size = sum(getattr(value, "nbytes", 0) for value in arguments)
         raise UsageError(

@@ -7,6 +7,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from wsemu.launch import hooks
+from wsemu.launch.hypothesis_example import leaving_out_launch
 from wsemu.model.errors import UsageError, hide_internal_frames
 
 if TYPE_CHECKING:
@@ -62,7 +63,8 @@ class ConfiguredLaunch:
             raise UsageError(
                 f"`{kernel.__name__}` was launched with `{next(iter(named))}=`: give arguments by position"
             )
-        from wsemu.launch.check import launch  # on demand: a module of kernels alone needs no engine
+        with leaving_out_launch():
+            from wsemu.launch.check import launch  # on demand: a module of kernels alone needs no engine
 
         self.args = arguments
         token = _under_way.set(self)

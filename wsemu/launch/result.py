@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
 from wsemu.checkers import causes
 from wsemu.evidence.fingerprint import Inputs
+from wsemu.launch.hypothesis_example import is_shrinking
 from wsemu.model.arch import DEFAULT
 from wsemu.model.cure import INTERRUPTED, Cure, Trials
 from wsemu.model.errors import UsageError, WsemuError
@@ -99,7 +99,7 @@ class Report(Record):
             return self
         if self._whole is not None:
             return self._whole.helped(budget)._errors_alone()
-        if budget is not None or not (self.verdict == "verified" or _is_shrinking()):
+        if budget is not None or not (self.verdict == "verified" or is_shrinking()):
             found = self._search(budget)
         else:
             found = self._trials or Trials(groups=causes.group_by_edge(self.findings))
@@ -245,13 +245,6 @@ class Report(Record):
     def __str__(self) -> str:
         counts = ((len(self.errors), "error"), (len(self.warnings), "warning"))
         return ", ".join([f"{self.kernel}: {self.verdict}", *(f"{n} {what}{'s' * (n != 1)}" for n, what in counts)])
-
-
-def _is_shrinking() -> bool:
-    """Return whether Hypothesis runs an example that it will not show."""
-    control: Any = sys.modules.get("hypothesis.control")
-    context = control._current_build_context.value if control else None
-    return context is not None and not getattr(context, "is_final", True)
 
 
 class CheckFailed(WsemuError):
