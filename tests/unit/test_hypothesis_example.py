@@ -27,7 +27,7 @@ def store_behind(x):
 def is_traced() -> bool:
     """Return whether Hypothesis traces lines here."""
     if hasattr(sys, "monitoring"):
-        return sys.monitoring.get_events(scrutineer.MONITORING_TOOL_ID) != 0
+        return bool(sys.monitoring.get_events(scrutineer.MONITORING_TOOL_ID))
     return sys.gettrace() is not None
 
 
