@@ -77,7 +77,7 @@ a plain load that races with a store
     test_limits.py::test_a_plain_load_whose_value_is_unused_races
 a strong access of a vector
     fail/strong-vector
-a fence that only some results
+a fence before a strong write
     properties/test_strong_programs.py
 volatile accesses
     test_ptx_volatile.py::test_a_loop_may_poll_a_volatile_flag_in_shared_memory
@@ -199,9 +199,9 @@ a load whose registers, or values computed
     test_tensor_memory.py::test_a_load_ends_by_a_wait_or_by_the_use_of_all_its_registers
 a launch in which the reference engine would follow
     test_undefined_values.py::test_of_a_long_launch_the_beginning_is_followed
-uninitialized PTX registers alone
+a launch that is too long for that
     test_undefined_values.py::test_a_register_that_two_contents_show_has_no_witness
-other interleavings of the atomics, if such a register
+other interleavings of the atomics, if an uninitialized
     test_undefined_values.py::test_a_register_that_another_order_of_atomics_may_read
 a strong load or exchange that another order
     test_undefined_values.py::test_a_strong_load_that_another_order_puts_before_the_first_store
