@@ -166,8 +166,12 @@ class Conflict:
 
     @property
     def text(self) -> str:
-        """The element of (2) as the source names it."""
-        return self.places.access_text(self.second.access.pc, self.second.access.address)
+        """The element of (2) as the source names it; if only (1) has a name for it there, that one."""
+        one, two = self.first.access, self.second.access
+        named = self.places.named_access(two.pc)
+        if not named and one.address == two.address and self.places.verb(two.pc) != "async":
+            named = self.places.named_access(one.pc)
+        return named or self.places.access_text(two.pc, two.address)
 
     def name_side(self, side: Side) -> str:
         """The element of a side; if its instruction has no name for it, such as `wgmma`, the name that (2) has."""

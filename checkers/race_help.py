@@ -240,6 +240,8 @@ def _named_help(found: Conflict, witness: Witness | None) -> str:
     taken = witness.matching_sync(following, two.warp) if witness and following else None
     last = witness.last_barrier(two.cta, two.warp, two.interval) if witness else None
     if following is not None and taken is not None:
+        if _is_recycled(places, following.place):
+            return f"mend the `barrier-recycling` of barrier {following.place} first: it decides who waits for whom"
         if _comes_later(places, taken.pc, two.pc):
             where = places.line_text(taken.pc, two.pc)
             return f"sync on barrier {following.place} before {there}, not only {'on ' * (where[0] != '`')}{where}"
@@ -249,8 +251,6 @@ def _named_help(found: Conflict, witness: Witness | None) -> str:
                 f"{last.place}; or one of the two accesses names the wrong buffer"
             )
         ahead = f"{second.who} is a generation of barrier {following.place} ahead"
-        if _is_recycled(places, following.place):
-            return f"{ahead}: mend its `barrier-recycling` first"
         return (
             f"{ahead}: let it sync once more before {there}, "
             f"or let {first.who} arrive once less before {places.near(one.pc, two.pc)}"

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from wsemu.evidence.places import CALLS
 from wsemu.evidence.readings import format_steps, reading
 from wsemu.evidence.schedule import Access
+from wsemu.model.arch import WARP
 from wsemu.model.data import dataclass
 from wsemu.model.finding import Finding, with_role
 from wsemu.model.isa import NAMES
@@ -94,7 +95,7 @@ def explain(raw: RawFinding, places: Places, trace: Trace | None = None) -> Find
             *_callers(raw, places),
         ],
         notes=[late, then] if then else [late],
-        help=_help(pair, places),
+        help=_help(pair, places, witness),
         count=raw.count,
         schedule=format_steps(steps),
         schedule_steps=len(steps),
@@ -183,7 +184,7 @@ def _waits(pair: Pair, places: Places) -> str:
     return CALLS[sides[0]][1] if sorted(sides) == sorted(CALLS) else ""
 
 
-def _help(pair: Pair, places: Places) -> str:
+def _help(pair: Pair, places: Places, witness: Witness | None) -> str:
     there, waits = places.near(pair.second.pc, pair.first.pc), _waits(pair, places)
     if waits and waits == places.call(pair.second.pc):  # it does wait: (1)'s warp must not run ahead
         first, second = (places.role([side.pc]) for side in (pair.first, pair.second))
@@ -192,8 +193,21 @@ def _help(pair: Pair, places: Places) -> str:
         gives = CALLS[places.role([pair.first.pc])][0]
         also = "" if gives in places.calls() else f", and {pair.first_who} `{gives}()` {_after(pair, places)}"
         return f"let {pair.second_who} call `{waits}()` before {there}{also}"
+    if witness is not None and (count := _needed_count(pair, witness)):
+        number = f"{count} threads sync on barrier {pair.barrier} on {there}"
+        return f"{number}: write the count {count} wherever the barrier is used, if all of them are to meet"
     back = f"let {pair.second_who} wait for {pair.first_who} on a second barrier before {there} (full and empty)"
     return f"{back}, or alternate between two barrier ids, or sync both warps in between"
+
+
+def _needed_count(pair: Pair, witness: Witness) -> int:
+    """Return the number of threads that execute a sync, if that is more than a generation counts; else 0."""
+    first, second = pair.first, pair.second
+    if first.pc != second.pc:
+        return 0
+    warps = {e.warp for e in witness.events if (e.kind, e.cta, e.pc) == ("sync", first.cta, first.pc)}
+    count = WARP * len(warps)
+    return count if count > witness.expected_threads(first.cta, pair.barrier, pair.generation) > 0 else 0
 
 
 def _after(pair: Pair, places: Places) -> str:

@@ -154,3 +154,38 @@ __global__ void shift_in_place(int *y) {
   __syncwarp();
   y[t] = ring[t];
 }
+
+// Three warps sync on a barrier of two, in both places.
+__global__ void two_of_three_warps(const int *x, int *y, int n) {
+  __shared__ int parts[3][32];
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  for (int k = 0; k < n; k++) {
+    parts[warp][lane] = x[k * 96 + threadIdx.x];
+    asm volatile("bar.sync 5, 64;" ::: "memory");  // expect: barrier-recycling
+    if (warp == k % 3) y[k * 32 + lane] = parts[0][lane] + parts[1][lane] + parts[2][lane];
+    asm volatile("bar.sync 5, 64;" ::: "memory");
+  }
+}
+
+// Copies of a pipeline whose last rounds commit no group.
+__global__ void commit_under_a_condition(const int *x, int *y, int n) {
+  __shared__ int ring[3][32];
+  const int t = threadIdx.x;
+  for (int k = 0; k < 2; k++) {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"((unsigned)__cvta_generic_to_shared(&ring[k][t])),
+                 "l"(x + k * 32 + t)
+                 : "memory");
+    asm volatile("cp.async.commit_group;" ::: "memory");
+  }
+#pragma unroll 1
+  for (int k = 0; k < n; k++) {
+    asm volatile("cp.async.wait_group 1;" ::: "memory");
+    y[k * 32 + t] = ring[k % 3][t];  // expect: race
+    if (k + 2 < n) {
+      asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"((unsigned)__cvta_generic_to_shared(&ring[(k + 2) % 3][t])),
+                   "l"(x + (k + 2) * 32 + t)
+                   : "memory");
+      asm volatile("cp.async.commit_group;" ::: "memory");
+    }
+  }
+}

@@ -62,6 +62,13 @@ SLIPS: dict[str, tuple[Any, tuple[Any, ...], str, str]] = {
         "load before you store in line 125, with `__syncthreads()` in between, outside of the `if`",
     ),
     "scan_without_barriers": (64, zeros(64, 64), "race", "outside of the `if`, and `__syncthreads()` after it"),
+    "two_of_three_warps": (
+        96,
+        (*zeros(480, 160), 5),
+        "barrier-recycling",
+        "write the count `96` in place of `64` of barrier 5 in line ",
+    ),
+    "commit_under_a_condition": (32, (*zeros(160, 160), 5), "race", "move `cp.async.commit_group` in line "),
     "shift_in_place": (
         32,
         zeros(32),

@@ -384,10 +384,14 @@ class Places:
 
     def access_text(self, pc: int, address: int) -> str:
         """Return the text of an access in the source: `tile[s, lane]`; or the element at its address."""
-        if self.verb(pc) == "async":  # it names two arrays
-            return self.element(address, pc)
-        text = self.source(pc).access(self.span(pc)) if self.program.array_of[pc] else ""
-        return text if 0 < len(text) <= _LONGEST else self.element(address, pc)
+        return self.named_access(pc) or self.element(address, pc)
+
+    def named_access(self, pc: int) -> str:
+        """Return the text of an access in the source; empty if the source has none, or names two arrays."""
+        if self.verb(pc) == "async" or not self.program.array_of[pc]:
+            return ""
+        text = self.source(pc).access(self.span(pc))
+        return text if len(text) <= _LONGEST else ""
 
     def array_name(self, pc: int) -> str:
         name = self.program.array_of[pc]

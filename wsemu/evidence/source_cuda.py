@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 _ASSIGNED = re.compile(r"\s*(?:=(?!=)|(?P<compound>\+\+|--|(?:<<|>>|[-+*/%&|^])=))")
 _FIRST = re.compile(r"(?:\+\+|--)\s*$")
+_MEMBER = re.compile(r"\s*(?:\.|->)\s*([A-Za-z_]\w*)(?!\w|\s*[(<])")
+_TARGET = re.compile(r"\s*((?:this->)?[A-Za-z_]\w*)(?=\s*(?:\[|\.|->))")
+"""start of a statement that assigns to an element or a member"""
 
 
 class _Place(NamedTuple):
@@ -70,18 +73,45 @@ def _expression(span: Span, name: str, kind: str) -> Span | None:
         for place in _places(text[: span.end_column], name, span.column)
         if kind == "atomic" or (place.stored if kind == "store" else place.loaded)
     ]
+    if not wanted and kind == "store":
+        wanted = _find_target(text[: span.end_column], span.column)
     if len({text[place.start : place.end] for place in wanted}) != 1:
         return None
     return span._replace(column=wanted[0].start, end_column=wanted[0].end)
 
 
 def _places(text: str, name: str, begin: int) -> Iterator[_Place]:
-    for match in re.compile(rf"(?<![\w.>])(?:this->)?{re.escape(name)}(?=\s*\[)").finditer(text, begin):
-        end = _past_brackets(text, match.end())
+    """Yield the elements and members of a variable in a text."""
+    pattern = re.compile(rf"(?<![\w.>])(?:this->)?{re.escape(name)}(?=\s*(?:\[|\.|->))")
+    for match in pattern.finditer(text, begin):
+        end = _past_postfix(text, match.end())
         if end:
             after = _ASSIGNED.match(text, end)
             both = bool(_FIRST.search(text, begin, match.start())) or (after is not None and bool(after["compound"]))
             yield _Place(match.start(), end, both or after is not None, both or after is None)
+
+
+def _find_target(text: str, begin: int) -> list[_Place]:
+    """Return what a statement assigns to, if it is one assignment: the name may be that of a pointer or reference."""
+    match = _TARGET.match(text, begin)
+    end = _past_postfix(text, match.end()) if match else 0
+    after = _ASSIGNED.match(text, end) if end else None
+    if match is None or after is None or re.search(r"[^=!<>]=(?!=)", text[after.end() :]):
+        return []
+    return [_Place(match.start(1), end, stored=True, loaded=bool(after["compound"]))]
+
+
+def _past_postfix(text: str, at: int) -> int:
+    """Return the end of the subscripts and members that begin at an index; 0 if there are none, a bracket stays open,
+    or a function is called."""
+    end = 0
+    while True:
+        member = _MEMBER.match(text, at)
+        after = member.end() if member else _past_brackets(text, at)
+        if not after:
+            rest = text[at:].lstrip()
+            return 0 if rest.startswith(("[", ".", "->")) else end
+        at = end = after
 
 
 def _past_brackets(text: str, at: int) -> int:

@@ -30,7 +30,8 @@ _ARITHMETIC: dict[type[ast.operator], Callable[[int, int], int]] = {
 _CONDITIONAL = (ast.If, ast.While, ast.IfExp, ast.BoolOp, ast.Try, ast.Match, ast.comprehension, ast.AsyncFor)
 CUDA = (".cu", ".cuh", ".h", ".hpp", ".cpp", ".cc", ".inl")
 """file suffixes of C++ sources"""
-_ELEMENT = re.compile(r"(\w+)\s*\[(.*)\]$")
+_ELEMENT = re.compile(r"((?:\w+(?:\s*\[[^\[\]]*\])*\s*(?:\.|->)\s*)*\w+)\s*(?:\[(.*)\])?$")
+"""a variable or a member, and its subscripts"""
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
@@ -338,15 +339,20 @@ class CudaView(SourceView):
         return self._scanned.wraps_asm(line)
 
     def indices(self, span: Span) -> tuple[str, list[str]]:
-        """`tile[s][lane]`, where a span is that: `tile`, [`s`, `lane`]."""
-        text = self.lines[span.line - 1][span.column : span.end_column] if span.line <= len(self.lines) else ""
-        match = _ELEMENT.match(text)
-        return (match[1], re.split(r"\]\s*\[", match[2])) if match else ("", [])
+        """Return the array and the indices of an element: of `s.tile[i][lane]` `s.tile` and [`i`, `lane`]."""
+        match = _ELEMENT.match(self._text_of(span))
+        return (match[1], re.split(r"\]\s*\[", match[2])) if match and match[2] is not None else ("", [])
 
     def access(self, span: Span) -> str:
-        """Return the element that a span names, as written."""
+        """Return the element or member that a span names, as written."""
         base, parts = self.indices(span)
-        return f"{base}[{']['.join(parts)}]" if parts else ""
+        if parts:
+            return f"{base}[{']['.join(parts)}]"
+        text = self._text_of(span)
+        return text if _ELEMENT.match(text) and not text.isidentifier() else ""
+
+    def _text_of(self, span: Span) -> str:
+        return self.lines[span.line - 1][span.column : span.end_column] if span.line <= len(self.lines) else ""
 
 
 def view(file: str) -> SourceView:

@@ -126,6 +126,16 @@ class _Doubts(NamedTuple):
         return words + [word for word in _STEERING if word in self.steered.values()]
 
 
+_DEPENDS_ON = {
+    "atomics": "results of atomics",
+    "active lanes": "which lanes are active together",
+    "polls": "answers of mbarriers",
+    "clocks": "clocks",
+    "placement": "the place of a CTA",
+}
+"""word for a value that steers a launch -> the value"""
+
+
 class _Findings(NamedTuple):
     """The findings: those kept, those that a suppression accepts, unused suppressions, and the number of unreported
     ones."""
@@ -353,7 +363,9 @@ def _notes(places: Places, settings: Settings, found: _Findings, doubts: _Doubts
     """Yield the notes of a report."""
     if found.untold and found.has_errors:
         yield _too_many(found.untold)
-    yield from doubts.reasons()
+    yield from doubts._replace(steered={}).reasons() if found.has_errors else doubts.reasons()
+    if found.has_errors and doubts.steered:
+        yield _other_schedules_note(doubts.steered)
     yield from _exception_notes(places, settings)
     yield from loose
     yield from _lucky_alignment_notes(places)
@@ -365,6 +377,14 @@ def _notes(places: Places, settings: Settings, found: _Findings, doubts: _Doubts
     if wrong and _wrote_arrays(places.program, places.outcome):
         what = "this run stored" if places.outcome.status == "done" else "was stored until then"
         yield f"the arrays hold what {what}: they are not valid results"
+
+
+def _other_schedules_note(steered: dict[str, str]) -> str:
+    """Return the note of a failed launch that other schedules may have other errors, and why."""
+    first, *more = dict.fromkeys(text.partition(": ")[0] for text in steered)
+    where = f"{first} and {len(more)} more place{'s'[: len(more) > 1]} depend" if more else f"{first} depends"
+    what = " and ".join(dict.fromkeys(_DEPENDS_ON[word] for word in steered.values()))
+    return f"{where} on {what}: other schedules may have other errors"
 
 
 def _mask_notes(places: Places, settings: Settings) -> Iterator[str]:

@@ -484,11 +484,15 @@ class Analysis:
                 kept = bits if outlasts else bits & answers
                 reached = [pc for n, pc in enumerate(self._sources) if kept >> n & 1]
                 for pc in reached + [step.pc] * (outlasts and step.pc in self._reasons):
-                    left.setdefault(pc, set()).add(self._program.array_of[step.pc] or "memory")
+                    left.setdefault(pc, set()).add(self._name_array(step.pc))
         return [
-            (pc, f"{self._why(pc)} what is left in `{'`, `'.join(sorted(names))}`")
+            (pc, f"{self._why(pc)} what is left in {', '.join(sorted(names))}")
             for pc, names in sorted(left.items())
         ]
+
+    def _name_array(self, pc: int) -> str:
+        name = self._program.array_of[pc]
+        return f"`{name}`" if name else "unnamed memory"
 
     def _why(self, pc: int) -> str:
         if self._program.code[pc, 0] == ACTIVE:

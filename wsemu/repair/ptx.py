@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 from wsemu.checkers import causes
 from wsemu.checkers.registry import cures_of
 from wsemu.model.cure import Cure, Edit, Trials, lines_of
+from wsemu.repair.ptx_branches import branch_edits
 from wsemu.repair.ptx_kernel import Kernel
 from wsemu.repair.ptx_named import named_edits
 from wsemu.repair.ptx_numbers import number_edits
 from wsemu.repair.ptx_order import order_edits
-from wsemu.repair.ptx_stores import store_edits
 from wsemu.repair.ptx_text import Place, Text
 from wsemu.repair.ptx_waits import wait_edits
 from wsemu.repair.rings import SYNCHRONIZES
@@ -76,7 +76,7 @@ def candidates(
         return min((abs(place.run - run) for run in runs), default=9)
 
     kernel = Kernel(text, report, transferred)
-    for edits in (number_edits, wait_edits, order_edits, store_edits, named_edits):
+    for edits in (number_edits, wait_edits, order_edits, branch_edits, named_edits):
         yield from edits(kernel)
     syncs = [p for p in text.places if SYNCHRONIZES.match(p.text)]
     for copies in group_copies(syncs):

@@ -28,6 +28,8 @@ _IDS = re.compile(r"\bbarrier (\d+)")
 _COUNTS = re.compile(r"\b(\d[\d,]*)\b")
 _WHOLE = re.compile(r"bar(?:rier)?(?:\.cta)?\.sync(?:\.aligned)?\s+0;")
 _BARRIERS, _GROUP = 16, 128
+_COUNTS_TRIED = 4
+"""maximum number of counts that are tried for a barrier"""
 _STUCK = frozenset("deadlock barrier-divergence count-mismatch".split())
 _EARLY = frozenset("race phase-alias proxy phase-unobserved".split())
 """codes of an arrive that speaks for threads which have not read yet"""
@@ -42,6 +44,7 @@ def named_edits(kernel: Kernel) -> Iterator[Scored]:
     """Yield all edits of this module."""
     if _OF_NAMED & {*kernel.codes}:
         yield from _number_edits(kernel)
+        yield from _count_edits(kernel)
         yield from _lone_barrier_edits(kernel)
         yield from _first_arrive_edits(kernel)
         yield from _other_barrier_edits(kernel)
@@ -84,6 +87,28 @@ def _number_edits(kernel: Kernel) -> Iterator[Scored]:
             low, high = sorted((total // 2, total - total // 2))
             says = f"use barrier {low} in place of {high}, and {high} in place of {low}, for `{match[1]}` in {where}"
             yield score_edit(0.4 + near, "argument", says, patch)
+
+
+def _count_edits(kernel: Kernel) -> Iterator[Scored]:
+    """Write another count wherever a barrier is used: all statements that use it may have the same mistake."""
+    groups: dict[tuple[int, int], list[tuple[Place, re.Match[str]]]] = {}
+    for place in kernel.text.places:
+        if match := _NAMED.match(place.text):
+            number, count = (kernel.registers.number(match[n]) for n in (2, 3))
+            if number is not None and count is not None:
+                groups.setdefault((number, count), []).append((place, match))
+    for (number, old), group in groups.items():
+        if len({place.spot for place, _ in group}) < 2:
+            continue
+        near = 0.0 if any((place.file, place.line) in kernel.hot for place, _ in group) else 0.4
+        warps = range(WARP, kernel.threads + 1, WARP)
+        for n, new in enumerate(sorted({*warps} - {old}, key=lambda new: abs(new - old))[:_COUNTS_TRIED]):
+            patch = Patch(kernel.text)
+            for place, match in group:
+                patch.replace(place.at, f"{match[1]} {match[2]}, {new};")
+            where = " and ".join(dict.fromkeys(kernel.source.where(place) for place, _ in group))
+            says = f"write the count `{new}` in place of `{old}` of barrier {number} in {where}"
+            yield score_edit(0.2 + near + 0.1 * n, "argument", says, patch)
 
 
 def _lone_barrier_edits(kernel: Kernel) -> Iterator[Scored]:

@@ -126,8 +126,13 @@ def _parity_edits(kernel: Kernel) -> Iterator[Scored]:
         yield score_edit(0.15 + near, "argument", says, _with_parity(kernel, op, None))
         stages = op.ring.stages if op.ring is not None else 0
         for first in (0, 1) if stages else ():
-            after = f"each round of {stages} stages" if stages > 1 else "each wait"
-            says = f"flip the parity of the wait in {kernel.source.where(op.place)} after {after}, from {first}{quoted}"
+            after = f"every {stages} waits" if stages > 1 else "each wait"
+            nested = len(kernel.loops_around(op.place)) > 1
+            across = ", and do not reset it when the outer loop begins a round" if nested else ""
+            says = (
+                f"flip the parity of the wait in {kernel.source.where(op.place)}{quoted}, after {after}, from {first}"
+            )
+            says += across
             yield score_edit(0.9 + near + 0.1 * first, "argument", says, _with_parity(kernel, op, first))
     for ring in kernel.hot_rings:
         both = [op for op in waits if op.ring is ring]

@@ -1,4 +1,8 @@
-"""Edits that delay stores to shared memory in PTX until all threads have loaded: `x[t] += x[t - d]`."""
+"""Edits of PTX that move an instruction out of the branch around it.
+
+A store waits until all threads have loaded: `if (t >= d) x[t] += x[t - d]` gets its barrier between the loads and the
+stores.  Each round of a pipeline commits a group of copies, even if the group is empty.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +25,7 @@ if TYPE_CHECKING:
 _STORE = re.compile(r"st\.(?:volatile\.)?shared\.")
 _LOAD = re.compile(r"ld\.(?:volatile\.)?shared\.")
 _BRANCH = re.compile(r"bra(?:\.uni)?\s+(\S+);")
+_COMMIT = re.compile(r"cp\.async\.commit_group;")
 _BARRIERS = {"bar.warp.sync -1;": "__syncwarp()", "bar.sync 0;": "__syncthreads()"}
 """barrier -> its name in C++"""
 _WITHIN_WARP = "intra-warp-race"
@@ -28,25 +33,46 @@ _RACES = frozenset(("race", _WITHIN_WARP))
 
 
 class Delayed(NamedTuple):
-    """A store, and where it can be performed for all threads."""
+    """An instruction, and where all threads can execute it."""
 
-    store: Place
+    place: Place
     at: int
-    """first line after the store that all threads execute; the line of the store if no branch surrounds it"""
+    """first line after the instruction that all threads execute; its own line if no branch surrounds it"""
     predicate: str = ""
-    """guard of the delayed store: `@!%p1`, or nothing"""
+    """guard that it gets there: `@!%p1`, or nothing"""
     branch: float = math.inf
     """the branch, as a line of the text"""
 
 
-def store_edits(kernel: Kernel) -> Iterator[Scored]:
+def branch_edits(kernel: Kernel) -> Iterator[Scored]:
     """Yield all edits of this module."""
-    if not _RACES & {*kernel.codes}:
-        return
+    if _RACES & {*kernel.codes}:
+        yield from _store_edits(kernel)
+    yield from _commit_edits(kernel)
+
+
+def _commit_edits(kernel: Kernel) -> Iterator[Scored]:
+    """Commit the copies of a round after the branch around them."""
+    groups: dict[object, list[Delayed]] = {}
+    for place in kernel.text.places:
+        if _COMMIT.match(place.text):
+            groups.setdefault(place.spot, []).append(_delay(kernel, place))
+    for group in groups.values():
+        if any(one.at == one.place.at for one in group):
+            continue
+        patch = Patch(kernel.text)
+        for one in group:
+            patch.delete(one.place.at).after(one.at, one.place.text)
+        says = f"move `cp.async.commit_group` in {kernel.source.where(group[0].place)} out of the `if` around it"
+        yield score_edit(0.1, "move", f"{says}: each round commits a group, even an empty one", patch)
+
+
+def _store_edits(kernel: Kernel) -> Iterator[Scored]:
+    """Put a barrier between the loads and the stores of an update."""
     within_warp = not {*kernel.codes} - {_WITHIN_WARP}
     barriers = _BARRIERS if within_warp else ("bar.sync 0;",)
     for (_, line), delayed in _updates(kernel).items():
-        where = ", outside of the `if`" if any(at != store.at for store, at, *_ in delayed) else ""
+        where = ", outside of the `if`" if any(one.at != one.place.at for one in delayed) else ""
         for (rank, barrier), again in itertools.product(enumerate(barriers), (False, True)):
             patch = Patch(kernel.text)
             for one in delayed:
@@ -86,17 +112,18 @@ def _updates(kernel: Kernel) -> dict[tuple[str, int], list[Delayed]]:
     return found
 
 
-def _delay(kernel: Kernel, store: Place) -> Delayed:
-    """Return where a store can be performed for all threads: after the one branch around it, or in place."""
+def _delay(kernel: Kernel, wanted: Place) -> Delayed:
+    """Return where all threads can execute an instruction: after the one branch around it, or in place."""
     labels = {line.strip()[:-1]: at for at, line in enumerate(kernel.text.lines) if is_label(line)}
-    for place in reversed([p for p in kernel.text.places if p.at < store.at]):
-        branch = _BRANCH.match(place.text)
-        target = labels.get(branch[1], -1) if branch else -1
-        if target > store.at and place.predicate:
-            return Delayed(store, target, _negate(place.predicate), place.at)
-        if branch or any(place.at < at < store.at for at in labels.values()):
+    jumps = [
+        (place, labels[m[1]]) for place in kernel.text.places if (m := _BRANCH.match(place.text)) and m[1] in labels
+    ]
+    for branch, target in reversed([jump for jump in jumps if jump[0].at < wanted.at < jump[1]]):
+        entered = any(branch.at < to < wanted.at and not branch.at < place.at < wanted.at for place, to in jumps)
+        if entered or not branch.predicate:
             break
-    return Delayed(store, store.at)
+        return Delayed(wanted, target, _negate(branch.predicate), branch.at)
+    return Delayed(wanted, wanted.at)
 
 
 def _negate(predicate: str) -> str:
