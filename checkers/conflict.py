@@ -166,10 +166,11 @@ class Conflict:
 
     @property
     def text(self) -> str:
-        """The element of (2) as the source names it; if only (1) has a name for it there, that one."""
+        """The element of (2) as the source names it; in C++ the name that (1) has for it if (2) has none."""
         one, two = self.first.access, self.second.access
         named = self.places.named_access(two.pc)
-        if not named and one.address == two.address and self.places.verb(two.pc) != "async":
+        own_names = self.places.source(two.pc).knows_statements or self.places.verb(two.pc) == "async"
+        if not (named or own_names) and one.address == two.address:
             named = self.places.named_access(one.pc)
         return named or self.places.access_text(two.pc, two.address)
 

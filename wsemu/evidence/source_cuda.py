@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 _ASSIGNED = re.compile(r"\s*(?:=(?!=)|(?P<compound>\+\+|--|(?:<<|>>|[-+*/%&|^])=))")
 _FIRST = re.compile(r"(?:\+\+|--)\s*$")
 _MEMBER = re.compile(r"\s*(?:\.|->)\s*([A-Za-z_]\w*)(?!\w|\s*[(<])")
-_TARGET = re.compile(r"\s*((?:this->)?[A-Za-z_]\w*)(?=\s*(?:\[|\.|->))")
-"""start of a statement that assigns to an element or a member"""
+_TARGET = re.compile(r"\s*((?:this->)?[A-Za-z_]\w*)(?=\s*(?:\.|->))")
+"""start of a statement that assigns to a member"""
 
 
 class _Place(NamedTuple):
@@ -92,7 +92,8 @@ def _places(text: str, name: str, begin: int) -> Iterator[_Place]:
 
 
 def _find_target(text: str, begin: int) -> list[_Place]:
-    """Return what a statement assigns to, if it is one assignment: the name may be that of a pointer or reference."""
+    """Return the member of an object that a statement assigns, if it is one assignment: a pointer or reference may have
+    another name than the object."""
     match = _TARGET.match(text, begin)
     end = _past_postfix(text, match.end()) if match else 0
     after = _ASSIGNED.match(text, end) if end else None

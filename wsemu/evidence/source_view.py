@@ -339,8 +339,8 @@ class CudaView(SourceView):
         return self._scanned.wraps_asm(line)
 
     def indices(self, span: Span) -> tuple[str, list[str]]:
-        """Return the array and the indices of an element: of `s.tile[i][lane]` `s.tile` and [`i`, `lane`]."""
-        match = _ELEMENT.match(self._text_of(span))
+        """Return the array and the indices of an element: `s.tile` and [`i`, `lane`] for `s.tile[i][lane]`."""
+        match = _ELEMENT.match(self._read_span(span))
         return (match[1], re.split(r"\]\s*\[", match[2])) if match and match[2] is not None else ("", [])
 
     def access(self, span: Span) -> str:
@@ -348,10 +348,10 @@ class CudaView(SourceView):
         base, parts = self.indices(span)
         if parts:
             return f"{base}[{']['.join(parts)}]"
-        text = self._text_of(span)
+        text = self._read_span(span)
         return text if _ELEMENT.match(text) and not text.isidentifier() else ""
 
-    def _text_of(self, span: Span) -> str:
+    def _read_span(self, span: Span) -> str:
         return self.lines[span.line - 1][span.column : span.end_column] if span.line <= len(self.lines) else ""
 
 

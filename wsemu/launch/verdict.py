@@ -131,7 +131,7 @@ _DEPENDS_ON = {
     "active lanes": "which lanes are active together",
     "polls": "answers of mbarriers",
     "clocks": "clocks",
-    "placement": "the place of a CTA",
+    "placement": "where a CTA runs",
 }
 """word for a value that steers a launch -> the value"""
 
@@ -382,7 +382,7 @@ def _notes(places: Places, settings: Settings, found: _Findings, doubts: _Doubts
 def _other_schedules_note(steered: dict[str, str]) -> str:
     """Return the note of a failed launch that other schedules may have other errors, and why."""
     first, *more = dict.fromkeys(text.partition(": ")[0] for text in steered)
-    where = f"{first} and {len(more)} more place{'s'[: len(more) > 1]} depend" if more else f"{first} depends"
+    where = f"{first} and {len(more)} more location{'s'[: len(more) > 1]} depend" if more else f"{first} depends"
     what = " and ".join(dict.fromkeys(_DEPENDS_ON[word] for word in steered.values()))
     return f"{where} on {what}: other schedules may have other errors"
 

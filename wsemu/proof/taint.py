@@ -486,8 +486,7 @@ class Analysis:
                 for pc in reached + [step.pc] * (outlasts and step.pc in self._reasons):
                     left.setdefault(pc, set()).add(self._name_array(step.pc))
         return [
-            (pc, f"{self._why(pc)} what is left in {', '.join(sorted(names))}")
-            for pc, names in sorted(left.items())
+            (pc, f"{self._why(pc)} what is left in {', '.join(sorted(names))}") for pc, names in sorted(left.items())
         ]
 
     def _name_array(self, pc: int) -> str:
