@@ -25,18 +25,18 @@ class CudaDMATile(Transfer):
     """Transfers a tile of `rows` rows of `row_bytes` bytes each of a matrix, by a tensor copy (sm_90).
 
     Kernels get the `wsemu.TensorMap` that `tensor_map` creates for the matrix, and pass it as the source.  The column
-    and the row of the tile's first element follow the destination: `execute_dma(tmap, dst, column, row)`, or the same
-    of a `Pipeline`.  What lies outside of the matrix is 0.  The column is a multiple of 16 bytes.  In shared memory
-    rows are contiguous, from a multiple of `tile_alignment` on.  `swizzle` permutes their pieces of 16 bytes, so that
-    pieces of eight rows are in different banks; `placed` returns the position of each.
+    and the row of the tile's first element follow the destination: `execute_dma(tmap, dst, column, row)`, also for a
+    `Pipeline`.  Elements outside of the matrix are 0.  The column starts at a multiple of 16 bytes.  In shared memory,
+    the rows are contiguous, and the tile starts at a multiple of `tile_alignment`.  `swizzle` permutes their pieces of
+    16 bytes, so that pieces of eight rows are in different banks; `placed` returns the position of each.
     """
 
     rows: int
-    """1 to 256"""
+    """rows of the tile, 1 to 256"""
     row_bytes: int
-    """a multiple of 16; with a swizzle its width"""
+    """bytes of a row: a multiple of 16; with a swizzle, its width"""
     swizzle: str = field(default="", kw_only=True)
-    """nothing, "32B", "64B" or "128B" """
+    """empty for none, "32B", "64B" or "128B" """
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "engine", "bulk")
@@ -56,7 +56,7 @@ class CudaDMATile(Transfer):
 
     @property
     def turns(self) -> int:
-        """The bits of a piece's number that change."""
+        """Return the mask of the bits of a piece's number that the swizzle changes."""
         return SWIZZLES[self.swizzle] // 16 - 1 if self.swizzle else 0
 
     def tensor_map(self, matrix: Any) -> TensorMap:

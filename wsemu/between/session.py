@@ -1,8 +1,8 @@
-"""The session of a program: calls by which a door reports each action of the host, and the conflicts that they find.
+"""The session of a program: an entry point calls it for each action of the host, and it reports conflicts.
 
-A door runs the program in the order in which the host issues its work; each call here enters one action, with the
-bytes that it touches and its source location.  Two accesses to a byte that nothing orders, one of them a write, are a
-`Conflict`: another legal order of the same operations gives another result.
+The program runs in the order in which the host issues its work.  Each call enters one action, with the bytes that it
+accesses and its source location.  Two accesses to a byte are a `Conflict` if nothing orders them and one is a write:
+another legal order of the operations may give another result.
 
 The rules for copies are those of the CUDA Runtime API, "API synchronization behavior", by the memory of both sides.
 """
@@ -38,13 +38,13 @@ if TYPE_CHECKING:
 Memory = Literal["device", "pinned", "pageable"]
 """one side of a copy"""
 MAX_ENTRIES = 512
-"""accesses of one block that are not covered by later ones"""
+"""maximum entries of a block: accesses that no later access covers"""
 MAX_CHAIN = 16
-"""consecutive launches with programmatic serialization that may all run at once"""
+"""maximum number of consecutive launches with programmatic serialization that may run at once"""
 
 
 class Conflict(NamedTuple):
-    """Two operations that touch a byte in an order that nothing fixes, or that must not touch it in this order."""
+    """Two operations that access a byte without an order, or in a forbidden order."""
 
     code: str
     earlier: Operation
@@ -53,12 +53,12 @@ class Conflict(NamedTuple):
     later_access: Access
     block: Block
     first: int
-    """address of the first byte that both touch"""
+    """address of the first byte that both access"""
     end: int
     certain: bool = True
-    """False: which bytes one of them touches is unknown"""
+    """false if the bytes of one access are not known exactly"""
     only_fence: bool = False
-    """True for a read that a fence and a trigger of the earlier launch order, and nothing else: no error"""
+    """true if only a fence and a trigger of the earlier launch order the read: not an error"""
 
 
 class Undefined(NamedTuple):
@@ -87,8 +87,8 @@ class Session:
         self, report: Callable[[Conflict], None], *, managed: Literal["concurrent", "exclusive"] = "concurrent",
         violate: Callable[[Violation], None] | None = None,
     ) -> None:  # fmt: skip
-        """`report` is called with each conflict, `violate` with each call that a capture forbids; `managed` is whether
-        host and device may use managed memory at once (`concurrentManagedAccess`)."""
+        """Begin a session.  It calls `report` with each conflict, and `violate` with each call that a capture forbids.
+        `managed` declares whether host and device may use managed memory at once (`concurrentManagedAccess`)."""
         self.order, self.blocks = Order(), Blocks()
         self._report, self._managed = report, managed
         self._violate = violate or (lambda _: None)
@@ -96,12 +96,12 @@ class Session:
         self._seen: set[object] = set()
         self._legacy = [self.order.add_stream("legacy", "default stream")]
         self.dependence: dict[int, Callable[[], Dependence | None]] = {}
-        """operation number of a launch -> what it does about earlier ones"""
+        """operation number of a launch -> a function that returns its waits for earlier launches"""
         self._by_number: dict[int, Operation] = {}
         self.hosts = [self.order.host]
         """actors of the host threads"""
         self._fenced: list[Conflict] = []
-        """reads of the present operation that only a fence before a trigger orders"""
+        """reads of the current operation that only a fence before a trigger orders"""
         self._running: list[Operation] = []
         """launches that may run, if managed memory is exclusive"""
 
@@ -122,7 +122,7 @@ class Session:
         self, first: int, end: int, kind: BlockKind, name: str, *, stream: Stream | None = None,
         host: Actor | None = None, where: Where | None = None,
     ) -> Block:  # fmt: skip
-        """Enter an allocation: in a stream (`cudaMallocAsync`), by the host with a location, or memory from before."""
+        """Enter an allocation: in a stream (`cudaMallocAsync`), by the host at a location, or before the session."""
         block = self.blocks.add(Block(first, end, kind, name))
         if (
             where is not None
@@ -157,7 +157,7 @@ class Session:
         """Enter the accesses of an operation, and report those that conflict with earlier ones."""
         operation.accesses.extend(accesses)
         if not self._is_decided(operation):
-            return self.touch(operation, ())  # its exact accesses have replaced these
+            return self.touch(operation, ())  # `_is_decided` has replaced these accesses by exact ones
         for access in operation.accesses:
             for block in [*self.blocks.overlapping(access.ranges.first, access.ranges.end)]:
                 self._enter(operation, clip_to_block(access, block), block)
@@ -167,8 +167,8 @@ class Session:
         return None
 
     def _is_decided(self, operation: Operation) -> bool:
-        """Determine the exact bytes of accesses that may conflict; return whether those of this operation are as they
-        were."""
+        """Determine the exact bytes of accesses that may conflict; return whether the accesses of this operation are
+        unchanged."""
         for access in operation.accesses:
             for block in [*self.blocks.overlapping(access.ranges.first, access.ranges.end)]:
                 for earlier in [*block.log]:
@@ -194,7 +194,7 @@ class Session:
             self._refine_oldest(block)
 
     def _refine_oldest(self, block: Block) -> None:
-        """Determine the bytes of half of the accesses of a block, which replaces some of them."""
+        """Determine the exact bytes of the older half of a block's accesses, and replace them."""
         for entry in block.log[: MAX_ENTRIES // 2]:
             if not entry.access.exact:
                 self._refine(entry.operation)
@@ -211,7 +211,7 @@ class Session:
         return old.ranges.common(access.ranges)
 
     def _refine(self, operation: Operation) -> bool:
-        """Determine the exact accesses of an operation; return whether they are known now and were not before."""
+        """Determine the exact accesses of an operation; return whether they were inexact and are known now."""
         refine, operation.refine = operation.refine, None
         exact = refine() if refine is not None else None
         if exact is None:
@@ -270,7 +270,7 @@ class Session:
 
     # -- bytes that nothing has written --------------------------------------------------------------------------------
     def mark_undefined(self, copy: Operation, block: Block, ranges: Ranges) -> None:
-        """Note that a copy brought bytes to the host that nothing had written."""
+        """Record that a copy transferred uninitialized bytes to the host."""
         block.undefined.append(Entry(copy, Access("write", ranges)))
 
     def _define(self, block: Block, ranges: Ranges) -> None:
@@ -278,7 +278,8 @@ class Session:
         block.undefined = [Entry(one.operation, Access("write", rest)) for one, rest in left if rest is not None]
 
     def find_undefined(self, first: int, end: int) -> tuple[Entry, int, int] | None:
-        """Return a copy of bytes that nothing had written, if some of these bytes are its own, and those."""
+        """Return a copy that wrote uninitialized bytes into this range, with the first and the end of these bytes; or
+        None."""
         for block in self.blocks.overlapping(first, end):
             for entry in block.undefined:
                 common = entry.access.ranges.common(Ranges.single(first, end))
@@ -292,8 +293,8 @@ class Session:
         host: Actor | None = None, refine: Callable[[], Sequence[Access] | None] | None = None, key: object = None,
         dependent: bool = False, dependence: Callable[[], Dependence | None] | None = None,
     ) -> Operation:  # fmt: skip
-        """Enter a launch.  `dependent`: it has programmatic stream serialization; `dependence` determines what it does
-        about launches before it."""
+        """Enter a launch.  `dependent`: it has programmatic stream serialization; `dependence` returns its waits for
+        earlier launches."""
         if (capture := self._capture(stream, name, where)) is not None:
             capture.add(stream, "launch", name, where, [*accesses], self._accessed_blocks(accesses), refine)
             return self.order.append(self.order.make_actor(stream.name), "captured", name, where, stream.name)
@@ -314,7 +315,7 @@ class Session:
         return made
 
     def _overlap(self, made: Operation, before: Sequence[Operation]) -> None:
-        """Determine which launches of its stream may still run when a dependent one begins, and after its wait."""
+        """Determine which launches of the stream may still run when a dependent launch begins, and after its wait."""
         previous = before[-1]
         known = self.dependence.get(previous.number, lambda: None)() or Dependence(False, False)
         early, late = previous.early, previous.late
@@ -360,7 +361,7 @@ class Session:
         return made
 
     def record(self, event: Event, stream: Stream, where: Where | None = None, host: Actor | None = None) -> None:
-        """Record an event: it does not end the overlap of dependent launches."""
+        """Record an event in a stream; the overlap of dependent launches continues."""
         capture = self._capture(stream, "record", where)
         event.captured = None if capture is None else (capture, capture.ends[id(stream)])
         if capture is not None:
@@ -399,7 +400,7 @@ class Session:
         self._forget(host)
 
     def query(self, what: Stream | Event, host: Actor | None = None) -> bool:
-        """Return whether the work is known to be over: not at the first look, which a program must allow for."""
+        """Return whether the work is known to be complete.  The first query returns false, as it may on a GPU."""
         host = host or self.order.host
         clock = self.order.stream_clock(what) if isinstance(what, Stream) else what.clock or {}
         if self.order.is_done(clock, host):
@@ -412,7 +413,7 @@ class Session:
         return False
 
     def _forget(self, host: Actor) -> None:
-        """Drop what happens before all that can still come: what the only host thread has observed."""
+        """Drop all accesses that the only host thread has observed, since they happen before all later ones."""
         if len(self.hosts) > 1:
             return
         for block in self.blocks:
@@ -440,7 +441,7 @@ class Session:
         self._violate(Violation(error, message, where))
 
     def _capture(self, stream: Stream, what: str, where: Where | None) -> Capture | None:
-        """Return the capture that a stream takes part in; report a use of the legacy stream during one."""
+        """Return the capture that a stream is part of; report a use of the legacy stream during a capture."""
         found = next((one for one in self.captures if one.has(stream)), None)
         if found is None and stream.kind == "legacy":
             for one in self.captures:
@@ -497,7 +498,7 @@ class Session:
         return None
 
     def launch_graph(self, graph: Graph, stream: Stream, where: Where | None, host: Actor | None = None) -> None:
-        """Launch a graph: one operation of its stream, whose nodes its edges alone order."""
+        """Launch a graph: one operation of its stream; only the edges of the graph order its nodes."""
         begin = self.order.issue(stream, host or self.order.host, "launch", f"launch of graph {graph.name}", where)
         stream.launches.clear()
         before = dict(stream.actor.clock)
@@ -518,7 +519,7 @@ class Session:
         graph.last = dict(stream.actor.clock)
 
     def _is_stale(self, node: Node, operation: Operation, launch: Operation) -> bool:
-        """Return whether memory of a node was freed since the capture, which is reported."""
+        """Return whether memory of a node was freed after the capture, and report that."""
         stale = [one for one in node.blocks if one.freed is not None or self.blocks.find(one.first) is not one]
         for block in stale:
             access = Access("free", Ranges.single(block.first, block.end))

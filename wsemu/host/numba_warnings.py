@@ -1,6 +1,6 @@
 """Warnings of Numba-CUDA: options that do not go together, small grids, host arrays that a launch would copy.
 
-They come while `numba.cuda` is `wsemu.cuda`, in Numba's own classes and words.
+They are issued while `wsemu.cuda` replaces `numba.cuda`, with Numba's classes and texts.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FEW = 128
 
 @contextlib.contextmanager
 def watching() -> Iterator[None]:
-    """Warn inside the `with` block."""
+    """Enable the warnings inside the `with` block."""
     pairs: tuple[tuple[hooks.Hooks[Any], Any], ...] = (
         (hooks.declaring, warn_of_options), (hooks.configuring, warn_of_grid), (hooks.passing, warn_of_arguments),
     )  # fmt: skip
@@ -39,7 +39,7 @@ def watching() -> Iterator[None]:
 
 
 def warn_of_options(options: dict[str, Any]) -> None:
-    """`jit` with a debugger's code and optimization, or with both kinds of line information."""
+    """Warn about `jit` with debug code and optimization, or with both kinds of line information."""
     debug = options.get("debug")
     debug = config.CUDA_DEBUGINFO_DEFAULT if debug is None else debug
     if not debug:
@@ -60,7 +60,7 @@ def warn_of_options(options: dict[str, Any]) -> None:
 
 
 def warn_of_grid(configuration: LaunchConfiguration) -> None:
-    """A grid of few CTAs, where `CUDA_LOW_OCCUPANCY_WARNINGS` is set."""
+    """Warn about a grid of few CTAs if `CUDA_LOW_OCCUPANCY_WARNINGS` is set."""
     if config.CUDA_LOW_OCCUPANCY_WARNINGS and not config.DISABLE_PERFORMANCE_WARNINGS:
         size = math.prod(configuration.grid)
         if size < FEW:
@@ -68,7 +68,7 @@ def warn_of_grid(configuration: LaunchConfiguration) -> None:
 
 
 def warn_of_arguments(arguments: Sequence[Any]) -> None:
-    """Arrays of the host among the arguments, where `CUDA_WARN_ON_IMPLICIT_COPY` is set."""
+    """Warn about host arrays among the arguments if `CUDA_WARN_ON_IMPLICIT_COPY` is set."""
     if config.CUDA_WARN_ON_IMPLICIT_COPY and not config.DISABLE_PERFORMANCE_WARNINGS:
         for value in arguments:
             if isinstance(value, np.ndarray) and not is_cuda_ndarray(value):
@@ -80,7 +80,7 @@ def _performance(message: str) -> None:
 
 
 def _warn(category: str, message: str) -> None:
-    """Warn at the innermost line that is not ours."""
+    """Issue a warning at the innermost line outside of `wsemu`."""
     from numba.core import errors  # on demand: a program that is warned has Numba
 
     depth, frame = 2, sys._getframe(1)

@@ -1,7 +1,7 @@
 """`@vectorize` and `@guvectorize` with `target="cuda"`: functions of arrays, whose loops are launches.
 
-One thread computes an element, or with `guvectorize` one item of the loop dimensions.  Which signature is meant, and
-when none is, follows Numba-CUDA: arrays have the declared dtypes, and numbers become what the arrays leave open.
+One thread computes an element, or with `guvectorize` one item of the loop dimensions.  Signatures are selected as in
+Numba-CUDA: arrays must have the declared dtypes, and numbers are converted to the remaining ones.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ THREADS = 128
 
 
 def vectorize(given: Any = None, /, **options: Any) -> Any:
-    """`@cuda.vectorize`, and `@numba.vectorize(..., target="cuda")`: a function of numbers as one of arrays."""
+    """Implement `@cuda.vectorize` and `@numba.vectorize(..., target="cuda")`: apply a function of numbers to arrays."""
     if callable(given) and not hasattr(given, "return_type"):
         return Vectorized(given, [])
     wanted = [] if given is None else given if isinstance(given, list) else [given]
@@ -40,7 +40,8 @@ def vectorize(given: Any = None, /, **options: Any) -> Any:
 
 
 def guvectorize(types: Any, signature: str | None = None, /, **options: Any) -> Any:
-    """`@guvectorize(types, "(n),()->(n)", target="cuda")`: a function of arrays as one with loop dimensions."""
+    """Implement `@guvectorize(types, "(n),()->(n)", target="cuda")`: apply a function of arrays along further
+    dimensions, the loop."""
     layout, wanted = (types, []) if signature is None else (signature, types)
     return lambda function: Generalized(function, wanted if isinstance(wanted, list) else [wanted], layout)
 
@@ -58,7 +59,7 @@ class _Function:
         self.nin = 0
 
     def add(self, signature: Any) -> None:
-        """One more signature."""
+        """Add a signature."""
         self._signatures += signatures.parse(signature, self.__name__)
 
     def _fitting(self, fits: Callable[[int, np.dtype[Any]], bool]) -> list[signatures.Declared]:
@@ -91,7 +92,7 @@ class _Function:
 
 
 def _dtype(type_: Any) -> np.dtype[Any]:
-    """The NumPy dtype of a declared type, or of its elements."""
+    """Return the NumPy dtype of a declared type, or of its elements."""
     found = number_type(getattr(type_, "dtype", type_))
     if found is None:
         raise UsageError(f"{type_} in a signature: give numbers, and arrays of them")
@@ -107,7 +108,7 @@ def _host(value: Any) -> Array:
 
 
 def _deliver_result(result: Array, out: Any, operands: Sequence[Any]) -> Any:
-    """A result as the caller gets it: in `out`, on the device if an operand is there, else on the host."""
+    """Return a result to the caller: in `out` if given, on the device if an operand is there, otherwise on the host."""
     if out is not None:
         np.copyto(out, result.reshape(np.shape(out)), casting="unsafe")
         return out
@@ -127,7 +128,7 @@ class Vectorized(_Function):
             self.add(one)
 
     def add(self, signature: Any) -> None:
-        """One more signature; without a result its type is what the function returns for those types."""
+        """Add a signature; if it declares no result type, use the type that the function returns."""
         for one in signatures.parse(signature, self.__name__):
             result = self._return_type(one.arguments) if one.result is None else one.result
             self._signatures.append(one._replace(result=result))
@@ -148,7 +149,8 @@ class Vectorized(_Function):
         ]
 
     def _select_signature(self, operands: Sequence[Any], arrays: Sequence[Array]) -> signatures.Declared:
-        """The signature for these operands: that of their dtypes; numbers leave the choice to the arrays if none is."""
+        """Return the signature for these operands: the one with their dtypes, or else the only one that fits the
+        arrays."""
         exact = self._fitting(lambda n, wanted: arrays[n].dtype == wanted)
         found = exact or self._fitting(lambda n, wanted: _is_number(operands[n]) or arrays[n].dtype == wanted)
         if not found:
@@ -176,7 +178,7 @@ class Vectorized(_Function):
         return _deliver_result(made.reshape(shape), rest[0] if rest else out, operands)
 
     def reduce(self, array: Any, axis: int = 0, stream: object = 0) -> Any:
-        """The items of a 1-D array combined by the function of two: halves with halves, until one is left."""
+        """Combine the items of a 1-D array by a function of two: one half with the other, until one item is left."""
         rest = _host(array)
         if rest.ndim != 1 or self.nin != 2 or not rest.size:
             raise UsageError(f"`{self.__name__}.reduce` takes a 1-D array that is not empty, and a function of two")
@@ -187,7 +189,7 @@ class Vectorized(_Function):
 
 
 class Generalized(_Function):
-    """A function of arrays, by a layout such as `(m,n),(n)->(m)`; further dimensions of its arguments are its loop."""
+    """A function of arrays with a layout such as `(m,n),(n)->(m)`; further dimensions of its arguments are the loop."""
 
     def __init__(self, function: Callable[..., Any], wanted: Sequence[Any], layout: str) -> None:
         super().__init__(function)
@@ -235,8 +237,8 @@ class Generalized(_Function):
         return results[0] if self.nout == 1 else tuple(results)
 
     def _select_signature(self, arrays: Sequence[Array]) -> signatures.Declared:
-        """The signature for these operands: that of their dtypes, else the first whose types cast safely to them, as
-        Numba-CUDA has it."""
+        """Return the signature for these operands: the one with their dtypes, or else the first one to which they cast
+        safely, as in Numba-CUDA."""
         found = self._fitting(lambda n, wanted: arrays[n].dtype == wanted)
         found = found or self._fitting(lambda n, wanted: np.can_cast(wanted, arrays[n].dtype))
         if not found:
@@ -244,7 +246,7 @@ class Generalized(_Function):
         return found[0]
 
     def _sizes(self, arrays: Sequence[Array]) -> tuple[dict[str, int], list[tuple[int, ...]]]:
-        """The extents of the named dimensions, and the loop dimensions of each input."""
+        """Return the extents of the named dimensions, and the loop dimensions of each input."""
         sizes: dict[str, int] = {}
         loops: list[tuple[int, ...]] = []
         for array, names in zip(arrays, self._inputs, strict=True):
@@ -261,7 +263,8 @@ class Generalized(_Function):
         return sizes, loops
 
     def _items(self, array: Array, loop: tuple[int, ...], names: list[str], type_: Any) -> Array:
-        """An input with the loop as its first dimension; a single number of it as the signature has it."""
+        """Return an input with the loop as its first dimension; a single number gets the shape that the signature
+        declares."""
         core = array.shape[array.ndim - len(names) :]
         whole = np.broadcast_to(array.astype(_dtype(type_), copy=False), (*loop, *core))
         if not names and hasattr(type_, "ndim"):
@@ -274,7 +277,7 @@ def _names(text: str) -> list[str]:
 
 
 class _Builder:
-    """A builder of functions, as Numba's decorators return it: signatures are added one after the other."""
+    """A builder of functions with the interface of Numba's builders, to which signatures are added in sequence."""
 
     _made: Any
 
@@ -282,7 +285,7 @@ class _Builder:
         self._made.add(sig)
 
     def disable_compile(self) -> None:
-        """No more signatures: there are none but those given."""
+        """Do nothing: only declared signatures are compiled."""
 
     def build_ufunc(self) -> Any:
         return self._made

@@ -1,4 +1,4 @@
-"""A kernel that is given as code of some machine, and its requirements on a launch."""
+"""A kernel given as code instead of a Python function, such as PTX, and its requirements on a launch."""
 
 from __future__ import annotations
 
@@ -27,38 +27,39 @@ class Code(abc.ABC):
 
     @abc.abstractmethod
     def fit(self, arguments: Sequence[Any]) -> Sequence[Any]:
-        """Arguments as the launch passes them, checked by number and type; what has been through it stays as it is."""
+        """Check arguments by number and type, and return them in the form in which the launch passes them; fitted
+        arguments stay the same."""
 
     def with_pointers(self, arguments: Sequence[Any], memory: DeviceMemory) -> Sequence[Any]:
-        """The fitted arguments, with a view of the memory for each number that is passed as a pointer into it."""
+        """Return the fitted arguments, with a view of `memory` in place of each number that is a pointer into it."""
         return arguments
 
     @abc.abstractmethod
     def names(self, arguments: Sequence[Any]) -> tuple[str, ...]:
-        """The names of the parameters, of these fitted arguments."""
+        """Return the names of the parameters for these fitted arguments."""
 
     @abc.abstractmethod
     def program(self, arguments: Sequence[Any], fma: bool, *, blocks: bool = False) -> Program:
-        """The program for fitted arguments; `fma` contracts a * b + c where that is left to the compiler; `blocks`: it
-        may be given addresses of blocks of the heap, which it does not allocate."""
+        """Return the program for fitted arguments.  `fma` contracts a * b + c if the code permits it.  `blocks`:
+        addresses of blocks of the heap, which another program allocated, may reach it."""
 
     def keep(self, program: Program) -> None:  # noqa: B027 - nothing is kept of most
-        """Keep a program that was launched for the next process, if that pays."""
+        """Store a launched program for the next process, if that saves time."""
 
     @abc.abstractmethod
     def admit(self, configuration: LaunchConfiguration) -> None:
-        """UsageError for a launch of a shape that the code excludes."""
+        """Raise UsageError if the code excludes the shape of a launch."""
 
     def apply_cluster(self, configuration: LaunchConfiguration) -> LaunchConfiguration:
         """Return a launch in the clusters that the code requires."""
         return configuration
 
     def text(self) -> tuple[str, dict[int, str]] | None:
-        """The text of its file, and the files that its lines name by number; None where it is not one file alone."""
+        """Return the text of its file, and the source files by number; None if it is not a single file."""
         return None
 
     def with_text(self, text: str) -> Code:
-        """Return this kernel of another text."""
+        """Return this kernel with another text of its file."""
         raise NotImplementedError
 
     def move_arrays(self, move: Callable[[npt.NDArray[Any]], npt.NDArray[Any]]) -> Code:

@@ -1,4 +1,4 @@
-"""A grid whose CTAs are symmetric, decided from some of them, which `proof.alike` selects."""
+"""Decide a grid of symmetric CTAs from representative ones, which `proof.alike` selects."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ if TYPE_CHECKING:
     from wsemu.model.bound import Bound
 
 MOST_SHOWN = 12
-"""numbers of CTAs that a note has"""
+"""maximum number of CTAs that a note lists"""
 
 
 def run_corners(bound: Bound, judged: Callable[..., Examined]) -> Examined | str:
-    """The launch with the CTAs run that speak for all, or why all have to be run; the arrays are as they were then."""
+    """Run the representative CTAs of a launch.  If they do not prove it, return the reason why all CTAs must run, and
+    restore the arrays."""
     try:
         _check(bound)
         shape = bound.configuration
@@ -30,7 +31,7 @@ def run_corners(bound: Bound, judged: Callable[..., Examined]) -> Examined | str
     ctas = bound.configuration.ctas
     if len(chosen) >= ctas:
         return _all_were_run("no two CTAs are alike" if ctas > 1 else "there is one")
-    run = ran(bound, 1, only=chosen, strict=True)  # where one value is stored twice, other contents may differ
+    run = ran(bound, 1, only=chosen, strict=True)  # equal values that two lanes store may differ for other CTAs
     before = [None if data is None else data.copy() for data in run[2]()]
     same = any(raw.code == "same-value" for raw in run[0].findings)
     found = judged(run=run)
@@ -49,7 +50,7 @@ def run_corners(bound: Bound, judged: Callable[..., Examined]) -> Examined | str
 
 
 def _check(bound: Bound) -> None:
-    """Unfit where CTAs are not followed at all."""
+    """Raise Unfit for a launch to which the method does not apply."""
     configuration, settings = bound.configuration, bound.settings
     if bound.group != (1, 1, 1) or configuration.cluster != (1, 1, 1) or bound.program.cooperative:
         raise Unfit(0, "CTAs that meet are not followed")

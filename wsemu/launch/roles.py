@@ -2,7 +2,7 @@
 
 A producer writes shared memory that another warp reads; a consumer reads shared memory that another warp wrote.  A warp
 that does both is the middle of a pipeline.  Roles are given only if some warps produce and others consume: the CTA is
-warp-specialized.  Areas of 128 bytes count, since a traced access has the address of its first lane alone.
+warp-specialized.  Roles are found for areas of 128 bytes, since a traced access has only the address of its first lane.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class SharedUses:
         self._readers: defaultdict[int, set[int]] = defaultdict(set)
 
     def enter(self, warp: int, address: int, size: int, *, writes: bool) -> None:
-        """Enter that a warp writes, or reads, `size` bytes from an address on."""
+        """Record a write, or a read, of `size` bytes by a warp."""
         used = self._writers if writes else self._readers
         for area in range(address >> _AREA_SHIFT, ((address + max(size, 1) - 1) >> _AREA_SHIFT) + 1):
             used[area].add(warp)

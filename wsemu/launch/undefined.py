@@ -1,18 +1,19 @@
-"""Effects of a launch's undefined values, found by a second run that follows them.
+"""Find the effects of a launch's undefined values by a second run, which follows these values.
 
-The first run notes only that such a value arose: a load of uninitialized bytes, a shuffle that reads an inactive lane.
-The program itself shows whether it has registers that some path reads before any write.  The second run decides their
-effects:
+The first run records where a value was undefined: a load of uninitialized bytes, or a shuffle that reads an inactive
+lane.  The program shows which registers some path reads before any write.  The second run decides what these values
+affect:
 
-    It reaches something observable.  The finding is an error.
-    It reaches only memory.           `undefined-copy` for a load; the warning for a shuffle.
-    It reaches nothing.               No finding for a load or a register; the warning for a shuffle.
+    A value that reaches something observable: the finding is an error.
+    One that reaches only memory: `undefined-copy` for a load; the warning for a shuffle.
+    One that reaches nothing: no finding for a load or a register; the warning for a shuffle.
 
-The program itself follows them, in compiled code (`proof.shadow_program`), as far as that decides it; else the
-reference engine.  That is slow: only the beginning of a long launch is followed, for about 2 seconds per unit of
-`--effort`.  What reaches nothing there is undecided, and the launch `incomplete`; nothing of it, if it has other
-errors.  The registers of such a launch are given other contents, and results that differ are what they reach.  Two
-contents may take the same path through a comparison: if such a register may influence control flow, it is undecided.
+The second run is an instrumented program (`proof.shadow_program`), if that decides the effects.  Otherwise it is a run
+on the slow reference engine, which follows only the beginning of a long launch, for about 2 seconds per unit of
+`--effort`.  A value that reaches nothing in that time is undecided, and the launch is `incomplete`, unless it has other
+errors.  For undefined registers of a long launch there is a third method: runs with other contents of these registers,
+whose results are compared.  If such a register may influence control flow, it stays undecided, since two contents may
+take the same path.
 """
 
 from __future__ import annotations
@@ -58,17 +59,18 @@ _MORE = "`--effort` follows more"
 MAX_FOLLOWED_EDIT = 5_000
 """warp instructions of an edit that is tried and followed"""
 MULTIPLIES = 50
-"""factor by which a product of matrices takes longer there"""
+"""factor by which a matrix multiply takes longer on the reference engine"""
 _PRODUCTS = np.array([name in MMA or name in WGMMA for name in NAMES])
 MOST_NAMED = 16
-"""undefined registers and loads of a program that are followed one by one where one of them reaches something"""
+"""maximum number of undefined registers and loads that are followed separately, once one of them reaches something"""
 _KEEP_SCHEDULE = frozenset(("recycling", "initialised"))
-"""checkers that stay on when a program follows undefined values: clocks, and the written bytes, are then kept"""
+"""checkers that stay enabled in the second run, because they keep the clocks and the written bytes"""
 _OTHER_CONTENTS: tuple[dict[str, int | float | bool], ...] = (
     {"p": True, "b8": 0x5A, "b16": 0x5AA5, "b32": 0x5AA5C33C, "b64": 0x5AA5C33C_69960FF0, "f32": -7.5e9, "f64": -7.5e9},
     {"p": True, "b8": 0xA5, "b16": 0xFB5A, "b32": 0xFF7A3CC3, "b64": 0xFFEA3CC3_9669F00F, "f32": 7.5e9, "f64": 7.5e9},
 )
-"""large and small ones, as integers and as floats: a minimum or a maximum keeps only one of two values"""
+"""contents of undefined registers, one set large and one small, since a minimum or a maximum keeps only one of two
+values"""
 
 
 def follow(
@@ -80,9 +82,8 @@ def follow(
     tried: bool = False,
     failed: bool = False,
 ) -> Followed | None:
-    """Return what the undefined values of a launch that ended so reach; None if it is too long for that; `tried`: it is
-    of an edit; `failed`: it has other errors.  Return None also if no check was enabled that keeps the initial contents
-    of arrays."""
+    """Return what the undefined values of a launch reach.  Return None if the launch is too long, or if no enabled
+    check keeps the initial contents of arrays.  `tried`: the launch tries an edit; `failed`: it has other errors."""
     if any(data is None for data in initial()):
         return None
     followed = _follow_compiled(bound, outcome, initial, findings, failed)
@@ -94,7 +95,7 @@ def follow(
         return _follow_slowly(bound, outcome, initial, findings, most)
     if findings:
         return None if tried or failed else _follow_slowly(bound, outcome, initial, findings, most)
-    if outcome.status != "done":  # a run that was cut off cannot be compared with one that has other contents
+    if outcome.status != "done":  # a run that was cut off cannot be compared
         return _follow_slowly(bound, outcome, initial, findings, most)
     steered = -1 if failed else _first_influenced(bound, outcome)
     if steered < 0:
@@ -104,15 +105,15 @@ def follow(
 
 
 def _may_have_passed(outcome: Outcome, followed: Followed) -> bool:
-    """Return whether an undefined value that reached nothing may not have arisen in the run that followed it: warps
-    that race, or meet in other phases, take other turns in a program with more instructions."""
+    """Return whether some undefined value may not have occurred in the second run: if warps race or miss phases, the
+    additional instructions of the second run change their interleaving."""
     unordered = any(raw.code in MARKS or CODES[raw.code].proves for raw in outcome.findings)
     return unordered and not followed.reached.keys() >= followed.arisen.keys()
 
 
 def _affordable(bound: Bound, outcome: Outcome, most: int) -> int:
-    """Return how many warp instructions of a launch the reference engine executes in the time that it takes for `most`
-    of an ordinary one."""
+    """Return the number of warp instructions that the reference engine may execute: `most`, or fewer for a launch with
+    matrix multiplies, which take longer."""
     operations = np.minimum(bound.program.code[:, 0], N_OPERATIONS - 1)
     products = int(np.asarray(outcome.executions)[_PRODUCTS[operations]].sum()) if outcome.executions else 0
     done = max(outcome.warp_instructions, 1)
@@ -122,7 +123,7 @@ def _affordable(bound: Bound, outcome: Outcome, most: int) -> int:
 def _follow_compiled(
     bound: Bound, outcome: Outcome, initial: Callable[[], list[Any]], findings: Sequence[RawFinding], failed: bool
 ) -> Followed | None:
-    """Return what the undefined values of a launch reach, followed by its own program; None if that leaves it open.
+    """Return what the undefined values of a launch reach, found by an instrumented program; None if it does not decide.
 
     Copies in shared memory are followed if some value is copied there."""
     from wsemu.machine.memory.cell_bits import MAX_INSTRUCTIONS
@@ -134,7 +135,7 @@ def _follow_compiled(
     sources = frozenset(source.place for source in arisen)
     for executions in (outcome.executions, [1] * len(bound.program.code)):
         made = _shadow_program(bound, executions, sources)
-        if not made.sinks and not bound.settings.corners:  # else other CTAs may go other ways
+        if not made.sinks and not bound.settings.corners:  # with representative CTAs, other CTAs may take other paths
             return nothing
         if len(made.program.code) > MAX_INSTRUCTIONS:
             return None
@@ -167,8 +168,8 @@ def _follow_compiled(
 
 
 def _copies_in_memory(bound: Bound, made: Shadowed, initial: Callable[[], list[Any]]) -> dict[Source, int] | None:
-    """Return where loaded values are first stored to shared or local memory; None if that is not sure, or if copies in
-    memory are not followed in such launches."""
+    """Return where loaded values are first stored to shared or local memory; None if that is uncertain, or if the
+    method does not apply to the launch."""
     loads = [source for source in made.gates if source.kind == "load"]
     sizes = "dynamic_bytes" in bound.program.specials or bound.group != (1, 1, 1)
     if sizes or len(loads) > MOST_NAMED or (loads and not made.exact):
@@ -183,12 +184,12 @@ def _shared_bytes(bound: Bound) -> int:
 
 
 def _observe_arising(bound: Bound, findings: Sequence[RawFinding]) -> dict[Source, Arisen] | None:
-    """Return where undefined values were seen to arise; None if a program does not follow such."""
+    """Return where the first run saw undefined values; None if an instrumented program cannot follow one of them."""
     arisen: dict[Source, Arisen] = {}
     for raw in findings:
         name, reads = NAMES[int(bound.program.code[raw.pc, 0])], raw.code == "uninitialized-read"
         kind = OPERATIONS[name].kind
-        if kind == "async" and reads:  # an operand, which no program follows
+        if kind == "async" and reads:  # an operand, which the program does not follow
             continue
         gives = kind == "atomic" and (ATOMICS[name][0] == "exch" or bool(bound.program.code[raw.pc, 7] & NO_STORE))
         if (reads and bound.group != (1, 1, 1)) or not (kind in ("load", "warp") or gives):
@@ -200,8 +201,9 @@ def _observe_arising(bound: Bound, findings: Sequence[RawFinding]) -> dict[Sourc
 
 
 def _shadow_program(bound: Bound, executions: Sequence[int], others: frozenset[int], beside: int = 0) -> Shadowed:
-    """Return the program that follows undefined values; the one of the launch before, if that executed the same
-    instructions.  `beside`: the distance in bytes of masks of copies in shared memory, 0 if these are not followed."""
+    """Return the instrumented program that follows undefined values, reused from an earlier launch that executed the
+    same instructions.  `beside`: the distance in bytes of masks of copies in shared memory, 0 if these are not
+    followed."""
     from wsemu.launch.binding import address_rows
 
     rows = address_rows(bound.program, bound.rows, bound.names, bound.arrays)
@@ -217,7 +219,7 @@ def _shadow_program(bound: Bound, executions: Sequence[int], others: frozenset[i
 
 
 def _maps(bound: Bound) -> tuple[tuple[int, int], ...]:
-    """Return the arrays that show which bytes are written, after those of the launch, and their segments."""
+    """Return the additional arrays that show which bytes are written, each with the segment that it describes."""
     numbers = (SHARED, LOCAL, *sorted(bound.uninitialized))
     return tuple((FIRST_ARRAY + len(bound.segments) + n, number) for n, number in enumerate(numbers))
 
@@ -226,15 +228,15 @@ class _Shown(NamedTuple):
     """The results of a run that follows undefined values."""
 
     reach: Reach | None = None
-    """the first thing that one of them reaches"""
+    """the first use that one of the values reaches"""
     sure: bool = False
-    """it does so for sure"""
+    """true if the value certainly reaches it"""
     left_out: bool = False
-    """the run came to instructions in which values are not followed, or to no end"""
+    """true if the run did not end, or reached instructions through which values are not followed"""
 
 
 def _run_shadow(bound: Bound, made: Shadowed, program: Program, initial: Callable[[], list[Any]]) -> _Shown:
-    """Run a program that follows undefined values, and return what it shows."""
+    """Run an instrumented program, and return its results."""
     from wsemu.launch.running import ran
 
     settings = replace(bound.settings, checkers=_KEEP_SCHEDULE, strict=False, every=False)
@@ -255,7 +257,7 @@ def _run_shadow(bound: Bound, made: Shadowed, program: Program, initial: Callabl
 
 
 def _run_alone(bound: Bound, made: Shadowed, source: Source, initial: Callable[[], list[Any]]) -> _Shown:
-    """Run the program that follows the values of one source; it runs once, and no block is compiled for that."""
+    """Run the instrumented program for the values of one source.  It runs only once, so no block is compiled for it."""
     from wsemu.machine.tier.hot import run_once
 
     with run_once():
@@ -265,8 +267,8 @@ def _run_alone(bound: Bound, made: Shadowed, source: Source, initial: Callable[[
 def _follow_slowly(
     bound: Bound, outcome: Outcome, initial: Callable[[], list[Any]], findings: Sequence[RawFinding], most: int
 ) -> Followed | None:
-    """Return what the undefined values of the first `most` warp instructions reach; None if the reference engine has
-    no such launches."""
+    """Return what undefined values reach within the first `most` warp instructions, by the reference engine; None if it
+    does not support the launch."""
     from wsemu.reference import run as reference
     from wsemu.reference.undefined import Undefined
 
@@ -296,7 +298,7 @@ def _copies(bound: Bound, initial: Callable[[], list[Any]]) -> list[tuple[Any, b
 
 
 def _compare_contents(bound: Bound, outcome: Outcome, initial: Callable[[], list[Any]]) -> Followed:
-    """Return what undefined registers with other contents change: as far as two or three runs show that."""
+    """Return the results that change if undefined registers have other contents, in two or three runs."""
     from wsemu.launch.running import ran
 
     program = bound.program
@@ -317,7 +319,8 @@ def _compare_contents(bound: Bound, outcome: Outcome, initial: Callable[[], list
 
 
 def _first_influenced(bound: Bound, outcome: Outcome) -> int:
-    """Return the first instruction executed whose flow, address or operands an undefined register may decide, or -1."""
+    """Return the first executed instruction whose control flow, address or operands may depend on an undefined
+    register, or -1."""
     from wsemu.launch.binding import address_rows
     from wsemu.proof.unwritten import Unwritten
 
@@ -339,8 +342,8 @@ def settle(
     checkers: frozenset[str],
     followed: Followed | None,
 ) -> tuple[list[RawFinding], list[str]]:
-    """Return the findings of a launch with what their values reach, and why the proof does not apply if that is not
-    known, or not looked for; `arisen`: all findings of undefined values."""
+    """Return the findings of a launch with the effects of their values, and the reasons why the proof does not apply if
+    an effect is unknown.  `arisen` are all findings of undefined values."""
     if followed is None:
         return wanted, list(_reasons(arisen, places))
     kept = [settled for raw in wanted if (settled := _refine_finding(raw, places, followed)) is not None]
@@ -373,7 +376,7 @@ def _refine_finding(raw: RawFinding, places: Places, followed: Followed) -> RawF
     """Return a finding with the first use of its undefined value, or as a copy or undecided; None if the value reaches
     nothing."""
     source = _source(raw)
-    if source is None or places.verb(raw.pc) == "async":  # what a copy reads is not followed: it is an operand
+    if source is None or places.verb(raw.pc) == "async":  # the source of a copy is an operand, which is not followed
         return raw
     if reach := followed.reached.get(source):
         return replace(raw, detail=raw.detail | _detail(reach))
@@ -394,12 +397,12 @@ def _detail(reach: Reach) -> dict[str, int]:
 
 
 def _arisen(source: Source, reach: Reach, followed: Followed) -> RawFinding:
-    """Return the finding of a source that the engines do not note: a register, or what an exchange returns."""
+    """Return the finding for a source that the engines do not record: a register, or the result of an exchange."""
     if source.kind == "register":
         detail = {"row": source.place} | _detail(reach) | ({"compared": 1} if followed.compared else {})
         return RawFinding("undefined-register", reach.pc, reach.cta, reach.warp, 1 << reach.lane, detail=detail)
     cta, warp, lane, address, size = followed.arisen[source]
-    if source.kind == "shuffle":  # there was no room for it among the findings that the engine keeps
+    if source.kind == "shuffle":  # the engine's table of findings was full
         return RawFinding(
             "undefined-shuffle", source.place, cta, warp, 1 << lane, detail={"source": lane} | _detail(reach)
         )
@@ -408,7 +411,7 @@ def _arisen(source: Source, reach: Reach, followed: Followed) -> RawFinding:
 
 
 def _reasons(findings: Sequence[RawFinding], places: Places, followed: Followed | None = None) -> Iterator[str]:
-    """Say why the proof does not apply where it is not known what an undefined value reaches."""
+    """Yield the reasons why the proof does not apply, for undefined values with unknown effects."""
     said = {}
     for raw in reversed(findings):
         who = f"{places.who(raw.cta, raw.warp)}: {lanes_text(raw.lanes)}"

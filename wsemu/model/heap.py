@@ -1,4 +1,5 @@
-"""The heap of the device, as the front end and the launch know it: what addresses of blocks are made of."""
+"""Layout of the device heap (`malloc` in kernels), which the front end and the launch share: addresses of blocks, and
+the arrays that describe them."""
 
 from __future__ import annotations
 
@@ -10,21 +11,23 @@ Part = Literal["bytes", "owners", "sizes", "threads", "info"]
 """an array of the heap, as `wsemu.frontend.ptx.heap.Heap` has them"""
 DTYPES: dict[Part, str] = {"bytes": "u1", "owners": "u4", "sizes": "u8", "threads": "u8", "info": "u8"}
 SIZE = 8 << 20
-"""bytes of the heap where a program asks for no other size (`cudaLimitMallocHeapSize`)"""
+"""default size of the heap, in bytes (`cudaLimitMallocHeapSize`)"""
 UNIT = 64
-"""bytes that memory is given out by; behind each block one is left free"""
+"""unit of allocation, in bytes; one unit after each block stays free"""
 GONE = 1 << 63
 """mark in the size of a block: it was freed"""
 STEP = 16
-"""bytes that one store of `free` covers, and that sizes are rounded up to where they are counted"""
+"""bytes that one store of `free` covers; counted sizes are rounded up to it"""
 NUMBER = 1 << 15
-"""the segment that addresses of blocks name, which no memory has: what does not look for the block leaves memory"""
+"""segment number in addresses of blocks; it has no memory, so an access that does not look up the block is out of
+bounds"""
 SERIAL_SHIFT, SERIALS = 32, 256
-"""position, in such an address, of the launch that allocated the block; number of launches"""
+"""position, in an address of a block, of the number of the launch that allocated it; count of these numbers"""
 KIND_SHIFT = 57
 """position of the kind in an address that represents a mistake; the sign bit keeps it out of memory"""
 BEYOND, FREED, FREED_ALREADY, NO_BLOCK = range(4)
-"""an access outside of a block, or to one that was freed; `free` of one that was freed, or of what is none"""
+"""mistakes: an access outside of a block, an access to a freed block, `free` of a freed block, `free` of another
+address"""
 PART, LIMIT, SERIAL, END = range(4)
 """entries of `info`: bytes of a thread's part, bytes of the heap, first bits of the addresses of blocks, bytes of
 memory"""
@@ -35,9 +38,9 @@ OUTGROWN = "the part of the heap's memory that each thread has here is used up"
 
 
 def mistake(address: int) -> tuple[int, int] | None:
-    """(which, byte of the heap) of an address that stands for a mistake; None of any other one.
+    """Return (kind, byte of the heap) of an address that represents a mistake; None for any other address.
 
-    `address` is signed, or not.
+    `address` may be signed or unsigned.
     """
     address &= (1 << 64) - 1
     kind, place = address >> KIND_SHIFT & 3, address & (1 << KIND_SHIFT) - 1

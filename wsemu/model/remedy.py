@@ -1,20 +1,20 @@
-"""Declarations of a checker beside its explanations: its rank among causes, and the edits that may fix them."""
+"""Declarations of a checker for each of its codes: the rank among causes, and the edits that may fix a finding."""
 
 from __future__ import annotations
 
 from wsemu.model.data import NamedTuple
 
 LAST = 1_000
-"""the rank of what explains nothing, such as a cost"""
+"""rank of a code that explains no other one, such as a cost"""
 
 
 class Cures(NamedTuple):
-    """The declaration of one code's fixes, as a linter's rule has its fix."""
+    """The rank and the possible fixes of one code."""
 
     rank: int
-    """among causes: what explains others has a lower rank, and is shown before them"""
+    """rank among causes: a code that explains others has a lower rank, and is shown first"""
     edits: str = ""
-    """kinds of edits (`model.cure.Kind`) that are tried, the likeliest first, with blanks between them"""
+    """kinds of edits (`model.cure.Kind`) that are tried, the likeliest first, separated by blanks"""
     inserts: tuple[str, ...] = ()
     """calls that an edit of a kernel in Python inserts, the likeliest first"""
     ptx: tuple[str, ...] = ()

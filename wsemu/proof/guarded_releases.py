@@ -1,13 +1,13 @@
-"""Releases that a thread makes only for some results of a read, before a strong write that it makes for all of them.
+"""Find releases that a thread performs only for some results of a read, before a strong write that it always performs.
 
-By PTX a read may get the value of a later write that nothing orders after it.  That value may skip the fence that would
-order the two.  No interleaving shows such an execution.  An example is `b = x; if (b == 0) fence; flag = 1;`: another
-thread that sees the flag stores to `x`, and the read may get that value.  If the read decided the write of the flag as
-well, the value would depend on itself.
+An example is `b = x; if (b == 0) fence; flag = 1;`.  Another thread sees the flag and stores 1 to `x`.  PTX allows the
+read of `x` to return this 1: with b = 1 the thread skips the fence, and without the fence nothing orders the read
+before the store.  No interleaving shows this execution.  If the write of the flag also depended on b, the value would
+depend on itself, which PTX forbids.
 
-So interleavings do not decide a launch under three conditions.  A read decides whether a fence is made.  No other fence
-is between that one and a strong write that the read does not decide.  Something that is not morally strong with the
-read may write its location.
+So interleavings do not decide a launch if all of this holds: a fence depends on a read; the next strong write after the
+fence does not depend on the read, and no other fence is in between; an access that is not morally strong with the read
+may write the location of the read.
 
 Reference: PTX ISA, "Memory Consistency Model", causality order, no thin air, SC per location.
 """
@@ -30,7 +30,7 @@ _RANKS = {f"fence.{scope}": rank for rank, scope in enumerate(("cta", "gpu", "sy
 
 
 class GuardedRelease(NamedTuple):
-    """The instructions of one."""
+    """The instructions of a guarded release."""
 
     read: int
     fence: int
@@ -38,13 +38,13 @@ class GuardedRelease(NamedTuple):
 
 
 def find_guarded_release(program: Program, segment_of: Callable[[int], int | None]) -> GuardedRelease | None:
-    """Return a release that only some results of a read lead to, before a write that all of them lead to."""
+    """Return a release that depends on a read, before a strong write that does not; None if there is none."""
     fences = [pc for pc, row in enumerate(program.code.tolist()) if NAMES[row[0]] in _RANKS and row[7] != ACQUIRES]
     return _Search(program, segment_of).find(fences) if fences else None
 
 
 class _Search:
-    """The reads on which instructions depend, a bit each."""
+    """The search, with the reads on which each instruction depends, one bit for each read."""
 
     def __init__(self, program: Program, segment_of: Callable[[int], int | None]) -> None:
         self.code = program.code.tolist()
@@ -75,7 +75,7 @@ class _Search:
         return found
 
     def find(self, fences: list[int]) -> GuardedRelease | None:
-        """Return the first one that follows one of some fences."""
+        """Return the first guarded release after one of these fences."""
         for fence in fences:
             for write, bits in self._follow(fence) if self.depends[fence] else ():
                 for n, read in enumerate(self.reads):
@@ -84,7 +84,8 @@ class _Search:
         return None
 
     def _follow(self, fence: int) -> list[tuple[int, int]]:
-        """Return strong writes that a fence may be the last one before, with the reads that decide it and not them."""
+        """Return the strong writes that may follow a fence without another fence in between, each with the reads on
+        which the fence depends and the write does not."""
         found: list[tuple[int, int]] = []
         seen: dict[int, int] = {}
         pending = [(pc, self.depends[fence]) for pc in successors(fence, self.code[fence])]
@@ -97,7 +98,7 @@ class _Search:
                 bits &= self.depends[pc]
             elif self.kinds[pc] == "atomic" and not self.code[pc][7] & NO_STORE:
                 own = self.depends[pc]
-                if self._is_release(pc - 1):  # it releases by itself
+                if self._is_release(pc - 1):  # the write itself is a release
                     own |= ~self.depends[pc - 1]
                 if bits & ~own:
                     found.append((pc, bits & ~own))
@@ -109,14 +110,14 @@ class _Search:
         return pc >= 0 and self.names[pc] in _RANKS and self.code[pc][7] == RELEASES
 
     def _replaces(self, pc: int, fence: int) -> bool:
-        """Return whether an instruction is a fence that releases all that another one does."""
+        """Return whether an instruction is a fence of at least the scope of another one."""
         if self.names[pc] not in _RANKS or self.code[pc][7] in (ACQUIRES, RELEASES):
             return False
         rank, other = _RANKS[self.names[pc]], _RANKS[self.names[fence]]
         return rank > other or (rank == other and self.code[pc][6] == self.code[fence][6])
 
     def _may_see_later_write(self, read: int) -> bool:
-        """Return whether the location of a read may be written by what is not morally strong with it."""
+        """Return whether an access that is not morally strong with a read may write its location."""
         strong = self.kinds[read] == "atomic" and not self.code[read][7] & SCOPES
         for pc, kind in enumerate(self.kinds):
             writes = kind == "store" or (kind == "atomic" and not self.code[pc][7] & NO_STORE)

@@ -1,8 +1,7 @@
-"""Loops that wait: of instructions that run again and again, whether nothing moves on by that.
+"""Find loops that only wait: repeating them makes no progress as long as memory does not change.
 
-An iteration of such a loop repeats the previous one, as long as memory does not change.  No register carries a value
-from one iteration into the next, and each iteration writes what the previous one wrote.  Where all that a launch still
-executes is such loops, it never ends.
+In such a loop, no register carries a value from one iteration into the next, and each iteration writes what the
+previous one wrote.  A launch that executes only such loops never ends.
 """
 
 from __future__ import annotations
@@ -21,13 +20,13 @@ if TYPE_CHECKING:
 
 _KINDS = frozenset({"alu", "load", "atomic", "control", "fence", "warp", "barrier", "store"})
 _NEAR = 4
-"""instructions from a load to the loop that its value leads into"""
+"""maximum number of instructions between a load and the loop into which its value leads"""
 _SETTLES = frozenset({"cas", "exch", "and", "or", "min.s", "min.u", "max.s", "max.u"})
-"""atomics that leave the same if they are made again with the same operands"""
+"""atomics that change nothing if they are repeated with the same operands"""
 
 
 def waits(program: Program, pcs: Iterable[int]) -> bool:
-    """Return whether these instructions, run again and again, do the same every time."""
+    """Return whether each repetition of these instructions has the same effect."""
     members = frozenset(pcs)
     decoder = plain_decoder(program)
     code = decoder.code
@@ -71,7 +70,8 @@ def _kind(fields: list[int]) -> str:
 def _memory_dependences(
     members: frozenset[int], code: list[list[int]], steps: dict[int, list[Step]]
 ) -> dict[int, dict[int, frozenset[str]]]:
-    """Before each instruction: row -> by what (`load`, `atomic`) it depends on what stood in memory in this round."""
+    """Return, for each instruction: row -> the kinds of access (`load`, `atomic`) through which it depends on memory in
+    this iteration."""
     found: dict[int, dict[int, frozenset[str]]] = {pc: {} for pc in members}
     work = sorted(members)
     while work:
@@ -95,7 +95,7 @@ def _memory_dependences(
 def _may_wait(fields: list[int]) -> bool:
     name = NAMES[fields[0]]
     kind = OPERATIONS[name].kind
-    ends = fields[0] in ENDS and not fields[1]  # lanes that stay behind a guard stay in each round
+    ends = fields[0] in ENDS and not fields[1]  # with a guard, some lanes stay in the loop
     if kind not in _KINDS or ends or name.startswith("varying."):
         return False
     return kind != "atomic" or bool(fields[7] & NO_STORE) or ATOMICS[name][0] in _SETTLES
@@ -104,7 +104,7 @@ def _may_wait(fields: list[int]) -> bool:
 def _carried_rows(
     members: frozenset[int], code: list[list[int]], reads: dict[int, set[int]], writes: dict[int, set[int]]
 ) -> set[int]:
-    """The rows that an instruction at which a loop begins anew finds, and some way from there reads."""
+    """Return the rows that are live at the head of a loop: some path from there reads them before any write."""
     live: dict[int, set[int]] = {pc: set() for pc in members}
     after = {pc: [way for way in successors(pc, code[pc]) if way in members] for pc in members}
     grown = True
@@ -119,7 +119,7 @@ def _carried_rows(
 
 
 def may_wait(program: Program) -> bool:
-    """Return whether some loop of a program looks at memory, and may go round without moving on."""
+    """Return whether some loop of a program reads memory and only waits."""
     loops = _loops(program)
     if not loops:
         return False
@@ -129,8 +129,8 @@ def may_wait(program: Program) -> bool:
 
 
 def polls(program: Program, pc: int) -> bool:
-    """Return whether a load is one of a loop that waits; or, as compilers make of a plain one, stands before a loop
-    that does nothing and never ends."""
+    """Return whether a load belongs to a loop that waits, or precedes an empty endless loop, which compilers generate
+    for a plain load in a waiting loop."""
     code = plain_decoder(program).code
     number = loop_numbers(program)[pc]
     if number >= 0:
@@ -149,7 +149,7 @@ def _looks(code: list[list[int]], part: Iterable[int]) -> bool:
 
 
 def _parts(own: set[int], code: list[list[int]]) -> Iterable[frozenset[int]]:
-    """A loop, and the loops in it: from each head the instructions that lead back to it."""
+    """Yield a loop and its inner loops: for each head, the instructions that lead back to it."""
     before: dict[int, set[int]] = {}
     for pc in own:
         for way in successors(pc, code[pc]):

@@ -1,19 +1,19 @@
-"""The test whether the interleavings of strong accesses are all behaviors that a program can show.
+"""Test whether the interleavings of strong accesses are all executions that a program can have.
 
-The PTX model allows more: two threads that each store and then load what the other stores may both miss it.  By Shasha
-and Snir ("Efficient and Correct Execution of Parallel Programs that Share Memory", TOPLAS 1988) an execution that is
-not an interleaving has a *critical cycle*.  It consists of accesses of several threads, two of each in program order,
-on two locations, or one; those of one thread conflict with those of the next.  Two kinds of these cycles are
-impossible:
+The PTX model allows more: two threads that each store to a location and then load the other thread's location may both
+load the old values.  By Shasha and Snir ("Efficient and Correct Execution of Parallel Programs that Share Memory",
+TOPLAS 1988) an execution that is not an interleaving has a *critical cycle*.  It passes through several threads.  In
+each of them it has one access, or two in program order to different locations; the last access in a thread conflicts
+with the first one in the next thread. Two kinds of these cycles are impossible:
 
 * Cycles in which every thread has a `fence.sc` between its two accesses.
-* Cycles that contradict causality.  In these at most one step from a thread to the next is from a read to a write that
-  it misses, or from a write to a later one.  All others are from a write to a read of its value, with release and
-  acquire.
+* Cycles that contradict causality.  In these, all steps from a thread to the next, except at most one, are from a write
+to a read of its value, with release and acquire.  The exception is a step from a read to a write that it misses, or
+from a write to a later write.
 
-A fence counts in cycles whose threads are all in its scope: one of a CTA in those among threads of that CTA.
+A fence counts only in cycles whose threads are all in its scope: a fence of CTA scope in cycles within one CTA.
 
-What remains is `weak`: a pair of accesses of one thread in such a cycle.
+`weak` returns a pair of accesses of one thread in a possible cycle.
 Reference: PTX ISA, "Memory Consistency Model", causality order; Alglave, Maranget, Tautschnig, "Herding Cats", TOPLAS
 2014, on cycles by their shapes.
 """
@@ -31,7 +31,7 @@ Place = tuple[int, int]
 NOWHERE, IN_CTA, IN_CLUSTER, EVERYWHERE = range(4)
 """reach of a fence: nowhere, its CTA, its cluster, all threads"""
 MOST_STEPS = 100_000
-"""maximum steps that are searched for a cycle"""
+"""maximum number of steps in the search for a cycle"""
 
 
 class Strong(NamedTuple):
@@ -43,11 +43,11 @@ class Strong(NamedTuple):
     writes: bool
     pc: int
     number: int = 0
-    """number of the thread's strong accesses before it, if they are counted; else 0"""
+    """number of the thread's earlier strong accesses, or 0 if they are not counted"""
 
 
 class Before(NamedTuple):
-    """An access that comes before now in program order, or by barriers, and what has stood between."""
+    """An earlier access, ordered by program order or barriers, and the fences since then."""
 
     access: Strong
     acquired: bool = False
@@ -64,9 +64,9 @@ class Pair(NamedTuple):
     first: Strong
     second: Strong
     takes: int
-    """scope of the acquire: a fence is between, or the first one acquires"""
+    """scope of the acquire: of a fence in between, or of the first access"""
     gives: int
-    """scope of the release: a fence is between, or the second one releases"""
+    """scope of the release: of a fence in between, or of the second access"""
     sequential: int
     """scope of a `fence.sc` between them"""
 
@@ -92,13 +92,13 @@ class _Way(NamedTuple):
     """threads that the path has visited"""
     places: frozenset[Place]
     apart: int
-    """steps that do not observe"""
+    """number of steps that are not reads of a written value"""
     held: int
-    """scope within which its observations synchronize"""
+    """scope within which its reads synchronize with the writes"""
     fenced: int
-    """scope of all `fence.sc`"""
+    """scope that all its `fence.sc` have in common"""
     entered: bool
-    """true if the last pair was reached by observing"""
+    """true if the last pair was reached by a read of a written value"""
 
 
 def weak(
@@ -106,34 +106,35 @@ def weak(
     meet: Callable[[Strong, Strong], bool] = lambda one, other: True,
     misses: Callable[[Strong, Strong], bool] = lambda read, write: True,
 ) -> Pair | bool | None:  # fmt: skip
-    """A pair of accesses in a cycle that is no interleaving; None: there is none; True: too many to be told.  `spread`:
-    how far what orders some threads has to reach.
+    """Return a pair of accesses in a critical cycle; None if no cycle exists, True if the search is too long.  `spread`
+    returns the scope that a fence needs to order some threads.
 
-    `meet` says of two accesses to one place whether some interleaving has one after the other and nothing else that
-    orders them.  Others are seen in no other order, as plain accesses without a race; and what orders them is itself
-    made of steps that observe.  `misses` is whether a read may end with a value from before a write."""
+    `meet` returns whether some interleaving has two accesses to one location next to each other, unordered by anything
+    else.  Other pairs are always seen in one order, like plain accesses without a race, since the accesses that order
+    them are reads of written values.  `misses` returns whether a read may return a value from before a write."""
     return _Search(pairs, accesses, spread, meet, misses).run()
 
 
 class Waits:
-    """Reads that end a wait, with the writes whose values they have seen: with those in vain, or as the last.
+    """The reads of wait loops, and the writes that they read: in iterations that continue to wait, and in the last one.
 
-    A wait is one access that reads the value it ends with; reads in vain have no effect.  The writes of a location that
-    has one writer have one order.  A wait that has failed with all values before one of them never misses that one,
-    nor do later reads of its thread there.  It has to have failed in each state of its CTA in which it ends: what it
-    waits for may differ."""
+    A wait counts as one access, which reads the value that ends it.  A location with one writer has one order of
+    writes.  If a wait continued with every value before one of these writes, neither the wait nor later reads of its
+    thread miss that write.  The wait must have continued in each state of its CTA in which it can end, since the
+    awaited value may depend on the state."""
 
     def __init__(self) -> None:
         self.failed: dict[Strong, dict[bytes, set[Strong | None]]] = {}
-        """by state of the CTA; None: the value from before the launch"""
+        """read -> state of the CTA -> the writes with whose values the wait continued; None: the value from before the
+        launch"""
         self.ended: dict[Strong, dict[bytes, set[Strong | None]]] = {}
 
     def note(self, read: Strong, source: Strong | None, state: bytes, *, in_vain: bool) -> None:
-        """Note a read in a state of its CTA, and the write that it sees."""
+        """Record a read in a state of its CTA, and the write whose value it returns."""
         (self.failed if in_vain else self.ended).setdefault(read, {}).setdefault(state, set()).add(source)
 
     def _find_vain(self, read: Strong) -> set[Strong | None]:
-        """Return the writes with whose values a read fails in each state."""
+        """Return the writes with whose values a wait continues in each state."""
         failed, ended = self.failed.get(read, {}), self.ended.get(read, {})
         found = set[Strong | None]().union(*failed.values())
         for state, sources in ended.items():
@@ -141,7 +142,7 @@ class Waits:
         return found
 
     def misses(self, accesses: Iterable[Strong]) -> Callable[[Strong, Strong], bool]:
-        """Return a function of a read and a write: whether the read may end with a value from before the write."""
+        """Return a function that returns whether a read may end with a value from before a write."""
         at: dict[Place, list[Strong]] = {}
         for access in sorted(accesses, key=lambda one: one.number):
             at.setdefault(access.place, []).append(access)
@@ -175,7 +176,7 @@ class _Search:
         for access in sorted(accesses):
             self.at.setdefault(access.place, []).append(access)
         self.stored = {a.place for a in accesses if a.writes and not a.reads}
-        """places with writes that are no atomics: these end what is observed through atomics"""
+        """locations with plain writes, which break a chain of atomics"""
         self.after: dict[Strong, list[Pair]] = {}
         for pair in sorted(set(self.pairs)):
             self.after.setdefault(pair.first, []).append(pair)
@@ -190,9 +191,10 @@ class _Search:
         return None
 
     def _from(self, start: Pair) -> Pair | bool | None:
-        """A cycle through a pair, depth first.  It need not come to a place twice, with up to three accesses there."""
+        """Return a cycle through a pair, by depth-first search.  A cycle needs each location only once, with up to
+        three accesses to it."""
         home = start.first.place
-        for first in (False, True):  # how the cycle comes back to the start: by observing or not
+        for first in (False, True):  # whether the last step of the cycle is a read of a written value
             both, places = frozenset({start.first.thread, start.second.thread}), frozenset({start.second.place})
             todo = [_Way(start, both, places, 0, EVERYWHERE, start.sequential, first)]
             while todo:
@@ -225,7 +227,7 @@ class _Search:
             yield _Way(alone, met, way.places, apart, held, way.fenced, link.observes)
 
     def _links(self, access: Strong) -> Iterator[_Link]:
-        """To which accesses of other threads a cycle may go on."""
+        """Yield the accesses of other threads with which a cycle may continue."""
         for other in self.at[access.place]:
             if other.thread == access.thread or not (access.writes or other.writes) or not self.meet(access, other):
                 continue
@@ -238,7 +240,8 @@ class _Search:
 
 
 def _pairs_in_cycles(pairs: list[Pair]) -> list[Pair]:
-    """The pairs that can belong to a cycle: from the place of the second one, other pairs lead to that of the first."""
+    """Return the pairs that can belong to a cycle: other pairs lead from the location of the second access to that of
+    the first."""
     after: dict[Place, set[Place]] = {}
     for pair in pairs:
         after.setdefault(pair.first.place, set()).add(pair.second.place)
@@ -254,5 +257,5 @@ def _pairs_in_cycles(pairs: list[Pair]) -> list[Pair]:
 
 
 def _carries(pair: Pair, observed: bool, observes: bool) -> int:
-    """Return the scope in which a pair passes on the order with which it is entered."""
+    """Return the scope in which a pair extends the order of the step before it to the step after it."""
     return min(pair.takes if observed else EVERYWHERE, pair.gives if observes else EVERYWHERE)

@@ -38,13 +38,13 @@ def exchange(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
 
 
 def names_absent(run: WarpRun, name: str, fields: list[int], lanes: int) -> bool:
-    """Return whether the member mask of some lane names a live lane that is not there."""
+    """Return whether the member mask of some lane names a live lane that does not execute the operation."""
     masks = (run.read(fields[5], "b32", lane) for lane in list_lanes(lanes))
     return name not in LOOSE and any(members & run.warp.alive & ~lanes for members in masks)
 
 
 def _exchange_among(run: WarpRun, name: str, fields: list[int], lanes: int, members: int) -> None:
-    """Lanes that give the same member mask exchange values."""
+    """Exchange values among lanes with the same member mask."""
     if members & run.warp.alive != lanes:
         run.cta.finding(
             "barrier-divergence", run.group.pc, run.warp.number, lanes,
@@ -52,7 +52,7 @@ def _exchange_among(run: WarpRun, name: str, fields: list[int], lanes: int, memb
         )  # fmt: skip
     there = lanes & members
     if there:
-        met = lanes | (members & ~run.warp.alive)  # what lanes did before they exited
+        met = lanes | (members & ~run.warp.alive)  # including operations of lanes that have exited
         run.launch.watch.happen("warp", run.cta.number, run.warp.number, run.group.pc, met)
     what, _, mode = name.partition(".")
     if what in _EXCHANGE:

@@ -1,4 +1,4 @@
-"""The mbarriers of a kernel in PTX: which instructions initialize, arrive, expect, wait and copy, and on which of them.
+"""Find the mbarriers of a PTX kernel, and the instructions that initialize them, arrive, expect bytes, wait, or copy.
 
 Mbarriers that one statement initializes are a ring.  An instruction belongs to the ring that contains its address.
 """

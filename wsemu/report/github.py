@@ -1,4 +1,4 @@
-"""`--format github`: findings as workflow commands, which GitHub shows beside the lines of a pull request.
+"""`--format github`: findings as workflow commands, which GitHub shows next to the lines of a pull request.
 
     ::error file=kernels/copy.py,line=16,endLine=16,col=24,endColumn=34,title=race%3A write-after-read hazard ...::...
 
@@ -43,7 +43,7 @@ class Commands:
             self.text(plain(lines))
 
     def not_run(self, report: Report) -> None:
-        """Its error says it all."""
+        """Print nothing: the error is reported separately."""
 
     def error(self, error: Exception) -> None:
         level, text, file, line = error_message(error)
@@ -60,7 +60,7 @@ class Commands:
         self._command("warning", text, _line(file, line))
 
     def finish(self, exit_code: int) -> None:
-        """Nothing is left to say."""
+        """Print nothing: everything is reported."""
 
     def _command(self, level: str, text: str, place: dict[str, str] | None = None, title: str = "wsemu") -> None:
         properties = {**(place or {}), "title": strip_controls(title)}
@@ -74,19 +74,19 @@ class Commands:
 
 
 def _cure(report: Report, finding: Finding) -> Cure | None:
-    """The best edit that cures a finding."""
+    """Return the best verified fix of a finding."""
     cure = report.trials.cure if report.trials else None
     return cure if cure and any(report.findings[n] is finding for n in cure.findings) else None
 
 
 def _diagnostic(finding: Finding, cure: Cure | None) -> str:
-    """The whole diagnostic below its title, and the edit that cures it as a block that a review can take over."""
+    """Return the diagnostic below its title, and its verified fix as a block that a reviewer can apply."""
     text = plain(diagnostic.finding_lines(finding, WIDTH, [cure] if cure else []))
     return f"{text}\n{_suggestion(cure)}" if cure and cure.is_proven else text
 
 
 def _suggestion(cure: Cure) -> str:
-    """`suggestion` blocks of GitHub, each with the lines that it is for."""
+    """Return GitHub's `suggestion` blocks, each with the lines that it replaces."""
     blocks = []
     for first, last, new in cure.blocks():
         lines = f"line {first}" if first == last else f"lines {first}-{last}"

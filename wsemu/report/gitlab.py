@@ -1,7 +1,7 @@
 """`--format gitlab`: findings as a Code Quality report, which GitLab shows in merge requests.
 
-GitLab compares the fingerprints of two reports: a finding whose lines moved is not new.  An incomplete launch is an
-issue of its own.  Reference: "Code Quality", GitLab's documentation, the report format.
+GitLab compares the fingerprints of two reports: a finding whose lines moved is not new.  An incomplete launch is a
+separate issue.  Reference: "Code Quality", GitLab's documentation, the report format.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Json = dict[str, Any]
 
 
 def document(collected: Collector, exit_code: int) -> list[Json]:
-    """Return the issues of all launches: the same finding of two launches is one."""
+    """Return the issues of all launches; a finding of several launches is one issue."""
     del exit_code
     found: dict[tuple[Any, ...], Json] = {}
     for launch in collected.launches:

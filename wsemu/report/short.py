@@ -1,7 +1,7 @@
 """`--format short`: a line for each finding, and one for each launch; no line is wrapped.
 
-A finding is `copy.py:18:9: error[race]: hazard on shared `tile[t]` (`copy`)`.  Editors and scripts read this
-form, which compilers have as well.
+A finding is `copy.py:18:9: error[race]: hazard on shared `tile[t]` (`copy`)`.  Editors and scripts read this form,
+since compilers use it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from wsemu.model.finding import Finding
 
 _WIDE = 1_000_000
-"""columns in which no line is wrapped"""
+"""width, in columns, at which no line is wrapped"""
 
 
 class Short:

@@ -109,7 +109,7 @@ def predict_bound(
 def bound_for_time(
     kernel: Any, configuration: LaunchConfiguration, args: Sequence[Any], memory: DeviceMemory | None = None
 ) -> tuple[Bound, Kind | None, list[str]]:
-    """Return a launch as its time is predicted: from PTX if there is some, else with how rough that is, and notes."""
+    """Return the launch to predict, the kind of inaccuracy if it is not from PTX, and notes."""
     kind: Kind | None = None
     notes: list[str] = []
     if not isinstance(kernel, Code):

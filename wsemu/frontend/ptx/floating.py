@@ -1,6 +1,7 @@
 """Floating-point arithmetic of .f16, .bf16, .f32 and .f64 (PTX ISA 9.7.3, 9.7.4).
 
-Approximations are computed as exactly as the machine's library can, which is within the error that the ISA states.
+Approximate instructions (`.approx`) return the most exact result that the machine's library has, which is within the
+error bound of the ISA.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def _sub(e: Emitter, t: str, r: str, a: Register, b: Register) -> Register:
 
 
 def _mul(e: Emitter, t: str, r: str, a: Register, b: Register) -> Register:
-    """A zero of which sign keeps the sign of a product that is zero depends on the rounding."""
+    """Multiply by fma with a zero; its sign, which depends on the rounding, preserves the sign of a zero product."""
     if r == "rn":
         return e.emit(f"mul.{t}", a, b)
     return e.emit(f"fma.{r}.{t}", a, b, number(e, t, 0 if r == "rm" else SIGN[t]))
@@ -77,11 +78,11 @@ ROUNDED: dict[str, Formula] = {
     "rcp": _reciprocal,
 }
 COUNT = {"fma": 3, "sqrt": 1, "rcp": 1}
-"""operands, where they are not two"""
+"""number of operands of instructions that do not have two"""
 
 
 def single(t: str, form: Form, count: int, formula: Callable[..., Register]) -> Lower:
-    """Return the lowering of an instruction on f32 or f64: flushing of operands and results, saturation."""
+    """Return the lowering of an instruction on f32 or f64, with `.ftz` and `.sat`."""
     ftz, sat, relu = (flag in form.flags for flag in ("ftz", "sat", "relu"))
     if t == "f64" and (ftz or sat or relu):
         raise UnhandledForm
@@ -98,7 +99,7 @@ def single(t: str, form: Form, count: int, formula: Callable[..., Register]) -> 
 
 
 def half(t: str, form: Form, count: int, formula: Callable[..., Register], wide: str = "f32") -> Lower:
-    """An instruction on f16, bf16 or pairs of them: computed in the type `wide`, then rounded."""
+    """Return the lowering of an instruction on f16, bf16 or pairs: it computes in the type `wide`, then rounds."""
     type_ = PAIRS.get(t, t)
     ftz, sat, relu = (flag in form.flags for flag in ("ftz", "sat", "relu"))
 
@@ -124,7 +125,8 @@ _CONTRACTED = frozenset({"add", "sub", "mul"})
 
 
 def _contractible(what: str, form: Form) -> Lower:
-    """A product or sum that is one operation until it may have become part of an fma; `.sat` is a step after it."""
+    """Return the lowering of a product or sum as one operation, which can still be contracted to an fma; `.sat` is a
+    separate step."""
     t = form.type
     operation = f"{what}.{'ftz.' if 'ftz' in form.flags else ''}{t}"
     type_ = PAIRS.get(t, t)
@@ -140,7 +142,7 @@ def _contractible(what: str, form: Form) -> Lower:
 
 
 def rounded_form(what: str) -> Callable[[Form], Lower]:
-    """add, sub, mul, fma, and what has `.rn .rz .rm .rp` of div, sqrt and rcp"""
+    """Return the lowering of add, sub, mul and fma, and of div, sqrt and rcp with a rounding mode."""
     count, formula = COUNT.get(what, 2), ROUNDED[what]
 
     def choose(form: Form) -> Lower:
@@ -163,14 +165,14 @@ def rounded_form(what: str) -> Callable[[Form], Lower]:
             return half(t, form, count, lambda e, *x: formula(e, "f32", "rn", *x))
         if t in ("bf16", "bf16x2"):
             return half(t, form, count, odd_fma)
-        # exact in f64, or the smaller summand is too far below to matter to f16
+        # exact in f64, or the smaller summand is too small to affect an f16
         return half(t, form, count, lambda e, *x: e.emit("fma.f64", *x), "f64")
 
     return choose
 
 
 def _words_form(what: str, form: Form, count: int) -> Lower:
-    """add, sub, mul, fma of two f32 at once; those without a rounding may be contracted."""
+    """Return the lowering of add, sub, mul and fma on pairs of f32; without a rounding mode they may be contracted."""
     ftz, formula = bool(form.only("ftz").flags), ROUNDED[what]
     if what not in ("add", "sub", "mul", "fma") or (what == "fma" and not form.rounding):
         raise UnhandledForm
@@ -201,7 +203,8 @@ _UPPER = 0xFFFFFFFF00000000
 
 
 def _gross(operation: str) -> Lower:
-    """rcp and rsqrt `.approx.ftz.f64`: of the upper halves alone."""
+    """Return the lowering of rcp and rsqrt with `.approx.ftz.f64`, which use only the upper halves of their
+    operands."""
 
     def formula(e: Emitter, a: Register) -> Register:
         upper = e.constant("b64", _UPPER)
@@ -233,7 +236,7 @@ def either(exact: Callable[[Form], Lower], approximate: Callable[[Form], Lower])
 
 
 def _fast_quotient(e: Emitter, a: Register, b: Register) -> Register:
-    """div.approx.f32: of a divisor beyond 2^126 in magnitude the reciprocal counts as 0."""
+    """Divide as div.approx.f32 does: the reciprocal of a divisor beyond 2^126 in magnitude is 0."""
     size = e.emit("abs.f32", b)
     huge = e.emit("setp.gt.f32", size, e.constant("b32", 0x7E800000))
     zero = e.emit("copysign.f32", e.constant("b32", 0), b)
@@ -241,7 +244,7 @@ def _fast_quotient(e: Emitter, a: Register, b: Register) -> Register:
 
 
 def quotient_form(form: Form) -> Lower:
-    """div.approx, div.full"""
+    """Return the lowering of div.approx and div.full."""
     if form.only("approx", "full", "ftz").type != "f32" or form.rounding:
         raise UnhandledForm
     approx = form.find_flag("approx", "full") == "approx"
@@ -250,12 +253,13 @@ def quotient_form(form: Form) -> Lower:
 
 # -- signs, extremes, classes ----------------------------------------------------------------------------------------
 def sign_form(what: str) -> Callable[[Form], Lower]:
-    """neg, abs: of the sign bit alone; a nan of less than 64 bits becomes the usual one"""
+    """Return the lowering of neg and abs, which change only the sign bit; a nan of fewer than 64 bits becomes
+    canonical."""
 
     def choose(form: Form) -> Lower:
         t = form.only("ftz").type
         compound = f"{what}.{'ftz.' if form.flags else ''}{t}"
-        if what == "neg" and compound in COMPOUND and t != "bf16x2":  # which ptxas contracts with nothing
+        if what == "neg" and compound in COMPOUND and t != "bf16x2":  # which ptxas does not contract
             return plain(compound)
         if t in ("f32", "f64"):
             operation = f"{what}.{t}"
@@ -271,7 +275,8 @@ def sign_form(what: str) -> Callable[[Form], Lower]:
 
 
 def _extreme(e: Emitter, what: str, t: str, form: Form, a: Register, b: Register) -> Register:
-    """min or max of two f32 or f64, of their magnitudes with `.abs`; a nan wins with `.NaN`."""
+    """Return min or max of two f32 or f64; `.abs` compares magnitudes, and with `.NaN` the result is nan if an operand
+    is."""
     if "abs" in form.flags:
         a, b = e.emit(f"abs.{t}", a), e.emit(f"abs.{t}", b)
     result = e.emit(f"{what}.{t}", a, b)
@@ -282,7 +287,7 @@ def _extreme(e: Emitter, what: str, t: str, form: Form, a: Register, b: Register
 
 
 def _xorsign(e: Emitter, t: str, result: Register, a: Register, b: Register) -> Register:
-    """A result with the product of the signs of a and b; a nan stays."""
+    """Give a result the product of the signs of a and b; a nan stays."""
     row = ROW[t]
     sign = e.emit(f"and.{row}", e.emit(f"xor.{row}", a, b), number(e, t, SIGN[t]))
     return e.emit(
@@ -291,7 +296,7 @@ def _xorsign(e: Emitter, t: str, result: Register, a: Register, b: Register) -> 
 
 
 def extreme_form(what: str) -> Callable[[Form], Lower]:
-    """min, max"""
+    """Return the lowering of min and max."""
 
     def choose(form: Form) -> Lower:
         t = form.only("ftz", "NaN", "xorsign", "abs").type
@@ -319,7 +324,7 @@ def extreme_form(what: str) -> Callable[[Form], Lower]:
 
 
 def copysign_form(form: Form) -> Lower:
-    """copysign d, a, b: the magnitude of b with the sign of a."""
+    """Return the lowering of copysign d, a, b: the magnitude of b with the sign of a."""
     t = form.only().type
     operation = f"copysign.{t}"
     if t not in ("f32", "f64"):
@@ -328,7 +333,7 @@ def copysign_form(form: Form) -> Lower:
 
 
 def _class(e: Emitter, what: str, t: str, a: Register) -> Register:
-    """testp on the magnitude's bits."""
+    """Return the result of testp, from the bits of the magnitude."""
     row = ROW[t]
     u = f"u{row[1:]}"
     size, infinity = e.emit(f"and.{row}", a, number(e, t, SIGN[t] - 1)), number(e, t, INFINITY[t])
@@ -362,7 +367,7 @@ HANDLERS: dict[str, Handler] = {
         "testp": class_form,
     }.items()
 }
-"""opcodes of floating point alone"""
+"""opcodes that only floating-point types have"""
 SHARED: dict[str, Callable[[Form], Lower]] = {
     "add": rounded_form("add"),
     "sub": rounded_form("sub"),

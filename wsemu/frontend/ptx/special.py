@@ -1,9 +1,9 @@
 """Special registers (PTX ISA, chapter 10): name -> how to compute the value.
 
-A launch without clusters has a CTA in each, as PTX says.  Clocks differ from run to run, and so does where the
-hardware puts a warp: %smid, %warpid ("its value may change during execution") and %nwarpid, which no text fixes for an
-architecture.  They have a value, but what it steers is not decided (`taint.py`).  The rest (performance counters,
-sizes that the driver or ptxas chooses) is not modelled.
+In a launch without clusters, each CTA is a cluster of its own, as PTX specifies.  Clocks vary from run to run, and so
+do registers for the position of a warp on the hardware: %smid, %warpid ("its value may change during execution") and
+%nwarpid.  All of them have a value, but a launch is `incomplete` if its control flow depends on one (`taint.py`).
+Performance counters, and sizes that the driver or ptxas chooses, are not modeled.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     Special = Callable[[Emitter], Register]
 
 _WARPS_OF_MULTIPROCESSOR = 64
-"""an example of %nwarpid: that of an H100"""
+"""value of %nwarpid: that of an H100"""
 
 
 def _read_special(name: str) -> Special:
@@ -40,7 +40,7 @@ def _own_bit(e: Emitter) -> Register:
 
 
 def _below(e: Emitter) -> Register:
-    """Ones in the lanes before this one."""
+    """Return a mask of the lanes before this one."""
     return e.emit("sub.b32", _own_bit(e), e.constant("b32", 1))
 
 
@@ -53,7 +53,8 @@ def _up_to_here(e: Emitter) -> Register:
 
 
 def _warp(e: Emitter) -> Register:
-    """An example of %warpid, which names a slot of the multiprocessor: the number of the warp in its CTA."""
+    """Return the number of the warp in its CTA, as the value of %warpid; on a GPU it names a slot of the
+    multiprocessor."""
     row = e.emit("mad.b32", e.special("ntid.y"), e.special("tid.z"), e.special("tid.y"))
     thread = e.emit("mad.b32", e.special("ntid.x"), row, e.special("tid.x"))
     return e.emit("varying.b32", e.emit("shr.u32", thread, e.constant("b32", 5)))
@@ -65,11 +66,11 @@ def _dynamic_bytes(e: Emitter) -> Register:
 
 _TICKS = "CLOCK.TICKS"
 _STEP = 1024
-"""by how much a clock rises with each reading: kernels wait for it"""
+"""increment of a clock at each reading, large enough for kernels that wait until a time has passed"""
 
 
 def _clock(e: Emitter) -> Register:
-    """A clock of the thread's own, which rises with each reading of any."""
+    """Read the thread's clock, which increases with each reading of any clock register."""
     ticks = e.names[0].get(_TICKS)
     if not isinstance(ticks, int):
         ticks = e.names[0][_TICKS] = e.graph.new("b64")
@@ -87,12 +88,12 @@ def _high(e: Emitter) -> Register:
 
 
 def _varying(value: int) -> Special:
-    """A number that the hardware chooses, of which `value` is an example."""
+    """Return a special register whose number the hardware chooses; here it is `value`."""
     return lambda e: e.emit("varying.b32", e.constant("b32", value))
 
 
 def _not_modelled(name: str, type_: str) -> Special:
-    """The run ends where the register is read."""
+    """Return a special register that ends the run when it is read."""
 
     def special(e: Emitter) -> Register:
         e.emit_unsupported(f"`{name}`")
@@ -102,8 +103,8 @@ def _not_modelled(name: str, type_: str) -> Special:
 
 
 def _workspace(half: int) -> Special:
-    """Half of the address of the grid's workspace, as the CUDA runtime leaves it: where a cooperative launch has its
-    barrier.  No memory is there: see `grid.py`."""
+    """Return a special register: half of the address of the grid's workspace, in which the CUDA runtime keeps the
+    barrier of a cooperative launch.  The address has no memory: see `grid.py`."""
 
     def special(e: Emitter) -> Register:
         register = e.emit("mov.b32", e.constant("b32", WORKSPACE >> 32 * half & 0xFFFFFFFF))

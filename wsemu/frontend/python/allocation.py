@@ -1,4 +1,4 @@
-"""Shared and local arrays that a kernel allocates."""
+"""Allocation of shared and local arrays in kernels."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from wsemu.model.program import SharedArray
 
 
 def host_dtype(value: Value) -> np.dtype[Any]:
-    """The NumPy dtype that `np.float32`, `numba.float32`, `float` or a record dtype names."""
+    """Return the NumPy dtype that `np.float32`, `numba.float32`, `float` or a record dtype names."""
     if isinstance(value, Static):
         if isinstance(value.object, np.dtype):
             return value.object
@@ -42,7 +42,7 @@ def host_dtype(value: Value) -> np.dtype[Any]:
 
 
 def allocate(call: Any, space: str, shape: Value, dtype: Value, alignment: Value | None) -> ArrayValue:
-    """A shared or local array; shape 0 of shared memory is the launch's dynamic shared memory."""
+    """Allocate a shared or local array; a shared array of shape 0 is the launch's dynamic shared memory."""
     b: Builder = call.b
     made = host_dtype(dtype)
     extents = _constant_shape(shape, space)
@@ -71,7 +71,7 @@ def allocate(call: Any, space: str, shape: Value, dtype: Value, alignment: Value
 
 
 def _never_used(b: Builder, space: str, name: str, extents: tuple[int, ...], dtype: np.dtype[Any]) -> ArrayValue:
-    """An array of code that never runs: it takes no memory."""
+    """Return an array for code that never runs, without memory."""
     nowhere = b.constant("b64", 0)
     shape = tuple(Scalar(int64, None, extent) for extent in extents)
     bounds = Scalar(int64, nowhere), constant(int64, 0)
@@ -79,7 +79,7 @@ def _never_used(b: Builder, space: str, name: str, extents: tuple[int, ...], dty
 
 
 def _alignment(value: Value) -> int:
-    """Return an alignment that Numba-CUDA accepts: a power of two, and whole pointers."""
+    """Return an alignment that Numba-CUDA accepts: a power of two, at least the size of a pointer."""
     given = _constant(value, "the alignment")
     if given % 8 or given & (given - 1) or not given:
         remedy = "give a power of two from 8 on, such as 16"

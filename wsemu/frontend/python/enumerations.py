@@ -1,4 +1,5 @@
-"""Members of enumerations: known ones are host objects, others positions among the members of their class."""
+"""Members of enumerations in kernels: a member known at compilation is a host object; any other is its position in its
+class."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def enumeration_class(value: Value) -> type | None:
-    """The enumeration that a value is a member of; None for any other value."""
+    """Return the enumeration that a value is a member of; None for any other value."""
     if isinstance(value, EnumValue):
         return value.cls
     if isinstance(value, Static) and isinstance(value.object, enum.Enum):
@@ -23,13 +24,13 @@ def enumeration_class(value: Value) -> type | None:
 
 
 def common_class(values: Sequence[Value]) -> type | None:
-    """The enumeration that all of these are members of; None where there is none."""
+    """Return the enumeration that all values are members of, or None."""
     first = enumeration_class(values[0])
     return first if all(enumeration_class(value) is first for value in values) else None
 
 
 def common_integer_class(values: Sequence[Value]) -> enum.EnumMeta | None:
-    """The class of integers that all of these are members of; None where there is none."""
+    """Return the integer enumeration that all values are members of, or None."""
     classes = {value.enumeration if isinstance(value, Scalar) else None for value in values}
     return classes.pop() if len(classes) == 1 else None
 
@@ -44,7 +45,7 @@ def place(value: Value) -> Scalar:
 
 
 def member_values(cls: type) -> list[Value] | None:
-    """The values of the members, where all are numbers."""
+    """Return the values of the members if all are numbers, otherwise None."""
     members: list[Any] = [*cast("Any", cls)]
     numbers = all(isinstance(member.value, (bool, int, float)) for member in members)
     return [literal(member.value) for member in members] if numbers else None

@@ -1,11 +1,11 @@
 """Loops: `while`, `for` over ranges and arrays, `for` over tuples.
 
-A loop's body is walked with the types that variables have at its entry.  If the body turns out to widen one, or to
-assign one that it reads before, what the walk emitted is dropped and the body is walked again with what is then known.
+A loop's body is walked with the types that variables have at its entry.  If the body turns out to widen a variable, or
+to assign one that it reads earlier, the emitted code is dropped, and the body is walked again with the new types.
 """
 
 # mypy: disable-error-code="misc"
-# (the methods of each part of `Walker` have the whole of it as self)
+# (the methods of each part of `Walker` take the whole class as self)
 from __future__ import annotations
 
 import ast
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from wsemu.frontend.python.walker import Walker
 
 Seeds = dict[str, Value]
-"""variable -> a value of the type that an earlier walk found it to need at the loop's header"""
+"""variable -> a value of the type that it needs at the loop's header, found by an earlier walk"""
 
 
 class Header:
@@ -48,13 +48,14 @@ class Tested:
     """The test of a `while` loop."""
 
     peeled: bool
-    """true if Numba knows that the loop is entered"""
+    """true if the loop is known to be entered, as in Numba"""
     at_end: bool = False
-    """true if it is walked as Python compiles it, because variables have other types there than before it"""
+    """true if the test is walked at the loop's end as well, as Python compiles it, because variables have other types
+    there"""
 
 
 class Loops:
-    """Loops and what leaves them."""
+    """Methods of `Walker` for loops, `break` and `continue`."""
 
     def do_Break(self: Walker, node: ast.Break) -> None:
         self.frame.loops[-1].breaks.append((self.b.block, self.env))
@@ -75,8 +76,8 @@ class Loops:
         self.loop(names, node.orelse, lambda: self.while_once(node, names, tested))
 
     def enters(self: Walker, node: ast.While, names: tuple[str, ...]) -> bool | None:
-        """Return whether Numba knows that a loop is entered: Python's compiler tests once before the loop and at its
-        end.
+        """Return whether a loop is known to be entered, as in Numba: Python's compiler tests once before the loop and
+        at its end.
 
         A `continue` goes back to the first test.
         """
@@ -137,7 +138,7 @@ class Loops:
         self.meet([*exits, *done.breaks])
 
     def meet(self: Walker, edges: list[Edge]) -> None:
-        """Go on where these edges meet; conditional exits get their target now."""
+        """Continue in a new block at which these edges meet; conditional exits get it as their target."""
         self.reachable = bool(edges)
         if not edges:
             return
@@ -147,7 +148,7 @@ class Loops:
                 source.successors = (source.successors[0], self.b.block.index)
 
     def leave(self: Walker, predicate: Scalar, target: Block) -> Edge:
-        """End the present block: on to `target` where the predicate holds, else out of the loop."""
+        """End the current block: branch to `target` if the predicate holds, otherwise out of the loop."""
         block = self.b.block
         block.end, block.predicate, block.successors = "bra", register(self.b, predicate), (target.index, -1)
         block.span, block.stack = self.b.span, self.b.stack
@@ -203,9 +204,9 @@ class Loops:
                 made.incoming[self.b.block.index] = leaf
 
     def find_undefined(self: Walker, header: Header) -> None:
-        """A name that was read before its assignment in the body is carried from the next walk on, from zero.
+        """Let names that the body reads before their assignment be carried from the next walk on, starting at zero.
 
-        What this walk found for other variables rests on a guess and is forgotten.
+        The types that this walk found for other variables are guesses, and are dropped.
         """
         found = {
             name: self.env[name]
@@ -234,11 +235,11 @@ class Loops:
 
     # -- while --------------------------------------------------------------------------------------------------------
     def while_once(self: Walker, node: ast.While, names: tuple[str, ...], tested: Tested) -> list[Edge]:
-        """One walk of a `while` loop; the edges that leave it because its condition fails."""
+        """Walk a `while` loop once, and return the edges that leave it because its condition fails."""
         self.at(node.test)
         if tested.at_end:
             return self.while_to_its_end(node, names)
-        later = read_outside(self.frame.source.node, node)  # it leaves at its header, which has to know of them
+        later = read_outside(self.frame.source.node, node)  # its header is the exit, so it has their phis
         self.frame.undefined.update(name for name in names if name in later and name not in self.env)
         header = self.header(names)
         condition = self.condition(node.test)
@@ -262,7 +263,7 @@ class Loops:
         return exits
 
     def enter_body(self: Walker, condition: Scalar) -> Edge:
-        """Go on in the body of a loop where its condition holds; the edge that leaves the loop."""
+        """Continue in the body of a loop if its condition holds, and return the edge that leaves the loop."""
         if condition.literal:
             env, self.env = self.env, dict(self.env)
             return self.b.dead_end(), env
@@ -275,11 +276,11 @@ class Loops:
         return left
 
     def narrows(self: Walker, header: Header) -> bool:
-        """Return whether a variable at the end of a loop's body has another type than where the loop begins."""
+        """Return whether a variable has another type at the end of a loop's body than at its beginning."""
         return any(not joining.alike(entry.value, self.env[name]) for name, entry in header.carried.items())
 
     def while_to_its_end(self: Walker, node: ast.While, names: tuple[str, ...]) -> list[Edge]:
-        """Lower a loop that is known to be entered, and left at its end alone, with the types there."""
+        """Lower a loop that is known to be entered, and left only at its end, with the types there."""
         header = self.header(names)
         exits: list[Edge] = []
         self.b.push()
@@ -296,11 +297,12 @@ class Loops:
 
     # -- for ----------------------------------------------------------------------------------------------------------
     def unroll_loop(self: Walker, node: ast.For, items: tuple[Value, ...]) -> None:
-        """A loop over a tuple: its body once for each item."""
+        """Lower a loop over a tuple: its body once for each item."""
         self.loop((), node.orelse, lambda: self.unrolled_once(node, items))
 
     def unrolled_once(self: Walker, node: ast.For, items: tuple[Value, ...]) -> list[Edge]:
-        """One walk of a loop over a tuple, each round of which begins with the variables in one type; its exits."""
+        """Walk a loop over a tuple once, with the same types of variables at the start of each iteration, and return
+        its exits."""
         self.at(node.iter)
         names = tuple(name for name in assigned_names(node) if name not in collect_names(node.target))
         seeds = self.seeds.setdefault((names, self.b.span, self.b.stack), {})
@@ -311,7 +313,7 @@ class Loops:
             held = dict(self.env)
             done = Loop((), unrolled=True)
             self.frame.loops.append(done)
-            self.b.push()  # what comes after a `continue` or `break` is not known to the next round
+            self.b.push()  # the next iteration knows nothing of code after a `continue` or `break`
             self.for_body(node, item)
             self.b.pop()
             self.frame.loops.pop()
@@ -327,7 +329,7 @@ class Loops:
         return [(self.b.block, self.env), (self.b.dead_end(), before)]
 
     def outgrows(self: Walker, names: tuple[str, ...], held: Environment, seeds: Seeds) -> bool:
-        """Return whether a round gives variables wider types than they had before it; the new ones are remembered."""
+        """Return whether an iteration widens the types of variables, and remember the wider types."""
         wider = False
         for name in names:
             old = held.get(name)
@@ -359,7 +361,7 @@ class Loops:
         names: tuple[str, ...],
         orelse: list[ast.stmt],
     ) -> None:
-        """A loop over a range, tested at its end; a guard before it if it may run zero times."""
+        """Lower a loop over a range, tested at its end, with a guard before it if it may run zero times."""
         first = self.has_iterations_left(span, span.start)
         place = self.b.span
         self.loop(names, orelse, lambda: self.counted_once(span, body, names, first, place))
@@ -382,7 +384,7 @@ class Loops:
         first: Scalar,
         place: int,
     ) -> list[Edge]:
-        """One walk of a loop over a range; the edges that leave it because the range is used up."""
+        """Walk a loop over a range once, and return the edges that leave it at the end of the range."""
         self.b.span = place
         exits = [self.enter_body(first)]
         self.b.push()  # the preheader runs only where the guard holds

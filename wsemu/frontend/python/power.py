@@ -22,7 +22,7 @@ CUTOFF = 0x10000
 
 
 def raise_to(b: Builder, x: Number, y: Number, signature: Signature) -> Number:
-    """`x ** y` with the types of `signature`."""
+    """Return `x ** y` with the types of `signature`."""
     result, (_, second) = signature.result, signature.operands
     if result.kind == "c":
         base, exponent = cast(b, x, result), cast(b, y, result)
@@ -44,7 +44,7 @@ def _multiply(b: Builder, x: Scalar, y: Scalar) -> Scalar:
 
 
 def _known_exponent(b: Builder, base: Scalar, exponent: int) -> Scalar:
-    """The products that a loop over the bits of `exponent` would form."""
+    """Return a power with a known exponent, by the products that a loop over the bits of the exponent would compute."""
     size = abs(exponent)
     if size > CUTOFF:
         wide = scalar_cast(b, base, float64)
@@ -72,7 +72,8 @@ def _known_exponent(b: Builder, base: Scalar, exponent: int) -> Scalar:
 
 
 def _any_exponent(b: Builder, base: Scalar, exponent: Scalar) -> Scalar:
-    """The loop over 17 bits, unrolled; a negative exponent gives the reciprocal."""
+    """Return a power with an unknown exponent, by an unrolled loop over 17 bits; a negative exponent gives the
+    reciprocal."""
     type_, signed = exponent.type, exponent.type.kind == "i"
     bits = type_.bits
     zero = constant(type_, 0)
@@ -93,7 +94,7 @@ def _any_exponent(b: Builder, base: Scalar, exponent: Scalar) -> Scalar:
 
 
 def _finish(b: Builder, base: Scalar, value: Scalar, invert: Scalar) -> Scalar:
-    """Convert the float64 to the type of the result; integers have rules of their own for negative exponents."""
+    """Convert the float64 to the type of the result; integers have their own rules for negative exponents."""
     type_ = base.type
     result = scalar_cast(b, value, type_)
     if type_.kind == "f" or invert.literal is False:

@@ -43,9 +43,10 @@ class Source:
 
 @functools.lru_cache(maxsize=2048)
 def _code_source(code: CodeType, name: str) -> Source:
-    """The source of a code object in the file `name`; code objects that differ by their file alone are equal.
+    """Return the source of a code object in the file `name`, which is a key because code objects of two files may be
+    equal.
 
-    Only its own lines are parsed; the whole file if they cannot be parsed alone.
+    Only its own lines are parsed, or the whole file if that fails.
     """
     kept = text_of(code)
     if kept is not None:
@@ -78,7 +79,7 @@ def _code_source(code: CodeType, name: str) -> Source:
 
 
 def _own_lines(code: CodeType) -> tuple[str, int]:
-    """The lines from a function's first one to the last that has code of it, and the number of the first."""
+    """Return the text from a function's first line to the last line with its code, and the number of the first line."""
     linecache.checkcache(code.co_filename)
     lines = linecache.getlines(code.co_filename)
     return "".join(lines[code.co_firstlineno - 1 : _last_line(code)]), code.co_firstlineno
@@ -90,7 +91,8 @@ def _last_line(code: CodeType) -> int:
 
 
 def _lines(code: CodeType) -> tuple[list[str], int]:
-    """The lines of a code object and the number of the first; `inspect` would look through all modules for its own."""
+    """Return the lines of a code object's file and the number of its first line, without the search of all modules in
+    `inspect`."""
     linecache.checkcache(code.co_filename)
     lines = linecache.getlines(code.co_filename)
     if not lines:
@@ -102,7 +104,8 @@ def _lines(code: CodeType) -> tuple[list[str], int]:
 
 
 def _parse_lines(text: str, first: int) -> ast.Module | None:
-    """The tree of some lines of a file, the first of them at line `first`; indented ones are put into an `if`."""
+    """Return the tree of some lines of a file, of which the first is line `first`; indented lines are wrapped in an
+    `if`."""
     indented = text[:1] in (" ", "\t", "\f")
     before = "\n" * (first - 2) + "if 1:\n" if indented else "\n" * (first - 1)
     try:
@@ -112,7 +115,8 @@ def _parse_lines(text: str, first: int) -> ast.Module | None:
 
 
 def _find(tree: ast.AST, code: CodeType) -> ast.FunctionDef | ast.Lambda | None:
-    """The node of a code object: the function of its name, or the lambda around its instructions, at its line."""
+    """Return the node of a code object at its line: the function with its name, or the lambda around its
+    instructions."""
     for child in ast.walk(tree):
         if isinstance(child, ast.FunctionDef) and child.name == code.co_name:
             decorated = min((d.lineno for d in child.decorator_list), default=child.lineno)
@@ -128,7 +132,7 @@ def _holds(node: ast.Lambda, code: CodeType) -> bool:
     body: Any = node.body
     start, end = (body.lineno, body.col_offset), (body.end_lineno, body.end_col_offset)
     places = [(p[0], p[2]) for p in code.co_positions() if p[0] is not None and p[2] is not None and p[3] != p[2]]
-    if not places:  # Python 3.12 gives a constant that is returned no place
+    if not places:  # Python 3.12 has no location for a returned constant
         return isinstance(body, ast.Constant) and node.lineno == code.co_firstlineno and body.value in code.co_consts
     return start <= max(places) < end and start <= min(p for p in places if p != (0, 0))
 
@@ -141,7 +145,7 @@ def _find_in_text(kept: Text, code: CodeType) -> Source | None:
 
 @functools.lru_cache(maxsize=256)
 def _attribute_source(code: CodeType, text: str) -> Source | None:
-    """The source of a function whose text is its attribute `__source__`: a definition by its name."""
+    """Return the source of a function from its attribute `__source__`, which contains a definition with its name."""
     text = textwrap.dedent(text)
     tree = _parse_lines(text, 1)
     for node in () if tree is None else ast.walk(tree):
@@ -152,11 +156,11 @@ def _attribute_source(code: CodeType, text: str) -> Source | None:
 
 Function = ast.FunctionDef | ast.Lambda
 _edited: dict[str, _Edited] = {}
-"""file -> its functions as an edit makes them"""
+"""file -> its functions after an edit"""
 
 
 def find_source(function: FunctionType) -> Source:
-    """The source of a function, parsed once per code object."""
+    """Return the source of a function, parsed once for each code object."""
     source = _read_source(function)
     if source.file in _edited:
         return Source(source.file, _edited[source.file].node(source.node))
@@ -164,7 +168,7 @@ def find_source(function: FunctionType) -> Source:
 
 
 def _read_source(function: FunctionType) -> Source:
-    """The source of a function as it was written."""
+    """Return the source of a function without edits."""
     code = function.__code__
     text = vars(function).get("__source__")
     given = _attribute_source(code, text) if isinstance(text, str) else None
@@ -191,12 +195,12 @@ class _Edited:
         self.changed = changed
         """changed functions, by their lines in the unedited file"""
         self.assigned = assigned
-        """statements at the top of the file that give names values: as they are, and as they read now"""
+        """assignments at the top of the file, each before and after the edit"""
         self.below, self.shift = below, shift
-        """from this line on, all lines are shifted by this number"""
+        """first line that the edit shifts, and the number of lines by which it does"""
 
     def node(self, before: Function) -> Function:
-        """A function as it reads now."""
+        """Return a function after the edit."""
         place = before.lineno, before.col_offset
         if place not in self.changed and self.shift and before.lineno >= self.below:
             self.changed[place] = ast.increment_lineno(copy.deepcopy(before), self.shift)
@@ -205,10 +209,10 @@ class _Edited:
 
 @contextlib.contextmanager
 def editing_source(file: str, before: ast.Module, text: str) -> Iterator[Sequence[tuple[ast.Assign, ast.Assign]]]:
-    """Inside, `file`, whose tree is `before`, reads as `text`, and so do its functions; gives the statements at its top
-    that give names values and are others now.  Raise SyntaxError or ValueError if the text is not Python, or has other
-    functions.  Nothing that was compiled before knows of it."""
-    lines = [*io.StringIO(text)]  # as files are read: at line feeds alone
+    """Inside the block, `file`, whose tree is `before`, has the contents `text`.  Yield the assignments at its top that
+    the edit changes.  Raise SyntaxError if the text is not Python, ValueError if it has other functions.  Code that was
+    compiled before does not change."""
+    lines = [*io.StringIO(text)]  # files are split only at line feeds
     made = _parse_changes(before, linecache.getlines(file), lines)
     known = linecache.cache.get(file)
     linecache.cache[file] = (len(text), None, lines, file)
@@ -223,14 +227,14 @@ def editing_source(file: str, before: ast.Module, text: str) -> Iterator[Sequenc
 
 
 def _parse_changes(before: ast.Module, old: list[str], new: list[str]) -> _Edited:
-    """Return the edits that exchanged lines make: only the statements around them are parsed."""
+    """Return the edited functions, for the lines that differ: only the statements around these lines are parsed."""
     same = next(
         (n for n, pair in enumerate(zip(old, new, strict=False)) if pair[0] != pair[1]), min(len(old), len(new))
     )
     most = min(len(old), len(new)) - same
     tail = next((n for n in range(most) if old[-1 - n] != new[-1 - n]), most)
     shift = len(new) - len(old)
-    # lines `same` to `len(old) - tail` change: the statements that they touch, with what lies around these
+    # lines `same` to `len(old) - tail` change: find the statements that contain them
     body = before.body
     starts = [min([s.lineno, *(d.lineno for d in getattr(s, "decorator_list", ()))]) - 1 for s in body]
     touched = [n for n, s in enumerate(body) if starts[n] < len(old) - tail + 1 and (s.end_lineno or 0) >= same]
@@ -255,5 +259,5 @@ def _parse_changes(before: ast.Module, old: list[str], new: list[str]) -> _Edite
 
 
 def _functions(tree: ast.AST) -> Iterator[Function]:
-    """The functions of a tree, always in the same order: outer ones first."""
+    """Yield the functions of a tree, always in the same order: outer ones first."""
     return (node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.Lambda)))

@@ -1,7 +1,7 @@
-"""Dates and durations, `datetime64` and `timedelta64`: int64 in a unit, whose smallest value is NaT.
+"""Dates and durations, `datetime64` and `timedelta64`: an int64 in a unit; the smallest int64 is NaT.
 
-Results are Numba's: the result of two times with different units has the finer one, which must divide the coarser. A
-time is converted to a finer unit implicitly, and never to a number.
+Results are Numba's: the result of two times has the finer of their units, which must divide the coarser one. A time is
+converted to a finer unit implicitly, but never to a number.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def _type(date: bool, like: np.dtype[Any]) -> NumberType:
-    """The type of a date or duration in the unit of another one."""
+    """Return the type of a date or duration in the unit of another one."""
     kind = "datetime64" if date else "timedelta64"
     found = number_type(np.dtype(kind + like.name.removeprefix("datetime64").removeprefix("timedelta64")))
     assert found is not None
@@ -30,7 +30,7 @@ def _type(date: bool, like: np.dtype[Any]) -> NumberType:
 
 
 def _raw(x: Scalar) -> Scalar:
-    """The number of a time."""
+    """Return the int64 of a time."""
     return _as(x, int64)
 
 
@@ -43,7 +43,7 @@ def _is_nat(b: Builder, raw: Scalar) -> Scalar:
 
 
 def is_nat(b: Builder, x: Scalar) -> Scalar:
-    """`np.isnat(x)`."""
+    """Return whether a time is NaT, as `np.isnat` does."""
     return _is_nat(b, _raw(x))
 
 
@@ -56,7 +56,7 @@ def _common(b: Builder, x: Scalar, y: Scalar) -> tuple[Scalar, Scalar, np.dtype[
 
 
 def binary(b: Builder, op: str, x: Scalar, y: Scalar) -> Scalar | None:
-    """`x op y`, of which one is a time; None where that has no meaning."""
+    """Return `x op y` if one operand is a time; None if the operation has no meaning."""
     if is_time(x.type) and is_time(y.type):
         return _lower_time_operation(b, op, x, y)
     if op == "*" and is_time(y.type):
@@ -121,7 +121,7 @@ def _scale_duration(b: Builder, op: str, x: Scalar, y: Scalar) -> Scalar:
 
 
 def compare(b: Builder, relation: str, x: Scalar, y: Scalar) -> Scalar:
-    """Two dates or two durations; no time is equal to none, and in no order with any."""
+    """Compare two dates or two durations; NaT is unequal to every time, and unordered."""
     if not (is_time(x.type) and is_time(y.type) and is_date(x.type) == is_date(y.type)):
         raise KernelError(f"`{relation}` is not defined for {x.type} and {y.type}", remedy="compare times with times")
     p, q, _ = _common(b, x, y)
@@ -134,12 +134,12 @@ def compare(b: Builder, relation: str, x: Scalar, y: Scalar) -> Scalar:
 
 
 def unary(b: Builder, op: str, x: Scalar) -> Scalar | None:
-    """`-x`, `+x` and `abs(x)` of a duration, which leave NaT as it is; None for what has no meaning."""
+    """Return `-x`, `+x` or `abs(x)` of a duration; NaT stays NaT.  Return None if the operation has no meaning."""
     if is_date(x.type) or op not in ("-", "+", "abs"):
         return None
     if op == "+":
         return x
-    raw = _raw(x)  # the negative of NaT, and its size, are NaT by themselves
+    raw = _raw(x)  # in int64, the negative and the magnitude of NaT are NaT
     negative = compute(b, "sub.b64", int64, constant(int64, 0), raw)
     if op == "-":
         return _as(negative, x.type)

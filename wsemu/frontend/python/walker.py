@@ -1,8 +1,8 @@
-"""Walks through a kernel once, types known, and emits its graph.
+"""Walk the syntax tree of a kernel once, with known types, and emit its graph.
 
-Each name stands for a value; assigning binds a new one, as Numba versions variables.  Where paths meet, versions merge
-(`joining`).  Functions that the kernel calls are walked in place.  `expressions`, `names`, `functions`,
-`construction`, `statements` and `loops` have one method per kind of node; this class has the state that they share.
+Each name is bound to a value.  An assignment binds a new version, as in Numba.  Where paths meet, versions merge
+(`joining`).  Functions that the kernel calls are walked in place.  The modules `expressions`, `names`, `functions`,
+`construction`, `statements` and `loops` have one method for each kind of node; `Walker` has the state that they share.
 """
 
 # mypy: disable-error-code="misc"
@@ -34,7 +34,7 @@ PARTS = (Expressions, Names, Functions, Construction, Statements, Loops)
 
 
 def _handlers(prefix: str) -> dict[type, Callable[..., Any]]:
-    """Kind of node -> the method named after it."""
+    """Return the methods by the kind of node in their names."""
     return {
         getattr(ast, name.removeprefix(prefix)): method
         for part in PARTS
@@ -52,19 +52,19 @@ class Walker(Expressions, Names, Functions, Construction, Statements, Loops):
     def __init__(self, builder: Builder, *, debug: bool = False, stepping: bool = False) -> None:
         self.b = builder
         self.debug = debug
-        """true if exceptions reach the host, as with Numba's option of that name"""
+        """true if exceptions reach the host, as with Numba's option `debug`"""
         self.stepping = stepping
-        """each statement shows its variables to a debugger"""
+        """true if each statement shows its variables to a debugger"""
         self.linked: tuple[Any, ...] = ()
         """files of the option `link=` of `jit`"""
         self.has_ptx = False
-        """true if the graph has a function of them"""
+        """true if the graph contains a function of the linked files"""
         self.recursive: list[set[CodeType]] = []
-        """functions that have been seen to call each other"""
+        """sets of functions that call each other, found so far"""
         self.recursions = 0
-        """calls of functions that were being walked"""
+        """number of calls of functions that are being walked"""
         self.ways: Ways | None = None
-        """paths of a kernel with such functions and operations of warps"""
+        """paths of a kernel with recursive functions and warp-wide operations"""
         self.env: Environment = {}
         self.frames: list[Frame] = []
         self.reachable = True
@@ -72,18 +72,17 @@ class Walker(Expressions, Names, Functions, Construction, Statements, Loops):
         self.notes: list[str] = []
         self.allocations: dict[Any, int] = {}
         self.seeds: dict[Any, Seeds] = {}
-        """for each loop (the names it assigns, its location, the calls around it), the types that its variables need at
-        its header"""
+        """loop (assigned names, location, calls around it) -> the types that its variables need at its header"""
         self.types_seen: dict[Any, NumberType] = {}
-        """an expression in a loop, and the calls around it -> the type that it had when it was walked last"""
+        """(expression in a loop, calls around it) -> its type in the last walk"""
         self.target: str = ""
-        """the variable that the array being made will be bound to"""
+        """name of the variable to which the array that is being created will be bound"""
         self.node: ast.AST | None = None
         self.hidden: int = 0
         self.span_numbers: dict[Any, int] = {}
         self.constant_arrays: dict[int, ArrayValue] = {}
         self.captured: dict[int, Register] = {}
-        """id of a device array that the kernel names -> the register of its address"""
+        """id of a device array that the kernel captures -> the register of its address"""
 
     @property
     def frame(self) -> Frame:
@@ -122,7 +121,7 @@ class Walker(Expressions, Names, Functions, Construction, Statements, Loops):
         return error
 
     def operand_error(self, node: ast.AST | None, message: str, remedy: str, *values: Value) -> KernelError:
-        """The error of an operation on values that it does not take, as of `scalars.refusal`."""
+        """Return the error for an operation on values of unsupported types, as `scalars.refusal` does."""
         return self.locate(refusal(message, remedy, *values), node)
 
     def error(self, node: ast.AST | None, message: str, remedy: str = "") -> KernelError:
@@ -130,7 +129,8 @@ class Walker(Expressions, Names, Functions, Construction, Statements, Loops):
 
     # -- what the array helpers ask for -------------------------------------------------------------------------------
     def node_key(self) -> Any:
-        """Identity of the call being walked, for static allocations: a function called twice has its arrays once."""
+        """Return the identity of the current function, for static allocations: two calls of a function share its
+        arrays."""
         return self.node
 
     def name_for_array(self, space: str) -> str:

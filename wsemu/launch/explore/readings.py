@@ -1,4 +1,4 @@
-"""Undefined values that arise in some order of atomics: whether they reach anything there."""
+"""Effects of undefined values that occur only in some interleavings of atomics."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KINDS = {"uninitialized-read": "load", "undefined-shuffle": "shuffle"}
 
 
 def find_idle(bound: Bound, segment_of: SegmentOf) -> Callable[[RawFinding], bool]:
-    """Return a predicate of findings whose undefined value reaches nothing in any order."""
+    """Return a predicate that is true for a finding whose undefined value reaches nothing in any interleaving."""
 
     @functools.cache
     def is_idle(pc: int) -> bool:
@@ -37,8 +37,8 @@ def find_idle(bound: Bound, segment_of: SegmentOf) -> Callable[[RawFinding], boo
 
 
 def follow_order(bound: Bound, ordered: frozenset[int], order: tuple[Ask, ...], raw: RawFinding) -> RawFinding | None:
-    """Return a finding with what its value reaches in an order; None if it reaches nothing there.  The arrays have
-    their initial contents, and are restored."""
+    """Return a finding with the use that its undefined value reaches in one interleaving, or None.  The arrays have
+    their initial contents before and after."""
     from wsemu.launch.explore.arrays import arrays_restored
     from wsemu.launch.explore.slow_session import SlowSession
     from wsemu.reference.undefined import Undefined

@@ -1,15 +1,17 @@
-"""Decide launches whose clusters take the work of others: each cluster is right, whichever it takes.
+"""Decide launches whose clusters take over the work of canceled ones: prove that each cluster is correct with every
+assignment.
 
-No two requests cancel one cluster.  A *segment* of a cluster is the work from the response to a request, which comes
-when all of the cluster waits, up to the next one.  The launch is right for every assignment under three conditions.
+No two requests cancel the same cluster.  A response arrives when all of the requesting cluster waits.  A *segment* is
+the work of a cluster from one response up to the next.  The launch is correct for every assignment under three
+conditions.
 
-First, after n segments a cluster is in one state, whichever clusters it has taken.  All segments from there do the same
-to shared and tensor memory and to barriers.  Second, no segment reads bytes that an earlier one wrote, except those of
-the state.  Third, segments of different clusters access no common bytes of arrays, if one of them writes.  The bytes
-that a segment writes depend on its cluster alone.
+First, after n segments a cluster is always in the same state, whichever clusters it has taken, and all segments from
+this state perform the same operations on shared memory, tensor memory and barriers.  Second, a segment reads no bytes
+that an earlier segment wrote, except those of the state.  Third, a byte of an array that a segment writes is not
+accessed by segments of other clusters, and its value depends only on the segment's cluster.
 
 docs/how.md, "Taken clusters", has the theorem.  Before each segment, bytes of shared, tensor and global memory are
-marked as unwritten, and the engine's own checks find the segments that read them.
+marked as uninitialized, so the engine's checks find the segments that read them.
 """
 
 from __future__ import annotations
@@ -40,17 +42,17 @@ if TYPE_CHECKING:
     from wsemu.model.outcome import Outcome, RawFinding
 
 MOST_CLUSTERS = 512
-"""clusters of a launch that is decided so"""
+"""maximum number of clusters of a launch that this method decides"""
 MOST_STATES = 40
-"""states of a cluster, after the work of one cluster each"""
+"""maximum number of states of a cluster, one after each segment"""
 MOST_INSTRUCTIONS = 30_000_000
-"""warp instructions of all runs, for one unit of effort"""
+"""maximum warp instructions of all runs, for one unit of effort"""
 MOST_BYTES = 1 << 28
-"""bytes of the arrays that are written, times the number of clusters"""
+"""maximum bytes of the written arrays, times the number of clusters"""
 MOST_CARRIED = 32
-"""limit of runs that find bytes which pass from one segment to the next"""
+"""maximum number of runs that find bytes which a segment passes to the next one"""
 EXTRA = 6
-"""segments beyond the first state that repeats, with which runs are judged"""
+"""number of segments after the first repeated state in judged runs"""
 _OF_SHAPES = [
     layout.EVENT_KINDS.index(kind)
     for kind in (
@@ -72,15 +74,15 @@ _UNWRITTEN = ("uninitialized-read", "tmem-uninitialized")
 
 
 class _RefusedError(Exception):
-    """The launch does not satisfy a condition, which the text names."""
+    """The launch violates a condition, which the text names."""
 
 
 class _Retry(Exception):
-    """A table was too small, or more bytes pass between segments than were known: all begins again."""
+    """A table was too small, or further bytes pass between segments: the method starts again."""
 
 
 class _Cluster(VmSession):
-    """A cluster on the VM, whose responses the host decides when all of it waits."""
+    """A cluster on the VM; when all of it waits, the host decides the response to its request."""
 
     def __init__(
         self, bound: Bound, written: frozenset[int], rooms: Rooms, carried: set[int], owners: dict[int, Any] | None
@@ -131,7 +133,8 @@ class _Cluster(VmSession):
         return self.proceed()
 
     def take(self, cluster: int) -> int:
-        """Answer a request with a cluster, or with none if it is their number, and run until the next one waits."""
+        """Answer a request with a cluster (with a failure if `cluster` is the number of clusters), and run until the
+        next request."""
         machine = self.machine
         state = machine.state[0]
         self._forget_shared()
@@ -160,7 +163,7 @@ class _Cluster(VmSession):
         return int(status)
 
     def _forget_shared(self) -> None:
-        """Mark what segments have written to shared and tensor memory as unwritten, but for what is carried on."""
+        """Mark shared and tensor memory as uninitialized, except the bytes that pass from one segment to the next."""
         machine, state = self.machine, self.machine.state[0]
         if state["shared_initialised"]:
             marks = machine.shared.reshape(2, -1)[1]
@@ -173,7 +176,7 @@ class _Cluster(VmSession):
             machine.columns_written[:] = 0
 
     def _reset_arrays(self, cluster: int) -> None:
-        """Mark all bytes of arrays as unwritten, or, if it is known whose they are, those of other clusters."""
+        """Mark all bytes of arrays as uninitialized; if their owners are known, only those of other clusters."""
         for number in self.chosen:
             owners = None if self.owners is None else self.owners[number]
             marks: Any = self.machine.maps[number]
@@ -197,7 +200,7 @@ class _Cluster(VmSession):
         return [machine._finding(raw) for raw in machine.raw[: int(machine.state[0]["raw_count"])]]
 
     def list_stores(self) -> Iterator[tuple[int, Any, Any]]:
-        """Yield of each array that the segment has written: number, offsets and values of the bytes."""
+        """Yield each array that the segment has written: its number, and the offsets and values of the bytes."""
         for number in self.chosen:
             data = self.segments[number - FIRST_ARRAY][0]
             offsets = np.flatnonzero(self.machine.maps[number][: data.nbytes])
@@ -230,7 +233,7 @@ class _Cluster(VmSession):
         return hashed.digest()
 
     def shape(self) -> bytes:
-        """Return a digest of the operations of the segment on barriers, and on shared and tensor memory, by warps."""
+        """Return a digest of the operations of the segment's warps on barriers, and on shared and tensor memory."""
         count = int(self.machine.state[0]["trace_count"])
         rows = self.events[:count].view(np.int64).reshape(count, layout.EVENT.itemsize // 8).copy()
         used = self.addresses[: int(self.machine.state[0]["trace_used"])] & ~ADDRESS_WRAPPED
@@ -260,7 +263,7 @@ class _Cluster(VmSession):
         return whole.digest() + self._columns_digest()
 
     def _columns_digest(self) -> bytes:
-        """Return a digest of the accesses to tensor memory that others may have to come after."""
+        """Return a digest of the accesses to tensor memory that later accesses may have to wait for."""
         state = self.machine.state[0]
         if not state["columns"]:
             return b""
@@ -279,24 +282,25 @@ class TakenClusters:
     def __init__(
         self, bound: Bound, written: frozenset[int], judge: Callable[[int, Sequence[int]], Outcome | None]
     ) -> None:
-        """`written` are the segments of arrays that it may write; `judge` runs a cluster that takes others, with all
-        checks, and returns the outcome if it is not right.  Arrays must hold what they hold before the launch."""
+        """Prepare the decision.  `written` are the segments of arrays that the launch may write.  `judge` runs a
+        cluster that takes others, with all checks, and returns the outcome if it has an error.  Arrays must have their
+        contents from before the launch."""
         self.bound, self.judge, self.arrays = bound, judge, written
         grouping = Grouping(bound.configuration.grid, bound.configuration.cluster)
         self.count = grouping.number
         self.rooms, self.carried = Rooms(), set[int]()
         self.reads = set[int]()
-        """arrays of which segments read bytes that they have not written"""
+        """arrays with bytes that a segment reads and has not written"""
         self.refused = ""
-        """why the launch is not proven"""
+        """the reason why the launch is not proven; empty if it is"""
         self.failed: tuple[int, tuple[int, ...], Outcome] | None = None
-        """a cluster, those that it takes, and the outcome of a run that is not right"""
+        """a cluster, the clusters that it takes, and the outcome of a run with an error"""
         self.known: dict[int, Any] | None = None
-        """array -> the cluster that writes each byte, once that is known"""
+        """array -> the cluster that writes each byte; None until it is known"""
         self.left = MOST_INSTRUCTIONS * bound.settings.effort
 
     def decide(self) -> None:
-        """Decide the launch for all assignments: `refused` is why it is not proven."""
+        """Decide the launch for all assignments, and set `refused` if it is not proven."""
         size = sum(len(self.bound.segments[n - FIRST_ARRAY][0]) for n in self.arrays)
         if self.count == 1:
             return
@@ -332,7 +336,7 @@ class TakenClusters:
         self.owners = {n: np.full(len(self.bound.segments[n - FIRST_ARRAY][0]), -1, np.int32) for n in self.arrays}
         self.reads = set()
         steps = self._find_steps()
-        for number in range(self.count):  # each cluster starts, and each is taken in each state
+        for number in range(self.count):  # each cluster is once the first one, and is once taken in each state
             self._follow(number, [(number + k + 1) % self.count for k in range(steps)])
         for length in range(min(steps + EXTRA, self.count - 1) + 1):
             self._run(0, range(1, length + 1))
@@ -342,7 +346,7 @@ class TakenClusters:
             raise _Retry
 
     def _find_steps(self) -> int:
-        """Return after how many segments a state repeats that was there before."""
+        """Return the number of segments after which a state repeats."""
         self._run(0, range(1, min(self.count, MOST_STATES)))
         known: list[bytes] = []
         for n, state in enumerate(self.states):
@@ -354,14 +358,14 @@ class TakenClusters:
         return self.count - 1
 
     def _run(self, start: int, clusters: Sequence[int]) -> None:
-        """Run a cluster that takes these ones, and judge it with all checks."""
+        """Run a cluster that takes `clusters`, and judge it with all checks."""
         self._follow(start, clusters)
         if self.known is None and (outcome := self.judge(start, clusters)) is not None:
             self.failed = start, tuple(clusters), outcome
             raise _RefusedError("a run with other clusters fails")
 
     def _follow(self, start: int, clusters: Sequence[int]) -> None:
-        """Find the segments of a cluster that takes these ones."""
+        """Run a cluster that takes `clusters`, segment by segment, and check each segment."""
         one = _Cluster(self.bound, self.arrays, self.rooms, self.carried, self.known)
         try:
             status, states = one.begin(start), list[bytes]()
@@ -434,7 +438,7 @@ class TakenClusters:
         return len(self.carried) > before
 
     def _note_stores(self, one: _Cluster, cluster: int) -> None:
-        """Compare what a segment stored with what others did."""
+        """Compare the stores of a segment with those of other segments."""
         if self.known is not None:
             return
         if cluster == self.count:

@@ -1,10 +1,10 @@
-"""Host arguments for the parameters of a PTX kernel, which have a size and hardly a type.
+"""Conversion of host arguments to the parameters of a PTX kernel, which declare a size and rarely a type.
 
-An array goes to a parameter of 64 bits, and its address is passed.  A Python number takes the type of the parameter; a
-NumPy number is passed as its bytes, whose number must match.  A structure by value is bytes, a NumPy record, or a tuple
-of fields laid out as C does, whose arrays become pointers.  A list is memory that contains such fields, like a table of
-pointers, and its address is passed.  So is the address of a tensor map if an address is expected, and that of the
-description of a texture or surface, which is its handle.
+An array goes to a parameter of 64 bits, which gets its address.  A Python number takes the type of the parameter; a
+NumPy number is passed as its bytes, and must have the parameter's size.  A structure by value is bytes, a NumPy record,
+or a tuple of fields, which are laid out as in C; an array in it becomes a pointer.  A list becomes memory that contains
+such fields, like a table of pointers, and its address is passed.  A tensor map is passed by its address if the
+parameter is a pointer.  The handle of a texture or surface is the address of its description.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from wsemu.model.device_memory import DeviceMemory
 
     Arrays = list[tuple[int, Way, Any]]
-    """arrays, tensor maps and lists among the fields of a structure: at which byte, and the way to it"""
+    """(offset in bytes, path of field numbers, value) of each array, tensor map or list in a structure"""
 
 POINTER = 8
 """size of an address in bytes"""
@@ -39,8 +39,8 @@ _FLOATS: dict[int, type[np.floating[Any]]] = {2: np.float16, 4: np.float32, 8: n
 def marshal_arguments(
     parameters: Sequence[Parameter], names: Sequence[str], arguments: Sequence[Any], kernel: str
 ) -> tuple[npt.NDArray[Any] | Packed, ...]:
-    """The arguments as they are passed: arrays, whose addresses are, and bytes.  UsageError names the first that does
-    not fit, or what is missing."""
+    """Return the arguments in passed form: arrays, for which addresses are passed, and bytes.  Raise UsageError for the
+    first argument that does not fit, or for a missing one."""
     count, wanted = len(arguments), len(parameters)
     if count != wanted:
         listed = ", ".join(f"{name} {parameter_text(p)}" for name, p in zip(names, parameters, strict=True))
@@ -52,7 +52,7 @@ def marshal_arguments(
 
 
 def parameter_text(parameter: Parameter) -> str:
-    """`.u64`, or `.b8[16]` of a structure."""
+    """Return the type of a parameter in PTX: `.u64`, or `.b8[16]` for a structure."""
     is_structure = parameter.type == "b8" and parameter.bytes > 1
     return f".{parameter.type}[{parameter.bytes}]" if is_structure else f".{parameter.type}"
 
@@ -86,8 +86,8 @@ def fit(parameter: Parameter, where: str, value: Any) -> npt.NDArray[Any] | Pack
 
 
 def find_pointers(parameter: Parameter, given: Any, memory: DeviceMemory) -> Any:
-    """Return a fitted argument as a view of device memory if it is one address in it; else, if it holds addresses of
-    allocations, as bytes that do."""
+    """Return a view of device memory for an argument that is one address; mark an argument that contains addresses of
+    allocations; return any other argument as it is."""
     if not isinstance(given, Packed):
         return given
     words = np.frombuffer(given.data, np.uint64, len(given.data) // POINTER).tolist()
@@ -115,7 +115,7 @@ def _array(parameter: Parameter, where: str, array: npt.NDArray[Any]) -> npt.NDA
 
 
 def _numpy(parameter: Parameter, where: str, value: np.generic) -> Packed:
-    """A NumPy number or record, as its bytes."""
+    """Return the bytes of a NumPy number or record."""
     given = value.dtype
     allowed = {"f": "f", "u": "iubMm", "s": "iubMm"}.get(parameter.type[0])
     if given.hasobject or (allowed and given.kind not in allowed):
@@ -129,7 +129,7 @@ def _numpy(parameter: Parameter, where: str, value: np.generic) -> Packed:
 
 
 def _number(parameter: Parameter, where: str, value: float) -> bytes:
-    """A Python number as the type of the parameter."""
+    """Convert a Python number to the type of the parameter."""
     size, kind = parameter.bytes, parameter.type[0]
     if parameter.type == "b8" and size > 1:
         raise UsageError(f"{where} is {value!r}: {_remedy(parameter)}")
@@ -146,7 +146,7 @@ def _number(parameter: Parameter, where: str, value: float) -> bytes:
 
 
 def _float_bytes(value: float, size: int, where: str) -> bytes:
-    """A number as a float of this many bytes."""
+    """Return a number as a float of `size` bytes."""
     try:
         with np.errstate(over="ignore"):  # a number beyond the largest is infinite, as in C
             return np.array(float(value), _FLOATS[size]).tobytes()
@@ -155,7 +155,7 @@ def _float_bytes(value: float, size: int, where: str) -> bytes:
 
 
 def _structure(parameter: Parameter, where: str, fields: tuple[Any, ...]) -> Packed:
-    """A structure given by its fields: each at the next multiple of its size."""
+    """Return a structure by value from a tuple of fields, each at the next multiple of its alignment."""
     data = bytearray()
     arrays: Arrays = []
     of_map = 2 * MAP_ALIGNMENT if parameter.alignment >= 2 * MAP_ALIGNMENT else MAP_ALIGNMENT
@@ -165,7 +165,7 @@ def _structure(parameter: Parameter, where: str, fields: tuple[Any, ...]) -> Pac
 
 
 def _of(data: bytearray, held: Arrays) -> Packed:
-    """Return bytes with the addresses and maps in them."""
+    """Return the bytes of a structure with its arrays, tensor maps and lists, by kind."""
     kinds: dict[type, Arrays] = {np.ndarray: [], TensorMap: [], Block: []}
     for entry in held:
         kinds[next(kind for kind in kinds if isinstance(entry[2], kind))].append(entry)
@@ -174,7 +174,7 @@ def _of(data: bytearray, held: Arrays) -> Packed:
 
 
 def _block(values: list[Any], way: Way, where: str) -> Block:
-    """Return memory that holds these, consecutively as in an array of C."""
+    """Return memory that holds these values consecutively, as a structure of C does."""
     if not values:
         raise UsageError(f"{where} is an empty list: give what stands in that memory, or None for a null pointer")
     data = bytearray()
@@ -185,8 +185,8 @@ def _block(values: list[Any], way: Way, where: str) -> Block:
 
 
 def _lay_out(fields: tuple[Any, ...], path: Way, data: bytearray, arrays: Arrays, where: str, of_map: int) -> int:
-    """Append fields to the bytes of a structure; the alignment that it has.  `of_map` is that of tensor maps: CUDA 13
-    has aligned them to 128 bytes, those before to 64."""
+    """Append fields to the bytes of a structure, and return its alignment.  `of_map` is the alignment of tensor maps:
+    128 bytes since CUDA 13, 64 before."""
     alignment = 1
     for number, value in enumerate(fields):
         way = (*path, number)
@@ -206,14 +206,15 @@ def _lay_out(fields: tuple[Any, ...], path: Way, data: bytearray, arrays: Arrays
 
 
 def _handle(value: Surface, way: Way, where: str) -> tuple[int, Way, Block]:
-    """The description of a texture or surface; its array has the name of the argument."""
+    """Return the description of a texture or surface as an entry of a structure; findings name its array by the
+    argument."""
     block = _block(value.held(), way, where)
     ((at, _, array),) = block.packed.arrays
     return 0, (*way, "handle"), Block(block.memory, Packed(block.packed.data, ((at, way, array),)))
 
 
 def _field(value: Any, way: Way, where: str) -> tuple[bytearray, Arrays, int]:
-    """The bytes of a field, the array in it, and its alignment."""
+    """Return the bytes of a field, the arrays in it, and its alignment."""
     if value is None or (isinstance(value, np.ndarray) and not value.dtype.hasobject):
         return bytearray(POINTER), [] if value is None else [(0, way, value)], POINTER
     if isinstance(value, Surface):
@@ -235,7 +236,8 @@ def _field(value: Any, way: Way, where: str) -> tuple[bytearray, Arrays, int]:
 def _alignment(given: np.dtype[Any]) -> int:
     """Return the alignment in C of a field with this NumPy type.
 
-    NumPy aligns records only if requested; a record whose fields are not aligned is as `packed` in C.
+    NumPy aligns the fields of a record only on request.  A record with unaligned fields has alignment 1, like a packed
+    structure of C.
     """
     if given.fields:
         fields = [(_alignment(entry[0]), entry[1]) for entry in given.fields.values()]

@@ -38,7 +38,7 @@ class _Value(NamedTuple):
 
 
 class Variables:
-    """The variables of linked files, and the values that they were given."""
+    """The variables of linked files, and the values that the host has set."""
 
     def __init__(self, modules: Sequence[Module]) -> None:
         self._modules = modules
@@ -87,7 +87,7 @@ class Variables:
 
     @property
     def values(self) -> dict[str, _Value]:
-        """The values that were given."""
+        """The values of variables that the host has set, by name in PTX."""
         return self._values
 
     def move_arrays(self, move: Callable[[npt.NDArray[Any]], npt.NDArray[Any]]) -> Variables:
@@ -100,11 +100,11 @@ class Variables:
         return made
 
     def enter(self, program: Program) -> None:
-        """Note the names in PTX of a program's variables, which are renamed for reports."""
+        """Record the PTX names of a program's variables, since reports rename them."""
         program.derived["variables"] = [array.name for array in program.constant_arrays]
 
     def with_values(self, program: Program) -> Program:
-        """The program with the values that its variables were given."""
+        """Return the program with the values that the host has set."""
         if not self._values:
             return program
         made = self._made.get(id(program))
@@ -123,7 +123,7 @@ class Variables:
 
 
 def _parameters(modules: Sequence[Module]) -> dict[str, Parameter]:
-    """The variables of files by their names in PTX, as parameters are described."""
+    """Return the variables of files by their names in PTX, in the form of parameters."""
     from wsemu.frontend.ptx import Parameter, variable_size
 
     found: dict[str, Parameter] = {}

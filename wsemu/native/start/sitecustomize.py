@@ -1,6 +1,7 @@
-"""Prepare packages of the program's own Python, as each is imported, for the driver of wsemu.
+"""Adapt packages of the program's Python, at their import, to the driver of wsemu.
 
-Nothing of wsemu is imported: that Python may have none.  A `sitecustomize` that this one hides runs as well.
+This file imports nothing of wsemu, which may not be installed in that Python.  It also runs the `sitecustomize` that it
+hides.
 """
 
 import importlib.machinery

@@ -1,6 +1,6 @@
-"""One element of a matrix product, in exact arithmetic.
+"""Compute one element of a matrix product, in exact arithmetic.
 
-Floats: measured rules W1 to W8; `model/matrix.py` says which architecture adds how.
+Floats follow the measured rules W1 to W8; `model/matrix.py` declares how each architecture adds.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Float(NamedTuple):
-    """A number as the tensor core sees it: significand * 2 ** (exponent - fraction), or an infinity, or a nan."""
+    """A decoded float: significand * 2 ** (exponent - fraction), an infinity, or a nan."""
 
     negative: bool
     exponent: int
@@ -30,7 +30,7 @@ class Float(NamedTuple):
 
 
 def decode_float(bits: int, format_: Format, *, normal: bool = False) -> Float:
-    """`normal`: a subnormal number is shifted to where one of a wider type has it."""
+    """Decode a float.  With `normal`, a subnormal number is normalized, as it is in a type with a wider exponent."""
     bits >>= format_.dropped
     fraction = format_.mantissa
     negative = bool(bits >> (format_.exponent + fraction) & 1)
@@ -54,17 +54,17 @@ class Operands(NamedTuple):
     exponents: list[int]
     fraction: int
     special: dict[int, Float]
-    """k -> what is no number"""
+    """k -> the infinity or nan there"""
 
 
 class Products(NamedTuple):
-    """Each is significand * 2 ** (exponent - fraction), exactly, and not normalised."""
+    """Exact products of elements, significand * 2 ** (exponent - fraction), not normalized."""
 
     significands: list[int]
     exponents: list[int]
     fraction: int
     special: dict[int, tuple[str, bool]]
-    """k -> what is no number, and whether it is negative"""
+    """k -> "inf" or "nan", and whether it is negative"""
 
     def some(self, ks: range | list[int]) -> Products:
         significands, exponents = [self.significands[k] for k in ks], [self.exponents[k] for k in ks]
@@ -74,7 +74,7 @@ class Products(NamedTuple):
 
 @functools.lru_cache(1 << 10)
 def _operands(row: tuple[int, ...], type_: str, normal: bool = False) -> Operands:
-    """Many elements of the result have a part in one row."""
+    """Decode a row; cached, because many elements of the result use it."""
     floats = [decode_float(bits, FORMATS[type_], normal=normal) for bits in row]
     return Operands(
         [-x.significand if x.negative else x.significand for x in floats],
@@ -101,7 +101,7 @@ def _special_result(a: Operands, b: Operands, k: int) -> tuple[str, bool]:
 
 
 def add_products(products: Products, start: Float, bits: int, to: str, fraction: int) -> int:
-    """Their sum, as bits of an f32 cut to `fraction` bits, or of an f16."""
+    """Add products to `start`; return the bits of an f32 that is cut to `fraction` bits, or of an f16."""
     infinity, nan = (0x7C00, 0x7FFF) if to == "f16" else (0x7F800000, 0x7FFFFFFF)
     kinds = {*products.special.values()} | ({(start.kind, start.negative)} if start.kind else set())
     if any(kind == "nan" for kind, _ in kinds) or len(kinds) > 1:
@@ -127,7 +127,7 @@ def add_products(products: Products, start: Float, bits: int, to: str, fraction:
 
 
 def round_result(size: int, unit: int, to: str, fraction: int) -> int:
-    """Bits of size * 2 ** unit: of f16 to nearest even, of f32 cut toward zero."""
+    """Return the bits of size * 2 ** unit: an f16 rounded to nearest even, or an f32 cut toward zero."""
     if not size:
         return 0
     mantissa, least, bias, infinity = (10, -14, 15, 0x7C00) if to == "f16" else (23, -126, 127, 0x7F800000)
@@ -145,8 +145,8 @@ def element(
     shape: Mma, tensor: TensorCore, row: tuple[int, ...], column: tuple[int, ...], before: int, auxiliary: int, *,
     whole: bool = False,
 ) -> int:  # fmt: skip
-    """Bits of an element of the result, of a row of a and a column of b by ascending k; `whole`: all k are added at
-    once."""
+    """Return the bits of an element of the result, from a row of a and a column of b by ascending k.  `whole` adds all
+    k at once."""
     if shape.a == "f64":
         return _doubles(row, column, before)
     if shape.a not in FORMATS:
@@ -154,7 +154,7 @@ def element(
     if auxiliary & ROUNDS_ONCE:
         return _nearest(shape, row, column, before)
     hopper_bytes = shape.a in BYTE_FLOATS and not tensor.byte_bits
-    # e4m3 has numbers below its normal ones that f16, which both become, has among its own
+    # both types become f16, in which the subnormal numbers of e4m3 are normal
     raised = [hopper_bytes and FORMATS[of].bias < FORMATS["f16"].bias for of in (shape.a, shape.b)]
     products = _multiply(_operands(row, shape.a, raised[0]), _operands(column, shape.b, raised[1]))
 
@@ -176,7 +176,7 @@ def element(
 
 
 def _nearest(shape: Mma, row: tuple[int, ...], column: tuple[int, ...], before: int) -> int:
-    """The exact sum, rounded once, to nearest even."""
+    """Return the exact sum, rounded once, to nearest even."""
     products, start = (
         _multiply(_operands(row, shape.a), _operands(column, shape.b)),
         decode_float(before, FORMATS[shape.c]),
@@ -192,13 +192,13 @@ def _nearest(shape: Mma, row: tuple[int, ...], column: tuple[int, ...], before: 
     exponent = least
     while Fraction(2) ** (exponent + 1) <= abs(total):
         exponent += 1
-    number = round(abs(total) / Fraction(2) ** (exponent - fraction))  # of a half to the even one
+    number = round(abs(total) / Fraction(2) ** (exponent - fraction))  # a half is rounded to even
     bits = min((exponent + bias - 1 << fraction) + number, infinity)
     return bits | (total < 0 and bits > 0) << FORMATS[shape.d].bits - 1
 
 
 def _to_nearest(x: int, y: int, type_: str) -> int:
-    """The sum of two f32 or f16."""
+    """Return the sum of two f32 or f16, rounded to nearest."""
     if type_ == "f32":
         result = semantics["add.f32"](x, y)
         return 0x7FFFFFFF if result & 0x7FFFFFFF > 0x7F800000 else result
@@ -214,7 +214,8 @@ def _to_nearest(x: int, y: int, type_: str) -> int:
 
 
 def _doubles(row: tuple[int, ...], column: tuple[int, ...], total: int) -> int:
-    """One fused multiplication and addition after the other; of nans that of b, then of c, then of a comes through."""
+    """Compute a chain of fused multiply-adds; of several nans, that of b is returned, else that of c, else that of
+    a."""
     for x, y in zip(row, column, strict=True):
         nans = [value for value in (y, total, x) if value & (1 << 63) - 1 > 0x7FF << 52]
         fused = semantics["fma.f64"](x, y, total)

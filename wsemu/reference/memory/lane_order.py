@@ -1,10 +1,11 @@
-"""Lanes of one warp in the reference interpreter: `intra-warp-race`; and lanes of other warps, where each lane has a
-clock of its own.
+"""Order of accesses by lanes in the reference interpreter: of lanes of one warp (`intra-warp-race`), and of lanes of
+other warps if each lane has its own clock.
 
-For each byte the accesses since the last plain write, that one included, each with the set of its lanes.  A plain write
-empties the list.  A read takes the lanes out of earlier reads that are known to one of its own lanes, for whoever knows
-the one knows the other; an atomic does so with atomics of its width.  Lanes of one access are judged against the same
-list: what they do to each other is no conflict, unless they store different values.
+Each byte has a list of accesses, each with the set of its lanes: the last plain write and all accesses after it.  A
+plain write starts a new list.  A read removes from earlier reads the lanes that one of its own lanes has observed: a
+thread that observes this read has observed those as well.  An atomic does the same with atomics of its width.  All
+lanes of one access are judged against the same list, so lanes of one access conflict only if they store different
+values.
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ if TYPE_CHECKING:
 
 
 class Lanes(NamedTuple):
-    """An access and the lanes that made it."""
+    """An access and the lanes that performed it."""
 
     access: Access
     lanes: int
 
 
 class Conflict(NamedTuple):
-    """One lane of an access, and lanes of an earlier one that it does not come after."""
+    """One lane of an access, and lanes of an earlier access that it has not observed."""
 
     lane: int
     address: int
@@ -38,7 +39,7 @@ class Conflict(NamedTuple):
 
 
 class LaneOrder:
-    """The lanes that touched each byte, and their conflicts."""
+    """The lanes that accessed each byte, and their conflicts."""
 
     def __init__(self, order: Order) -> None:
         self._order = order
@@ -46,17 +47,17 @@ class LaneOrder:
         self._shared: dict[int, tuple[Lanes, ...]] = {}
 
     def start_group(self) -> None:
-        """CTAs begin, with shared memories of their own."""
+        """Begin a group of CTAs: forget the accesses to shared memory."""
         self._shared = {}
 
     def touch(self, now: Access, lanes: int, address: int) -> list[Conflict]:
-        """Judge and enter an access of some lanes to the same bytes."""
+        """Judge an access of some lanes to the same bytes, and record it."""
         memory = self._shared if address >> SEGMENT_SHIFT == SHARED else self._arrays
         found: list[Conflict] = []
         old = new = None
         for byte in range(address, address + now.size):
             state = memory.get(byte, ())
-            if state is not old:  # bytes that went the same way are judged once
+            if state is not old:  # bytes with the same list are judged once
                 found += self._judge(now, lanes, byte, state)
                 old, new = state, self._add_access(now, lanes, state)
             assert new is not None
@@ -82,7 +83,7 @@ class LaneOrder:
         )  # fmt: skip
 
     def _add_access(self, now: Access, lanes: int, state: tuple[Lanes, ...]) -> tuple[Lanes, ...]:
-        """A byte after an access."""
+        """Return the list of a byte after an access."""
         if now.kind == WRITE or not state:
             return (Lanes(now, lanes),)
         kept = []

@@ -1,8 +1,8 @@
-"""The barrier of a grid whose CTAs are all alive: `cooperative_groups::this_grid().sync()` is made of it.
+"""The barrier of a grid whose CTAs are all resident, on which `cooperative_groups::this_grid().sync()` is built.
 
-One thread of each CTA arrives, goes on, and later waits until one of every CTA has arrived.  An arrive gives what its
-thread knows, and a wait takes what was given to the last phase at which its CTA arrived.  Nobody's exit stands in for
-an arrive (cooperative_groups/details/sync.h).
+One thread of each CTA arrives, continues, and later waits until one thread of every CTA has arrived.  An arrive
+releases what its thread has observed.  A wait acquires what was released in the last phase at which its CTA arrived.
+An exit does not count as an arrive (cooperative_groups/details/sync.h).
 """
 
 from __future__ import annotations
@@ -30,27 +30,27 @@ WAIT = "grid.wait"
 
 @dataclass(slots=True)
 class GridBarrier:
-    """Its phases."""
+    """The phases of the barrier of a grid."""
 
     group: CtaGroup
     given: dict[int, Clocks] = field(default_factory=dict)
-    """by phase: the open one, and the one before"""
+    """phase -> the released clocks, for the current phase and the previous one"""
     phase: int = 0
     """number of the current phase, from 0"""
     met: dict[int, int] = field(default_factory=dict)
     """CTA -> the last phase at which it arrived"""
 
     def missing(self) -> list[int]:
-        """CTAs that have not arrived in the open phase."""
+        """Return the CTAs that have not arrived in the current phase."""
         return [cta.number for cta in self.group.ctas if self.met.get(cta.number, -1) < self.phase]
 
     def stands(self, cta: Cta) -> bool:
-        """Return whether who waits in a CTA has to stand."""
+        """Return whether a wait in a CTA has to wait."""
         return self.met.get(cta.number, -1) == self.phase
 
 
 def arrive(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
-    """Lanes arrive, and go on: the first one for the CTA."""
+    """Arrive: the first lane arrives for the CTA, and a second arrive of a CTA is misuse."""
     cta, actor, barrier = run.cta, (run.cta.number, run.warp.number), run.cta.group.grid
     _tell(run, fields[2], lanes, barrier.phase)
     arrives = 0 if barrier.stands(cta) else lanes & -lanes
@@ -69,7 +69,7 @@ def arrive(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
 
 
 def wait(run: WarpRun, name: str, fields: list[int], lanes: int) -> bool:
-    """Return whether lanes have to stand there."""
+    """Execute a wait; return whether the lanes have to wait."""
     barrier = run.cta.group.grid
     if run.cta.number not in barrier.met:
         run.cta.finding("cluster-barrier", run.group.pc, run.warp.number, lanes, what=UNARRIVED)
@@ -80,7 +80,7 @@ def wait(run: WarpRun, name: str, fields: list[int], lanes: int) -> bool:
 
 
 def _accept(run: WarpRun, pc: int, lanes: int) -> None:
-    """Lanes go on, and know what the phase was given."""
+    """Let lanes continue after a wait, with the clocks that were released in its phase."""
     cta, actor, barrier = run.cta, (run.cta.number, run.warp.number), run.cta.group.grid
     phase = barrier.met.get(cta.number, -1)
     _tell(run, run.launch.code[pc][2], lanes, phase + 1)
@@ -91,13 +91,13 @@ def _accept(run: WarpRun, pc: int, lanes: int) -> None:
 
 
 def _tell(run: WarpRun, row: int, lanes: int, phase: int) -> None:
-    """The result: bit 31 is the parity of a phase."""
+    """Write the result of an operation: bit 31 is the parity of a phase."""
     for lane in list_lanes(lanes):
         run.write(row, "b32", lane, (phase & 1) << 31)
 
 
 def may_go(run: WarpRun, group: Group) -> bool:
-    """Return whether the phase of lanes that stand at a wait is over."""
+    """Return whether the phase that lanes wait for is complete."""
     return not run.cta.group.grid.stands(run.cta)
 
 

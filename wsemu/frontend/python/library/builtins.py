@@ -62,7 +62,7 @@ from wsemu.language.times import is_time
 
 @handles(abs)
 def absolute(call: Any) -> Value:
-    """|x| in the type of x; |z| of a complex number is a float."""
+    """Lower `abs`: the result has the type of x; of a complex number it is a float."""
     (x,) = positional(call, "abs", 1)
     operand = number(x, "`abs`")
     if isinstance(operand, ComplexValue):
@@ -76,7 +76,7 @@ def absolute(call: Any) -> Value:
 
 
 def magnitude(b: Any, x: Scalar) -> Scalar:
-    """|x| of a real number, in its type."""
+    """Return |x| of a real number, in its type."""
     if x.type.kind == "u":
         return x
     if x.type in HALVES:
@@ -95,7 +95,7 @@ def maximum(call: Any) -> Value:
 
 
 def _extreme(call: Any, name: str, relation: str) -> Value:
-    """The smallest or largest argument, or item of a tuple, in the type that all of them have in common.
+    """Return the smallest or largest argument, or item of a tuple, in the common type of all.
 
     If one of two floats is a nan, return the other one; otherwise, as in Python, a later item replaces an earlier one
     only if the comparison holds.
@@ -134,7 +134,7 @@ _ROUND_TO = (Signature(float32, (float32, int64)), Signature(float64, (float64, 
 
 @handles(round)
 def lower_round(call: Any) -> Value:
-    """To the nearest integer, halves to even, as int64; or to decimal digits, as a float."""
+    """Lower `round`: to the nearest integer, halves to even, as int64; or to decimal digits, as a float."""
     arguments = positional(call, "round", 1, 2)
     if len(arguments) == 1:
         _, (x,) = convert_arguments(call, "round", _ROUND, *arguments)
@@ -187,7 +187,7 @@ def _decimal_power(exponent: int) -> float:
 
 @handles(int)
 def to_int(call: Any) -> Value:
-    """An integer stays what it is; a float or bool becomes int64."""
+    """Lower `int`: an integer keeps its type; a float or bool becomes int64."""
     (x,) = positional(call, "int", 1)
     value = scalar(call, x, "`int`")
     return value if value.type.kind in "iu" and value.type not in EIGHTS else scalar_cast(call.b, value, int64)
@@ -195,7 +195,7 @@ def to_int(call: Any) -> Value:
 
 @handles(float)
 def to_float(call: Any) -> Value:
-    """A float stays what it is; an integer becomes float64."""
+    """Lower `float`: a float keeps its type; an integer becomes float64."""
     (x,) = positional(call, "float", 1)
     if isinstance(x, Static) and isinstance(x.object, str):
         try:
@@ -217,7 +217,7 @@ def to_bool(call: Any) -> Value:
 
 @handles(complex)
 def to_complex(call: Any) -> Value:
-    """complex64 from float32 parts, complex128 from any others."""
+    """Lower `complex`: complex64 from float32 parts, complex128 from any others."""
     numbers = [number(x, "`complex`") for x in positional(call, "complex", 1, 2)]
     for x in numbers:
         if x.type.kind == "b" or x.type in HALVES:
@@ -231,7 +231,7 @@ def to_complex(call: Any) -> Value:
 
 @handles(divmod)
 def quotient_and_remainder(call: Any) -> Value:
-    """(x // y, x % y)."""
+    """Lower `divmod`: (x // y, x % y)."""
     left, right = (scalar(call, x, "`divmod`") for x in positional(call, "divmod", 2))
     signature = resolve("divmod", left.type, right.type)
     assert signature is not None
@@ -241,14 +241,14 @@ def quotient_and_remainder(call: Any) -> Value:
 
 @handles(pow)
 def power(call: Any) -> Value:
-    """x ** y."""
+    """Lower `pow`: x ** y."""
     x, y = positional(call, "pow", 2)
     return binary(call.b, "**", x, y)
 
 
 @handles(sum)
 def total(call: Any) -> Value:
-    """The sum of a tuple's items, from the int 0 on."""
+    """Lower `sum`: the items of a tuple are added to the int 0."""
     items, *start = positional(call, "sum", 1, 2)
     if not isinstance(items, TupleValue):
         kind = call.unsupported_error if isinstance(items, ArrayValue) else call.error
@@ -261,7 +261,7 @@ def total(call: Any) -> Value:
 
 @handles(len)
 def length(call: Any) -> Value:
-    """Items of a tuple, rows of an array, numbers of a range."""
+    """Lower `len`: items of a tuple, rows of an array, numbers of a range."""
     (x,) = positional(call, "len", 1)
     match x:
         case TupleValue():
@@ -293,7 +293,7 @@ def _range_length(b: Any, x: RangeValue) -> Value:
 
 
 def _distance(b: Any, x: RangeValue, down: Scalar) -> Scalar:
-    """stop - start, or start - stop for a range that counts down."""
+    """Return stop - start, or start - stop for a range that counts down."""
     return choose(b, down, _subtract(b, x.start, x.stop), _subtract(b, x.stop, x.start))
 
 
@@ -310,7 +310,7 @@ _RANGE = tuple(s for n in (1, 2, 3) for s in same((int32, int64, uint64), n))
 
 @handles(range)
 def numbers_of_range(call: Any) -> Value:
-    """int32 if all arguments are at most that, uint64 if all are unsigned, else int64."""
+    """Lower `range`: its type is int32 if no argument is wider, uint64 if all are unsigned, otherwise int64."""
     values = [integer(call, x, "`range`") for x in positional(call, "range", 1, 2, 3)]
     signature = select(_RANGE, tuple(x.type for x in values))
     assert signature is not None
@@ -334,7 +334,7 @@ Casting = Callable[[Any], Value]
 
 
 def casting(name: str, type_: Any) -> Casting:
-    """The handler of a number type that is called: `np.float32(x)`."""
+    """Return the handler for calls of a number type, such as `np.float32(x)`."""
 
     def convert(call: Any) -> Value:
         (x,) = positional(call, name, 1)

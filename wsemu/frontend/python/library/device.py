@@ -42,7 +42,7 @@ _INTEGRAL = re.compile(r"^cvt\.(rmi|rpi)\.([su]\d+)\.(f\d+)$")
 
 
 def _round(b: Any, x: Scalar) -> Scalar:
-    """To the nearest integer, halves away from zero."""
+    """Round to the nearest integer, halves away from zero."""
     f = x.type.register
     whole = compute(b, f"cvt.rzi.{f}.{f}", x.type, x)
     rest = magnitude(b, compute(b, f"sub.{f}", x.type, x, whole))
@@ -51,7 +51,7 @@ def _round(b: Any, x: Scalar) -> Scalar:
 
 
 def _compute_in_double(operation: str, *factors: float) -> Any:
-    """An operation on a product in float64, rounded to the type of x."""
+    """Return the lowering of an operation on a product: it computes in float64, and rounds to the type of x."""
 
     def apply(b: Any, x: Scalar) -> Scalar:
         wide = scalar_cast(b, x, float64)
@@ -133,7 +133,7 @@ _SPECIAL: dict[str, Any] = {
 
 
 def _round_directed(b: Any, name: str, rounding: str, *x: Scalar) -> Scalar:
-    """A sum, product, quotient, root or fma that is rounded toward zero (rz), down (rm) or up (rp)."""
+    """Return a sum, product, quotient, root or fma that is rounded toward zero (rz), down (rm) or up (rp)."""
     type_ = x[0].type
     one, minus = constant(type_, 1.0), constant(type_, -1.0)
     zero = constant(type_, 0.0 if rounding == "rm" else -0.0)  # keeps the sign of a product that is zero

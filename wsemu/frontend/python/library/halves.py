@@ -1,7 +1,7 @@
 """`cuda.fp16` and `cuda.bf16` in kernels: floats of 16 bits.
 
-Sums, products and quotients of two are exact enough in float32 to be rounded again. The functions of the C library are
-computed in float32 and rounded, so the GPU's may differ in the last bit.
+Sums, products and quotients are computed in float32 and rounded, which gives the correctly rounded result. The
+functions of the C library are computed likewise, so a GPU's result may differ in the last bit.
 """
 
 from __future__ import annotations
@@ -74,8 +74,8 @@ def _narrow(operation: Meaning) -> Meaning:
 def _fused_multiply_add(b: Any, *operands: Scalar) -> Scalar:
     """a * b + c, rounded once.
 
-    The product is exact in float64. A sum that is inexact is rounded to odd, which tells the later rounding on which
-    side the exact value is (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums", 2008).
+    The product is exact in float64. An inexact sum is rounded to odd, so that the later rounding knows the side of the
+    exact value (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums", 2008).
     """
     x, y, z = (scalar_cast(b, value, float64) for value in operands)
     product = compute(b, "mul.f64", float64, x, y)
@@ -89,7 +89,7 @@ def _fused_multiply_add(b: Any, *operands: Scalar) -> Scalar:
 
 
 def _to_odd(b: Any, total: Scalar, error: Scalar) -> Scalar:
-    """`total + error`, of which `total` is the nearest float64, rounded to odd instead."""
+    """Return `total + error` rounded to odd; `total` is the nearest float64."""
     zero, one = constant(float64, 0.0), constant(int64, 1)
     bits = reinterpret(total, int64)
     inexact = either(b, *(compute(b, f"setp.{relation}.f64", boolean, error, zero) for relation in ("lt", "gt")))
@@ -105,7 +105,8 @@ def _nan_test(b: Any, x: Scalar) -> Scalar:
 
 
 def _larger(relation: str) -> Meaning:
-    """The number, if the other is nan; the one that compares so, else."""
+    """Return the lowering of an extreme: the other operand if one is nan, otherwise the one for which the relation
+    holds."""
 
     def pick(b: Any, x: Scalar, y: Scalar) -> Scalar:
         takes_x = either(b, compare(b, relation, x, y), _nan_test(b, y))
@@ -115,7 +116,8 @@ def _larger(relation: str) -> Meaning:
 
 
 def _larger_or_nan(relation: str) -> Meaning:
-    """Not a number, if one is not; the one that compares so, else."""
+    """Return the lowering of an extreme: nan if an operand is nan, otherwise the operand for which the relation
+    holds."""
 
     def pick(b: Any, x: Scalar, y: Scalar) -> Scalar:
         unordered = either(b, _nan_test(b, x), _nan_test(b, y))
@@ -126,7 +128,7 @@ def _larger_or_nan(relation: str) -> Meaning:
 
 
 def _saturate_operation(operation: Meaning) -> Meaning:
-    """Saturate to 0 and 1, and to 0 for a nan."""
+    """Return the lowering of an operation whose result is clamped to 0 to 1; a nan becomes 0."""
 
     def compute_it(b: Any, *operands: Scalar) -> Scalar:
         x = operation(b, *operands)
@@ -137,7 +139,7 @@ def _saturate_operation(operation: Meaning) -> Meaning:
 
 
 def _positive(operation: Meaning) -> Meaning:
-    """0 for a negative result."""
+    """Return the lowering of an operation whose negative results become 0."""
 
     def compute_it(b: Any, *operands: Scalar) -> Scalar:
         x = operation(b, *operands)
@@ -163,7 +165,7 @@ def _negate_operation(operation: Meaning) -> Meaning:
 
 
 def _infinity(b: Any, x: Scalar) -> Scalar:
-    """1 and -1 for the infinities, 0 for all others."""
+    """Return 1 or -1 for an infinity, 0 for any other number."""
     wide, infinite = widen_half(b, x), constant(float32, math.inf)
     sign = choose(b, compare(b, "<", wide, constant(float32, 0.0)), constant(int32, -1), constant(int32, 1))
     return choose(b, compare(b, "==", magnitude(b, wide), infinite), sign, constant(int32, 0))
@@ -178,7 +180,7 @@ for _name in ("hadd", "hsub", "hmul"):
     )
 for _name, _op in {"heq": "==", "hlt": "<", "hle": "<=", "hgt": ">", "hge": ">="}.items():
     _enter_half_function(_name, 2, _relation(_op))
-for _name, _op in {"hltu": ">=", "hleu": ">", "hgtu": "<=", "hgeu": "<"}.items():  # true for what is no number
+for _name, _op in {"hltu": ">=", "hleu": ">", "hgtu": "<=", "hgeu": "<"}.items():  # true for a nan
     _enter_half_function(_name, 2, _negate_operation(_relation(_op)), (bfloat16,))
 _enter_half_function("hne", 2, _relation("!="), (float16,))
 _enter_half_function("hne", 2, _ordered_difference, (bfloat16,))

@@ -22,7 +22,7 @@ _ROW_BYTES = 16
 
 
 def _fragment(call: Any, function: KernelFunction, value: Value, count: int, type_: NumberType, what: str) -> list[int]:
-    """The registers of a fragment, which is a tuple, or one number."""
+    """Return the registers of a fragment, which is a tuple or one number."""
     items = value.items if isinstance(value, TupleValue) else (value,)
     if len(items) != count:
         given = f"a tuple of {len(items)}" if isinstance(value, TupleValue) else describe(value)
@@ -60,7 +60,7 @@ def _enter_multiplication(name: str, shape: Mma, clamped: bool) -> None:
 
 
 def _row(call: Any, function: KernelFunction, ary: Value, index: Value) -> Any:
-    """(array, address, offset) of 8 elements of 16 bits in shared memory."""
+    """Return (array, address, offset) of 8 elements of 16 bits in shared memory."""
     target = array(call, ary, f"`{function.name}`")
     type_ = number_type(target.dtype)
     if target.space != "shared" or type_ is None or type_.bits != 16:
@@ -80,7 +80,7 @@ def _row(call: Any, function: KernelFunction, ary: Value, index: Value) -> Any:
 
 
 def _row_address_guard(call: Any, n: int) -> int:
-    """The predicate of the lanes that give the address of a row; 0: all."""
+    """Return the predicate of the lanes that supply the address of a row; 0: all lanes do."""
     if n == 4:
         return 0
     some: int = call.b.emit("setp.lt.u32", call.b.special("laneid"), call.b.constant("b32", 8 * n))
@@ -88,7 +88,7 @@ def _row_address_guard(call: Any, n: int) -> int:
 
 
 def _under_guard(call: Any, guard: int) -> None:
-    """Let the last instruction be executed by these lanes alone."""
+    """Restrict the last instruction to the lanes of a predicate."""
     call.b.block.instructions[-1].guard = guard
 
 

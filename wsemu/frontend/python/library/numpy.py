@@ -1,6 +1,6 @@
-"""NumPy in kernels: scalar types as conversions, and the ufuncs that Numba-CUDA has, on numbers.
+"""NumPy in kernels: scalar types as conversions, and Numba-CUDA's ufuncs on numbers.
 
-A ufunc takes the first of its loops that the operands can be cast to; unlike operators it leaves int32 in int32.
+A ufunc uses the first of its loops to whose type all operands can be cast; so int32 stays int32, unlike with operators.
 """
 
 from __future__ import annotations
@@ -57,7 +57,8 @@ _LOGIC = _LOOPS[:9]
 
 
 def loop(call: Any, name: str, types: tuple[NumberType, ...], operands: list[Scalar]) -> NumberType:
-    """The first of `types` that every operand can be cast to safely; beside a float, an integer fits any float."""
+    """Return the first of `types` to which every operand can be cast safely; next to a float, an integer fits any
+    float."""
     kinds = {x.type.kind for x in operands}
     mixed = "f" in kinds and bool(kinds & {"i", "u"})
     halves = any(x.type in HALVES for x in operands)
@@ -88,7 +89,7 @@ _UNARY: dict[np.ufunc, str] = {
 
 
 _COMPLEX = frozenset("sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh log log2 log10".split())
-"""loops of complex numbers among them, by the same name"""
+"""functions that also have loops for complex numbers"""
 
 
 def _enter_unary(ufunc: np.ufunc, operation: str) -> None:
@@ -165,7 +166,7 @@ def conjugate(call: Any) -> Value:
 
 
 def _enter_extreme(ufunc: np.ufunc, relation: str, keeps_nan: bool) -> None:
-    """`maximum` gives the first nan it meets, `fmax` the other number; of equals the first."""
+    """Enter an extreme: `maximum` returns the first nan, `fmax` the other number; of equal numbers the first."""
     name = f"np.{ufunc.__name__}"
 
     @handles(ufunc)
@@ -237,7 +238,7 @@ def _enter_comparison(ufunc: np.ufunc, op: str) -> None:
 
 
 def _compare_complex(call: Any, op: str, left: Value, right: Value) -> Scalar:
-    """Equal in both parts; ordered by the real parts, and where they are equal by the imaginary ones."""
+    """Compare complex numbers: by the real parts, then by the imaginary parts."""
     x, y = (library_cmath.as_complex(call, value, "np.less") for value in (left, right))
     type_ = x.type if x.type.bits >= y.type.bits else y.type
     first, second = (cast(call.b, value, type_) for value in (x, y))
@@ -252,7 +253,7 @@ def _compare_complex(call: Any, op: str, left: Value, right: Value) -> Scalar:
 
 
 def _compare_signs(b: Any, op: str, x: Scalar, y: Scalar) -> Scalar:
-    """int64 against uint64 by value: a negative number lies below 0."""
+    """Compare int64 with uint64 by value: a negative number is less than any uint64."""
     signed = x if x.type.kind == "i" else y
     zero = constant(signed.type, 0)
     below = compare(b, "<", signed, zero)
@@ -300,7 +301,7 @@ _INSTEAD = {
 
 
 def absent(ufunc: np.ufunc) -> Handler:
-    """The handler of a ufunc that Numba-CUDA does not have."""
+    """Return the handler of a ufunc that Numba-CUDA lacks: an error with a remedy."""
 
     def refuse(call: Any) -> Value:
         instead = _INSTEAD.get(ufunc.__name__)

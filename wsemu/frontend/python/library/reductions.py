@@ -1,4 +1,4 @@
-"""NumPy's reductions of whole arrays: `np.sum(x)`, `x.mean()`; one thread goes over all elements, in row order.
+"""NumPy's reductions of whole arrays, such as `np.sum(x)` and `x.mean()`: one thread reads all elements, in row order.
 
 Types are Numba's: sums of integers are int64 or uint64, of floats in their own type; means, variances and deviations of
 integers are float64.
@@ -38,7 +38,7 @@ def _mean(type_: NumberType) -> NumberType:
 
 
 def _wide(type_: NumberType) -> NumberType:
-    """Return the type of a mean that leaves out nans, which is computed in double precision."""
+    """Return the type of a mean without nans, which is computed in double precision."""
     return complex128 if type_.kind == "c" else float64
 
 
@@ -77,7 +77,7 @@ REDUCTIONS = {
 
 
 def reduce(call: Any, name: str, x: ArrayValue) -> Value:
-    """The result of a reduction of all elements."""
+    """Lower a reduction of all elements of an array, and return its result."""
     reduction = REDUCTIONS[name]
     element = number_type(x.dtype)
     if element is None:
@@ -101,7 +101,7 @@ def _host(type_: NumberType, value: int) -> Any:
 
 
 class _Reduced:
-    """A reduction by its name, for the texts of others."""
+    """A reduction with the name that messages show."""
 
     def __init__(self, name: str) -> None:
         self.number = name

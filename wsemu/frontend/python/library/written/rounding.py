@@ -1,6 +1,6 @@
-"""`round` to a number of digits that is known at run time only, in float64.
+"""`round` in float64 to a number of digits that only the run determines.
 
-Written for kernels: `inlined` walks these functions, and Python never calls them.
+The functions are kernel code: `inlined` lowers them, and Python never calls them.
 """
 
 import math
