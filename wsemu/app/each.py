@@ -44,8 +44,8 @@ _FLAGS, _VALUED = ("--allow-incomplete", "--allow-no-kernels"), (*_SUFFIX,)
 
 
 def split(words: list[str]) -> tuple[list[str], list[str]]:
-    """Return the options and the files: what follows `--` is files, and so is each word before it that is neither an
-    option nor the value of one."""
+    """Return the options and the files.  Words after `--` are files, and so are earlier words that are neither an
+    option nor its value."""
     at = words.index("--") if "--" in words else len(words)
     options, files, valued = list[str](), list[str](), _options_with_values()
     rest = iter(words[:at])
@@ -128,7 +128,7 @@ def _check_files(files: list[str], options: list[str], format_: str, output: str
         try:
             MERGERS[format_]([(file, text)])
             texts.append((file, text))
-        except (SyntaxError, ValueError, KeyError, TypeError):  # of an internal error, in place of a document
+        except (SyntaxError, ValueError, KeyError, TypeError):  # the output is an internal error, not a document
             code = INTERNAL
         yield file, code
     try:
@@ -149,7 +149,7 @@ def _report_failures(counted: list[tuple[str, int]], output: str) -> None:
 
 
 def _mistakes(found: dict[str, list[str]], checked: list[str], *, allowed: bool) -> Iterator[int]:
-    """Report on standard error what would have a check pass in which nothing is checked; yield the exit codes."""
+    """Report, on standard error, mistakes because of which nothing would be checked; yield the exit codes."""
     printer = Printer(sys.stderr)
     for name, files in found.items():
         if not files:
@@ -181,7 +181,7 @@ def is_output(file: str, files: list[str], option: str = "--sarif") -> bool:
 
 
 def _not_writable(file: Path) -> str:
-    """Return why a file cannot be written; nothing if it can."""
+    """Return the reason why a file cannot be written; empty if it can."""
     if file.is_dir():
         return os.strerror(errno.EISDIR)
     if not file.parent.is_dir():
@@ -191,7 +191,7 @@ def _not_writable(file: Path) -> str:
 
 
 def _pop_option(options: list[str], name: str) -> str | None:
-    """Return the value of an option, and take both out; None without it."""
+    """Remove an option with its value, and return the value; None without the option."""
     for at, option in enumerate(options):
         if option == name:
             value = options[at + 1] if at + 1 < len(options) and not options[at + 1].startswith("-") else ""

@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from wsemu.app.program_file import Target
 
 _THIN = ("device_array.py", "driver.py", "xoroshiro.py", "reduction.py", "takeover.py", "vectorize.py", "errors.py")
-"""modules of host functions, which hand on what the program gave them"""
+"""modules of host functions, whose errors are the program's"""
 _MOST_FRAMES = 6
 """maximum number of the program's own frames that are shown for an exception"""
 
 
 def handle_system_exit(exit_: SystemExit, launches: Launches) -> int:
-    """The program called `sys.exit`."""
+    """Report that the program called `sys.exit`, and return the exit code."""
     if exit_.code is None or exit_.code == 0:
         return 0
     if isinstance(exit_.code, int):
@@ -47,14 +47,15 @@ def _as_text(value: object) -> str:
 
 
 def _code_of_failure(launches: Launches) -> int:
-    """The program failed: that means nothing where launches are missing."""
+    """Return the exit code of a failed program: that of its launches if some are missing, since they may be the
+    cause."""
     if launches.missing:
         return launches.exit_code
     return FAILED if launches.verdicts else USAGE
 
 
 def handle_refusal(error: WsemuError, launches: Launches, target: Target) -> int:
-    """A launch that could not be checked, or a check in the program that failed."""
+    """Report a launch that could not be checked, or a check in the program that failed, and return the exit code."""
     if isinstance(error, CheckFailed):
         launches.printer.text(f"the program stopped at a failed check of `{error.report.kernel}`", "error")
         return FAILED
@@ -97,7 +98,7 @@ def handle_exception(error: BaseException, launches: Launches, target: Target) -
 
 
 def _way(frames: list[traceback.FrameSummary]) -> str:
-    """The lines of the program that led to an exception: the first and the last ones."""
+    """Return the lines of the program that led to an exception, without the middle ones if they are many."""
     if len(frames) <= _MOST_FRAMES:
         return "".join(traceback.format_list(frames))
     left_out = f"  ... {len(frames) - _MOST_FRAMES:,} calls more\n"
@@ -106,7 +107,7 @@ def _way(frames: list[traceback.FrameSummary]) -> str:
 
 
 def _frames(error: BaseException, target: Target) -> list[traceback.FrameSummary]:
-    """The frames from the program's first on: what ran the program is left out."""
+    """Return the frames from the program's first one on, without those that ran the program."""
     frames = list(traceback.extract_tb(error.__traceback__))
     if target.is_ptx:  # no frames of its own
         return frames
@@ -115,13 +116,13 @@ def _frames(error: BaseException, target: Target) -> list[traceback.FrameSummary
 
 
 def _is_hidden(frame: traceback.FrameSummary) -> bool:
-    """Return whether the frame is wsemu's, or of code that has no file, such as the `__init__` of a dataclass."""
+    """Return whether a frame belongs to wsemu, or to code without a file, such as the `__init__` of a dataclass."""
     return is_own(frame.filename) or not os.path.isfile(frame.filename)
 
 
 def _is_ours(frame: traceback.FrameSummary) -> bool:
-    """Return whether an exception there is wsemu's fault, and not the one who called NumPy through it."""
-    asked = frame.name == "__getattr__"  # for a name that a module or an object does not have
+    """Return whether an exception in a frame is a fault of wsemu, and not of a program that called NumPy through it."""
+    asked = frame.name == "__getattr__"  # the program used a name that does not exist
     return is_own(frame.filename) and os.path.basename(frame.filename) not in _THIN and not asked
 
 

@@ -1,6 +1,8 @@
-"""`@overload`: what a function means in kernels, chosen by the types of its arguments, as programs register it.
+"""`@overload`: implementations of functions in kernels, which programs register, and which the types of the arguments
+select.
 
-Registered with `numba.cuda.extending`, which is our own, or with Numba's `numba.extending`, whose registry is read.
+A program registers them with `numba.cuda.extending`, which wsemu provides, or with `numba.extending`, whose registry is
+read.
 """
 
 from __future__ import annotations
@@ -12,19 +14,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 OWN: dict[int, tuple[Any, list[Callable[..., Any]]]] = {}
-"""id of a function -> it, and what chooses its meaning by types"""
+"""id of a function -> the function, and its choosers, each of which selects an implementation by types"""
 _numbas: dict[int, list[Callable[..., Any]]] = {}
 _seen = 0
 
 
 def register(function: Any, chooser: Callable[..., Any]) -> None:
-    """One more meaning of a function."""
+    """Register a further chooser of a function."""
     OWN.setdefault(id(function), (function, []))[1].append(chooser)
 
 
 def of(function: Any) -> list[Callable[..., Any]]:
-    """Return the functions that choose a meaning of a function by the Numba types of its arguments; none for most
-    functions."""
+    """Return the choosers of a function, which select an implementation by the Numba types of its arguments; none for
+    most functions."""
     own = OWN.get(id(function))
     return (own[1] if own else []) + _numba_overloads(function)
 

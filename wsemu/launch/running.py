@@ -1,4 +1,4 @@
-"""A launch, bound and run by an engine."""
+"""Bind a launch to its arguments, and run it on an engine."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def _bind_program(
             f"`{program.name}` {needed}, a whole {needed.of}: {needed.occupancy_text(configuration.arch)}; launch "
             "fewer CTAs, or smaller ones"
         )
-    if configuration.arch != DEFAULT or configuration.arch_chosen:  # by itself it stands for later ones, too
+    if configuration.arch != DEFAULT or configuration.arch_chosen:  # the default one stands for later ones as well
         from wsemu.model.introduced import check_instructions
 
         check_instructions(program, configuration.arch)
@@ -125,7 +125,7 @@ def _mark_written(
     names: Sequence[str],
     arguments: Sequence[Any],
 ) -> None:
-    """Give the segments of device arrays the bytes that hold a value before the launch."""
+    """Mark the bytes of device arrays that are initialized before the launch."""
     from wsemu.launch.binding import part_name
 
     given = zip(names, arguments, strict=True)
@@ -159,7 +159,7 @@ def _with_sums(program: Program, wanted: str) -> tuple[Program, tuple[str, ...]]
 def _segments(
     wanted: tuple[str, ...], bound: list[BoundArray], names: Sequence[str], arguments: Sequence[Any]
 ) -> frozenset[int]:
-    """The segments of the arrays with these names; those that the kernel does nothing with have none."""
+    """Return the segments of the arrays with these names; an array that the kernel does not use has none."""
     if not wanted:
         return frozenset()
     from wsemu.launch.binding import part_name
@@ -175,11 +175,11 @@ def _segments(
 
 
 def _captured_segments(program: Program, rows: dict[int, Any], bound: list[BoundArray]) -> frozenset[int]:
-    """The segments of unwritten arrays that the program names, or whose addresses its variables hold."""
+    """Return the segments of uninitialized arrays that the program captures, or to which its variables point."""
     unwritten = [c for c in program.constant_arrays if is_blank(c.array) or c.heap == "bytes"]
     blank = {int(rows[c.row][1]) >> SEGMENT_SHIFT for c in unwritten}
     pointed = [array for c in program.constant_arrays for _, array in c.pointers]
-    last = bound[len(bound) - len(pointed) :]  # `bind` has these behind all others
+    last = bound[len(bound) - len(pointed) :]  # `bind` puts these after all others
     return frozenset(blank | {own.segment for own, array in zip(last, pointed, strict=True) if is_blank(array)})
 
 
@@ -198,7 +198,7 @@ _OF_CLUSTERS = find_opcodes(lambda row: row.reach == "cluster")
 
 
 def _check_cooperative(program: Program, configuration: LaunchConfiguration) -> None:
-    """UnsupportedError for a cooperative launch in clusters."""
+    """Raise UnsupportedError for a cooperative launch in clusters."""
     if not program.cooperative:
         return
     asks = any(name.startswith(("cluster", "nclusterid")) for name in program.specials)
@@ -239,8 +239,8 @@ def _check_shared(program: Program, configuration: LaunchConfiguration) -> None:
 
 
 Ran = tuple["Outcome", "Tracer", "Callable[[], list[Any]]"]
-"""the outcome, how to get a trace of the same run with the executions of some instructions, and how to get what the
-arrays held before"""
+"""the outcome; a function that traces the same run, with the executions of some instructions; a function that returns
+the initial contents of the arrays"""
 
 
 def ran(
@@ -295,7 +295,7 @@ def ran(
 
         stored = stored_segments(program, bound.arrays)
         guessed = stored is None and bound.memory is not None and "stores_anywhere" not in program.derived
-        if guessed:  # by addresses from memory, which mostly lead to few of the allocations
+        if guessed:  # addresses from memory usually lead to few allocations
             stored = frozenset(array.segment for array in bound.arrays if array.name in bound.names)
         watch = Watch(
             stored=stored, alone=alone, joined=joined, maps=maps, first_granule=first_granule, **found
@@ -324,7 +324,7 @@ def ran(
 
 
 def _adjust_counts(bound: Bound, outcome: Outcome) -> Outcome:
-    """The outcome without the sectors of textures, which have caches and layouts of their own, and of the heap."""
+    """Return the outcome without sectors of the heap, and of textures, which have their own caches and layouts."""
     program = bound.program
     if bound.heap is not None:
         drop_sectors(bound, bound.heap, outcome)
@@ -351,7 +351,7 @@ def _advance(name: str) -> Callable[[int, int], None] | None:
 
 
 MUCH_WORK, MUCH_MEMORY = 400_000, 1 << 23
-"""warp instructions, and bytes of arrays, of a launch whose CTAs are spread over the cores: some 20 ms"""
+"""warp instructions, and bytes of arrays, from which on several cores share the CTAs: about 20 ms"""
 
 
 def _workers(bound: Bound) -> int | None:

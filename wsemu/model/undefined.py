@@ -37,7 +37,7 @@ class Arisen(NamedTuple):
     warp: int
     lane: int
     address: int = -1
-    """address and number of the bytes that it loads; -1: it loads none"""
+    """address of the loaded bytes, and their number; -1: it is not a load"""
     size: int = 0
 
 
@@ -57,14 +57,16 @@ class Followed(NamedTuple):
     arisen: dict[Source, Arisen]
     reached: dict[Source, Reach]
     copied: dict[Source, int]
-    """-> the first instruction that stored one to shared or local memory"""
+    """source -> the first instruction that stored its value to shared or local memory"""
     cut: bool = False
-    """the launch goes on after what was followed of it"""
+    """true if only the beginning of the launch was followed"""
     complete: bool = False
-    """the launch was followed to its end, which it reached: a value of one that stops may still be on its way"""
+    """true if the launch was followed to its normal end; in a launch that stops, a value might still reach something
+    later"""
     steered: int = -1
-    """the first instruction that an undefined register may steer in a launch too long to be followed; -1: none"""
+    """first instruction that an undefined register may influence, in a launch that is too long to be followed; -1:
+    none"""
     compared: bool = False
-    """two contents of undefined registers show that they reach something, not where"""
+    """true if runs with other contents of undefined registers showed an effect, but not its location"""
     most: int = 0
     """maximum number of warp instructions that were followed"""

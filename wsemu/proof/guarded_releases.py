@@ -5,8 +5,8 @@ read of `x` to return this 1: with b = 1 the thread skips the fence, and without
 before the store.  No interleaving shows this execution.  If the write of the flag also depended on b, the value would
 depend on itself, which PTX forbids.
 
-So interleavings do not decide a launch if all of this holds: a fence depends on a read; the next strong write after the
-fence does not depend on the read, and no other fence is in between; an access that is not morally strong with the read
+So interleavings do not decide a launch if three conditions hold.  A fence depends on a read.  A strong write after the
+fence, with no other fence in between, does not depend on the read.  An access that is not morally strong with the read
 may write the location of the read.
 
 Reference: PTX ISA, "Memory Consistency Model", causality order, no thin air, SC per location.

@@ -115,7 +115,7 @@ def _byte_edits(kernel: Kernel) -> Iterator[Scored]:
 
 # -- parities ----------------------------------------------------------------------------------------------------------
 def _parity_edits(kernel: Kernel) -> Iterator[Scored]:
-    """The other parity of a wait, or one that flips after each round of a ring."""
+    """Yield edits that wait for the other parity, or for one that flips after each round of a ring."""
     waits = [op for op in kernel.uses.all("wait") if ".parity" in op.place.text]
     for op in waits:
         near = kernel.distance(op)
@@ -145,7 +145,7 @@ def _parity_edits(kernel: Kernel) -> Iterator[Scored]:
 
 
 def _with_parity(kernel: Kernel, op: Operation, first: int | None, patch: Patch | None = None) -> Patch:
-    """Waits for the other parity, or for one that a count of the waits gives."""
+    """Return a patch that waits for the other parity, or for one that is computed from the number of waits."""
     patch = patch or Patch(kernel.text)
     if first is not None and op.ring is not None:
         patch.declare(".reg .b32 %wsemu_n;", ".reg .b32 %wsemu_q;", "mov.u32 %wsemu_n, 0;")
@@ -163,7 +163,7 @@ def _with_parity(kernel: Kernel, op: Operation, first: int | None, patch: Patch 
 
 
 def parity_instructions(register: str, stages: int, first: int) -> list[str]:
-    """Instructions that give the parity of a round, and count it."""
+    """Return instructions that compute the parity of a round, and count the round."""
     return [
         f"div.u32 {register}, %wsemu_n, {stages};",
         f"and.b32 {register}, {register}, 1;",
@@ -173,14 +173,14 @@ def parity_instructions(register: str, stages: int, first: int) -> list[str]:
 
 
 def poll_start(kernel: Kernel, place: Place) -> int:
-    """The line before the loop that polls with an instruction, or of the instruction itself."""
+    """Return the position before the polling loop of an instruction, or the instruction's own if it is in none."""
     around = [loop for loop in kernel.loops if loop.first < place.at < loop.last and kernel.polls(loop)]
     return max((loop.first for loop in around[-1:]), default=place.at)
 
 
 # -- groups ------------------------------------------------------------------------------------------------------------
 def _group_edits(kernel: Kernel) -> Iterator[Scored]:
-    """Fewer groups of copies or of `wgmma` that may stay in flight."""
+    """Yield edits that let fewer groups of copies or of `wgmma` stay in flight."""
     found: dict[tuple[str, int, str], list[Place]] = {}
     for place in kernel.text.places:
         if _GROUPS.match(place.text):

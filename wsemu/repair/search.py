@@ -1,8 +1,8 @@
-"""The search for cures: edits near the findings, the likeliest first, each compiled and checked.
+"""Search for verified fixes (`Cure`): try edits near the findings, the likeliest first, each compiled and checked.
 
-An edit is a cure only if the launch with it is verified.  Where no single one is, those that make some of the errors
-vanish and bring no other are the start of a second search.  What the cures leave in the arrays is compared: with what
-is expected, where that is known, and with each other.
+An edit is a fix only if the launch with it is verified.  If no single edit is a fix, a second search adds edits to
+those that removed some of the errors and caused no others.  The results of the fixes are compared with each other, and
+with the expected arrays if these are known.
 """
 
 from __future__ import annotations
@@ -38,37 +38,37 @@ if TYPE_CHECKING:
 
     Results = tuple[tuple[str, npt.NDArray[Any]], ...]
     Accesses = dict[tuple[str, str], int]
-    """array, and `loads`, `stores` or `atomics` -> how many threads made"""
+    """(array, `loads`, `stores` or `atomics`) -> number of accesses of threads"""
 
 MOST_TRIED = 250
 """maximum number of edits tried"""
 ENOUGH = 4
-"""cures, after which only edits as likely as the last one are tried"""
+"""number of fixes after which only edits as likely as the last one are tried"""
 _FARTHER = 4
-"""steps that a search goes on beyond a cure that leaves out some of the work"""
+"""further steps of a search after a fix that omits some of the work"""
 _DEPTH = 3
-"""maximum edits of a fix"""
+"""maximum number of edits in one fix"""
 _OF_PASSED = 8
-"""so much less than the whole time is for making launches again that were verified before"""
+"""divisor of the search time: this part of it is for repeating earlier verified launches"""
 _LONG, _MANY = 2, 2_000_000
-"""times the seconds of a search, and warp instructions: a launch that took more of both is not made again"""
+"""multiple of the search time, and warp instructions: a launch that exceeds both is not repeated"""
 _OFTEN = 3
-"""launches of all CTAs that there has to be time for, or a part of them is run"""
+"""launches of all CTAs that must fit into the search time; otherwise only some CTAs are run"""
 _LEAST = 2
-"""launches that there has to be time for"""
+"""minimum number of launches that must fit into the search time"""
 LONG = "a launch takes too long to be made again and again"
-"""why no edit is tried"""
+"""reason why no edit is tried"""
 _OF_ALL = 5
-"""times the seconds of a search that edits which mend some CTAs are tried on all of them"""
+"""multiple of the search time for trying, on all CTAs, edits that fix some CTAs"""
 _SECONDS = 1e-7
 """minimum seconds of a warp instruction, in a launch without errors"""
 _NEARBY = 5
-"""cures that are tried on launches of other sizes"""
+"""maximum number of fixes that are tried on launches of other sizes"""
 _GROUPS = 3
 """number of groups of copies that may be left in flight"""
 _ALL_GROUPS = re.compile(r"(cp_async_(?:bulk_)?wait_group(?:_read)?)\(0\)")
 _BRANCHES = 3
-"""edits that make some errors vanish, from which a second search starts"""
+"""maximum number of edits that a second search extends; each removes some errors"""
 _STEP = 1.0
 """distance between the ranks of consecutive kinds"""
 _RANK: dict[Kind, int] = {
@@ -81,47 +81,47 @@ _RANK: dict[Kind, int] = {
     "guard": 4,
     "fill": 5,
 }
-"""kinds of edits that come after others which are cures, too"""
+"""kinds of edits that rank after other fixes"""
 _WEAK = 3
-"""additional distance of edits whose effect differs from the intent"""
+"""additional rank of edits that probably differ from the intent"""
 _DODGES = 2
-"""additional distance of two exchanged indices if the findings concern only the order of accesses"""
+"""additional rank of exchanged indices for findings about the order of accesses, and of constants for findings about
+indices"""
 _OF_ORDER = frozenset("race intra-warp-race uninitialized-read bank-conflict uncoalesced".split())
-"""codes that may be of order alone"""
+"""codes that a wrong order of accesses alone may cause"""
 _OF_PLACES = frozenset("out-of-bounds uninitialized-read misaligned".split())
-"""codes of where an access goes, which a number at the top of the file, of many uses, seldom decides"""
+"""codes that a wrong index may cause; a number at the top of the file, which has many uses, is rarely the mistake"""
 _OF_CONVENTIONS = frozenset("race intra-warp-race phase-alias".split())
-"""codes of errors that hide warnings of _HIDDEN"""
+"""codes of errors that may have hidden a warning of `_HIDDEN`"""
 _HIDDEN = frozenset("same-value-store lane-lag".split())
 _ALONE = frozenset(("fill", "load", "guard", "swap", "index"))
-"""kinds of edits that are no cures with those of other kinds: these make a launch quiet, and not right"""
+"""kinds of edits that are not combined with other kinds, since together they may only hide the errors"""
 _KEEPS = frozenset(("launch", "swap", "compare", "bound", "constant", "return", "delete", "move"))
-"""kinds of edits that may keep a launch from some of its stores"""
+"""kinds of edits that may drop some stores of a launch"""
 _NARROWS = frozenset(("compare", "index", "bound", "swap"))
-"""kinds of edits that may decide how much is computed"""
+"""kinds of edits that may reduce the amount of computation"""
 _MOST_OF = 2
-"""an edit of these kinds makes at least one of this number of loads that are right as they are"""
+"""an edit of these kinds must keep at least one of this number of correct loads"""
 _OF_LOOPS = frozenset(("bound", "constant"))
-"""kinds of edits that change how often loops run, for all threads alike"""
+"""kinds of edits that change the trip counts of loops, equally for all threads"""
 _PARTS = {"launch": 1 << 20, "swap": 16}
-"""kind of edit -> of so many elements that change one may be lost, of others one of four: those that went wrong, or are
-as they were by chance"""
+"""kind of edit -> number of changed elements of which one may be lost (default 4): it may have been wrong before"""
 _ELSEWHERE = frozenset(("atomic", "index", "stage", "bound", "compare"))
-"""kinds of edits whose `odd` ones rank lower: they remove the finding, but are hardly what was meant"""
+"""kinds of edits of which the `odd` ones rank lower: they remove the finding, but are probably not the intent"""
 _DANGLING = frozenset(("dangling-arrive", "dangling-phase"))
-"""codes of launches that may have left out some of their work"""
+"""codes that allow a fix to change results, because the launch may have omitted some of its work"""
 _CUT_SHORT = frozenset("deadlock barrier-divergence count-mismatch invalid-barrier misaligned".split())
-"""codes of launches that store less, or more, than they should"""
+"""codes of launches whose stores are incomplete or wrong"""
 _REPLACES = frozenset(("argument", "constant", "index", "swap", "atomic", "stage"))
-"""kinds of edits that replace what is wrong"""
+"""kinds of edits that replace a wrong expression"""
 _EXPLAINED = 12
-"""findings of a launch that edits are drawn from"""
+"""maximum number of findings from which edits are derived"""
 _CONTEXT = 2
-"""lines of a diff around what changes"""
+"""context lines of a diff"""
 
 
 class Attempted(Protocol):
-    """A launch that was made with other source."""
+    """The results of a launch of the edited kernel."""
 
     @property
     def report(self) -> Any:
@@ -133,15 +133,15 @@ class Attempted(Protocol):
 
     @property
     def stores(self) -> int:
-        """Stores of threads."""
+        """The number of stores of all threads."""
 
     @property
     def accesses(self) -> Accesses:
-        """The accesses inside their arrays, without those of polling loops."""
+        """The accesses inside of arrays, without those of polling loops."""
 
     @property
     def elsewhere(self) -> int:
-        """Changed elements of arrays that the kernel as it is does not use."""
+        """The number of changed elements in arrays that only the edited kernel uses."""
 
     @property
     def skips_data(self) -> bool:
@@ -149,33 +149,33 @@ class Attempted(Protocol):
 
     @property
     def result_of_use(self) -> Any:
-        """The result of the function that used the report while its source was available."""
+        """The result of `look`, which `attempt` called with the report."""
 
 
 class Launched(Protocol):
-    """A launch that can be made again."""
+    """A launch that can be repeated, with edits or without."""
 
     expected: dict[str, Any]
     only: tuple[int, ...]
-    """the CTAs that are run, where these are not all"""
+    """the CTAs to run; empty: all"""
     site: tuple[str, int] | None
     instructions: int
     """number of instructions that warps executed"""
 
     def sources(self) -> dict[str, tuple[str, frozenset[int]]]:
-        """The user's files that the kernel's code comes from, and the lines that it has there."""
+        """Return the user's files with code of the kernel: the text, and the lines of that code."""
 
     def arguments_given(self) -> Sequence[Any]:
-        """The arguments."""
+        """Return the arguments of the launch."""
 
     def launch(self) -> tuple[str, int, str] | None:
-        """The text of the file and the number of the line that launches, and the file's name; None where unknown."""
+        """Return (text of the file, launching line, name of the file), or None if they are unknown."""
 
     def attempt_launch(
         self, grid: tuple[int, int, int], block: tuple[int, int, int], arguments: tuple[Any, ...],
         texts: dict[str, tuple[Any, str]] | None = None,
     ) -> Attempted | None:  # fmt: skip
-        """Another launch, perhaps with other source."""
+        """Launch the kernel with another grid, block or arguments, and with edited files if given."""
 
     def code(self) -> tuple[str, str, int, int, dict[int, str]] | None:
         """Return, for a kernel in PTX, its file's text and path, first and last line, and the files that its lines name
@@ -185,41 +185,42 @@ class Launched(Protocol):
     """bytes that copies transfer for each expect-tx operation of the launch as it is"""
 
     def attempt_code(self, text: str) -> Attempted | None:
-        """The launch with other PTX."""
+        """Launch with edited PTX."""
 
     def other_sizes(self) -> Iterable[Any]:
-        """Launches of neighboring sizes."""
+        """Return the neighboring sizes of the launch."""
 
     def resize_launches(self, size: Any) -> AbstractContextManager[None]:
-        """Make launches of another size, inside `again`."""
+        """Let launches inside the block have another size; used inside `again`."""
 
     overlaps: bool
     """true if stores of different data to the same bytes race"""
 
     def other_contents(self) -> AbstractContextManager[None]:
-        """Launch with other contents of the arrays, inside `again`."""
+        """Let launches inside the block have other contents of the arrays; used inside `again`."""
 
     def again(self) -> AbstractContextManager[None]:
-        """Launches may be made inside."""
+        """Prepare repetitions of the launch: inside the block, launches run on copies of the original arrays."""
 
     def rerun_unchanged(self) -> Attempted | None:
-        """The launch as it was, made again; None where it cannot be."""
+        """Repeat the launch without edits, inside `again`; return None if that is impossible."""
 
     def arrays_before(self) -> Results:
         """Return the contents of the arrays before the launch."""
 
     def part(self, ctas: Iterable[Any]) -> Launched | None:
-        """The launch with these CTAs run, the first one and the last, in place of all; None where that says little."""
+        """Return the launch restricted to these CTAs, the first CTA and the last one; None if that is not
+        representative."""
 
     def earlier_verified(self) -> Sequence[Launched]:
-        """Launches that were verified before, and whose code comes from the same files."""
+        """Return earlier verified launches of kernels from the same files."""
 
     def as_it_was(self, texts: dict[str, tuple[Any, str]], code: str = "") -> Attempted | None:
-        """The launch by itself, perhaps with other source or PTX."""
+        """Repeat the launch outside of `again`, with edited files or PTX if given."""
 
     def attempt(self, texts: dict[str, tuple[Any, str]], look: Callable[[Any], Any]) -> Attempted | None:
-        """The launch with other source: file -> its tree as it is, and the text; `look` is shown the report while that
-        is what can be read."""
+        """Launch with edited files: file -> (its original tree, the new text).  `look` is called with the report while
+        the edited text is the source."""
 
 
 class Tried(NamedTuple):
@@ -231,22 +232,22 @@ class Tried(NamedTuple):
     number: int
     """number of the trial, from 1"""
     file: str = ""
-    """edited file, if no change names it"""
+    """the file, for an edit of the launching line"""
     fails: int = 0
-    """launches of neighbouring sizes that are not verified with it"""
+    """number of launches of neighboring sizes that are not verified with the edits"""
     changes: int = 0
-    """launches that were verified before, and leave other results with it"""
+    """number of earlier verified launches whose results differ with the edits"""
     drops: bool = False
-    """one of them stores less with it"""
+    """true if an earlier verified launch stores less with the edits"""
     lost: int = 0
-    """elements that the launch as it is changes, and that hold with it what they held before"""
+    """number of elements that the original launch changes, and the edited one does not"""
     less: str = ""
-    """difference to the correct launch: things that it does less often"""
+    """text: the accesses that the edited launch performs less often"""
 
 
 @dataclass()
 class Search:
-    """A search on its way."""
+    """The state of a search."""
 
     launched: Launched
     report: Any
@@ -264,28 +265,28 @@ class Search:
     results: bytes = b""
     """results of the original launch"""
     stores: int = 0
-    """stores of its threads, if none of them is outside of an array and the launch ends"""
+    """stores of the original launch; 0 if it was cut short, or stores outside of an array"""
     accesses: Accesses = field(default_factory=dict)
     """accesses of the original launch"""
     before: Results = ()
     """contents of the arrays before the launch"""
     changed: int = 0
-    """elements that it changes, where it comes to its end as it is"""
+    """number of elements that the original launch changes; 0 if it was cut short"""
     stored: Results = ()
     """contents of the arrays after the launch"""
     known: set[str] = field(default_factory=set)
     """texts that were already tried"""
     passed: list[tuple[Launched, Attempted]] = field(default_factory=list)
-    """launches that were verified before"""
+    """earlier verified launches, each with its repetition"""
     breaking: int = 0
-    """edits that would be cures, and break one of these"""
+    """number of edits that fix the launch but break an earlier verified one"""
     wrong: int = 0
-    """accesses with errors of the launch as it is"""
+    """number of erroneous accesses of the original launch"""
     questions: Questions | None = None
     """the questions about each edit with which the launch is verified"""
 
     def over(self) -> bool:
-        """Return whether time or edits are used up."""
+        """Return whether the time or the number of edits is exhausted."""
         if self.tried >= MOST_TRIED:
             self.stopped = f"{MOST_TRIED} edits were tried"
         elif clock() > self.until:
@@ -293,7 +294,7 @@ class Search:
         return bool(self.stopped)
 
     def run(self) -> None:
-        """Try single edits, then further ones upon those that helped."""
+        """Try single edits, then further edits on top of those that removed errors."""
         first = bool(host.FIRST & {*_codes(self.report)})
         if first:
             self.try_launches()
@@ -310,10 +311,10 @@ class Search:
                     break
 
     def try_launches(self) -> None:
-        """Try other launches of the kernel as it is."""
+        """Try other launches of the unedited kernel."""
         known = None if self.launched.only else self.launched.launch()
         if known is None or any(launched.site == self.launched.site for launched, _ in self.passed):
-            return  # what stands there is right for another launch
+            return  # the launching line is correct for another launch
         source, line, file = known
         file = next((name for name in self.texts if os.path.abspath(name) == os.path.abspath(file)), file)
         try:
@@ -338,7 +339,7 @@ class Search:
                     self.cures.append(made)
 
     def relax(self) -> None:
-        """Try to leave groups of copies under way, where a wait for all of them is a cure."""
+        """Try to leave groups of copies in flight if a wait for all groups is a fix."""
         for tried in sorted(self.cures, key=lambda tried: sum(c.near for c in tried.edits)):
             only, file = tried.edits[0], tried.edits[0].edit.changes[0].file if not tried.file else ""
             if len(tried.edits) > 1 or not _ALL_GROUPS.search(only.edit.says) or only.edit.kind != "insert":
@@ -351,13 +352,13 @@ class Search:
             return
 
     def nearby(self) -> None:
-        """Try the best cures on launches of neighbouring sizes: one may fit this size alone."""
+        """Try the best fixes on launches of neighboring sizes, since a fix may suit only this size."""
         if self.questions is None or self.launched.only:
             return
         for n, tried in enumerate(self.cures[:_NEARBY]):
             file = tried.file or tried.edits[0].edit.changes[0].file
             if tried.file:
-                continue  # it is a launch of its own
+                continue  # the fix is another launch
             attempt = partial(self.launched.attempt, {file: (self.texts[file].tree, tried.source)}, lambda _: None)
             fails = self.questions.count_failing_sizes(attempt)
             self.cures[n] = tried._replace(fails=fails)
@@ -367,7 +368,7 @@ class Search:
         return len(errors), len(tried.attempted.report.findings), sum(c.near for c in tried.edits)
 
     def level(self, before: tuple[Candidate, ...], source: str | None, report: Any, depth: int) -> None:
-        """Try one edit more upon those `before`, which made this source."""
+        """Try one more edit on top of the edits `before`, which resulted in `source`."""
         file = before[0].edit.changes[0].file if before else None
         candidates: list[tuple[float, str, Text, Candidate]] = []
         for name, text in self.texts.items():
@@ -396,8 +397,8 @@ class Search:
                 enough = min(enough, score + farther * _STEP) if len(self.cures) < ENOUGH else score
 
     def ways(self, seconds: float) -> Iterator[Launched]:
-        """Yield the launches on which a search of so many seconds may try edits, the best first: if all CTAs take long,
-        those of the findings."""
+        """Yield the launches on which a search of `seconds` can try edits, the preferred one first: only the CTAs of
+        the findings if all CTAs take long."""
         whole, took = self.launched, self.report.seconds
         if _OFTEN * took > seconds:
             part = whole.part({site.cta for f in self.report.findings for site in f.sites if site.cta is not None})
@@ -409,7 +410,7 @@ class Search:
     def confirm_cures(
         self, whole: Launched, best: list[Tried], seconds: float, attempt: Callable[[Tried], Attempted | None]
     ) -> list[Tried]:
-        """The cures that hold for all CTAs, of the best ones: `attempt` makes the launch of all of them."""
+        """Return those of the best fixes that fix all CTAs; `attempt` launches all CTAs with an edit."""
         if self.launched is whole or not best:
             return best
         if min(self.report.seconds, _SECONDS * whole.instructions) > _OF_ALL * seconds:
@@ -431,12 +432,12 @@ class Search:
         return sorted(found, key=lambda tried: agrees(tried.attempted.results, whole.expected) is False)
 
     def remember(self, seconds: float) -> None:
-        """Make launches again that were verified before; `seconds` is the time for the search."""
+        """Repeat earlier verified launches, in a part of the search time `seconds`."""
         started = clock()
         each = self.report.seconds / max(self.launched.instructions, 1)
         for launched in self.launched.earlier_verified():
             if each * launched.instructions > _LONG * seconds and launched.instructions > _MANY:
-                continue  # it would take all of the time
+                continue  # it would take the whole time
             done = launched.as_it_was({})
             if done is not None and done.report.verdict == "verified":
                 self.passed.append((launched, done))
@@ -444,7 +445,7 @@ class Search:
                 return
 
     def why(self, cures: Sequence[Cure]) -> str:
-        """Why there is no cure, or not a better one."""
+        """Return the reason why the search found no fix, or no better one; empty if there is none."""
         if not cures and not self.breaking and self.questions is not None and self.questions.answered:
             return self.questions.text()
         if cures or not self.breaking:
@@ -453,8 +454,8 @@ class Search:
         return f"{edits}, and break{'s' * (self.breaking == 1)} a launch that is verified now"
 
     def check_earlier_launches(self, tried: Tried, texts: dict[str, tuple[Any, str]], code: str = "") -> Tried | None:
-        """A cure, with how many of the launches that were verified before do something else with it; None where it
-        breaks one of them."""
+        """Return a fix with its effects on earlier verified launches; None if it breaks one of them, or fails a
+        question."""
         kinds = [c.edit.kind for c in tried.edits]
         again = self.launched
         if self.questions is not None and self.questions.reject(
@@ -478,22 +479,23 @@ class Search:
         return tried._replace(changes=changes, drops=drops, lost=self.count_lost(tried), less=less)
 
     def count_lost(self, tried: Tried) -> int:
-        """Elements that the launch as it is changes, and an edit of what is done at all leaves as they were."""
+        """Return the number of elements that the original launch changes and the edited one does not, if the edit may
+        drop stores and the number is large."""
         kinds = {c.edit.kind for c in tried.edits}
         lost = _count_lost(self.before, self.stored, tried.attempted.results) if kinds & _KEEPS else 0
         least = max((_PARTS.get(kind, 4) for kind in kinds), default=4)
-        return lost if lost * least > count_changed(self.before, self.stored) else 0  # what goes wrong is no loss
+        return lost if lost * least > count_changed(self.before, self.stored) else 0  # some may have been wrong
 
     def less(self, tried: Tried) -> tuple[str, bool]:
-        """Return which accesses an edit leaves out most often, in words, and whether these are most of their number;
-        nothing if it makes all that were right.
+        """Return the accesses that an edit drops most often, as a text, and whether more than half of them are dropped;
+        empty if it drops no correct access.
 
         Erroneous accesses are not counted, so that a loop with one iteration too many may lose it.  Nor are accesses
         that a condition prevents from going wrong, if it prevents no more stores than went wrong.
         """
         kinds, now = {c.edit.kind for c in tried.edits}, tried.attempted.accesses
         fewer = {key: was - now.get(key, 0) for key, was in self.accesses.items() if now.get(key, 0) < was}
-        if _total_stores(now) >= _total_stores(self.accesses):  # those to another array are as many
+        if _total_stores(now) >= _total_stores(self.accesses):  # it stores as often, to another array
             fewer = {key: count for key, count in fewer.items() if key[1] != "stores"}
         stores = [n for (_, what), n in fewer.items() if what != "loads"]
         of_threads = stores and not kinds & _OF_LOOPS and max(stores) <= self.wrong
@@ -506,11 +508,11 @@ class Search:
         return words, what == "loads" and bool(kinds & _NARROWS) and _MOST_OF * count < self.accesses[key]
 
     def right(self, tried: Tried) -> bool | None:
-        """Return whether a cure leaves what is expected; None where nothing is."""
+        """Return whether a fix leaves the expected results; None if none are given."""
         return agrees(tried.attempted.results, self.launched.expected)
 
     def attempt(self, file: str, base: Text, edits: tuple[Candidate, ...], report: Any) -> None:
-        """The launch with one edit more."""
+        """Launch with one more edit, and record the result if it is a fix or removes errors."""
         try:
             source = base.replace_pieces(edits[-1].pieces)
         except ValueError:
@@ -531,8 +533,8 @@ class Search:
             self.partly.append(made)
 
     def keeps(self, attempted: Attempted) -> bool:
-        """Return whether an edited launch has the results of the correct original.  An edit against costs, or of
-        leftovers, must not change any result; nor may one prevent most of its stores, or every store."""
+        """Return whether an edited launch has the results of the correct original.  An edit for a verified launch must
+        not change any result.  No edit may prevent more than half of the changes, or all stores."""
         if self.stores and not attempted.stores:
             return False
         if attempted.skips_data:
@@ -543,7 +545,7 @@ class Search:
             return False
         if self.report.verdict != "verified" or digest(attempted.results) == self.results:
             return True
-        return {*_codes(self.report)} <= _DANGLING and attempted.stores > self.stores  # what was left out is done
+        return {*_codes(self.report)} <= _DANGLING and attempted.stores > self.stores  # the omitted work is now done
 
     def _look(self, before: Any) -> Callable[[Any], Any]:
         """Return a function that computes the keys of a report's errors, if the report has fewer than before."""
@@ -559,7 +561,7 @@ class Search:
 
 
 def _wait_for_groups(candidate: Candidate, n: int) -> Candidate:
-    """An edit that waits for all groups, so that it leaves n under way."""
+    """Change an edit that waits for all groups of copies so that it leaves n of them in flight."""
 
     def put(text: str) -> str:
         return _ALL_GROUPS.sub(rf"\g<1>({n})", text)
@@ -574,7 +576,7 @@ def _wait_for_groups(candidate: Candidate, n: int) -> Candidate:
 
 
 def clock() -> float:
-    """The time that a search counts: of this process alone, so that a busy machine tries no fewer edits."""
+    """Return the CPU time of this process, so that a busy machine does not try fewer edits."""
     return time.process_time()
 
 
@@ -611,7 +613,7 @@ def search(report: Any, launched: Launched, seconds: float) -> Trials:
 
 
 def try_with_budget(run: Search, seconds: float, try_edits: Callable[[], None]) -> str:
-    """Have edits tried on the launch, or on a part of it; why none is, or nothing."""
+    """Try edits on the launch, or on some of its CTAs; return the reason if none can be tried, otherwise nothing."""
     stopped = LONG
     for n, way in enumerate(run.ways(seconds)):
         if not n:
@@ -626,7 +628,8 @@ def try_with_budget(run: Search, seconds: float, try_edits: Callable[[], None]) 
 
 
 def repeats(run: Search, seconds: float) -> str:
-    """Make the launch as it was, inside `again`, and note what it leaves; why no edit is tried, or nothing."""
+    """Repeat the original launch inside `again`, and record its results; return the reason if no edit can be tried,
+    otherwise nothing."""
     started = clock()
     same = run.launched.rerun_unchanged()
     if same is None or _codes(same.report) != _codes(run.report):
@@ -636,19 +639,19 @@ def repeats(run: Search, seconds: float) -> str:
     codes = {*_codes(run.report)}
     run.questions = Questions(run.launched, error_codes(run.report))
     if not _CUT_SHORT & codes:
-        run.stores = 0 if "out-of-bounds" in codes else same.stores  # what goes outside should not be stored
+        run.stores = 0 if "out-of-bounds" in codes else same.stores  # stores outside of arrays should disappear
         run.changed = count_changed(run.before, same.results)
     return LONG if _LEAST * (clock() - started) > seconds else ""
 
 
 def _count_lost(before: Results, one: Results, other: Results) -> int:
-    """Elements that one launch changes, and another one does not."""
+    """Return the number of elements that one launch changes and another one does not."""
     arrays = [(a, b, c) for (_, a), (_, b), (_, c) in zip(before, one, other, strict=False)]
     return sum(int(np.count_nonzero((a != b) & (a == c))) for a, b, c in arrays if a.shape == b.shape == c.shape)
 
 
 def _replaced_lines(cure: Cure) -> set[tuple[str, int]]:
-    """The lines where something wrong stands, by an edit that replaces it."""
+    """Return the lines with a wrong expression, according to an edit that replaces it."""
     edits = [edit for edit in cure.edits if edit.kind in _REPLACES]
     return {(c.file, line) for edit in edits for c in edit.changes for line in range(c.line, c.end_line + 1)}
 
@@ -657,9 +660,10 @@ def _codes(report: Any) -> list[str]:
     return sorted(finding.code for finding in report.findings)
 
 
-# -- what is a cure ----------------------------------------------------------------------------------------------------
+# -- conditions for a fix
+# ----------------------------------------------------------------------------------------------------
 def is_cure(now: Any, before: Any) -> bool:
-    """Return whether a launch is verified, and without what the one before it was told for."""
+    """Return whether a launch is verified, and, if the previous one was verified as well, has fewer warnings."""
     if now.verdict != "verified" or _rests_anew(now, before):
         return False
     if before.verdict != "verified":
@@ -674,21 +678,22 @@ def _total_stores(accesses: Accesses) -> int:
 
 def _rests_anew(now: Any, before: Any) -> bool:
     """Return whether a launch is verified only on a convention that the previous one did not need.  An edit that makes
-    CTAs store to one location, or that deletes a wait for a store, is a mistake.  Of errors of an order it may be what
-    is left of them."""
+    CTAs store to one location, or that deletes a wait for a store, is a mistake.  After the fix of an error of order,
+    such a convention may be all that remains of it."""
     codes = {*_codes(before)}
     new = {f.code for f in now.findings if CODES[f.code].rests_on} - codes
     return bool(new - _HIDDEN if codes & _OF_CONVENTIONS else new)
 
 
 def new_warnings(now: Any, before: Any) -> int:
-    """Warnings of codes that were not there before."""
+    """Return the number of findings with codes that the previous launch did not have."""
     codes = {finding.code for finding in before.findings}
     return sum(finding.code not in codes for finding in now.findings)
 
 
 def finding_keys(findings: Iterable[Finding]) -> set[Any]:
-    """Findings by code and the text of their places, for an edit moves lines; those that are alike are counted."""
+    """Return keys of findings: the code, the text of the locations, and a number that distinguishes equal ones.  Lines
+    are no part of a key, since an edit moves them."""
     seen: Counter[Any] = Counter()
     found = set()
     for finding in findings:
@@ -715,7 +720,7 @@ def scene(text: Text, lines: frozenset[int], report: Any, original: Text) -> Sce
 
 
 def collect_edits(scene: Scene) -> list[tuple[float, Candidate]]:
-    """The edits of a file with how far they are, in no order."""
+    """Return the edits of a file with their distances, unsorted."""
     if not scene.hot and not scene.functions:
         return []
     found = [c for module in (synchronisation, values, conditions, constants, shapes) for c in module.edits(scene)]
@@ -727,9 +732,9 @@ def collect_edits(scene: Scene) -> list[tuple[float, Candidate]]:
     return [(base[c.edit.kind] + c.near, c) for c in found if c.edit.kind in base]
 
 
-# -- the order of cures ------------------------------------------------------------------------------------------------
+# -- the order of fixes ------------------------------------------------------------------------------------------------
 def rank_cures(run: Search, expected: dict[str, Any]) -> list[Tried]:
-    """The cures, the best one first, each result and each kind of edit once or twice."""
+    """Return the fixes, the best one first."""
     if not run.cures:
         return []
     most = max(t.attempted.stores for t in run.cures if not _leaves_out(t)) if any(
@@ -744,12 +749,12 @@ def rank_cures(run: Search, expected: dict[str, Any]) -> list[Tried]:
         rarity = -kinds.count(digest(tried.attempted.results))
         return (
             right is False,
-            2 * (is_launch_edit(tried) and tried.attempted.stores < any_most)  # CTAs with threads that were right, too
+            2 * (is_launch_edit(tried) and tried.attempted.stores < any_most)  # correct threads store less as well
             or _leaves_out(tried)
             or tried.lost > 0
             or tried.drops
             or tried.attempted.stores < max(most, run.stores) // 2,
-            places and (tried.less != "" or _hides(tried)),  # of a race it may be that the same was done twice
+            places and (tried.less != "" or _hides(tried)),  # after a race, the dropped work may have been done twice
             tried.drops,
             tried.changes if _leaves_out(tried) else 0,
             tried.fails,
@@ -768,7 +773,7 @@ def rank_cures(run: Search, expected: dict[str, Any]) -> list[Tried]:
 
 
 def kind_rank(tried: Tried) -> int:
-    """Return the rank of its kinds of edits; smaller ones are tried first."""
+    """Return the rank of a fix by its kinds of edits; the best has the smallest."""
     return max(
         _RANK.get(c.edit.kind, 0)
         + (_WEAK * c.odd if c.odd > 0 and c.edit.kind in _ELSEWHERE else 0)
@@ -778,7 +783,7 @@ def kind_rank(tried: Tried) -> int:
 
 
 def is_launch_edit(tried: Tried) -> bool:
-    """Return whether another launch is the cure."""
+    """Return whether the fix is another launch of the unedited kernel."""
     return any(c.edit.kind == "launch" for c in tried.edits)
 
 
@@ -788,17 +793,17 @@ def _leaves_out(tried: Tried) -> bool:
 
 
 def _hides(tried: Tried) -> bool:
-    """Return whether an edit puts 0 in the place of what was read amiss, where the kernel does so nowhere else."""
+    """Return whether an edit replaces a wrong read by 0, and the kernel has no such replacement elsewhere."""
     return any(c.edit.kind in ("load", "fill") and c.odd >= 0 for c in tried.edits)
 
 
 def digest(results: Results) -> bytes:
-    """Return the bytes by which results are compared."""
+    """Return the bytes of results, for comparisons."""
     return b"".join(name.encode() + data.tobytes() for name, data in results)
 
 
 def agrees(results: Results, expected: dict[str, Any]) -> bool | None:
-    """Return whether results are as expected; None where nothing is."""
+    """Return whether results are as expected; None if none are given."""
     if not expected:
         return None
     known = dict(results)
@@ -819,7 +824,7 @@ def _equal(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> bool:
 
 
 def describe_cures(run: Search, best: list[Tried], expected: dict[str, Any]) -> list[Cure]:
-    """The cures as data: the best one, and the best of other results."""
+    """Return the fixes as data, the best one first; fixes that only do less are left out."""
     numbers: dict[bytes, int] = {}
     found = []
     first = best[0] if best else None
@@ -827,7 +832,7 @@ def describe_cures(run: Search, best: list[Tried], expected: dict[str, Any]) -> 
         assert first is not None
         number = numbers.setdefault(digest(tried.attempted.results), len(numbers))
         if number and _does_less(tried, first, run):
-            continue  # that is no other way to mend it
+            continue  # it only does less
         file = tried.file or tried.edits[0].edit.changes[0].file
         left = {f.code for f in tried.attempted.report.findings}
         gone = [n for n, f in enumerate(run.report.findings) if f.code not in left or f.severity == "error"]
@@ -853,8 +858,8 @@ def describe_cures(run: Search, best: list[Tried], expected: dict[str, Any]) -> 
 
 
 def _does_less(tried: Tried, first: Tried, run: Search) -> bool:
-    """Return whether a cure with other results than the first one leaves out stores by a condition, or changes which
-    elements are accessed where an order of accesses is all that is wrong."""
+    """Return whether a fix with other results than the first one drops stores by a condition, or changes the accessed
+    elements although only an order of accesses is wrong."""
     if _leaves_out(tried) and tried.attempted.stores < first.attempted.stores:
         return True
     kinds = [{c.edit.kind for c in one.edits} for one in (first, tried)]
@@ -862,7 +867,7 @@ def _does_less(tried: Tried, first: Tried, run: Search) -> bool:
 
 
 def rebase_edits(text: Text, tried: Tried) -> list[Edit]:
-    """Several edits, each of the text that the ones before it made, as changes of the file as it is: line by line."""
+    """Return successive edits as changes of the original file, line by line."""
     old, new = lines_of(text.source), lines_of(tried.source)
     changes = [
         Change(file=text.file, line=a + 1, column=1, end_line=b + 1, end_column=1, text="".join(new[c:d]))
@@ -874,7 +879,7 @@ def rebase_edits(text: Text, tried: Tried) -> list[Edit]:
 
 
 def difference(text: Text, source: str) -> list[str]:
-    """The hunks of a unified diff."""
+    """Return the hunks of a unified diff."""
     old, new = ([line.rstrip("\n") for line in lines_of(some)] for some in (text.source, source))
     return [*difflib.unified_diff(old, new, n=_CONTEXT, lineterm="")][2:]
 

@@ -19,32 +19,33 @@ if TYPE_CHECKING:
 
 
 class Sink(Protocol):
-    """Takes what is to be said, in its order."""
+    """Receives the reports and messages of a program, in order."""
 
     def report(self, report: Report, shown: Sequence[Finding] | None = None) -> None:
-        """A launch, with all of its findings or some."""
+        """Report a launch, with all of its findings or those in `shown`."""
 
     def not_run(self, report: Report) -> None:
-        """A launch that needs what is not modelled, to be counted; the error is told besides."""
+        """Count a launch that did not run because it needs something that is not modeled; its error is reported
+        separately."""
 
     def error(self, error: Exception) -> None:
-        """An error in a launch or in a kernel's source."""
+        """Report an error in a launch or in a kernel's source."""
 
     def text(self, text: str, style: Style = "") -> None:
-        """Lines of text of our own."""
+        """Print lines of text."""
 
     def notice(self, text: str, file: str, line: int) -> None:
-        """A warning about a line of a file."""
+        """Warn about a line of a file."""
 
     def finish(self, exit_code: int) -> None:
-        """The program has ended."""
+        """Complete the output after the program has ended."""
 
 
 @contextlib.contextmanager
 def sink(format_: str, *, all_: bool = False, program: str = "") -> Iterator[Sink]:
-    """The sink of a format, on standard output; a format for machines has it for itself: what the program prints goes
-    to standard error meanwhile.  `all_`: text has every finding in full, not one of each cause; `program` is the
-    file that is run."""
+    """Return the sink of a format, on standard output.  A machine-readable format has standard output for itself: the
+    output of the program goes to standard error.  `all_`: text has every finding in full, not one of each cause;
+    `program` is the file that is run."""
     if format_ == "text":
         yield Printer(all_=all_)
         return
@@ -65,11 +66,11 @@ def _machine(format_: str, stream: IO[str], program: str) -> Sink:
 
 @contextlib.contextmanager
 def _alone() -> Iterator[IO[str]]:
-    """Standard output, which everything else leaves, processes that the program starts included."""
+    """Yield a stream to standard output, while all other output, also of child processes, goes to standard error."""
     sys.stdout.flush()
     try:
         number, other = sys.stdout.fileno(), sys.stderr.fileno()
-    except (OSError, ValueError, io.UnsupportedOperation):  # no file, as in a notebook
+    except (OSError, ValueError, io.UnsupportedOperation):  # standard output is not a file, as in a notebook
         stream = sys.stdout
         with contextlib.redirect_stdout(sys.stderr):
             yield stream
@@ -79,6 +80,6 @@ def _alone() -> Iterator[IO[str]]:
         try:
             yield stream
         finally:
-            with contextlib.suppress(AttributeError, ValueError):  # the program may have taken it away
+            with contextlib.suppress(AttributeError, ValueError):  # the program may have closed it
                 sys.stdout.flush()
             os.dup2(stream.fileno(), number)

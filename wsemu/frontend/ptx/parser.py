@@ -1,7 +1,7 @@
-"""PTX text to a tree, by recursive descent; grammar as in the PTX ISA, chapters 4, 5, 6 and 11.
+"""Parse PTX text to a tree, by recursive descent.  The grammar is that of the PTX ISA, chapters 4, 5, 6 and 11.
 
-Whatever has no meaning for a run is passed over: `.section`, `.pragma`.  What an instruction's name and operands mean
-is not looked at here; a directive that is not known is kept, so that it can be refused where it matters.
+The parser skips directives that do not affect a run, such as `.section` and `.pragma`.  It does not interpret names and
+operands of instructions.  It keeps unknown directives, so that a launch can be rejected if it depends on one.
 """
 
 from __future__ import annotations
@@ -48,15 +48,15 @@ TYPES = frozenset(
     ".texref .samplerref .surfref .e4m3 .e5m2 .e4m3x2 .e5m2x2".split()
 )
 MEANINGLESS = frozenset({".section", ".pragma", ".loc", ".file", ".alias"})
-"""directives for debuggers and compilers, that have no meaning for a run; an alias is declared as a function without a
-body besides"""
+"""directives for debuggers and compilers, which do not affect a run; an alias is also declared as a function without a
+body"""
 _ELEMENTS, _EXTENTS = INPUT_LIMITS["ptx-initial"].most, INPUT_LIMITS["ptx-extents"].most
 _TARGETS = INPUT_LIMITS["ptx-targets"].most
 _USED_BYTES = re.compile(r'"used_bytes_mask\s+(0[xX][0-9a-fA-F]{1,64}|[1-9]\d{0,63}|0)"')
 
 
 def parse_file(text: str, path: str) -> File:
-    """Return the tree of a PTX file; KernelError names the error, with its location."""
+    """Return the tree of a PTX file; raise KernelError with the location of a syntax error."""
     return _Parser(Source(text, path)).file()
 
 
@@ -65,7 +65,7 @@ class _Parser(Operands):
 
     # -- the file -----------------------------------------------------------------------------------------------------
     def file(self) -> File:
-        """Header, then variables and functions."""
+        """Parse a file: header, then variables and functions."""
         file = self._header()
         while self.kinds[self.i] != END:
             self._top(file)
@@ -87,7 +87,7 @@ class _Parser(Operands):
         return File(self.source.path, self.source.text, version, target, size, debug)
 
     def _top(self, file: File) -> None:
-        """One declaration, or what is passed over."""
+        """Parse one declaration, or skip a directive."""
         start = self.i
         text = self.texts[start]
         linkage = ""
@@ -121,19 +121,19 @@ class _Parser(Operands):
             self.fail("a function or variable", "outside functions there are only declarations")
 
     def _passed_over(self) -> Iterator[UnknownDirective]:
-        """Pass over a directive; it is given back if it may mean something."""
+        """Skip a directive; yield it if it may affect a run."""
         start = self.i
         self._skip()
         if self.texts[start] not in MEANINGLESS:
             yield UnknownDirective(self._words(start), self.starts[start])
 
     def _words(self, start: int) -> str:
-        """The tokens from one on that were read, as text on one line, without the last `;`."""
+        """Return the tokens from `start` to the current one as text on one line, without the last `;`."""
         end = self.starts[self.i - 1] + len(self.texts[self.i - 1])
         return " ".join(self.source.text[self.starts[start] : end].split()).removesuffix(";")
 
     def _skip(self) -> None:
-        """Pass over a directive that means nothing here: to its `;`, its `}` or the end of its line."""
+        """Skip a directive without effect: to its `;`, its `}` or the end of its line."""
         line = self.source.position(self.starts[self.i])[0]
         section = self.texts[self.i] == ".section"
         while self.kinds[self.i] != END:
@@ -161,14 +161,14 @@ class _Parser(Operands):
 
     # -- variables ----------------------------------------------------------------------------------------------------
     def _variables(self, linkage: str = "") -> list[Variable]:
-        """`.shared .align 4 .b8 a[64], b[64];`"""
+        """Parse a declaration such as `.shared .align 4 .b8 a[64], b[64];`."""
         made = self._parse_declarations(linkage)
         if not self.accept(";"):
             self.fail("`;`")
         return made
 
     def _parse_declarations(self, linkage: str = "", *, single: bool = False) -> list[Variable]:
-        """Variables of one space and type, without the `;`."""
+        """Parse variables of one space and type, without the `;`."""
         space = SPACES[self.texts[self.i]]
         self.i += 1
         alignment, vector, type_ = 0, 1, ""
@@ -216,7 +216,7 @@ class _Parser(Operands):
         return Variable(space, type_, name, at, vector, tuple(shape), alignment, count, tuple(initial), linkage)
 
     def _initial(self, into: list[Number | Symbol], shape: tuple[int, ...], *, inner: bool = False) -> None:
-        """An initializer; inner lists that are short are filled up with zeros."""
+        """Parse an initializer; a short inner list is padded with zeros."""
         if not self.accept("{"):
             into.append(self._initial_value())
             return
@@ -282,7 +282,7 @@ class _Parser(Operands):
         )
 
     def _performance(self, directives: dict[str, Directive]) -> None:
-        """`.maxntid 256, 1, 1`, `.pragma "...";` and the like (11.4)."""
+        """Parse performance directives, such as `.maxntid 256, 1, 1` and `.pragma "...";` (11.4)."""
         start = self.i
         name = self.texts[start][1:]
         self.i += 1
@@ -299,7 +299,7 @@ class _Parser(Operands):
         directives[name] = Directive(tuple(values), self._words(start), self.starts[start])
 
     def _parameters(self) -> list[Variable]:
-        """`(.param .u64 a, .param .align 8 .b8 b[24])`"""
+        """Parse parameters, such as `(.param .u64 a, .param .align 8 .b8 b[24])`."""
         self.take("(")
         made: list[Variable] = []
 
@@ -313,7 +313,7 @@ class _Parser(Operands):
 
     # -- statements ---------------------------------------------------------------------------------------------------
     def block(self) -> Block:
-        """`{ ... }`"""
+        """Parse a block, `{ ... }`."""
         opened = self.i
         at = self.starts[opened]
         self.take("{")
@@ -374,7 +374,7 @@ class _Parser(Operands):
         return Label(name, at)
 
     def _prototype(self) -> Prototype:
-        """`(.param .b32 _) _ (.param .b64 _, .param .b8 _[12]);`"""
+        """Parse a prototype, such as `(.param .b32 _) _ (.param .b64 _, .param .b8 _[12]);`."""
         results = self._parameters() if self.texts[self.i] == "(" else []
         self.word(NAME, "`_`")
         parameters = self._parameters() if self.texts[self.i] == "(" else []
@@ -385,7 +385,7 @@ class _Parser(Operands):
         return Prototype(tuple(results), tuple(parameters))
 
     def _location(self) -> Location:
-        """`.loc 2 103 5, function_name $L__info_string0, inlined_at 1 7 197`"""
+        """Parse a location, such as `.loc 2 103 5, function_name $L__info_string0, inlined_at 1 7 197`."""
         at = self.starts[self.i]
         self.i += 1
         file, line, column = (self.integer(what) for what in ("the number of a file", "a line", "a column"))
@@ -418,7 +418,7 @@ class _Parser(Operands):
         self.i = i + 1
         self.opcode = opcode
         texts = self.texts
-        while self.kinds[self.i] == DIRECTIVE:  # `xor  .b32`, as people write it by hand
+        while self.kinds[self.i] == DIRECTIVE:  # `xor  .b32`, in handwritten PTX
             modifiers.append(texts[self.i][1:])
             self.i += 1
         if texts[self.i] == ";":

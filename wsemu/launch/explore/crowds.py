@@ -1,15 +1,15 @@
-"""Launches whose CTAs synchronise alike: they are counted, not named.
+"""Counter abstraction: decide launches whose CTAs are symmetric by the number of CTAs in each state.
 
 The identity of the CTA that has reached a barrier of the grid, or holds a lock, does not matter to the others, as long
-as no data depends on it.  So a state of the launch consists of the number of CTAs in each position, and of the values
-at the locations of ordered accesses: N CTAs reach a barrier in N states, not in N! orders.  (counter abstraction:
-Pnueli, Xu, Zuck, "Liveness with (0,1,infinity)-Counter Abstraction", CAV 2002, with exact numbers).
+as no data depends on it.  So a state of the launch is the number of CTAs in each position, and the values at the
+locations of ordered accesses.  N CTAs then reach a barrier through N states, not in N! orders.  (Pnueli, Xu, Zuck,
+"Liveness with (0,1,infinity)-Counter Abstraction", CAV 2002, with exact numbers).
 
-CTAs are *alike* as long as the same accesses with the same results take them through the same synchronization.  If they
-turn out not to be, the search restarts with more groups.  Each CTA is run over the initial arrays, in which only the
-location of its ordered access changes.  So no plain load may influence anything if the launch writes its array.
+CTAs are *alike* as long as the same accesses with the same results lead them to the same synchronization.  If some turn
+out to differ, the search restarts with more groups.  Each CTA runs on the initial arrays, in which only the location of
+its ordered access changes.  So a plain load from an array that the launch writes must not influence anything.
 
-Knowledge of accesses is kept for all paths to a state together, so that it holds on each of them.  For each access, the
+The clocks of a state cover all paths to it, so that they hold on each of them.  For each access, the
 search determines the earlier ones of other CTAs that it has not observed, on some path.  No two of these may touch one
 location, whatever their CTAs are (`positions.py`).  The launch is then right in all interleavings; otherwise it is
 undecided.
@@ -52,15 +52,15 @@ if TYPE_CHECKING:
 MOST_MOVES, MOST_STATES = 500, 500
 """maximum moves of single CTAs, each with one result of its access; maximum states of the launch"""
 MOST_GROUPS = 24
-"""maximum groups of CTAs that are not symmetric: with each further one the search begins again"""
+"""maximum number of groups of symmetric CTAs; the search restarts with each further group"""
 MOST_KEPT = 1 << 30
-"""bytes of saved states of single CTAs"""
+"""maximum bytes of saved states of single CTAs"""
 MOST_BYTES = 1 << 21
 """maximum total size of the arrays, in bytes"""
 _OFFSET = (1 << SEGMENT_SHIFT) - 1
 
 Step = tuple[int, int, int, bytes]
-"""warp, lane and instruction of an ordered access, and what it finds"""
+"""(warp, lane and instruction of an ordered access, the value that it finds)"""
 
 
 _Name = tuple[int, int, int, tuple[int, int]]
@@ -68,7 +68,7 @@ _Name = tuple[int, int, int, tuple[int, int]]
 
 
 class _SplitError(Exception):
-    """CTAs that were taken for alike are not."""
+    """CTAs of one group turned out to differ."""
 
     def __init__(self, groups: list[list[int]]) -> None:
         super().__init__()
@@ -107,7 +107,7 @@ class Local:
     kin: Kin
     shares: int
     moves: dict[tuple[Ask, bytes], Move | None] = field(default_factory=dict)
-    """None: it waits"""
+    """(access, found value) -> the step; None: the CTA waits"""
 
     @property
     def is_done(self) -> bool:
@@ -131,7 +131,7 @@ Unknown = dict[tuple[Row, int], int]
 
 
 OWN = -2
-"""replaces the positions of others: the own CTA, as far as others publish its accesses"""
+"""in place of a local state of others: the observer's own CTA, whose accesses others may publish"""
 
 
 class Config(NamedTuple):
@@ -142,14 +142,14 @@ class Config(NamedTuple):
 
 
 class Crowds:
-    """One launch."""
+    """The search for one launch."""
 
     def __init__(
         self, bound: Bound, session: Session, begin: Callable[[Shared], Kin], apart: Callable[[int, list[Ask]], bool],
         steering: Callable[[], frozenset[int]],
     ) -> None:  # fmt: skip
-        """`apart` returns whether lanes of a CTA may run ahead of others, `steering` which arrays influence control
-        flow or addresses."""
+        """Prepare the search.  `apart` returns whether lanes of a CTA may run ahead of others; `steering` returns the
+        arrays that influence control flow or addresses."""
         self.bound, self.session, self.begin = bound, session, begin
         self.apart, self.steering = apart, steering
         self.code = bound.program.code.tolist()
@@ -158,11 +158,11 @@ class Crowds:
         self.sizes: dict[Place, int] = {}
         self.numbered: dict[Place, int] = {}
         self.compares: set[int] = set()
-        """arrays that a `cas` writes, as far as their values let it"""
+        """arrays that a `cas` writes if its comparison succeeds"""
         self.groups = [list(range(session.ctas))]
 
     def is_proven(self) -> bool:
-        """Return whether the launch is right in all orders."""
+        """Return whether the launch is correct in all interleavings."""
         held = sum(len(data) for data in self.initial)
         scoped = any(OPERATIONS[NAMES[fields[0]]].kind == "atomic" and fields[7] & SCOPES for fields in self.code)
         if self.bound.uninitialized or self.session.ctas == 1 or held > MOST_BYTES or scoped:
@@ -253,7 +253,7 @@ class Crowds:
         return pc in self.ordered and pc not in self.data
 
     def _accesses_by_interval(self, ran: dict[int, Ran]) -> dict[tuple[int, int], dict[int, tuple[Touch, ...]]]:
-        """(warp, interval) -> what each CTA accessed then."""
+        """Return, by warp and interval, the accesses of each CTA."""
         found: dict[tuple[int, int], dict[int, tuple[Touch, ...]]] = {}
         for cta, one in ran.items():
             lists: dict[tuple[int, int], dict[Touch, None]] = {}
@@ -267,7 +267,7 @@ class Crowds:
         return found
 
     def _move(self, local: Local, ask: Ask, value: bytes) -> Move | None:
-        """A step of all CTAs of a group; None where they wait."""
+        """Return a step of all CTAs of a group; None if they wait."""
         step = (ask.warp, ask.lane, ask.pc, value)
         path = (*local.path, step)
         ran = {cta: self._step(cta, local, ask, value, path) for cta in local.ran}
@@ -283,7 +283,7 @@ class Crowds:
         return Move(to, ask.place, first.value, did, first.made)
 
     def _waits(self, local: Local, ask: Ask, first: Ran, same: set[int]) -> None:
-        """Be sure that CTAs do nothing but wait."""
+        """Check that the CTAs of a group only wait; restart or give up otherwise."""
         if len(same) < len(local.ran):
             rest = [cta for cta in local.ran if cta not in same]
             before, after = self.groups[: local.group], self.groups[local.group + 1 :]
@@ -305,18 +305,18 @@ class Crowds:
         return self.known[cta, path]
 
     def _is_full(self) -> bool:
-        """Return whether the saved states of CTAs take all the memory that they may."""
+        """Return whether the saved states of CTAs exceed their memory limit."""
         return len(self.known) * self.session.state_bytes() > MOST_KEPT
 
     def _writes(self, ask: Ask, made: Iterable[Made]) -> bool:
-        """Return whether the access that was let go has written."""
+        """Return whether the released access has written."""
         first = next((one for one in made if one.event.kind == "access"), None)
         if first is None or first.event.pc != ask.pc:
             raise UnfitError
         return bool(first.wrote >> ask.lane & 1) and not self.code[ask.pc][7] & NO_STORE
 
     def _size(self, ask: Ask) -> int:
-        """The bytes of an access, which lies in an array."""
+        """Return the number of bytes of an access to an array."""
         place, size = ask.place, access_shape(NAMES[self.code[ask.pc][0]])[1]
         number = (place[1] >> SEGMENT_SHIFT) - FIRST_ARRAY
         if not 0 <= number < len(self.initial) or (place[1] & _OFFSET) + size > len(self.initial[number]):
@@ -341,7 +341,7 @@ class Crowds:
         counts = tuple(sorted((local.number, count) for (local, _), count in roots))
         unknown: Unknown = {}
         for (local, did), count in roots:
-            for later, earlier, lanes, _ in did.own:  # nothing has been acquired that could tell
+            for later, earlier, lanes, _ in did.own:  # nothing is acquired so far
                 self.positions.note_own(self.positions.all[later], self.positions.all[earlier], lanes)
             for (other, theirs), _ in roots:
                 if other is local and count == 1:
@@ -400,9 +400,9 @@ class Crowds:
             del held[move.place]
         return Config(tuple(sorted(counts.items())), tuple(sorted(held.items()))), told.unknown()
 
-    # -- what is asked of all ways -------------------------------------------------------------------------------------
+    # -- conditions for all paths -------------------------------------------------------------------------------------
     def _ends(self) -> bool:
-        """Return whether no state comes back."""
+        """Return whether no state repeats, so that the launch ends."""
         before = dict.fromkeys(self.after, 0)
         for later in self.after.values():
             for config in later:
@@ -430,8 +430,7 @@ class Crowds:
     def _strong(self) -> bool:
         """Return whether the ordered accesses have only executions that are interleavings.
 
-        Treat an access as a plain one if what its thread has acquired orders it before or after all that conflict with
-        it.
+        An access counts as a plain one if acquired clocks order it before or after all conflicting accesses.
         """
         if len(self.shared.places) < 2:
             return True
@@ -521,7 +520,7 @@ class _Told:
         return self._join_at_place(found)
 
     def _collect_unknown(self) -> Unknown:
-        """Return what other CTAs and locations do not know, of each other and of the CTA that moves."""
+        """Return what other CTAs and locations have not observed, of each other and of the moving CTA."""
         found: Unknown = {}
         made, crowds = self.move.did.made, self.crowds
         rows = [(o, share) for o in self.others for share in range(crowds.locals[o].shares)]
@@ -569,7 +568,7 @@ class _Told:
 
 
 def _merge(into: dict[Any, frozenset[Any]], more: dict[Any, frozenset[Any]]) -> bool:
-    """Add what is known; whether it is more."""
+    """Merge sets into a table; return whether that adds something."""
     grown = False
     for key, found in more.items():
         if not found <= into.get(key, frozenset()):
@@ -579,6 +578,6 @@ def _merge(into: dict[Any, frozenset[Any]], more: dict[Any, frozenset[Any]]) -> 
 
 
 def _join_unknown(known: Unknown, more: Unknown) -> Unknown:
-    """Return the knowledge of two paths: nothing at a location that one of them has not written."""
+    """Merge the clocks of two paths; a location that one of them has not written publishes nothing."""
     none = {key: NOTHING if key[0][0] < 0 or key[1] == OWN else 0 for key in (*known, *more)}
     return {key: known.get(key, least) | more.get(key, least) for key, least in none.items()}
