@@ -1,8 +1,8 @@
-"""Asynchronous operations as such.
+"""Misuse of asynchronous operations.
 
 Detects: operations that the CTA does not wait for before it ends (bulk stores to global memory as a warning); sizes
 that a copy cannot have; tensor copies that their maps do not allow.
-Does not detect: what they do to memory; that is `race`, `bounds`, `initialised`.
+Does not detect: errors of their memory accesses, which `race`, `bounds` and `initialised` report.
 Reference: PTX ISA, "cp.async.bulk", "cp.async", "cp.async.bulk.tensor"; measured rules T1, T21, T27, T29, C1.
 """
 

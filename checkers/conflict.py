@@ -1,4 +1,4 @@
-"""Two accesses that nothing orders, and their description: shared by `race` and `intra_warp`; no checker itself."""
+"""Description of two unordered accesses, which the checkers `race` and `intra_warp` share."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ACCESSES = {
     "other_interval": "the same of the earlier access",
     "other_cta": "linear index of the CTA that made the earlier access",
 }
-"""fields of a raw finding's `detail` that is about two accesses"""
+"""fields of the `detail` of a raw finding about two accesses"""
 LANES_APART = {
     "other_lane": "the earlier access was made by lanes from this one",
     "other_last": "to this one",
@@ -55,7 +55,7 @@ class Side:
     """position of the access in the trace; None if it is not in it"""
     iteration: str
     copies: bool = False
-    """an asynchronous copy makes it, which the warp issued"""
+    """true if an asynchronous copy performs the access, which the warp issued"""
 
     @property
     def who(self) -> str:
@@ -125,7 +125,7 @@ class Conflict:
     @property
     def onward(self) -> bool:
         """Return whether (2) follows (1) in the source, and every warp executes both, once."""
-        known = self.places.source(self.raw.pc).knows_statements  # else the branches of a kernel are not told apart
+        known = self.places.source(self.raw.pc).knows_statements  # otherwise branches are not distinguished
         return known and self.exchange_sides().backward and not self.share_a_loop
 
     @property
@@ -153,7 +153,7 @@ class Conflict:
 
     @property
     def sizes(self) -> set[int]:
-        """Bytes a lane of the two."""
+        """The sizes of the two accesses, in bytes per lane."""
         return {self.places.size(side.access.pc) for side in (self.first, self.second)}
 
     @property
@@ -166,7 +166,7 @@ class Conflict:
 
     @property
     def text(self) -> str:
-        """The element of (2) as the source names it; in C++ the name that (1) has for it if (2) has none."""
+        """The element of (2), by its name in the source; in C++ by the name that (1) uses if (2) has none."""
         one, two = self.first.access, self.second.access
         named = self.places.named_access(two.pc)
         own_names = self.places.source(two.pc).knows_statements or self.places.verb(two.pc) == "async"
@@ -175,7 +175,8 @@ class Conflict:
         return named or self.places.access_text(two.pc, two.address)
 
     def name_side(self, side: Side) -> str:
-        """The element of a side; if its instruction has no name for it, such as `wgmma`, the name that (2) has."""
+        """Return the name of the element of a side; if its instruction, such as `wgmma`, has no name for it, that of
+        (2)."""
         text = self.places.access_text(side.access.pc, side.access.address)
         return self.text if text.startswith("byte ") and side.access.address == self.second.access.address else text
 
@@ -219,14 +220,14 @@ class Conflict:
         )  # fmt: skip
 
     def sites(self, first: str, second: str) -> list[Site]:
-        """(2), then (1), then the calls through which the two were reached."""
+        """Return the sites of (2), of (1), and of the calls through which they were reached."""
         sites = [self.site(self.second, 2, second), self.site(self.first, 1, first)]
         for call in (*self.places.callers(self.second.access.pc), *self.places.callers(self.first.access.pc)):
             sites += [call] if call not in sites else []
         return sites
 
     def overlap(self) -> str:
-        """`32 lanes, same words, the first `tile[0]``."""
+        """Return a text such as `32 lanes, same words, the first `tile[0]``."""
         lanes = self.raw.lanes.bit_count()
         who = f"{lanes} lanes" if lanes > 1 else lanes_text(self.raw.lanes)
         who += self.places.cta_text(self.raw.cta) if self.same_cta else ""
@@ -255,13 +256,13 @@ def conflict(raw: RawFinding, places: Places, witness: Witness | None) -> Confli
 
 
 def _copy_label(places: Places, side: Side) -> str:
-    """`written by the bulk copy issued`: what an asynchronous side has done."""
+    """Return the label of an asynchronous side, such as `written by the bulk copy issued`."""
     done = {READ: "read", WRITE: "written", ATOMIC: "updated"}[side.kind]
     return f"{done} by the {words.noun(places, side.access.pc)} issued"
 
 
 def _earlier(raw: RawFinding) -> int:
-    """The lanes that may have made the earlier access."""
+    """Return the lanes that may have performed the earlier access."""
     if "other_lane" not in raw.detail:
         return ALL_LANES
     lanes = (2 << raw.detail["other_last"]) - (1 << raw.detail["other_lane"])
@@ -278,10 +279,10 @@ def _side(
 
 
 def step(found: Conflict, witness: Witness, number: int) -> Step:
-    """Access (1) or (2) as a step of a schedule."""
+    """Return access (1) or (2) as a step of a schedule."""
     side = found.second if number == 2 else found.first
     what = found.name_side(side)
-    own = found.places.verb(side.access.pc) == "async"  # zeros are stored by no copy, and have a name of their own
+    own = found.places.verb(side.access.pc) == "async"  # zeros, which no copy stores, have their own verb
     verb = found.places.operation(side.access.pc) if own else VERBS[side.kind]
     return witness.step(side.access, side.position, verb, what=what, when=side.iteration, mark=f"({number})")
 
@@ -296,12 +297,12 @@ def _article(words: str) -> str:
 
 
 def lane_range(first: int, last: int) -> str:
-    """The lanes of an access that may be meant, of which the first and last are known."""
+    """Return a text for the lanes of an access of which only the first and the last are known."""
     return f"lane {first}" if first == last else f"some of lanes {first}-{last}"
 
 
 def uncompared_note(raw: RawFinding) -> list[str]:
-    """Return the note on a race of stores whose values are not compared in so long a launch."""
+    """Return the note on racing stores whose values are not compared, because the launch is too long."""
     count = raw.detail.get("uncompared", 0)
     if not count:
         return []

@@ -51,28 +51,28 @@ _PYTHON = {
     "grid.sync": "cuda.cg.this_grid().sync",
     "bar.warp.sync": "cuda.syncwarp",
 }
-"""PTX instruction -> what a kernel in Python calls"""
+"""PTX instruction -> function of Python kernels"""
 _CUDA = {
     "bar.sync 0": "__syncthreads()",
     "barrier.cluster": "cooperative_groups::this_cluster().sync()",
     "grid.sync": "cooperative_groups::this_grid().sync()",
     "bar.warp.sync": "__syncwarp()",
 }
-"""PTX instruction -> what a kernel in CUDA C++ calls; all others are written in `asm`"""
+"""PTX instruction -> function of CUDA C++; all others need `asm`"""
 
 
 def operation(places: Places, pc: int) -> str:
-    """An instruction's operation without the type: `mbarrier.wait`, `cp.async`."""
+    """Return an instruction's operation without its type: `mbarrier.wait`, `cp.async`."""
     return places.operation(pc)
 
 
 def full_name(places: Places, pc: int) -> str:
-    """An instruction's operation with its type: `mbarrier.wait.parity`."""
+    """Return an instruction's operation with its type: `mbarrier.wait.parity`."""
     return NAMES[int(places.program.code[pc, 0])]
 
 
 def noun(places: Places, pc: int) -> str:
-    """`bulk copy`, `arrive`: what an instruction is."""
+    """Return the noun for an instruction: `bulk copy`, `arrive`."""
     return effects_of(operation(places, pc)).noun or places.verb(pc)
 
 
@@ -81,7 +81,7 @@ def with_article(words: str) -> str:
 
 
 def spell_instruction(places: Places, pc: int, instruction: str, arguments: str = "") -> str:
-    """Return an instruction as the file of another one would name it: `ptx.fence_proxy_async()`, `__syncwarp()` or
+    """Return an instruction in the language of the source of `pc`: `ptx.fence_proxy_async()`, `__syncwarp()` or
     `fence.proxy.async`."""
     if places.span(pc).file.endswith(CUDA):
         return f"`{_CUDA.get(instruction, instruction)}`"
@@ -92,7 +92,7 @@ def spell_instruction(places: Places, pc: int, instruction: str, arguments: str 
 
 
 def mbarrier(raw: RawFinding, places: Places) -> str:
-    """The mbarrier of a finding, as the user's array and index: `full[1]`."""
+    """Return the mbarrier of a finding as the user's array and index: `full[1]`."""
     return quote_element(places, raw.detail["address"], raw.pc)
 
 
@@ -101,12 +101,12 @@ def quote_element(places: Places, address: int, pc: int) -> str:
 
 
 def who(raw: RawFinding, places: Places) -> str:
-    """`warp 3, lane 0`: who executes the operation of a finding."""
+    """Return the executing threads of a finding, such as `warp 3, lane 0`."""
     return executes(places, raw.cta, raw.warp, raw.lanes)
 
 
 def executes(places: Places, cta: int, warp: int, lanes: int) -> str:
-    """`warp 3, lane 0`; a whole warp has no lanes to name."""
+    """Return the text for executing threads, such as `warp 3, lane 0`; without lanes for a whole warp."""
     text = places.who(cta, warp)
     return text if lanes in (0, (1 << 32) - 1) else f"{text}, {lanes_text(lanes)}"
 
@@ -121,18 +121,19 @@ def does(places: Places, pc: int, count: int = 1) -> str:
 
 
 def acts(raw: RawFinding, places: Places, verb: str) -> str:
-    """`warp 3, lane 0 arrives`, `warp 3, lanes 0-3 arrive`: who does something; the verb ends in an s."""
+    """Return `warp 3, lane 0 arrives` or `warp 3, lanes 0-3 arrive`; `verb` ends in an s."""
     text = who(raw, places)
     return f"{text} {verb.removesuffix('s')}" if ", lanes" in text else f"{text} {verb}"
 
 
 def amount(number: int, what: str = "byte") -> str:
-    """`4,096 bytes`, `1 arrival`."""
+    """Return a number with its noun: `4,096 bytes`, `1 arrival`."""
     return f"{number:,} {what}{'s' * (number != 1)}"
 
 
 def lacking(bytes_: int, arrivals: int) -> str:
-    """`4,096 bytes and 1 arrival are missing`, `64 bytes too many have come`; nothing where all is there."""
+    """Return `4,096 bytes and 1 arrival are missing`, `64 bytes too many have come`, or nothing if the phase is
+    complete."""
     missing = [amount(bytes_)] * (bytes_ > 0) + [amount(arrivals, "arrival")] * (arrivals > 0)
     one = len(missing) == 1 and 1 in (bytes_, arrivals)
     texts = [f"{' and '.join(missing)} {'is' if one else 'are'} missing"] if missing else []
@@ -140,7 +141,7 @@ def lacking(bytes_: int, arrivals: int) -> str:
 
 
 def executed_instructions(places: Places, *operations: str) -> list[int]:
-    """The instructions of a program with these operations that were executed."""
+    """Return the executed instructions of a program with these operations."""
     counts = places.outcome.executions
     return [
         pc
@@ -150,7 +151,7 @@ def executed_instructions(places: Places, *operations: str) -> list[int]:
 
 
 def lines(places: Places, pcs: Sequence[int], other: int) -> str:
-    """`line 12`, `lines 12 and 14`, of one file; three at most."""
+    """Return `line 12` or `lines 12 and 14`, with at most three lines, of one file."""
     texts = list(dict.fromkeys(places.near(pc, other) for pc in pcs))[:3]
     numbers = [text.removeprefix("line ") for text in texts]
     if len(texts) > 1 and all(text.startswith("line ") for text in texts):
@@ -167,7 +168,8 @@ def finding(
     help_: str,
     earlier: str = "",
 ) -> Finding:
-    """A finding of one operation, or of two: then `label` is that of (2) and `earlier` that of (1)."""
+    """Return a finding about one operation, or about two: `label` is then the label of (2), `earlier` the label of
+    (1)."""
     notes = [notes] if isinstance(notes, str) else notes
     two = bool(earlier) and raw.other_pc >= 0
     sites: list[Site] = [
@@ -212,7 +214,7 @@ def _at(places: Places, pc: int, other: int) -> str:
 
 
 def _expects(places: Places, pc: int, address: int) -> bool:
-    """Return whether an operation is an expect-tx on an mbarrier or on one of its array."""
+    """Return whether an operation is an expect-tx on an mbarrier or on one in the same array."""
     expects = operation(places, pc) == _EXPECTING[0] or int(places.program.code[pc, _AUX]) & EXPECT
     return bool(expects) and places.may_use(pc, address)
 

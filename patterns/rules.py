@@ -16,19 +16,19 @@ ENGINES = ("warps", "cp.async", "bulk")
 """methods of moving bytes: loads and stores of the DMA threads, copies of 4 to 16 bytes that bypass their registers, or
 copies of whole elements that one thread starts"""
 BULK = 16
-"""bytes that addresses and sizes of bulk copies are multiples of"""
+"""unit, in bytes, of addresses and sizes of bulk copies"""
 MOST_OBJECTS = 8
-"""two named barriers each, of 16"""
+"""maximum number of objects: each has two of the 16 named barriers"""
 
 
 def integers(pattern: object, *names: str) -> None:
-    """Ints, and nothing that only looks like one."""
+    """Require ints; bools and floats are rejected."""
     for name in names:
         check_int(getattr(pattern, name), name)
 
 
 def multiple(pattern: object, name: str, of: int, why: str = "", *, least: int = 1) -> None:
-    """A multiple of `of`, `least` (0 or 1) times that or more."""
+    """Require a multiple of `of` that is at least `least` (0 or 1) times `of`."""
     value = getattr(pattern, name)
     if value < least or value % of:
         near = max(-(-value // of), least) * of
@@ -37,7 +37,7 @@ def multiple(pattern: object, name: str, of: int, why: str = "", *, least: int =
 
 
 def stride(pattern: object, name: str, alignment: int) -> None:
-    """A distance in bytes that keeps addresses aligned; it may be negative."""
+    """Require a distance in bytes that keeps addresses aligned; it may be negative."""
     value = getattr(pattern, name)
     if value % alignment:
         near = -(-value // alignment) * alignment
@@ -45,7 +45,7 @@ def stride(pattern: object, name: str, alignment: int) -> None:
 
 
 def check_choice(pattern: object, name: str, choices: Iterable[Any]) -> None:
-    """One of a few values."""
+    """Require one of a few values."""
     value = getattr(pattern, name)
     if value not in tuple(choices):
         raise UsageError(f"{name} is {value!r}: give one of {', '.join(map(repr, choices))}")
@@ -58,7 +58,7 @@ def flag(pattern: object, name: str) -> None:
 
 
 def transfers(pattern: object) -> None:
-    """A pattern with DMA warps of its own."""
+    """Require a pattern with its own DMA warps."""
     if not hasattr(pattern, "dma_threads") or not hasattr(pattern, "transfer"):
         raise UsageError(f"pattern is a {type(pattern).__name__}: give a pattern that transfers")
     if not pattern.specialized:  # type: ignore[attr-defined]

@@ -1,4 +1,5 @@
-"""`wsemu replay WITNESS`: run the program that a witness file names up to its launch, and execute that step by step."""
+"""`wsemu replay WITNESS`: run the program of a witness file up to the launch of the witness, and execute this launch
+step by step."""
 
 from __future__ import annotations
 
@@ -29,14 +30,14 @@ if TYPE_CHECKING:
 
 
 class _Quiet(Printer):
-    """Says what goes wrong with the program, and nothing of its launches."""
+    """Prints errors of the program, but no reports on its launches."""
 
     def report(self, report: Report, shown: Sequence[Finding] | None = None) -> None:
         pass
 
 
 class _Replaying:
-    """Waits for the launch of a witness, replays it before it runs, and takes its report."""
+    """Waits for the launch of a witness, replays it before it runs, and records its report."""
 
     def __init__(self, witness: Witness, budget: int) -> None:
         self.witness, self.budget = witness, budget
@@ -92,9 +93,8 @@ def run(path: Path, file: Path | None, budget: int | None) -> int:
 def _own_arguments(witness: Witness, file: Path, path: Path) -> Sequence[str]:
     """Return the arguments of a witness for its program.
 
-    Return the arguments of the witness itself.  Arguments of PTX name files.  They are read below the working folder
-    or, like those of a launch file, below a folder that is located there, next to the witness or next to the program;
-    none is written.  UsageError for others.
+    Files that arguments of PTX name are only read, never written.  They must be below the working folder, the folder of
+    the witness or the folder of the program.  Raise UsageError for other files.
     """
     if not is_ptx(file):
         return witness.arguments

@@ -1,7 +1,7 @@
-"""Memory of the host and the device in blocks, and what touched each of them.
+"""Blocks of host and device memory, each with a log of its accesses.
 
-Each block has a log: the accesses of operations that later ones may conflict with.  An access replaces earlier ones of
-its own kind that it covers and that happen before it, because whatever comes after it comes after those.
+A log has the accesses with which later ones may conflict.  An access replaces earlier accesses of its own kind that it
+covers and that happen before it, because an operation after it is also after those.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 BlockKind = Literal["device", "pool", "pinned", "mapped", "managed", "pageable"]
 """`device`: cudaMalloc; `pool`: cudaMallocAsync; `mapped`: pinned memory that kernels access"""
 MAX_INEXACT = 64
-"""accesses of one block whose exact bytes are not determined yet"""
+"""maximum accesses of one block whose exact bytes are not determined yet"""
 
 
 class Entry(NamedTuple):
@@ -40,7 +40,7 @@ class Block:
     name: str = ""
     log: list[Entry] = field(default_factory=list)
     undefined: list[Entry] = field(default_factory=list)
-    """copies of bytes that nothing had written, until something writes here"""
+    """copies of uninitialized bytes into this block, until the bytes are overwritten"""
     freed: Operation | None = None
     """the operation that freed it, or None"""
 
@@ -61,7 +61,7 @@ class Blocks:
         return iter(self._blocks)
 
     def add(self, block: Block) -> Block:
-        """Enter a block; those that are at its addresses no longer exist."""
+        """Add a block, and remove older blocks at its addresses."""
         for other in [*self.overlapping(block.first, block.end)]:
             self.remove(other)
         at = bisect.bisect(self._starts, block.first)
@@ -70,7 +70,7 @@ class Blocks:
         return block
 
     def remove(self, block: Block) -> None:
-        """Forget a block."""
+        """Remove a block."""
         at = bisect.bisect_left(self._starts, block.first)
         if at < len(self._blocks) and self._blocks[at] is block:
             del self._starts[at], self._blocks[at]
@@ -81,7 +81,7 @@ class Blocks:
         return self._blocks[at] if at >= 0 and address < self._blocks[at].end else None
 
     def overlapping(self, first: int, end: int) -> Iterator[Block]:
-        """Yield the blocks that have bytes from `first` to before `end`."""
+        """Yield the blocks with bytes in `first` to `end`, exclusive."""
         at = max(bisect.bisect(self._starts, first) - 1, 0)
         while at < len(self._blocks) and self._blocks[at].first < end:
             if self._blocks[at].end > first:

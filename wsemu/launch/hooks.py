@@ -1,7 +1,7 @@
-"""The callables that launches call: those of the command line, pytest's plugin, traces, witnesses.
+"""Hooks: functions of the command line, of pytest's plugin, of traces and witnesses, which launches call.
 
-A hook that `append` or `adding_hook` adds is called for the launches of all threads, since a program may start some.
-One that `adding_own` adds is called for those of its own context alone: two threads may trace at the same time.
+`append` and `adding_hook` add a hook for the launches of all threads, since a program may start threads. `adding_own`
+adds a hook only for the launches of its own context, so that two threads can trace at the same time.
 """
 
 from __future__ import annotations
@@ -78,26 +78,28 @@ launch"""
 starting: Hooks[Callable[[Bound], None]] = Hooks("starting")
 """called with each launch just before it runs"""
 expecting: Hooks[Callable[[], Mapping[str, Any]]] = Hooks("expecting")
-"""called for what arrays should hold after a launch, by name: an array, or a function that accepts one"""
+"""called to get the expected arrays after a launch, by name: an array, or a function that accepts one"""
 advancing: Hooks[Callable[[str, int, int], None]] = Hooks("advancing")
-"""called now and then while a long launch runs, with its kernel's name, its CTAs that have run, and how many it has"""
+"""called repeatedly while a long launch runs, with its kernel's name, the number of finished CTAs, and the number of
+CTAs"""
 traceable: Hooks[Callable[[Report, Places, Tracer], None]] = Hooks("traceable")
-"""called with each launch that was checked, and with what runs it again for its trace; before the observers"""
+"""called with each checked launch and a function that traces it, before the observers"""
 finished: Hooks[Callable[[Bound, Places, Tracer], None]] = Hooks("finished")
 """called with each launch that ran to its end, before its report is delivered"""
 admitting: Hooks[Callable[[str], bool]] = Hooks("admitting")
-"""called with the kernel's name before each launch that is to be checked; if one returns False it runs unchecked"""
+"""called with the kernel's name before each launch that would be checked; if one returns False, the launch is not"""
 passed_over: dict[str, None] = {}
-"""names of kernels that ran without being checked, for the settings leave them out"""
+"""names of kernels that ran unchecked because the settings exclude them"""
 keeping: Hooks[Callable[[Report, Launched], None]] = Hooks("keeping")
-"""called with each launch of a Python kernel and with what makes it again; while there are any, that is kept of all"""
+"""called with each launch of a Python kernel and its `Launched`, which can repeat it; while there are such hooks, the
+initial arrays of all launches are kept"""
 printing: Hooks[Callable[[str], None]] = Hooks("printing")
-"""called with what threads print; while there are any, standard output does not get it"""
+"""called with the output of threads, in place of standard output"""
 asserting: Hooks[Callable[[str], None]] = Hooks("asserting")
-"""called with the messages of failed assertions; while there are any, standard error does not get them"""
+"""called with the messages of failed assertions, in place of standard error"""
 around: Hooks[Callable[[Any, LaunchConfiguration, Sequence[Any], Callable[[], Report]], Report]] = Hooks("around")
-"""called with each launch `kernel[grid, block](...)` and with the function that runs it, instead of that; the last one
-counts"""
+"""called in place of each launch `kernel[grid, block](...)`, with the function that runs it; only the last hook is
+called"""
 declaring: Hooks[Callable[[dict[str, Any]], None]] = Hooks("declaring")
 """called with the options of each `jit`"""
 configuring: Hooks[Callable[[LaunchConfiguration], None]] = Hooks("configuring")
@@ -105,4 +107,4 @@ configuring: Hooks[Callable[[LaunchConfiguration], None]] = Hooks("configuring")
 passing: Hooks[Callable[[Sequence[Any]], None]] = Hooks("passing")
 """called with the arguments of each launch"""
 aside: Hooks[Callable[[], AbstractContextManager[None]]] = Hooks("aside")
-"""entered while Numba-CUDA itself is needed: modules that replace it step aside inside"""
+"""entered while Numba-CUDA itself is needed; inside, its replacements are removed"""

@@ -1,7 +1,7 @@
-"""The compiled VM, from its cache or from the compiler.
+"""Load the compiled VM from the package, the cache or the compiler.
 
-Each part (`parts`) is there once a launch needs it.  The cache (`cache`) holds object code by itself, so that a start
-needs no compiler.
+A part (`parts`) is loaded when a launch first needs it.  The cache (`cache`) contains object code, so a start needs no
+compiler.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ if TYPE_CHECKING:
 COMPILING = "wsemu: compiling the VM, once per installation"
 CANNOT_KEEP = "wsemu: the compiled VM cannot be kept: set WSEMU_CACHE_DIR to a folder that can be written"
 TICK = 0.1
-"""seconds between two looks of the progress line at the clock"""
+"""seconds between two updates of the progress line"""
 
 
 # -- the parts ---------------------------------------------------------------------------------------------------------
 
 
 def _object_code(names: Collection[str]) -> dict[str, Part]:
-    """Return parts, from the package or the cache, else compiled and put there."""
+    """Return parts from the package or the cache; compile the others, and store them in the cache."""
     found = {name: shipped.read(name) for name in names}
     found |= {name: cache.read(name) for name, part in found.items() if part is None}
     made = _compiled_now([name for name in compilation_order(names) if not found[name]])
@@ -49,7 +49,7 @@ def _object_code(names: Collection[str]) -> dict[str, Part]:
 
 
 def _compiled_now(names: list[str]) -> dict[str, Part]:
-    """Parts that the cache does not have, from the compiler into the cache."""
+    """Compile parts, store them in the cache, and return them."""
     if not names:
         return {}
     with _Progress(len(names)) as progress:
@@ -69,7 +69,7 @@ def _compile(names: list[str], done: Callable[[], None]) -> dict[str, Part]:
     with contextlib.ExitStack() as stack:
         if len(names) > 1 and (os.cpu_count() or 1) > 1 and sys.executable:
             stack.enter_context(_second_process(left, made, done))
-        with contextlib.suppress(IndexError):  # none is left
+        with contextlib.suppress(IndexError):  # no part is left
             while True:
                 _make(left.popleft(), made, done)
     for name in names:
@@ -85,7 +85,7 @@ def _make(name: str, made: dict[str, Part], done: Callable[[], None]) -> None:
 
 @contextlib.contextmanager
 def _second_process(left: deque[str], made: dict[str, Part], done: Callable[[], None]) -> Iterator[None]:
-    """A process that takes parts from `left` while there are any; at the end what it has made is there."""
+    """Let a second process compile parts from `left` inside the block; at its end, these parts are in `made`."""
     import subprocess
 
     paths = [str(cache.HOME), os.environ.get("PYTHONPATH", "")]
@@ -107,7 +107,7 @@ def _second_process(left: deque[str], made: dict[str, Part], done: Callable[[], 
         try:
             yield
             feeder.join()
-        except BaseException:  # interrupted, or no compiler: nobody waits for it any more
+        except BaseException:  # interrupted, or no compiler: do not wait for it
             helper.kill()
             raise
         finally:
@@ -144,7 +144,8 @@ def _serve(from_: IO[bytes], to: IO[bytes]) -> None:
 
 
 class _Progress:
-    """Tells on standard error that parts are compiled: how many are done and for how long, where that is a terminal."""
+    """Reports on standard error that parts are compiled; on a terminal also the number of finished parts and the
+    time."""
 
     def __init__(self, total: int) -> None:
         self._total, self._done = total, 0
@@ -185,14 +186,14 @@ _spent = [0.0]
 
 
 def seconds_spent() -> float:
-    """Return how long this process has compiled so far."""
+    """Return the seconds that this process has spent on compiling."""
     return _spent[0]
 
 
 # -- their addresses ---------------------------------------------------------------------------------------------------
 
 _engines: list[ExecutionEngine] = []
-"""kept: the code lives as long as they do"""
+"""all engines, which are kept because they own the code"""
 _loaded: dict[str, int] = {}
 _loading = threading.RLock()
 FAMILIES = np.zeros(N_ALU, np.int64)
@@ -201,7 +202,7 @@ FAMILIES = np.zeros(N_ALU, np.int64)
 
 def load_parts(names: Collection[str] = tuple(PARTS), width: int = 0) -> dict[str, int]:
     """Return the address of each part of the VM that is a field of a machine, among these parts and earlier ones.
-    `width`: of the machine, an index of `cell_bits.WIDTHS`."""
+    `width` is an index of `cell_bits.WIDTHS`."""
     with _loading:
         missing = [name for name in (part_for_width(name, width) for name in names) if name not in _loaded]
         for name, part in (_object_code(missing) if missing else {}).items():
@@ -211,12 +212,12 @@ def load_parts(names: Collection[str] = tuple(PARTS), width: int = 0) -> dict[st
 
 
 def address(name: str, width: int = 0) -> int:
-    """Return the address of a part that a machine has."""
+    """Return the address of a part for a machine of a width."""
     return _loaded[part_for_width(name, width)]
 
 
 def keep_all() -> None:
-    """Have each part in the package or the cache, or else in this process: so no launch waits for the compiler."""
+    """Compile every part that is in neither the package nor the cache, so that no launch waits for the compiler."""
     if shipped.is_used():
         return
     files = [cache.path(part) for part in PARTS]
@@ -233,7 +234,7 @@ def entry(width: int = 0) -> Callable[[int], int]:
 
 
 def from_outside(name: str, function: Callable[..., int]) -> int:
-    """Return the address of a function that is not a part of the VM: compiled for this process alone."""
+    """Compile a function that is not a part of the VM, for this process only, and return its address."""
     from wsemu.machine.lowering import compile_function
 
     with _loading:
@@ -243,7 +244,7 @@ def from_outside(name: str, function: Callable[..., int]) -> int:
 
 
 def load_extra_part(name: str, part: Part) -> int:
-    """Return the address of code that is not a part of the VM, but compiled as one."""
+    """Load code that is compiled like a part of the VM, and return its address."""
     with _loading:
         if name not in _loaded:
             symbol, needed, code = part
@@ -276,7 +277,7 @@ def _load_by_llvm(symbol: str, needed: str, code: bytes) -> int:
 
 
 def _resolve(names: list[str]) -> None:
-    """Give every function that the code names an address: one missing would leave all of them unset."""
+    """Define the address of every function that the code references; one missing address would leave all undefined."""
     import llvmlite.binding as llvm
 
     stop = ctypes.cast(ctypes.pythonapi.Py_FatalError, ctypes.c_void_p).value

@@ -1,11 +1,11 @@
-"""Lanes of a warp that diverge: the stack of those that wait for their turn, and those that are parked at operations.
+"""Diverged lanes of a warp: the stack of lanes that run later, and the groups of lanes that are parked at operations.
 
 An entry holds lanes that run later.  The entry of a reconvergence point (`join`) contains all lanes that meet there,
 and is below the entries of those that have not arrived.  So the topmost entry that contains a lane shows its next
 reconvergence point, and an entry may run as soon as none of its lanes waits elsewhere.
 
-Lanes *stand* (`park`) at a barrier or warp-wide operation that waits for others of their warp.  PTX does not guarantee
-reconvergence points: if parked lanes wait for some that wait at a join for them, the latter continue without them
+Lanes are *parked* at a barrier or warp-wide operation that waits for other lanes of the warp.  PTX does not guarantee
+reconvergence: if parked lanes wait for lanes that wait for them at a join, the lanes at the join continue alone
 (`go_past`).
 """
 
@@ -28,7 +28,7 @@ def push(warp, join, resume, mask):
 
 @compiled
 def remove(warp, number):
-    """Take an entry out of the stack."""
+    """Remove an entry from the stack."""
     warp.depth -= 1
     for e in range(number, warp.depth):
         entry, above = entry_at(warp.stack, e), entry_at(warp.stack, e + 1)
@@ -39,8 +39,8 @@ def remove(warp, number):
 
 @compiled
 def pop(warp):
-    """Take the next runnable entry off the stack: True, with pc and mask set, or False when there is none.  Entries
-    stay while lanes of theirs are parked somewhere."""
+    """Take the next runnable entry off the stack and set pc and mask; return False if there is none.  An entry stays
+    while some of its lanes are parked."""
     e = warp.depth - 1
     while e >= 0:
         entry = entry_at(warp.stack, e)
@@ -61,7 +61,7 @@ def pop(warp):
 
 @compiled
 def meeting(warp, mask):
-    """Return where the lanes of `mask` meet others next: a `join`, or -1."""
+    """Return the next reconvergence point of the lanes of `mask`, or -1."""
     e = warp.depth - 1
     while e >= 0:
         entry = entry_at(warp.stack, e)
@@ -73,13 +73,13 @@ def meeting(warp, mask):
 
 @compiled
 def meets(warp, pc, mask):
-    """Return whether the lanes of `mask` wait at the join at pc for others."""
+    """Return whether pc is the join at which the lanes of `mask` wait for others."""
     return meeting(warp, mask) == pc
 
 
 @compiled
 def diverge(warp, pc, join, target, taken, mask):
-    """Part the lanes of `mask` at a branch; the side that falls through runs first."""
+    """Split the lanes of `mask` at a branch; the fall-through side runs first."""
     if join >= 0 and not meets(warp, join, mask):
         push(warp, join, join + 1, mask)
     if pc + 1 == join:
@@ -94,7 +94,7 @@ def diverge(warp, pc, join, target, taken, mask):
 
 @compiled
 def park(warp, pc, mask):
-    """Park some lanes at the operation at pc until the warp's others have reached one, too."""
+    """Park some lanes at the operation at pc until the other lanes of the warp are parked or have exited."""
     entry = entry_at(warp.parked_entries, warp.parked_count)
     warp.parked_count += 1
     entry.resume = pc + 1
@@ -104,7 +104,7 @@ def park(warp, pc, mask):
 
 @compiled
 def sort_parked(warp):
-    """Standing groups in the order of their lanes, whichever came first."""
+    """Sort parked groups by their lanes, so that the order of arrival does not matter."""
     for n in range(1, warp.parked_count):
         e = n
         while e > 0:
@@ -131,19 +131,19 @@ def alike(warp, one, other):
 
 @compiled
 def unite(m, warp, e, lanes):
-    """Merge parked groups after number e, of those of `lanes`, that continue from the same position."""
+    """Merge, into parked group e, the later groups of `lanes` that continue from the same position."""
     entry = entry_at(warp.parked_entries, e)
     for f in range(e + 1, warp.parked_count):
         other = entry_at(warp.parked_entries, f)
         if other.mask & lanes and other.resume == entry.resume and alike(warp, entry.mask, other.mask):
             entry.mask |= other.mask
             other.mask = 0
-            flow_at(m.flow, entry.resume).count -= 1  # what follows was counted for each of them
+            flow_at(m.flow, entry.resume).count -= 1  # the next instruction was counted for each group
 
 
 @compiled
 def unpark(m, warp, lanes):
-    """Groups of lanes that stood at an operation run again, the one that came first now."""
+    """Let parked groups of lanes continue: the first one now, the others from the stack."""
     for e in range(warp.parked_count):
         if entry_at(warp.parked_entries, e).mask & lanes:
             unite(m, warp, e, lanes)
@@ -167,14 +167,14 @@ def unpark(m, warp, lanes):
 
 @compiled
 def go_past(warp):
-    """Let lanes that wait at a join for parked ones continue without them, now.  Return the lanes they waited for; 0 if
-    there are none."""
+    """Let lanes that wait at a join for parked lanes continue now, without these; return the parked lanes, or 0 if no
+    lane waits for them."""
     return go_past_some(warp, -1)
 
 
 @compiled
 def go_past_some(warp, some):
-    """Let lanes that wait at a join for some of these continue without them."""
+    """Let lanes that wait at a join for lanes in `some` continue without these."""
     elsewhere = warp.parked
     e = warp.depth - 1
     while e >= 0:
@@ -193,7 +193,7 @@ def go_past_some(warp, some):
 
 @compiled
 def behind(warp, some):
-    """Return the lanes that wait at a join for some of these, which are parked."""
+    """Return the lanes that wait at a join for parked lanes in `some`."""
     lanes = 0
     elsewhere = warp.parked
     e = warp.depth - 1

@@ -1,4 +1,5 @@
-"""Find the PTX that a program runs: text, in fat binaries, and of machine code that was compiled from kept PTX."""
+"""Find the PTX of a program: in text, in fat binaries, or in kept copies for machine code that was compiled from
+PTX."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 SEPARATOR = "\n//wsemu:next\n"
-"""between files that are linked, in kept PTX"""
+"""separator of linked files in kept PTX"""
 REMEDY = 'rebuild with NVCC_APPEND_FLAGS="-gencode arch=compute_{0},code=compute_{0} -lineinfo" in the environment'
 _TARGET = re.compile(r"^\s*\.target\s+sm_(\d+)([af]?)", re.MULTILINE)
 _FNV_START, _FNV_FACTOR = 1469598103934665603, 1099511628211
@@ -26,11 +27,11 @@ class Images:
     def __init__(self, process: int, kept: Path, arch: int) -> None:
         self.process = process
         self.kept = kept
-        """the folder for PTX that compilers inside of the process have made"""
+        """folder for the PTX that compilers inside of the process generate"""
         self.arch = arch
 
     def find_ptx(self, image: bytes) -> list[str]:
-        """Return the PTX files of an image, to be linked if there are several; UsageError for one that has none."""
+        """Return the PTX files of an image, to be linked if there are several; raise UsageError if it has none."""
         if int.from_bytes(image[:4], "little") == fat_binary.MAGIC:
             return self._fat_binary_ptx(image)
         if image[:4] == fat_binary.ELF:
@@ -54,7 +55,8 @@ class Images:
         raise problem or UsageError("a fat binary has neither PTX nor machine code")
 
     def _best(self, texts: list[fat_binary.Entry]) -> fat_binary.Entry:
-        """Return the PTX that a driver would compile for the device: the newest that is not newer; else the oldest."""
+        """Return the PTX that a driver would compile for the device: the one for the latest architecture up to the
+        device's; else the oldest."""
         fitting = [one for one in texts if one.target <= self.arch]
         return max(fitting, key=lambda one: one.target) if fitting else min(texts, key=lambda one: one.target)
 
@@ -75,7 +77,7 @@ class Images:
         )
 
     def _candidates(self, image: bytes) -> Iterator[Path]:
-        """Yield files with the PTX that exactly this machine code was made of."""
+        """Yield files with the PTX from which exactly this machine code was compiled."""
         alike = [*self.kept.glob(f"*_{len(image)}.ptx")]
         if alike:
             name = f"{_hash(image):016x}_{len(image)}.ptx"
@@ -87,7 +89,7 @@ class Images:
                 yield beside
 
     def _environment(self, name: str) -> str:
-        """Return a variable of the process as it was started with."""
+        """Return an environment variable with its value at the start of the process."""
         try:
             words = Path(f"/proc/{self.process}/environ").read_bytes().split(b"\0")
         except OSError:
@@ -96,12 +98,13 @@ class Images:
         return next((word[len(start) :].decode() for word in words if word.startswith(start)), "")
 
     def _kept_texts(self) -> Iterator[str]:
-        """Yield the PTX that was kept, the newest first."""
+        """Yield kept PTX, the newest first."""
         files = sorted(self.kept.rglob("*.ptx"), key=lambda path: path.stat().st_mtime, reverse=True)
         return (path.read_text(encoding="utf-8", errors="replace") for path in files)
 
     def _find_linked_ptx(self, kernels: list[str]) -> list[str]:
-        """Return the PTX of the files that were linked to machine code: it is in the program or library (`-rdc`)."""
+        """Return the PTX of the files that were linked to machine code (`-rdc`), from the program or library that
+        contains them."""
         for path in self._code_files():
             try:
                 data = fat_binary.fat_binaries(path.read_bytes())

@@ -1,7 +1,7 @@
-"""Runs a program with the driver in front of it, and serves its processes until it ends.
+"""Run a program with the libraries of wsemu's driver in place of CUDA's, and serve its processes until it ends.
 
-Everything that belongs to the run is in a private folder, which is removed at the end: the socket that the processes
-connect to, and PTX that compilers in them have made.
+A private folder contains the socket to which the processes connect, and the PTX that compilers in them generate. It is
+removed at the end.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from wsemu.native.session import Watch
 
 TICK = 0.05
-"""seconds between looks whether the program has ended"""
+"""seconds between checks whether the program has ended"""
 LINGER = 2.0
-"""seconds that processes which outlive the program are served without a message"""
+"""seconds for which processes that outlive the program are served without a message"""
 GRACE = 2.0
-"""seconds between the request to end and the end by force"""
+"""seconds between the request to end and the forced end"""
 
 
 class Connection:
@@ -46,7 +46,7 @@ class Connection:
         self._files: list[int] = []
 
     def receive(self) -> bool:
-        """Read what is there and handle it; return whether the process is still connected."""
+        """Read and handle the available messages; return whether the process is still connected."""
         try:
             data, files, _, _ = socket.recv_fds(self.stream, 1 << 20, 1)
         except OSError:
@@ -81,7 +81,7 @@ class Connection:
         return True
 
     def close(self) -> None:
-        """Forget the process."""
+        """Close the connection and the session of the process."""
         for file in self._files:
             os.close(file)
         self.stream.close()
@@ -93,7 +93,7 @@ class Ended:
 
     def __init__(self, code: int) -> None:
         self.code = code
-        """its exit code; negative: the signal that ended it"""
+        """exit code of the program; negative: the signal that ended it"""
 
 
 def run_program(command: Sequence[str], watch: Watch) -> Ended:
@@ -135,7 +135,7 @@ def environment(libraries: Path, server: Path, kept: Path) -> dict[str, str]:
 
 @contextlib.contextmanager
 def _private_folder() -> Iterator[Path]:
-    folder = Path(tempfile.mkdtemp(prefix="wsemu-"))  # for this user alone
+    folder = Path(tempfile.mkdtemp(prefix="wsemu-"))  # accessible only to this user
     try:
         yield folder
     finally:
@@ -143,7 +143,7 @@ def _private_folder() -> Iterator[Path]:
 
 
 def _serve(listening: socket.socket, program: subprocess.Popen[bytes], kept: Path, watch: Watch) -> None:
-    """Serve processes until the program and those that it has started are done."""
+    """Serve processes until the program and its child processes have ended."""
     idle = 0.0
     with selectors.DefaultSelector() as selector:
         selector.register(listening, selectors.EVENT_READ)
@@ -177,7 +177,7 @@ def _serve_one(
 
 
 def _end(program: subprocess.Popen[bytes]) -> None:
-    """End a program that is still running: first by a request."""
+    """End a program that is still running: request the end, then force it."""
     if program.poll() is not None:
         return
     program.send_signal(signal.SIGTERM)

@@ -1,23 +1,22 @@
-"""Behavior of a launch that does not depend on the contents of its arrays and scalars: the data flow of `taint.py`,
-from arguments.
+"""Determine the arguments whose contents do not affect the behavior of a launch, by the data flow analysis of
+`taint.py`.
 
 A launch proves something for all contents of an array if no executed instruction behaves differently for them.  The
 proof is by induction over the instructions of each thread: with other contents the same instructions run at the same
-addresses, with the same operands of barriers and masks.  Of everything that the engines judge only values have changed.
-So each argument is a source: the contents of an array in its memory, the value of a scalar in its row.
-What reaches a branch, an exit, a guard of anything but arithmetic, an address, a member mask, an operand of a barrier
-or an asynchronous operation `steers`.  What is stored and loaded again is followed through memory array by array, as
-for atomics.
+addresses, with the same operands of barriers and masks.  So everything that the engines judge is the same; only values
+differ. So each argument is a source: the contents of an array in its memory, the value of a scalar in its row. A source
+`steers` if it reaches a branch, an exit, a guard of anything but arithmetic, an address, a member mask, or an operand
+of a barrier or an asynchronous operation.  Values in memory are followed for each array as a whole, as for atomics.
 
 Unlike the analysis of the order of atomics, this one also follows three other uses:
 
-* The lane that a shuffle reads from: it may be inactive, and its value undefined.
+* The lane from which a shuffle reads: if it is inactive, the result is undefined.
 * The token of a wait, which names the phase.
-* A store by which several lanes write one location: it is right if all of them write the same value (`same`).
+* A store by which several lanes write one location: it is correct only if all write the same value (`same`).
 
 Detects: whether an argument's contents may change what a launch does, and the first instruction where they do.
-Does not detect: values that only look as if they depended on contents (`x ^ x`), nor elements of one array apart from
-each other: both err on the side of "this launch only".
+Does not detect: that a value such as `x ^ x` is independent of x, and that only some elements of an array steer.  In
+both cases the result is "this launch only", which is safe.
 """
 
 from __future__ import annotations
@@ -35,17 +34,17 @@ _VALUES, _ADDRESSES = ("value", "bytes"), ("address", "first", "memory")
 
 
 class Source(NamedTuple):
-    """Something that a caller may change: the contents of a segment, or a scalar."""
+    """A part of the arguments: the contents of a segment, or a scalar."""
 
     segment: int = -1
     argument: int = -1
-    """-1: it is a segment"""
+    """number of the argument; -1: the source is a segment"""
     component: tuple[int | str, ...] = ()
-    """the way to the scalar inside of its argument"""
+    """path to the scalar inside of its argument"""
 
 
 class Steering(NamedTuple):
-    """An executed instruction that may do something else for another value of a source."""
+    """An executed instruction whose behavior may differ for another value of a source."""
 
     pc: int
     what: str
@@ -58,7 +57,8 @@ class Contents(Analysis):
     def __init__(
         self, program: Program, executions: Sequence[int], segment_of: SegmentOf, same: Set[int] | None = frozenset()
     ) -> None:
-        """`same` are the stores by which several lanes wrote one place, the same value each; None: any may have."""
+        """Analyze a program.  `same` are the stores by which several lanes wrote one value to one location; None:
+        unknown."""
         self.sources = _sources(program, segment_of)
         self._segment_of = segment_of
         self._same = same
@@ -73,10 +73,10 @@ class Contents(Analysis):
                 else:
                     self._put(regions.mapped.get(row) or regions.entry.get(row, 0), 1 << n)
         self._initial = list(self._memory)
-        """per array: the segment that it is, as a source"""
+        """initial sources of each array: the segment itself"""
 
     def _rows(self, source: Source) -> list[int]:
-        """The rows of a scalar's value, or of addresses in a segment."""
+        """Return the rows of a scalar's value, or of addresses in a segment."""
         parameters = self._program.parameters
         if source.argument >= 0:
             return [p.row for p in parameters if p.part in _VALUES and (p.argument, p.component) == source[1:]]
@@ -99,7 +99,7 @@ class Contents(Analysis):
             yield "one value that several lanes store", step.reads
 
     def steering(self) -> dict[Source, list[Steering]]:
-        """The sources that steer, and where, by pc."""
+        """Return the sources that steer, each with its instructions, by pc."""
         found: dict[Source, list[Steering]] = {}
         for pc, what, bits in sorted((step.pc, what, bits) for step, what, bits in self._reached_steps()):
             for n, source in enumerate(self.sources):
@@ -122,14 +122,14 @@ class Contents(Analysis):
         return bits & self._taint
 
     def _through_maps(self, step: Step, state: State) -> Bits:
-        """Return the sources in a tensor map that is no argument: the machine reads it from memory."""
+        """Return the sources in a tensor map that the machine reads from memory, because it is not an argument."""
         fields = self._program.code[step.pc].tolist()
         if not NAMES[fields[0]].startswith("tensor.") or fields[4] in self._regions.mapped:
             return 0
         return self._contents(self._memory, self._regions.touched_regions(state.get(fields[4], 0)))
 
     def loaded_segments(self) -> frozenset[int]:
-        """The segments, of those that are sources, that executed instructions read."""
+        """Return the source segments that executed instructions read."""
         arrays = 0
         for step, state in self._states():
             if step.kind in ("load", "atomic"):

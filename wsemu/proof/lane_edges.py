@@ -1,10 +1,10 @@
-"""Races between lanes of one warp that atomics and fences of single lanes order, in the run of a trace.
+"""Find reported races between lanes of one warp that atomics and fences of single lanes order, in a traced run.
 
-Engines order the lanes of a warp by barriers and warp-wide operations alone.  This module follows which threads have
-observed one access.  It starts at the access's own lane, and continues as in `threads.py`, without scopes.  Knowledge
-passes by a fence, a strong write, a strong read of that location and a fence; by barriers; by warp-wide operations; and
-for an atomic by reading what it left.  What is said to be ordered here need not be so in other schedules, and nothing
-is proven by it.
+The engines order lanes of a warp only by barriers and warp-wide operations.  This module determines the threads that
+have observed one access, first its own lane, as `threads.py` does but without scopes.  A thread observes the access
+through a barrier or a warp-wide operation.  It also does so through a fence and a strong write, followed by a strong
+read of that location and a fence.  If the access is an atomic, a read of its result is enough.  The order holds for the
+traced run only, and proves nothing for other schedules.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ _ENDS: tuple[EventKind, ...] = ("arrive", "sync", "warp", "exit", *FENCES)
 
 
 def strong(program: Program) -> frozenset[int]:
-    """The strong accesses of a program: a trace has to say where their lanes went."""
+    """Return the strong accesses of a program, whose addresses a trace must contain."""
     return frozenset(pc for pc, op in enumerate(program.code[:, 0].tolist()) if OPERATIONS[NAMES[op]].kind == "atomic")
 
 
 def list_acquires(program: Program) -> frozenset[int]:
     """Return the strong reads that are acquire operations: the bytecode has their fence as the next instruction.
 
-    A read and what follows it come after what it synchronizes with (PTX ISA, "Base causality order"); of a relaxed read
-    and a fence, only what follows the fence does."""
+    An acquire read itself, and all after it, is ordered after the release (PTX ISA, "Base causality order"); of a
+    relaxed read with a fence, only what follows the fence is."""
     code = program.code.tolist()
     return frozenset(pc for pc in strong(program) if NAMES[code[pc + 1][0]] in FENCES and code[pc + 1][7] == ACQUIRES)
 
@@ -72,26 +72,26 @@ class _Spread:
         self.fenced: set[Thread] = set()
         """threads whose strong writes publish the access"""
         self.told: set[tuple[int, int]] = set()
-        """places where that was written"""
+        """locations of the writes of these threads"""
         self.left: set[tuple[int, int]] = set()
-        """places where the access itself, an atomic, has left something"""
+        """locations with a result of the access itself, if it is an atomic"""
         self.seen: set[Thread] = set()
-        """threads that have read there, and observe it after a fence"""
+        """threads that have read these locations, and observe the access after a fence"""
         self.given: set[tuple[int, int]] = set()
         self.waiting: dict[tuple[int, int], list[Thread]] = {}
-        """(CTA, barrier) -> who waits"""
+        """(CTA, barrier) -> the waiting threads"""
         self.rules: dict[EventKind, Callable[[Event], None]] = {
             "arrive": self.arrive, "sync": self.sync, "complete": self.complete, "warp": self.warp,
             **dict.fromkeys(FENCES, self.fence),
         }  # fmt: skip
 
     def comes_to_know(self, trace: Trace) -> bool:
-        """Return whether the lane that makes the later access knows of the earlier one by then."""
+        """Return whether the lane of the later access has observed the earlier one."""
         for event in trace.events:
             if event.kind in _ENDS and (event.cta, event.warp, event.interval) == self.until:
                 if event.pc == self.raw.pc + 1 and self.raw.pc in self.acquires:
                     self.fence(event)
-                break  # else a lane learns nothing in an interval of its warp
+                break  # a lane observes nothing else within an interval of its warp
             if event.kind == "access":
                 if event.pc in self.strong:
                     self.access(event, trace.lane_addresses(event))
@@ -116,7 +116,7 @@ class _Spread:
             self.fenced |= there & self.knows
 
     def access(self, event: Event, addresses: dict[int, int]) -> None:
-        """A strong access of some lanes, one after the other."""
+        """Process a strong access of some lanes, lane after lane."""
         auxiliary = self.code[event.pc][7]
         for lane, address in addresses.items():
             thread, bare = (event.cta, event.warp, lane), address & ~ADDRESS_WRAPPED
@@ -124,7 +124,7 @@ class _Spread:
             if auxiliary & SERVED != AS_STORE:
                 self.seen |= {thread} if place in self.told else set()
                 self.knows |= {thread} if place in self.left else set()
-            else:  # who reads this store reads nothing before it
+            else:  # a read of this store observes nothing before it
                 self.told.discard(place)
                 self.left.discard(place)
             if not auxiliary & NO_STORE:
@@ -132,7 +132,7 @@ class _Spread:
                 self.left |= {place} if self._is_it(event, thread, bare) else set()
 
     def _is_it(self, event: Event, thread: Thread, address: int) -> bool:
-        """Return whether a strong access is the one that the race is about."""
+        """Return whether a strong access is the earlier access of the race."""
         raw = self.raw
         mine = raw.detail["other_kind"] == ATOMIC and address == raw.detail["address"]
         return mine and (event.pc, event.interval, thread) == (raw.other_pc, self.since, self.first)

@@ -1,6 +1,6 @@
-"""Edits of what the host says: the grid, the block and the arguments of a launch, where it stands in the source.
+"""Edits of the launching line: other grids, blocks and arguments of the unchanged kernel.
 
-They are tried by the same kernel with another launch; the text is that of the line that launches.
+An edit is tried by another launch of the same kernel; its text is that of the launching line.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ if TYPE_CHECKING:
     from wsemu.repair.text import Text
 
 FIRST = frozenset("out-of-bounds oversubscribed count-mismatch read-only-written".split())
-"""codes for which the launch is tried before the kernel"""
+"""codes for which edits of the launch are tried before edits of the kernel"""
 _OF_NUMBERS = frozenset("deadlock count-mismatch oversubscribed barrier-divergence dangling-arrive all-arrive".split())
-"""codes for which a count that findings name may be that of the threads"""
+"""codes for which a count in the findings may be the intended number of threads"""
 _OF_CTAS = frozenset(("race", "same-value-store"))
 """codes of stores that CTAs repeat if there are more CTAs than tiles of the arrays"""
 _WARP, _MOST_THREADS = 32, 1024
 _MOST = 24
-"""maximum launches that are tried"""
+"""maximum number of launches that are tried"""
 _AXES = "xyz"
 
 
 class Launch(NamedTuple):
-    """A launch in the source."""
+    """A launching line in the source."""
 
     grid: ast.expr
     block: ast.expr
@@ -50,7 +50,7 @@ class Other(NamedTuple):
 
 
 def find_launch(text: Text, line: int, kernel: str) -> Launch | None:
-    """The launch of a kernel, by its name, that stands on a line; None where none is found, or several are."""
+    """Return the launch of a kernel on a line, found by the kernel's name; None if there is none, or several."""
     found = []
     for node in ast.walk(text.tree):
         if isinstance(node, ast.Call) and node.lineno <= line <= (node.end_lineno or 0):
@@ -63,7 +63,7 @@ def find_launch(text: Text, line: int, kernel: str) -> Launch | None:
 
 
 def others(text: Text, launch: Launch, report: Any, launched: Launched, numbers: list[int]) -> list[Other]:
-    """The launches that are tried, the likeliest first."""
+    """Return the launches to try, the likeliest first."""
     made = _Others(text, launch, report, [*launched.arguments_given()], numbers, {f.code for f in report.findings})
     found = sorted(made.all(), key=lambda other: other.candidate.near)
     return found[:_MOST]
@@ -78,7 +78,7 @@ class _Others(NamedTuple):
     codes: set[str]
 
     def all(self) -> Iterator[Other]:
-        """All of them."""
+        """Yield all launches to try."""
         if "out-of-bounds" in self.codes:
             yield from self.smaller_grids()
             yield from self.smaller_blocks()
@@ -99,7 +99,7 @@ class _Others(NamedTuple):
         return Other(candidate, **{**base, **other})
 
     def replace_expression(self, node: ast.expr, new: str, near: float, value: Any, **other: Any) -> Other:
-        """Another expression in the place of one of the launch."""
+        """Return a launch with one expression replaced."""
         says = f"write `{new}`{'' if new == str(value) else f', {value},'} in place of `{self.text.of(node)}`"
         says += f" in line {node.lineno}, where the kernel is launched"
         return self.put([Piece(*self.text.span(node), new)], says, near, **other)
@@ -111,7 +111,7 @@ class _Others(NamedTuple):
         return node if axis == 0 else None
 
     def extents(self) -> dict[int, str]:
-        """The extents of the arrays -> how the host can write them."""
+        """Return extent of an array -> an expression for it in the host's source."""
         found: dict[int, str] = {}
         for node, value in zip(self.launch.arguments, self.given, strict=False):
             shape = getattr(value, "shape", ())
@@ -129,7 +129,7 @@ class _Others(NamedTuple):
         return any(len({site.cta for site in f.sites if site.cta is not None}) > 1 for f in findings)
 
     def smaller_grids(self, *, exact: bool = False) -> Iterator[Other]:
-        """Yield grids whose threads match the elements of an array, and unless `exact` one that has a CTA less."""
+        """Yield grids whose threads match the elements of an array, and, unless `exact`, a grid with one CTA less."""
         for axis, (count, threads) in enumerate(zip(self.report.grid, self.report.block, strict=True)):
             node, by = self.part(self.launch.grid, axis), self.part(self.launch.block, axis)
             if node is None:
@@ -167,7 +167,7 @@ class _Others(NamedTuple):
                 yield self.replace_expression(node, str(count), 0.5 * rank, count, block=(count, 1, 1))
 
     def exchange_shapes(self) -> Iterator[Other]:
-        """The grid in the place of the block, and the block in that of the grid."""
+        """Yield the launch with grid and block exchanged."""
         grid, block = self.report.grid, self.report.block
         threads = grid[0] * grid[1] * grid[2]
         if grid != block and threads <= _MOST_THREADS and threads % _WARP == 0:
@@ -180,7 +180,7 @@ class _Others(NamedTuple):
             yield self.put(pieces, says, 1.5, grid=block, block=grid)
 
     def axes(self) -> Iterator[Other]:
-        """x and y in the other order, of the grid, the block, or both."""
+        """Yield launches with x and y exchanged, in the grid, the block, or both."""
         nodes = [("grid", self.launch.grid), ("block", self.launch.block)]
         pairs = [(name, n.elts[:2]) for name, n in nodes if isinstance(n, ast.Tuple) and len(n.elts) > 1]
         values = {"grid": self.report.grid, "block": self.report.block}
@@ -196,7 +196,8 @@ class _Others(NamedTuple):
             yield self.put(pieces, f"{says}, where the kernel is launched", 0.5, **other)
 
     def scalars(self) -> Iterator[Other]:
-        """A number that is no array's extent, by one, or that extent; two numbers in the other order."""
+        """Yield launches with a number changed by one or replaced by an array's extent, and with two numbers
+        exchanged."""
         numbers = [
             (n, node, value)
             for n, (node, value) in enumerate(zip(self.launch.arguments, self.given, strict=False))
@@ -207,7 +208,7 @@ class _Others(NamedTuple):
                 if value != second and self.may_be_misplaced(n, node, m, other):
                     yield self.swap_arguments(n, node, m, other, 1.2)
             if any(value > 1 and extent % value == 0 for extent in self.extents()):
-                continue  # it is what it should be, or a number of equal parts of it
+                continue  # it is an extent, or divides one
             for extent, name in self.extents().items():
                 if abs(extent - value) <= max(value, extent) // 2:
                     far = 0.8 + 0.1 * min(abs(extent - value), 9)
@@ -224,7 +225,7 @@ class _Others(NamedTuple):
                 )
 
     def arrays(self) -> Iterator[Other]:
-        """Two arrays of one type and of different shapes in the other order."""
+        """Yield launches with two arrays exchanged that have one type and different shapes."""
         known = [
             (n, node, value)
             for n, (node, value) in enumerate(zip(self.launch.arguments, self.given, strict=False))
@@ -237,14 +238,14 @@ class _Others(NamedTuple):
                     yield self.swap_arguments(n, node, m, other, 0.7)
 
     def may_be_misplaced(self, n: int, node: ast.expr, m: int, other: ast.expr) -> bool:
-        """Return whether two arguments may stand in the wrong order: not where the kernel's parameters have their
+        """Return whether two arguments may be in the wrong order: not if the kernel's parameters have the same
         names."""
         here = (self.report_name(n), self.report_name(m))
         given = (self.text.of(node), self.text.of(other))
         return here[0] != given[0] and here[1] != given[1]
 
     def swap_arguments(self, n: int, node: ast.expr, m: int, other: ast.expr, near: float) -> Other:
-        """Two arguments in the other order."""
+        """Return the launch with two arguments exchanged."""
         given = list(self.given)
         given[n], given[m] = given[m], given[n]
         one, two = self.text.of(node), self.text.of(other)
@@ -253,7 +254,7 @@ class _Others(NamedTuple):
         return self.put(pieces, says, near, arguments=tuple(given))
 
     def larger(self) -> Iterator[Other]:
-        """An array that is stored to beyond its end, as long as another one is."""
+        """Yield launches with a larger array, as long as another one, for an array with stores beyond its end."""
         import numpy as np
 
         stored = [f for f in self.report.findings if f.code == "out-of-bounds"]

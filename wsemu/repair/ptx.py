@@ -1,7 +1,7 @@
-"""Edits of a kernel in PTX: what synchronises is put in, taken out, moved, or gets other numbers.
+"""Edits of a PTX kernel: insert, delete or move synchronizing instructions, or change their numbers.
 
-There is no source to edit: an edit changes PTX text, which is compiled and checked like any other. It is described by
-the line of C++ that the compiler records for its location (`.loc`).
+An edit changes the PTX text, which is then compiled and checked. A report describes it by the C++ line that the
+compiler records for the location (`.loc`).
 """
 
 from __future__ import annotations
@@ -40,8 +40,7 @@ _BRANCH = re.compile(r"bra(?:\.uni)?\s+(\S+);")
 _LOOPS = re.compile(r"\b(?:for|while|do)\b")
 _HEAD_OF_FOR = re.compile(r"\bfor\s*\([^;]*;[^;]*;")
 _CONTINUES = re.compile(r"(?:\}|else\b)")
-"""start of a line of C++ before which nothing can be inserted: an insertion would end the construct that it
-continues"""
+"""start of a C++ line that continues a construct, so that nothing can be inserted before it"""
 _NUMBERED = re.compile(r"(bar(?:rier)?(?:\.cta)?\.(?:sync|arrive)\S*)\s+(\d+)(?:,\s*(\d+))?;")
 _SAID = {
     "bar.sync 0;": "__syncthreads()",
@@ -55,17 +54,17 @@ _COPY = re.compile(r"cp\.(?:reduce\.)?async\.bulk\.tensor\b[^\[]*(?:\[%\w+\],\s*
 """a tensor copy and its map"""
 _WARP, _NEAREST = 32, 6
 _NEIGHBORS = 3
-"""cures that are tried on launches of other sizes"""
+"""maximum number of fixes that are tried on launches of other sizes"""
 _OF_COPY = 0.5
-"""additional distance of an edit of one more copy of a line"""
+"""additional distance of an edit for each further copy of a line"""
 _FARTHER = 0.4
-"""distance beyond a cure that findings point to, up to which other edits are tried"""
+"""further distance of edits that are tried after a fix at a location of the findings"""
 
 
 def candidates(
     text: Text, report: Any, transferred: tuple[int, ...] = ()
 ) -> Iterator[tuple[float, Candidate, dict[int, str]]]:
-    """Edits with how far they are, and the lines that they change."""
+    """Yield edits with their distances, and the lines that they change."""
     findings = report.findings[:12]
     hot = {(site.file, site.line) for f in findings for site in f.sites}
     runs = {p.run for p in text.places if (p.file, p.line) in hot}
@@ -85,7 +84,8 @@ def candidates(
             (new,) = changed.values()
             yield score, candidate, {place.at: new for place in copies}
     yield from _counts(text, syncs, numbers, far)
-    of_rings = {place.at for op in kernel.uses.operations for place in op.places}  # which have edits of their own
+    # other modules edit the operations of rings
+    of_rings = {place.at for op in kernel.uses.operations for place in op.places}
     others = (p.text for p in syncs if p.at not in of_rings)
     missing = dict.fromkeys([*_missing(codes, text), *others])
     gaps = [p for n, p in enumerate(text.places) if (not n or text.places[n - 1].run != p.run) and far(p) <= _NEAREST]
@@ -115,7 +115,8 @@ def _missing(codes: list[str], text: Text) -> Iterator[str]:
 
 
 def group_copies(places: list[Place]) -> list[list[Place]]:
-    """Instructions by what they are of: those of one line that read alike are copies of one, of a loop unrolled."""
+    """Group instructions that are copies of one instruction: those with the same text on one source line, from an
+    unrolled loop."""
     found: dict[tuple[str, int, str], list[Place]] = {}
     for place in places:
         found.setdefault((place.file, place.line, place.text), []).append(place)
@@ -125,7 +126,8 @@ def group_copies(places: list[Place]) -> list[list[Place]]:
 def _counts(
     text: Text, syncs: list[Place], numbers: set[int], far: Callable[[Place], float]
 ) -> Iterator[tuple[float, Candidate, dict[int, str]]]:
-    """The count of a line's barriers with several ids, of a loop unrolled, in one edit."""
+    """Yield edits that change the count of all barriers of a line at once, if an unrolled loop gave them several
+    ids."""
     groups: dict[tuple[str, int, str, str], dict[int, str]] = {}
     for place in syncs:
         if (m := _NUMBERED.match(place.text)) and m[3]:
@@ -142,13 +144,13 @@ def _counts(
 
 
 def _head(line: str) -> str:
-    """The blanks and the predicate of an instruction."""
+    """Return the leading blanks and the predicate of an instruction."""
     blanks = line[: len(line) - len(line.lstrip())]
     return blanks + (m[0] if (m := re.match(r"@!?%\w+\s+", line.lstrip())) else "")
 
 
 def _alike(text: Text, gap: Place) -> list[Place]:
-    """Return where the copies of a line begin: one for each time that its first access or synchronization is there."""
+    """Return the beginnings of the copies of a line: the locations of its first access or synchronization."""
     copies: dict[int, list[Place]] = {}
     labeled, head = -1, ""
     for n, place in enumerate(text.places):
@@ -179,7 +181,7 @@ def _follows_label(text: Text, place: Place) -> bool:
 def _instruction_edits(
     text: Text, place: Place, numbers: set[int], far: float, others: list[Place]
 ) -> Iterator[tuple[float, Candidate, dict[int, str]]]:
-    """An instruction that synchronises: other numbers, another one, none."""
+    """Yield edits of a synchronizing instruction: other numbers, another instruction, or none."""
     where = f"line {place.line}"
     head = _head(text.lines[place.at])
 
@@ -212,22 +214,22 @@ def _candidate(kind: Kind, says: str, near: float, waits: int) -> Candidate:
 
 
 def instruction_text(instruction: str) -> str:
-    """An instruction as one would write it in C++, with that of PTX."""
+    """Return the text of an instruction: its C++ function if there is one, and the PTX."""
     words = " ".join(instruction.split())
     known = _SAID.get(words.replace("bar.warp.sync 0xffffffff;", "bar.warp.sync -1;"))
     return f"`{known}`" if known else f"`{words.rstrip(';')}`"
 
 
 def _quote_instruction(instruction: str) -> str:
-    """An instruction as PTX has it."""
+    """Return an instruction in PTX, in backticks."""
     return f"`{' '.join(instruction.split()).rstrip(';')}`"
 
 
 def _before(text: Text, gap: Place, alike: list[Place], report: Any) -> tuple[str, bool]:
     """Return the location of an insertion in words, and whether it is a line of C++.
 
-    If that line contains more than the instruction at `gap`, or has the gap in its midst, the location is the line of
-    PTX.
+    The location is the line of PTX if the C++ line contains several statements, or if the gap is in the middle of its
+    code.
     """
     if not gap.file or gap.file == text.path or _is_start(text, gap, alike):
         return _where(gap, report), True
@@ -235,8 +237,8 @@ def _before(text: Text, gap: Place, alike: list[Place], report: Any) -> tuple[st
 
 
 def _is_start(text: Text, gap: Place, alike: list[Place]) -> bool:
-    """Return whether a gap, or the first one of copies, is where the code of its line begins, and a line can stand
-    there."""
+    """Return whether a gap, or the first one of its copies, is at the beginning of a C++ line before which a line can
+    be inserted."""
     own = [place for place in text.places if (place.file, place.line) == (gap.file, gap.line)]
     earlier = [place.text for place in own if place.at < alike[0].at]
     first = not any(_ACTS.match(words) or _BRANCH.match(words) for words in earlier)
@@ -245,13 +247,12 @@ def _is_start(text: Text, gap: Place, alike: list[Place]) -> bool:
 
 
 def _is_crowded(file: str, line: int) -> bool:
-    """Return whether several statements stand on a line of C++."""
+    """Return whether a C++ line contains several statements."""
     return _HEAD_OF_FOR.sub("", linecache.getline(file, line)).count(";") > 1
 
 
 def _begins(file: str, line: int) -> bool:
-    """Return whether a statement can stand before a line of C++: where its file is not there, that is taken for
-    granted."""
+    """Return whether a statement can be inserted before a C++ line; true if its file does not exist."""
     here = linecache.getline(file, line).strip()
     for number in range(line - 1, 0, -1):
         before = linecache.getline(file, number).partition("//")[0].strip()
@@ -311,7 +312,7 @@ def _rank(edits: Iterable[Scored]) -> list[Scored]:
 
 
 def _try_sizes(run: Search) -> None:
-    """Launch the kernel with the best cures at neighboring sizes: one may fit this size alone."""
+    """Try the best fixes on launches of neighboring sizes, since a fix may suit only this size."""
     if run.questions is None or run.launched.only:
         return
     for tried in sorted(run.cures, key=lambda tried: tried.edits[0].near)[:_NEIGHBORS]:
@@ -321,7 +322,7 @@ def _try_sizes(run: Search) -> None:
 
 
 def _describe_cures(run: Search, best: list[Tried], expected: dict[str, Any], text: Text) -> list[Cure]:
-    """The cures as data; without changes, since the source that is to be edited is another one."""
+    """Return the fixes as data, without changes of files, since the PTX is not the user's source."""
     found = []
     kinds: dict[bytes, int] = {}
     for tried in best:
@@ -350,7 +351,7 @@ _PIPELINE = (
     (re.compile(r"`cp\.async\.wait_group (\d+)`"), r"`__pipeline_wait_prior(\1)`"),
     (re.compile(r"`cp\.async\.commit_group`"), "`__pipeline_commit()`"),
 )
-"""instructions -> functions of CUDA C++ that are these"""
+"""instructions -> the equivalent functions of CUDA C++"""
 
 
 def _spell_as_source(edit: Edit, text: Text) -> Edit:
@@ -366,12 +367,13 @@ def _spell_as_source(edit: Edit, text: Text) -> Edit:
 
 
 def _cured_findings(report: Any, after: Any) -> list[int]:
-    """Return the numbers of the findings that a cure removes: the errors, and the warnings whose code is gone."""
+    """Return the numbers of the findings that a fix removes: all errors, and the warnings whose code no longer
+    occurs."""
     left = {f.code for f in after.findings}
     return [n for n, f in enumerate(report.findings) if f.code not in left or f.severity == "error"]
 
 
 def _patch(text: Text, source: str) -> list[str]:
-    """The hunks that make other PTX of a text, without lines around them."""
+    """Return the diff of a PTX text without context lines."""
     old, new = ([line.rstrip("\n") for line in lines] for lines in (text.lines, lines_of(source)))
     return [*difflib.unified_diff(old, new, n=0, lineterm="")][2:]

@@ -1,4 +1,4 @@
-"""PTX text to tokens (chapter 4): one regular expression over the whole text."""
+"""Split PTX text into tokens (PTX ISA, chapter 4), by one regular expression for the whole text."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NAME, DIRECTIVE, NUMBER, STRING, MARK, END = "name", "directive", "number", "str
 
 
 class Tokens(NamedTuple):
-    """The tokens side by side; the last one is the end of the text."""
+    """Parallel lists with the tokens of a text; the last token is the end of the text."""
 
     kinds: list[str]
     texts: list[str]
@@ -31,7 +31,7 @@ class Tokens(NamedTuple):
 
 
 def tokens(source: Source) -> Tokens:
-    """All tokens; KernelError at what is none."""
+    """Return all tokens of a text; raise KernelError at a character that begins none."""
     kinds: list[str] = []
     texts: list[str] = []
     starts: list[int] = []

@@ -1,4 +1,4 @@
-"""Device functions with a signature: a call converts its numbers to the declared types, and its result too."""
+"""Device functions with a signature: a call converts its arguments and its result to the declared types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`print` in a kernel: what it writes, as text and values that a traced run shows (Numba-CUDA's formats)."""
+"""Lower `print` in a kernel: its text and values become an operation that shows them, in Numba-CUDA's formats."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ if TYPE_CHECKING:
     from wsemu.frontend.python.walker import Walker
 
 MOST = 32
-"""values that the GPU's `printf` takes (CUDA C++ Programming Guide, "Formatted Output"); else it writes the format"""
+"""maximum values of the GPU's `printf` (CUDA C++ Programming Guide, "Formatted Output"); with more, it prints the
+format"""
 _RAW = {"%i": "%lld", "%u": "%llu", "%f": "%f", "%b": "%s"}
 
 
 def call(w: Walker, node: ast.Call, args: list[Value], kwargs: dict[str, Value]) -> Value:
-    """Emit what shows the values of one `print`."""
+    """Emit the operation that shows the values of one `print`."""
     if kwargs:
         raise w.error(node, f"`print` takes no argument `{next(iter(kwargs))}` in a kernel", "give values alone")
     parts: list[str] = []

@@ -1,7 +1,7 @@
-"""Guarded writes after which no lane that skips them reads the old value of the register.
+"""Find guarded writes that overwrite a register for good: lanes that skip the write never read the old value.
 
-`@p mov r, x; @p bra LOOP; ret` overwrites r on the only path that reads it.  The search starts after the write, with a
-false guard, and evaluates operations with known operands.
+An example is `@p mov r, x; @p bra LOOP; ret`, if only LOOP reads r: lanes with a false guard return.  The search starts
+after the write, assumes a false guard, and evaluates operations with known operands.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from wsemu.proof.taint_steps import Step
 
 MOST_STEPS = 4_000
-"""instructions that are followed for one write"""
+"""maximum number of instructions that are followed for one write"""
 Known = dict[int, int]
-"""a value for each row"""
+"""row of a register -> its known value"""
 
 
 def find_overwriting(program: Program) -> frozenset[int]:
-    """Return the guarded writes after which no lane needs the old values of their registers."""
+    """Return the guarded writes after which no lane reads the old values of their registers."""
     if "overwriting" not in program.derived:
         program.derived["overwriting"] = _Search(program).find()
     found: frozenset[int] = program.derived["overwriting"]

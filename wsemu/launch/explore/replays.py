@@ -1,10 +1,10 @@
-"""Replay of the accesses of a CTA's threads to shared memory and mbarriers, if control flow depends on atomics and
-copies run asynchronously.
+"""Judge accesses to shared memory and mbarriers by replays, if control flow depends on atomics and copies run
+asynchronously.
 
-What a CTA does there depends on others by what its strong accesses to arrays return, and by nothing else.  The search
+The behavior of a CTA depends on other CTAs only through the results of its strong accesses to arrays.  The search
 (`search.py`) distinguishes states by the history of each CTA: its barriers, phases, copies and accesses to shared
-memory, in order.  So each history that a CTA may have comes up, and an engine judges it as it judges any run: in one
-order that has this history, with all that it looks for.  What CTAs do to arrays is judged in the search.
+memory, in order.  So it finds each possible history of a CTA.  For each one, an engine runs an interleaving with this
+history, with all checks.  Accesses to arrays are judged in the search itself.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _FOLLOWED = (
 
 def supports_asynchronous(program: Program) -> bool:
     """Return whether the exploration of atomics supports all asynchronous operations of a program.  They must belong to
-    one CTA, release and acquire as usual, and declare where in arrays they read and write."""
+    one CTA, release and acquire with default semantics, and declare the ranges of arrays that they access."""
     from wsemu.model.isa import OPERATIONS
 
     for fields in program.code.tolist():
@@ -52,18 +52,18 @@ def supports_asynchronous(program: Program) -> bool:
 
 
 class DiffersError(Exception):
-    """A replay of an order is not what the search saw."""
+    """A replay differs from the run of the search."""
 
 
 class Judged(NamedTuple):
-    """The findings of an interleaving."""
+    """An interleaving, and the findings of an engine in it."""
 
     findings: list[RawFinding]
     order: tuple[Ask, ...]
 
 
 class Replays(NamedTuple):
-    """Launches whose accesses `ordered` come in orders that are given, each from the same arrays."""
+    """Replays of a launch, with given orders of its accesses `ordered`, each from the same initial arrays."""
 
     bound: Bound
     ordered: frozenset[int]
@@ -78,7 +78,7 @@ class Replays(NamedTuple):
         """Return the findings of an engine in the first interleaving that fails, of those with these histories; None if
         none does.
 
-        DiffersError where a replay is another run than that of the search.
+        Raise DiffersError if a replay differs from the run of the search.
         """
         orders: dict[tuple[Ask, ...], set[bytes]] = {}
         for history, order in sorted(ended.items(), key=lambda entry: len(entry[1]), reverse=True):
@@ -91,7 +91,7 @@ class Replays(NamedTuple):
         return None
 
     def replay_order(self, order: tuple[Ask, ...]) -> tuple[Made, ...]:
-        """All that happens in an order, accesses to shared memory included."""
+        """Return all events of an interleaving, including accesses to shared memory."""
         with self._session(Looking(tells=True), self.logged) as session:
             return tuple(one for moved in _moves(session, order) for one in moved.made)
 
@@ -121,7 +121,7 @@ class Replays(NamedTuple):
 
     @contextmanager
     def _session(self, looking: Looking, logged: frozenset[int]) -> Iterator[Session]:
-        """A launch whose arrays are as before it."""
+        """Yield a session of the launch with its initial arrays."""
         for (data, _), kept in zip(self.bound.segments, self.initial, strict=True):
             if data.flags.writeable:
                 data[:] = kept

@@ -1,4 +1,4 @@
-"""`load_ptx`: the kernels of a PTX file, to launch and check like those in Python."""
+"""`load_ptx`: the kernels of a PTX file, which are launched and checked like Python kernels."""
 
 from __future__ import annotations
 
@@ -65,12 +65,12 @@ def load_ptx(
 
 
 def _read(source: str | os.PathLike[str], flags: tuple[str, ...], *, separate: bool) -> Module:
-    """The module of PTX or CUDA C++; `separate`: one of several that are linked."""
+    """Return the module of a PTX or CUDA C++ source; `separate`: it is one of several linked files."""
     return read_cuda(Request(os.path.abspath(source), flags, (), separate)) if is_cuda(source) else read(source)
 
 
 def _load_cuda(request: Request, others: Sequence[Module]) -> PtxModule:
-    """The kernels of CUDA C++, linked with other modules."""
+    """Return the kernels of CUDA C++, linked with other modules."""
     from wsemu.frontend.ptx import link
 
     module = read_cuda(request)
@@ -86,7 +86,7 @@ class PtxModule(Mapping[str, "PtxKernel"]):
     """The kernels of a PTX file, or of files that are linked, by name; iterates over their names in PTX."""
 
     def __init__(self, modules: Sequence[Module], cuda: str = "") -> None:
-        """`cuda`: the file of CUDA C++ that the first one was compiled from."""
+        """Collect the kernels of linked modules; `cuda` is the CUDA C++ file from which the first one was compiled."""
         self._module, self._cuda = modules[0], cuda
         self._variables = Variables(modules)
         entries = {name: (module, entry) for module in modules for name, entry in module.entries.items()}
@@ -109,21 +109,21 @@ class PtxModule(Mapping[str, "PtxKernel"]):
         self._variables.set({**(values or {}), **named})
 
     def place_variables(self, memory: DeviceMemory, addresses: Mapping[str, int] | None = None) -> dict[str, int]:
-        """Allocate the `__device__` variables in a device memory, as `cuModuleLoad` does: the address of each, by its
-        name in PTX.
+        """Allocate the `__device__` variables in a device memory, as `cuModuleLoad` does; return the address of each by
+        its name in PTX.
 
-        They keep their contents from launch to launch.  A variable that holds the address of a function or of a
-        constant is not among them.  `addresses` are those of allocations for them and for `__constant__` variables, by
+        The variables keep their contents between launches.  A variable that contains the address of a function or of a
+        constant is not allocated.  `addresses` are existing allocations for variables, also for `__constant__` ones, by
         the names of `placeable`.
         """
         return self._variables.place(memory, addresses)
 
     def placeable(self) -> dict[str, int]:
-        """Return the variables that `place_variables` takes addresses for: the bytes of each, by its name in PTX."""
+        """Return the variables for which `place_variables` accepts addresses: name in PTX -> size in bytes."""
         return self._variables.placeable(("global", "const"))
 
     def __getitem__(self, name: str) -> PtxKernel:
-        """The kernel of this name: in PTX, in C++, or the beginning of one."""
+        """Return the kernel with this name: in PTX, in C++, or the beginning of either."""
         if name in self._kernels:
             return self._kernels[name]
         for match in (_equals, _begins):
@@ -137,7 +137,7 @@ class PtxModule(Mapping[str, "PtxKernel"]):
         raise EntryError(f"no kernel `{name}` in `{self.name}`: {self._suggestion(name)}")
 
     def only(self) -> PtxKernel:
-        """The kernel of a file that has one."""
+        """Return the only kernel of a file; raise EntryError if it has none or several."""
         if len(self._kernels) == 1:
             return next(iter(self._kernels.values()))
         if not self._kernels:
@@ -211,7 +211,7 @@ class PtxKernel(Launchable, PtxCode):
 
     @functools.cached_property
     def known_as(self) -> tuple[str, ...]:
-        """The names that it is found by, the one in PTX last."""
+        """The names by which the kernel can be found, the PTX name last."""
         function = demangle(self.entry.name)
         local = function.name.rpartition("::")[2] if "<" not in function.name else function.name
         return (function.name, str(function), local, self.entry.name)

@@ -1,11 +1,11 @@
-"""Tensor maps that the launch changes, and the fences between those changes and copies through them, in compiled code.
+"""Fences between changes of tensor maps and copies through these maps, in compiled code.
 
 PTX ISA, "membar, fence" (`fence.proxy.tensormap::generic`), "tensormap.cp_fenceproxy", "Causality order": tensor copies
 read their map through the tensormap proxy.  A thread that observed the change must release it to that proxy, and a
 thread of the copy's CTA that observed the release must acquire it with the map's address.  The issuing thread must have
-observed that acquisition.  What was released is a part of the rows of `lane_clocks.py`; who acquired which map is a
-table: of each byte the write that was its last one then.  A map that is changed again has other last writes, to be
-acquired again.
+observed that acquisition.  Releases are a part of the rows of `lane_clocks.py`.  Acquisitions are a table: the thread,
+the map, and the last write of each byte at that time.  After a further change, the map has other last writes, and must
+be acquired again.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ NOT_RELEASED, NOT_ACQUIRED = range(2)
 
 @compiled
 def is_watched(m, address):
-    """Return whether it is known who writes at an address."""
+    """Return whether shadow memory records the writers at an address."""
     segment = segment_at(m.segments, address >> SEGMENT_SHIFT)
     return m.clocks and segment.tracked == TRACKED and segment.grain >= 0
 
@@ -78,14 +78,14 @@ def segment_grain(m, address):
 
 @compiled
 def last_write(m, address, q):
-    """The cell of byte q of a map."""
+    """Return the shadow cell with the last write of byte q of a map."""
     segment = segment_at(m.segments, address >> SEGMENT_SHIFT)
     return load_i64(segment.writes + 8 * (((address & OFFSET_MASK) + q) >> segment.grain))
 
 
 @compiled
 def written_otherwise(m, address):
-    """Return whether something else than a plain store has written to a map: an asynchronous operation or an atomic."""
+    """Return whether an asynchronous operation or an atomic has written to a map."""
     if not is_watched(m, address):
         return False
     segment = segment_at(m.segments, address >> SEGMENT_SHIFT)
@@ -115,14 +115,14 @@ def lanes_of_write(m, v):
 
 @compiled
 def is_known(m, w, lane, v):
-    """Return whether a lane knows of a write."""
+    """Return whether a lane has observed a write."""
     return lanes_unknown(m, w, lane, writer(v), lanes_of_write(m, v), interval_number(v)) == 0
 
 
 @compiled
 def is_released(m, w, lane, v, wide):
-    """Return whether a lane knows that a write was released, and a fence of it, which may be `wide`, acquires that:
-    each of the two has the CTA of the other in its scope. What no warp wrote is released by none."""
+    """Return whether a lane has observed the release of a write, and its fence, `wide` if it exceeds CTA scope, can
+    acquire it: the scope of each includes the other's CTA. A write of an asynchronous operation is never released."""
     u = writer(v)
     if u >= GENERIC:
         return False
@@ -150,7 +150,7 @@ def all_released(m, w, lane, v, wide):
 
 @compiled
 def release(m, w, pc, i, mask):
-    """map.release: what these lanes know of, and have done, may be acquired."""
+    """Execute map.release: publish the operations that these lanes have performed or observed."""
     log(m, PROXY_FENCE, w, pc, -1, -1, mask, 0)
     warp = warp_at(m.warps, w)
     separate(m, w, mask)
@@ -175,7 +175,7 @@ def release(m, w, pc, i, mask):
 
 @compiled
 def is_stale(m, r):
-    """Return whether all bytes of an acquired map were written since."""
+    """Return whether all bytes of an acquired map have been overwritten since."""
     q = 0
     while q < MAP_BYTES:
         if r.cells[q] and r.cells[q] == last_write(m, r.address, q):
@@ -186,7 +186,7 @@ def is_stale(m, r):
 
 @compiled
 def free_place(m):
-    """Return the index for one more acquired map, from 0; -1 if there is no room."""
+    """Return the index of a free entry for an acquired map; -1 if the table is full."""
     if m.map_count < m.map_room:
         m.map_count += 1
         return m.map_count - 1
@@ -198,8 +198,8 @@ def free_place(m):
 
 @compiled
 def has_acquired(m, w, lane, address, q, v, itself):
-    """Return whether a write to byte q was acquired by a lane of the CTA that this one knows of, or by this lane
-    `itself`."""
+    """Return whether a lane of the CTA has acquired a write to byte q, and this lane has observed that; with `itself`,
+    whether this lane has."""
     for n in range(m.map_count):
         r = acquired_at(m.maps, n)
         if r.address != address or r.member != warp_at(m.warps, w).member:
@@ -246,7 +246,7 @@ def acquire_lane(m, w, lane, address, wide):
 
 @compiled
 def acquire(m, w, pc, registers, i, mask):
-    """map.acquire: a status."""
+    """Execute map.acquire, and return a status."""
     for lane in set_bits(mask):
         address = load_i64(registers + i.a + 8 * lane)
         if host_place(m, w, pc, lane, address, MAP_BYTES, MAP_ALIGNMENT, False, False, True) == 0:
@@ -264,8 +264,8 @@ def acquire(m, w, pc, registers, i, mask):
 
 @compiled
 def judge_map(m, w, pc, lane, address):
-    """Report the first write to a map that a lane's copy need not observe, unless it races because the lane has not
-    observed it at all."""
+    """Report the first write to a map that a lane's copy may miss; if the lane has not observed the write at all, it is
+    a race instead."""
     if not is_watched(m, address):
         return
     q = 0

@@ -1,4 +1,5 @@
-"""Operands of `tcgen05.mma` and `tcgen05.cp` in compiled code: where their elements lie, and reads of shared memory.
+"""Operands of `tcgen05.mma` and `tcgen05.cp` in compiled code: the locations of their elements, and reads of shared
+memory.
 
 PTX ISA, "Shared memory matrix layout", "Matrix descriptor", "Data Path Layout Organization"; the swizzles are those of
 `wgmma` (measured rule W12).
@@ -18,8 +19,8 @@ PIECE = 16
 """bytes of one contiguous piece of an operand"""
 WRITTEN = 0x0101010101010101
 STRAIGHT, EVERY_OTHER, HALVES, QUARTERS = range(4)
-"""layouts of D: row m in lane m; 16 of each 32 lanes; the columns in halves, one above the other; in
-quarters (the layouts D and A; F and C; B and E; G of PTX)"""
+"""layouts of D (PTX: D and A; F and C; B and E; G): row m in lane m; rows in 16 of each 32 lanes; two halves of the
+columns in different lanes; four quarters of the columns in different lanes"""
 
 
 # -- shared memory -----------------------------------------------------------------------------------------------------
@@ -32,7 +33,7 @@ def swizzle_mode(descriptor):
 
 @compiled
 def swizzle_width(swizzle):
-    """Bytes of a row of a swizzled pattern; 16 without."""
+    """Return the bytes of a row of a swizzled pattern; 16 without a swizzle."""
     if swizzle == 0:
         return 16
     return 128 if swizzle <= 2 else 64 if swizzle == 4 else 32
@@ -103,7 +104,7 @@ def is_outside(m, w, pc, lane, member, descriptor, turned, size, wide, rows, rep
 
 @compiled
 def prepare_shared(m, pc, member, descriptor):
-    """Status: DONE if shadow memory of shared memory is ready for an operand."""
+    """Prepare the shadow memory of shared memory for an operand; return a status, DONE if it is ready."""
     return prepare(m, pc, shared_place(m, member, (descriptor & 0x3FFF) << 4), PIECE, False)
 
 
@@ -124,7 +125,7 @@ def is_written(m, offset, used):
 
 @compiled
 def read_operand(m, w, pc, lane, number, base, member, descriptor, turned, size, wide, narrow, rows, written):
-    """Judge and remember the reads of an operand; a byte of `written` is 0 for each row that has unwritten bytes."""
+    """Judge and record the reads of an operand; set a byte of `written` to 0 for each row with uninitialized bytes."""
     used = 2 * narrow if narrow else PIECE
     each = 1 if turned == 0 else 16 // size
     steps = wide if turned == 0 else 32 // size
@@ -153,7 +154,7 @@ def spread_bits(bits, narrow):
 
 @compiled
 def shared_word(m, member, descriptor, turned, size, narrow, row, group, t):
-    """A register's elements: those of k from 16 bytes * group + 4 t on."""
+    """Return the elements of a register: those of k from byte 16 * group + 4 * t on."""
     host = segment_at(m.segments, SHARED).host + (member << m.window)
     if narrow:
         chunk = host + element_offset(descriptor, 0, 1, row, 16 * group)
@@ -197,7 +198,7 @@ def is_column_written(m, member, lane, column):
 
 @compiled
 def row_lane(p, row, column):
-    """The lane of an element of D."""
+    """Return the lane of an element of D."""
     if p.layout == EVERY_OTHER:
         return 32 * (row >> 4) + (row & 15) + p.lane
     if p.layout == HALVES:
@@ -225,12 +226,12 @@ def column_count(p):
 
 @compiled
 def lane_bands(p):
-    """The bands of 16 lanes that D has."""
+    """Return the bands of 16 lanes that D uses."""
     return 0x55 << (p.lane >> 4) if p.layout == EVERY_OTHER else 0xFF
 
 
 @compiled
 def tensor_word(m, p, member, row, column, group, t):
-    """A register's elements of `a` in tensor memory, as a column of D has them in its lanes."""
+    """Return a register's elements of `a` in tensor memory, in the layout of a column of D."""
     word = load_column(m, member, row_lane(p, row, column), (p.a & 0xFFFF) + 4 * group + t)
     return (word << 2) & 0xFCFCFCFC if p.narrow_a else word

@@ -1,8 +1,9 @@
-"""Cost of an access, in compiled code: shared memory wavefronts and global memory sectors, beside the minimum possible.
+"""Cost of an access, in compiled code: wavefronts of shared memory and sectors of global memory, with the minimum
+possible.
 
-The rules are those of `model/arch.py`, which a machine holds as fields.  On Hopper they are exact: measured with
-hardware counters.  `memory_cost.py` defines the same costs; this module computes them efficiently.  An access is the
-row of its lanes' addresses (segment and offset) at `place`, plus `bias`.
+The rules are those of `model/arch.py`, which are fields of a machine.  For Hopper they agree exactly with hardware
+counters.  `memory_cost.py` defines the same costs; this module computes them efficiently.  An access is the row of its
+lanes' addresses (segment and offset) at `place`, plus `bias`.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ PATTERN_BYTES, PATTERN_WORDS = PATTERN.itemsize, PATTERN.itemsize // 8
 WHOLE = (1 << LANES) - 1
 BUCKETS = 32
 APART = 8 * BUCKETS * (1 + LANES)
-"""offset after the buckets in scratch, for an access whose lanes are judged one at a time: 1 if any is performed; the
-lanes in shared, in local and in global memory; and from BUCKETS on their addresses"""
+"""offset in scratch memory, after the buckets, for an access whose lanes are judged one at a time: 1 if any lane is
+performed; the lanes in shared, in local and in global memory; from BUCKETS on, their addresses"""
 
 
 @compiled
 def distinct(m, place, bias, part, shift, banks):
-    """(all, most in one bank) of the distinct numbers address >> shift among the lanes of `part`; in which bank one is
-    say its low bits."""
+    """Count the distinct numbers address >> shift among the lanes of `part`; return (all, most in one bank).  The low
+    bits of a number are its bank."""
     for q in range(BUCKETS):
         store_i64(m.scratch + 8 * q, 0)
     total, most = 0, 0
@@ -49,7 +50,7 @@ def distinct(m, place, bias, part, shift, banks):
 
 @compiled
 def pairs_share(place, mask, distance):
-    """Every active lane l: lane l ^ distance is inactive or has the same address."""
+    """Return whether, for every active lane l, lane l ^ distance is inactive or has the same address."""
     for lane in range(LANES):
         other = lane ^ distance
         both = (mask >> lane) & (mask >> other) & 1
@@ -98,7 +99,7 @@ def steps_of_one_broadcast(m, place, bias, part):
 
 @compiled
 def shared_cost(m, place, bias, mask, pattern, size, store):
-    """Return (wavefronts, the number without a conflict) of one shared access; the lanes' addresses are at `place`."""
+    """Return (wavefronts, wavefronts without conflicts) of a shared access; the lanes' addresses are at `place`."""
     wide = size >> 3 if size < 16 else 2
     lanes = (m.pass_lanes >> 8 * wide) & 255
     requests = (m.requests >> 8 * wide) & 255
@@ -138,8 +139,8 @@ def shared_cost(m, place, bias, mask, pattern, size, store):
 
 @compiled
 def winners(place, bias, part, shift, banks, changed):
-    """The lanes of `part` that one step of an atomic serves: the lowest of each bank.  A lane is not served for a word
-    that lanes of `changed` have just written, because its old value is outdated."""
+    """Return the lanes of `part` that one step of an atomic serves: the lowest lane of each bank.  A lane whose word
+    lanes of `changed` have just written is not served, because its old value is outdated."""
     served, busy = 0, 0
     while part:
         lane = part & -part
@@ -160,7 +161,7 @@ def winners(place, bias, part, shift, banks, changed):
 
 @compiled
 def atomic_cost(m, place, bias, mask, size, service):
-    """(wavefronts, what they were without a conflict) of an atomic on shared memory that is served as one."""
+    """Return (wavefronts, wavefronts without conflicts) of an atomic on shared memory."""
     wide = size >> 3
     lanes = (m.pass_lanes >> 8 * wide) & 255
     shift, banks = 2 + wide, m.banks >> wide
@@ -168,7 +169,7 @@ def atomic_cost(m, place, bias, mask, size, service):
     cost, ideal, first = 0, 0, True
     rest = mask
     while rest:
-        if service == LOOP:  # all lanes that are left load the old values first
+        if service == LOOP:  # all remaining lanes load the old values first
             load, least = shared_cost(m, place, bias, rest, SCATTERED, size, False)
             cost += load
             if first:
@@ -187,12 +188,14 @@ def atomic_cost(m, place, bias, mask, size, service):
 
 
 SMALLEST = 0x4442444144412110
-"""units of the smallest aligned part that holds a set of the four units of 128 bytes: 4 bits for each set"""
+"""size, in units of 32 bytes, of the smallest aligned part of 128 bytes that contains a set of units: 4 bits for each
+of the 16 sets"""
 
 
 @compiled
 def segment_units(place, bias, part, size):
-    """Units of 32 bytes in the segments that the lanes of half a warp need: each as small as its lanes allow."""
+    """Return the units of 32 bytes in the segments that the lanes of half a warp need, each as small as its lanes
+    allow."""
     log_units = size >> 1 if size < 4 else 2
     units = 0
     while part:
@@ -211,7 +214,7 @@ def segment_units(place, bias, part, size):
 
 @compiled
 def sector_cost(m, place, bias, mask, pattern, size):
-    """Return (sectors, the minimum for this number of bytes) of one global access; arrays count as placed at
+    """Return (sectors, minimum for this number of bytes) of a global access; arrays are assumed to begin at sector
     boundaries."""
     if m.halves:
         low, high = mask & 0xFFFF, mask >> 16
@@ -239,9 +242,9 @@ def sector_cost(m, place, bias, mask, pattern, size):
 def weigh(m, row, place, bias, mask, pattern, size, store, is_shared):
     """Record the cost of a load or store, as `shared_cost` or `sector_cost` compute it.
 
-    Scattered lanes are counted one at a time, unless they are positioned like those of the last such access by this
-    instruction.  Positions are relative to each other and to the boundaries of sectors, because a loop moves all lanes
-    alike.  Banks come round, so that in shared memory only the boundaries of words matter.
+    Scattered lanes are counted one at a time, unless their relative positions are those of the last such access by this
+    instruction.  Positions relative to each other and to sector boundaries suffice, because a loop moves all lanes
+    equally.  Banks repeat, so in shared memory only word boundaries matter.
     """
     if pattern != SCATTERED:
         if is_shared:
@@ -266,16 +269,16 @@ def weigh(m, row, place, bias, mask, pattern, size, store, is_shared):
 
 
 def packed_atomic_cost(address, place, bias, mask, size, service):
-    """`atomic_cost` in one number: wavefronts << 32 | what they were without a conflict.  Called by address."""
+    """Return `atomic_cost` as one number: wavefronts << 32 | wavefronts without conflicts.  Called by address."""
     cost, ideal = atomic_cost(machine_at(address, 0), place, bias, mask, size, service)
     return cost << 32 | ideal
 
 
 @compiled
 def keep_worst(m, row, place, bias, mask, is_global, cost):
-    """Remember the lanes of an execution that costs too much, if none so far costs more.
+    """Record the lanes of an execution with avoidable cost, if no earlier one costs more.
 
-    Among equals that is the first one of the lowest CTA, in whatever order the CTAs run.
+    Among equal costs, record the first execution of the lowest CTA, so that the order of CTAs does not matter.
     """
     cta = m.group * m.members + m.member
     place_kept = m.patterns + PATTERN_BYTES * (2 * row.pattern + is_global)

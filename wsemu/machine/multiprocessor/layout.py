@@ -19,10 +19,10 @@ KINDS = (
     "expect", "arrive_copies", "await", "bulk_load", "bulk_store", "group_close", "group_wait", "bar_arrive",
     "bar_sync", "product", "product_close", "product_wait", "matrix",
 )  # fmt: skip
-"""effects of items beside their use of an issue slot and a pipe; `none` uses neither: its result is ready with its
-sources"""
+"""effects of items in addition to their use of an issue slot and a pipe; an item `none` uses neither, and its result is
+ready with its sources"""
 PIPES = 8
-"""pipes of a sub-partition; the last one stands for none"""
+"""pipes of a sub-partition; the last number means no pipe"""
 
 ITEM = record(
     kind=1,

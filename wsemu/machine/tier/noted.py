@@ -1,4 +1,4 @@
-"""Accesses to shared memory that were noted, see `sections` and `periods`: counted again, or judged after all."""
+"""Recorded accesses to shared memory (see `sections` and `periods`): count them again, or judge them after all."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FORESEEN_BYTES = FORESEEN.itemsize
 
 @compiled
 def start_noting(m, known, first, room):
-    """Begin to note accesses from `first` on, up to `room` bytes, and the moments and read sets that they use."""
+    """Begin to record accesses, in up to `room` bytes from `first` on, with the moments and read sets that they use."""
     m.section = NOTING
     known.end = first
     known.limit = first + room
@@ -30,14 +30,14 @@ def start_noting(m, known, first, room):
 
 @compiled
 def number_of(known, one):
-    """Return which of the accesses of sections is located there."""
+    """Return the number of the recorded access at a host address."""
     return (one - known.foreseen) // FORESEEN_BYTES
 
 
 @compiled
 def judge_access(m, w, pc, steps, first, shape, lanes):
-    """Make an access but for the transfer: the host address of its first lane's bytes, from bit HOW on how all lanes
-    lie; or 0."""
+    """Perform the checks of an access, without the transfer.  Return the host address of its first lane's bytes, with
+    the lane pattern from bit HOW on; 0 if the VM has to continue."""
     if lanes == FULL:
         return all_lanes(m, w, pc, steps, first, shape)
     lane = lowest_bit(lanes)
@@ -47,7 +47,7 @@ def judge_access(m, w, pc, steps, first, shape, lanes):
 
 @compiled
 def repeat_count(m, known, one, often):
-    """Count an access again, this number of times, as it was recorded."""
+    """Add the recorded costs of an access to the counters, `often` times."""
     noted = noted_at(known.noted, number_of(known, one))
     key = foreseen_at(one, 0).key
     row = access_at(m.accesses, key >> PC_SHIFT & PCS)
@@ -59,19 +59,19 @@ def repeat_count(m, known, one, often):
 
 @compiled
 def judge_noted(m, known, one):
-    """Judge an access that was foreseen and has been made."""
+    """Judge an access that was only compared when it was performed."""
     noted, made = noted_at(known.noted, number_of(known, one)), foreseen_at(one, 0)
     w, pc, lanes = (made.key & ~BY_VM) >> WARP_SHIFT, made.key >> PC_SHIFT & PCS, made.key & FULL
-    counted = made.key & BY_VM and m.beat  # see `periods`: the VM has made it, and did no more than judge it
+    counted = made.key & BY_VM and m.beat  # see `periods`: the VM performed it, and only judged it
     if not counted and judge_access(m, w, pc, noted.steps, made.first, noted.shape, lanes):
         return
     m.serial += 1
     if not counted:
         repeat_count(m, known, one, 1)
-    addresses = noted.steps - instruction_at(m.code, pc).a  # where its registers would be
+    addresses = noted.steps - instruction_at(m.code, pc).a  # the position of its registers
     bias = made.first - (SHARED << SEGMENT_SHIFT)
-    if segment_at(m.segments, SHARED).tracked != TRACKED:  # nobody looks for races
+    if segment_at(m.segments, SHARED).tracked != TRACKED:  # races are not checked
         return
     if call(m.shadow_entry, m.address, w, pc, addresses, bias, lanes, SCATTERED, SHARED):
-        m.unnamed = 1  # the host is needed in the midst of it: the launch starts anew, without sections
+        m.unnamed = 1  # this needs the host: the launch restarts without sections
         m.budget = 0

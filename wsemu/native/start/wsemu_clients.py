@@ -1,14 +1,15 @@
-"""Preparations of packages that launch through the driver: cuda.bindings and Triton."""
+"""Adaptations of packages that launch through the driver: cuda.bindings and Triton."""
 
 import ctypes
 import os
 
 AUTOTUNE = "WSEMU_AUTOTUNE"
-"""variable of the environment; `all`: autotuning runs every configuration"""
+"""environment variable; with `all`, autotuning runs every configuration"""
 
 
 def redirect_runtime(module):
-    """Redirect the runtime that is linked into cuda.bindings: only Cython's table has the entries of its functions."""
+    """Redirect the CUDA runtime that is linked into cuda.bindings, through the table in which Cython keeps its
+    functions."""
     redirect = ctypes.CDLL("libcuda.so.1").wsemu_redirect
     redirect.argtypes = [ctypes.c_void_p, ctypes.c_char_p]
     name_of = ctypes.pythonapi.PyCapsule_GetName
@@ -22,7 +23,7 @@ def redirect_runtime(module):
 
 
 def tune_with_first_configuration(module):
-    """Have autotuning take the first configuration that a kernel admits: times of an emulator say nothing."""
+    """Let autotuning take the first configuration that a kernel admits, because an emulator's times mean nothing."""
     tuner = module.Autotuner
     prune = tuner.prune_configs
 
@@ -34,7 +35,7 @@ def tune_with_first_configuration(module):
 
 
 def run_benchmarks_once(module):
-    """Have benchmarks run their function once, and report a millisecond."""
+    """Let benchmarks run their function once, and return one millisecond."""
 
     def bench(fn, *_, quantiles=None, return_mode="mean", **__):
         fn()

@@ -1,7 +1,7 @@
-"""One CUDA device for a torch that has none: its tensors are CPU tensors, in memory that the emulator shares.
+"""Provide a CUDA device for torch's CPU build: its tensors are CPU tensors in memory that the emulator shares.
 
-The address of a tensor's memory decides its device.  While torch makes a tensor for "cuda", its allocator takes memory
-from the driver; operators run on the CPU, and kernels of other packages get the same addresses.
+The address of a tensor's memory determines its device.  While torch creates a tensor for "cuda", its allocator gets
+memory from the driver.  Operators run on the CPU, and kernels of other packages get the same addresses.
 """
 
 import contextlib
@@ -13,7 +13,7 @@ import time
 FIRST, LAST = 16 << 40, 84 << 40
 """addresses of memory that host and device share"""
 HOST, WRITTEN, UNWRITTEN = 0, 1, 2
-"""memory of new tensors: that of the host, or of the device, which counts as written or not"""
+"""memory of new tensors: of the host; of the device, initialized; of the device, uninitialized"""
 _EMPTY = {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "empty_permuted"}
 _VIEWS = {
     "__get__", "__getitem__", "__len__", "as_strided", "contiguous", "cuda", "data_ptr", "detach", "dim",
@@ -21,14 +21,14 @@ _VIEWS = {
     "ndimension", "numel", "permute", "reshape", "select", "size", "split", "squeeze", "storage_offset", "stride",
     "t", "to", "transpose", "unbind", "unflatten", "unsqueeze", "untyped_storage", "view", "view_as", *_EMPTY,
 }  # fmt: skip
-"""functions that neither read nor write elements, as far as they return the same memory"""
+"""functions that access no elements if they return the same memory"""
 _TRUE = ("is_available", "is_initialized", "is_bf16_supported")
 _NOTHING = (
     "set_device", "init", "_lazy_init", "empty_cache", "ipc_collect", "reset_peak_memory_stats",
     "reset_max_memory_allocated",
 )  # fmt: skip
 _ZERO = ("current_device", "memory_allocated", "max_memory_allocated", "memory_reserved", "max_memory_reserved")
-"""functions of `torch.cuda`, by what they return"""
+"""functions of `torch.cuda` that return True, nothing, and 0"""
 _MIXED = {"copy_", "to", "__get__", "__set__", "cpu", "cuda", "backward", "set_"}
 """functions that take tensors of several devices"""
 _NO_ARRAY = (
@@ -38,7 +38,7 @@ _TWO_DEVICES = "Expected all tensors to be on the same device, but found at leas
 
 
 class Driver:
-    """The driver of wsemu, which torch itself does not know."""
+    """The interface to wsemu's driver, which torch itself does not use."""
 
     def __init__(self):
         self.library = library = ctypes.CDLL("libcuda.so.1")
@@ -47,7 +47,7 @@ class Driver:
         self.mark = library.wsemu_mark_tensor
 
     def start(self):
-        """Make the device's context current, as torch does."""
+        """Make the device's context current, as torch's CUDA build does."""
         context = ctypes.c_void_p()
         self.check(self.library.cuInit(0))
         self.check(self.library.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0))
@@ -74,7 +74,7 @@ class Driver:
 
     @contextlib.contextmanager
     def placing(self, where):
-        """Allocate memory of new tensors from it."""
+        """Let torch allocate new tensors from `where` inside the block."""
         before = self.place(where)
         try:
             yield
@@ -146,7 +146,7 @@ def _enter_in_autograd(torch, driver, devices, mode):
 
 
 def _enter_in_threads(mode):
-    """Enter the mode in threads as well: it holds for one alone."""
+    """Enter the mode in new threads as well, since a mode applies to one thread."""
     run = threading.Thread._bootstrap_inner
 
     def run_with_mode(self):
@@ -228,7 +228,7 @@ class _Calls:
         return out
 
     def _check_devices(self, found):
-        """Refuse tensors of the CPU beside others, apart from numbers."""
+        """Reject CPU tensors together with device tensors, except numbers."""
         if any(tensor.dim() and not self.devices.is_on_device(tensor) for tensor in found):
             raise RuntimeError(_TWO_DEVICES)
 
@@ -241,13 +241,13 @@ class _Calls:
         return self.torch.Tensor.clone(out)
 
     def _mark(self, tensors):
-        """Count memory as written that torch may have written."""
+        """Mark memory as initialized that torch may have written."""
         for tensor in tensors:
             self.driver.mark(self.devices.address(tensor))
 
 
 def _mode(torch, driver, devices):
-    """Return the class of the mode in which torch's functions know the device."""
+    """Return the class of the torch function mode that redirects functions to the device."""
     from torch.overrides import TorchFunctionMode
 
     calls = _Calls(torch, driver, devices)
@@ -262,7 +262,7 @@ def _mode(torch, driver, devices):
 
 
 def _declare(tensor, on_device):
-    """Note the device of a tensor without elements."""
+    """Record the device of a tensor without elements."""
     if not tensor.numel():
         with contextlib.suppress(AttributeError, RuntimeError):
             tensor._wsemu_on_device = on_device
@@ -472,7 +472,7 @@ def _replace_cuda(torch, driver, devices):
 
 
 def _replace_generator(torch, devices):
-    """Have generators of random numbers for "cuda" that are those of the CPU."""
+    """Let random number generators for "cuda" be those of the CPU."""
     of_cpu = torch.Generator
 
     class Generator(of_cpu):
@@ -485,7 +485,7 @@ def _replace_generator(torch, devices):
 
 
 def _replace_autocast(torch):
-    """Have `autocast("cuda")` choose types for operators of the CPU."""
+    """Let `autocast("cuda")` choose types for operators of the CPU."""
     autocast = torch.amp.autocast_mode.autocast
     begin = autocast.__init__
 
@@ -498,7 +498,7 @@ def _replace_autocast(torch):
 
 
 def _register_storages(torch, driver):
-    """Have `torch.save` and `torch.load` know storages of the device."""
+    """Let `torch.save` and `torch.load` support storages of the device."""
 
     def tag(storage):
         return "cuda:0" if FIRST <= storage.data_ptr() < LAST else None
