@@ -1,4 +1,4 @@
-"""Accesses to shared memory of other CTAs of a cluster: only while these run.
+"""Accesses to shared memory of other CTAs of a cluster, which are allowed only while these CTAs run.
 
 Detects: loads, stores, atomics, copies and synchronization in the shared memory of a CTA that may not have started, or
 may have exited, in some schedule.  This includes operations whose completion only a relaxed arrive reports.
@@ -33,7 +33,7 @@ CURES = {
 
 
 def explain(raw: RawFinding, places: Places) -> Finding:
-    """The finding of an access to memory of another CTA."""
+    """Return the finding about an access to memory of another CTA."""
     rank, noun, sync = (
         raw.detail["rank"],
         words.noun(places, raw.pc),

@@ -1,8 +1,8 @@
-"""Accesses through two proxies.
+"""Accesses through different proxies without a proxy fence.
 
 Detects: asynchronous accesses after plain ones, ordered by barriers, that no proxy fence orders; tensor copies through
 a map that the launch changed, where fences of the tensormap proxy do not order the change before.
-Does not detect: maps that something before the launch has written to global memory, and that nothing acquires.
+Does not detect: a missing acquire of a map that was written to global memory before the launch.
 Reference: PTX ISA, "Causality order", "Proxy-preserved base causality order"; measured rules T5, W13.
 """
 
@@ -62,7 +62,7 @@ _FORMAL = (
 
 
 def explain(raw: RawFinding, places: Places) -> Finding:
-    """The finding of a plain access and an asynchronous one after it."""
+    """Return the finding about a plain access and a later asynchronous one."""
     if raw.code == "tensormap-proxy":
         return _map(raw, places)
     d, noun = raw.detail, words.noun(places, raw.pc)
@@ -84,7 +84,7 @@ def explain(raw: RawFinding, places: Places) -> Finding:
 
 
 def _map(raw: RawFinding, places: Places) -> Finding:
-    """The finding of a copy through a map that was changed."""
+    """Return the finding about a copy through a changed map."""
     noun, at = words.noun(places, raw.pc), words.quote_element(places, raw.detail["address"], raw.pc)
     lacks = ("released", "acquired")[raw.detail["what"]]
     return words.finding(

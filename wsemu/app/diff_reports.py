@@ -1,7 +1,7 @@
-"""`wsemu diff A.json B.json`: what changed between two reports: findings, verdicts, costs, predicted times.
+"""`wsemu diff A.json B.json`: compare the findings, verdicts, costs or predicted times of two reports.
 
 A report is the document of `wsemu check --format json` or the list of `wsemu time --json`.  Findings are compared by
-their fingerprints, which moved lines do not change; launches by kernel, grid and block, in their order.
+fingerprints, which do not depend on line numbers; launches by kernel, grid and block, in order.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ COSTS = (
 )
 """counters of a launch that are compared"""
 LARGEST = 256 << 20
-"""number of bytes of a report"""
+"""maximum bytes of a report"""
 _RANK = ("verified", "incomplete", "failed")
 """verdicts in the order of their severity"""
 
@@ -84,7 +84,7 @@ def _kind(contents: Contents) -> str:
 
 
 def _read(file: Path) -> Contents:
-    """Return the contents of a report; UsageError if the file is none."""
+    """Return the contents of a report; raise UsageError if the file is not one."""
     try:
         with file.open("rb") as stream:  # perhaps a pipe
             text = stream.read(LARGEST + 1)
@@ -121,7 +121,7 @@ def _contents(data: Any) -> Contents:
 
 
 def _to_time(value: Any) -> float:
-    """Return a time of a report; ValueError for what is none."""
+    """Return a time of a report; raise ValueError for another value."""
     time = float(value)
     if not 0 <= time < math.inf:
         raise ValueError(value)
@@ -129,7 +129,7 @@ def _to_time(value: Any) -> float:
 
 
 def _to_count(value: Any) -> int:
-    """Return a counter of a report; ValueError for what is none."""
+    """Return a counter of a report; raise ValueError for another value."""
     count = int(value)
     if not 0 <= count < 1 << 64:
         raise ValueError(value)
@@ -137,7 +137,7 @@ def _to_count(value: Any) -> int:
 
 
 def _add_findings(contents: Contents, report: dict[str, Any]) -> None:
-    """Add the findings of a launch: the same one of several launches counts as often as in one of them."""
+    """Add the findings of a launch; equal findings of several launches count only as often as in one launch."""
     counts: Counter[str] = Counter()
     for finding in report["findings"]:
         site = next((site for site in finding["sites"] if site["primary"]), None)
@@ -150,7 +150,7 @@ def _add_findings(contents: Contents, report: dict[str, Any]) -> None:
 
 
 def _launch_name(entry: dict[str, Any], times: Counter[str]) -> str:
-    """Return `copy[grid 1, block 64]`, with a number from the second such launch on."""
+    """Return the name of a launch, `copy[grid 1, block 64]`, numbered from the second equal one on."""
     name = clean(f"{entry['kernel']}[grid {extent(tuple(entry['grid']))}, block {extent(tuple(entry['block']))}]")
     times[name] += 1
     return name if times[name] == 1 else f"{name} #{times[name]}"
@@ -182,7 +182,7 @@ def _texts(contents: Contents, counts: Counter[str]) -> list[str]:
 
 
 def _changes(before: dict[str, Any], after: dict[str, Any], name: str) -> Iterator[Change]:
-    """Yield the launches whose value differs; None stands for a launch that is in one report alone."""
+    """Yield the launches whose values differ; None represents a launch that is missing in one report."""
     for launch in dict.fromkeys([*before, *after]):
         if before.get(launch) != after.get(launch):
             yield Change(launch, name, before.get(launch), after.get(launch))
@@ -195,7 +195,7 @@ def _numbers(launch: str, before: dict[str, int], after: dict[str, int]) -> Iter
 
 
 def _is_worse(change: Change) -> bool:
-    """Return whether a verdict became worse; a launch of the later report alone is compared with `verified`."""
+    """Return whether a verdict became worse; a launch that only the later report has is compared with `verified`."""
     return change.after is not None and _RANK.index(change.after) > _RANK.index(change.before or "verified")
 
 

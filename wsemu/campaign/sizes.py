@@ -1,8 +1,9 @@
-"""Sizes at which programs of loops, tiles and pipelines break, chosen from what a kernel compares and is made of.
+"""Choose sizes at which programs with loops, tiles and pipelines often break, from numbers in the kernel.
 
 A kernel's bytecode shows what its sizes are compared with: constants in comparisons, divisors and masks, steps of
-loops, and threads of a CTA.  Extents of shared arrays count, too; the first of several is the depth of a pipeline.
-Each is tried with its neighbours on both sides, as are twice and thrice a tile or depth; 0, 1 and a few primes besides.
+loops, and threads of a CTA.  It also shows extents of shared arrays; the first of several extents is the depth of a
+pipeline.  Each number is tried with its neighbors on both sides, and so are two and three times a tile or depth.  0, 1
+and a few primes are added.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 PRIMES = (2, 3, 5, 7, 13, 31, 61, 127, 251)
 MOST_DEPTH = 16
-"""stages of a pipeline: a first extent of a shared array above that is that of a tile"""
+"""maximum stages of a pipeline; a larger first extent of a shared array is that of a tile"""
 MOST_SIZE = 1 << 20
 """a larger constant is a mask or an address"""
 _DIVIDES = ("div", "rem", "floordiv", "floormod")
@@ -28,7 +29,7 @@ _DIVIDES = ("div", "rem", "floordiv", "floormod")
 
 @dataclass(slots=True)
 class Reading:
-    """Numbers that a launch's behaviour may change at."""
+    """Numbers at which the behavior of a launch may change."""
 
     compared: set[int] = field(default_factory=set)
     """numbers that a value is compared with"""
@@ -78,7 +79,7 @@ def _operation(name: str, fields: list[int], known: list[int], found: Reading) -
 
 
 def edges(reading: Reading, most: int) -> list[int]:
-    """Sizes up to `most` at which something may change, ascending."""
+    """Return the sizes up to `most` at which the behavior may change, ascending."""
     multiples = {k * n for n in reading.tiles | reading.depths for k in (1, 2, 3)}
     together = {tile * other for tile in reading.tiles for other in reading.depths | reading.compared}
     near = {n + step for n in multiples | together | reading.compared for step in (-1, 0, 1)}
@@ -86,7 +87,7 @@ def edges(reading: Reading, most: int) -> list[int]:
 
 
 def limit_sizes(sizes: Iterable[int], reading: Reading, most: int) -> list[int]:
-    """Return at most `most` of these sizes: those next to what was read first, small ones before large ones."""
+    """Return at most `most` of these sizes: first those next to numbers of the kernel, small ones before large ones."""
     wanted = sorted(set(sizes))
     near = {n + step for n in reading.compared | reading.tiles | reading.depths for step in (-1, 0, 1)}
     ranked = sorted(wanted, key=lambda n: (n > 1 and n not in near, n))

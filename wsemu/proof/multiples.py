@@ -1,9 +1,9 @@
-"""Numbers of which registers hold multiples: the strides of indices, and so the places that accesses may share.
+"""Find divisors of registers: the strides of indices, and thereby the locations that two accesses may share.
 
-Within a block the definitions of a register are followed one after the other; at its start a register holds what any
-definition of its row gives it.  So the time is about linear in the instructions, however loops are nested.
+Within a block, definitions are followed in order.  At its start, a register may have the value of any definition of its
+row.  So the time is nearly linear in the number of instructions, also for nested loops.
 
-Detects: the largest number known of which each operand of a sum or product is a multiple, in every execution.
+Detects: the largest known divisor of each operand of a sum or product, valid for every execution.
 Does not detect: factors that 32 bits lose where a product wraps and the factor is no power of 2; factors of a register
 whose row another register has elsewhere.
 """
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from wsemu.proof.taint import Block
 
 _MOST = 1 << 40
-"""a larger factor is no stride"""
+"""maximum divisor; a larger one is not a stride"""
 
 
 def _power(number: int) -> int:
-    """Return the largest power of 2 that divides it; 0 for 0."""
+    """Return the largest power of 2 that divides a number; 0 for 0."""
     return number & -number
 
 
@@ -37,14 +37,15 @@ class Multiples:
         self._code = code
         self._constants = {row: abs(int(value)) for row, type_, value in program.constants if type_ in ("b32", "b64")}
         self._rows: dict[int, int] = {}
-        """row -> what each definition gives it is a multiple of: 0 for none as yet; not of rows that nothing defines"""
+        """row -> divisor of the values of all its definitions, 0 if there is none so far; rows without definitions are
+        missing"""
         self._of: dict[int, tuple[int, ...]] = {}
         self._readers: dict[int, set[int]] = {}
-        """row -> the blocks that read it as it is at their start"""
+        """row -> the blocks that read its value from before the block"""
         self._flow(blocks)
 
     def of(self, pc: int) -> tuple[int, ...]:
-        """Return what each operand of an instruction is a multiple of."""
+        """Return a divisor of each operand of an instruction."""
         return self._of.get(pc, (1, 1, 1, 1))
 
     def _flow(self, blocks: Mapping[int, Block]) -> None:
@@ -60,7 +61,7 @@ class Multiples:
                     work.update(dict.fromkeys(self._readers.get(row, ())))
 
     def _run(self, start: int, block: Block) -> Iterable[tuple[int, int]]:
-        """Follow a block; return what its definitions give each row."""
+        """Follow a block, and return (row, divisor) for its definitions."""
         state: dict[int, int] = {}
 
         def held_multiple(row: int) -> int:

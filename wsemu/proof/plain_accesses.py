@@ -1,11 +1,11 @@
-"""Programs in which atomics and strong loads are plain accesses: without a race, they decide the original program.
+"""Replace atomics and strong loads by plain accesses: if the new program has no race, it decides the original one.
 
 In a program without races, each load has one value in all schedules.  An atomic is a load, an operation and a store
 with nothing in between.  The theorem is in docs/how.md, "Accesses that may as well be plain".
 
-Detects: volatile and relaxed loads of locations that a launch only reads, or whose accesses barriers order.  Atomics in
-shared memory by one lane at a time, such as the counters of a warp's own histogram.
-Does not detect: accesses that only other strong accesses order.
+Detects: volatile and relaxed loads of locations that a launch only reads, or whose accesses barriers order; atomics in
+shared memory by one lane at a time, such as counters of a histogram that each warp has for itself. Does not detect:
+accesses that only other strong accesses order.
 """
 
 from __future__ import annotations

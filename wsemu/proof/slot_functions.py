@@ -1,9 +1,10 @@
-"""Decide launches whose threads compute what they do from numbers that atomics return.
+"""Decide launches in which numbers returned by atomics determine what each thread accesses.
 
-Draws from one counter by one operation return the same numbers in every order, one each.  A row is *pure* if its value
-is a function of the last number of its thread, and of values that are equal for the launch.  If numbers influence pure
-conditions and addresses alone, the accesses for a number do not depend on the thread that draws it.  So one run
-performs the accesses of all orders: docs/how.md, "Functions of drawn numbers".
+A *draw* is an atomic on a counter whose result is used.  Draws from one counter by one operation return the same
+numbers in every order, each number once.  A register row is *pure* if its value is a function of the last number that
+its thread drew, and of values that are uniform in the launch.  If numbers influence only pure conditions and addresses,
+the accesses for a number do not depend on the thread that draws it.  So one run performs the accesses of all orders:
+docs/how.md, "Functions of drawn numbers".
 
 A row is not pure after a branch that depends on the thread if a side of it writes the row, or if the number was drawn
 in an earlier round of a loop.
@@ -48,18 +49,18 @@ class Use(NamedTuple):
     """The instructions that drawn numbers influence."""
 
     accesses: dict[int, int]
-    """Access -> the draw that its address depends on."""
+    """Access -> the draw on which its address depends."""
     draws: frozenset[int]
     """All draws from their counters."""
     lonely: dict[int, frozenset[int]]
-    """Other accesses that only some numbers lead to -> the draws of these."""
+    """Access at another address, executed only for some numbers -> the draws of these numbers."""
 
 
 class SlotFunctions:
     """The pure rows of a program at each instruction that was executed."""
 
     def __init__(self, program: Program, analysis: Analysis, executions: list[int], uniform: frozenset[int]) -> None:
-        """`uniform` are rows that hold one value in the launch."""
+        """Analyze a program; `uniform` are rows with one value in the whole launch."""
         self.program, self.analysis = program, analysis
         self.code = program.code.tolist()
         self.names = [NAMES[fields[0]] for fields in self.code]
@@ -69,7 +70,7 @@ class SlotFunctions:
                 self.steps.setdefault(step.pc, []).append(step)
         self.after = [successors(pc, fields) for pc, fields in enumerate(self.code)]
         self.leading: dict[int, list[int]] = {}
-        """Instruction -> those that control comes from."""
+        """Instruction -> its executed predecessors."""
         for pc, after in enumerate(self.after):
             for at in after:
                 self.leading.setdefault(at, []).append(pc)
@@ -87,11 +88,12 @@ class SlotFunctions:
             self.joined.setdefault(self.code[pc][5], []).append(pc)
         self.before: dict[int, Pure] = {0: dict.fromkeys(uniform, _NONE)}
         self.guards: dict[int, Draws | None] = {}
-        """Branch -> the draws that its guard depends on; None: it is not pure."""
+        """Branch -> the draws on which its guard depends; None: it is not pure."""
         self._flow()
 
     def find_use(self) -> Use | None:
-        """Return what drawn numbers influence; None if more than the number of a thread determines that."""
+        """Return the instructions that drawn numbers influence; None if an influenced instruction also depends on
+        something else."""
         influenced = {t.pc for t in self.analysis.find_tainted if t.what == "address"}
         accesses: dict[int, int] = {}
         lonely: dict[int, Draws] = {}
@@ -122,7 +124,7 @@ class SlotFunctions:
         used = {*accesses.values()} | {pc for found in self.guards.values() for pc in found or ()}
         groups = [group for group in self.analysis.meeting() if group & used]
         draws = frozenset[int]().union(*groups)
-        # a number that one draw returns here may be that of another draw of its counter in another order
+        # in another order, another draw of the counter may return this number
         fits = used == draws and all(len(group) == 1 for group in groups) and all(self._draws(pc) for pc in draws)
         sides = (region for pc, region in self.regions.items() if self.guards.get(pc) is None)
         parted = {pc: found for pc, found in self.guards.items() if found}
@@ -151,7 +153,7 @@ class SlotFunctions:
         return frozenset(found)
 
     def _find_rounds(self, pc: int) -> frozenset[int]:
-        """Return the rows that a loop around a draw writes: they differ between its draws."""
+        """Return the rows that a loop around a draw writes: they differ between the draws of its iterations."""
         if pc not in self.rounds:
             after = frozenset(self._find_rest(pc))
             inside = after & frozenset(self._find_leading(pc)) if pc in after else _NONE
@@ -159,7 +161,7 @@ class SlotFunctions:
         return self.rounds[pc]
 
     def _find_leading(self, pc: int) -> Iterator[int]:
-        """Yield the executed instructions that lead to an executed one."""
+        """Yield the executed predecessors of an instruction."""
         seen, pending = set[int](), [pc]
         while pending:
             for at in self.leading.get(pending.pop(), ()):
@@ -172,7 +174,7 @@ class SlotFunctions:
         return frozenset(row for pc in region for step in self.steps.get(pc, ()) for row in step.writes)
 
     def _is_guard_pure(self, pc: int) -> bool:
-        """Return whether the number of a thread alone decides the guard of an instruction."""
+        """Return whether the guard of an instruction depends only on the number of its thread."""
         guards = [step.guard for step in self.steps.get(pc, ()) if step.guard]
         return all(row in self.before.get(pc, {}) for row in guards)
 
@@ -226,7 +228,7 @@ class SlotFunctions:
         return True
 
     def _join_sides(self, pc: int, state: Pure) -> None:
-        """Let rows that the sides of branches write depend on what decides these."""
+        """Let rows that the sides of branches write depend on the guards of these branches."""
         for branch in self.joined.get(pc, ()):
             guard = self.guards.get(branch)
             for row in self.written[branch] & state.keys():
@@ -267,28 +269,28 @@ class SlotFunctions:
 
 
 class Touched:
-    """The locations that a run accessed, by what their addresses depend on."""
+    """The accessed locations of a run, by the draws on which their addresses depend."""
 
     def __init__(self) -> None:
         self.counters: dict[Location, tuple[str, int, int]] = {}
-        """Counter -> what a draw does, its operand, and bytes."""
+        """Counter -> the operation of its draws, their operand, and its size in bytes."""
         self.owners: dict[Location, set[int]] = {}
         """Byte -> the draws for which it was accessed."""
         self.lonely: dict[Location, set[Thread]] = {}
         """Byte -> the threads that accessed it only for some numbers."""
         self.stored: set[Location] = set()
-        """Bytes of either that were written."""
+        """Written bytes of `owners` and `lonely`."""
         self.others: dict[Location, bool] = {}
-        """Byte of other accesses -> whether one wrote."""
+        """Byte of other accesses -> whether one of them wrote."""
         self.paths: dict[int, set[int]] = {}
-        """Draw -> the accesses for its number that only some numbers lead to."""
+        """Draw -> the accesses for its number that are not executed for all numbers."""
         self.draws = 0
         self.last: dict[tuple[Thread, int], int] = {}
 
     def takes(
         self, use: Use, name: str, pc: int, thread: Thread, location: Location, operand: int | None
     ) -> bool:  # fmt: skip
-        """Record an access of a lane; return whether it is as `use` requires."""
+        """Record an access of a lane; return whether it agrees with `use`."""
         stores, size = access_shape(name)
         span = [(location[0], at) for at in range(location[1], location[1] + size)]
         if pc in use.draws:
@@ -327,7 +329,8 @@ class Touched:
 
 
 def shows_one_owner(program: Program, use: Use, trace: Trace, operands: Mapping[int, int]) -> Touched | None:
-    """Return what a run accessed if each location has one owner; `operands` are the amounts of draws."""
+    """Return the accesses of a run if each location has one owner, otherwise None; `operands` are the amounts of
+    draws."""
     code, found = program.code, Touched()
     for event in trace.events:
         if event.kind != "access":

@@ -1,7 +1,8 @@
 """Layout of a cell of shadow memory in 64 bits; `shadow_cells` has the table.  Needs no compiler.
 
-Groups of many warps have wider actors, and narrower intervals in turn.  The parts of the VM that read cells or clocks
-are compiled once for each of WIDTHS, when a launch first needs them.  A number that depends on it is a `ByWidth`.
+Groups of many warps need more bits for actors, and so have fewer bits for intervals.  The parts of the VM that read
+cells or clocks are compiled once for each of WIDTHS, when a launch first needs them.  A number that depends on it is a
+`ByWidth`.
 """
 
 from __future__ import annotations
@@ -12,17 +13,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 WIDTHS = (32, 256, 1024)
-"""numbers of warps of a group that can be distinguished"""
+"""for each width, the maximum number of warps of a group"""
 
 
 class ByWidth(int):
-    """A number of the narrowest VM, with those of all."""
+    """A number that depends on the width: its value for the smallest one, and all values."""
 
     values: tuple[int, ...]
 
 
 def for_each_width(of: Callable[[int], int]) -> ByWidth:
-    """A number that depends on the width, by its index in WIDTHS."""
+    """Return a number that depends on the width; `of` computes it from the index in WIDTHS."""
     values = tuple(of(index) for index in range(len(WIDTHS)))
     made = ByWidth(values[0])
     made.values = values
@@ -34,7 +35,7 @@ ATOMIC_SHIFT = 62
 ATOMIC_BIT = 1 << ATOMIC_SHIFT
 WARP_SHIFT, LOW_SHIFT, HIGH_SHIFT = 27, 22, 17
 ACTOR_BITS = (7, 10, 12)
-"""by width: of a warp, and what kind of agent it issued"""
+"""bits of an actor, by width: a warp, and the kind of agent that it issued"""
 INTERVAL_SHIFT = for_each_width(lambda k: WARP_SHIFT + ACTOR_BITS[k])
 INTERVALS = for_each_width(lambda k: (1 << (ATOMIC_SHIFT - WARP_SHIFT - ACTOR_BITS[k])) - 1)
 """maximum number of distinct intervals of all warps of a launch"""
@@ -46,7 +47,7 @@ GENERIC, BULK = for_each_width(lambda k: WIDTHS[k]), for_each_width(lambda k: 2 
 """offset added to the warp of an asynchronous operation, whose number then is the interval: of the generic proxy
 (cp.async), of the asynchronous one"""
 WIDE = for_each_width(lambda k: int(k > 0))
-"""1: clocks of warps have several vectors of 32"""
+"""1 if clocks of warps have several vectors of 32"""
 ANYONE = for_each_width(lambda k: INTERVALS.values[k] << INTERVAL_SHIFT.values[k] | WIDTHS[k] << WARP_SHIFT)
 """marker of a read by an unknown thread"""
 WHEN = (INTERVALS << INTERVAL_SHIFT) | (ACTORS << WARP_SHIFT)
@@ -63,6 +64,6 @@ MOMENT_BYTES = 8 * WIDTHS[0]
 WARPS = (1 << WIDTHS[0]) - 1
 BUT_WARPS = ~WARPS
 UNNAMED = MAX_INSTRUCTIONS - 1
-"""the instruction of a read that such a cell represented; no program has as many"""
+"""instruction of a read that a set represents; no program has so large a number"""
 SET_NUMBERS = (1 << (62 - WARP_SHIFT)) - 1
 """contents of a cell above `WARP_SHIFT` if it refers to a set: the number of its set"""

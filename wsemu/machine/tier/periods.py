@@ -1,21 +1,20 @@
-"""Accesses of a CTA to its shared memory between two completions of a barrier, a PERIOD, are judged until they repeat.
+"""A PERIOD is the accesses of a CTA to its shared memory between two completions of a barrier: it is judged until it
+repeats.
 
-Where some warps meet at one barrier and others at another, as those that copy and those that compute do, no barrier
-orders everything (`sections`).  But each iteration of such a loop has the same accesses and the same operations of
-barriers in the same order.  The knowledge of each warp about the others is that of the previous iteration, advanced by
-the intervals of one iteration.
+If some warps synchronize at one barrier and others at another, such as DMA warps and compute warps, no barrier orders
+all accesses, as `sections` requires.  But each iteration of such a loop has the same accesses and barrier operations in
+the same order.  The clock of each warp is that of the previous iteration, advanced by the intervals of one iteration.
 
-A period equals the previous one if its accesses do, and if the knowledge of each warp after each of its operations is
-the previous one, plus what each warp ADVANCEs in a period.  Take two consecutive periods of this kind, of which the
-second was judged and had no conflict, and a third one that equals these.  An access in it is in no conflict with
-another one in it, nor with one in the second: how these two are ordered is as in the second, and between that and the
-first.  With any earlier one it is not either: that happens before the same access in the second period, which the same
-warp has made before.  So the third one need not be judged, nor those after it.
+A period equals the previous one if its accesses are equal, and if the clock of each warp after each of its operations
+is the previous one plus the intervals that each warp ADVANCEs in a period.  Let two consecutive periods be equal, and
+the second one be judged without a conflict.  Let a third period equal them.  An access X in the third one conflicts
+with no other access in it, nor with one in the second period: these pairs are ordered as the same pairs in the second
+period, and in the second and the first.  Nor does X conflict with an older access, because that happens before the same
+access as X in the second period, by the same warp.  So the third period need not be judged, nor the ones after it.
 
-If accesses come in another order, or one instead of an operation, or the reverse, the period differs.  A differing
-period is judged before the next access: first the last period as a whole, then this one so far, with each warp's
-knowledge at each access.  Cells need not keep the earlier ones, because the same warps have repeated all accesses in
-the last one.
+A period differs if its accesses or operations come in another order.  It is then judged before the next access: first
+the last period as a whole, then this one so far, with each warp's clock at each access.  Cells need not contain
+accesses of earlier periods, because the same warps have repeated all of them in the last one.
 """
 
 from __future__ import annotations
@@ -33,16 +32,17 @@ from wsemu.model.isa import LANES, SHARED
 CLOCK = 8 * LANES
 """size of one clock, in bytes"""
 CHANGED = -2
-"""key for a change of warps' knowledge, without an access"""
+"""key for a change of warps' clocks, without an access"""
 MOST_OTHERS = 64
-"""times that warps meet elsewhere, after which periods lie between others"""
+"""completions of other barriers after which periods are counted at another barrier"""
 PATIENCE, MOST_BEATS = 3, 6
-"""consecutive periods without repetition, after which one has a completion more; and the maximum"""
+"""consecutive periods without repetition, after which a period includes one more completion; and the maximum of
+completions"""
 LOST = 4
 """loss of a machine's LUCK if a foreseen period does not come"""
 
 
-# -- what warps know ---------------------------------------------------------------------------------------------------
+# -- clocks of warps ---------------------------------------------------------------------------------------------------
 
 
 @compiled
@@ -53,15 +53,15 @@ def copy_clock(m, to, other):
 
 @compiled
 def period_accesses(m, known):
-    """Return how many accesses of the current period have been performed."""
+    """Return the number of accesses of the current period so far."""
     end = known.end if m.section == NOTING else number_of(known, m.foreseen)
     return end - period_at(known.periods, known.which).first
 
 
 @compiled
 def mark(m, known):
-    """Put a mark in the position of the access before which a change of knowledge comes.  There is no access there, so
-    that none is foreseen as long as the change has not come."""
+    """Put a mark at the position of the access that follows a change of clocks.  Until the change occurs, no access
+    matches the mark."""
     at = period_accesses(m, known)
     if m.section == NOTING:
         if at and foreseen_at(known.foreseen, known.end - 1).key == CHANGED:
@@ -73,7 +73,7 @@ def mark(m, known):
 
 @compiled
 def keep(m, known, w):
-    """Keep the knowledge of a warp from now on; return False if there is no room for it."""
+    """Record the current clock of a warp; return False if there is no room for it."""
     n, warp = known.changes, warp_at(m.warps, w)
     if n == known.change_room or warp.partial or (m.section == NOTING and known.end + 1 >= known.limit):
         return False
@@ -88,7 +88,7 @@ def keep(m, known, w):
 
 @compiled
 def change_repeats(m, known, n, before):
-    """Return whether a change of the current period is that of the previous one, later by a period."""
+    """Return whether a change of the current period equals that of the previous one, advanced by a period."""
     if n >= before.changes:
         return False
     now, then = change_at(known.change, n), change_at(before.change, n)
@@ -107,7 +107,7 @@ def change_repeats(m, known, n, before):
 
 @compiled
 def begin_noting(m, known):
-    """Note the next period."""
+    """Begin to record the next period."""
     period = period_at(known.periods, known.which)
     m.foreseen = known.foreseen
     known.start = known.foreseen
@@ -120,7 +120,7 @@ def begin_noting(m, known):
 
 @compiled
 def end_noting(m, known):
-    """End the recording of a period, with all its accesses judged: return whether it may come again."""
+    """End the recording of a period, of which all accesses are judged; return whether it may repeat."""
     period = period_at(known.periods, known.which)
     period.count = known.end - period.first
     period.changes = known.changes
@@ -133,7 +133,7 @@ def end_noting(m, known):
 
 @compiled
 def measure(m, known, period, before):
-    """By how much what each warp knows of itself advances in a period; which warps' knowledge does, as bits."""
+    """Measure how many intervals each warp advances in a period; return the warps that advance, as bits."""
     warps = 0
     for w in range(LANES):
         store_i64(known.advance + 8 * w, 0)
@@ -147,7 +147,7 @@ def measure(m, known, period, before):
 
 @compiled
 def same_accesses(known, period, before, warps):
-    """Return whether two periods have the same ones, all by some warps."""
+    """Return whether two periods have the same accesses, all by warps in `warps`."""
     for k in range(period.count):
         one, other = foreseen_at(known.foreseen, period.first + k), foreseen_at(known.foreseen, before.first + k)
         if one.key == CHANGED and other.key == CHANGED:
@@ -163,7 +163,7 @@ def same_accesses(known, period, before, warps):
 
 @compiled
 def repeats(m, known):
-    """Return whether the period that has been noted is the same as the one before it."""
+    """Return whether the recorded period equals the previous one."""
     period, before = period_at(known.periods, known.which), period_at(known.periods, 1 - known.which)
     if period.count != before.count or period.changes != before.changes:
         return False
@@ -178,7 +178,7 @@ def repeats(m, known):
 
 @compiled
 def has_room(m, period):
-    """For what the accesses of two periods take if they have to be judged."""
+    """Return whether there is room to judge the accesses of two periods later."""
     if m.set_count + 2 * period.sets > m.set_room or m.element_count + 2 * period.elements > m.element_room:
         return False
     return m.moment_count + 2 * period.moments <= m.moment_room
@@ -186,7 +186,7 @@ def has_room(m, period):
 
 @compiled
 def go_round(m, known):
-    """The next period is likely to be as the last one; its changes lie where those of the one before that did."""
+    """Prepare to compare the next period with the last one; its changes replace those of the period before that."""
     other = period_at(known.periods, 1 - known.which)
     known.change = other.change
     known.clocks = other.clocks
@@ -198,7 +198,7 @@ def go_round(m, known):
 
 @compiled
 def follow(m, known):
-    """The period that was noted has come twice."""
+    """Begin to follow periods, after the recorded one has repeated."""
     m.section = FOLLOWING
     known.start = known.foreseen + FORESEEN_BYTES * period_at(known.periods, known.which).first
     known.compared = 0
@@ -207,7 +207,7 @@ def follow(m, known):
 
 @compiled
 def finish_period(m, known):
-    """End the followed period as foreseen: its changes are those that the next one is compared with."""
+    """End a followed period that matched: the next one is compared with its changes."""
     period, other = period_at(known.periods, known.which), period_at(known.periods, 1 - known.which)
     change, clocks = period.change, period.clocks
     period.change = other.change
@@ -221,25 +221,26 @@ def finish_period(m, known):
 
 @compiled
 def made_by_block(m, known, one):
-    """An access that the VM has made in each period that was followed so far: it has counted it then, and `leave` will
-    count it for all of them."""
+    """Let a block perform an access that the VM performed, and counted, in the followed periods so far; `leave` counts
+    it for all of them."""
     one.key &= ~BY_VM
     repeat_count(m, known, m.foreseen, -known.compared)
 
 
 @compiled
 def made_by_vm(m, known, one):
-    """The reverse: `leave` will not count it."""
+    """Let the VM perform an access that blocks performed so far; `leave` does not count it."""
     repeat_count(m, known, m.foreseen, known.compared)
     one.key |= BY_VM
 
 
-# -- what was not judged -----------------------------------------------------------------------------------------------
+# -- accesses that were not judged
+# -----------------------------------------------------------------------------------------------
 
 
 @compiled
 def save(m, known, back):
-    """Keep what warps know, or have it `back`."""
+    """Save the clocks of warps, or restore them if `back`."""
     for w in range(m.warp_count):
         warp, kept = warp_at(m.warps, w), known.saved + CLOCK * w
         if back:
@@ -252,7 +253,7 @@ def save(m, known, back):
 
 @compiled
 def know(m, known, n, change, clocks):
-    """A warp knows what it did after a change."""
+    """Set the clock of a warp to its value after a change."""
     then = change_at(change, n)
     warp = warp_at(m.warps, then.warp)
     warp.synced = then.synced
@@ -261,7 +262,8 @@ def know(m, known, n, change, clocks):
 
 @compiled
 def go_back(m, known, period):
-    """Warps know what they did when a period began: what they did at its end, less what that advances."""
+    """Set the clocks of warps to their values at the beginning of a period: those at its end, less the intervals of the
+    period."""
     for n in range(period.changes):
         know(m, known, n, period.change, period.clocks)
         warp = warp_at(m.warps, change_at(period.change, n).warp)
@@ -272,8 +274,8 @@ def go_back(m, known, period):
 
 @compiled
 def judge_repeated(m, known, count, change, clocks, changes):
-    """Judge this number of accesses of the followed period, with the warps' knowledge then; after it they have their
-    knowledge after its last change."""
+    """Judge `count` accesses of the followed period, with the warps' clocks at each; leave the clocks after its last
+    change."""
     first, n = period_at(known.periods, known.which).first, 0
     for k in range(count):
         while n < changes and change_at(change, n).at <= k:
@@ -289,8 +291,7 @@ def judge_repeated(m, known, count, change, clocks, changes):
 
 @compiled
 def catch_up(m, known, so_far):
-    """Judge the accesses that cells do not contain: the last period, and as many accesses of this one.  The count
-    includes them."""
+    """Judge the accesses that cells do not contain: the last period, and `so_far` accesses of this one."""
     period = period_at(known.periods, known.which)
     save(m, known, 0)
     if known.compared:
@@ -303,8 +304,8 @@ def catch_up(m, known, so_far):
 
 @compiled
 def leave(m, known):
-    """Something else happens than was foreseen, or than periods have: up to the next one accesses are judged at
-    once."""
+    """Stop following periods, because something else happened: accesses are judged immediately, up to the next
+    period."""
     followed, so_far = m.section == FOLLOWING, period_accesses(m, known)
     m.section = NOTHING
     m.foreseen = known.foreseen
@@ -315,17 +316,17 @@ def leave(m, known):
     period, others = period_at(known.periods, known.which), max(known.compared - 1, 0)
     for k in range(period.count if others else 0):
         one = known.foreseen + FORESEEN_BYTES * (period.first + k)
-        if foreseen_at(one, 0).key & BY_VM == 0:  # the VM counts its own, and CHANGED is none
+        if foreseen_at(one, 0).key & BY_VM == 0:  # the VM counts its own accesses, and CHANGED is not one
             repeat_count(m, known, one, others)
     catch_up(m, known, so_far)
 
 
-# -- what happens ------------------------------------------------------------------------------------------------------
+# -- events ------------------------------------------------------------------------------------------------------
 
 
 @compiled
 def change(m, known, warps):
-    """Handle a change of some warps' knowledge."""
+    """Handle a change of some warps' clocks."""
     period = period_at(known.periods, known.which)
     while warps and m.section != NOTHING:
         w = lowest_bit(warps)
@@ -336,12 +337,12 @@ def change(m, known, warps):
         elif m.section == FOLLOWING and (
             n == period.changes or change_at(period.change, n).at > period_accesses(m, known)
         ):
-            m.foreseen += FORESEEN_BYTES  # all have come that come before the next access
+            m.foreseen += FORESEEN_BYTES  # all changes before the next access have occurred
 
 
 @compiled
 def end_period(m, known):
-    """The barrier between whose completions periods lie has completed: what becomes of the next one."""
+    """Handle a completion of the barrier that separates periods: decide how the next period is processed."""
     period = period_at(known.periods, known.which)
     if m.section == FOLLOWING:
         if period_accesses(m, known) == period.count and known.changes == period.changes:
@@ -355,7 +356,7 @@ def end_period(m, known):
         else:
             known.luck -= 1
             known.misses += 1
-            if known.misses == PATIENCE and known.every < MOST_BEATS:  # buffers take turns, or warps come in turn
+            if known.misses == PATIENCE and known.every < MOST_BEATS:  # buffers or warps alternate
                 known.misses = 0
                 known.every += 1
             known.which = 1 - known.which
@@ -370,7 +371,7 @@ def end_period(m, known):
 
 @compiled
 def beat(m, known, number):
-    """Handle a meeting of some warps of a CTA at a barrier."""
+    """Handle the completion of a barrier by some warps of a CTA."""
     shared, bit = segment_at(m.segments, SHARED), 1 << number
     if known.luck < 0 or m.by_lanes or m.suspects or shared.watched or shared.grain < 0:
         stop(m, known)
@@ -397,7 +398,7 @@ def beat(m, known, number):
 
 @compiled
 def stop(m, known):
-    """Stop periods until a barrier has been met again."""
+    """Stop recording and following periods until the next completion of a barrier."""
     if m.beat:
         leave(m, known)
     m.beat = 0

@@ -1,7 +1,7 @@
-"""The module `math`, as far as Numba-CUDA has it.
+"""The functions of module `math` that Numba-CUDA supports.
 
 float32 stays float32, also in floor, ceil and trunc; integers become float64.  Functions of the C library are evaluated
-in double and rounded; the GPU's differ from them by a few units in the last place.
+in float64 and rounded; a GPU's results differ by a few units in the last place.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _enter_scaling(function: Any, factor: float) -> None:
 
 
 def scale(b: Any, x: Scalar, factor: float) -> Scalar:
-    """factor * x, the factor rounded to the type of x."""
+    """Return factor * x, with the factor rounded to the type of x."""
     return compute(b, f"mul.{x.type.register}", x.type, constant(x.type, factor), x)
 
 
@@ -149,7 +149,7 @@ _POWERS = (*same(REAL, 2), *(Signature(f, (f, int32)) for f in REAL))
 
 @handles(math.pow)
 def power(call: Any) -> Value:
-    """x to the power y; an int32 exponent keeps float32."""
+    """Lower `pow`: x to the power y; an int32 exponent keeps float32."""
     signature, (x, y) = convert_arguments(call, "math.pow", _POWERS, *positional(call, "math.pow", 2))
     if y.type.kind == "f":
         return compute(call.b, f"pow.{signature.result.register}", signature.result, x, y)
@@ -159,7 +159,7 @@ def power(call: Any) -> Value:
 
 @handles(math.modf)
 def fraction_and_whole(call: Any) -> Value:
-    """(fraction, whole part), both with the sign of x."""
+    """Lower `modf`: (fraction, whole part), both with the sign of x."""
     cases = tuple(Signature(t, (t,)) for t in (float64, float32))
     signature, (x,) = convert_arguments(call, "math.modf", cases, *positional(call, "math.modf", 1))
     type_, f = signature.result, signature.result.register
@@ -188,13 +188,13 @@ class _Bits:
         return compute(self.b, f"{name}.{self.type.register}", self.type, *operands)
 
     def power_of_two(self, exponent: Scalar) -> Scalar:
-        """The float whose biased exponent is `exponent`."""
+        """Return the power of two with a biased exponent."""
         return reinterpret(self("shl", exponent, self.constant(self.mantissa)), self.type)
 
 
 @handles(math.frexp)
 def mantissa_and_exponent(call: Any) -> Value:
-    """(m, e) with x = m * 2**e and 0.5 <= |m| < 1; e is int32."""
+    """Lower `frexp`: (m, e) with x = m * 2**e and 0.5 <= |m| < 1; e is int32."""
     cases = same(REAL, 1)
     _, (x,) = convert_arguments(call, "math.frexp", cases, *positional(call, "math.frexp", 1))
     b, bits = call.b, _Bits(call.b, x)
@@ -216,7 +216,7 @@ def mantissa_and_exponent(call: Any) -> Value:
 
 @handles(math.ldexp)
 def scaled_by_power(call: Any) -> Value:
-    """x * 2**n by at most four products with powers of two, as the device library does it."""
+    """Lower `ldexp`: x * 2**n by at most four products with powers of two, as in the device library."""
     cases = tuple(Signature(f, (f, int32)) for f in REAL)
     _, (x, n) = convert_arguments(call, "math.ldexp", cases, *positional(call, "math.ldexp", 2))
     b, bits = call.b, _Bits(call.b, x)
@@ -237,7 +237,7 @@ def scaled_by_power(call: Any) -> Value:
 
 @handles(math.remainder)
 def ieee_remainder(call: Any) -> Value:
-    """x - n * y for the integer n nearest to x / y, halves to even; exact."""
+    """Lower `remainder`: x - n * y for the integer n nearest to x / y, halves to even; exact."""
     _, (x, y) = convert_arguments(call, "math.remainder", same(REAL, 2), *positional(call, "math.remainder", 2))
     b, f, type_ = call.b, x.type.register, x.type
 
@@ -253,7 +253,7 @@ def ieee_remainder(call: Any) -> Value:
     reduced = choose(b, test("eq", divisor, constant(type_, math.inf)), size, reduced)
 
     def beyond_half(value: Scalar, relation: str) -> Scalar:
-        """value >(=) divisor / 2, without losing the last bit of a subnormal divisor."""
+        """Return value > divisor / 2 (or >=), without losing the last bit of a subnormal divisor."""
         tiny = test("lt", divisor, constant(type_, 2.0**-125 if type_ is float32 else 2.0**-1021))
         exact = test(relation, op("add", value, value), divisor)
         halved = test(relation, value, op("mul", divisor, constant(type_, 0.5)))
@@ -270,7 +270,7 @@ def ieee_remainder(call: Any) -> Value:
 
 @handles(math.nextafter)
 def neighbour(call: Any) -> Value:
-    """The next float after x in the direction of y."""
+    """Lower `nextafter`: the next float after x in the direction of y."""
     _, (x, y) = convert_arguments(call, "math.nextafter", same(REAL, 2), *positional(call, "math.nextafter", 2))
     b, bits, f = call.b, _Bits(call.b, x), x.type.register
 
