@@ -3,9 +3,9 @@
 In a program without races, each load has one value in all schedules.  An atomic is a load, an operation and a store
 with nothing in between.  The theorem is in docs/how.md, "Accesses that may as well be plain".
 
-Detects: volatile and relaxed loads of locations that a launch only reads, or whose accesses barriers order; atomics in
-shared memory by one lane at a time, such as counters of a histogram that each warp has for itself. Does not detect:
-accesses that only other strong accesses order.
+Detects: volatile and relaxed loads of locations that a launch only reads, or whose accesses barriers order.  Also
+atomics in shared memory by one lane at a time, such as counters of a histogram of one warp. Does not detect: accesses
+that only other strong accesses order.
 """
 
 from __future__ import annotations

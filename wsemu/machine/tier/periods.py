@@ -5,12 +5,13 @@ If some warps synchronize at one barrier and others at another, such as DMA warp
 all accesses, as `sections` requires.  But each iteration of such a loop has the same accesses and barrier operations in
 the same order.  The clock of each warp is that of the previous iteration, advanced by the intervals of one iteration.
 
-A period equals the previous one if its accesses are equal, and if the clock of each warp after each of its operations
-is the previous one plus the intervals that each warp ADVANCEs in a period.  Let two consecutive periods be equal, and
-the second one be judged without a conflict.  Let a third period equal them.  An access X in the third one conflicts
-with no other access in it, nor with one in the second period: these pairs are ordered as the same pairs in the second
-period, and in the second and the first.  Nor does X conflict with an older access, because that happens before the same
-access as X in the second period, by the same warp.  So the third period need not be judged, nor the ones after it.
+A period equals the previous one if its accesses are equal and its clocks are advanced: after each operation of a warp,
+its clock is the previous one plus the intervals that each warp ADVANCEs in a period.  Let two consecutive periods be
+equal, and the second one be judged without a conflict.  Let a third period equal them.  An access X in the third one
+conflicts with no other access in it, nor with one in the second period: these pairs are ordered as the same pairs in
+the second period, and in the second and the first.  Nor does X conflict with an older access, because that happens
+before the same access as X in the second period, by the same warp.  So the third period need not be judged, nor the
+ones after it.
 
 A period differs if its accesses or operations come in another order.  It is then judged before the next access: first
 the last period as a whole, then this one so far, with each warp's clock at each access.  Cells need not contain
