@@ -5,7 +5,7 @@
     barriers, groups and mbarriers, and its section [Rules56] defines R5 and R6.  README.md explains the theorems in English. *)
 From Coq Require Import List Arith Permutation.
 Import ListNotations.
-From Wsemu Require Import Machine Rules Steps Residual Invariant Diamond OneRun Exact Decidable Phases Converse Gpu Stages Groups Clocks Checker Programs Examples Needed.
+From Wsemu Require Import Machine Rules Steps Residual Invariant Diamond OneRun Exact Decidable Phases Converse Gpu Stages Groups Clocks Checker Programs Examples Needed Certificate.
 
 (** Processes are arbitrary deterministic automata ([next], [resume]) with local states L and values V.  [objects] gives the kind of each
     object: a named barrier, a group of n threads, an mbarrier with count n, or an uninitialized mbarrier.  [strict] selects
@@ -176,6 +176,19 @@ Theorem checker_is_sound : forall ks ps schedule, verify ks ps schedule = true -
   exists T f, reference (start ks ps) schedule T f /\ decides (start ks ps) schedule T f.
 Proof. exact verify_sound. Qed.
 
+(** The checker of certificates ([judge_certificate] in Certificate.v, which [replay]s the operations and then tests [certified]).  A
+    certificate has the operations of a run without values ([shape_of]).  If it is accepted, then for every program, of any automata with
+    any values, that has a complete run with this trace, that run decides every schedule. *)
+Theorem certificates_are_sound : forall (L V : Type) next resume objects strict,
+  (forall b, fresh (objects b)) ->
+  forall (s0 f : state (gpu L V next resume objects strict)) r0 T,
+  reference s0 r0 T f -> certified objects (shape_of L V next resume objects strict T) = true -> decides s0 r0 T f.
+Proof. exact certified_sound. Qed.
+Theorem accepted_certificates_are_certified : forall objects n operations,
+  judge_certificate objects n operations = Accepted -> exists T, certified objects T = true /\
+  replay objects 0 operations (Replayed (Map.empty _) (fold_left (fun m p => put p true m) (seq 0 n) (Map.empty bool)) (Map.empty _)) [] = inr (rev T).
+Proof. exact accepted_certified. Qed.
+
 (** ** Assumptions: none.  Each line of output is "Closed under the global context". *)
 Print Assumptions one_run_decides_every_schedule.
 Print Assumptions barriers_need_R1_alone.
@@ -188,6 +201,8 @@ Print Assumptions violations_of_R1_show.
 Print Assumptions violations_of_R2_show.
 Print Assumptions violations_of_R3_show.
 Print Assumptions checker_is_sound.
+Print Assumptions certificates_are_sound.
+Print Assumptions accepted_certificates_are_certified.
 Print Assumptions one_run_decides.
 Print Assumptions recycle_needed.
 Print Assumptions early_needed.

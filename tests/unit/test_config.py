@@ -119,7 +119,7 @@ def test_the_keys_are_the_options():
 def test_the_keys_are_those_of_the_pytest_plugin():
     from wsemu.pytest_plugin import OPTIONS
 
-    elsewhere = {"suppress", "format", "limit", "all", "time_limit", "save_witness", "statistics"}
+    elsewhere = {"suppress", "format", "limit", "all", "time_limit", "save_witness", "statistics", "certificate"}
     elsewhere |= {"launch_skip", "launch_count", "save_launches"}
     assert set(OPTIONS) == set(Configuration.model_fields) - elsewhere
 

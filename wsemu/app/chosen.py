@@ -30,6 +30,7 @@ class Chosen(NamedTuple):
     save_launches: str = ""
     baseline: str = ""
     statistics: bool = False
+    certificate: str = ""
 
 
 def resolve_settings(program: Path, given: Mapping[str, Any], *, baseline: bool = True) -> tuple[Chosen, Settings]:

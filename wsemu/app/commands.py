@@ -17,6 +17,7 @@ from wsemu.report.terminal import Printer, QuietPrinter, internal_error
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from wsemu.app.certificates import Certificates
     from wsemu.app.chosen import Chosen
     from wsemu.app.program_file import Target
     from wsemu.model.settings import Settings
@@ -85,8 +86,10 @@ def check(
 
             options["fixes"] = Fixes()
         try:
-            with _using_baseline(file, settings, printer):
+            with _using_baseline(file, settings, printer), _certifying(chosen, printer) as certificates:
                 code = _each(targets, chosen.save_witness, settings, options)
+            if certificates is not None:
+                code = max(code, certificates.exit_code, key=WORST.index)
             _report_sources(targets)
             if fixing.wanted and code != INTERRUPTED:
                 options["fixes"].finish(printer, code, write=fixing.write)
@@ -114,6 +117,18 @@ def _using_baseline(file: Path, settings: Settings, printer: Sink) -> Iterator[N
     text = use.stale_text(display_path(str(file)).replace(os.sep, "/"), settings.checkers)
     if text:
         printer.text(f"note: {text}", "strong")
+
+
+@contextlib.contextmanager
+def _certifying(chosen: Chosen, printer: Sink) -> Iterator[Certificates | None]:
+    """Write the certificates of the launches inside, if they are requested."""
+    if not chosen.certificate:
+        yield None
+        return
+    from wsemu.app.certificates import Certificates
+
+    with Certificates(chosen.certificate, printer) as certificates:
+        yield certificates
 
 
 def _report_sources(targets: Sequence[Target]) -> None:

@@ -134,13 +134,15 @@ class Configuration(_Table):
     """seconds in which edits are tried for a launch with findings"""
     save_witness: str = ""
     """folder into which the schedule of each error is saved"""
+    certificate: str = ""
+    """file into which the traces of verified launches are written; empty: none"""
     baseline: str = ""
     """file of findings that are accepted; empty: none"""
     statistics: bool = False
     """count the findings by code at the end"""
     suppress: list[Suppress] = []
 
-    @field_validator("save_witness", "save_launches", "baseline")
+    @field_validator("save_witness", "certificate", "save_launches", "baseline")
     @classmethod
     def _folder(cls, name: str) -> str:
         if "\0" in name:

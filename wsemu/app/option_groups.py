@@ -20,7 +20,8 @@ GROUPS = {
         "results seed batch"
     ),
     "Output": (
-        "format limit all statistics fix write watch save_witness save_launches source_root output json dap progress"
+        "format limit all statistics fix write watch save_witness certificate save_launches source_root output json "
+        "dap progress"
     ),
 }
 """title -> names of the parameters"""

@@ -289,6 +289,12 @@ SaveWitness = Annotated[
     str | None,
     typer.Option("--save-witness", metavar="DIR", help="Save the schedule of each error there, for `wsemu replay`."),
 ]
+CertificateOption = Annotated[
+    str | None,
+    typer.Option(
+        "--certificate", metavar="FILE", help="Write the traces of verified launches there, for `wsemu-certify`."
+    ),
+]
 TimeLimit = Annotated[
     float | None, typer.Option(metavar="SECONDS", help="Stop after this time, more than 0, and report what is known.")
 ]

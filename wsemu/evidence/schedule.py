@@ -403,7 +403,7 @@ class Witness:
         for n in sorted({*positions, *accesses}):
             event, shown = self.events[n], n in telling
             if event.kind == "exit":
-                steps.append(self.step(event, n, "exit", shown=shown))
+                steps.append(self.step(event, n, event.kind, shown=shown))
             elif event.kind in OF_PHASES:
                 what = self.places.phase(event.place, event.generation, event.pc)
                 steps.append(self.step(event, n, self._does(event), what=what, shown=shown))

@@ -75,7 +75,7 @@ def build(report: Report, places: Places, tracer: Tracer, cta: int | None = None
     if not 0 <= chosen < total:
         known = "CTA 0 alone" if total == 1 else f"CTAs 0 to {total - 1:,}"
         raise UsageError(f"no CTA {chosen:,}: the grid has {known}")
-    traced = tracer(_accesses(places), chosen)
+    traced = tracer(accessed_instructions(places), chosen)
     complete = traced.complete and len(traced.events) <= MOST_EVENTS
     clock = _Clock(places, replace(traced, events=traced.events[:MOST_EVENTS], complete=complete), chosen)
     return Timeline(
@@ -107,8 +107,8 @@ def _first_cta(report: Report, places: Places) -> int:
     return max(places.outcome.cta, 0)
 
 
-def _accesses(places: Places) -> frozenset[int]:
-    """Loads and stores of shared and global memory; atomics are traced anyway, local arrays are registers."""
+def accessed_instructions(places: Places) -> frozenset[int]:
+    """Return the loads and stores of shared and global memory: local arrays are registers, atomics always traced."""
     program = places.program
     own = {array.name for array in program.locals} - {array.name for array in program.shared}
     return frozenset(

@@ -1,0 +1,427 @@
+"""Judge certificates like `ocaml/wsemu-certify`, without OCaml: an independent port of Certificate.v, not proven.
+
+    python proofs/certify.py FILE...
+
+Tests compare the two.  Exit codes: 0 all accepted, 1 one is refused, 2 a file is no certificate.  Nothing in a file is
+executed.
+"""
+
+from __future__ import annotations
+
+import sys
+from bisect import bisect_left
+from collections import defaultdict
+from typing import Any, Final, NamedTuple
+
+HEADER: Final = "wsemu-certificate 1"
+MOST_PROCESSES: Final = 100_000
+OPERANDS: Final = {
+    "bar": 2, "join": 1, "leave": 2, "count": 5, "init": 2, "passed": 2, "parity": 2, "start": 1, "read": 3, "write": 3,
+}  # fmt: skip
+RULES: Final = (
+    "R1: a registrant of the phase before does not happen before this one",
+    "R2: a registrant of the phase before last does not happen before this wait",
+    "R3: this wait happens before no registrant of the phase after it",
+    "R4: the initialization does not happen before this wait",
+    "R5: this expectation happens before no arrival of its phase",
+    "R6: the phase gets more bytes than it expects",
+    "this operation adds nothing to its phase",
+)
+RACE: Final = "race: an earlier conflicting access does not happen before this one"
+Event = tuple[int, int]
+"""process, number of the operation among its own"""
+Clock = dict[int, int]
+"""process -> how many of its operations happen before"""
+
+
+class MalformedError(Exception):
+    """A text is no certificate; the message begins with the number of the line."""
+
+
+class Line(NamedTuple):
+    """An operation of a process, as written."""
+
+    number: int
+    process: int
+    verb: str
+    place: str
+    """memory of an access"""
+    operands: tuple[int, ...]
+    text: str
+    where: str
+
+
+class Certificate(NamedTuple):
+    """The operations of one launch, and the objects that they name."""
+
+    name: str
+    processes: int
+    kinds: list[tuple[str, int]]
+    lines: list[Line]
+
+
+class Phase(NamedTuple):
+    """The contents of an object in its current phase."""
+
+    kind: str
+    total: int
+    """threads of a group, arrivals of an mbarrier from the next phase on, count of a named barrier; 0: none yet"""
+    pending: int
+    """those still missing; of a named barrier, those that have come"""
+    bytes: int
+    members: frozenset[int] = frozenset()
+
+
+class Step(NamedTuple):
+    """An operation of the trace: an event, its line, the address of an access, its phase."""
+
+    event: Event
+    line: Line
+    address: int
+    phase: int
+
+
+# -- reading ----------------------------------------------------------------------------------------------------------
+
+
+def _number(line: int, text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 19):
+        raise MalformedError(f'{line}: "{text}" is not a number')
+    return int(text)
+
+
+def _process(line: int, text: str) -> int:
+    found = _number(line, text)
+    if found >= MOST_PROCESSES:
+        raise MalformedError(f"{line}: more than 100,000 processes")
+    return found
+
+
+def _parse_line(number: int, text: str) -> Line:
+    text, _, where = (part.strip(" ") for part in text.partition(";"))
+    words = text.split()
+    if not words:
+        raise MalformedError(f"{number}: an empty line")
+    process = _process(number, words[0])
+    verb, operands = (words[1], words[2:]) if len(words) > 1 else ("", [])
+    wrong = OPERANDS.get(verb) != len(operands) or (verb == "parity" and operands[1] not in ("0", "1"))
+    if wrong:
+        raise MalformedError(f'{number}: no operation: "{" ".join(words[1:])}"')
+    place = operands.pop(0) if verb in ("read", "write") else ""
+    read = _process if verb == "start" else _number
+    numbers = tuple(read(number, word) for word in operands)
+    if place and not numbers[1]:
+        raise MalformedError(f"{number}: an access has 1 or more bytes")
+    return Line(number, process, verb, place, numbers, text, where)
+
+
+def _parse_object(number: int, words: list[str]) -> tuple[str, int]:
+    if words == ["named"]:
+        return "named", 0
+    if words == ["copy"]:
+        return "mbarrier", 1
+    if len(words) == 2 and words[0] in ("group", "mbarrier"):
+        return words[0], _number(number, words[1])
+    raise MalformedError(f"{number}: an object is `named`, `copy`, `group N` or `mbarrier N`")
+
+
+def parse(text: str) -> list[Certificate]:
+    """Return the certificates of a text, each from its header to `end`."""
+    lines = [(n, line.strip()) for n, line in enumerate(text.split("\n"), 1)]
+    found, position = [], 0
+    while position < len(lines):
+        number, line = lines[position]
+        position += 1
+        if not line:
+            continue
+        if line != HEADER:
+            raise MalformedError(f'{number}: `{HEADER}` expected, not "{line}"')
+        ends = next((k for k in range(position, len(lines)) if lines[k][1] == "end"), None)
+        if ends is None:
+            raise MalformedError(f"{number}: the certificate has no `end`")
+        found.append(_parse_certificate(number, lines[position:ends]))
+        position = ends + 1
+    return found
+
+
+def _parse_certificate(header: int, lines: list[tuple[int, str]]) -> Certificate:
+    name, position = f"certificate at line {header}", 0
+    while position < len(lines) and lines[position][1].startswith("#"):
+        name = lines[position][1][1:].strip()
+        position += 1
+    number, words = (lines[position][0], lines[position][1].split()) if position < len(lines) else (header, [])
+    if len(words) != 2 or words[0] != "processes":
+        raise MalformedError(f"{number}: `processes N` is missing")
+    processes = _number(number, words[1])
+    if processes > MOST_PROCESSES:
+        raise MalformedError(f"{number}: more than 100,000 processes")
+    position += 1
+    kinds: list[tuple[str, int]] = []
+    while position < len(lines) and (words := lines[position][1].split())[:1] == ["object"]:
+        number = lines[position][0]
+        if len(words) < 2 or _number(number, words[1]) != len(kinds):
+            raise MalformedError(f"{number}: objects are numbered from 0")
+        kinds.append(_parse_object(number, words[2:]))
+        position += 1
+    return Certificate(name, processes, kinds, [_parse_line(*line) for line in lines[position:]])
+
+
+# -- the run ----------------------------------------------------------------------------------------------------------
+
+
+def _first(kind: tuple[str, int]) -> Phase:
+    name, number = kind
+    return Phase(name, number, 0 if name == "named" else number, 0)
+
+
+def _add(phase: Phase, line: Line) -> Phase | None:
+    """Return the contents after a registration; None if it is an error."""
+    verb, numbers = line.verb, line.operands
+    if phase.kind == "named" and verb == "bar" and numbers[1]:
+        fits = not phase.pending or (phase.total == numbers[1] and phase.pending < phase.total)
+        return phase._replace(total=numbers[1], pending=phase.pending + 1) if fits else None
+    if phase.kind == "group" and verb in ("join", "leave") and phase.pending:
+        if verb == "leave":
+            return phase._replace(total=max(0, phase.total - 1), pending=phase.pending - 1)
+        if line.process in phase.members:
+            return None
+        return phase._replace(pending=phase.pending - 1, members=phase.members | {line.process})
+    if phase.kind == "mbarrier" and verb == "count" and numbers[1] <= phase.pending:
+        _, arrivals, drops, expected, completed = numbers
+        rest = phase.bytes + expected - completed
+        return phase._replace(total=max(0, phase.total - drops), pending=phase.pending - arrivals, bytes=rest)
+    if phase.kind == "dead" and verb == "init":
+        return Phase("born", numbers[1], 0, 0)
+    return None
+
+
+def _is_full(phase: Phase) -> bool:
+    if phase.kind == "named":
+        return phase.pending == phase.total > 0
+    return phase.kind != "dead" and not phase.pending and not phase.bytes
+
+
+def _next(phase: Phase) -> Phase:
+    if phase.kind == "named":
+        return Phase("named", 0, 0, 0)
+    return Phase("mbarrier" if phase.kind == "born" else phase.kind, phase.total, phase.total, 0)
+
+
+class _Run:
+    """The run of a certificate: its trace, and the registrants and the final contents of each phase."""
+
+    def __init__(self, certificate: Certificate) -> None:
+        kinds = [("dead", 0) if kind == ("mbarrier", 0) else kind for kind in certificate.kinds]
+        self.dead = {b for b, (kind, _) in enumerate(kinds) if kind == "dead"}
+        self.state = {b: (0, _first(kind)) for b, kind in enumerate(kinds)}
+        self.started = set(range(certificate.processes))
+        self.done: defaultdict[int, int] = defaultdict(int)
+        self.trace: list[Step] = []
+        self.registrants: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
+        """(object, phase) -> positions in the trace"""
+        self.closed: dict[tuple[int, int], Phase] = {}
+        """(object, phase) -> its contents after all its registrants"""
+        self.impossible: Line | None = None
+        addresses = _Addresses(certificate.lines)
+        for line in certificate.lines:
+            cells = addresses.of(line) if line.place else [-1]
+            if not all(self._step(line, cell) for cell in cells):
+                self.impossible = line
+                return
+
+    def _step(self, line: Line, address: int) -> bool:
+        process, numbers = line.process, line.operands
+        if process not in self.started:
+            return False
+        b = -1 if line.place or line.verb == "start" else numbers[0]
+        phase, contents = self.state.get(b, (0, Phase("named", 0, 0, 0)))
+        label = 0
+        if line.verb == "start":
+            if numbers[0] in self.started:
+                return False
+            self.started.add(numbers[0])
+        elif line.verb in ("passed", "parity"):
+            first = int(b in self.dead)
+            passes = (
+                numbers[1] < phase
+                if line.verb == "passed"
+                else phase >= first and (phase - first) % 2 != numbers[1]
+            )  # fmt: skip
+            if not passes:
+                return False
+            label = numbers[1] + 1 if line.verb == "passed" else phase
+        elif not line.place:
+            added = _add(contents, line)
+            if added is None:
+                return False
+            label = phase
+            self.registrants[b, phase].append(len(self.trace))
+            self.closed[b, phase] = added
+            self.state[b] = (phase + 1, _next(added)) if _is_full(added) else (phase, added)
+        self.trace.append(Step((process, self.done[process]), line, address, label))
+        self.done[process] += 1
+        return True
+
+
+class _Addresses:
+    """Numbers for the bytes that accesses touch: bytes that the same accesses touch have one number."""
+
+    def __init__(self, lines: list[Line]) -> None:
+        points: defaultdict[str, set[int]] = defaultdict(set)
+        for line in lines:
+            if line.place:
+                points[line.place] |= {line.operands[0], sum(line.operands)}
+        self._sorted = {place: sorted(found) for place, found in points.items()}
+        self._base: dict[str, int] = {}
+        for place, found in self._sorted.items():
+            self._base[place] = sum(len(self._sorted[other]) for other in self._base)
+            assert found
+        self._written = {n for line in lines if line.verb == "write" for n in self._range(line)}
+
+    def _range(self, line: Line) -> range:
+        found, base = self._sorted[line.place], self._base[line.place]
+        start, size = line.operands
+        return range(base + bisect_left(found, start), base + bisect_left(found, start + size))
+
+    def of(self, line: Line) -> list[int]:
+        """Return the numbers of an access, without those that nothing writes: they cannot race."""
+        return [n for n in self._range(line) if n in self._written]
+
+
+# -- the rules --------------------------------------------------------------------------------------------------------
+
+
+def _clocks(trace: list[Step]) -> list[Clock]:
+    """Return for each operation what happens before a predecessor of it, or is one."""
+    own: defaultdict[int, Clock] = defaultdict(dict)
+    given: defaultdict[tuple[int, int], Clock] = defaultdict(dict)
+    found = []
+    for (process, number), line, _, phase in trace:
+        clock = own[process]
+        found.append(dict(clock))
+        if line.verb in ("passed", "parity") and phase:
+            _join(clock, given[line.operands[0], phase - 1])
+        clock[process] = number + 1
+        if line.verb == "start":
+            own[line.operands[0]] = dict(clock)
+        elif not line.place and line.verb not in ("passed", "parity"):
+            _join(given[line.operands[0], phase], clock)
+    return found
+
+
+def _join(clock: Clock, other: Clock) -> None:
+    for process, number in other.items():
+        clock[process] = max(clock.get(process, 0), number)
+
+
+def _includes(clock: Clock, event: Event) -> bool:
+    return event[1] < clock.get(event[0], 0)
+
+
+def _broken_rule(run: _Run, clocks: list[Clock], position: int, rule: int) -> bool:
+    """Return whether an operation breaks a rule, by its index in `RULES`."""
+    (_, line, _, phase), trace = run.trace[position], run.trace
+    if line.place or line.verb == "start":
+        return False
+    b = line.operands[0]
+
+    def all_before(earlier: int) -> bool:
+        return all(_includes(clocks[position], trace[n].event) for n in run.registrants[b, earlier])
+
+    present = run.registrants[b, phase]
+    if line.verb == "parity":
+        completes = bool(present) and _is_full(run.closed[b, phase])
+        return {
+            1: phase > 1 and not all_before(phase - 2),
+            2: completes and not any(_includes(clocks[n], trace[position].event) for n in present),
+            3: b in run.dead and not all_before(0),
+        }.get(rule, False)
+    if line.verb == "passed":
+        return False
+    closed = run.closed[b, phase]
+    unsettled = closed.kind != "mbarrier" or closed.pending > 0
+    _, arrivals, _, expected, completed = line.operands if line.verb == "count" else (b, 1, 0, 0, 0)
+    arriving = (n for n in present if trace[n].line.verb == "count" and trace[n].line.operands[1])
+    return {
+        0: phase > 0 and not all_before(phase - 1),
+        4: bool(expected) and not arrivals and not unsettled
+        and not any(_includes(clocks[n], trace[position].event) for n in arriving),
+        5: not unsettled and closed.bytes < 0,
+        6: not arrivals + expected + completed,
+    }.get(rule, False)  # fmt: skip
+
+
+def _race(run: _Run, clocks: list[Clock]) -> Step | None:
+    """Return the first access that nothing orders after an earlier conflicting one."""
+    last: dict[int, Event] = {}
+    reads: defaultdict[int, dict[int, Event]] = defaultdict(dict)
+    for step, clock in zip(run.trace, clocks, strict=True):
+        event, line, address, _ = step
+        if not line.place:
+            continue
+        earlier = [last[address]] if address in last else []
+        if line.verb == "write":
+            earlier += reads.pop(address, {}).values()
+        if not all(one[0] == event[0] or _includes(clock, one) for one in earlier):
+            return step
+        if line.verb == "write":
+            last[address] = event
+        else:
+            reads[address][event[0]] = event
+    return None
+
+
+def judge(certificate: Certificate) -> str:
+    """Return why a certificate is refused; nothing if it is accepted."""
+    run = _Run(certificate)
+    if run.impossible is not None:
+        return f"{_show(run.impossible)}: no run does this here"
+    clocks = _clocks(run.trace)
+    for rule, text in enumerate(RULES):
+        for position, step in enumerate(run.trace):
+            if _broken_rule(run, clocks, position, rule):
+                return f"{_show(step.line)}: {text}"
+    race = _race(run, clocks)
+    return f"{_show(race.line)}: {RACE}" if race else ""
+
+
+def _show(line: Line) -> str:
+    return f"line {line.number}, `{line.text}`{f' ({line.where})' if line.where else ''}"
+
+
+def judge_file(file: str) -> int:
+    """Print the verdicts on the certificates in a file; return the exit code."""
+    try:
+        with open(file, encoding="utf-8") as opened:
+            found = parse(opened.read())
+    except MalformedError as error:
+        print(f"{file}:{error}", file=sys.stderr)
+        return 2
+    except (OSError, UnicodeDecodeError) as error:
+        why: Any = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        print(f"{file}: {why}", file=sys.stderr)
+        return 2
+    if not found:
+        print(f"{file}: no certificate", file=sys.stderr)
+        return 2
+    code = 0
+    for certificate in found:
+        why = judge(certificate)
+        if why:
+            print(f"refused: {certificate.name}\n  {file}:{why}")
+            code = 1
+        else:
+            print(f"accepted: {certificate.name}: {len(certificate.lines)} operations")
+    return code
+
+
+def main(files: list[str]) -> int:
+    """Judge each file; return the worst exit code."""
+    if not files or files[0] in ("-h", "--help"):
+        print("usage: certify.py FILE...", file=sys.stderr)
+        return 2
+    return max(judge_file(file) for file in files)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
