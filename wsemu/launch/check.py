@@ -1,4 +1,4 @@
-"""Composition: a kernel, a launch shape and arguments in; a `Report` out.
+"""Check a launch: from a kernel, a launch shape and arguments to a `Report`.
 
 compile (`compiled`)  ->  bind, run (`running`)  ->  judge (`run_and_judge`, `verdict`, checkers)  ->  Report
 """
@@ -80,12 +80,13 @@ def check(
     `uninitialized` names array arguments whose contents count as uninitialized.
 
     Target: `arch` selects the limits and the memory cost model.  `sms` is the number of multiprocessors of the GPU, for
-    CTAs that must be co-resident (`Report.residency`).  `clc` chooses the CTAs that take the work of canceled clusters:
-    those that run, in turn ("robin"), or the first one, in order ("one") or from the last cluster on ("reverse").
-    `ranks` is a number of GPUs of one host among which the CTAs are divided, and beyond which `.gpu` scope does not
-    reach.  `heap` is the number of bytes that kernels may allocate (`malloc`, cudaLimitMallocHeapSize).  `lockstep`
-    runs the lanes of a warp together, as before sm_70.  `fma` contracts a * b + c as the compiler does.  `mma` is
-    "hardware" or "exact": sums of matrix instructions as the tensor cores of `arch` compute them, or rounded once.
+    CTAs that must be co-resident (`Report.residency`).  `clc` selects the clusters that take over the work of canceled
+    ones: all running ones in turn ("robin"), or the first one, which takes them in order ("one") or from the last one
+    on ("reverse").  `ranks` is the number of GPUs of one host that share the CTAs; `.gpu` scope does not reach from one
+    to another.  `heap` is the number of bytes that kernels may allocate (`malloc`, cudaLimitMallocHeapSize).
+    `lockstep` runs the lanes of a warp together, as before sm_70.  `fma` contracts a * b + c as the compiler does.
+    `mma` is "hardware" or "exact": sums of matrix instructions as the tensor cores of `arch` compute them, or rounded
+    once.
 
     Checks: `checkers` are the enabled ones (names of `codes.CHECKERS` or finding codes; default: all).  `fail_on` lists
     codes of warnings that count as errors.  `strict` adds notes on correct code that looks like a mistake (several
@@ -132,14 +133,14 @@ def check(
 
 
 def _names(given: Iterable[str], parameter: str) -> tuple[str, ...]:
-    """Names as a tuple; a bare string is taken for a mistake."""
+    """Return names as a tuple; raise UsageError for a bare string, which is probably a mistake."""
     if isinstance(given, str):
         raise UsageError(f'{parameter}="{given}" is a string: give a list, `{parameter}=["{given}"]`')
     return tuple(given)
 
 
 def not_run(kernel: Any, configuration: LaunchConfiguration, error: UnsupportedError) -> Report:
-    """The report of a launch that needs what is not modelled."""
+    """Return the report of a launch that did not run, because it needs something that is not modeled."""
     from wsemu.launch.result import Report
 
     place = f"{short(error.span.file)}:{error.span.line}: " if error.span else ""
@@ -158,8 +159,8 @@ def not_run(kernel: Any, configuration: LaunchConfiguration, error: UnsupportedE
 
 
 def _locate_error(error: UnsupportedError) -> UnsupportedError:
-    """Return the error with a location: if it has none in a kernel, the innermost line outside of wsemu, which
-    launches."""
+    """Return the error with a location: in the kernel, or else the launching line, which is the innermost one outside
+    of wsemu."""
     frame = sys._getframe()
     while error.span is None and frame.f_back is not None:
         frame = frame.f_back
@@ -215,8 +216,8 @@ _told: set[tuple[str, ...]] = set()
 
 
 def _tell_incomplete(report: Report) -> None:
-    """Print one line on standard error for a launch of which nothing is proven, unless another part reports it; printed
-    once."""
+    """Print a line on standard error for an `incomplete` launch, once for each reason, unless an observer reports
+    it."""
     what = report.kernel, *report.reasons
     if what not in _told and sys.stderr is not None:
         _told.add(what)
@@ -235,7 +236,8 @@ def examine(
     raised: list[BaseException] | None = None,
     memory: DeviceMemory | None = None,
 ) -> Report:
-    """Run a launch and report; `more` looks for what only this launch should do, `raised` gets what a thread raises."""
+    """Run a launch and return its report; `more` performs additional checks of this launch, `raised` receives
+    exceptions of threads."""
     try:
         with leaving_out_launch():
             return _examine(kernel, configuration, arguments, chosen, workers, uninitialized, more, raised, memory)
@@ -258,7 +260,7 @@ def _examine(
     raised: list[BaseException] | None,
     memory: DeviceMemory | None,
 ) -> Report:
-    """Run a launch and report; the caller handles MemoryError."""
+    """Run a launch and return its report; the caller handles MemoryError."""
     arguments = prepare_arguments(kernel, arguments)
     if memory is not None and isinstance(kernel, Code):
         arguments = kernel.with_pointers(arguments, memory)
@@ -289,7 +291,7 @@ def _examine(
     for array in named:
         array.blank = False
     launched = None
-    helped = report.findings if memory is None else report.errors  # a copy of a memory is for errors alone
+    helped = report.findings if memory is None else report.errors  # only errors justify a copy of the memory
     if (helped or (keeping and memory is None)) and more is None:
         from wsemu.launch.attempts import Launched
 
@@ -305,7 +307,7 @@ def _examine(
     if report.verdict == "verified" and done.initial is not None and more is None and memory is None:
         passed.keep(kernel, arguments, blank, named, done)
     if places.outcome.status == "done" and not chosen.wants(report.kernel):
-        return report  # nobody asked for it, and it did what others need
+        return report  # no further result is requested
     for look in traceable:
         look(report, places, trace)
     for observer in observers:
@@ -317,8 +319,8 @@ def _examine(
 
 
 def _enter_written(report: Report, done: Examined, fresh: dict[str, Any]) -> Report:
-    """Enter which bytes of device arrays hold a value after a launch; a report of reads of others that are left from
-    earlier launches has them under a code of their own."""
+    """Mark the bytes of device arrays that are initialized after a launch, and give reads of bytes that earlier
+    launches left uninitialized their own code."""
     bound, outcome = done.bound, done.places.outcome
     of_name = {array.name: array for array in bound.arrays}
     left = {name for name, array in fresh.items() if getattr(array, "written", None) and array.written.launched}
@@ -341,7 +343,8 @@ def _enter_written(report: Report, done: Examined, fresh: dict[str, Any]) -> Rep
 
 
 def _deeper(kernel: Any, arguments: Sequence[Any], chosen: Settings) -> Way | None:
-    """The other form of a kernel whose functions call themselves, which Numba-CUDA compiles for any depth."""
+    """Return the Numba-CUDA PTX of a kernel with recursive functions, which has no limit of depth; None if that is
+    impossible."""
     if not chosen.numba_ptx or isinstance(kernel, Code) or not hasattr(kernel, "py_func"):
         return None
     from wsemu.frontend.python.functions import TOO_DEEP
@@ -362,7 +365,7 @@ def _second_way(kernel: Any, arguments: Sequence[Any], chosen: Settings, error: 
 
 
 def _tell(done: Examined, raised: list[BaseException] | None) -> None:
-    """Write what the threads print; keep what they raise for the host."""
+    """Write the output of the threads; record their exceptions for the host."""
     program = done.bound.program
     if not program.prints and not program.raises:
         return

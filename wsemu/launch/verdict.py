@@ -1,9 +1,9 @@
-"""The judgment of a run: its raw findings, explained by their checkers, and `verified`, `failed` or `incomplete`.
+"""Judge a run: let checkers explain its raw findings, and determine the verdict.
 
 failed       at least one error
-incomplete   no error, but the proof does not apply: the run stopped early, or its result depends on the order of
-             atomics
-verified     neither: what `proof` says holds
+incomplete   no error, but the proof does not apply: for example, the run stopped early, or control flow depends on the
+             order of atomics
+verified     no error, and the property `proof` is proven
 """
 
 from __future__ import annotations
@@ -70,22 +70,23 @@ if TYPE_CHECKING:
 EVERY_SCHEDULE = "deadlock-free and race-free in every schedule"
 """proven property of a `verified` launch with all checkers of `SCHEDULES`"""
 STOPPED = {"budget": "step budget", "deadlock": "deadlock not looked for", "fault": "fault not looked for"}
-"""status of a launch that ended early -> a word on why"""
+"""status of a launch that ended early -> the reason in a word or two"""
 RACES = ("race", "intra-warp-race")
 AT_ONCE = (5, 6)
-"""`what` of an `mbarrier-range` that is one if all of a phase is outstanding at once: bytes, arrivals"""
+"""`what` of an `mbarrier-range` finding that occurs only if a whole phase is pending at once: bytes, arrivals"""
 ARISING = ("uninitialized-read", "undefined-shuffle")
-"""codes of the engines' records at the origin of an undefined value"""
+"""codes of the raw findings for the origins of undefined values"""
 DECIDED = ("deadlock", *RACES)
-"""codes that say in which schedules they hold"""
+"""codes of findings that state the schedules in which they hold"""
 
 
 _STEERING = "clocks", "placement", "active lanes", "polls"
-"""possible influences on control besides atomics: clocks, placement by the hardware, active lanes, answers of waits"""
+"""possible influences on control flow besides atomics: clocks, placement by the hardware, active lanes, results of
+waits"""
 
 
 class _Doubts(NamedTuple):
-    """The reasons why a run proves nothing, in words, by kind."""
+    """The reasons why a run proves nothing, as texts, by kind."""
 
     stopped: list[str]
     unmodelled: list[str]
@@ -98,7 +99,7 @@ class _Doubts(NamedTuple):
     steered: dict[str, str]
     """dependent use -> the kind of order on which it depends"""
     tried: Sequence[str] = ()
-    """why trying orders decided nothing"""
+    """why the exploration of interleavings decided nothing"""
     unpromised: Sequence[str] = ()
     """behavior that is only observed on hardware"""
     placed: Sequence[str] = ()
@@ -133,7 +134,7 @@ _DEPENDS_ON = {
     "clocks": "clocks",
     "placement": "where a CTA runs",
 }
-"""word for a value that steers a launch -> the value"""
+"""kind of a value that influences control flow -> its description"""
 
 
 class _Findings(NamedTuple):
@@ -217,10 +218,10 @@ def judge(
         wanted, assigned, loose = [*wanted, *other.findings], other.reasons, [*loose, *other.notes]
     found = _judge_findings(wanted, places, trace_of, settings, bool(steered), more)
     stopped = _stop_reasons(places, settings, found.has_errors)
-    if found.untold and not found.has_errors:  # all that were kept are accepted, of the others nobody has said that
+    if found.untold and not found.has_errors:  # all kept findings are accepted, but the omitted ones need not be
         stopped.append(_too_many(found.untold))
     unmodelled = [*program.unmodelled, *apart, *mixed]
-    if arisen:  # other orders may bring about other undefined values, and use them
+    if arisen:  # other interleavings may cause other undefined values
         decide = None
     asserted = [] if found.has_errors else _assertion_texts(places, failing)
     doubts = _Doubts(
@@ -228,7 +229,7 @@ def judge(
     )
     decided = _decide_orders(found, doubts, places, settings, decide) if decide is not None else None
     if decided is not None and not decided.proven and _has_parts(program):
-        decided = None  # orders that go through an element of a vector are not followed there: they only prove
+        decided = None  # with elements of vectors, the exploration can prove, but not report
     open_ = decided is None or not (decided.proven or decided.findings)
     if open_ and doubts.steered and not (found.has_errors or wanted) and decide_by_other_program is not None:
         decided = decide_by_other_program({*doubts.steered.values()}, True) or decided
@@ -296,7 +297,7 @@ def _build_report(
 
 
 def _follow_undefined(wanted: list[RawFinding], arisen: list[RawFinding], follow: Follow | None) -> Followed | None:
-    """Return what undefined values reach, of which those of `arisen` are known to arise."""
+    """Return what undefined values reach; `arisen` are those that the run has seen."""
     if follow is None:
         return None
     failed = any(CODES[raw.code].severity == "error" and raw.code not in ARISING for raw in wanted)
@@ -304,7 +305,7 @@ def _follow_undefined(wanted: list[RawFinding], arisen: list[RawFinding], follow
 
 
 def _load_doubts(places: Places, accesses: tuple[int, int] | None) -> list[str]:
-    """Say why the proof does not apply if another order loads bytes before the first store to them."""
+    """Return why the proof does not apply if another interleaving loads bytes before the first store to them."""
     if accesses is None:
         return []
     load, store = map(places.where, accesses)
@@ -313,8 +314,8 @@ def _load_doubts(places: Places, accesses: tuple[int, int] | None) -> list[str]:
 
 
 def _unwritten(places: Places) -> list[str]:
-    """Say why the proof does not apply to other orders of atomics if a register that nothing has written may reach
-    something there: it is followed in the initial run alone."""
+    """Return why the proof does not apply to other orders of atomics if an undefined register may reach something
+    there: registers are followed only in the initial run."""
     from wsemu.proof.unwritten import Unwritten
 
     reached = Unwritten(places.program, [1] * len(places.program.code), places.segment_of.get).find_reached()
@@ -333,7 +334,7 @@ def _judge_findings(
     steered: bool,
     more: Callable[[Places], list[Finding]] | None,
 ) -> _Findings:
-    """The raw findings explained, with what else is found, and without what is accepted."""
+    """Return the explained findings with those of further checks, without suppressed ones."""
     if wanted:
         places.keep_sources()
     trace = _trace(wanted, places, trace_of)
@@ -350,7 +351,7 @@ def _judge_findings(
     findings, suppressed, unused = apply_suppressions(findings, places, settings)
     accepted_races = [e for e in suppressed if e.finding.code == "race" and e.kind != "baseline"]
     if len(folded) < len(wanted) and accepted_races:
-        # accepted is the race: the bytes that it leaves unwritten are another matter
+        # only the race is accepted, not the uninitialized bytes that it leaves
         reads = [raw for raw in wanted if raw.code == "uninitialized-read"]
         apart = [_finish_finding(finding, certain, settings) for finding in _explain_findings(reads, places, trace)]
         kept = [finding for finding in findings if finding.code != "uninitialized-read"]
@@ -388,7 +389,7 @@ def _other_schedules_note(steered: dict[str, str]) -> str:
 
 
 def _mask_notes(places: Places, settings: Settings) -> Iterator[str]:
-    """Yield which masks of active lanes are those of hardware, which PTX does not promise."""
+    """Yield a note for each mask of active lanes that is as on hardware, but that PTX does not promise."""
     from wsemu.proof.together import masks_after_barriers
 
     if settings.strict or settings.lockstep:
@@ -403,7 +404,7 @@ def _mask_notes(places: Places, settings: Settings) -> Iterator[str]:
 
 
 def _count_overflow(places: Places, wanted: list[RawFinding], settings: Settings) -> int:
-    """Return the number of findings, at source locations of their own, beyond those that a launch keeps."""
+    """Return the number of findings at further source locations, beyond those that a launch keeps."""
     known = {_source_key(raw, places) for raw in wanted}
     chosen = (raw for raw in places.outcome.overflow if CHECKER_OF.get(raw.code) in settings.checkers)
     return len({_source_key(raw, places) for raw in chosen} - known)
@@ -419,8 +420,8 @@ def _too_many(untold: int) -> str:
 
 
 def _may_be_fenced(program: Program, findings: list[Finding]) -> bool:
-    """Return whether all errors are races, in a program with strong accesses and fences: these may order them after
-    all."""
+    """Return whether all errors are races in a program with strong accesses and fences, which may order the accesses
+    after all."""
     kinds = {OPERATIONS[NAMES[op]].kind for op in program.code[:, 0].tolist()}
     errors = {finding.code for finding in findings if finding.severity == "error"}
     return errors == {"race"} and {"atomic", "fence"} <= kinds
@@ -440,8 +441,8 @@ def _is_up_to_atomics(outcome: Outcome, doubts: _Doubts) -> bool:
 def _decide_orders(
     found: _Findings, doubts: _Doubts, places: Places, settings: Settings, decide: Callable[[], Decided | None]
 ) -> Decided | None:
-    """Return the decision from all interleavings of strong accesses, if one run does not decide for all or may report
-    too much."""
+    """Return the decision from all interleavings of strong accesses, if one run does not decide for all, or may report
+    false errors."""
     if not found.has_errors:
         return decide() if _is_up_to_atomics(places.outcome, doubts) else None
     if found.untold or _stop_reasons(places, settings, False) or not _may_be_fenced(places.program, found.kept):
@@ -453,8 +454,8 @@ def _decide_orders(
 def _apply_decision(
     found: _Findings, doubts: _Doubts, places: Places, settings: Settings, decided: Decided
 ) -> tuple[_Findings, _Doubts]:
-    """Return the findings and doubts, updated by the exploration of all interleavings: a run knows warps alone, and
-    `fence.sc` orders more than it observes."""
+    """Return the findings and doubts, updated by the exploration of all interleavings, which also follows single lanes
+    and `fence.sc`."""
     kept = [finding for finding in found.kept if not (decided.proven and finding.code == "race")]
     told = [finding for finding in decided.findings if CHECKER_OF[finding.code] in settings.checkers]
     more, suppressed, _ = apply_suppressions([_promoted_to(finding, settings) for finding in told], places, settings)
@@ -470,7 +471,7 @@ def _apply_decision(
 
 
 def _proof(places: Places, settings: Settings, found: _Findings, tried: Decided | None, given: bool) -> str:
-    """Return what the silence of the selected checkers proves, and what is missing for a full proof.
+    """Return what the selected checkers prove if they find nothing, and what is missing for a full proof.
 
     `tried` is the decision for all interleavings of atomics; `given`: these only allocate slots.
     """
@@ -492,7 +493,7 @@ def _join_with_and(texts: Sequence[str]) -> str:
 
 
 def _disabled_text(places: Places, settings: Settings, suppressed: list[Suppressed]) -> str:
-    promoted = _promoted_warnings(settings)  # of costs that count as errors nothing is said of schedules
+    promoted = _promoted_warnings(settings)  # a cost that counts as an error does not depend on schedules
     if any(entry.finding.severity == "error" and entry.finding.code not in promoted for entry in suppressed):
         return "no error in this schedule besides the suppressed ones"
     off = [name for name in CHECKERS if name not in settings.checkers]
@@ -509,7 +510,7 @@ def _disabled_text(places: Places, settings: Settings, suppressed: list[Suppress
 
 
 def _explain_findings(wanted: list[RawFinding], places: Places, trace: Trace | None) -> list[Finding]:
-    """Return the findings of the raw ones, each of which its checker creates on first use."""
+    """Return the findings for raw findings; its checker creates each one on first use."""
     wanted = _drop_repeats(wanted, places)
     return [
         Finding.later(
@@ -524,7 +525,8 @@ def _explain_findings(wanted: list[RawFinding], places: Places, trace: Trace | N
 
 
 def _drop_repeats(wanted: list[RawFinding], places: Places) -> list[RawFinding]:
-    """Return one of the findings with the same source locations, from an unrolled loop or a pattern used twice."""
+    """Return only one of several findings with the same source locations, which come from an unrolled loop or a
+    repeated pattern."""
     first: dict[tuple[Any, ...], RawFinding] = {}
     for raw in wanted:
         key = (*_source_key(raw, places), raw.detail.get("barrier"))
@@ -534,7 +536,7 @@ def _drop_repeats(wanted: list[RawFinding], places: Places) -> list[RawFinding]:
 
 
 def _together(first: RawFinding, other: RawFinding) -> RawFinding:
-    """One finding for two: the first, unless only the value of the other one is known to reach anything."""
+    """Return one of two findings: the first, unless only the value of the other one is known to reach something."""
     if _weight(other) > _weight(first):
         first, other = other, first
     unwritten = {name: 1 for name in ("unwritten",) if name in other.detail}
@@ -542,7 +544,7 @@ def _together(first: RawFinding, other: RawFinding) -> RawFinding:
 
 
 def _weight(raw: RawFinding) -> int:
-    """Return how much is known of the locations that the value of a finding reaches."""
+    """Return a rank for how much is known about the locations that the value of a finding reaches."""
     return 2 * ("sink" in raw.detail) + ("undecided" not in raw.detail)
 
 
@@ -570,7 +572,7 @@ def _separate_meetings(wanted: list[RawFinding], places: Places) -> tuple[list[R
         group
         for (*_, there, _), group in alone.items()
         if len(group) > 1
-        and sum(raw.lanes for raw in group) == there  # each lane once: the masks have no bit in common
+        and sum(raw.lanes for raw in group) == there  # the masks are disjoint
         and functools.reduce(operator.or_, (raw.lanes for raw in group)) == there
     ]
     if not met:
@@ -600,15 +602,14 @@ def _is_atomic(program: Program, pc: int) -> bool:
 
 
 def _bytes(program: Program, pc: int) -> tuple[int, int]:
-    """(bytes of an atomic, elements of the vector that it stands for)."""
+    """Return (bytes of an atomic, elements of the vector that it represents)."""
     op, auxiliary = int(program.code[pc, 0]), int(program.code[pc, 7])
     return access_shape(NAMES[op])[1], 1 << (auxiliary >> PARTS_SHIFT & 3)
 
 
 def _separate_vector_parts(wanted: list[RawFinding], places: Places) -> tuple[list[RawFinding], list[str]]:
-    """Take out races where a strong access of a vector meets one of an element of it, with a reason each: to PTX they
-    are atomic with each other.  The order that they establish among the lanes of a warp is not distinguished from
-    missing order."""
+    """Remove races between a strong access of a vector and one of its elements, and give a reason for each: in PTX they
+    are atomic with each other.  An order that they establish among the lanes of a warp is not detected."""
     met = [raw for raw in wanted if meets_a_part(places.program, raw)]
     if not met:
         return wanted, []
@@ -632,7 +633,7 @@ def meets_a_part(program: Program, raw: RawFinding) -> bool:
 
 
 def _split_vectors(program: Program, trace_of: Tracer, accesses: frozenset[int]) -> Trace:
-    """A trace in which a strong access of a vector is one of each of its elements."""
+    """Return a trace in which each strong access of a vector is split into its elements."""
     trace = trace_of(accesses)
     events: list[Event] = []
     for event in trace.events:
@@ -685,8 +686,8 @@ _ENDS_THREAD = "and end there, as in Numba's code without `debug`"
 
 
 def _assertion_texts(places: Places, failing: list[RawFinding]) -> list[str]:
-    """Return one text for each assertion that fails, or `trap` that is executed, and would end the launch on a GPU, or
-    that is `failing` in a launch whose schedule decides which instructions run."""
+    """Return one text for each failed assertion or executed `trap`, which would end the launch on a GPU; also for those
+    `failing` in a launch whose schedule decides which instructions run."""
     marks = _marks(places.outcome, "failed-assertion")
     aborting = [raw for raw in marks if places.program.code[raw.pc, 7] == ABORTS]
     what = "fail an assertion, and end there; on a GPU the launch would end with an error"
@@ -717,14 +718,15 @@ def _texts_by_place(marks: list[RawFinding], what: str, places: Places) -> list[
 
 
 def _separate_assertions(wanted: list[RawFinding], steered: bool) -> tuple[list[RawFinding], list[RawFinding]]:
-    """Separate failed assertions from other raw findings if the schedule decides which instructions run: all orders of
-    the atomics are tried for these first."""
+    """Separate failed assertions from other raw findings if the schedule decides which instructions run: for these, all
+    orders of the atomics are explored first."""
     failing = [raw for raw in wanted if steered and raw.code == "failed-assertion"]
     return [raw for raw in wanted if raw not in failing], failing
 
 
 def _may_poll(program: Program) -> bool:
-    """Return whether a loop contains a strong access: a watchdog may count its rounds, and bite in this run alone."""
+    """Return whether a loop contains a strong access: an assertion may then limit its iterations, and fail only in this
+    run."""
     loops = loop_numbers(program)
     return any(loops[pc] >= 0 and NAMES[op] in ATOMICS for pc, op in enumerate(program.code[:, 0].tolist()))
 
@@ -741,17 +743,18 @@ def _with_assertions(found: _Findings, failing: list[RawFinding], places: Places
 _ORDERS = frozenset(
     "race barrier-recycling mbarrier-lifetime mbarrier-uninitialized dsmem-after-exit dsmem-relaxed-exit".split()
 )
-"""codes that say that nothing orders two operations"""
+"""codes of findings about two unordered operations"""
 _IN_TIME = frozenset(("phase-alias", "uncovered-expectation"))
-"""codes that say that nothing orders two operations on an mbarrier in time"""
+"""codes of findings about two operations on an mbarrier that may come in the wrong order"""
 
 
 def _separate_atomics(
     wanted: list[RawFinding], places: Places, trace_of: Tracer, steered: bool
 ) -> tuple[list[RawFinding], list[str]]:
-    """Take out findings that an atomic and fences order in this run, with a reason each why nothing is decided: in
-    another schedule the atomic may see something else.  `steered`: the results of atomics steer the launch; races
-    between lanes of one warp are looked at then alone, for elsewhere lanes make the same accesses in any order."""
+    """Remove findings about operations that atomics and fences order in this run, and give a reason why each is
+    undecided: in another schedule, the atomic may return another value.  `steered`: the results of atomics influence
+    the launch.  Only then are races between lanes of one warp considered, because otherwise lanes perform the same
+    accesses in any order."""
     lanes = [raw for raw in wanted if raw.code == "intra-warp-race"] if steered else []
     phases = [raw for raw in wanted if raw.code in _IN_TIME] if steered else []
     if not lanes and not phases and not any(raw.code in _ORDERS for raw in wanted):
@@ -803,7 +806,7 @@ def _separate_atomics(
 def _separate_compares(
     wanted: list[RawFinding], places: Places, failing: list[RawFinding]
 ) -> tuple[list[RawFinding], list[str]]:
-    """Take out races with a `cas` that writes nothing in this run, with a reason each why nothing is decided."""
+    """Remove races with a `cas` that writes nothing in this run, and give a reason why each is undecided."""
     reasons = [
         f"{places.where(raw.other_pc)} and line {places.line(raw.pc)}: nothing orders a read and a `cas` that fails "
         "here and writes nothing: whether it writes in another order is not decided"
@@ -816,8 +819,8 @@ def _separate_compares(
 def _separate_phase_loads(
     wanted: list[RawFinding], places: Places, trace_of: Tracer
 ) -> tuple[list[RawFinding], list[str]]:
-    """Take out findings that no more than all of a phase of an mbarrier is too much for it at once, with a reason each:
-    but where there is an order in which that happens."""
+    """Remove findings that occur only if a whole phase of an mbarrier is pending at once, and give a reason for each;
+    keep those for which an order is known."""
     asking = [raw for raw in wanted if raw.code == "mbarrier-range" and raw.detail["what"] in AT_ONCE]
     if not asking:
         return wanted, []
@@ -838,7 +841,7 @@ def _separate_phase_loads(
 def _separate_reuse(
     wanted: list[RawFinding], places: Places, configuration: LaunchConfiguration, trace_of: Tracer
 ) -> tuple[list[RawFinding], list[str]]:
-    """Take out what the proof does not decide about allocations of tensor memory, with a reason each."""
+    """Remove findings about allocations of tensor memory that the proof does not decide, and give a reason for each."""
     if OPCODE[ALLOC] not in places.program.opcodes:
         return wanted, []
     from wsemu.launch.columns import space_doubts, split_reuse
@@ -848,10 +851,9 @@ def _separate_reuse(
 
 
 def _analysis(places: Places, settings: Settings, trace_of: Tracer) -> Analysis | None:
-    """Return what the results of atomics, clocks and masks of active lanes influence; None if there are none of these.
+    """Return the influence of atomics, clocks and masks of active lanes; None if the program has none of these.
 
-    If the result depends on the array, among several in shared or local memory, that an access goes to, a second run
-    determines it.
+    If it depends on which array in shared or local memory an access reaches, a second run determines that.
     """
     from wsemu.proof.taint import examine
     from wsemu.proof.together import known_masks
@@ -879,7 +881,7 @@ def _analysis(places: Places, settings: Settings, trace_of: Tracer) -> Analysis 
 
 
 MOST_ATOMICS = 1 << 16
-"""warp instructions of atomics whose threads are looked up"""
+"""maximum warp instructions of atomics for which threads are determined"""
 
 
 def _atomics_of_one_thread(places: Places, analysis: Analysis, trace_of: Tracer) -> frozenset[int]:
@@ -926,7 +928,7 @@ def _is_alone(places: Places) -> bool:
 
 
 def _still(analysis: Analysis | None) -> bool:
-    """Return whether something is steered, or nothing is known."""
+    """Return whether something influences control flow, or that is unknown."""
     return analysis is None or bool(analysis.find_tainted)
 
 
@@ -945,7 +947,7 @@ def _accessed_addresses(trace: Trace, pcs: frozenset[int], places: Places) -> di
 
 
 def _only_atomics_influence(analysis: Analysis, program: Program) -> bool:
-    """Return whether something is steered, and by nothing but atomics."""
+    """Return whether something influences control flow, and only atomics do."""
     sources = {t.source for t in analysis.find_tainted}
     return bool(sources) and all(NAMES[int(program.code[pc, 0])] in ATOMICS for pc in sources)
 

@@ -1,4 +1,4 @@
-"""Readout of a VM that has stopped: an outcome, with its findings and the waiting warps."""
+"""Read the outcome of a VM that has stopped: findings, counters, and the waiting warps."""
 
 from __future__ import annotations
 
@@ -56,10 +56,11 @@ STATUS: dict[int, Status] = {
 
 
 class Readout(Tables):
-    """Tables of a VM that has stopped, as an outcome."""
+    """Tables of a VM, with methods that read the outcome after it has stopped."""
 
     def unfinished_groups(self, status: Status) -> Iterator[tuple[int, int]]:
-        """(instruction, lanes) where groups of lanes stopped in the midst of a stretch that was counted as a whole."""
+        """Yield (instruction, lanes) of groups of lanes that stopped inside of a straight-line stretch, which is
+        counted as a whole at its start."""
         for w, warp in enumerate(self.warps):
             pc, mask, parked = (int(warp[name]) for name in ("pc", "mask", "parked"))
             entries = self.stacks[w, 1, : int(warp["parked_count"])] if parked else ()
@@ -95,19 +96,19 @@ class Readout(Tables):
         )  # fmt: skip
 
     def _written_as(self, pc: int) -> int:
-        """The instruction of the program that one of a joined store stands for."""
+        """Return the instruction of the program that an instruction of a joined store represents."""
         beyond = pc - len(self.image.code)
         return pc if beyond < 0 else sorted(self.watch.joined)[beyond // 2]
 
     def actor(self, group: int, warp: int) -> tuple[int, int]:
-        """(CTA, its warp) of a warp of a group; -1 for none."""
+        """Return (CTA, warp of the CTA) of a warp of a group; -1 for none."""
         if warp < 0:
             return (-1, warp) if self.grouping.members > 1 else (group, warp)
         member, number = divmod(warp, self.cta_warps)
         return self.grouping.cta(group, member), number
 
     def _place_intervals(self, group: int, detail: dict[str, int]) -> int:
-        """Intervals as counted in their group; the group of the other one."""
+        """Convert the intervals of a finding to those of their groups; return the group of the earlier access."""
         groups, bases = self._until(group)
         other = (int(np.searchsorted(bases, detail["other_interval"])) or len(bases)) - 1
         detail["interval"] -= int(bases[-1])
@@ -115,7 +116,7 @@ class Readout(Tables):
         return groups[other]
 
     def _until(self, group: int) -> tuple[Sequence[int], npt.NDArray[np.int64]]:
-        """The groups that have run up to this one, and their bases."""
+        """Return the groups that have run up to this one, and the first interval of each."""
         if self.alone:
             groups = [*self.alone][: [*self.alone].index(group) + 1]
             return groups, np.array([self.alone[each] for each in groups])
@@ -123,7 +124,7 @@ class Readout(Tables):
         return range(first, group + step, step), self.bases[: (group - first) * step + 1]
 
     def _overflow(self) -> list[FindingKey]:
-        """The findings for which there was no room, in order."""
+        """Return the findings for which the table had no room, in order."""
         without = self.slots["key"][(self.slots["key"] != 0) & (self.slots["number"] < 0)].tolist()
         pc = (1 << PC_BITS) - 1
         return sorted(
@@ -132,8 +133,8 @@ class Readout(Tables):
         )
 
     def _stopped_cta(self, status: int) -> int:
-        """Return the CTA of a group in which a run stopped. If none can proceed, it is the first one that waits, for
-        others than the rest of its cluster or of the grid if there is one."""
+        """Return the CTA of a group in which a run stopped. If none can proceed, it is the first waiting CTA,
+        preferably one that waits for more than the barrier of its cluster or grid."""
         alive = np.flatnonzero(self.warps["alive"]).tolist()
         if status == layout.DEADLOCK and alive:
             meeting = {w for w, _, _, row in self._parked_groups() if row[0] == _CLUSTER_WAIT}
@@ -143,7 +144,7 @@ class Readout(Tables):
         return int(self.state[0]["member"])
 
     def _phases(self) -> list[PhaseState]:
-        """The live mbarriers, by address."""
+        """Return the live mbarriers, by address."""
         live = [b for b in self.mbarriers[: int(self.state[0]["mbarrier_count"])] if b["live"]]
         return [
             PhaseState(
@@ -208,7 +209,7 @@ class Readout(Tables):
                 yield ObjectWait(w, mask, pc, WARPGROUP, -1, sum(n >= committed[w - first] for n in committed), 4)
 
     def _elsewhere(self, member: int) -> list[tuple[int, int, int]]:
-        """(CTA, warp, instruction) of warps that wait in the other CTAs of the group."""
+        """Return (CTA, warp, instruction) of the warps that wait in the other CTAs of the group."""
         group = int(self.state[0]["group"])
         found = []
         for w, warp in enumerate(self.warps):
@@ -232,7 +233,7 @@ class Readout(Tables):
             if address in phases:
                 odd = token >> 63 if type_ is np.uint64 else token & 1
                 phase = phases[address].phase
-                phase -= odd != phase & 1  # it is complete already
+                phase -= odd != phase & 1  # this phase is already complete
                 if type_ is np.uint64 and token & 0xFFFFFFFF:
                     phase = (token & 0xFFFFFFFF) - 1
             groups[address, phase] = groups.get((address, phase), 0) | 1 << lane
@@ -280,7 +281,8 @@ class Readout(Tables):
 
 
 def _hide_agents(detail: dict[str, int], agents: int) -> None:
-    """Asynchronous operations have no intervals; bit 0 of `agents` marks the later side as one, bit 1 the other."""
+    """Remove the intervals of asynchronous operations, which have none; bit 0 of `agents` marks the later access as
+    such an operation, bit 1 the earlier one."""
     for bit, side, interval in ((1, "async", "interval"), (2, "other_async", "other_interval")):
         if agents & bit:
             detail[side], detail[interval] = 1, 0

@@ -1,20 +1,19 @@
-"""CTAs that are alike: which ones of a large grid have to be run, so that these speak for all.
+"""Select representative CTAs of a large grid: if these are correct, so are all others.
 
-The threads of CTA `low + t` are followed with t unknown in 0 .. span (`affine`): every register holds `a + b t`, every
-branch must go one way for all t.  Where one does not, the piece of the grid is halved.  `Unfit` gives the reason if
-even a piece of one CTA cannot be followed, or if a loaded value decides a branch.  All CTAs of a piece
+The threads of CTA `low + t` are followed with t unknown in 0 .. span (`affine`).  Every register holds `a + b t`, and
+every branch must go the same direction for all t.  Otherwise this piece of the grid is halved.  `Unfit` has the reason
+if even a piece of one CTA cannot be followed, or if a loaded value decides a branch.  All CTAs of a piece
 
-* take the same paths, with the same operands of barriers and the same locations in shared memory.  What holds in one of
-  them by itself holds in all.
-* access an array at locations that move by one stride.  That these are inside of it, and aligned, holds for all if it
-  holds for the first, the second and the last.  These three are run.
+* take the same paths, with the same operands of barriers and the same locations in shared memory.  So a property within
+one CTA holds in all. * access an array at locations that move by one stride from CTA to CTA.  If the locations of the
+first, the second and the last CTA are aligned and inside of the array, so are all.  These three are run.
 
 Between CTAs: all accesses to an array that is written, in all pieces, move by one stride B, as `a' + B c` for CTA c.
 Two CTAs c and c' access the same location if a' and a'' have the same remainder by B and quotients that differ by
 c - c'.  If one of them writes, the difference of the quotients must not be in 1 .. number of CTAs - 1.
 
-Does not follow: grids of more than one dimension, clusters, cooperative launches, atomics in global memory, arrays that
-nothing has written, and what `affine` does not follow.
+Not supported: grids of more than one dimension, clusters, cooperative launches, atomics in global memory, uninitialized
+arrays, and everything that `affine` does not support.
 """
 
 from __future__ import annotations
@@ -32,15 +31,15 @@ from wsemu.model.program import Program
 from wsemu.proof.affine import COMPUTED, LOADED, SHUFFLED, Event, Geometry, Machine, State, Unfit, Value
 
 STEPS = 400_000
-"""instructions of paths that are followed, altogether"""
+"""maximum instructions of all followed paths"""
 MOST_PIECES = 64
 MOST_CELLS = 1 << 22
-"""units of memory that are compared"""
+"""maximum units of memory that are compared"""
 _ACCESSES = ("read", "write", "atomic")
 
 
 class Piece(NamedTuple):
-    """CTAs that are alike."""
+    """A range of symmetric CTAs, with their events."""
 
     low: int
     high: int
@@ -48,7 +47,7 @@ class Piece(NamedTuple):
 
 
 def corners(program: Program, geometry: Geometry, rows: Mapping[int, tuple[str, Any]]) -> tuple[int, ...]:
-    """The CTAs of a grid of one dimension that have to be run; Unfit where these do not speak for all."""
+    """Return the representative CTAs of a one-dimensional grid; raise Unfit if the others do not follow from them."""
     if geometry.grid[1:] != (1, 1):
         raise Unfit(0, "the grid has more than one dimension")
     machine = _Machine(program, geometry, rows)
@@ -70,7 +69,7 @@ def corners(program: Program, geometry: Geometry, rows: Mapping[int, tuple[str, 
 
 
 class _Machine(Machine):
-    """Follows the threads of one CTA, whose number is low + t."""
+    """Follows the threads of a CTA with the number low + t, for all t at once."""
 
     def __init__(self, program: Program, geometry: Geometry, rows: Mapping[int, tuple[str, Any]]) -> None:
         super().__init__(program, geometry._replace(grid=(1, 1, 1)), rows, STEPS)
@@ -92,7 +91,7 @@ class _Machine(Machine):
         return events
 
     def _check(self, event: Event) -> None:
-        """Unfit where CTAs differ by more than where they access arrays."""
+        """Raise Unfit if CTAs differ in more than the locations that they access in arrays."""
         if any(not operand.constant for operand in event.operands):
             raise Unfit(event.pc, "what a barrier gets depends on the CTA")
         if event.address is None:
@@ -135,7 +134,7 @@ class _Access(NamedTuple):
 
 
 def _check_disjoint(pieces: Sequence[Piece], ctas: int) -> None:
-    """Unfit where two CTAs may touch one place of an array that one of them writes."""
+    """Raise Unfit if two CTAs may access one location of an array that one of them writes."""
     found: defaultdict[int, list[_Access]] = defaultdict(list)
     for piece in pieces:
         for event in piece.events:
@@ -184,7 +183,7 @@ def _check_array(accesses: Sequence[_Access], ctas: int) -> None:
 
 
 def _meet(cells: Any, writes: Any, by: int, ctas: int) -> bool:
-    """Return whether cells of two CTAs may be one: their remainders are equal, their quotients differ by less than
+    """Return whether two CTAs may access the same cell: the remainders are equal, and the quotients differ by less than
     `ctas`."""
     written = np.unique(cells[writes] % by)
     inside = np.isin(cells % by, written)

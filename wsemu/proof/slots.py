@@ -1,19 +1,20 @@
-"""Counters that allocate slots: in whatever order threads arrive, no two get the same.
+"""Prove launches in which atomics on counters allocate slots: in every order of the adds, no two threads get the same
+slot.
 
-The result of one `add` depends on the order, but the results of all adds to one counter together do not.  Each gets its
-own range, as long as its operand, and the ranges are contiguous from the initial to the final value of the counter.
-Suppose that a result is used only for the address of stores, `base + factor * result + rest`, and the rest stays inside
-of the range.  Then stores of different threads never overlap, in any order, and all are between the same ends.  The
-order decides which thread gets which slot; all else is independent of it.
+The result of one `add` depends on the order.  But each add gets its own range, as long as its operand, and together the
+ranges cover the numbers from the initial to the final value of the counter. Suppose that a result is used only in the
+address of stores, `base + factor * result + rest`, and that `rest` stays inside of the range.  Then stores of different
+threads never overlap, in any order, and always cover the same bytes.  The order only decides which thread gets which
+slot.
 
 The conditions are:
 
-* Every use of a result with influence on control flow or addresses is such an address, or compares with a number that
-  all results are on one side of (`linear.py`).
-* Other accesses to the counters are only adds of nonnegative numbers.  No other access touches the bytes that are
+* A result influences control flow and addresses only through such an address, or through a comparison with a number
+that is on the same side of all results (`linear.py`). * Other accesses to the counters are only adds of nonnegative
+numbers.  No other access touches the bytes that are
   stored to.
-* By the addresses of this run, without the results, every store keeps inside of its own range.  The remainder is equal
-  in all orders, because nothing else that a thread does depends on them.
+* In this run, `rest` keeps every store inside of its own range.  `rest` is the same in all orders, because nothing else
+in a thread depends on the results.
 
 Detects: stores to slots that an atomic allocated, as in counting sort, compaction and queues that are filled.
 Does not detect: slots that are read again before the launch ends, rings (`slot % n`), slots that are allocated again
@@ -49,13 +50,13 @@ Thread = tuple[int, int, int]
 
 
 class Plan(NamedTuple):
-    """The facts that a run has to satisfy."""
+    """The conditions that a run must satisfy."""
 
     stores: dict[int, Grown]
-    """pc -> what its address holds"""
+    """pc of a store -> the formula of its address"""
     compared: list[Compared]
     counters: frozenset[int]
-    """pcs of the adds that give out places"""
+    """pcs of the adds that allocate slots"""
 
     @property
     def near(self) -> bool:
@@ -64,7 +65,7 @@ class Plan(NamedTuple):
 
 
 class Stretch(NamedTuple):
-    """The slots that one add was given."""
+    """The range of numbers that one add got."""
 
     counter: Place
     first: int
@@ -82,7 +83,7 @@ class Put(NamedTuple):
 
 
 def plan(program: Program, analysis: Analysis, known: Mapping[int, int]) -> Plan | None:
-    """Return the facts to check in a run; None if results of atomics are used for something else."""
+    """Return the conditions to check in a run; None if results of atomics are used for something else."""
     wanted: dict[int, set[str]] = {}
     for t in analysis.find_tainted:
         wanted.setdefault(t.pc, set()).add(t.what)
@@ -117,21 +118,20 @@ def _adds(program: Program, pc: int) -> bool:
 
 
 class Counts:
-    """The counters of a run, as adds come one after the other."""
+    """The values of the counters of a run, add after add."""
 
     def __init__(self, held: Callable[[Place, int], int | None]) -> None:
-        """`held` says what stood at a place before the launch, None where that is not known."""
+        """Begin without adds; `held` returns the initial value of a location, or None if it is unknown."""
         self.held = held
         self.base: dict[Place, int] = {}
         self.now: dict[Place, int] = {}
         self.known: dict[Place, bool] = {}
         self.least: dict[Place, int] = {}
         self.grow = True
-        """true if nothing was subtracted from a counter: subtracted numbers would be allocated again in another
-        order"""
+        """true if no counter was decreased: a decreased counter could allocate a number twice in another order"""
 
     def take(self, place: Place, size: int, count: int) -> Stretch:
-        """An add of `count`, in `size` bytes."""
+        """Record an add of `count` to a counter of `size` bytes, and return its range."""
         self.grow &= not count >> 8 * size - 1 & 1
         if place not in self.now:
             found = self.held(place, size)
@@ -143,7 +143,7 @@ class Counts:
         return Stretch(place, first, count)
 
     def decides(self, one: Compared) -> bool:
-        """Return whether a comparison comes out one way whatever the order."""
+        """Return whether a comparison has the same outcome in every order."""
         grown = one.grown
         if grown.low is None or grown.high is None or not all(self.known.values()) or not self.now:
             return False
@@ -158,7 +158,7 @@ class Counts:
 
 
 def compares(one: Compared, results: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    """Return the outcome of a comparison for each of these results, the rest being its lower bound."""
+    """Return the outcome of a comparison for each of these results, with the lower bound of its remainder."""
     values = one.grown.factor * results + (one.grown.low or 0)
     relations: dict[str, Callable[[Any, int], Any]] = {
         "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge, "eq": operator.eq,
@@ -185,7 +185,7 @@ def _firsts(starts: list[int], length: int) -> dict[int, int]:
 
 
 class Range(NamedTuple):
-    """Bytes that one counter's places take."""
+    """The bytes that the slots of one counter cover."""
 
     own: int
     start: int
@@ -193,8 +193,8 @@ class Range(NamedTuple):
 
 
 def ranges(found: Plan, puts: Iterable[Put], counts: Counts, sizes: Mapping[int, int]) -> list[Range] | None:
-    """The bytes that stores go to, in any order; None where some store leaves its stretch, or stretches of several
-    counters meet.  `sizes` are those of stores."""
+    """Return the bytes that the stores cover in every order; None if a store leaves its range, or if ranges of several
+    counters overlap.  `sizes` are the sizes of stores."""
     kept = [(put, found.stores[put.pc].factor) for put in puts]
     starts: dict[tuple[int, int, Place], set[int]] = {}
     for put, factor in kept:
@@ -223,9 +223,8 @@ def proves_slots(
     inside: Callable[[Range], bool],
     operands: Mapping[int, int],
 ) -> bool:
-    """Return whether a run shows that places are given out rightly in every order, where each lane uses what it was
-    given itself. The trace has all accesses; `inside` says whether bytes belong to one array, `operands` what adds
-    add."""
+    """Return whether a run proves the allocation of slots in every order, if each lane uses the result of its own add.
+    The trace has all accesses; `inside` returns whether bytes belong to one array; `operands` are the added numbers."""
     code = program.code
     sizes = {pc: access_shape(NAMES[int(code[pc, 0])])[1] for pc in (*found.stores, *found.counters)}
     counts, last = Counts(held), dict[tuple[Thread, int], Stretch]()
@@ -261,7 +260,7 @@ def holds(
     others: Iterable[tuple[int, int, int]],
     inside: Callable[[Range], bool],
 ) -> bool:
-    """Return whether all stores keep to their places, and nothing else comes there or to the counters."""
+    """Return whether all stores stay in their slots, and no other access touches the slots or the counters."""
     made = ranges(found, puts, counts, sizes) if counts.grow else None
     if not made or not all(map(inside, made)) or not all(map(counts.decides, found.compared)):
         return False
@@ -278,6 +277,6 @@ def _meets(taken: list[Range], own: int, start: int, end: int) -> bool:
 
 
 def accesses(program: Program) -> frozenset[int]:
-    """The instructions that touch memory."""
+    """Return the instructions that access memory."""
     kinds = ("load", "store", "atomic")
     return frozenset(pc for pc, op in enumerate(program.code[:, 0].tolist()) if OPERATIONS[NAMES[op]].kind in kinds)

@@ -1,4 +1,5 @@
-"""The test for launches that use results of atomics only to allocate slots: `proof/slots.py`, for one launch."""
+"""Test whether a launch uses results of atomics only to allocate slots, by the conditions of `proof/slots.py` and
+`proof/slot_functions.py`."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from wsemu.proof.threads import Made
 
 MOST_ACCESSES = 1 << 14
-"""Warp instructions of accesses that are followed."""
+"""Maximum warp instructions of followed accesses."""
 MOST_WARPS, MOST_ADDS = 4_096, 20_000
 """maximum warps and adds of a launch that runs in two orders"""
 
@@ -31,7 +32,7 @@ _OFFSET = (1 << SEGMENT_SHIFT) - 1
 
 
 class Given:
-    """One launch that has run."""
+    """The test for one launch that has run."""
 
     def __init__(
         self, bound: Bound, places: Places, trace: Tracer, initial: Callable[[], list[Any]], analysis: Analysis
@@ -153,8 +154,8 @@ class Given:
     def _holds_in_two_orders(self, found: Plan, before: list[Any]) -> bool:
         """Return whether a plan holds if results may come from other lanes or from memory.
 
-        A run whose adds return what they would in the opposite order shows that every store moves as one result does,
-        and as which.
+        In a second run, adds return the results of the opposite order.  It shows with which result the address of each
+        store moves.
         """
         if self.bound.configuration.ctas * self.bound.configuration.warps > MOST_WARPS:
             return False
@@ -215,7 +216,7 @@ class Given:
 
 
 def known_rows(bound: Bound) -> dict[int, int]:
-    """Rows with one number for the whole launch."""
+    """Return the register rows with one number for the whole launch."""
     program, shape = bound.program, bound.configuration
     rows = {row: value for row, type_, value in program.constants if type_[0] == "b"}
     rows |= {row: value for row, (type_, value) in bound.rows.items() if type_[0] == "b"}
@@ -241,7 +242,7 @@ def _cover(total: int, classes: list[set[int]]) -> list[int] | None:
 
 
 class _Way:
-    """One order of a launch: CTA after CTA, whose adds return what they find, or given results."""
+    """A run of a launch, CTA after CTA, in which adds return their own results, or given ones."""
 
     def __init__(self, session: Session, sizes: dict[int, int], told: dict[int, int] | None, counts: Counts) -> None:
         self.session, self.sizes, self.told, self.counts = session, sizes, told, counts
@@ -250,7 +251,7 @@ class _Way:
         self.made: list[Made] = []
 
     def run(self) -> bool:
-        """Return whether it ends without a finding, and all threads wait for nothing else."""
+        """Run all CTAs; return whether the run ends without a finding, and no thread has to wait for another CTA."""
         moved = self.session.start()
         for cta in range(self.session.ctas):
             now = moved[cta]

@@ -1,7 +1,7 @@
-"""A launch on the VM whose CTAs are alive at once, and stop before each ordered access until one is let go.
+"""A launch on the VM that stops before each ordered access, so that its accesses can be performed in any order.
 
-Each CTA is a machine of its own over the same arrays.  One run of a CTA covers its actions between two ordered
-accesses.  So in a state of the launch every warp has ended, waits for others, or is parked before an ordered access.
+All CTAs are resident.  Each is a separate machine over the same arrays, and runs from one ordered access to the next.
+So in each state of the launch, every warp has ended, waits for others, or is parked before an ordered access.
 """
 
 from __future__ import annotations
@@ -83,16 +83,16 @@ class Moved(NamedTuple):
 
 
 class Session(Protocol):
-    """A launch that can be stopped before each ordered access, gone on with in any order, and put back."""
+    """A launch that stops before each ordered access, continues in any order, and can be restored to a saved state."""
 
     ctas: int
     asynchronous: bool
     effort: float
-    """times the usual number of accesses that may be performed to decide the launch"""
+    """factor for the maximum number of accesses that may be performed to decide the launch"""
     grown: bool
-    """true if something in shared memory turned out to matter that did not distinguish states so far"""
+    """true if bytes of shared memory turned out to matter that were not part of states so far"""
     named: Named | None
-    """stores to locations that belong to CTAs by their numbers, if these do not distinguish CTAs"""
+    """stores to locations that belong to a CTA by its number, if CTA numbers are not part of states"""
 
     def start(self) -> list[Moved]:
         """Restart: every CTA runs to its first ordered accesses, in order."""
@@ -104,16 +104,16 @@ class Session(Protocol):
         """Return the lanes of a CTA that are parked before ordered accesses."""
 
     def save(self, cta: int) -> Any:
-        """A CTA as it is."""
+        """Return the state of a CTA."""
 
     def load(self, cta: int, saved: Any) -> None:
-        """Put a CTA back."""
+        """Restore a saved state of a CTA."""
 
     def save_memory(self) -> Any:
-        """The arrays as they are."""
+        """Return a copy of the arrays."""
 
     def load_memory(self, saved: Any) -> None:
-        """Put them back."""
+        """Restore saved arrays."""
 
     def value(self, place: tuple[int, int], memory: Any) -> bytes:
         """Return the bytes at a location, in saved arrays."""
@@ -128,13 +128,14 @@ class Session(Protocol):
         """Return (warp, live lanes, lanes parked before an ordered access) of the warps that have not ended."""
 
     def elsewhere(self, cta: int, warp: int) -> list[int]:
-        """Return the instructions at which lanes of a warp would continue that wait for others to meet them."""
+        """Return the instructions at which lanes of a warp continue after they have waited for other lanes of the
+        warp."""
 
     def snapshot(self, cta: int, warp: int) -> Snapshot:
-        """Return the registers of a warp, and where each of its lanes continues by itself."""
+        """Return the registers of a warp, and the position of each of its lanes."""
 
     def waiting_warps(self, cta: int) -> list[tuple[int, int]]:
-        """(warp, instruction) of the warps of a CTA that wait at barriers, mbarriers or joins."""
+        """Return (warp, instruction) of the warps of a CTA that wait at barriers, mbarriers or joins."""
 
     def operand(self, ask: Ask) -> int:
         """Return the operand of a waiting integer atomic."""
@@ -146,28 +147,28 @@ class Session(Protocol):
         """Let digests omit histories, phases except their parity, and shared memory except these bytes."""
 
     def executed_instructions(self) -> int:
-        """Warp instructions so far."""
+        """Return the number of warp instructions so far."""
 
     def state_bytes(self) -> int:
-        """Return the bytes of a CTA and of the arrays, as they are saved."""
+        """Return the size of the saved states of a CTA and of the arrays, in bytes."""
 
     def history(self, cta: int) -> bytes:
-        """Tells what a CTA did that its asynchronous operations, or its threads in shared memory, may be judged by from
-        what others do there; of launches without such operations nothing."""
+        """Return the history of a CTA's barriers, copies and accesses to shared memory, by which they are judged; empty
+        for launches without asynchronous operations."""
 
     def suspects(self) -> Any:
-        """Return the locations where lanes may conflict, for a run that watches them; nothing if this run has
-        decided."""
+        """Return the locations where lanes may conflict, for a further run that watches them; nothing if this run is
+        sufficient."""
 
     def close(self) -> None:
-        """Give memory back."""
+        """Release the memory of the session."""
 
 
 class Looking(NamedTuple):
-    """The purpose of a session that explores no interleavings."""
+    """The checks of a session."""
 
     races: bool = False
-    """all that an engine finds is looked for, and no CTA is put back"""
+    """true if all checks of an engine are enabled; CTAs are then never restored"""
     suspects: Any = None
     """locations at which an earlier session found possible conflicts of lanes"""
     tells: bool = False
@@ -186,10 +187,10 @@ def bytes_around(place: tuple[int, int], memory: Any) -> bytes:
 _KEPT = ("state", "registers", "warps", "ctas", "barriers", "stacks", "shared", "local", "segments")
 _CLOCKS = ("clocks", "warp_clocks", "lane_clocks", "leaders", "bases", "known")
 _OBJECTS = ("mbarriers", "mbarrier_index", "groups", "known")
-"""further tables of a CTA with asynchronous operations"""
+"""names of further tables of a CTA with asynchronous operations"""
 _OF_PHASE = ("live", "word", "phase", "pending", "expected", "tx")
 _TOLD = np.array([kind not in (*FENCES, "atomic") for kind in layout.EVENT_KINDS])
-"""for each kind of events, whether it includes the events in a CTA"""
+"""for each kind of event, whether it belongs to the history of a CTA"""
 _ACCESS, _COPY = layout.EVENT_KINDS.index("access"), layout.EVENT_KINDS.index("copy")
 
 
@@ -199,7 +200,8 @@ class VmSession:
     def __init__(
         self, bound: Bound, ordered: frozenset[int], logged: frozenset[int], looking: Looking = TRYING
     ) -> None:
-        """`ordered` are the instructions that wait, `logged` those whose executions are requested."""
+        """Begin a session.  `ordered` are the instructions before which lanes stop; executions of `logged` are
+        recorded."""
         configuration, chosen = bound.configuration, bound.settings
         grid = configuration.grid
         self.looking, self.asynchronous = looking, bound.program.asynchronous
@@ -228,14 +230,14 @@ class VmSession:
         self.events = np.zeros(self.room, layout.EVENT)
         self.addresses = np.empty(LANES * self.room, np.int64)
         self.written = [kept.copy() for kept in self.machines[0].maps.values()]
-        """for each array with unwritten bytes, a 1 for each byte that was written before the launch"""
+        """for each array with uninitialized bytes: 1 for each byte that was initialized before the launch"""
         self.maps = [kept.copy() for kept in self.written]
         for machine in self.machines:
             self._share(machine)
         self.outlasting = np.zeros(len(self.machines[0].shared) // 2, bool)
-        """bytes of shared memory that some CTA had written when it stood, and read then"""
+        """bytes of shared memory that some CTA wrote before a stop and read after it"""
         self.parted = 0
-        """states in which parts of warps had met barriers"""
+        """number of states in which only a part of a warp had reached a barrier"""
         self.fresh = [self._arrays(cta) for cta in range(self.ctas)]
 
     @functools.cached_property
@@ -255,11 +257,11 @@ class VmSession:
         return math.prod(grid)
 
     def _number(self, cta: int) -> int:
-        """The CTA that a machine is."""
+        """Return the number of the CTA that a machine runs."""
         return cta
 
     def _share(self, machine: Machine) -> None:
-        """Let a machine log into our tables, and know what others have written."""
+        """Let a machine use the tables of the session: the log of events, and the initialized bytes of arrays."""
         state = machine.state[0]
         state["trace"], state["trace_room"] = 0 if self.looking.races else address_of(self.events), self.room
         state["trace_pcs"] = address_of(self.pcs)
@@ -271,7 +273,7 @@ class VmSession:
                 number += 1
 
     def close(self) -> None:
-        """Give memory back."""
+        """Release the memory of the session."""
         for machine in self.machines:
             machine.close()
 
@@ -302,7 +304,7 @@ class VmSession:
         return self._run(ask.cta, 0 if not swaps else 1 << ask.lane)
 
     def _resume(self, state: Any, warp: int = 0) -> None:
-        """Let a machine that could do no more continue with a warp."""
+        """Let a stopped machine continue with a warp."""
         state["next_warp"], state["progress"], state["turn"] = warp, 1, -1
 
     def _swaps(self, ask: Ask, machine: Machine) -> bool:
@@ -347,7 +349,7 @@ class VmSession:
             return Moved([], findings, word)
         kept = self._tell_history(cta, state) if self.asynchronous else None
         moved = Moved(self._read_events(state, unwritten, kept), findings, word)
-        self.events[: int(state["trace_count"])] = np.zeros((), layout.EVENT)  # some events leave fields as they were
+        self.events[: int(state["trace_count"])] = np.zeros((), layout.EVENT)  # some events do not set all fields
         return moved
 
     def _new_findings(self, cta: int, machine: Machine) -> list[RawFinding]:
@@ -364,8 +366,8 @@ class VmSession:
         return [*self.found[cta]]
 
     def _tell_history(self, cta: int, state: Any) -> Any:
-        """Take what a CTA did just now into its history: all but what it did to arrays alone, which does not matter to
-        what its threads know of each other.  Which events are not of shared memory alone."""
+        """Add the last events of a CTA to its history, except those on arrays only, which do not affect order within
+        the CTA.  Return which events are not on shared memory only."""
         count = min(int(state["trace_count"]), self.room)
         rows = self.events[:count].view(np.int64).reshape(count, layout.EVENT.itemsize // 8)
         used = self.addresses[: min(int(state["trace_used"]), len(self.addresses))]
@@ -390,8 +392,8 @@ class VmSession:
         return None if self.looking.tells else ~all_
 
     def _outlast(self, rows: Any) -> None:
-        """Note the bytes of shared memory that were read before anything was written there, since the CTA stood: they
-        have to be what they were."""
+        """Record the bytes of shared memory that were read, before any write to them, since the last stop of the CTA:
+        they are part of its state."""
         code, known = self.program.code, self.outlasting
         fresh = np.zeros(len(known), bool)
         for kind, _, _, _, pc, place, source, lanes, first, amount in rows.tolist():
@@ -425,10 +427,10 @@ class VmSession:
             lanes = [lane for lane in range(LANES) if event.lanes >> lane & 1]
             places = self.addresses[event.addresses : event.addresses + len(lanes)].tolist()
             made.append(Made(event, tuple(zip(lanes, places, strict=True)), ~unwritten))
-            unwritten = 0  # the first access is the one that was let go
+            unwritten = 0  # the first access is the released one
         return made
 
-    # -- looking ------------------------------------------------------------------------------------------------------
+    # -- queries ------------------------------------------------------------------------------------------------------
     def asks(self, cta: int) -> list[Ask]:
         machine = self.machines[cta]
         found = []
@@ -518,7 +520,8 @@ class VmSession:
     def executed_instructions(self) -> int:
         return self.bound.settings.budget - self.budget
 
-    # -- keeping ------------------------------------------------------------------------------------------------------
+    # -- saved states
+    # ------------------------------------------------------------------------------------------------------
     def _arrays(self, cta: int) -> list[Any]:
         machine = self.machines[cta]
         apart = bool(machine.state[0]["apart"])
@@ -626,7 +629,7 @@ class VmSession:
         hashed.update(machine.groups.tobytes() + self.histories[cta])
 
     def _open_groups(self, machine: Machine) -> list[list[int]]:
-        """Return the copies that each thread has yet to wait for, counted from the first of them."""
+        """Return the copies that each thread has not waited for yet, counted from the first of them."""
         tables = [machine.groups[name].ravel() for name in ("first", "read", "last", "since")]
         used = np.flatnonzero((tables[0] != 0) | (tables[1] != 0))
         rows = np.stack([table[used] for table in tables], 1).tolist()
@@ -655,10 +658,10 @@ class VmSession:
             hashed.update(machine.local[start : start + 2 * room].tobytes())
 
     def _digest_barriers(self, hashed: Any, machine: Machine) -> None:
-        """Hash the warps' knowledge of barrier operations, by which early reuse of a barrier is judged."""
-        if self.asynchronous:  # the history tells it
+        """Hash the warps' clocks of barrier operations, by which early reuse of a barrier is judged."""
+        if self.asynchronous:  # the history contains it
             return
-        if machine.state[0]["by_lanes"]:  # no two are held for one state
+        if machine.state[0]["by_lanes"]:  # clocks of lanes make every state distinct
             self.parted += 1
             hashed.update(b"parted %d" % self.parted)
         count, size = machine.warp_count, layout.BARRIERS
@@ -669,13 +672,13 @@ class VmSession:
         alive = np.flatnonzero(machine.warps["alive"])
         rows = np.concatenate([machine.warp_clocks[alive, :count], machine.clocks[[count, *opened], :count]])
         for b in used:
-            for first in (1, 3):  # of the open generation, of the one before
+            for first in (1, 3):  # of the current generation, of the previous one
                 took = machine.clocks[count + 1 + first * size + b, :count]
                 hashed.update(b"%d %d" % (b, first) + np.packbits(rows >= took).tobytes())
 
     def _elsewhere(self, entries: list[list[tuple[int, int, int]]]) -> Iterator[tuple[int, int]]:
-        """Yield (instruction, lanes) of the lanes that do not run.  Parked ones have yet to read their operands; for
-        the others the topmost entry shows where they continue."""
+        """Yield (instruction, lanes) of the lanes that do not run.  Parked lanes have not read their operands yet; the
+        position of the others is in their topmost entry."""
         for _, resume, mask in entries[1]:
             yield resume - 1, mask
         for _, resume, mask in reversed(entries[0]):
@@ -702,5 +705,5 @@ class VmSession:
         hashed.update(b"%d %d" % (pc, lanes))
 
     def stacks(self, machine: Machine, w: int, which: int, count: int) -> list[tuple[int, int, int]]:
-        """Return (join, where lanes continue, lanes) of the entries of a stack."""
+        """Return (join, next instruction, lanes) of the entries of a stack."""
         return [(int(e["join"]), int(e["resume"]), int(e["mask"])) for e in machine.stacks[w, which, :count]]

@@ -1,7 +1,7 @@
-"""Number of CTAs of a launch that must be co-resident because they wait for each other, found by running it.
+"""Determine how many CTAs of a launch must be co-resident because they wait for each other, by running the launch.
 
-CTAs start one after another, in order, each only when no running one can do more than wait for memory to change: so as
-few as possible are live.  A lane waits if its access changes nothing, and leads back to its position.
+CTAs start in order.  The next CTA starts only when all running CTAs just wait for memory to change, so that as few as
+possible are resident.  A lane waits if its access changes nothing and the lane reaches the same access again.
 """
 
 from __future__ import annotations
@@ -14,29 +14,29 @@ if TYPE_CHECKING:
     from wsemu.launch.explore.session import Ask, Session
 
 MOST_STEPS = 4_000
-"""ordered accesses that are made to find out"""
+"""maximum ordered accesses of the run"""
 
 
 class Together(NamedTuple):
-    """So many CTAs have to run at once."""
+    """The number of CTAs that must be co-resident."""
 
     ctas: int
     waits: Ask | None
-    """lane that waits for the last one of them to begin"""
+    """the lane that waits for the last of these CTAs to start"""
 
 
 class _Run:
-    """One run of a launch, a CTA after the other."""
+    """One run of a launch, CTA after CTA."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
         self.steps = 0
         self.waiting: dict[int, tuple[bytes, bytes]] = {}
-        """CTAs that could only wait: what they were, and memory"""
+        """CTA that could only wait -> digests of its state and of the memory"""
         self.last: Ask | None = None
 
     def moves(self, cta: int) -> bool:
-        """Return whether a CTA does anything else than wait; StopIteration if that is unknown."""
+        """Return whether a CTA does anything except wait; raise StopIteration if that is unknown."""
         session = self.session
         before = session.digest(cta), session.digest_memory()
         if self.waiting.get(cta) == before:
@@ -52,13 +52,14 @@ class _Run:
         return False
 
     def round(self, begun: int) -> bool:
-        """Return whether one of the CTAs that have begun moves; each has its turn."""
+        """Give each started CTA a turn; return whether one of them made progress."""
         moved = [self.moves(cta) for cta in range(begun)]
         return any(moved)
 
 
 def together(session: Session) -> Together | None:
-    """The CTAs that have to run at once, if all orders of the launch are right; None where that is not found."""
+    """Return the number of CTAs that must be co-resident, if the launch is correct in all interleavings; None if it is
+    not found."""
     if any(moved.status not in ("stands", "done") for moved in session.start()):
         return None
     run = _Run(session)
