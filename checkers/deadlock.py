@@ -47,11 +47,11 @@ class Group:
     warps: tuple[int, ...]
     pc: int
     barrier: int
-    """-1 where it is an mbarrier"""
+    """number of the named barrier; -1 for an mbarrier"""
     address: int = -1
     phase: int = -1
     lanes: int = 0
-    """lanes of a partial warp that wait"""
+    """waiting lanes, if only a part of a warp waits"""
 
     def __str__(self) -> str:
         return f"{lanes_text(self.lanes)} of {warps_text(self.warps)}" if self.lanes else warps_text(self.warps)
@@ -63,7 +63,7 @@ class Group:
 
 
 def warps_text(warps: tuple[int, ...] | list[int]) -> str:
-    """`warp 3`, `warps 0-3`, `warps 0, 2-4`."""
+    """Return `warp 3`, `warps 0-3` or `warps 0, 2-4`."""
     runs: list[list[int]] = []
     for warp in sorted(warps):
         if runs and warp == runs[-1][-1] + 1:
@@ -75,7 +75,7 @@ def warps_text(warps: tuple[int, ...] | list[int]) -> str:
 
 
 def next_operation(places: Places, pc: int, barrier: int) -> int | None:
-    """The nearest operation after pc that may be on this barrier."""
+    """Return the nearest operation after pc that may be on this barrier."""
     ahead = (p for p in reachable(places.program, pc) if p != pc)
     return next((p for p in ahead if places.barrier(p) in (barrier, None)), None)
 
@@ -89,7 +89,7 @@ class _Waits:
     states: dict[int, BarrierState]
     groups: list[Group]
     edges: dict[Group, dict[Group, int]]
-    """other groups that could bring what a group waits for, and where they would"""
+    """group -> other groups that could release it, each with the instruction that would"""
     starved: list[Group]
     """groups that the live warps cannot release"""
     cycle: list[Group]
@@ -102,7 +102,7 @@ class _Waits:
 
 
 def examine(places: Places, settings: Settings, trace_of: Tracer) -> list[Finding]:
-    """The findings of a launch that ended in a deadlock."""
+    """Return the findings of a launch that ended in a deadlock."""
     outcome = places.outcome
     waiting = [w for w in outcome.warps if w.waits >= 0 and w.alive]
     waits = _examine_waits(places, _groups(waiting), trace_of)
@@ -171,7 +171,7 @@ def _examine_waits(places: Places, barriers: list[Group], trace_of: Tracer) -> _
     groups = [*barriers, *_phase_groups(places)]
     alone = None if places.depends_on_races() else outcome.cta
     trace = trace_of(frozenset(), alone) if len(groups) > len(barriers) else None
-    clustered = outcome.group != (1, 1, 1)  # what others of the cluster brought is not told apart
+    clustered = outcome.group != (1, 1, 1)  # contributions of other CTAs are not distinguished
     ledger = Ledger(places, None if clustered else trace, outcome.cta)
     states = {b.barrier: b for b in outcome.barriers}
     edges = {g: _suppliers(places, ledger, g, groups) for g in groups}
@@ -185,7 +185,7 @@ def _examine_waits(places: Places, barriers: list[Group], trace_of: Tracer) -> _
 
 
 def _phase_groups(places: Places) -> list[Group]:
-    """Warps, or parts of one, that wait at one instruction for one phase."""
+    """Return the groups of warps, or parts of a warp, that wait at one instruction for one phase."""
     alive = {w.warp: w.alive for w in places.outcome.warps}
     found: dict[tuple[int, int, int, int], list[int]] = {}
     for wait in places.outcome.phase_waits:
@@ -199,7 +199,7 @@ def _phase_groups(places: Places) -> list[Group]:
 
 
 def _what(places: Places, group: Group) -> str:
-    """`barrier 2`, `` `full[1]` phase 2``."""
+    """Return `barrier 2`, or `` `full[1]` phase 2``."""
     if group.barrier >= 0:
         return f"barrier {group.barrier}"
     name = words.quote_element(places, group.address, group.pc) + phase_waits.buffer(places, group.address)
@@ -221,7 +221,7 @@ def _register_sites(places: Places, waiting: dict[int, int]) -> list[Site]:
 
 
 def _phase_steps(places: Places) -> list[Step]:
-    """The last steps of the warps that wait for phases or registers."""
+    """Return the last steps of the warps that wait for phases or registers."""
     cta = places.outcome.cta
     phases = [Group((w.warp,), w.pc, -1, w.address, w.phase) for w in places.outcome.phase_waits]
     found = [
@@ -248,7 +248,7 @@ def _title(waits: _Waits, registers: dict[int, int]) -> str:
 
 
 def _lacking(waits: _Waits, group: Group) -> str:
-    """`` `full[1]`, phase 2: 4,096 bytes missing, 0 arrivals missing: warp 3 has exited``."""
+    """Return `` `full[1]`, phase 2: 4,096 bytes missing, 0 arrivals missing: warp 3 has exited``."""
     places, ledger = waits.places, waits.ledger
     name = words.quote_element(places, group.address, group.pc) + phase_waits.buffer(places, group.address)
     phase = f", phase {group.phase}" if group.phase >= 0 else ""
@@ -284,7 +284,7 @@ def _accounts(waits: _Waits, group: Group) -> list[str]:
 
 
 def _wait(places: Places, warp: WarpState, state: BarrierState) -> Step:
-    """A warp's last step."""
+    """Return a warp's last step."""
     return places.step(
         warp.pc, places.outcome.cta, warp.warp, "sync", barrier=state.barrier, generation=state.generation,
         arrived=state.arrived, expected=_count(places, state), mark="waits",
@@ -303,8 +303,8 @@ def _groups(waiting: list[WarpState]) -> list[Group]:
 
 
 def _suppliers(places: Places, ledger: Ledger, group: Group, groups: list[Group]) -> dict[Group, int]:
-    """Other groups that may still take part in the barrier that `group` waits for, and where they would; or bring what
-    its phase lacks."""
+    """Return the other groups that may still arrive at the barrier or phase that `group` waits for, each with the
+    instruction that would."""
     found = {}
     for other in groups:
         if other.place == group.place:
@@ -324,12 +324,12 @@ def _plural(verb: str, warps: Sequence[int]) -> str:
 
 
 def _count(places: Places, state: BarrierState) -> int:
-    """Threads that a generation needs."""
+    """Return the number of threads that a generation needs."""
     return state.expected or 32 * sum(bool(w.alive) for w in places.outcome.warps)
 
 
 def _who(places: Places, group: Group) -> str:
-    """`warps 0-3 (compute)`."""
+    """Return `warps 0-3 (compute)`."""
     return with_role(str(group), places.role([group.pc]))
 
 
@@ -351,7 +351,7 @@ def _supplier_sites(places: Places, group: Group, suppliers: dict[Group, int]) -
     sites = []
     for supplier, pc in suppliers.items():
         there = places.line_text(supplier.pc, pc)
-        call = places.line_text(pc, supplier.pc)  # of the two on one line it is said which
+        call = places.line_text(pc, supplier.pc)  # distinguishes two operations on one line
         by = f"with {call}" if call[0] == "`" else "here"
         text = f"{supplier} would release {group} {by}, but {_plural('wait', supplier.warps)} at {there}"
         sites.append(places.site(pc, text, cta=places.outcome.cta, warp=supplier.warps[0], primary=False))
@@ -389,7 +389,7 @@ def _could_complete(places: Places, group: Group, state: BarrierState, suppliers
 
 
 def _cycle(edges: dict[Group, dict[Group, int]]) -> list[Group]:
-    """A cycle of the wait-for graph: each waits for a barrier that the next could fill."""
+    """Return a cycle of the wait-for graph: each group waits for a barrier that the next one could complete."""
     for start in edges:
         path, node = [start], start
         while edges[node]:
@@ -404,7 +404,8 @@ def _first_missing(places: Places, cycle: list[Group], states: dict[int, Barrier
     """Return the cycle, rotated so that the barrier with the earliest generation comes first: its missing threads are
     the cause.
 
-    Among equals it is the one that a DMA warp waits on, for a consumer's first arrive opens a pipeline.
+    Among equal generations, the barrier on which a DMA warp waits comes first, because a consumer's first arrive starts
+    a pipeline.
     """
     if not cycle:
         return cycle
@@ -417,7 +418,7 @@ def _first_missing(places: Places, cycle: list[Group], states: dict[int, Barrier
 
 
 def _circle(places: Places, cycle: list[Group]) -> str:
-    """`warp 4 (DMA) waits on barrier 3 for ..., which wait on barrier 2 for warp 4`."""
+    """Return `warp 4 (DMA) waits on barrier 3 for ..., which wait on barrier 2 for warp 4`."""
     first, *others = cycle
     where = places.cta_text(places.outcome.cta)
     text = f"{_who(places, first)}{where} {_plural('wait', first.warps)} on {_what(places, first)} for "
@@ -426,7 +427,7 @@ def _circle(places: Places, cycle: list[Group]) -> str:
 
 
 def _call(places: Places, group: Group) -> str:
-    """`start_async_dma()` of` where a group waits in a transfer pattern for that."""
+    """Return `start_async_dma()` of` if a group waits for that call inside of a transfer pattern."""
     other = {"DMA": "compute", "compute": "DMA"}.get(places.role([group.pc]))
     return f"`{CALLS[other][0]}()` of " if other else ""
 

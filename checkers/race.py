@@ -4,14 +4,12 @@ Detects: byte by byte, two accesses that overlap, at least one of them a write a
 in its scope, neither of which happens before the other.  Happens-before follows program order, named barriers (an
 arrive or sync of a generation happens before what follows each sync of it, B13), mbarriers and groups of copies,
 atomics and fences.  An asynchronous copy is a separate actor, also against the warp that issued it: it begins when it
-is issued, and has ended for a thread that has waited for it.  Different CTAs meet in global memory only, and no barrier
-orders them, but for those of a cluster and of a grid that is launched cooperatively.
-Does not detect: a conflict with an access that a later one of the same warp has replaced in the shadow memory (the
-later one is reported instead).  Accesses that only another result of an atomic leads to are not seen (the launch is
-then `incomplete`).
-Reference: Flanagan, Freund, "FastTrack: Efficient and Precise Dynamic Race Detection" (PLDI 2009); Sharma, Bauer,
-Aiken, "Verification of Producer-Consumer Synchronization in GPU Programs" (PLDI 2015), section 3.  The compiled test is
-`shadow.touch`.
+is issued, and has ended for a thread that has waited for it.  Barriers order only threads of one CTA, except the
+barriers of a cluster and of a cooperative grid. Does not detect: a conflict with an access that a later one of the same
+warp has replaced in the shadow memory (the later one is reported instead).  Accesses that occur only with another
+result of an atomic are not seen (the launch is then `incomplete`). Reference: Flanagan, Freund, "FastTrack: Efficient
+and Precise Dynamic Race Detection" (PLDI 2009); Sharma, Bauer, Aiken, "Verification of Producer-Consumer
+Synchronization in GPU Programs" (PLDI 2015), section 3.  The compiled test is `shadow.touch`.
 """
 
 from __future__ import annotations
@@ -79,7 +77,7 @@ DETAIL = {
     ),
     "missing-fence": Detail({}),
 }
-"""no engine records a `missing-fence`: the exploration of interleavings finds it.
+"""`missing-fence` has no fields: no engine records it, the exploration of interleavings finds it.
 
 `count` is the number of warp accesses that met this other instruction; the earlier access has lanes if part of a
 warp had executed a barrier, so that each lane has its own clock"""
@@ -87,7 +85,7 @@ TRACED = True
 
 
 def explain(raw: RawFinding, places: Places, trace: Trace | None = None) -> Finding:
-    """The finding of two unordered accesses; a trace adds iterations, the missing edge and a schedule."""
+    """Return the finding about two unordered accesses; a trace adds iterations, the missing edge and a schedule."""
     witness = None if trace is None else reading(places, trace, around(places, raw.cta, raw.detail["other_cta"]))
     found = conflict(raw, places, witness)
     if found.asynchronous:
@@ -95,7 +93,7 @@ def explain(raw: RawFinding, places: Places, trace: Trace | None = None) -> Find
     if "other_lane" in raw.detail and found.same_cta:
         return _explain_lanes(found, witness)
     if witness is not None and not witness.complete and None in (found.first.position, found.second.position):
-        witness = None  # the trace ends before that
+        witness = None  # the trace ends before the access
     where = ["" if found.same_cta else f" of CTA {places.cta(side.access.cta)}" for side in (found.first, found.second)]
     notes = [f"{found.overlap()}; nothing orders (1) before (2)"]
     steps = _schedule(found, witness) if witness is not None else []
@@ -254,7 +252,7 @@ def _wait_help(found: Conflict) -> str:
 
 
 def _reader(found: Conflict) -> str:
-    """Return who has to wait for a copy: the threads that execute (2), or the issuer."""
+    """Return the text for the threads that must wait for a copy: those that execute (2), or the issuer."""
     return "the thread that issues (2)" if found.second.copies else "the threads that make (2)"
 
 
@@ -271,7 +269,8 @@ def rank(raw: RawFinding, places: Places, trace: Trace | None) -> int:
     return 0 if right.hazard == "read-after-write" else 1
 
 
-# -- what is missing --------------------------------------------------------------------------------------------------
+# -- missing synchronization
+# --------------------------------------------------------------------------------------------------
 
 
 def _missing_edge(found: Conflict, witness: Witness) -> list[str]:
@@ -325,15 +324,16 @@ def _too_late(found: Conflict, witness: Witness, following: Event) -> str:
     return f"{text}, on which {second.who} {waits}s only after (2) (line {places.line(taken.pc)})"
 
 
-# -- what to do about it ----------------------------------------------------------------------------------------------
+# -- help ----------------------------------------------------------------------------------------------
 
 
 # -- a schedule that shows it -----------------------------------------------------------------------------------------
 
 
 def _schedule(found: Conflict, witness: Witness) -> list[Step]:
-    """The two accesses next to each other and in the other order, after all that must come before one of them.  Where
-    atomics lie between them, which the second warp may wait for, they stay in the order of this run."""
+    """Return a schedule in which the two accesses are adjacent and in the opposite order, after everything that must
+    come before one of them.  If atomics are between the two, for which the second warp may wait, keep the order of this
+    run."""
     first, second = (step(found, witness, number) for number in (1, 2))
     pair = (found.first, found.second)
     warps = {side.access.warp for side in pair}
@@ -345,7 +345,7 @@ def _schedule(found: Conflict, witness: Witness) -> list[Step]:
         between = [_atomic(found, witness, n) for n in flag]
         return [*witness.steps(before, lambda _: False, {}), first, *between, second]
     if witness.count_in_order(before, [(side.access.cta, side.access.warp) for side in pair]) is None:
-        return _as_run(found, witness, warps)  # recycled barriers: others must come before them too
+        return _as_run(found, witness, warps)  # recycled barriers need further operations before them
     if not found.same_cta:
         return [*witness.steps(before, lambda _: False, {}), second, first]
     accesses = {
@@ -357,7 +357,7 @@ def _schedule(found: Conflict, witness: Witness) -> list[Step]:
 
 
 def _as_run(found: Conflict, witness: Witness, warps: set[int]) -> list[Step]:
-    """The two accesses in the order of this run, after all that was before them."""
+    """Return a schedule with the two accesses in the order of this run, after everything before them."""
     one, two = found.first, found.second
     if one.position is None or two.position is None:
         return []

@@ -1,7 +1,7 @@
-"""Happens-before thread by thread, with the synchronisation of the PTX memory model, and the races that it leaves.
+"""Happens-before between single threads, by the synchronization rules of the PTX memory model, and the remaining races.
 
-`happens_before.py` judges warps, after a run, and takes a fence or an atomic of one lane for one of all.  Here each
-thread has a clock of its own, and nothing is taken for more than PTX ISA, "Memory Consistency Model", promises:
+`happens_before.py` judges warps after a run; a fence or an atomic of one lane counts for all lanes.  Here each thread
+has its own clock, and only the orders that PTX ISA, "Memory Consistency Model", guarantees count:
 
 `release`      A fence and then a strong write of the same thread; or a write that releases by itself, and then strong
                writes of that thread to the same location.
@@ -15,11 +15,11 @@ thread has a clock of its own, and nothing is taken for more than PTX ISA, "Memo
                the first one knew.  Program order, barriers and acquired releases all count as preceding.
 `cause`        A write that was observed precedes what follows the read; earlier accesses of its thread need not.
 
-A *mark* of a thread is the interval of its warp, as engines count them: whatever knows an interval of a thread knows
-what it did up to its end.  Of atomics there are columns beside those of threads: an observed write is known, and what
-came before it is not.
+A clock has a column for each thread, with an interval of its warp as engines count them: everything that the thread did
+up to the end of the interval is observed.  Atomic writes have further columns: an observed write does not include what
+came before it.
 
-Barriers, exits and warp-wide operations give and take as in `happens_before.py`.
+Barriers, exits and warp-wide operations release and acquire as in `happens_before.py`.
 """
 
 from __future__ import annotations
@@ -70,11 +70,11 @@ if TYPE_CHECKING:
     from wsemu.model.program import Program
 
 Rows = np.ndarray[Any, np.dtype[np.int32]]
-"""by column, what is known; several rows, or one"""
+"""one clock or several: the observed interval of each column"""
 Reached = dict[int, Rows]
-"""whom a fence reaches -> what it knew: `WIDE`, a CTA, or `-2 -` a cluster"""
+"""reach of a fence (`WIDE`, a CTA, or `-2 -` a cluster) -> its clock"""
 Fences = tuple[Reached, Reached]
-"""knowledge of earlier `fence.sc` that precedes now, and that the next one acquires"""
+"""clocks of earlier `fence.sc`: fences that precede now, and fences that the next one acquires"""
 Thread = int
 """CTA * lanes of a CTA + lane"""
 Place = tuple[int, int]
@@ -83,7 +83,7 @@ _NOTHING: frozenset[Before] = frozenset()
 _REDUCES, _COPIES = -2, -3
 """kinds of accesses to a location: copies, that add to it, and others"""
 _NEVER = 1 << 30
-"""an interval that no warp comes to"""
+"""an interval that no warp reaches"""
 _OF_CTA, _OF_CLUSTER, _OF_ALL = range(3)
 """scope of a fence or a strong access"""
 _FAR = {_OF_CTA: IN_CTA, _OF_CLUSTER: IN_CLUSTER, _OF_ALL: EVERYWHERE}
@@ -95,7 +95,7 @@ _NO_FENCES: Fences = {}, {}
 
 
 class Made(NamedTuple):
-    """An event, and of an access what each lane did."""
+    """An event; for an access also the address of each lane."""
 
     event: Event
     addresses: tuple[tuple[int, int], ...] = ()
@@ -105,13 +105,13 @@ class Made(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """An access that later ones must come after."""
+    """An access after which conflicting later ones must be ordered."""
 
     thread: Thread
     mark: int
     kind: int
     column: int
-    """column of an atomic write, if it is known by observation; or 0"""
+    """column of an atomic write, if the write is observed by itself; otherwise 0"""
     written: int
     """last write of that column"""
     number: int
@@ -121,10 +121,10 @@ class Entry(NamedTuple):
     """scope of an atomic access"""
     pc: int
     agent: bool = False
-    """made by an asynchronous copy: nobody knows of it but by its column"""
+    """true if an asynchronous copy performed it; it is observed only through its column"""
 
     def is_same_width(self, other: Entry) -> bool:
-        """Return whether two are atomics of one width, which may be atomic with each other."""
+        """Return whether two accesses are atomics of one width, which may be atomic with each other."""
         alike = self.size == other.size and self.agent == other.agent
         return self.kind == other.kind == ATOMIC and alike
 
@@ -161,19 +161,19 @@ def does(fields: Sequence[int], *, data: bool) -> Does:
 
 
 class Imagined(NamedTuple):
-    """Fences that are not there: what would be if they were tells what their lack does."""
+    """Fences that the program does not have: comparing with them shows the effect of their absence."""
 
     behind: Container[int] = ()
-    """strong reads that are followed by one"""
+    """strong reads that such a fence follows"""
     before: Container[int] = ()
-    """strong writes before which one stands"""
+    """strong writes that such a fence precedes"""
 
 
 NONE = Imagined()
 
 
 class Race(NamedTuple):
-    """Two accesses that nothing orders."""
+    """Two unordered accesses."""
 
     earlier: Entry
     later: Entry
@@ -181,7 +181,7 @@ class Race(NamedTuple):
 
 
 class Excused(NamedTuple):
-    """A race by the lack of a fence alone (`missing.py`)."""
+    """A race that only a missing fence causes (`missing.py`)."""
 
     race: Race
     found: bool
@@ -189,34 +189,35 @@ class Excused(NamedTuple):
 
 
 Cell = tuple[tuple[Entry, ...], tuple[Entry, ...]]
-"""accesses of some bytes that later ones must follow: writes, reads"""
+"""(writes, reads) of some bytes, after which later accesses must be ordered"""
 
 
 @dataclass(slots=True)
 class Location:
-    """The knowledge that a strong read of a location would acquire."""
+    """The clocks that a strong read of a location would acquire."""
 
     observed: dict[int, int] = field(default_factory=dict)
     """number of observations of each column"""
     given: dict[int, Rows] = field(default_factory=dict)
-    """`WIDE`, a CTA, or `-2 -` a cluster -> what was released; `fence_name` of that -> of `fence.sc`"""
+    """reach (`WIDE`, a CTA, or `-2 -` a cluster) -> released clock; `fence_name` of a reach -> clock released by
+    `fence.sc`"""
 
     written: Reached = field(default_factory=dict)
-    """knowledge of the `fence.sc` before writes there, and before reads that these followed"""
+    """clocks of the `fence.sc` before writes to the location, and before reads that precede these writes"""
     read: Reached = field(default_factory=dict)
-    """likewise of the reads there alone"""
+    """clocks of the `fence.sc` before reads of the location"""
 
     def copy(self) -> Location:
         return Location(dict(self.observed), dict(self.given), self.written, self.read)
 
 
 class Shared:
-    """The facts that are collected over all interleavings."""
+    """Facts that all interleavings of a launch share."""
 
     def __init__(self) -> None:
         self.common: set[Place] = set()
-        """places that some order touches twice, by two threads or at two times, so that it may matter to the later
-        access who knows of the earlier one.  Of others it is enough that they were touched"""
+        """locations that some interleaving accesses twice, by two threads or at two times, so that clocks of the
+        accesses matter.  For other locations, the fact of an access is sufficient"""
         self.grown = False
         """true if there is another such location since the last check"""
         self.pairs: set[Pair] = set()
@@ -227,10 +228,10 @@ class Shared:
         self.waits: Waits | None = None
         """sources of reads; None: strong accesses are not counted"""
         self.excused: dict[tuple[int, int], Excused] = {}
-        """instructions that race by the lack of a fence alone, which a warning tells (`missing.py`)"""
+        """instructions that race only because of a missing fence, which is a warning (`missing.py`)"""
 
     def follow(self, access: Strong) -> None:
-        """Note a strong access."""
+        """Record a strong access."""
         self.strong.add(access)
         if access.place not in self.places:
             self.places.add(access.place)
@@ -241,11 +242,11 @@ class _Touch(NamedTuple):
     """An access to a location that is not in `Shared.common`."""
 
     thread: Thread
-    """-1: several, which all read"""
+    """the accessing thread; -1: several, which all read"""
     step: int
     writes: bool
     plain: bool
-    """true if not only atomics touch it"""
+    """true if a plain access touches the location"""
 
 
 _TABLES = (
@@ -253,21 +254,21 @@ _TABLES = (
     "meeting", "cells", "touched", "touched_keys", "before", "gathered", "loads", "groups",
     "numbers", "writers",
 )  # fmt: skip
-"""tables of `Knowledge` that each copy has for itself"""
+"""tables that each copy of `Knowledge` has separately"""
 
 
 class Knowledge:
-    """The clocks of all threads of a launch, and what they have touched."""
+    """The clocks of all threads of a launch, and their accesses."""
 
     def __init__(
         self, program: Program, ctas: int, threads: int, shared: Shared, *, lockstep: bool, uncounted: Iterable[int],
         ordered: Container[int], cluster_of: Callable[[int], int] = int, others: bool = False,
         data: Container[int] = (), imagined: Imagined = NONE, unwatched: Container[int] = (),
     ) -> None:  # fmt: skip
-        """`threads` of a CTA; `lockstep`: a warp is one thread, of which each lane's operations count for all;
-        `ordered` are the strong accesses whose order is tried: others order nothing.  `cluster_of`: of a CTA; `others`:
-        there are CTAs that are not followed, too.  `data`: strong loads and stores that are judged as plain ones;
-        `unwatched`: segments where nothing races."""
+        """Begin a launch of `ctas` CTAs with `threads` threads each.  `lockstep`: a warp counts as one thread.
+        `ordered` are the strong accesses whose interleavings are explored; others order nothing.  `cluster_of` returns
+        the cluster of a CTA.  `others`: further CTAs exist that are not followed.  `data` are strong loads and stores
+        that are judged as plain ones, `unwatched` segments without race checks."""
         self.data, self.imagined, self.unwatched = data, imagined, unwatched
         self.clusters = {c: -2 - cluster_of(c) for c in range(ctas)}
         self.program, self.lockstep, self.uncounted = program, lockstep, frozenset(uncounted)
@@ -283,33 +284,34 @@ class Knowledge:
         self.width = self.total
         self.rows: dict[int, Rows] = {c: np.zeros((self.of_cta, self.width), np.int32) for c in range(ctas)}
         self.fenced: dict[Thread, dict[int, Rows]] = {}
-        """thread -> what its next strong writes release"""
+        """thread -> the clock that its next strong writes release"""
         self.pending: dict[Thread, dict[int, Rows]] = {}
-        """likewise for the next one alone, and for those to its location"""
+        """thread -> the clock that only its next strong write releases, and later ones to the same location"""
         self.own: dict[tuple[Thread, Place], dict[int, Rows]] = {}
         """releases of a thread's writes to a location because of an earlier one there that released"""
         self.seen: dict[tuple[Thread, Place], dict[int, Rows]] = {}
-        """knowledge that a fence of the thread would acquire"""
+        """clock that a fence of the thread would acquire"""
         self.behind: dict[Thread, Reached] = {}
-        """knowledge of the `fence.sc` that precede now, by all but observation"""
+        """clocks of the `fence.sc` that precede now, except through observed writes"""
         self.forced: dict[Thread, Reached] = {}
-        """knowledge that the next `fence.sc` of a thread acquires, from those that it includes and that include it: the
-        knowledge of those that must precede it"""
+        """clocks that the next `fence.sc` of a thread acquires: from fences that must precede it, if the scope of each
+        includes the other's thread"""
         self.meeting: dict[tuple[int, int], Fences] = {}
         """likewise two for the current generation of a (CTA, barrier)"""
         self.last: dict[Thread, Place] = {}
-        """place of the last strong access"""
+        """location of the last strong access"""
         self.locations: dict[Place, Location] = {}
         self.columns: dict[tuple[Thread, Place], int] = {}
         self.counts: dict[int, int] = {}
         self.given: dict[tuple[int, int], tuple[Rows, tuple[tuple[int, ...], ...], bool]] = {}
-        """(CTA, barrier) -> what its open generation was given, who syncs, whether it has no count"""
+        """(CTA, barrier) -> for the current generation: the released clock, the syncing threads, whether it has no
+        count"""
         self.exited: dict[int, Rows] = {}
         self.gone: set[tuple[int, int]] = set()
         self.cells: dict[Place, Cell] = {}
         self.touched: dict[Place, _Touch] = {}
         self.touched_keys: dict[int, int] = {}
-        """tells one such set of touches from another: by CTA of shared memory, or -1"""
+        """CTA of shared memory, or -1 -> key that distinguishes sets of such accesses"""
         self.step = 0
         self.before: dict[Thread, frozenset[Before]] = {}
         """strong accesses before now, in program order and by barriers"""
@@ -318,11 +320,11 @@ class Knowledge:
         self.numbers: dict[Thread, int] = {}
         """strong accesses so far, if they are counted"""
         self.writers: dict[Place, Strong] = {}
-        """the last strong write there, if they are counted"""
+        """location -> its last strong write, if these are counted"""
         self.state = b""
-        """state of the CTA whose operations happen, before them"""
+        """state of the CTA before its current operations"""
         self.in_vain = False
-        """True while a thread waits on"""
+        """true while a wait loop continues"""
         one = len(set(self.clusters.values())) == 1
         self.everywhere = _OF_ALL if others or not one else _OF_CTA if ctas == 1 else _OF_CLUSTER
         """scope that reaches all threads"""
@@ -335,20 +337,21 @@ class Knowledge:
         self.one_reach = len({self._extent(fields) for fields in sequential}) == 1
         """true if all `fence.sc` have one scope, so that each has one name"""
         self.apart: frozenset[int] = frozenset()
-        """arrays of which each CTA has places of its own, by its number"""
+        """arrays in which each CTA has its own locations, determined by its number"""
         self.unclear: tuple[int, ...] = ()
-        """instructions of which lanes store to one place together"""
+        """stores of which several lanes write one location"""
         self.asynchronous = program.asynchronous
-        """then what threads do to shared memory is judged by an engine, see `launch/explore/replays.py`"""
+        """true if the program has asynchronous operations; an engine then judges accesses to shared memory, see
+        `launch/explore/replays.py`"""
         self.loads: dict[tuple[Thread, int], tuple[int, ...]] = {}
-        """(thread, instruction) -> the columns of copies that it has issued last, of which a phase will be told"""
+        """(thread, instruction) -> the columns of its last copies, whose completion a phase will count"""
         self.groups: dict[tuple[Thread, Group], tuple[tuple[int, ...], ...]] = {}
-        """(thread, whether they are bulk ones) -> the same of copies that it has to wait for, group by group; the last
-        ones are in none yet"""
+        """(thread, kind of group) -> the columns of copies for which it has not waited, group by group; the last ones
+        are not in a group yet"""
         self.told: frozenset[int] = frozenset()
-        """columns of copies whose completion arrives at a phase; which threads observe them is not followed"""
+        """columns of copies whose completion arrives at a phase; the observing threads are not followed"""
         self.loose: tuple[int, ...] = ()
-        """instructions of an access and of a copy that may be ordered in ways that are not followed"""
+        """instructions of an access and a copy whose order is not followed"""
         self._rules: dict[str, Callable[[Made], None]] = {
             "arrive": self._arrive, "sync": self._sync, "complete": self._complete, "exit": self._exit,
             "warp": self._warp, **dict.fromkeys(FENCES, self._fence),
@@ -370,7 +373,7 @@ class Knowledge:
         return made
 
     def apply(self, cta: int, made: Iterable[Made], first: int) -> Iterator[Race]:
-        """Let operations of one CTA happen, whose events are numbered from `first` on."""
+        """Process operations of one CTA, with events numbered from `first` on, and yield the races."""
         self.rows[cta] = self.rows[cta].copy()
         self.step += 1
         for number, one in enumerate(made, first):
@@ -392,7 +395,7 @@ class Knowledge:
         return [thread - cta * self.of_cta for thread in threads]
 
     def _giving(self, event: Event, threads: list[Thread]) -> Rows:
-        """Return the knowledge and the past accesses of a warp's threads, a row for each."""
+        """Return the clocks of a warp's threads, which include their past accesses, one row for each thread."""
         rows: Rows = self._wide(event.cta, self.width)[self._at(event.cta, threads), : self.width]
         rows[np.arange(len(threads)), threads] = event.interval
         return rows
@@ -403,7 +406,7 @@ class Knowledge:
         own[at, :width] = np.maximum(own[at, :width], row)
 
     def _wide(self, cta: int, width: int) -> Rows:
-        """The rows of a CTA, with so many columns at least."""
+        """Return the rows of a CTA, with at least `width` columns."""
         rows = self.rows[cta]
         if rows.shape[1] < width:
             self.rows[cta] = rows = np.pad(rows, ((0, 0), (0, width - rows.shape[1] + 16)))
@@ -442,7 +445,7 @@ class Knowledge:
             self._know_fences(threads, *fences)
 
     def _fences_of(self, threads: Iterable[Thread], behind: Reached, forced: Reached) -> Fences:
-        """These rows, with what threads have of `fence.sc`."""
+        """Join the rows of threads for `fence.sc` to given ones."""
         for thread in threads:
             behind = _join_reached(behind, self.behind.get(thread, _NO_REACH))
             forced = _join_reached(forced, self.forced.get(thread, _NO_REACH))
@@ -467,7 +470,7 @@ class Knowledge:
                 del table[key]
 
     def _forget(self, thread: Thread) -> None:
-        """A thread has ended."""
+        """Forget a thread that has ended."""
         own: tuple[dict[Thread, Any], ...] = (
             self.fenced, self.pending, self.last, self.before, self.behind, self.forced,
         )  # fmt: skip
@@ -553,7 +556,7 @@ class Knowledge:
         return ((event.cta,), (self.clusters[event.cta],), (WIDE,))[reach]
 
     def _acquire_after(self, event: Event, thread: Thread, place: Place) -> None:
-        """A read that acquires comes itself after what it acquires; the fence that says so follows it in the code."""
+        """Let an acquire read acquire; in the code, a fence that represents this follows the read."""
         fence = self.code[event.pc + 1] if event.pc + 1 < len(self.code) else None
         if fence is None or NAMES[fence[0]] not in FENCES or fence[7] != ACQUIRES or place not in self.locations:
             return
@@ -562,7 +565,7 @@ class Knowledge:
         self._take_given(event.cta, threads, reach, self.locations[place].given)
 
     def _places_of(self, thread: Thread, part: int) -> tuple[Place, ...]:
-        """The places of whose reads by a thread a fence takes what they saw."""
+        """Return the locations whose earlier reads by a thread a fence turns into acquires."""
         if part == ACQUIRES:
             return (self.last[thread],) if thread in self.last else ()
         return tuple(place for own, place in self.seen if own == thread)
@@ -574,8 +577,8 @@ class Knowledge:
         return _OF_CLUSTER if is_cluster_fence(self.code[event.pc]) else _OF_CTA
 
     def _within(self, cta: int, reach: int) -> tuple[int, ...]:
-        """To whom a thread of a CTA gives, and from whom it takes, by what reaches so far."""
-        if not self.by_clusters:  # what is called after one CTA keeps states apart that are alike
+        """Return the keys under which a thread of a CTA releases and acquires with a reach."""
+        if not self.by_clusters:  # keys of single CTAs would distinguish symmetric states
             return (cta, WIDE) if reach == _OF_ALL else (cta,)
         return (cta, self.clusters[cta], WIDE)[: reach + 1]
 
@@ -584,7 +587,7 @@ class Knowledge:
             self._take_given(event.cta, [thread], reach, self.seen.get((thread, place), {}))
 
     def _take_given(self, cta: int, threads: list[Thread], reach: int, given: dict[int, Rows]) -> None:
-        """Threads get to know what was released to them, with the `fence.sc` that come before it."""
+        """Let threads acquire what was released to them, with the `fence.sc` before it."""
         for to in self._within(cta, reach):
             if to in given:
                 self._take(cta, threads, given[to])
@@ -628,12 +631,12 @@ class Knowledge:
         if stores:
             location = Location({}, {}, location.written, location.read)
         broken = place in self.shared.common and self.columns.get((thread, place)) not in location.observed
-        if (thread, place) not in self.columns or broken:  # who observes this write observes none before it
+        if (thread, place) not in self.columns or broken:  # a read of this write observes none before it
             self.columns[thread, place] = self.width
             self.width += 1
         column = self.columns[thread, place]
         self.counts[column] = self.counts.get(column, 0) + 1
-        for one, scope in own_scope.items():  # a later strong write there releases this one, too
+        for one, scope in own_scope.items():  # a later strong write there also releases this one
             made = np.zeros(column + 1, np.int32)
             made[column] = self.counts[column]
             self.own[one, place] = _join_reached(self.own[one, place], dict.fromkeys(scope, made))
@@ -644,8 +647,8 @@ class Knowledge:
         return column, self.counts[column]
 
     def _meet_fences(self, threads: Iterable[Thread], location: Location, reads: bool, writes: bool) -> None:
-        """A strong access meets those before it: of two that conflict, `fence.sc` before the one come before `fence.sc`
-        behind the other."""
+        """Record the `fence.sc` around a strong access: of two conflicting accesses, a `fence.sc` before the first one
+        precedes a `fence.sc` after the second one."""
         for thread in threads:
             met = _join_reached(location.written, location.read) if writes else location.written
             if met:
@@ -653,11 +656,11 @@ class Knowledge:
             behind = self.behind.get(thread, _NO_REACH)
             if behind and reads:
                 location.read = _join_reached(location.read, behind)
-            if writes:  # who observes it comes after what was read before it
+            if writes:  # an observer of the write is after earlier reads
                 location.written = reduce(_join_reached, (location.written, location.read, behind))
 
     def _follow(self, event: Event, thread: Thread, place: Place, reads: bool, writes: bool) -> None:
-        """Note which strong accesses come before one."""
+        """Record the strong accesses that precede a strong access."""
         access = Strong(thread, place, reads, writes, event.pc)
         if self.shared.waits is not None:
             access = self._count(access, self.shared.waits)
@@ -672,7 +675,7 @@ class Knowledge:
         self.before[thread] = known | {Before(access)}
 
     def _count(self, access: Strong, waits: Waits) -> Strong:
-        """Return an access with its number in its thread, and note what it sees."""
+        """Return an access with its number in its thread, and record the write that it reads."""
         number = self.numbers.get(access.thread, 0)
         self.numbers[access.thread] = number + 1
         access = access._replace(number=number)
@@ -712,15 +715,15 @@ class Knowledge:
                 if strong and place[1] == address:
                     self._acquire_after(event, thread, place)
                 yield from self._check(event.cta, place, entry, writes)
-            if strong:  # what it observes is known behind it, and it is observed as a whole
+            if strong:  # its observation holds after it, and it is observed as a whole
                 column, count = self._strong(event, thread, (own, address), wrote)
                 entry = entry._replace(column=column, written=count)
             for place in places:
                 self._remember(place, entry, writes)
 
     def _matters(self, place: Place, thread: Thread, writes: bool, plain: bool) -> bool:
-        """Return whether an access has to be judged against those before it, and remembered: not the first one to a
-        place."""
+        """Return whether an access must be judged against earlier ones, and recorded; false for the first one to a
+        location."""
         if place in self.shared.common:
             return True
         before = self.touched.get(place)
@@ -757,7 +760,7 @@ class Knowledge:
         return bool(entry.mark <= row[entry.thread] or observed)
 
     def _check(self, cta: int, place: Place, entry: Entry, writes: bool) -> Iterator[Race]:
-        """Judge an access against those before it."""
+        """Judge an access against earlier ones, and yield the races."""
         written, read = self.cells.get(place, ((), ()))
         against = (*written, *read) if writes else written
         for other in against:
@@ -769,7 +772,7 @@ class Knowledge:
                     self.loose = other.pc, entry.pc
                 else:
                     yield Race(other, entry, place[1])
-            elif entry.agent > other.agent:  # whether a proxy fence lies between them is not followed
+            elif entry.agent > other.agent:  # proxy fences are not followed
                 self.loose = other.pc, entry.pc
 
     def _include(self, one: Entry, other: Entry) -> bool:
@@ -779,13 +782,13 @@ class Knowledge:
         return min(one.reach, other.reach) >= apart
 
     def weight(self) -> int:
-        """Return how much it takes to say what threads know: their number, times that of the accesses remembered."""
+        """Return the size of the clocks: the number of threads, times the number of recorded accesses."""
         return len(self.rows) * self.of_cta * sum(len(written) + len(read) for written, read in self.cells.values())
 
     def _remember(self, place: Place, entry: Entry, writes: bool) -> None:
-        """Later accesses must come after this one."""
+        """Record an access, after which later ones must be ordered."""
         written, read = self.cells.get(place, ((), ()))
-        thread = entry.thread  # looked at first: many threads read one place
+        thread = entry.thread  # tested first: many threads may read one location
         if not writes:
             self.cells[place] = written, (*[e for e in read if e.thread != thread or not entry.covers(e)], entry)
         elif entry.kind == ATOMIC:
@@ -800,11 +803,11 @@ class Knowledge:
 
     def _arrive_on(self, made: Made) -> None:
         event = made.event
-        if NAMES[self.code[event.pc][0]] == "cp.async.arrive":  # it tells of copies alone
+        if NAMES[self.code[event.pc][0]] == "cp.async.arrive":  # it releases only copies
             for thread in self._threads(event, event.lanes):
                 self.told |= {c for group in self.groups.get((thread, "cp.async"), ()) for c in group}
             return
-        if not event.amount:  # an arrival of 0 is no registrant
+        if not event.amount:  # an arrive with count 0 does not register
             return
         for table in (self.given, self.gathered, self.meeting):
             table.pop((event.cta, event.place << 32 | event.generation - 2), None)
@@ -819,14 +822,14 @@ class Knowledge:
             self._know_fences(threads, *self.meeting.get(key, _NO_FENCES))
 
     def _init(self, made: Made) -> None:
-        """Begin an object at a location that may have had one."""
+        """Begin an object at a location that may have had another one."""
         cta, place = made.event.cta, made.event.place
         for table in (self.given, self.gathered, self.meeting):
             for key in [key for key in table if key[0] == cta and key[1] >> 32 == place]:
                 del table[key]
 
     def _copy(self, event: Event, number: int) -> Iterator[Race]:
-        """A copy is issued, and made: what it does to arrays, as its threads know of others then."""
+        """Issue and perform a copy: judge its accesses to arrays with the clock of its thread."""
         name = NAMES[self.code[event.pc][0]]
         kind = ATOMIC if effects_of(name).moves.combines else WRITE
         for thread in self._threads(event, event.lanes):
@@ -845,7 +848,7 @@ class Knowledge:
                     self.cells[place] = (written, (*read, entry)) if does == READ else ((*written, entry), read)
 
     def _copies(self, name: str, thread: Thread, pc: int) -> int:
-        """A column for a copy of a thread."""
+        """Return a new column for a copy of a thread."""
         self.width += 1
         column = self.width - 1
         if effects_of(name).moves.credits:
@@ -866,7 +869,7 @@ class Knowledge:
         return self._matters(place, _COPIES, kind != READ, plain=True)
 
     def _credit(self, made: Made) -> None:
-        """Bytes of copies have come: their phase is told of these, and of nothing else."""
+        """Let the completion of copies release only these copies to their phase."""
         event = made.event
         columns = [c for thread in self._threads(event, event.lanes) for c in self.loads.pop((thread, event.pc), ())]
         if columns:
@@ -876,18 +879,18 @@ class Knowledge:
             self.given[self._phase(event)] = _join_rows(given, row), syncs, uncounted
 
     def _commit(self, made: Made) -> None:
-        """A group is made of the copies that none has."""
+        """Commit a group of the copies that are not in a group yet."""
         kind = effects_of(NAMES[self.code[made.event.pc][0]]).group
         for thread in self._threads(made.event, made.event.lanes):
             if (thread, kind) in self.groups:
                 self.groups[thread, kind] = (*self.groups[thread, kind], ())
 
     def _land(self, made: Made) -> None:
-        """Threads have waited for all of their copies but the last groups: they know of these, and of nothing else."""
+        """Let threads observe the copies that they have waited for: all groups except the last ones."""
         event = made.event
         fields = self.code[event.pc]
         kind = effects_of(NAMES[fields[0]]).group
-        if kind == "bulk" and fields[7] & ONLY_READ:  # of what was read in shared memory
+        if kind == "bulk" and fields[7] & ONLY_READ:  # only reads of shared memory are complete
             return
         for thread in self._threads(event, event.lanes):
             *groups, loose = self.groups.pop((thread, kind), ((),))
@@ -904,10 +907,10 @@ class Knowledge:
 
     # -- comparing -----------------------------------------------------------------------------------------------------
     def key(self, alike: Sequence[bytes] | None = None) -> bytes:
-        """Return a digest of the knowledge that matters to later accesses.
+        """Return a digest of the clocks that matter to later accesses.
 
-        It is equal for two histories that leave the same knowledge. `alike`: by CTA, its state other than knowledge, if
-        the numbers of CTAs do not matter.
+        It is equal for two histories with the same clocks. `alike` has the state of each CTA without its clocks, if the
+        numbers of CTAs do not matter.
         """
         if not self.living():
             return b""
@@ -919,7 +922,7 @@ class Knowledge:
         return Key(self, order).digest_bytes()
 
     def cta_rows(self, cta: int) -> tuple[list[object], Rows]:
-        """All rows of a CTA, of threads and other ones, with what the other ones are called."""
+        """Return all rows of a CTA, of threads and others, with the names of the others."""
         names, others = Key(self, [cta]).special()
         rows = self._wide(cta, self.width)[:, : self.width]
         table = np.zeros((len(others), self.width), np.int32)
@@ -928,12 +931,12 @@ class Knowledge:
         return names, np.concatenate([rows, table])
 
     def living(self) -> set[int]:
-        """The CTAs that have not ended."""
+        """Return the CTAs that have not ended."""
         return {cta for cta in self.rows if any((cta, w) not in self.gone for w in range(self.warps))}
 
 
 def _join_rows(one: Rows, other: Rows) -> Rows:
-    """The later of each; one may have fewer columns."""
+    """Join rows, column by column; one may have fewer columns."""
     if len(one) > len(other):
         one, other = other, one
     made = other.copy()
@@ -942,7 +945,7 @@ def _join_rows(one: Rows, other: Rows) -> Rows:
 
 
 def _join_reached(one: Reached, other: Reached) -> Reached:
-    """The later of each; what nobody changes is not copied."""
+    """Join clocks by reach; unchanged ones are not copied."""
     if not one or not other:
         return one or other
     made = dict(one)
