@@ -5,11 +5,13 @@ in its scope, neither of which happens before the other.  Happens-before follows
 arrive or sync of a generation happens before what follows each sync of it, B13), mbarriers and groups of copies,
 atomics and fences.  An asynchronous copy is a separate actor, also against the warp that issued it: it begins when it
 is issued, and has ended for a thread that has waited for it.  Barriers order only threads of one CTA, except the
-barriers of a cluster and of a cooperative grid. Does not detect: a conflict with an access that a later one of the same
-warp has replaced in the shadow memory (the later one is reported instead).  Accesses that occur only with another
-result of an atomic are not seen (the launch is then `incomplete`). Reference: Flanagan, Freund, "FastTrack: Efficient
-and Precise Dynamic Race Detection" (PLDI 2009); Sharma, Bauer, Aiken, "Verification of Producer-Consumer
-Synchronization in GPU Programs" (PLDI 2015), section 3.  The compiled test is `shadow.touch`.
+barriers of a cluster and of a cooperative grid.
+Does not detect: a conflict with an access that a later one of the same warp has replaced in the shadow memory (the
+later one is reported instead).  Accesses that occur only with another result of an atomic are not seen (the launch is
+then `incomplete`).
+Reference: Flanagan, Freund, "FastTrack: Efficient and Precise Dynamic Race Detection" (PLDI 2009); Sharma, Bauer,
+Aiken, "Verification of Producer-Consumer Synchronization in GPU Programs" (PLDI 2015), section 3.  The compiled test is
+`shadow.touch`.
 """
 
 from __future__ import annotations

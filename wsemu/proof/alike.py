@@ -5,8 +5,9 @@ every branch must go the same direction for all t.  Otherwise this piece of the 
 if even a piece of one CTA cannot be followed, or if a loaded value decides a branch.  All CTAs of a piece
 
 * take the same paths, with the same operands of barriers and the same locations in shared memory.  So a property within
-one CTA holds in all. * access an array at locations that move by one stride from CTA to CTA.  If the locations of the
-first, the second and the last CTA are aligned and inside of the array, so are all.  These three are run.
+  one CTA holds in all.
+* access an array at locations that move by one stride from CTA to CTA.  If the locations of the first, the second and
+  the last CTA are aligned and inside of the array, so are all.  These three are run.
 
 Between CTAs: all accesses to an array that is written, in all pieces, move by one stride B, as `a' + B c` for CTA c.
 Two CTAs c and c' access the same location if a' and a'' have the same remainder by B and quotients that differ by

@@ -4,8 +4,8 @@ In a program without races, each load has one value in all schedules.  An atomic
 with nothing in between.  The theorem is in docs/how.md, "Accesses that may as well be plain".
 
 Detects: volatile and relaxed loads of locations that a launch only reads, or whose accesses barriers order.  Also
-atomics in shared memory by one lane at a time, such as counters of a histogram of one warp. Does not detect: accesses
-that only other strong accesses order.
+atomics in shared memory by one lane at a time, such as counters of a histogram of one warp.
+Does not detect: accesses that only other strong accesses order.
 """
 
 from __future__ import annotations

@@ -4,12 +4,12 @@ The PTX model allows more: two threads that each store to a location and then lo
 load the old values.  By Shasha and Snir ("Efficient and Correct Execution of Parallel Programs that Share Memory",
 TOPLAS 1988) an execution that is not an interleaving has a *critical cycle*.  It passes through several threads.  In
 each of them it has one access, or two in program order to different locations; the last access in a thread conflicts
-with the first one in the next thread. Two kinds of these cycles are impossible:
+with the first one in the next thread.  Two kinds of these cycles are impossible:
 
 * Cycles in which every thread has a `fence.sc` between its two accesses.
 * Cycles that contradict causality.  In these, all steps from a thread to the next, except at most one, are from a write
-to a read of its value, with release and acquire.  The exception is a step from a read to a write that it misses, or
-from a write to a later write.
+  to a read of its value, with release and acquire.  The exception is a step from a read to a write that it misses, or
+  from a write to a later write.
 
 A fence counts only in cycles whose threads are all in its scope: a fence of CTA scope in cycles within one CTA.
 

@@ -10,11 +10,10 @@ slot.
 The conditions are:
 
 * A result influences control flow and addresses only through such an address, or through a comparison with a number
-that is on the same side of all results (`linear.py`). * Other accesses to the counters are only adds of nonnegative
-numbers.  No other access touches the bytes that are
-  stored to.
+  that is on the same side of all results (`linear.py`).
+* Other accesses to the counters are only adds of nonnegative numbers.  No other access touches the stored bytes.
 * In this run, `rest` keeps every store inside of its own range.  `rest` is the same in all orders, because nothing else
-in a thread depends on the results.
+  in a thread depends on the results.
 
 Detects: stores to slots that an atomic allocated, as in counting sort, compaction and queues that are filled.
 Does not detect: slots that are read again before the launch ends, rings (`slot % n`), slots that are allocated again
