@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 
 class Fixing(NamedTuple):
-    """The treatment of verified fixes."""
+    """Options for verified fixes."""
 
     wanted: bool = False
-    """print them as a patch"""
+    """true to print verified fixes as a patch"""
     write: bool = False
-    """and edit the files, after asking"""
+    """true to edit the files as well, after a question to the user"""
 
 
 def check(
@@ -47,11 +47,12 @@ def check(
     progress: str = "bar",
     accept: bool = False,
 ) -> int:
-    """`wsemu check`, and with `quiet` `wsemu run`: the options `given` go before those of pyproject.toml.
+    """Run `wsemu check`, or with `quiet` `wsemu run`; return the exit code.  Options in `given` override those of
+    pyproject.toml.
 
     `launch` are options of the launch of a PTX file.
-    With `module` FILE is the name of a module, as for `python -m`.
-    With `accept`, as for `wsemu baseline`, the findings become the baseline, and none is shown.
+    With `module`, `file` is the name of a module, as for `python -m`.
+    With `accept` (`wsemu baseline`), the findings become the baseline, and none is shown.
     """
     from wsemu.app.chosen import resolve_settings
     from wsemu.app.targets import find_targets
@@ -104,7 +105,7 @@ def check(
 
 @contextlib.contextmanager
 def _using_baseline(file: Path, settings: Settings, printer: Sink) -> Iterator[None]:
-    """Report the findings of a baseline that no longer occur."""
+    """Use the baseline inside the block; at its end, report accepted findings that no longer occur."""
     if settings.baseline is None:
         yield
         return
@@ -132,7 +133,7 @@ def _certifying(chosen: Chosen, printer: Sink) -> Iterator[Certificates | None]:
 
 
 def _report_sources(targets: Sequence[Target]) -> None:
-    """Write the sources of the programs if a watching process requests them."""
+    """Write the sources of the programs if the process of `--watch` requests them."""
     from wsemu.app.check_process import SOURCES, write_sources
     from wsemu.app.pyproject import find
 
@@ -183,7 +184,7 @@ def _accept(file: Path, targets: Sequence[Target], chosen: Chosen, settings: Set
 
 
 def _each(targets: Sequence[Target], witnesses: str, settings: Settings, options: dict[str, Any]) -> int:
-    """Run all, until one is interrupted; returns the exit code of all."""
+    """Run all targets until one is interrupted; return the common exit code."""
     code = 0
     for one in targets:
         code = max(code, _saving(witnesses, one, settings, options), key=WORST.index)
@@ -193,7 +194,7 @@ def _each(targets: Sequence[Target], witnesses: str, settings: Settings, options
 
 
 def source_of_module(name: str) -> Path:
-    """The file that `python -m name` runs; UsageError where there is none."""
+    """Return the file that `python -m name` runs; raise UsageError if there is none."""
     import importlib.util
     import os
     import sys
@@ -214,7 +215,7 @@ def source_of_module(name: str) -> Path:
 
 
 def _saving(folder: str, target: Target, settings: Settings, options: dict[str, Any]) -> int:
-    """`program.run` with these options, with the witnesses of errors saved in a folder where one is named."""
+    """Run a program with these options; save the witnesses of errors if `folder` names a folder."""
     from wsemu.app import program
 
     file, arguments, is_ptx, flags = target
@@ -232,7 +233,7 @@ def _saving(folder: str, target: Target, settings: Settings, options: dict[str, 
 
 
 def explain(code: str | None) -> int:
-    """`wsemu explain`: print the page of a finding code, or what codes there are; returns the exit code."""
+    """Run `wsemu explain`: print the page of a finding code, or the list of codes; return the exit code."""
     from wsemu.app.explain import overview
     from wsemu.checkers.page import page
 
@@ -246,7 +247,7 @@ def explain(code: str | None) -> int:
 
 
 def doctor() -> int:
-    """`wsemu doctor`: print what wsemu runs with, as it is found out; returns the exit code."""
+    """Run `wsemu doctor`: print the properties of the installation as they are determined; return the exit code."""
     from wsemu.app.doctor import examine
 
     printer, bad = Printer(), False
@@ -265,7 +266,7 @@ def report_unexpected_error(error: Exception) -> int:
     import traceback
 
     printer = Printer(sys.stderr)
-    if isinstance(error, OSError):  # output that cannot be written, a working folder that is gone
+    if isinstance(error, OSError):  # such as unwritable output, or a removed working folder
         where = f"`{error.filename}`" if error.filename else "the output"
         printer.text(f"error: {where}: {error.strerror or error}", "error")
         return USAGE
