@@ -35,7 +35,7 @@ PAGES = [
     *sorted(p for p in DOCS.rglob("*.md") if p.parent.name != "codes"),
     *sorted((ROOT / "checkers" / "pages").glob("*.md")),
 ]
-NEEDS = ("a GPU", "a cluster", "a network", "npm", "nvcc", "VS Code", "your files", "your shell")
+NEEDS = ("Coq", "a GPU", "a cluster", "a network", "npm", "nvcc", "VS Code", "your files", "your shell")
 PROGRAMS = (
     "wsemu python python3 pytest pip pipx uvx npm npx code cmake ctest nvcc make dask srun export cd docker conda git"
 ).split()
