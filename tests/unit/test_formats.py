@@ -403,3 +403,33 @@ def test_every_setting_can_be_written_in_a_file():
     from wsemu.app.config import Configuration
 
     assert set(settings.Settings.__dataclass_fields__) - own <= set(Configuration.model_fields)
+
+
+REPEATED = """\
+import numpy as np
+from wsemu import cuda
+
+@cuda.jit
+def good(x):
+    x[cuda.threadIdx.x] = 1
+
+@cuda.jit
+def bad(x):
+    x[0] = cuda.threadIdx.x
+
+for _ in range(2):
+    good[1, 32](np.zeros(32, np.float32))
+    bad[1, 64](np.zeros(32, np.float32))
+"""
+
+
+def test_junit_of_a_run_has_a_test_case_for_each_launch(tmp_path):
+    (tmp_path / "program.py").write_text(REPEATED)
+    done = wsemu("run", "--format", "junit", "--fix-budget", 0, "program.py", cwd=tmp_path)
+    suite = ElementTree.fromstring(done.stdout)[0]
+    cases = suite.findall("testcase")
+    assert (done.returncode, suite.get("tests"), suite.get("failures")) == (1, "4", "2")
+    assert [(case.get("classname"), [one.tag for one in case]) for case in cases] == [
+        ("good", []), ("bad", ["failure"]), ("good", []), ("bad", ["failure"]),
+    ]  # fmt: skip
+    assert cases[3][0].get("message") == "race, intra-warp-race: in an earlier test case, or beyond `--limit`"

@@ -404,3 +404,24 @@ def test_launch_files_and_ptx_are_checked(project):
         )
         assert done.returncode in (0, 1), done.stdout + done.stderr
         assert "sums" in done.stdout
+
+
+def test_each_notes_modules_that_launch_nothing(tmp_path):
+    (tmp_path / "kernels.py").write_text("from wsemu import cuda\n@cuda.jit\ndef one(x):\n    x[0] = 1\n")
+    launching = "import numpy as np\nfrom kernels import one\n# cuda.jit\none[1, 1](np.zeros(1))\n"
+    (tmp_path / "main.py").write_text(launching)
+
+    def run(*words: str) -> tuple[int, str, str]:
+        done = subprocess.run(
+            [sys.executable, "-m", "wsemu.app.each", *words], check=False, capture_output=True, text=True, cwd=tmp_path
+        )
+        return done.returncode, done.stdout, done.stderr
+
+    note = "note: `kernels.py` launched no kernel: nothing was checked\n"
+    code, out, _ = run("kernels.py", "main.py")
+    assert (code, note in out) == (0, True)
+    code, _, errors = run("--junit", "all.xml", "kernels.py", "main.py")
+    assert (code, errors) == (0, note)
+    code, _, errors = run("kernels.py")
+    assert (code, "error: no file launches a kernel, so nothing was checked" in errors) == (2, True)
+    assert run("--allow-no-kernels", "kernels.py")[0] == 0

@@ -2,9 +2,9 @@
 
 A file may be a program, PTX, a launch file, a folder of these, or a pattern (`kernels/**/*.py`).  Options are those of
 `wsemu check`, anywhere before `--`.  Programs that name no kernel (`cuda.jit`) and import nothing that launches through
-CUDA's driver (Triton, torch with CUDA, CuPy, cuda.core ...) are skipped, with a note for each.  The exit code is the
-worst one: 4, 2, 1, 3, 0.  A pattern without a file, no file at all and no file with a kernel are wrong usage, 2:
-nothing was checked.
+CUDA's driver (Triton, torch with CUDA, CuPy, cuda.core ...) are skipped, with a note for each.  A program that launches
+no kernel, such as a module of kernels, gets a note.  The exit code is the worst one: 4, 2, 1, 3, 0.  A pattern without a
+file, no file at all and no launch in any file are wrong usage, 2: nothing was checked.
 
 `--sarif FILE`         Write one SARIF file in place of text, with a run for each program.
 `--junit FILE`         Write one file of JUnit's XML, with a suite for each program.
@@ -12,7 +12,7 @@ nothing was checked.
                        report, a line of text names each program that did not pass.
 `--help`               Print this text.
 `--allow-incomplete`   Count exit code 3 as 0.
-`--allow-no-kernels`   Count files without any kernel as 0, for a hook that gets the changed files.
+`--allow-no-kernels`   Count files without any kernel or launch as 0, for a hook that gets the changed files.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wsemu.app.exit_codes import INTERNAL, USAGE
+from wsemu.app.exit_codes import EACH, INTERNAL, NO_LAUNCH, USAGE
 from wsemu.app.program_file import has_kernels
 from wsemu.model.errors import UsageError
 from wsemu.report.terminal import Printer
@@ -76,8 +76,14 @@ def run(options: list[str], file: str, *, captured: bool) -> tuple[int, str]:
     """Return the exit code of `wsemu check`, and its output if that is `captured`."""
     command = [sys.executable, "-m", "wsemu.cli", "check", *options, "--", file]
     sys.stdout.flush()
-    done = subprocess.run(command, check=False, stdout=subprocess.PIPE if captured else None, encoding="utf-8")
-    return (done.returncode if done.returncode in WORST else INTERNAL), done.stdout or ""
+    done = subprocess.run(
+        command,
+        check=False,
+        stdout=subprocess.PIPE if captured else None,
+        encoding="utf-8",
+        env={**os.environ, EACH: "1"},
+    )
+    return (done.returncode if done.returncode in (*WORST, NO_LAUNCH) else INTERNAL), done.stdout or ""
 
 
 def main(words: list[str]) -> int:
@@ -109,9 +115,9 @@ def main(words: list[str]) -> int:
             Printer(sys.stderr).error(error)
             codes.append(USAGE)
             continue
-        codes += [code for _, code in counted]
+        codes += _judge_launches(counted, output, allowed=own["--allow-no-kernels"])
         if output:
-            _report_failures(counted, output)
+            _report_failures([(file, code) for file, code in counted if code != NO_LAUNCH], output)
     return max(codes, key=WORST.index, default=0)
 
 
@@ -135,6 +141,23 @@ def _check_files(files: list[str], options: list[str], format_: str, output: str
         Path(output).write_text(MERGERS[format_](texts), encoding="utf-8")
     except OSError as error:
         raise UsageError(f"cannot write `{output}`: {error.strerror or error}") from None
+
+
+def _judge_launches(counted: list[tuple[str, int]], output: str, *, allowed: bool) -> list[int]:
+    """Return the exit codes of programs, without those that launch no kernel unless none does; with a report, name
+    those."""
+    printer = Printer(sys.stderr)
+    idle = [file for file, code in counted if code == NO_LAUNCH]
+    for file in idle if output else ():
+        printer.text(f"note: `{file}` launched no kernel: nothing was checked")
+    if idle and len(idle) == len(counted) and not allowed:
+        printer.text(
+            "error: no file launches a kernel, so nothing was checked: name programs that do, or give "
+            "`--allow-no-kernels`",
+            "error",
+        )
+        return [USAGE]
+    return [code for _, code in counted if code != NO_LAUNCH]
 
 
 def _report_failures(counted: list[tuple[str, int]], output: str) -> None:

@@ -109,12 +109,17 @@ class Launches:
         self.unused.update(((entry.file, entry.line), entry.message) for entry in report.unused)
         if not self.quiet:
             self.show(report)
-        elif report.verdict != "verified":
-            places = (tuple((site.file, site.line) for site in finding.places) for finding in report.errors)
-            if self._is_new(report.kernel, *places, *report.notes):
-                self.show(report.of_errors())
+        elif report.verdict != "verified" and self._is_new_failure(report):
+            self.show(report.of_errors())
+        elif self.printer.needs_all_launches and report.kernel != BETWEEN:
+            self.printer.report(report, ())
         for path in self.saver.save(report) if self.saver else ():
             self.printer.text(f"replay: wsemu replay {clean(str(path))}")
+
+    def _is_new_failure(self, report: Report) -> bool:
+        """Return whether no earlier launch had the same findings."""
+        places = (tuple((site.file, site.line) for site in finding.places) for finding in report.errors)
+        return self._is_new(report.kernel, *places, *report.notes)
 
     def show(self, report: Report) -> None:
         """Print a launch, with the number of findings that the limit allows; an interrupt drops the edits, not the

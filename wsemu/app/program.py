@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wsemu.app.advance import Advance
-from wsemu.app.exit_codes import FAILED, INCOMPLETE, INTERRUPTED, USAGE
+from wsemu.app.exit_codes import EACH, FAILED, INCOMPLETE, INTERRUPTED, NO_LAUNCH, USAGE
 from wsemu.app.launches import Launches
 from wsemu.app.program_file import Target, is_ptx, refusal, run_as_main
 from wsemu.app.program_kind import find_command
@@ -101,9 +101,7 @@ def run(
     launches.idle()
     launches.total()
     if not code and not launches.verdicts:
-        how = "call one as `kernel[grid, block](...)`"
-        printer.text(f"error: {_explain_no_launch(file, settings, launches, how)}", "error")
-        return USAGE
+        return _end_without_launch(file, settings, launches, "call one as `kernel[grid, block](...)`")
     return code or launches.exit_code
 
 
@@ -211,9 +209,7 @@ def _run_as_it_is(
     launches.idle()
     launches.total()
     if not ending and not launches.verdicts:
-        how = "check what its CUDA calls return"
-        printer.text(f"error: {_explain_no_launch(file, settings, launches, how)}", "error")
-        return USAGE
+        return _end_without_launch(file, settings, launches, "check what its CUDA calls return")
     return ending or launches.exit_code
 
 
@@ -249,6 +245,15 @@ def _run_with_breakpoints(
 
         Debugger(lambda _: True, waits="c").step(kernel, configuration, arguments)
     return run()
+
+
+def _end_without_launch(file: Path, settings: _settings.Settings, launches: Launches, how: str) -> int:
+    """Report that no launch was checked, which is no error of a library's module; return the exit code."""
+    if EACH in os.environ and not launches.unchecked and not passed_over:
+        launches.printer.text(f"note: `{file}` launched no kernel: nothing was checked")
+        return NO_LAUNCH
+    launches.printer.text(f"error: {_explain_no_launch(file, settings, launches, how)}", "error")
+    return USAGE
 
 
 def _explain_no_launch(file: Path, settings: _settings.Settings, launches: Launches, how: str) -> str:

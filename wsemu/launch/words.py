@@ -1,10 +1,12 @@
-"""Findings of CUDA C++ and PTX kernels: what checkers advise in the words of Python, in those of CUDA C++."""
+"""Findings of kernels in PTX: advice of checkers, in the words of Python, becomes that for CUDA C++ or Triton."""
 
 from __future__ import annotations
 
 import linecache
 import re
 from typing import TYPE_CHECKING, Any
+
+from wsemu.evidence.triton_words import is_triton, reword_for_triton, reword_hint
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -35,12 +37,17 @@ def reword_for_cuda(report: Report, files: Iterable[str]) -> Report:
     changes: dict[str, Any] = {
         name: [finding.then(_finding) for finding in getattr(report, name)] for name in ("findings", "costliest")
     }
-    if not any(file.endswith(".py") for file in files):
+    files = [*files]
+    if any(map(is_triton, files)):
+        changes["notes"] = [*map(reword_for_triton, report.notes)]
+    elif not any(file.endswith(".py") for file in files):
         changes["notes"] = [*map(text, report.notes)]
     return report.model_copy(update=changes)
 
 
 def _finding(finding: Finding) -> Finding:
+    if finding.sites and is_triton(finding.sites[0].file):
+        return _reword_for_triton(finding)
     if finding.sites and finding.sites[0].file.endswith(".py"):  # compiled by Numba
         return finding
     message = text(finding.message)
@@ -48,6 +55,12 @@ def _finding(finding: Finding) -> Finding:
         message = re.sub(r"^(aligned )?barrier 0\b", "`__syncthreads()` (barrier 0)", message)
     changes: dict[str, Any] = {"message": message, "help": finding.help and text(finding.help)}
     changes["notes"] = [*map(text, finding.notes)]
+    return finding.model_copy(update=changes)
+
+
+def _reword_for_triton(finding: Finding) -> Finding:
+    changes: dict[str, Any] = {"help": finding.help and reword_hint(finding.help)}
+    changes["notes"] = [*map(reword_for_triton, finding.notes)]
     return finding.model_copy(update=changes)
 
 

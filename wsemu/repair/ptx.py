@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from wsemu.checkers import causes
 from wsemu.checkers.registry import cures_of
+from wsemu.evidence.triton_words import is_triton, reword_for_triton
 from wsemu.model.cure import Cure, Edit, Trials, lines_of
 from wsemu.repair.ptx_branches import branch_edits
 from wsemu.repair.ptx_kernel import Kernel
@@ -355,8 +356,10 @@ _PIPELINE = (
 
 
 def _spell_as_source(edit: Edit, text: Text) -> Edit:
-    """Return an edit in the words of its line, if that calls the functions of pipelines."""
+    """Return an edit in the words of its line, if that calls the functions of pipelines or belongs to Triton."""
     found = re.search(r"\bline (\d+)", edit.says)
+    if any(is_triton(place.file) for place in text.places):
+        return edit.model_copy(update={"says": reword_for_triton(edit.says)})
     files = {place.file for place in text.places if found and place.line == int(found[1])}
     if found is None or not any("__pipeline_" in linecache.getline(file, int(found[1])) for file in files):
         return edit

@@ -126,9 +126,14 @@ def _chains(lines: list[str], kernel: range) -> dict[int, tuple[Spot, ...]]:
     calls: dict[Spot, Spot] = {}
     found: dict[int, tuple[Spot, ...]] = {}
     here: tuple[Spot, ...] = ()
+    assembly = 0
     for at in kernel:
         noted = _LOC.match(lines[at])
-        if noted is None:
+        if "// begin inline asm" in lines[at] or "// end inline asm" in lines[at]:
+            assembly = int("// begin" in lines[at])
+        if assembly and noted is not None:  # LLVM adds the lines of the assembly's text to the first location there
+            assembly += 1
+        if noted is None or assembly > 2:
             if here:
                 found[at] = here
         elif noted[2] != "0":  # which is no line

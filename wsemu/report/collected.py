@@ -46,6 +46,7 @@ class Collector:
     stream: IO[str]
     document: Callable[[Collector, int], Any]
     """renders data for JSON, or a text"""
+    needs_all_launches: bool = False
     launches: list[Launch] = field(default_factory=list)
     messages: list[Message] = field(default_factory=list)
     program: str = ""

@@ -29,6 +29,8 @@ _PROPERTY = _DATA | str.maketrans({":": "%3A", ",": "%2C"})
 class Commands:
     """Writes a command for each finding, error and warning, and a plain line for the rest."""
 
+    needs_all_launches = False
+
     def __init__(self, stream: IO[str]) -> None:
         self.stream = stream
 

@@ -60,7 +60,8 @@ def _results(report: Report, launch: Launch) -> Iterator[str]:
     warnings = [finding for finding in launch.shown if finding.severity != "error"]
     if report.verdict == "failed":
         first = errors[0] if errors else None
-        title = f"{first.code}: {first.message}" if first else "failed; its findings are not shown"
+        codes = ", ".join(dict.fromkeys(finding.code for finding in report.errors))
+        title = f"{first.code}: {first.message}" if first else f"{codes}: in an earlier test case, or beyond `--limit`"
         text = "\n\n".join(_diagnostic_text(report, finding) for finding in errors)
         yield _element("failure", first.code if first else "failed", title, text)
     elif report.verdict == "incomplete":

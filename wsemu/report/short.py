@@ -26,6 +26,8 @@ _WIDE = 1_000_000
 class Short:
     """Writes each finding, launch and message as one line."""
 
+    needs_all_launches = False
+
     def __init__(self, stream: IO[str]) -> None:
         self.stream = stream
 

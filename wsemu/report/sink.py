@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 class Sink(Protocol):
     """Receives the reports and messages of a program, in order."""
 
+    needs_all_launches: bool
+    """true if `wsemu run` also reports launches that it does not show: verified ones, and repeated failures"""
+
     def report(self, report: Report, shown: Sequence[Finding] | None = None) -> None:
         """Report a launch, with all of its findings or those in `shown`."""
 
@@ -61,7 +64,7 @@ def _machine(format_: str, stream: IO[str], program: str) -> Sink:
     if format_ == "short":
         return short.Short(stream)
     documents = {"json": json.document, "sarif": sarif.document, "junit": junit.document, "gitlab": gitlab.document}
-    return collected.Collector(stream, documents[format_], program=program)
+    return collected.Collector(stream, documents[format_], format_ == "junit", program=program)
 
 
 @contextlib.contextmanager

@@ -67,6 +67,8 @@ def plain(lines: Iterable[diagnostic.Line]) -> str:
 class Printer:
     """Prints diagnostics on a stream: in colour and at its width if it is a terminal and NO_COLOR is unset."""
 
+    needs_all_launches = False
+
     def __init__(self, stream: IO[str] | None = None, *, all_: bool = False) -> None:
         """`all_`: every finding in full, not one of each cause."""
         self.stream = sys.stdout if stream is None else stream

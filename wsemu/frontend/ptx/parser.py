@@ -334,7 +334,8 @@ class _Parser(Operands):
             elif text in SPACES:
                 statements.extend(self._variables())
             elif text == ".loc":
-                append(self._location())
+                if (location := self._location()) is not None:
+                    append(location)
             elif text == "{":
                 append(self.block())
             elif text == ".pragma":
@@ -384,8 +385,9 @@ class _Parser(Operands):
             self.i += 1
         return Prototype(tuple(results), tuple(parameters))
 
-    def _location(self) -> Location:
-        """Parse a location, such as `.loc 2 103 5, function_name $L__info_string0, inlined_at 1 7 197`."""
+    def _location(self) -> Location | None:
+        """Parse a location, such as `.loc 2 103 5, function_name $L__info_string0, inlined_at 1 7 197`; None inside
+        inline assembly, after its first one."""
         at = self.starts[self.i]
         self.i += 1
         file, line, column = (self.integer(what) for what in ("the number of a file", "a line", "a column"))
@@ -400,7 +402,7 @@ class _Parser(Operands):
             else:
                 self.i -= 1
                 self.fail("`function_name` or `inlined_at`")
-        return Location(file, line, column, inlined_at, at)
+        return None if self.source.is_inside_assembly(at) else Location(file, line, column, inlined_at, at)
 
     def _parse_guarded(self) -> Instruction:
         at = self.starts[self.i]

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 from bisect import bisect_right
 
 from wsemu.model.errors import KernelError
 from wsemu.model.input_limits import INPUT_LIMITS
 from wsemu.model.program import Span
+
+_ASSEMBLY = re.compile(r"// begin inline asm\n[\s\S]*?// end inline asm")
+"""inline assembly, between the comments of compilers"""
 
 
 class Source:
@@ -17,6 +21,18 @@ class Source:
         self.text = text
         self.path = path
         self._starts: list[int] | None = None
+        self._assemblies: list[int] | None = None
+
+    def is_inside_assembly(self, at: int) -> bool:
+        """Return whether an offset is inside inline assembly and after the first `.loc` there: LLVM adds the lines of
+        the assembly's text to that one, which no line of the source corresponds to."""
+        edges = self._assemblies
+        if edges is None:
+            edges = self._assemblies = []
+            for found in _ASSEMBLY.finditer(self.text):
+                first = self.text.find(".loc", *found.span())
+                edges += (first + 1, found.end()) if first >= 0 else ()
+        return bisect_right(edges, at) % 2 == 1
 
     def position(self, at: int) -> tuple[int, int]:
         """(line from 1, column from 0) of an offset."""
