@@ -432,4 +432,4 @@ def test_junit_of_a_run_has_a_test_case_for_each_launch(tmp_path):
     assert [(case.get("classname"), [one.tag for one in case]) for case in cases] == [
         ("good", []), ("bad", ["failure"]), ("good", []), ("bad", ["failure"]),
     ]  # fmt: skip
-    assert cases[3][0].get("message") == "race, intra-warp-race: in an earlier test case, or beyond `--limit`"
+    assert cases[3][0].get("message") == "intra-warp-race, race: in an earlier test case, or beyond `--limit`"

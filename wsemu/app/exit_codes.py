@@ -1,10 +1,9 @@
 """Exit codes of commands; 0: verified."""
 
 FAILED, USAGE, INCOMPLETE, INTERNAL, INTERRUPTED = 1, 2, 3, 4, 130
-
-WORST = (0, INCOMPLETE, FAILED, USAGE, INTERNAL, INTERRUPTED)
-"""exit codes in ascending severity: the result of several runs is the last one here"""
-
 NO_LAUNCH, EACH = 5, "WSEMU_EACH"
-"""exit code of `wsemu check` for `python -m wsemu.app.each` if a program launches no kernel, and the environment variable
-that requests it; otherwise that is wrong usage"""
+"""exit code of `wsemu check` if a program launches no kernel, only with the environment variable that `wsemu.app.each`
+sets; it is `USAGE` otherwise"""
+
+WORST = (0, NO_LAUNCH, INCOMPLETE, FAILED, USAGE, INTERNAL, INTERRUPTED)
+"""exit codes in ascending severity: the result of several runs is the last one here"""

@@ -248,7 +248,7 @@ def _run_with_breakpoints(
 
 
 def _end_without_launch(file: Path, settings: _settings.Settings, launches: Launches, how: str) -> int:
-    """Report that no launch was checked, which is no error of a library's module; return the exit code."""
+    """Report that no launch was checked; return the exit code, which spares modules of kernels."""
     if EACH in os.environ and not launches.unchecked and not passed_over:
         launches.printer.text(f"note: `{file}` launched no kernel: nothing was checked")
         return NO_LAUNCH
