@@ -1,8 +1,23 @@
 (** * The theorems
 
-    Read this file first.  It states each theorem with all its hypotheses, and prints its assumptions.  [Machine.v] defines processes,
-    objects, steps and runs (200 lines); [Rules.v] defines happens-before, R1 to R4 and races; the first page of [Gpu.v] defines named
-    barriers, groups and mbarriers, and its section [Rules56] defines R5 and R6.  README.md explains the theorems in English. *)
+    Read this file first.  It states each theorem with all its hypotheses, and prints its assumptions.  README.md explains the theorems in
+    English.  The definitions on which the main theorem depends, in the order in which to read them:
+
+    - [Machine.v]  [operation]: read, write, register, wait, start.  [effect]: what one does to a state, or none if it cannot happen yet.
+                   [run]: the trace and the final state of a schedule.  [error], [racing], [finished], [stuck]: of states.
+                   [label]: the phase in which an operation was executed, which is its second component in a trace.
+    - [Gpu.v]      [content], [payload], [add_payload], [is_full], [next_phase], [fresh]: named barriers, groups, mbarriers.
+    - [Rules.v]    [precedes], [releases], [before]: happens-before.  [closing]: the contents of a phase after all its registrants.
+                   [rule_recycle], [rule_early], [rule_late], [rule_init]: R1 to R4.  [no_race].
+    - [Gpu.v]      [rule_expect], [rule_balance], [rule_positive]: R5, R6, no empty registrant.
+
+    Not in the machine, so no theorem covers it:
+    - the memory model of a GPU: memory is sequentially consistent, and an access is one step of one address
+    - atomics, strong accesses, spin loops; fences, scopes, proxies; relaxed arrives, which order memory here
+    - lanes, unless a process is a lane: with a process for each warp, the lanes of a warp run together
+    - [mbarrier.inval], parity bits of tokens, the width of counts, tensor memory, [setmaxnreg]
+    - control flow, addresses or operands that depend on anything but the values that a process has read
+    - that an emulator or a GPU implements this machine *)
 From Coq Require Import List Arith Permutation.
 Import ListNotations.
 From Wsemu Require Import Machine Rules Steps Residual Invariant Diamond OneRun Exact Decidable Phases Converse Gpu Stages Groups Clocks Checker Programs Examples Needed Certificate.

@@ -23,7 +23,7 @@ class Certificates:
     def __init__(self, file: str, printer: Sink) -> None:
         self._file, self._printer = file, printer
         self._texts: list[str] = []
-        self._beyond = 0
+        self._beyond = self._launches = 0
         self.exit_code = 0
         """3 if a verified launch has no certificate, 2 if the file cannot be written"""
 
@@ -37,6 +37,7 @@ class Certificates:
             self._write()
 
     def _look(self, report: Report, places: Places, trace_of: Tracer) -> None:
+        self._launches += 1
         if report.verdict != "verified":
             return
         try:
@@ -48,7 +49,7 @@ class Certificates:
 
     def _write(self) -> None:
         if not self._texts:
-            if not self._beyond:
+            if self._launches and not self._beyond:
                 self._printer.text("no certificate: no launch is verified", "warning")
             return
         try:
