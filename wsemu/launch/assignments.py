@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 OTHER_BITS = 0x5AA5C33C, 0xA55A3CC3
 """other values of the bits of a response that PTX does not define: a positive and a negative number"""
+LAG = "lane-lag"
 MOST_TRIED = 20_000_000
 """warp instructions of a run, for one unit of effort, up to which other assignments are tried"""
 
@@ -79,6 +80,12 @@ def judge_assignments(bound: Bound, outcome: Outcome, initial: Callable[[], list
     return Assigned(reasons=[f"{where}: {why}; assignments tried: {len(tried)} ({', '.join(tried)})"])
 
 
+def _has_lags(outcome: Outcome) -> bool:
+    """Return whether a run is right only if lanes that wait together go on together, so that other runs are judged
+    so."""
+    return any(raw.code == LAG for raw in outcome.findings)
+
+
 def _depends_on_other_bits(bound: Bound, outcome: Outcome, initial: Callable[[], list[Any]]) -> bool:
     """Return whether other undefined bits of responses change a launch."""
     return any(_differs_with(bound, outcome, initial(), word) for word in OTHER_BITS)
@@ -98,9 +105,12 @@ def _differs_with(bound: Bound, outcome: Outcome, initial: list[Any], word: int)
     responses[:, 2] |= np.uint32(word & ~CANCELED)
     responses[:, 3] = word
     responses[count, :2] = word
-    found, *_ = ran(bound._replace(segments=segments), None, outcome.warp_instructions + 10_000)
+    found, *_ = ran(
+        bound._replace(segments=segments), None, outcome.warp_instructions + 10_000, converged=_has_lags(outcome)
+    )
     what, otherwise = (
-        (one.status, [*one.executions], {(raw.code, raw.pc) for raw in one.findings}) for one in (outcome, found)
+        (one.status, [*one.executions], {(raw.code, raw.pc) for raw in one.findings if raw.code != LAG})
+        for one in (outcome, found)
     )
     both = enumerate(zip(segments, bound.segments, strict=True))
     return what != otherwise or any(n != number and not np.array_equal(a, b) for n, ((a, _), (b, _)) in both)
@@ -121,7 +131,7 @@ def _prove(bound: Bound, outcome: Outcome, initial: list[Any]) -> TakenClusters:
         successors = dict(pairwise(chain))
         plan = Plan(0, tuple(successors.get(n, count) for n in range(count)))
         copies = [(np.array(data), writable) for data, writable in segments]
-        found, *_ = ran(on_vm._replace(segments=copies), None, only=(start,), plan=plan)
+        found, *_ = ran(on_vm._replace(segments=copies), None, only=(start,), plan=plan, converged=_has_lags(outcome))
         return found if found.status != "done" or _errors(bound, outcome, found) else None
 
     proof = TakenClusters(bound._replace(segments=segments), written, judge)
@@ -147,7 +157,7 @@ def _run_with(
     segments = [(np.array(data), writable) for data, (_, writable) in zip(initial(), bound.segments, strict=True)]
     plan = plan_clusters(bound.program, bound.configuration, assignment, bound.settings.sms)
     budget = 4 * outcome.warp_instructions + 1_000_000
-    found, *_ = ran(bound._replace(segments=segments), None, budget, plan=plan)
+    found, *_ = ran(bound._replace(segments=segments), None, budget, plan=plan, converged=_has_lags(outcome))
     if errors := _errors(bound, outcome, found):
         return Assigned(errors, notes=[f"seen with --clc {assignment}"])
     if found.status != "done":

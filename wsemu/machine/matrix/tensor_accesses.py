@@ -2,7 +2,8 @@
 
 Every access belongs to an asynchronous operation and is a rectangle: bands of 16 lanes, and columns.  It must be
 ordered after each earlier access that conflicts with it.  It is if its issuer has observed the end of the other, or if
-the two are a pipelined pair of one warp and one cta_group (PTX ISA, "Pipelined tcgen05 Instructions").  A write that
+the two are a pipelined pair of one warp and one cta_group (PTX ISA, "Pipelined tcgen05 Instructions"), or two writes
+each of which is one with a read between them.  A write that
 covers an earlier access replaces it: an access that is ordered after the write is ordered after both.
 """
 
@@ -95,6 +96,27 @@ def is_pipelined(x, warp, group, what, key):
 
 
 @compiled
+def overlap(x, y):
+    return x.member == y.member and x.bands & y.bands != 0 and x.low < y.high and y.low < x.high
+
+
+@compiled
+def is_chained(m, x, w, group, what, key):
+    """Return whether a read comes after the operation of a write x, and before this one: both are pipelined pairs.  The
+    read is of a word whose last write is that of x, so it was issued after it."""
+    for n in range(m.tensor_count):
+        part = tensor_access_at(m.tensor_accesses, n)
+        if part.number != x.number or part.writes == 0:
+            continue
+        for k in range(m.tensor_count):
+            y = tensor_access_at(m.tensor_accesses, k)
+            follows = y.writes == 0 and overlap(part, y) and is_pipelined(x, y.warp, y.group, y.what, y.key)
+            if follows and is_pipelined(y, w, group, what, key):
+                return True
+    return False
+
+
+@compiled
 def unknown_lanes(m, w, lanes, number):
     """The lanes that do not know that an asynchronous operation has ended."""
     unknown = 0
@@ -139,9 +161,9 @@ def conflicts(m, w, lanes, x, number, member, what, group, key, bands, low, high
     apart = x.bands & bands == 0 or x.low >= high or x.high <= low or x.member != member
     if apart or x.number == number or (writes | x.writes) == 0:
         return False
-    if is_pipelined(x, w, group, what, key):
+    if is_pipelined(x, w, group, what, key) or unknown_lanes(m, w, lanes, x.number) == 0:
         return False
-    return unknown_lanes(m, w, lanes, x.number) != 0
+    return (writes & x.writes) == 0 or not is_chained(m, x, w, group, what, key)
 
 
 @compiled

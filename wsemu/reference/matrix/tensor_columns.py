@@ -189,11 +189,8 @@ class TensorMemory:
 
     def _judge(self, run: WarpRun, lanes: int, x: Access, now: Access) -> tuple[str, int] | None:
         """Return the error in the order of two accesses that conflict: a code, and the missing wait."""
-        if x.warp == now.warp and x.group == now.group:
-            if x.what == SUM == now.what and x.key == now.key:
-                return None
-            if now.what in _AFTER.get(x.what, ()):
-                return None
+        if _are_pipelined(x, now) or self._is_read_between(x, now):
+            return None
         order, actor = run.cta.order, (run.cta.number, run.warp.number)
         clocks = [order.clocks(actor, lane) for lane in list_lanes(lanes)]
         unknown = [one for one in clocks if not one.orders_tensor(x.agent)]
@@ -203,6 +200,14 @@ class TensorMemory:
             return "tcgen05-fence", self._missing_wait(x, order.number(actor), unknown[0])
         missing = self._missing_wait(x, order.number(actor), unknown[0])
         return "tmem-read-unfinished" if missing == NO_WAIT_FOR_LOADS else "tmem-race", missing
+
+    def _is_read_between(self, x: Access, now: Access) -> bool:
+        """Return whether a write comes after an earlier one, because a read of what that one wrote comes after it, and
+        before the later one: both are pipelined pairs, in which one class of accesses comes before the other."""
+        if x.what in _READS or now.what in _READS or x.warp != now.warp:
+            return False
+        reads = (read for before in self.history.values() if before.write == x for read in before.reads)
+        return any(_are_pipelined(x, read) and _are_pipelined(read, now) for read in reads)
 
     def _missing_wait(self, x: Access, warp: int, clocks: Clocks) -> int:
         """Return the missing wait of an earlier ld or st whose issue, and not its end, has been observed."""
@@ -215,6 +220,12 @@ class TensorMemory:
         inside = range(column, column + count)
         self.words = {word: value for word, value in self.words.items() if word[1] not in inside}
         self.history = {word: history for word, history in self.history.items() if word[1] not in inside}
+
+
+def _are_pipelined(x: Access, now: Access) -> bool:
+    if x.warp != now.warp or x.group != now.group:
+        return False
+    return (x.what == SUM == now.what and x.key == now.key) or now.what in _AFTER.get(x.what, ())
 
 
 def _after(before: History, now: Access) -> History:
