@@ -63,6 +63,10 @@ DETAIL = {
         "the layout, 8: the lane of an operand",
         "value": "the descriptor", "kind": "an index of `KINDS`, or 7 of a copy",
     }),
+    "collector-without-fill": Detail({
+        "what": "0: its warp has not filled the buffer, 1: with another operand, 2: it was overwritten since",
+        "buffer": "0 of A, 1 to 4 of B",
+    }),
 }  # fmt: skip
 CODES = tuple(DETAIL)
 CURES = {
@@ -348,6 +352,24 @@ def _explain_descriptor(raw: RawFinding, places: Places) -> Finding:
     )  # fmt: skip
 
 
+_UNFILLED = {
+    0: ("no `fill` of this warp is valid", "use `.collector::{name}::fill` in the first product with this operand"),
+    1: ("(1) filled the buffer with another operand", "use `.collector::{name}::fill` where the operand changes"),
+    2: ("elements of the operand were overwritten since (1) filled the buffer",
+        "use `.collector::{name}::fill` after the operand has changed"),
+}  # fmt: skip
+
+
+def _explain_unfilled(raw: RawFinding, places: Places) -> Finding:
+    name = f"b{raw.detail['buffer'] - 1}" if raw.detail["buffer"] else "a"
+    why, remedy = _UNFILLED[raw.detail["what"]]
+    return words.finding(
+        raw, places, f"this product may take its operand from collector buffer `{name}`, which does not have it",
+        f"by {words.who(raw, places)}", [f"{why}: hardware may use either what is there, or memory"],
+        remedy.format(name=name), f"filled by {words.other(raw, places)}" if raw.other_pc >= 0 else "",
+    )  # fmt: skip
+
+
 _EXPLAINED: dict[str, Callable[[RawFinding, Places], Finding]] = {
     "tmem-race": _explain_race,
     "tmem-read-unfinished": _explain_unfinished,
@@ -367,4 +389,5 @@ _EXPLAINED: dict[str, Callable[[RawFinding, Places], Finding]] = {
     "tmem-cta-group-mixed": _explain_mixed,
     "tcgen05-issued-by-many": _explain_many,
     "tcgen05-descriptor": _explain_descriptor,
+    "collector-without-fill": _explain_unfilled,
 }

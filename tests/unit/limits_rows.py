@@ -175,6 +175,8 @@ bytes of a response: the layout
     test_cancellation.py::test_responses_name_the_first_cta_of_a_cluster
 `tcgen05.shift`
     test_tensor_memory.py::test_what_is_not_modelled_is_never_verified
+collector buffers
+    test_tensor_rows.py::test_a_collector_buffer_is_filled_by_the_warp_that_uses_it
 an allocation that may wait
     test_tensor_memory.py::test_two_ctas_that_allocate_twice_may_wait_for_each_other
 a CTA that keeps the permit
@@ -268,7 +270,6 @@ OPEN = frozenset(
         "bulk and tensor copies from and to heap blocks",
         "scale-input-d",
         "zero-column masks",
-        "collector buffers",
         "addresses that warps get through dynamic shared memory",
         "a launch whose control flow depends on atomics, if an uninitialized",
         "bank conflicts of atomics on architectures",

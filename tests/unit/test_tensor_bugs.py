@@ -56,6 +56,16 @@ EDITS = [
 ]  # fmt: skip
 
 
+MULTIPLIES, LOADS, ENDS = "tcgen05.mma", "tcgen05.ld", "tcgen05.dealloc"
+LINES = {
+    1: (MULTIPLIES, ENDS), 4: (MULTIPLIES, LOADS), 5: ("ld.shared.b32 %r6",), 12: ("mbarrier.try_wait",),
+    25: ("mbarrier.inval",), 28: (ENDS,), 30: (LOADS, ENDS), 35: ("mbarrier.arrive.shared",), 36: (MULTIPLIES,),
+    37: ("cp.async.bulk",), 40: ("cp.async.bulk",), 41: (MULTIPLIES, LOADS, ENDS), 45: (LOADS,), 49: (LOADS,),
+    50: (MULTIPLIES, "mbarrier.try_wait"), 51: ("tcgen05.alloc",), 59: (MULTIPLIES,),
+}  # fmt: skip
+"""row -> parts of lines where its codes may be found"""
+
+
 def check_ring(text: str, engine: Engine) -> tuple[Report, Any]:
     result = np.zeros((384, 16), np.float32)
     return wsemu.check(wsemu.load_ptx(text)["k"], 1, 192, (SOURCE.copy(), result), engine=engine), result
@@ -77,10 +87,12 @@ def test_a_ring_of_accumulators_is_verified(engine: Engine):
 @pytest.mark.parametrize(("row", "old", "new", "codes"), EDITS)
 def test_a_bug_is_found(row: int, old: str, new: str, codes: set[str]):
     assert old in RING
-    found = []
+    found, text = [], RING.replace(old, new, 1)
     for engine in ("vm", "reference"):
-        report, _ = check_ring(RING.replace(old, new, 1), engine)
+        report, _ = check_ring(text, engine)
         found.append({finding.code for finding in report.findings if finding.severity == "error"})
+        lines = {text.splitlines()[f.sites[0].line - 1] for f in report.findings if f.code in codes}
+        assert all(any(part in line for part in LINES[row]) for line in lines), lines
     assert found[0] == found[1]
     assert codes <= found[0], row
 

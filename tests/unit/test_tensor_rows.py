@@ -128,7 +128,44 @@ AGAIN = (
     + OF_THREAD + KEEP.replace("st.", "@%p1 st.")
 )  # fmt: skip
 
+FILLS_A, USES_A = (MULTIPLY.replace("f16 ", f"f16.collector::a::{use} ") for use in ("fill", "lastuse"))
+OVERWRITES = (
+    "  bar.sync 0;\n  @!%p2 bra OTHERS;\n  st.shared.b32 [%r3], 0x3c003c00;\n  fence.proxy.async.shared::cta;\n"
+    f"  {HERE}\n  {COMMIT}.b64 [%r4];\nOTHERS:\n" + POLL.format(label="W1", at=0, parity=1)
+)  # fmt: skip
+"""the thread that multiplies changes A, and multiplies again"""
+QUARTER = "shl.b32 %r22, %r2, 21"
+BY_LEADER = "  @!%p7 bra WAIT;\n  tcgen05"
+BY_BOTH = "  @!%p2 bra WAIT;\n  setp.eq.u32 %p3, %r30, 0;\n  @%p3 tcgen05"
+
 ROWS = [
+    pair(3, CLUSTER, "", "dsmem-before-start", "tcgen05.alloc"),
+    pair(21, BY_LEADER, BY_BOTH, "phase-alias", "tcgen05.commit"),
+    Row(31, small(ALLOCATES.replace(SYNC, HERE) + FREES), "", SYNC, "tmem-address-unpublished", ("ld.shared.b32",)),
+    Row(39, program(
+        with_descriptors(A, B, instruction(128, 8)),
+        ISSUE.format(issued=MULTIPLY).replace("@!%p2", f"@!%{HERE}"), dump(8)
+    ), "p1", "p2", "tcgen05-issued-by-many", ("tcgen05.mma",)),
+    Row(44, columns(
+        OF_THREAD + "  setp.lt.u32 %p5, %r1, 128;\n  @!%p5 bra OTHERS;\n" + STORE_2 + HERE
+        + "OTHERS:\n" + SYNC + "  @%p5 bra KEPT;\n" + LOAD_2 + READ_OVER + KEEP + "KEPT:\n"
+    ), "", WAIT_ST, "tmem-race", ("tcgen05.ld", "tcgen05.dealloc"), 256),
+    ring(46, QUARTER, "add.u32 %r22, %r2, 1; and.b32 %r22, %r22, 3; shl.b32 %r22, %r22, 21", "tmem-wrong-quarter",
+         "tcgen05.ld"),
+    pair(55, "tcgen05.mma.cta_group::2", "tcgen05.mma.cta_group::1", "tmem-cta-group-mixed", "tcgen05.mma"),
+    Row(56, program(
+        with_descriptors(A, B, instruction(128, 8)), ISSUE.format(issued=HERE + "\n  " + USES_A), dump(8)
+    ), MULTIPLY, FILLS_A, "collector-without-fill", ("lastuse",)),
+    Row(56, program(
+        with_descriptors(A, B, instruction(128, 8)),
+        ISSUE.format(issued=f"{FILLS_A}\n  add.u64 %rd6, %rd6, {HERE};\n  {USES_A}"), dump(8)
+    ), "16", "0", "collector-without-fill", ("lastuse",)),
+    Row(56, program(
+        with_descriptors(A, B, instruction(128, 8)), ISSUE.format(issued=FILLS_A), OVERWRITES, dump(8)
+    ), USES_A, MULTIPLY, "collector-without-fill", ("lastuse",)),
+    Row(60, program(
+        with_descriptors(A, B, instruction(128, 8)), ISSUE.format(issued=MULTIPLY), dump(8)
+    ).replace(PROXY, HERE), "", PROXY, "proxy", ("tcgen05.mma",)),
     Row(2, small(
         CLUSTER + "  @!%p1 bra END;\n  tcgen05.alloc.cta_group::2.sync.aligned.shared::cta.b32 [%r2], 32;\n"
         + HERE + "  ld.shared.b32 %r11, [%r2];\n  tcgen05.dealloc.cta_group::2.sync.aligned.b32 %r11, 32;\n"
@@ -263,6 +300,37 @@ def test_a_bug_has_its_code_at_its_line(row: Row, engine: Engine):
 def test_the_repaired_twin_is_verified(row: Row, engine: Engine):
     report = check_row(row, text_of(row, wrong=False), engine)
     assert report.verdict == "verified", report.notes or report.findings
+
+
+@ENGINES
+@pytest.mark.parametrize(("second", "good"), [("32", False), ("0", True)])
+def test_a_collector_buffer_is_filled_by_the_warp_that_uses_it(second: str, good: bool, engine: Engine):
+    """A commit and a wait between the products; the thread that issues the second one is of another warp, or not."""
+    again = f"""
+  bar.sync 0;
+  setp.eq.u32 %p3, %r1, {second};
+  @%p3 {USES_A}
+  @%p3 {COMMIT}.b64 [%r4];
+""" + POLL.format(label="W1", at=0, parity=1)
+    text = program(with_descriptors(A, B, instruction(128, 8)), ISSUE.format(issued=FILLS_A), again, dump(8))
+    report = check_row(ROWS[0]._replace(ctas=1), text, engine)
+    codes = {f.code for f in report.findings if f.severity == "error"}
+    assert codes == (set() if good else {"collector-without-fill"})
+
+
+@ENGINES
+@pytest.mark.parametrize(("between", "good"), [("", True), ("collector::b3::discard ", False)])
+def test_buffers_of_b_are_apart(between: str, good: bool, engine: Engine):
+    """`.ws` has four; without a name a product discards the first one."""
+    forms = (
+        f".{form}" if form.strip() else " " for form in ("collector::b3::fill ", between, "collector::b3::lastuse ")
+    )
+    issued = "\n  ".join(MULTIPLY.replace("mma.cta", "mma.ws.cta").replace("f16 ", f"f16{form}") for form in forms)
+    text = program(
+        with_descriptors(A, B, instruction(128, 64)), ISSUE.format(issued=issued), dump(8), columns=64
+    )  # fmt: skip
+    report = check_row(ROWS[0]._replace(ctas=1), text, engine)
+    assert ("collector-without-fill" in {f.code for f in report.findings}) != good
 
 
 # -- wrong values ------------------------------------------------------------------------------------------------------

@@ -397,6 +397,7 @@ _DETAIL = {
     "tmem-cta-group-mixed": ("group", "before"),
     "tcgen05-issued-by-many": (),
     "tcgen05-descriptor": ("what", "value", "kind"),
+    "collector-without-fill": ("what", "buffer"),
     "clc-after-failure": (),
     "clc-no-ctaid": (),
     "dsmem-before-start": ("rank",),

@@ -250,8 +250,11 @@ TENSOR_CTA = record(
     group_warp=1,
     offered=1,  # of a pair: granules that the even CTA has found for the odd one, from 1, or 0
     taken=1,  # 1: the odd one has them, and the even one has not asked again
-    filled=4,  # collector buffers with an operand that may be used: the instruction that filled it and 1, or 0
-    filled_with=4,  # that operand
+    filled=5,  # collector buffers (a, b0 to b3) whose operand may be used: the instruction that filled it and 1, or 0
+    filled_by=5,  # the warp that did
+    filled_with=5,  # descriptor, or address in tensor memory, of that operand
+    filled_shape=5,  # its rows, and how they lie
+    filled_sum=5,  # a checksum of its elements
 )
 """tensor memory of a CTA, see matrix/tensor_memory.py"""
 PRODUCT = record(

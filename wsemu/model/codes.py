@@ -193,6 +193,9 @@ _CODES = {
     "tmem-cta-group-mixed": Code("error", "operations of two values of `cta_group` in one kernel", "tensor-memory"),
     "tcgen05-issued-by-many": Code("error", "several lanes issue a tensor operation", "tensor-memory"),
     "tcgen05-descriptor": Code("error", "a descriptor that its tensor operation does not allow", "tensor-memory"),
+    "collector-without-fill": Code(
+        "error", "a product that may take an operand from a collector buffer which does not have it", "tensor-memory"
+    ),
     "clc-after-failure": Code(
         "error", "a request for a cluster after the CTA observed that one had failed", "cancellation"
     ),

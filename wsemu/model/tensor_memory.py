@@ -55,6 +55,8 @@ DOWN_SHIFT, DOWN_BITS = 11, 31
 COLLECT_SHIFT, COLLECT_BITS = 16, 7
 COLLECTS = ("", "discard", "lastuse", "fill", "use")
 BUFFER_SHIFT, BUFFER_BITS = 19, 7
+NO_FILL, OTHER_OPERAND, OVERWRITTEN = range(3)
+"""`what` of a use of a collector buffer that does not have its operand"""
 ROWS_BEFORE_MASKS = 4
 """registers of an mma: of D, of the scale factors of a and b, of metadata; masks follow"""
 

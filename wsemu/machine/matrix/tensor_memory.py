@@ -179,7 +179,7 @@ def start(m):
         cta.last = 0
         cta.group = 0
         cta.offered = 0
-        for q in range(4):
+        for q in range(5):
             cta.filled[q] = 0
     return DONE
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from wsemu.machine.agents.agents import enter_group, room
 from wsemu.machine.agents.copies import COPIED, access_cell
 from wsemu.machine.lowering import compiled
+from wsemu.machine.matrix.collectors import collect
 from wsemu.machine.matrix.multiply import step, take_a, take_b
 from wsemu.machine.matrix.shapes import A_CLASS, A_EXPONENT, B_CLASS, B_EXPONENT, RAW, SUMS
 from wsemu.machine.matrix.tensor_accesses import ADDS, READS_OPERAND, fork, has_room, touch
@@ -327,6 +328,7 @@ def multiply(m, w, pc, registers, i, lane):
         reach(m, w, pc, m.member ^ 1, 1 << lane, number, True)
     for q in range(1 + p.pair):
         touch_columns(m, p, w, pc, lane, number, first + q)
+    collect(m, p, w, pc, lane, i.aux, first)
     read_columns_of_b(m, p, w, pc, lane, number, base, first)
     for q in range(1 + p.pair):
         multiply_rows(m, p, w, pc, lane, number, base, first, first + q)

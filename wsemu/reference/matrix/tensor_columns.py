@@ -74,6 +74,17 @@ class Allocation(NamedTuple):
     warp: int
 
 
+class Filled(NamedTuple):
+    """An operand in a collector buffer, and who filled it."""
+
+    pc: int
+    warp: int
+    operand: tuple[int, int, bool, int, bool]
+    """descriptor or address, rows, and how they lie"""
+    elements: tuple[tuple[int, ...] | None, ...]
+    """by rows"""
+
+
 class TensorMemory:
     """Words, allocations and accesses of one CTA."""
 
@@ -98,6 +109,8 @@ class TensorMemory:
         """(warp, LOAD or STORE) -> epochs of operations that it has not waited for"""
         self.issued: defaultdict[tuple[int, int], int] = defaultdict(int)
         """(warp, lane) -> epochs of all its other operations"""
+        self.buffers: dict[int, Filled] = {}
+        """collector buffers: 0 for A, 1 to 4 for B with `.ws`"""
         self.released: list[tuple[range, Access]] = []
         """columns, and their release, since they were allocated last"""
 

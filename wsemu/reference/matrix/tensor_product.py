@@ -9,14 +9,23 @@ from typing import TYPE_CHECKING
 
 from wsemu.model.data import dataclass
 from wsemu.model.isa import ROW
+from wsemu.model.outcome import RawFinding
 from wsemu.model.tensor_memory import (
     BF16,
+    BUFFER_BITS,
+    BUFFER_SHIFT,
     BYTES,
+    COLLECT_BITS,
+    COLLECT_SHIFT,
+    COLLECTS,
     F16,
     INTEGERS,
     KIND_BITS,
     KINDS,
     MASKED,
+    NO_FILL,
+    OTHER_OPERAND,
+    OVERWRITTEN,
     ROWS_BEFORE_MASKS,
     SCALED,
     SPARSE,
@@ -27,7 +36,7 @@ from wsemu.model.tensor_memory import (
     WEIGHTS,
 )
 from wsemu.reference.arithmetic import to_signed
-from wsemu.reference.matrix.tensor_columns import OPERAND, SUM, Access, TensorMemory, reach_peer
+from wsemu.reference.matrix.tensor_columns import OPERAND, SUM, Access, Filled, TensorMemory, reach_peer
 from wsemu.reference.matrix.tensor_operands import (
     LANE,
     RESERVED,
@@ -342,6 +351,7 @@ def issue_product(run: WarpRun, fields: list[int], lane: int, members: list[Cta]
     reach_peer(run, 1 << lane, agent, members)
     for memory in memories:
         _touch(product, memory, agent)
+    _collect(product, memories)
     good_columns: set[int] = set()
     part = product.n // len(members)
     for n, member in enumerate(members):
@@ -366,6 +376,44 @@ def _touch(product: Product, memory: TensorMemory, agent: int) -> None:
         memory.touch(run, 1 << product.lane, access, words)
     key = product.column, product.at_lane, product.rows, product.n, ord(product.layout)
     memory.touch(run, 1 << product.lane, access._replace(what=SUM, key=key), sums)
+
+
+def _collect(product: Product, memories: list[TensorMemory]) -> None:
+    """Follow what a product does to a collector buffer, which may keep A, or B with `.ws`, for later products.  A use
+    needs an earlier fill that is still valid (PTX ISA, "tcgen05.mma", `.collector_usage`)."""
+    run, buffers = product.run, product.run.cta.objects[KIND].buffers
+    how = COLLECTS[product.auxiliary >> COLLECT_SHIFT & COLLECT_BITS]
+    of_b = bool(product.auxiliary & WEIGHTS)
+    buffer = 1 + (product.auxiliary >> BUFFER_SHIFT & BUFFER_BITS) if of_b else 0
+    if how in ("", "discard"):
+        buffers.pop(buffer, None)
+        return
+    source = product.source(of_b)
+    if of_b or not product.in_columns:
+        rows = (product._from_shared(source, member, row) for member in product.members for row in source.rows)
+    else:
+        pairs = zip(product.members, memories, strict=True)
+        rows = (product.row_of_a(member, memory, row, 0) for member, memory in pairs for row in source.rows)
+    operand = (source.descriptor, len(source.rows), source.turned, source.size, not of_b and product.in_columns)
+    filled = Filled(run.group.pc, run.warp.number, operand, tuple(None if row is None else tuple(row) for row in rows))
+    before = buffers.get(buffer)
+    if how == "fill":
+        buffers[buffer] = filled
+        return
+    what = -1
+    if before is None or before.warp != run.warp.number:
+        what = NO_FILL
+    elif before.operand != operand:
+        what = OTHER_OPERAND
+    elif before.elements != filled.elements:
+        what = OVERWRITTEN
+    if what >= 0:
+        pc, warp = (-1, -1) if before is None or what == NO_FILL else (before.pc, before.warp)
+        detail = {"what": what, "buffer": buffer}
+        where = run.group.pc, run.cta.number, run.warp.number
+        run.launch.report(RawFinding("collector-without-fill", *where, 1 << product.lane, pc, warp, detail))
+    if how == "lastuse":
+        buffers.pop(buffer, None)
 
 
 def _multiply(
