@@ -154,6 +154,7 @@ _ARITHMETIC = (
     Row("cvt", "tf32", 80, "7.0"),
     Row("cvt", "rn|rz tf32", 90, "7.8"),
     Row("cvt", "e4m3x2|e5m2x2", 89, "7.8"),
+    Row("cvt", "e2m1x2|e2m3x2|e3m2x2|ue8m0x2", 100, "8.6"),
     *(Row("cvt", f"bf16 {kind}{bits}", 90, "7.8") for kind in "us" for bits in (8, 16, 32, 64)),
     Row("cvt", "bf16 f64", 90, "7.8"),
 )

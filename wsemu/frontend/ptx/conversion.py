@@ -172,6 +172,8 @@ def convert_form(form: Form) -> Lower:
         return _to_bytes_form(form, BYTES[to], source)
     if source in BYTES and to == "f16x2":
         return _from_bytes_form(form, BYTES[source])
+    if (to, source) == ("bf16x2", "ue8m0x2"):
+        return _from_exponents_form(form)
     if not {to, source} <= INTEGERS | FLOATS:
         raise UnhandledForm
     formula = _KINDS[to in INTEGERS, source in INTEGERS](form, to, source)
@@ -223,20 +225,31 @@ def _tensor_float_form(form: Form) -> Lower:
 
 
 class _Byte(NamedTuple):
-    """A float of 8 bits."""
+    """A float of 8 bits or fewer."""
 
     mantissa: int
     bias: int
     most: int
     """bits of the largest finite number"""
+    sign: int = 7
+    """number of the sign bit; types with fewer than 8 bits have neither nan nor infinity"""
+
+    @property
+    def distance(self) -> int:
+        """Bits from one float to the other in a pair: two of 4 bits share a byte."""
+        return 4 if self.sign == 3 else 8
 
 
-BYTES = {"e4m3x2": _Byte(3, 7, 0x7E), "e5m2x2": _Byte(2, 15, 0x7B)}
+BYTES = {
+    "e4m3x2": _Byte(3, 7, 0x7E), "e5m2x2": _Byte(2, 15, 0x7B), "e2m1x2": _Byte(1, 1, 7, 3),
+    "e2m3x2": _Byte(3, 1, 0x1F, 5), "e3m2x2": _Byte(2, 3, 0x1F, 5),
+}  # fmt: skip
 _BYTE_NAN = 0x7F
 
 
 def _byte(e: Emitter, x: Register, to: _Byte) -> Register:
-    """An f32 as 8 bits of b32, to nearest even; too large a number becomes the largest one."""
+    """An f32 as 8 bits of b32, or fewer, to nearest even; too large a number becomes the largest one, and so does a nan
+    if the type has none (PTX ISA, "cvt": a positive one)."""
     size = e.emit("and.b32", x, e.constant("b32", 0x7FFFFFFF))
     dropped = 23 - to.mantissa
     odd = e.emit("bfe.u32", size, e.constant("b32", dropped), e.constant("b32", 1))
@@ -253,13 +266,16 @@ def _byte(e: Emitter, x: Register, to: _Byte) -> Register:
         "b32", (to.most >> to.mantissa) + 127 - to.bias << 23 | (to.most & (1 << to.mantissa) - 1) << dropped
     )
     bits = e.emit("selp.b32", e.constant("b32", to.most), bits, e.emit("setp.gt.u32", size, large))
-    sign = e.emit("and.b32", e.emit("shr.u32", x, e.constant("b32", 24)), e.constant("b32", 0x80))
-    return e.emit("selp.b32", e.constant("b32", _BYTE_NAN), e.emit("or.b32", bits, sign), is_nan(e, "f32", x))
+    sign = e.emit("and.b32", e.emit("shr.u32", x, e.constant("b32", 31 - to.sign)), e.constant("b32", 1 << to.sign))
+    nan = e.constant("b32", _BYTE_NAN if to.sign == 7 else to.most)
+    return e.emit("selp.b32", nan, e.emit("or.b32", bits, sign), is_nan(e, "f32", x))
 
 
 def _to_bytes_form(form: Form, to: _Byte, source: str) -> Lower:
     """cvt.rn.satfinite{.relu}.e4m3x2.f32 d, a, b: a becomes the upper byte; of .f16x2 each half becomes one."""
     if form.only("satfinite", "relu").rounding != "rn" or "satfinite" not in form.flags:
+        raise UnhandledForm
+    if to.sign < 7 and source != "f32":
         raise UnhandledForm
     relu = "relu" in form.flags
 
@@ -270,21 +286,48 @@ def _to_bytes_form(form: Form, to: _Byte, source: str) -> Lower:
         else:
             low, upper = (widen_float(e, "f16", half, "f32") for half in halves(e, e.read(sources[0], "b32")))
         low, upper = (_byte(e, clamp_negative(e, "f32", x) if relu else x, to) for x in (low, upper))
-        both = e.emit("or.b32", e.emit("shl.b32", upper, e.constant("b32", 8)), low)
-        e.write_register(destination, e.emit("cvt.b16.s32", both))
+        both = e.emit("or.b32", e.emit("shl.b32", upper, e.constant("b32", to.distance)), low)
+        e.write_register(destination, e.emit(f"cvt.b{2 * to.distance}.s32", both))
 
     return lower
 
 
+def _from_exponents_form(form: Form) -> Lower:
+    """cvt.rn.bf16x2.ue8m0x2: two powers of 2; 255 is nan, 0 a subnormal."""
+    if form.only().rounding != "rn":
+        raise UnhandledForm
+
+    def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
+        destination, operand = operands
+        both = e.emit("cvt.b32.u16", e.read(operand, "b16"))
+        low, high = (_power(e, part) for part in (both, e.emit("shr.u32", both, e.constant("b32", 8))))
+        e.write_register(destination, join_halves(e, low, high))
+
+    return lower
+
+
+def _power(e: Emitter, bits: Register) -> Register:
+    """8 bits of b32 as bf16: 2 to the power of them, less 127."""
+    exponent = e.emit("and.b32", bits, e.constant("b32", 0xFF))
+    moved = e.emit("shl.b32", exponent, e.constant("b32", 7))
+    small = e.emit("setp.eq.b32", exponent, e.constant("b32", 0))
+    nan = e.emit("setp.eq.b32", exponent, e.constant("b32", 0xFF))
+    result = e.emit("selp.b32", e.constant("b32", 0x40), moved, small)
+    return e.emit("cvt.b16.s32", e.emit("selp.b32", e.constant("b32", NAN["bf16"]), result, nan))
+
+
 def _from_byte(e: Emitter, bits: Register, source: _Byte) -> Register:
     """8 bits of b32 as f16, exactly."""
-    size = e.emit("and.b32", bits, e.constant("b32", 0x7F))
-    sign = e.emit("shl.b32", e.emit("and.b32", bits, e.constant("b32", 0x80)), e.constant("b32", 8))
+    size = e.emit("and.b32", bits, e.constant("b32", (1 << source.sign) - 1))
+    sign = e.emit("and.b32", bits, e.constant("b32", 1 << source.sign))
+    sign = e.emit("shl.b32", sign, e.constant("b32", 15 - source.sign))
     moved = e.emit("shl.b32", size, e.constant("b32", 10 - source.mantissa))
     scale = e.constant("b32", 127 + 15 - source.bias << 23)
     wide = e.emit("mul.f32", widen_float(e, "f16", e.emit("cvt.b16.s32", moved), "f32"), scale)
     exact = e.emit("cvt.b32.u16", narrow_float(e, "f32", wide, "f16"))
     signed = e.emit("or.b32", exact, sign)
+    if source.sign < 7:
+        return e.emit("cvt.b16.s32", signed)
     above = 0x7C if source.mantissa == 2 else _BYTE_NAN - 1
     nan = e.emit("setp.gt.u32", size, e.constant("b32", above))
     return e.emit("cvt.b16.s32", e.emit("selp.b32", e.constant("b32", NAN["f16"]), signed, nan))
@@ -297,8 +340,9 @@ def _from_bytes_form(form: Form, source: _Byte) -> Lower:
 
     def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
         destination, operand = operands
-        both = e.emit("cvt.b32.u16", e.read(operand, "b16"))
-        parts = (both, e.emit("shr.u32", both, e.constant("b32", 8)))
+        width = 2 * source.distance
+        both = e.emit(f"cvt.b32.u{width}", e.read(operand, f"b{width}"))
+        parts = (both, e.emit("shr.u32", both, e.constant("b32", source.distance)))
         low, high = (_from_byte(e, part, source) for part in parts)
         if form.flags:
             low, high = (

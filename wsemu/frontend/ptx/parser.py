@@ -45,7 +45,7 @@ LINKAGE = frozenset({".extern", ".visible", ".weak", ".common"})
 VECTORS = {".v2": 2, ".v4": 4, ".v8": 8}
 TYPES = frozenset(
     ".b8 .b16 .b32 .b64 .b128 .u8 .u16 .u32 .u64 .s8 .s16 .s32 .s64 .f16 .f16x2 .bf16 .bf16x2 .tf32 .f32 .f64 .pred "
-    ".texref .samplerref .surfref .e4m3 .e5m2 .e4m3x2 .e5m2x2".split()
+    ".texref .samplerref .surfref .e4m3 .e5m2 .e4m3x2 .e5m2x2 .e2m1x2 .e2m3x2 .e3m2x2 .ue8m0x2".split()
 )
 MEANINGLESS = frozenset({".section", ".pragma", ".loc", ".file", ".alias"})
 """directives for debuggers and compilers, which do not affect a run; an alias is also declared as a function without a
