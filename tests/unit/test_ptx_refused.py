@@ -74,7 +74,7 @@ setmaxnreg.frobnicated.sync.aligned.u32 64;
 tcgen05.shift.cta_group::1.down [%r3];
 cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [8], [8, {0, 1}], [8];
 clusterlaunchcontrol.query_cancel.frobnicated.b128 %p2, %r4;
-cvt.rn.satfinite.e2m1x2.f32 %h1, %f1, %f2;
+cvt.rp.satfinite.ue8m0x2.f32 %h1, %f1, %f2;
 discard.global.L2 [%rd1], 128;
 .frobnicate 1, 2;
 """.strip().splitlines()
