@@ -389,13 +389,16 @@ def _collect(product: Product, memories: list[TensorMemory]) -> None:
         buffers.pop(buffer, None)
         return
     source = product.source(of_b)
-    if of_b or not product.in_columns:
-        rows = (product._from_shared(source, member, row) for member in product.members for row in source.rows)
-    else:
-        pairs = zip(product.members, memories, strict=True)
-        rows = (product.row_of_a(member, memory, row, 0) for member, memory in pairs for row in source.rows)
+    elements: list[tuple[int, ...] | None] = []
+    for member, memory in zip(product.members, memories, strict=True):
+        for row in source.rows:
+            in_columns = product.in_columns and not of_b
+            found = (
+                product.row_of_a(member, memory, row, 0) if in_columns else product._from_shared(source, member, row)
+            )
+            elements.append(None if found is None else tuple(found))
     operand = (source.descriptor, len(source.rows), source.turned, source.size, not of_b and product.in_columns)
-    filled = Filled(run.group.pc, run.warp.number, operand, tuple(None if row is None else tuple(row) for row in rows))
+    filled = Filled(run.group.pc, run.warp.number, operand, tuple(elements))
     before = buffers.get(buffer)
     if how == "fill":
         buffers[buffer] = filled
