@@ -81,8 +81,7 @@ def judge_assignments(bound: Bound, outcome: Outcome, initial: Callable[[], list
 
 
 def _has_lags(outcome: Outcome) -> bool:
-    """Return whether a run is right only if lanes that wait together go on together, so that other runs are judged
-    so."""
+    """Return whether the verdict depends on lanes that wait together; other runs are judged under that assumption."""
     return any(raw.code == LAG for raw in outcome.findings)
 
 

@@ -248,8 +248,8 @@ _BYTE_NAN = 0x7F
 
 
 def _byte(e: Emitter, x: Register, to: _Byte) -> Register:
-    """An f32 as 8 bits of b32, or fewer, to nearest even; too large a number becomes the largest one, and so does a nan
-    if the type has none (PTX ISA, "cvt": a positive one)."""
+    """An f32 as 8 bits of b32, or fewer, to nearest even; too large a number becomes the largest one.  So does a nan,
+    without its sign, if the type has none (PTX ISA, "cvt")."""
     size = e.emit("and.b32", x, e.constant("b32", 0x7FFFFFFF))
     dropped = 23 - to.mantissa
     odd = e.emit("bfe.u32", size, e.constant("b32", dropped), e.constant("b32", 1))

@@ -2,9 +2,9 @@
 
 Every access belongs to an asynchronous operation and is a rectangle: bands of 16 lanes, and columns.  It must be
 ordered after each earlier access that conflicts with it.  It is if its issuer has observed the end of the other, or if
-the two are a pipelined pair of one warp and one cta_group (PTX ISA, "Pipelined tcgen05 Instructions"), or two writes
-each of which is one with a read between them.  A write that
-covers an earlier access replaces it: an access that is ordered after the write is ordered after both.
+the two are a pipelined pair of one warp and one cta_group (PTX ISA, "Pipelined tcgen05 Instructions").  Two writes are
+also ordered if a read in between forms such a pair with each.  A write that covers an earlier access replaces it: an
+access that is ordered after the write is ordered after both.
 """
 
 from __future__ import annotations
@@ -102,8 +102,8 @@ def overlap(x, y):
 
 @compiled
 def is_chained(m, x, w, group, what, key):
-    """Return whether a read comes after the operation of a write x, and before this one: both are pipelined pairs.  The
-    read is of a word whose last write is that of x, so it was issued after it."""
+    """Return whether a read follows the operation of a write x and precedes this one, by pipelined pairs.  It reads a
+    word that x wrote last, so it was issued after x."""
     for n in range(m.tensor_count):
         part = tensor_access_at(m.tensor_accesses, n)
         if part.number != x.number or part.writes == 0:

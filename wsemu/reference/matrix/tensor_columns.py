@@ -75,14 +75,14 @@ class Allocation(NamedTuple):
 
 
 class Filled(NamedTuple):
-    """An operand in a collector buffer, and who filled it."""
+    """An operand in a collector buffer, and the instruction and warp that filled it."""
 
     pc: int
     warp: int
     operand: tuple[int, int, bool, int, bool]
-    """descriptor or address, rows, and how they lie"""
+    """descriptor or address, number of rows, and their layout"""
     elements: tuple[tuple[int, ...] | None, ...]
-    """by rows"""
+    """a tuple for each row, or None if a word of it is not written"""
 
 
 class TensorMemory:
@@ -215,8 +215,8 @@ class TensorMemory:
         return "tmem-read-unfinished" if missing == NO_WAIT_FOR_LOADS else "tmem-race", missing
 
     def _is_read_between(self, x: Access, now: Access) -> bool:
-        """Return whether a write comes after an earlier one, because a read of what that one wrote comes after it, and
-        before the later one: both are pipelined pairs, in which one class of accesses comes before the other."""
+        """Return whether a write comes after an earlier one by a read in between.  The read is of a word that the
+        earlier one wrote; it forms a pipelined pair with each."""
         if x.what in _READS or now.what in _READS or x.warp != now.warp:
             return False
         reads = (read for before in self.history.values() if before.write == x for read in before.reads)
