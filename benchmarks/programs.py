@@ -4,7 +4,10 @@
 
 A program is an executable file in the folder, or one in a folder of the same name.  It runs in its own folder under
 `wsemu run`.  A file of words has a line for a program: its name, then its arguments; options of `wsemu run` come before
-them and end with `--`.  Nothing is fetched: `benchmarks/build_samples.sh` builds NVIDIA's cuda-samples from a checkout.
+them and end with `--`.  Nothing is fetched.  Build the programs first, each in its folder, such as
+NVIDIA's cuda-samples:
+
+    nvcc -gencode arch=compute_90a,code=compute_90a -lineinfo -I ../../../Common -I . *.cu *.cpp -o NAME
 """
 
 from __future__ import annotations
@@ -19,7 +22,10 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 PASSED = re.compile(
     r"\bPASS(ED)?\b|\bSUCCESS(FUL(LY)?)?\b|completed,? returned OK|Test passed|^OK\b|results? (match|ok)|: OK\b",
@@ -48,14 +54,12 @@ def find_programs(folder: Path) -> list[Path]:
     return [path for path in found if path.is_file() and os.access(path, os.X_OK)]
 
 
-def run_program(program: Path, words: list[str], options: argparse.Namespace) -> Result:
-    """Run a program under `wsemu run`, for a time."""
-    extra, words = (words[: words.index("--")], words[words.index("--") + 1 :]) if "--" in words else ([], words)
-    wsemu = [sys.executable, "-m", "wsemu", "run", "--budget", str(options.budget), *extra]
-    command = [*wsemu, "--", str(program), *words]
+def run_program(program: Path, command: list[str], extra: list[str], options: argparse.Namespace) -> Result:
+    """Run the command of a program under `wsemu run` with extra options, for a time."""
+    wsemu = [sys.executable, "-m", "wsemu", "run", "--budget", str(options.budget), *extra, "--"]
     start, before = time.perf_counter(), measure_cpu()
     ran = subprocess.Popen(
-        command, cwd=program.parent, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
+        [*wsemu, *command], cwd=program.parent, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
     )
     try:
         output, code = ran.communicate(timeout=options.seconds)[0], str(ran.returncode)
@@ -88,26 +92,24 @@ def describe_run(name: str, code: str, text: str, seconds: tuple[float, float]) 
     return Result(name, code, passed, summaries[-1] if summaries else "-", *seconds, why)
 
 
-def main() -> None:
-    """Run the programs and print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--only", nargs="*", default=[], help="names of programs")
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of all tables."""
+    parser.add_argument("--only", nargs="*", default=[], help="names of programs, or their beginnings")
     parser.add_argument("--seconds", type=float, default=60, help="time of a program")
     parser.add_argument("--budget", type=int, default=300_000_000, help="warp instructions of a launch")
-    parser.add_argument("--words", type=Path, help="a file of arguments, a line for a program")
     parser.add_argument("--logs", type=Path, help="a folder for the output of programs")
-    options = parser.parse_args()
-    rows = [shlex.split(line) for line in options.words.read_text().splitlines() if line] if options.words else []
-    words = {name: given for name, *given in rows}
+
+
+def print_table(
+    commands: Mapping[Path, list[str]], options: argparse.Namespace, extra: Mapping[str, list[str]] | None = None
+) -> None:
+    """Run programs by their commands, with extra options of `wsemu run` by name, and print the table."""
     results = []
     print("| program | exit code | passed | verdict | seconds | CPU | |\n|---|---|---|---|---|---|---|")
-    for program in find_programs(options.folder):
-        if options.only and program.name not in options.only:
+    for program, command in commands.items():
+        if options.only and not program.name.startswith(tuple(options.only)):
             continue
-        if options.words and program.name not in words:
-            continue
-        done = run_program(program, words.get(program.name, []), options)
+        done = run_program(program, command, (extra or {}).get(program.name, []), options)
         results.append(done)
         row = (done.name, done.code, done.passed, done.verdict, f"{done.seconds:.1f}", f"{done.cpu:.1f}", done.why)
         print(f"| {' | '.join(row)} |", flush=True)
@@ -115,6 +117,27 @@ def main() -> None:
     verified = sum(one.code == "0" for one in results)
     passed = sum(one.passed == "yes" and one.code != "time" for one in results)
     print(f"\n{len(results)} programs: {passed} print that they passed, {verified} verified, {ended} ended in time")
+
+
+def main() -> None:
+    """Run the programs and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--words", type=Path, help="a file of arguments, a line for a program; it selects the programs")
+    add_options(parser)
+    options = parser.parse_args()
+    rows = [shlex.split(line) for line in options.words.read_text().splitlines() if line] if options.words else []
+    commands, extra = {}, {}
+    words = {name: given for name, *given in rows}
+    for program in find_programs(options.folder):
+        if options.words and program.name not in words:
+            continue
+        given = words.get(program.name, [])
+        if "--" in given:
+            end = given.index("--")
+            extra[program.name], given = given[:end], given[end + 1 :]
+        commands[program] = [str(program), *given]
+    print_table(commands, options, extra)
 
 
 if __name__ == "__main__":

@@ -196,6 +196,25 @@ double[(1,)](torch.empty(64, device="cuda"), out, BLOCK=64)
     assert "double: 1 of 4 launches failed (uninitialized-read)" in done.stdout
 
 
+def test_a_program_that_profiles_itself_runs(tmp_path):
+    done = check_torch(
+        tmp_path,
+        """
+import triton.profiler as proton
+
+proton.start("times", hook="triton")
+with proton.scope("doubled", {"bytes": 512}):
+    double[(1,)](x, out, BLOCK=64)
+proton.deactivate(0)
+proton.activate(0)
+proton.finalize()
+assert out.tolist() == (x * 2).tolist()
+""",
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "2 launches: 2 verified" in done.stdout
+
+
 def test_autotuning_takes_one_configuration(tmp_path):
     done = check_torch(
         tmp_path,

@@ -430,3 +430,32 @@ def test_a_barrier_that_is_there_is_not_the_advice_for_an_unrolled_loop(tmp_path
     assert helps
     wanted = "after line 6, where every thread passes, before line 4 runs again"
     assert all(wanted in str(text) for text in helps), helps
+
+
+POLLS_IN_A_CLUSTER = """.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k() .reqnctapercluster 2, 1, 1 {
+  .reg .pred %p<3>; .reg .b32 %r<5>;
+  .shared .align 8 .b64 full;
+  mov.u32 %r1, %tid.x;
+  mov.u32 %r2, full;
+  setp.ne.u32 %p1, %r1, 0;
+  @!%p1 mbarrier.init.shared.b64 [%r2], 1;
+  mapa.shared::cluster.u32 %r3, %r2, 0;
+  barrier.cluster.arrive.aligned;
+  barrier.cluster.wait.aligned;
+  @!%p1 mbarrier.arrive.shared.b64 _, [%r2];
+WAIT:
+  mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r2], 0;
+  @!%p2 bra WAIT;
+  @!%p1 mbarrier.arrive.shared.b64 _, [%r2];
+  ret;
+}
+"""
+
+
+def test_edits_before_a_loop_that_begins_with_a_label_are_tried():
+    report = wsemu.check(wsemu.load_ptx(POLLS_IN_A_CLUSTER)["k"], 2, 64)
+    assert "phase-alias" in {finding.code for finding in report.errors}
+    report.cures(budget=PLENTY)

@@ -359,10 +359,10 @@ def _cluster_edits(kernel: Kernel) -> Iterator[Scored]:
     far = 0.0 if _OF_CLUSTERS & {*kernel.codes} else 0.6
     hot = [p for p in kernel.text.places if (p.file, p.line) in kernel.hot]
     gaps = dict.fromkeys(at for p in hot for at in (_branch_start(kernel, p), _follows_line(kernel, p)))
-    owned = {p.at: p for p in kernel.text.places}
     for n, at in enumerate([*gaps][: 3 * _MOST]):
         patch = Patch(kernel.text).before(at, arrive, wait)
-        says = f"insert `cluster.sync()` before {kernel.source.where(owned[at])}"
+        first = next(p for p in kernel.text.places if p.at >= at)  # a loop begins with a label
+        says = f"insert `cluster.sync()` before {kernel.source.where(first)}"
         yield score_edit(0.2 + far + 0.05 * n, "insert", says, patch, 1)
 
 

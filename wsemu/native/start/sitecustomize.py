@@ -43,12 +43,26 @@ def _prepare_benchmarks(module):
     wsemu_clients.run_benchmarks_once(module)
 
 
+def _prepare_profiler(module):
+    import wsemu_clients
+
+    wsemu_clients.profile_nothing(module)
+
+
+def _prepare_viewer(module):
+    import wsemu_clients
+
+    wsemu_clients.show_no_profile(module)
+
+
 _PREPARATIONS = {
     "torch": _prepare_torch,
     "cuda.bindings._internal.runtime": _prepare_bindings,
     "cuda.bindings._internal.runtime_ptds": _prepare_bindings,
     "triton.runtime.autotuner": _prepare_autotuner,
     "triton.testing": _prepare_benchmarks,
+    "triton.profiler.profile": _prepare_profiler,
+    "triton.profiler.viewer": _prepare_viewer,
 }
 
 

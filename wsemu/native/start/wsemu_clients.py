@@ -43,3 +43,15 @@ def run_benchmarks_once(module):
         return [1.0] * count if count > 1 or return_mode == "all" else 1.0
 
     module.do_bench = module.do_bench_cudagraph = bench
+
+
+def profile_nothing(module):
+    """Have Proton measure nothing: it needs CUPTI, which needs NVIDIA's driver."""
+    for name in ("start", "activate", "deactivate", "finalize"):
+        setattr(module, name, lambda *_, **__: None)
+
+
+def show_no_profile(module):
+    """Have Proton's viewer print a line in place of a profile: there is none."""
+    module.parse = lambda metrics, *_, **__: (None, metrics)
+    module.print_tree = lambda *_, **__: print("wsemu: no profile, as times of an emulator say nothing")
