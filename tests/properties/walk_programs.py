@@ -44,9 +44,14 @@ class WalkProgram(NamedTuple):
     mask: int
     """The location of the store is the sum, exclusive-or this."""
     publishes: str
-    """A sum is stored by `st`, by an exchange (`exch`), or `late`, after the walk alone."""
+    """A sum is stored by `st`, by an exchange (`exch`), by additions (`add`), or `late`, after the walk alone."""
     reads_later: bool
     """A thread also looks at the word of the CTA after it, and adds what it finds."""
+    votes: str = ""
+    """Lanes vote at each word on who goes on: where they have no whole sum (`goes`), or `always`.  `counts` adds the
+    votes for going on to the sum."""
+    adds_to_others: bool = False
+    """The last thread adds 1 to the sum of the first one, with publishes `add`."""
 
     def may_add(self, cta: int, whole: tuple[int, ...], sums: tuple[int, ...]) -> set[int]:
         """Return what a thread of a CTA may have added up; earlier CTAs publish `whole`."""
@@ -64,14 +69,46 @@ class WalkProgram(NamedTuple):
             found.append((OWN, sums[at]))
         if not self.waits:
             found.append((NOTHING, 0))
+        if self.adds_to_others:
+            found += [(state, value + 1) for state, value in found]
         for state, value in found:
-            if self.stops == "any" or (self.stops == "whole" and state == WHOLE):
-                yield value
+            counts = self._counts(at, goes=state != WHOLE)
+            if self.stops == "any" or (self.stops == "whole" and state == WHOLE) or at == 0:
+                yield from (value + count for count in counts)
             else:
                 yield from (value + rest for rest in self._walk(at - 1, whole, sums))
 
+    def _counts(self, at: int, *, goes: bool) -> range:
+        """Return how many lanes may have voted for going on at a word."""
+        if self.votes != "counts":
+            return range(1)
+        others = self.most_lanes() - 1 if self._may_differ(at) else 0
+        return range(goes, goes + others + 1)
+
+    def _may_differ(self, at: int) -> bool:
+        """Return whether a word may have no whole sum."""
+        return not self.waits or (self.publishes != "late" and at > 0)
+
+    def most_lanes(self) -> int:
+        """Return the most lanes of one warp that walk."""
+        return max(len(self.lanes_with(thread)) for thread in self.threads)
+
+    def lanes_with(self, thread: int) -> list[int]:
+        """Return the lanes that walk in the warp of a thread."""
+        return [other % 32 for other in self.threads if other // 32 == thread // 32]
+
+    def may_miss_a_vote(self) -> bool:
+        """Return whether a lane may vote without being named, or wait for one that does not vote."""
+        if not self.votes or self.ctas < 3 or self.stops == "any":
+            return False
+        if self.stops == "never":  # a lane with a whole sum goes on, and may not be named
+            return self.votes != "always"
+        return self.votes == "always" and self.most_lanes() > 1 and self._may_differ(1)
+
     def can_fail(self) -> bool:
-        """Return whether some CTA may store out of bounds, or two to one location."""
+        """Return whether some CTA may store out of bounds, two to one location, or a lane may miss a vote."""
+        if self.may_miss_a_vote():
+            return True
         mixed = self.draws and self.by_block
         orders = itertools.permutations(self.sums) if mixed else [self.sums]
         return any(self._can_fail(tuple(sums), (), frozenset()) for sums in orders)
@@ -96,11 +133,24 @@ DRAWN: bar.sync 0; ld.shared.u32 %t, [tile];"""
         number = draw if self.draws else "mov.u32 %t, %ctaid.x;"
         key = "mov.u32 %k, %ctaid.x;" if self.by_block else "mov.u32 %k, %t;"
         stop = {"whole": f"setp.eq.u32 %q, %u, {WHOLE}; @%q bra END;", "any": "bra END;", "never": ""}[self.stops]
-        store = (
-            "st.relaxed.gpu.global.u32 [%m], %d;" if self.publishes != "exch" else "atom.global.exch.b32 %u, [%m], %d;"
+        store = {"exch": "atom.global.exch.b32 %u, [%m], %d;", "add": "red.relaxed.gpu.global.add.u32 [%m], %d;"}.get(
+            self.publishes, "st.relaxed.gpu.global.u32 [%m], %d;"
         )
+        whole = f"add.u32 %d, %e, %o; shl.b32 %d, %d, 2; or.b32 %d, %d, {WHOLE};"
+        if self.publishes == "add":
+            whole += f" setp.ne.u32 %q, %t, 0; @%q shl.b32 %d, %e, 2; @%q add.u32 %d, %d, {WHOLE - OWN};"
         early = "" if self.publishes == "late" else f"shl.b32 %d, %o, 2; or.b32 %d, %d, {OWN}; {store}"
         width = max(self.threads) + 1
+        masks = " ".join(
+            f"setp.eq.u32 %q, %l, {thread}; @%q mov.u32 %b, {sum(1 << lane for lane in self.lanes_with(thread))};"
+            for thread in self.threads
+        )
+        goes = "setp.eq.u32 %g, %l, %l;" if self.votes == "always" else f"setp.ne.u32 %g, %u, {WHOLE};"
+        counts = "popc.b32 %v, %b; setp.ne.u32 %g, %t, 0; @%g add.u32 %e, %e, %v;" if self.votes == "counts" else ""
+        rogue = f"""setp.ne.u32 %q, %l, {self.threads[-1]}; @%q bra KEPT;
+  mad.lo.u32 %u, %t, {width}, {self.threads[0]}; mad.wide.u32 %a, %u, 4, %w;
+  red.relaxed.gpu.global.add.u32 [%a], 4;
+KEPT:"""
         later = f"ld.relaxed.gpu.global.u32 %v, [%m + {4 * width}]; shr.u32 %v, %v, 2; add.u32 %e, %e, %v;"
         return f"""
 .version 8.0
@@ -108,7 +158,7 @@ DRAWN: bar.sync 0; ld.shared.u32 %t, [tile];"""
 .address_size 64
 .visible .entry k(.param .u64 n_, .param .u64 w_, .param .u64 y_)
 {{
-  .reg .b32 %l, %t, %k, %o, %i, %v, %u, %e, %d; .reg .b64 %n, %w, %y, %a, %m; .reg .pred %q;
+  .reg .b32 %l, %t, %k, %o, %i, %v, %u, %e, %d, %b; .reg .b64 %n, %w, %y, %a, %m; .reg .pred %q, %g;
   .shared .b32 tile;
   ld.param.u64 %n, [n_]; ld.param.u64 %w, [w_]; ld.param.u64 %y, [y_];
   mov.u32 %l, %tid.x; mov.u32 %o, 0; mov.u32 %e, 0;
@@ -122,6 +172,7 @@ WALK:
   setp.eq.u32 %q, %t, 0; @%q bra END;
   {early}
   sub.u32 %i, %t, 1;
+  {masks if self.votes else ""}
 NEXT:
   mad.lo.u32 %u, %i, {width}, %l; mad.wide.u32 %a, %u, 4, %w;
 POLL:
@@ -129,12 +180,15 @@ POLL:
   and.b32 %u, %v, 3;
   {f"setp.eq.u32 %q, %u, {NOTHING}; @%q bra POLL;" if self.waits else ""}
   shr.u32 %v, %v, 2; add.u32 %e, %e, %v;
+  {f"{goes} vote.sync.ballot.b32 %b, %g, %b;" if self.votes else ""}
   {stop}
   sub.u32 %i, %i, 1; setp.ge.s32 %q, %i, 0; @%q bra NEXT;
 END:
+  {counts}
   {later if self.reads_later else ""}
-  add.u32 %d, %e, %o; shl.b32 %d, %d, 2; or.b32 %d, %d, {WHOLE};
+  {whole}
   {store}
+  {rogue if self.adds_to_others else ""}
   xor.b32 %u, %e, {self.mask}; mad.lo.u32 %u, %l, {ROOM}, %u;
   mad.wide.u32 %a, %u, 4, %y; st.global.u32 [%a], %o;
   exit;
@@ -146,12 +200,17 @@ def draw_walks(source: random.Random) -> WalkProgram:
     """Draw a program, half of the time one without a mistake."""
     ctas, right = source.choice((2, 3, 3, 4)), source.random() < 0.5
     draws = source.random() < 0.5
+    threads = source.choice(((0,), (0, 1), (0, 3), (0, 32), (1, 33, 34)))
+    publishes = source.choice(("st", "exch", "add", "late"))
+    votes = "goes" if right else source.choice(("goes", "goes", "always", "counts"))
     return WalkProgram(
-        ctas, source.choice(((0,), (0, 1), (0, 3), (0, 32), (1, 33, 34))),
+        ctas, threads,
         tuple(source.choice((1, 1, 2, 3)) for _ in range(ctas)), draws,
         not draws or (not right and source.random() < 0.5),
         right or source.random() < 0.6, "whole" if right else source.choice(("whole", "any", "never")),
-        source.choice((0, 0, 4, 8)), source.choice(("st", "exch", "late")), not right and source.random() < 0.2,
+        source.choice((0, 0, 4, 8)), publishes, not right and source.random() < 0.2,
+        votes if source.random() < 0.6 else "",
+        publishes == "add" and len(threads) > 1 and not right and source.random() < 0.3,
     )  # fmt: skip
 
 

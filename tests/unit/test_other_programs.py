@@ -49,7 +49,7 @@ COUNTED = """
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("publishes", ["st", "exch", "late"])
+@pytest.mark.parametrize("publishes", ["st", "exch", "add", "late"])
 @pytest.mark.parametrize("draws", [True, False])
 def test_threads_look_back_by_themselves(draws: bool, publishes: str, engine: Engine) -> None:
     report = check_walks(RIGHT._replace(draws=draws, by_block=not draws, publishes=publishes), engine)
@@ -61,13 +61,31 @@ def test_threads_look_back_by_themselves(draws: bool, publishes: str, engine: En
     "change",
     [
         {"by_block": True, "sums": (1, 9, 9)}, {"waits": False, "mask": 8}, {"stops": "any", "sums": (1, 1, 1)},
-        {"stops": "never", "sums": (9, 9, 9)}, {"reads_later": True},
+        {"stops": "never", "sums": (9, 9, 9)}, {"reads_later": True}, {"votes": "always"},
+        {"votes": "counts", "sums": (8, 8, 8)}, {"publishes": "add", "adds_to_others": True, "sums": (1, 1, 15)},
     ],
 )  # fmt: skip
 def test_what_depends_on_the_order_is_not_verified(change: dict[str, Any]) -> None:
     program = RIGHT._replace(**change)
     assert program.can_fail()
     assert check_walks(program, "vm").verdict != "verified"
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("draws", [True, False])
+def test_lanes_vote_on_who_goes_on(draws: bool, engine: Engine) -> None:
+    report = check_walks(RIGHT._replace(draws=draws, by_block=not draws, votes="goes"), engine)
+    assert report.verdict == "verified", report.notes
+
+
+def test_lanes_that_vote_at_two_instructions_are_not_verified() -> None:
+    """The first round of one lane is a copy of the loop, in which it votes with the lanes of the other one."""
+    text = RIGHT._replace(votes="goes", draws=False, by_block=True).ptx()
+    vote = "vote.sync.ballot.b32 %b, %g, %b;"
+    both = f"setp.eq.u32 %q, %l, 0; @%q bra OTHER; {vote} bra VOTED; OTHER: {vote} VOTED:"
+    given = np.zeros(1, np.uint32), np.zeros(33 * 4, np.uint32), np.zeros(16 * 33, np.uint32)
+    report = wsemu.check(wsemu.load_ptx(text.replace(vote, both))["k"], 3, 64, given)
+    assert report.verdict != "verified"
 
 
 def test_other_programs_share_an_effort(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -86,6 +86,14 @@ def test_a_location_that_two_threads_write_is_not_one_of_a_look_back(
     assert proven == [decided]
 
 
+def test_a_window_takes_few_paths(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A word that says 1 or 2 does not say 0, though no bit of it is known; and a lane alone makes its warp wait."""
+    monkeypatch.setattr(windows, "MOST_AT_ONCE", 60)
+    program = WindowProgram(9, 8, (1,) * 9, "le", "any", counts=False, mask=0, bound=-1)
+    given = program.words(), np.zeros(ROOM, np.uint32)
+    assert wsemu.check(wsemu.load_ptx(program.ptx())["k"], 9, 8, given).verdict == "verified"
+
+
 def test_what_looks_at_cta_that_comes_later_is_not_decided_so() -> None:
     back = RIGHT.ptx().replace("sub.u32 %i, %t, 1; sub.u32 %i, %i, %l;", "add.u32 %i, %t, 1; add.u32 %i, %i, %l;")
     assert HOW not in check(RIGHT, ptx=back).proof

@@ -26,8 +26,10 @@ if TYPE_CHECKING:
     from wsemu.model.outcome import Outcome, Tracer
     from wsemu.model.program import Program
 
-SHARE = 1 / 4
+SHARE = 1 / 2
 """The effort of all other programs of a launch together, in units of its own."""
+LARGE = 1_000
+"""Threads or instructions beyond which other programs come before interleavings."""
 MOST_INSTRUCTIONS = 2_000_000
 """Warp instructions of a launch for which another program is run."""
 
@@ -77,7 +79,7 @@ def _find_programs(
     plain = make_plain(bound.program) if all(may != UNWATCHED for _, may in bound.segments) else None
     if plain is not None and late != _only_loads(bound.program, outcome):
         yield Other(plain, "strong loads read what one order of accesses determines")
-    if not late:
+    if late == _is_large(bound):
         return
     shared = None if bound.settings.lockstep else make_shared_plain(bound.program)  # lanes would all load, then store
     if shared is not None:
@@ -86,6 +88,11 @@ def _find_programs(
     numbered = _number(bound, outcome, trace, before)
     if numbered is not None:
         yield Other(numbered, "whichever number each CTA draws", same=True)
+
+
+def _is_large(bound: Bound) -> bool:
+    """Return whether a launch has too many threads, or too long a program, for its interleavings to decide it soon."""
+    return math.prod(bound.configuration.block) * bound.configuration.ctas > LARGE or len(bound.program.code) > LARGE
 
 
 def _only_loads(program: Program, outcome: Outcome) -> bool:

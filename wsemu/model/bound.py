@@ -113,8 +113,8 @@ class Bound(NamedTuple):
 
     @property
     def effort(self) -> float:
-        """The multiple of the usual number of interleavings; another program may use half of the rest."""
-        return float(self.settings.effort) if self.allowance is None else self.allowance.left / 2
+        """The multiple of the usual number of interleavings; another program may use a quarter of the rest."""
+        return float(self.settings.effort) if self.allowance is None else self.allowance.left / 4
 
     def spend_effort(self, effort: float) -> None:
         """Let what an exploration used no longer be left for other programs."""

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from wsemu.model.bound import Bound
+    from wsemu.model.program import Program
 
+Key = tuple[frozenset[tuple[int, int]], frozenset[int], bool]
 ACCESSES = ("load", "store", "atomic")
 
 
@@ -46,7 +48,24 @@ def find_ordered(bound: Bound, places: Places, atomics: frozenset[int]) -> froze
     write there.
     """
     program = bound.program
-    unwritten = taint.read_only(program, places.segment_of.get, atomics)
     alone = places.outcome.waits and bound.memory is None
+    known: dict[Key, frozenset[int]] = program.derived.setdefault("ordered accesses", {})
+    key = frozenset(places.segment_of.items()), atomics, alone
+    if key not in known:
+        known[key] = _find_ordered(program, places, atomics, alone=alone)
+    return known[key]
+
+
+def find_data(bound: Bound, places: Places, ordered: frozenset[int]) -> frozenset[int]:
+    """Return the strong loads and stores that count as plain ones: see `taint.like_data`."""
+    known: dict[Key, frozenset[int]] = bound.program.derived.setdefault("accesses like data", {})
+    key = frozenset(places.segment_of.items()), ordered, False
+    if key not in known:
+        known[key] = taint.like_data(bound.program, ordered, places.segment_of.get)
+    return known[key]
+
+
+def _find_ordered(program: Program, places: Places, atomics: frozenset[int], *, alone: bool) -> frozenset[int]:
+    unwritten = taint.read_only(program, places.segment_of.get, atomics)
     idle = {pc for pc in unwritten if not (alone and polls(program, pc))}
     return atomics - taint.commuting_unused(program, atomics, places.segment_of.get) - idle

@@ -8,7 +8,7 @@ import math
 from typing import TYPE_CHECKING, Any, cast
 
 from wsemu.evidence.places import Places
-from wsemu.launch.explore.accesses import ACCESSES, find_kinds, find_ordered
+from wsemu.launch.explore.accesses import ACCESSES, find_data, find_kinds, find_ordered
 from wsemu.launch.explore.arrays import arrays_restored, copy_arrays, put_back
 from wsemu.launch.explore.decided import Case, Decided, Method
 from wsemu.launch.explore.describe import Description
@@ -121,7 +121,7 @@ def decide(bound: Bound, places: Places, *, left: list[Any] | None, first: bool 
     all orders, and need not be tried."""
     initial = copy_arrays(bound)
     ordered = find_ordered(bound, places, frozenset(find_kinds(bound, ("atomic",))))
-    data = taint.like_data(bound.program, ordered, places.segment_of.get)
+    data = find_data(bound, places, ordered)
     said = warned = None
     if data:
         said = _Attempt(bound, places, ordered - data, data, first=first).decide(left)
@@ -182,7 +182,7 @@ def replay_sessions(bound: Bound, places: Places) -> Iterator[Any]:
     """Yield the sessions in which an order of atomics may have been found, as `decide` tries them."""
     logged = frozenset(find_kinds(bound, ACCESSES))
     ordered = find_ordered(bound, places, frozenset(find_kinds(bound, ("atomic",))))
-    data = taint.like_data(bound.program, ordered, places.segment_of.get)
+    data = find_data(bound, places, ordered)
     for chosen in dict.fromkeys((ordered - data, ordered)):
         yield _polling_session(bound, chosen, logged)
     if suits(bound):

@@ -7,7 +7,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from wsemu.evidence.places import Places
-from wsemu.launch.explore.accesses import ACCESSES, find_kinds, find_ordered, find_scopes, find_steering
+from wsemu.launch.explore.accesses import ACCESSES, find_data, find_kinds, find_ordered, find_scopes, find_steering
 from wsemu.launch.explore.arrays import copy_arrays, put_back
 from wsemu.launch.explore.decided import Case, Decided
 from wsemu.launch.explore.describe import describe_missing_fence, group_by_fence
@@ -17,7 +17,6 @@ from wsemu.launch.explore.together import Together, together
 from wsemu.model.finding import Finding
 from wsemu.model.isa import HALVES_OF_VECTOR
 from wsemu.model.residency import residency
-from wsemu.proof import taint
 from wsemu.proof.numbered import find_numbered
 from wsemu.proof.plain_accesses import make_stores
 from wsemu.proof.threads import Shared
@@ -42,7 +41,7 @@ def decide_by_arrivals(
         return None  # they need not be atomic with each other; copies are not followed there
     logged = frozenset(find_kinds(bound, ACCESSES))
     ordered = find_ordered(bound, places, frozenset(find_kinds(bound, ("atomic",))))
-    data = taint.like_data(bound.program, ordered, places.segment_of.get)
+    data = find_data(bound, places, ordered)
     initial = copy_arrays(bound)
     found = Arrivals(bound, ordered - data, logged, known, places.segment_of.get, data).decide()
     stays = initial if found is None else left if left is not None else found.end[0]
@@ -129,8 +128,8 @@ def decide_by_windows(bound: Bound, places: Places) -> Decided | None:
     bound = bound._replace(program=make_stores(bound.program))
     code = bound.program.code
     whole = frozenset(pc for pc in ordered if not int(code[pc, 7]) & HALVES_OF_VECTOR)
-    data = taint.like_data(bound.program, ordered, places.segment_of.get) & whole
-    if not publishes(code, ordered - data) or any(raw.code in RACES for raw in places.outcome.findings):
+    data = find_data(bound, places, ordered) & whole
+    if not publishes(bound.program, ordered - data) or any(raw.code in RACES for raw in places.outcome.findings):
         return None
     idle = find_idle(bound, places.segment_of.get)
     noted = {(raw.code, raw.pc) for raw in places.outcome.findings}

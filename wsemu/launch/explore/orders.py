@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 PATIENCE = 100_000
 """warp instructions of a run after which a launch that atomics may keep in a loop is looked at"""
+MORE_PATIENCE = 20 * PATIENCE
+"""warp instructions of a run that is not known to stay in loops that wait"""
 _ATOMIC = frozenset(OPCODE[name] for name in ATOMICS)
 
 
@@ -70,6 +72,8 @@ class Orders:
         before = initial()
         put_back(self.bound, before)
         outcome.waits = self.stays = self._stays(outcome, before)
+        if self.bound.settings.budget > MORE_PATIENCE and not self.stays and self._ends(before):
+            return True
         if _may_wait(self.bound.program):
             self.known = self.decide(places, initial)
         if self.known is not None and (self.known.proven or self.known.findings):
@@ -91,6 +95,14 @@ class Orders:
             put_back(self.bound, left)
             return False
         return True
+
+    def _ends(self, before: list[Any]) -> bool:
+        """Return whether the launch ends if it runs longer."""
+        from wsemu.launch.running import ran
+
+        outcome = ran(self.bound, 1, MORE_PATIENCE)[0]
+        put_back(self.bound, before)
+        return outcome.status == "done"
 
     def _stays(self, first: Outcome, before: list[Any]) -> bool:
         """Return whether only waiting loops run, and no other thread could write: more steps would repeat. `first`

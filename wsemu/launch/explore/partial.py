@@ -23,6 +23,7 @@ from wsemu.model.isa import (
     ADDRESS_OUT,
     ADDRESS_WRAPPED,
     AS_STORE,
+    ATOMICS,
     FIRST_ARRAY,
     HALVES_OF_VECTOR,
     LANES,
@@ -55,6 +56,8 @@ MOST_INSTRUCTIONS = 1 << 14
 _MOST_COPIED = 64
 """The limit of instructions that a compiler is taken to have copied."""
 Array = Any
+Choice = dict[int, tuple[int, ...]]
+"""Lane -> what its load may return."""
 _UNSIGNED = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 _TRUTH = np.dtype(bool)
 _KINDS = {"p": _TRUTH, **{type_: np.dtype(_UNSIGNED[size]) for type_, size in SIZE.items()}}
@@ -407,6 +410,39 @@ def find_word(fields: list[int], address: int) -> Word:
     return Word(address - size, 2 * size) if fields[7] & HALVES_OF_VECTOR else Word(address, size)
 
 
+class Votes(NamedTuple):
+    """The votes by which lanes tell each other who goes on."""
+
+    members: int = 0
+    """The lanes that the first vote names; 0: no lane has voted."""
+    voted: int = 0
+    going: int = ALL_LANES
+    """The lanes whose last vote was yes, or that have not voted."""
+    counts: tuple[int, ...] = (0,) * LANES
+    """Lane -> its votes."""
+    pcs: tuple[int, ...] = ()
+    """The instruction of the first vote of each lane, of the second one, and so on."""
+    results: tuple[tuple[int, int], ...] = ()
+    """Rows that hold the result of the last vote, and the lanes for which they do."""
+
+    def drop(self, row: int, lanes: int) -> Votes:
+        """Return the state after a write to a row."""
+        left = ((at, held & ~lanes if at == row else held) for at, held in self.results)
+        return self._replace(results=tuple((at, held) for at, held in left if held))
+
+    def copy(self, source: int, row: int, lanes: int) -> Votes:
+        """Return the state after a copy of a row."""
+        held = self.find_result(source) & lanes
+        left = self.drop(row, lanes)
+        old = left.find_result(row)
+        others = tuple((at, mask) for at, mask in left.results if at != row)
+        return left._replace(results=tuple(sorted((*others, *([(row, old | held)] if old | held else [])))))
+
+    def find_result(self, row: int) -> int:
+        """Return the lanes for which a row holds the result of the last vote."""
+        return dict(self.results).get(row, 0)
+
+
 class Partial:
     """The lanes of a warp."""
 
@@ -424,6 +460,10 @@ class Partial:
         self.effects: tuple[Effect, ...] = ()
         self.lower: dict[int, tuple[int, int]] = {}
         """Lane -> the lower half of its value, bits and unknown bits, once it has the upper half."""
+        self.votes: Votes | None = None
+        """The votes on who goes on, if lanes do not wait for each other there."""
+        self.decided = False
+        """Some lane decides the next vote."""
         self.steps = 0
 
     def copy(self) -> Partial:
@@ -466,17 +506,78 @@ class Partial:
             bits[lane], unknown[lane] = values[lane]
         self._write(plan.fields[2], Value(bits, unknown), lanes)
 
-    def advance(self) -> None:
-        """Run until each lane is at a load whose values are not chosen yet, at a barrier, or has ended."""
+    def follow(self, values: Choice, sizes: dict[int, int]) -> tuple[Partial, Choice | None]:
+        """Return the state after loads returned some of several values, which each lane has by itself at first.
+
+        If an `all` or `any` vote then depends on them, that is the state after a vote that some lane decides.  The
+        other result takes the values that are returned as well, of each lane those with which it does not decide.
+        """
+        copies = []
+        for n in range(max(map(len, values.values()))):
+            one = self.copy()
+            one.choose({lane: (found[min(n, len(found) - 1)], 0) for lane, found in values.items()})
+            one.advance(alone=True)
+            copies.append(one)
+        left = copies[0]._find_undecided(copies, values)
+        child = copies[0]._unite(copies[1:])
+        if child is None:
+            child, left = self.copy(), None
+            child.choose({lane: merge([*found], sizes[lane]) for lane, found in values.items()})
+        child.decided = left is not None
+        child.advance()
+        return child, left
+
+    def _find_undecided(self, copies: list[Partial], values: Choice) -> Choice | None:
+        """Return the values with which no lane decides a vote before which all lanes are; None if that is no choice."""
+        pcs = {*self.groups}
+        mode = self.code.plan(min(pcs)).name if len(pcs) == 1 else ""
+        if mode not in ("vote.all", "vote.any") or any({*one.groups} != pcs for one in copies):
+            return None
+        (pc,) = pcs
+        votes = [one._read(one.code.plan(pc).fields[3], "p").bits for one in copies]
+        if mode == "vote.all":
+            votes = [~one for one in votes]
+        lanes = self.groups[pc]
+        if self.code.plan(pc).guard or self._members(pc, lanes) & lanes != lanes:
+            return None
+        if any(votes[0][lane] for lane in range(LANES) if lanes >> lane & 1 and lane not in values):
+            return None
+        decides = {lane: [bool(votes[n][lane]) for n in range(len(found))] for lane, found in values.items()}
+        left = {
+            lane: tuple(value for value, one in zip(found, decides[lane], strict=True) if not one)
+            for lane, found in values.items()
+        }
+        return left if left != values and all(left.values()) else None
+
+    def _unite(self, others: list[Partial]) -> Partial | None:
+        """Return a state for all of these, whose lanes did the same by themselves; None if they did not."""
+        did = self.groups, self.effects, self.stored
+        if any((one.groups, one.effects, one.stored) != did or (one.known != self.known).any() for one in others):
+            return None
+        for row in {row for one in others for row in one.values}:
+            found = [one.values[row] for one in (self, *others) if row in one.values]
+            kind = found[0].bits.dtype
+            if any(value.bits.dtype != kind for value in found):
+                return None
+            if len(found) <= len(others):
+                found.append(self._initial(row, kind))
+            unknown = functools.reduce(np.bitwise_or, (v.unknown | (v.bits ^ found[0].bits) for v in found))
+            self.values[row] = Value(found[0].bits & ~unknown, unknown) if unknown.any() else make_known(found[0].bits)
+        return self
+
+    def advance(self, *, alone: bool = False) -> None:
+        """Run until each lane is at a load whose values are not chosen yet, at a barrier, or has ended; `alone`: or at
+        an operation of several lanes."""
         while True:
             ready = [pc for pc, lanes in self.groups.items() if not self._is_held(pc, lanes)]
+            ready = [pc for pc in ready if not alone or self.code.plan(pc).kind != "warp"]
             if not ready:
                 break
             self.steps += 1
             if self.steps > MOST_INSTRUCTIONS:
                 raise UnfitError
             self._step(min(ready))
-        if not self.loads() and any(self.code.plan(pc).kind == "warp" for pc in self.groups):
+        if not alone and not self.loads() and any(self.code.plan(pc).kind == "warp" for pc in self.groups):
             raise UnfitError
 
     def key(self) -> bytes:
@@ -488,7 +589,9 @@ class Partial:
         return self._hash(unknown=False)
 
     def _hash(self, *, unknown: bool) -> bytes:
-        hashed = hashlib.blake2b(repr((sorted(self.groups.items()), self.effects)).encode(), digest_size=16)
+        votes = self.votes if unknown or self.votes is None else self.votes[:2]
+        state = sorted(self.groups.items()), self.effects, votes
+        hashed = hashlib.blake2b(repr(state).encode(), digest_size=16)
         alive = to_truths(functools.reduce(int.__or__, self.groups.values(), 0))
         hashed.update(self.known[alive].tobytes())
         for pc, lanes in sorted(self.groups.items()):
@@ -522,6 +625,8 @@ class Partial:
         return value
 
     def _write(self, row: int, value: Value, lanes: int) -> None:
+        if self.votes is not None and self.votes.results:
+            self.votes = self.votes.drop(row, lanes)
         if lanes != ALL_LANES:
             kind = value.bits.dtype
             old = self.values.get(row)
@@ -548,7 +653,7 @@ class Partial:
     # -- control ------------------------------------------------------------------------------------------------------
     def _is_held(self, pc: int, lanes: int) -> bool:
         kind = self.code.plan(pc).kind
-        if kind == "warp":
+        if kind == "warp" and self.votes is None:
             others = functools.reduce(int.__or__, self.groups.values()) & ~lanes
             return bool(others and self._members(pc, lanes) & others)
         return kind == "barrier" or pc in self.code.chosen
@@ -600,14 +705,15 @@ class Partial:
     # -- the rest -----------------------------------------------------------------------------------------------------
     def _compute(self, plan: Plan, lanes: int, vague: int) -> None:
         operation = OPERATIONS[plan.name]
-        if plan.name.startswith(("index.", "bfi.")):  # an operand of theirs is no register
-            raise UnfitError
         operands = [self._read(row, type_) for row, type_ in plan.operands]
         result = compute(plan.name, operands, lanes | vague)
+        votes = self.votes
         if vague:
             old = self._read(plan.fields[2], operation.result)
             result = _choose(result, old, Value(to_truths(lanes), to_truths(vague)))
         self._write(plan.fields[2], result, lanes | vague)
+        if votes is not None and votes.results and plan.name == "mov.b32":
+            self.votes = votes.copy(plan.fields[3], plan.fields[2], lanes)
 
     def _act(self, plan: Plan, pc: int, lanes: int) -> None:
         if plan.kind == "load":
@@ -648,7 +754,7 @@ class Partial:
     def _store(self, plan: Plan, pc: int, lanes: int) -> None:
         fields, chosen = plan.fields, to_truths(lanes)
         strong = pc in self.code.ordered
-        if strong and (fields[7] & SERVED != AS_STORE or fields[7] & SCOPES):
+        if strong and fields[7] & SCOPES:
             raise UnfitError
         if not strong and plan.name not in _ELEMENTS:
             raise UnfitError
@@ -659,6 +765,8 @@ class Partial:
         for n in range(count):
             row = fields[4] if strong else fields[2] + n * ROW
             value = self._read(row, type_ if strong else f"b{8 * size}")
+            if strong and fields[7] & SERVED != AS_STORE:
+                value = self._combine(plan.name, at, value, lanes)
             if not value.is_known(chosen):
                 raise AmbiguousError
             parts.append(value.bits[chosen].tobytes())
@@ -668,6 +776,14 @@ class Partial:
             kind = _UNSIGNED[size]
             self._write(fields[2], Value(np.zeros(LANES, kind), ~np.zeros(LANES, kind)), lanes)
         self._note("strong" if strong else "store", pc, lanes, at, b"".join(parts))
+
+    def _combine(self, name: str, at: Array, operand: Value, lanes: int) -> Value:
+        """Return what an atomic stores at locations that no other thread writes."""
+        old = operand.bits.copy()
+        for lane in np.flatnonzero(to_truths(lanes)).tolist():
+            old[lane] = int.from_bytes(self._bytes(int(at[lane]), old.dtype.itemsize), "little")
+        what, type_ = ATOMICS[name]
+        return compute(f"{what}.{type_}", [make_known(old), operand], lanes)
 
     def _keep(self, address: int, value: bytes) -> None:
         if address >> SEGMENT_SHIFT != SHARED and address >> SEGMENT_SHIFT < FIRST_ARRAY:
@@ -687,6 +803,9 @@ class Partial:
             self.known = np.where(chosen[:, None], most, self.known)
 
     def _exchange(self, plan: Plan, pc: int, lanes: int) -> None:
+        if self.votes is not None:
+            self._leave(plan, pc, lanes, self.votes)
+            return
         if lanes & ~self._members(pc, lanes):
             raise UnfitError
         self._meet(lanes)
@@ -698,6 +817,34 @@ class Partial:
         elif OPERATIONS[plan.name].result:
             raise UnfitError
 
+    def _leave(self, plan: Plan, pc: int, lanes: int, votes: Votes) -> None:
+        """Let lanes vote on who goes on, and continue without a result.
+
+        The members of the first vote are known, those of the next one are the result of the last one.
+        """
+        masks, yes = self._read(plan.fields[5], "b32"), self._read(plan.fields[3], "p")
+        first = lanes & ~votes.voted
+        chosen = to_truths(first)
+        named = {*masks.bits[chosen].tolist()} | ({votes.members} - {0})
+        follows = not lanes & votes.voted & ~votes.find_result(plan.fields[5])
+        fits = plan.name == "vote.ballot" and follows and masks.is_known(chosen) and len(named) == 1
+        if not fits or lanes & ~votes.going or not yes.is_known(to_truths(lanes)):
+            raise UnfitError
+        everything = np.full(LANES, ~np.uint32(0))
+        self._write(plan.fields[2], Value(np.zeros(LANES, np.uint32), everything), lanes)
+        going = votes.going & ~(lanes & ~collect(yes.bits))
+        rows = tuple((at, held & ~lanes) for at, held in votes.results if held & ~lanes)
+        pcs = votes.pcs
+        for count in sorted({votes.counts[lane] for lane in range(LANES) if lanes >> lane & 1}):
+            pcs = pcs if count < len(pcs) else (*pcs, pc)
+            if pcs[count] != pc:
+                raise UnfitError
+        counts = tuple(count + (lanes >> lane & 1) for lane, count in enumerate(votes.counts))
+        kept = Votes(int(named.pop()), votes.voted | lanes, going, counts, pcs, rows)
+        held = kept.find_result(plan.fields[2]) | lanes
+        others = tuple((at, mask) for at, mask in rows if at != plan.fields[2])
+        self.votes = kept._replace(results=tuple(sorted((*others, (plan.fields[2], held)))))
+
     def _vote(self, mode: str, fields: list[int], lanes: int) -> None:
         votes = self._read(fields[3], "p")
         yes, vague = collect(votes.bits) & lanes, collect(votes.unknown) & lanes
@@ -708,7 +855,8 @@ class Partial:
             return
         if mode == "uni":
             raise UnfitError
-        decided = bool(yes if mode == "any" else no)
+        decided = self.decided or bool(yes if mode == "any" else no)
+        self.decided = False
         doubt = not decided and bool(vague)
         holds = (mode == "any") == decided and not doubt
         self._write(fields[2], Value(np.full(LANES, holds), np.full(LANES, doubt)), lanes)

@@ -16,14 +16,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wsemu.launch.explore.partial import AmbiguousError, Code, Partial, find_word, merge
+from wsemu.launch.explore.partial import AmbiguousError, Choice, Code, Partial, Votes, find_word
 from wsemu.launch.explore.ways import UnfitError, is_own
 from wsemu.model.control_flow import successors
 from wsemu.model.data import dataclass, field
 from wsemu.model.isa import (
     ADDRESS_WRAPPED,
     AS_STORE,
+    ATOMICS,
     FIRST_ARRAY,
+    LANES,
     LOWER_HALF,
     NAMES,
     NO_STORE,
@@ -33,6 +35,7 @@ from wsemu.model.isa import (
     SEGMENT_SHIFT,
     SERVED,
 )
+from wsemu.proof.liveness import live_rows
 from wsemu.proof.threads import does
 
 if TYPE_CHECKING:
@@ -41,6 +44,7 @@ if TYPE_CHECKING:
     from wsemu.launch.explore.session import Ask, Moved, Session
     from wsemu.model.bound import Bound
     from wsemu.model.outcome import RawFinding
+    from wsemu.model.program import Program
 
 MOST_RUNS = 6_000
 """The limit of paths for one unit of effort."""
@@ -50,8 +54,8 @@ MOST_NODES = 200
 """The limit of states before loads, between two barriers of a warp."""
 _READ, _WRITTEN, _ADDED = 1, 2, 4
 """Kinds of accesses, as bits."""
-Choice = dict[int, tuple[int, ...]]
-"""Lane -> what its load may return."""
+_OPERATIONS = ("add", "and", "or", "xor")
+"""Atomics that count as stores if no other thread writes there."""
 
 
 @dataclass(slots=True)
@@ -88,6 +92,8 @@ class Windows:
         self.runs = self.begun = 0
         """Paths, and those before the current barrier."""
         sizes = [len(content) for content, _ in bound.segments]
+        self.effort = bound.effort if bound.allowance is None else bound.allowance.left
+        """All that is left: no other method follows."""
         self.most_at_once = MOST_AT_ONCE * bound.settings.effort
         self.bases = np.cumsum([0, *sizes])
         self.kinds = np.zeros(int(self.bases[-1]), np.uint8)
@@ -117,7 +123,7 @@ class Windows:
 
     def _check_effort(self, runs: int) -> None:
         """Check the number of paths; later CTAs have no fewer than earlier ones."""
-        if runs > MOST_RUNS * self.session.effort or self.runs - self.begun > self.most_at_once:
+        if runs > MOST_RUNS * self.effort or self.runs - self.begun > self.most_at_once:
             raise UnfitError
 
     # -- a CTA --------------------------------------------------------------------------------------------------------
@@ -130,7 +136,7 @@ class Windows:
                 self.covered.add(warp)
             for ask in asks:
                 moved = self.session.go(ask)
-                if self.code[ask.pc][7] & SERVED == AS_STORE:
+                if not self.code[ask.pc][7] & NO_STORE:
                     self._publish(ask)
                 self._take(cta, moved)
         if moved.status != "done":
@@ -158,14 +164,27 @@ class Windows:
     def _explore(self, cta: int, warp: int) -> None:
         """Try all that the loads of a warp may return, up to the next barrier, where all paths have to meet."""
         first = Partial(self.plans, self.session.snapshot(cta, warp))
-        alone = self._are_alone(first)
+        together = self._find_together(first)
+        if not together - {"vote.ballot"}:
+            alone = first.copy()
+            alone.votes = Votes()
+            try:
+                self._try_all(cta, warp, alone)
+            except (AmbiguousError, UnfitError):
+                if not together:
+                    raise UnfitError from None
+            else:
+                return
+        self._try_all(cta, warp, first)
+
+    def _try_all(self, cta: int, warp: int, first: Partial) -> None:
         nodes = {first.key(): first}
         pending, last = [first], dict[bytes, bytes]()
-        ends, self.begun = set[bytes](), self.runs
+        ends, ended, self.begun = set[bytes](), list[Partial](), self.runs
         while pending:
             node = pending.pop()
             choice = self._options(cta, warp, node)
-            for taken, child in self._leaves(node, choice, alone=alone):
+            for taken, child in self._leaves(node, choice):
                 after = b""
                 if child.loads():
                     after = child.key()
@@ -174,11 +193,13 @@ class Windows:
                         pending.append(child)
                 else:
                     ends.add(child.end())
+                    ended.append(child)
                 if all(choice[lane][-1] in values for lane, values in taken.items()):
                     last[node.key()] = after
             if len(ends) > 1 or len(nodes) > MOST_NODES:
                 raise UnfitError
         self._check_progress(last)
+        self._check_votes(ended)
 
     def _check_progress(self, last: dict[bytes, bytes]) -> None:
         """Check that a warp leaves each state once all that it looks at was published."""
@@ -218,24 +239,56 @@ class Windows:
         elif number + FIRST_ARRAY in self.bound.uninitialized:
             raise UnfitError
 
-    def _are_alone(self, node: Partial) -> bool:
-        """Return whether lanes do nothing together before the next barrier."""
+    def _check_votes(self, ended: list[Partial]) -> None:
+        """Check that no lane waits at a vote for one that does not come: a lane votes again if its vote was yes, except
+        after the last vote of all paths."""
+        most, least = 0, LANES * MOST_NODES
+        pcs = max((node.votes.pcs for node in ended if node.votes is not None), key=len, default=())
+        for votes in (node.votes for node in ended):
+            if votes is None or not votes.voted:
+                continue
+            if votes.voted != votes.members or votes.pcs != pcs[: len(votes.pcs)]:
+                raise UnfitError
+            stops = votes.going & votes.voted
+            most = max(most, *votes.counts)
+            least = min([least, *(count for lane, count in enumerate(votes.counts) if stops >> lane & 1)])
+        if least < most:
+            raise UnfitError
+        for node in ended if most else ():
+            self._check_apart(node)
+
+    def _check_apart(self, node: Partial) -> None:
+        """Check that no order by votes matters: lanes share no location that one of them writes."""
+        lane_of: dict[int, tuple[int, bool]] = {}
+        for effect in node.effects:
+            if effect.what == "strong":
+                continue
+            size = does(self.code[effect.pc], data=False)[2]
+            lanes = (lane for lane in range(LANES) if effect.lanes >> lane & 1)
+            for lane, start in zip(lanes, np.frombuffer(effect.locations, np.uint64).tolist(), strict=True):
+                for at in range(start, start + size):
+                    other, stored = lane_of.get(at, (lane, False))
+                    stores = stored or effect.what == "store"
+                    if other != lane and stores:
+                        raise UnfitError
+                    lane_of[at] = lane, stores
+
+    def _find_together(self, node: Partial) -> set[str]:
+        """Return what lanes do together before the next barrier."""
         seen, pending = set[int](), [*node.groups]
         while pending:
             pc = pending.pop()
             if pc in seen or pc >= len(self.code):
                 continue
             seen.add(pc)
-            kind = OPERATIONS[NAMES[self.code[pc][0]]].kind
-            if kind == "warp":
-                return False
-            if kind != "barrier":
+            if OPERATIONS[NAMES[self.code[pc][0]]].kind != "barrier":
                 pending += successors(pc, self.code[pc])
-        return True
+        names = {NAMES[self.code[pc][0]] for pc in seen if pc < len(self.code)}
+        return {name for name in names if OPERATIONS[name].kind == "warp"}
 
-    def _leaves(self, node: Partial, choice: Choice, *, alone: bool) -> Iterator[tuple[Choice, Partial]]:
-        """Yield the paths of a tree that covers all combinations; of lanes that are `alone`, those of each lane."""
-        if alone:
+    def _leaves(self, node: Partial, choice: Choice) -> Iterator[tuple[Choice, Partial]]:
+        """Yield the paths of a tree that covers all combinations; of lanes that are alone, those of each lane."""
+        if node.votes is not None:
             yield from self._follow_each(node, choice)
             return
         first = {lane: values[0] for lane, values in choice.items()}
@@ -245,16 +298,19 @@ class Windows:
             taken = pending.pop()
             self.runs += 1
             self._check_effort(self.runs)
-            child = node.copy()
             try:
-                child.choose({lane: merge([*values], sizes[lane]) for lane, values in taken.items()})
-                child.advance()
+                child, left = node.follow(taken, sizes)
                 if not child.loads():
                     child.end()
             except AmbiguousError:
                 pending += _split(taken, first)
                 continue
-            yield taken, child
+            if left is None:
+                yield taken, child
+                continue
+            pending.append(left)
+            is_last = all(choice[lane][-1] in values for lane, values in left.items())
+            yield (dict.fromkeys(taken, ()) if is_last else taken), child
 
     def _follow_each(self, node: Partial, choice: Choice) -> Iterator[tuple[Choice, Partial]]:
         """Yield one path for each value of a load: the actions of a lane depend on its own loads alone."""
@@ -306,11 +362,19 @@ class Windows:
             raise UnfitError
 
 
-def publishes(code: Any, ordered: frozenset[int]) -> bool:
-    """Return whether strong accesses are loads and stores for all CTAs."""
-    how = [int(code[pc, 7]) for pc in ordered]
-    fit = all(not one & SCOPES and (one & NO_STORE or one & SERVED == AS_STORE) for one in how)
-    return fit and any(one & NO_STORE for one in how)
+def publishes(program: Program, ordered: frozenset[int]) -> bool:
+    """Return whether strong accesses are loads, stores, and atomics without results, for all CTAs."""
+    live, how = live_rows(program), {pc: program.code[pc].tolist() for pc in ordered}
+    fit = all(
+        not one[7] & SCOPES and (one[7] & (NO_STORE) or one[7] & SERVED == AS_STORE or _adds(one, live[pc + 1]))
+        for pc, one in how.items()
+    )
+    return fit and any(one[7] & NO_STORE for one in how.values())
+
+
+def _adds(fields: list[int], live: frozenset[int]) -> bool:
+    """Return whether an atomic of the only thread that writes there is a store, because its result is unused."""
+    return ATOMICS[NAMES[fields[0]]][0] in _OPERATIONS and fields[2] not in live
 
 
 def _order_values(first: int, values: list[int]) -> tuple[int, ...]:
