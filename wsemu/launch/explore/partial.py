@@ -112,6 +112,12 @@ def collect(truths: Array) -> int:
     return int.from_bytes(np.packbits(truths, bitorder="little").tobytes(), "little")
 
 
+def find_vote(name: str) -> str:
+    """Return which vote an operation is; nothing for others."""
+    what, _, mode = name.partition(".")
+    return mode if what == "vote" else ""
+
+
 def make_known(bits: Array) -> Value:
     """Return a value without unknown bits."""
     return Value(bits, _NONE[bits.dtype])
@@ -530,12 +536,12 @@ class Partial:
     def _find_undecided(self, copies: list[Partial], values: Choice) -> Choice | None:
         """Return the values with which no lane decides a vote before which all lanes are; None if that is no choice."""
         pcs = {*self.groups}
-        mode = self.code.plan(min(pcs)).name if len(pcs) == 1 else ""
-        if mode not in ("vote.all", "vote.any") or any({*one.groups} != pcs for one in copies):
+        mode = find_vote(self.code.plan(min(pcs)).name) if len(pcs) == 1 else ""
+        if mode not in ("all", "any") or any({*one.groups} != pcs for one in copies):
             return None
         (pc,) = pcs
         votes = [one._read(one.code.plan(pc).fields[3], "p").bits for one in copies]
-        if mode == "vote.all":
+        if mode == "all":
             votes = [~one for one in votes]
         lanes = self.groups[pc]
         if self.code.plan(pc).guard or self._members(pc, lanes) & lanes != lanes:
@@ -712,7 +718,7 @@ class Partial:
             old = self._read(plan.fields[2], operation.result)
             result = _choose(result, old, Value(to_truths(lanes), to_truths(vague)))
         self._write(plan.fields[2], result, lanes | vague)
-        if votes is not None and votes.results and plan.name == "mov.b32":
+        if votes is not None and votes.results and plan.name.startswith("mov."):
             self.votes = votes.copy(plan.fields[3], plan.fields[2], lanes)
 
     def _act(self, plan: Plan, pc: int, lanes: int) -> None:
@@ -827,7 +833,7 @@ class Partial:
         chosen = to_truths(first)
         named = {*masks.bits[chosen].tolist()} | ({votes.members} - {0})
         follows = not lanes & votes.voted & ~votes.find_result(plan.fields[5])
-        fits = plan.name == "vote.ballot" and follows and masks.is_known(chosen) and len(named) == 1
+        fits = find_vote(plan.name) == "ballot" and follows and masks.is_known(chosen) and len(named) == 1
         if not fits or lanes & ~votes.going or not yes.is_known(to_truths(lanes)):
             raise UnfitError
         everything = np.full(LANES, ~np.uint32(0))

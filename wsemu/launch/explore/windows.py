@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wsemu.launch.explore.partial import AmbiguousError, Choice, Code, Partial, Votes, find_word
+from wsemu.launch.explore.partial import AmbiguousError, Choice, Code, Partial, Votes, find_vote, find_word
 from wsemu.launch.explore.ways import UnfitError, is_own
 from wsemu.model.control_flow import successors
 from wsemu.model.data import dataclass, field
@@ -165,7 +165,7 @@ class Windows:
         """Try all that the loads of a warp may return, up to the next barrier, where all paths have to meet."""
         first = Partial(self.plans, self.session.snapshot(cta, warp))
         together = self._find_together(first)
-        if not together - {"vote.ballot"}:
+        if all(find_vote(name) == "ballot" for name in together):
             alone = first.copy()
             alone.votes = Votes()
             try:
