@@ -72,7 +72,7 @@ class Orders:
         before = initial()
         put_back(self.bound, before)
         outcome.waits = self.stays = self._stays(outcome, before)
-        if self.bound.settings.budget > MORE_PATIENCE and not self.stays and self._ends(before):
+        if not self.stays and self._ends(before):
             return True
         if _may_wait(self.bound.program):
             self.known = self.decide(places, initial)
@@ -100,6 +100,8 @@ class Orders:
         """Return whether the launch ends if it runs longer."""
         from wsemu.launch.running import ran
 
+        if self.bound.settings.budget <= MORE_PATIENCE or any(kept is None for kept in before):
+            return False
         outcome = ran(self.bound, 1, MORE_PATIENCE)[0]
         put_back(self.bound, before)
         return outcome.status == "done"
