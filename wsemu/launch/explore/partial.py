@@ -417,7 +417,7 @@ def find_word(fields: list[int], address: int) -> Word:
 
 
 class Votes(NamedTuple):
-    """The votes by which lanes tell each other who goes on."""
+    """The votes whose results name the lanes that continue."""
 
     members: int = 0
     """The lanes that the first vote names; 0: no lane has voted."""
@@ -467,9 +467,9 @@ class Partial:
         self.lower: dict[int, tuple[int, int]] = {}
         """Lane -> the lower half of its value, bits and unknown bits, once it has the upper half."""
         self.votes: Votes | None = None
-        """The votes on who goes on, if lanes do not wait for each other there."""
+        """The votes whose results name the lanes that continue, if lanes do not wait for each other there."""
         self.decided = False
-        """Some lane decides the next vote."""
+        """True if some lane decides the next vote."""
         self.steps = 0
 
     def copy(self) -> Partial:
@@ -534,7 +534,7 @@ class Partial:
         return child, left
 
     def _find_undecided(self, copies: list[Partial], values: Choice) -> Choice | None:
-        """Return the values with which no lane decides a vote before which all lanes are; None if that is no choice."""
+        """Return the values with which no lane decides a vote before which all lanes are; None if that is not a choice."""
         pcs = {*self.groups}
         mode = find_vote(self.code.plan(min(pcs)).name) if len(pcs) == 1 else ""
         if mode not in ("all", "any") or any({*one.groups} != pcs for one in copies):
@@ -824,7 +824,7 @@ class Partial:
             raise UnfitError
 
     def _leave(self, plan: Plan, pc: int, lanes: int, votes: Votes) -> None:
-        """Let lanes vote on who goes on, and continue without a result.
+        """Let lanes vote on who continues, and continue without a result.
 
         The members of the first vote are known, those of the next one are the result of the last one.
         """

@@ -93,7 +93,7 @@ class Windows:
         """Paths, and those before the current barrier."""
         sizes = [len(content) for content, _ in bound.segments]
         self.effort = bound.effort if bound.allowance is None else bound.allowance.left
-        """All that is left: no other method follows."""
+        """The whole rest of the effort, because no other method follows."""
         self.most_at_once = MOST_AT_ONCE * bound.settings.effort
         self.bases = np.cumsum([0, *sizes])
         self.kinds = np.zeros(int(self.bases[-1]), np.uint8)
@@ -164,7 +164,7 @@ class Windows:
     def _explore(self, cta: int, warp: int) -> None:
         """Try all that the loads of a warp may return, up to the next barrier, where all paths have to meet."""
         first = Partial(self.plans, self.session.snapshot(cta, warp))
-        together = self._find_together(first)
+        together = self._find_warp_operations(first)
         if all(find_vote(name) == "ballot" for name in together):
             alone = first.copy()
             alone.votes = Votes()
@@ -255,11 +255,11 @@ class Windows:
         if least < most:
             raise UnfitError
         for node in ended if most else ():
-            self._check_apart(node)
+            self._check_locations(node)
 
-    def _check_apart(self, node: Partial) -> None:
+    def _check_locations(self, node: Partial) -> None:
         """Check that no order by votes matters: lanes share no location that one of them writes."""
-        lane_of: dict[int, tuple[int, bool]] = {}
+        last_lanes: dict[int, tuple[int, bool]] = {}
         for effect in node.effects:
             if effect.what == "strong":
                 continue
@@ -267,13 +267,13 @@ class Windows:
             lanes = (lane for lane in range(LANES) if effect.lanes >> lane & 1)
             for lane, start in zip(lanes, np.frombuffer(effect.locations, np.uint64).tolist(), strict=True):
                 for at in range(start, start + size):
-                    other, stored = lane_of.get(at, (lane, False))
+                    other, stored = last_lanes.get(at, (lane, False))
                     stores = stored or effect.what == "store"
                     if other != lane and stores:
                         raise UnfitError
-                    lane_of[at] = lane, stores
+                    last_lanes[at] = lane, stores
 
-    def _find_together(self, node: Partial) -> set[str]:
+    def _find_warp_operations(self, node: Partial) -> set[str]:
         """Return what lanes do together before the next barrier."""
         seen, pending = set[int](), [*node.groups]
         while pending:
