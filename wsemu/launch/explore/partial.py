@@ -534,7 +534,7 @@ class Partial:
         return child, left
 
     def _find_undecided(self, copies: list[Partial], values: Choice) -> Choice | None:
-        """Return the values with which no lane decides a vote before which all lanes are; None if that is not a choice."""
+        """Return the values with which no lane decides the next vote; None if it has one result, or lanes are apart."""
         pcs = {*self.groups}
         mode = find_vote(self.code.plan(min(pcs)).name) if len(pcs) == 1 else ""
         if mode not in ("all", "any") or any({*one.groups} != pcs for one in copies):
