@@ -8,6 +8,7 @@ executed.
 
 from __future__ import annotations
 
+import io
 import sys
 from bisect import bisect_left
 from collections import defaultdict
@@ -420,6 +421,9 @@ def main(files: list[str]) -> int:
     if not files or files[0] in ("-h", "--help"):
         print("usage: certify.py FILE...", file=sys.stderr)
         return 2
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     return max(judge_file(file) for file in files)
 
 

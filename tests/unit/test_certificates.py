@@ -6,6 +6,7 @@ tested.
 
 from __future__ import annotations
 
+import os
 import runpy
 import subprocess
 import sys
@@ -249,10 +250,10 @@ RACING = VERIFIED.replace("    cuda.syncthreads()\n", "")
 ATOMIC = VERIFIED.replace("x[t] = 2 * tile[63 - t]", "cuda.atomic.add(x, 0, tile[63 - t])")
 
 
-def check(folder: Path, program: str, certificate_file: str = "a.cert") -> tuple[int, str]:
+def check(folder: Path, program: str, certificate_file: str = "a.cert", name: str = "program.py") -> tuple[int, str]:
     """Check a program with `--certificate`; return the exit code and the output."""
-    (folder / "program.py").write_text(program)
-    command = ["check", "program.py", "--certificate", certificate_file, "--fix-budget", "0"]
+    (folder / name).write_text(program)
+    command = ["check", name, "--certificate", certificate_file, "--fix-budget", "0"]
     done = subprocess.run(
         [sys.executable, "-m", "wsemu", *command], cwd=folder, capture_output=True, text=True, timeout=120
     )
@@ -289,3 +290,23 @@ def test_a_file_that_cannot_be_written_is_exit_code_2(tmp_path):
     code, text = check(tmp_path, VERIFIED, "nowhere/a.cert")
     assert code == 2
     assert "error: `nowhere/a.cert` cannot be written: No such file or directory" in text
+
+
+def test_a_source_whose_name_has_odd_characters_has_a_certificate(tmp_path, capsys):
+    """A line end would begin another operation, and a byte that is not UTF-8 cannot be written."""
+    code, text = check(tmp_path, VERIFIED, name=os.fsdecode(b"k\n\xff.py"))
+    assert code == 0, text
+    assert judged(tmp_path / "a.cert", capsys)[0] == 0
+    assert "; k??.py:" in (tmp_path / "a.cert").read_text()
+
+
+def test_the_port_prints_what_a_terminal_without_utf_8_shows(tmp_path):
+    (tmp_path / "a.cert").write_text(
+        certificate("0 write global 0 4; caf\u00e9.py:1\n1 read global 0 4; caf\u00e9.py:2"), encoding="utf-8"
+    )
+    done = subprocess.run(
+        [sys.executable, certify.__file__, "a.cert"], cwd=tmp_path, capture_output=True, text=True, timeout=60,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (1, "")
+    assert "(caf\\xe9.py:2): race" in done.stdout

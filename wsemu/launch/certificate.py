@@ -222,7 +222,7 @@ class _Writer:
     def _write(self, process: int, text: str, where: str) -> None:
         if len(self.lines) >= MOST_OPERATIONS:
             raise BeyondTheoremError(f"the run has more than {MOST_OPERATIONS:,} operations; check a smaller launch")
-        self.lines.append(f"{process} {text}; {where}" if where else f"{process} {text}")
+        self.lines.append(f"{process} {text}; {_make_printable(where)}" if where else f"{process} {text}")
 
     def _apply(self, event: Event) -> None:
         process = event.cta * self.warps + event.warp
@@ -412,6 +412,11 @@ _RULES: Final[dict[str, Callable[[_Writer, Event, int, str], None]]] = {
     "landed": _Writer._wait_for_groups,
 }  # fmt: skip
 """event -> the method that writes its operations"""
+
+
+def _make_printable(where: str) -> str:
+    """Return a source location without line ends, and without the parts of a file name that are not UTF-8."""
+    return where if where.isprintable() else "".join(c if c.isprintable() else "?" for c in where)
 
 
 def _lanes(mask: int) -> Iterator[int]:

@@ -26,6 +26,12 @@ _STORE = re.compile(r"st\.(?:volatile\.)?shared\.")
 _LOAD = re.compile(r"ld\.(?:volatile\.)?shared\.")
 _BRANCH = re.compile(r"bra(?:\.uni)?\s+(\S+);")
 _COMMIT = re.compile(r"cp\.async\.commit_group;")
+_REGISTER = re.compile(r"%\w+")
+_WRITES_NONE = re.compile(r"(?:st|bra|bar|barrier|red|cp|fence|membar)\b")
+_STAYS = re.compile(
+    r"ld\.(?!global|param|const|local)|(?:atom|red|bar|m?barrier|cp|wgmma|ldmatrix|stmatrix|call|ret|exit|trap)\b"
+)
+"""instructions that others do not pass: they access shared memory, synchronize, or leave"""
 _BARRIERS = {"bar.warp.sync -1;": "__syncwarp()", "bar.sync 0;": "__syncthreads()"}
 """barrier -> its name in C++"""
 _WITHIN_WARP = "intra-warp-race"
@@ -118,12 +124,41 @@ def _delay(kernel: Kernel, wanted: Place) -> Delayed:
     jumps = [
         (place, labels[m[1]]) for place in kernel.text.places if (m := _BRANCH.match(place.text)) and m[1] in labels
     ]
-    for branch, target in reversed([jump for jump in jumps if jump[0].at < wanted.at < jump[1]]):
-        entered = any(branch.at < to < wanted.at and not branch.at < place.at < wanted.at for place, to in jumps)
-        if entered or not branch.predicate:
-            break
-        return Delayed(wanted, target, _negate(branch.predicate), branch.at)
+    around = [jump for jump in jumps if jump[0].at < wanted.at < jump[1]]
+    if around and not wanted.predicate:
+        branch, target = around[-1]
+        if branch.predicate and _is_alone(jumps, branch, target) and _can_pass(kernel, wanted, branch, target):
+            return Delayed(wanted, target, _negate(branch.predicate), branch.at)
     return Delayed(wanted, wanted.at)
+
+
+def _is_alone(jumps: list[tuple[Place, int]], branch: Place, target: int) -> bool:
+    """Return whether all threads come through a branch to its target, and no other jump leads past it."""
+    for place, to in jumps:
+        inside, arrives = branch.at < place.at < target, branch.at < to <= target
+        if place is not branch and (inside or arrives) and not (inside and to == target):
+            return False
+    return True
+
+
+def _can_pass(kernel: Kernel, wanted: Place, branch: Place, target: int) -> bool:
+    """Return whether an instruction means the same at the target of the branch around it."""
+    skipped = [place for place in kernel.text.places if branch.at < place.at < target]
+    passed = [place for place in skipped if place.at > wanted.at]
+    if any(_STAYS.match(p.text) or (_STORE.match(p.text) and p.spot != wanted.spot) for p in passed):
+        return False
+    read = {*_REGISTER.findall(wanted.text)}
+    kept = {*_REGISTER.findall(branch.predicate)}
+    return not any(kept & _find_written(p) for p in skipped) and not any(read & _find_written(p) for p in passed)
+
+
+def _find_written(place: Place) -> set[str]:
+    """Return the registers that an instruction writes."""
+    if _WRITES_NONE.match(place.text):
+        return set()
+    operands = place.text.partition(" ")[2].strip()
+    first = operands.partition("}")[0] if operands.startswith("{") else operands.partition(",")[0]
+    return {*_REGISTER.findall(first)}
 
 
 def _negate(predicate: str) -> str:
