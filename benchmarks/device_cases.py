@@ -251,7 +251,7 @@ def _group(
 
 
 def _into_shared(number: int, bytes_: int, to: int) -> str:
-    """A stretch of a pool into shared memory, 16 bytes a thread and step."""
+    """A stretch of a pool into shared memory, 16 bytes per thread in each step."""
     lines = [_pointer(number, bytes_ // 4)]
     for first in range(0, bytes_, 2048):
         here = min(128, (bytes_ - first) // 16)

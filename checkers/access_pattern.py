@@ -43,7 +43,7 @@ def _merge_copies(places: Places) -> dict[int, AccessCount]:
 
 
 def costliest_first(found: Iterable[int], excess: Mapping[int, int]) -> list[int]:
-    """Accesses by what they cost beyond their ideal."""
+    """Return the accesses in the order of their excess cost."""
     return sorted(found, key=lambda pc: (-excess[pc], pc))
 
 

@@ -85,7 +85,7 @@ def _wait_text(raw: RawFinding, places: Places) -> str:
     if kind.startswith("bulk.send"):
         sync = words.spell_instruction(places, raw.pc, "barrier.cluster")
         return (
-            f"{sync} behind the wait for its mbarrier, in both CTAs; or let who waits arrive on an mbarrier of this one"
+            f"{sync} after the wait for its mbarrier, in both CTAs; or let who waits arrive on an mbarrier of this one"
         )
     if kind in BRINGS:
         wait = words.spell_instruction(places, raw.pc, "mbarrier.try_wait.parity")
@@ -139,7 +139,7 @@ def _map(raw: RawFinding, places: Places) -> Finding:
         3: (
             f"{noun} at a negative coordinate, {value}: only loads may begin outside",
             "",
-            "begin at 0 or above; what lies behind the end is left out",
+            "begin at 0 or above; what lies after the end is left out",
         ),
         4: (f"{noun} of elements of {name}, of which there is no such reduction", "", "use another operation or type"),
     }

@@ -65,12 +65,12 @@ class _Access:
 
     @property
     def singly(self) -> bool:
-        """An atomic that serves one lane of a bank at a time."""
+        """Return whether the access is an atomic that serves one lane of a bank at a time."""
         return self.service in (SERIAL, SWAP, LOOP)
 
     @property
     def fewest(self) -> int:
-        """Ways of an access of this size where no two words share a bank."""
+        """Ways of an access of this size if no two words share a bank."""
         return 1 + self.model.extra[{8: 1, 16: 2}.get(self.size, 0)]
 
     def is_free(self, offsets: dict[int, int]) -> bool:
@@ -94,7 +94,7 @@ def costliest(places: Places, settings: Settings) -> list[Finding]:
     best, most = -1, 0
     patterns = [(pc, count.worst_wavefronts) for pc, count in counts.items() if count.worst_wavefronts is not None]
     for pc, pattern in sorted(patterns, key=lambda pair: (-pair[1].cost, pair[0] not in warned, pair[0])):
-        if pattern.cost <= most:  # no pass has more ways than all take wavefronts
+        if pattern.cost <= most:  # one pass has no more ways than all passes together take wavefronts
             break
         n, _ = _access(places, pc, pattern).worst()
         if n > most:
@@ -109,7 +109,7 @@ def _excess(counts: dict[int, AccessCount]) -> dict[int, int]:
 
 
 def _costly_accesses(counts: dict[int, AccessCount], thresholds: Thresholds) -> list[int]:
-    """The accesses that are worth a warning."""
+    """Return the accesses that are worth a warning."""
     return [
         pc
         for pc, count in counts.items()
@@ -142,7 +142,7 @@ def _access(places: Places, pc: int, pattern: Pattern) -> _Access:
 
 
 def _array(places: Places, access: _Access) -> SharedArray | None:
-    """The array in which all lanes are; one in dynamic shared memory has no elements and no span."""
+    """Return the array that all lanes access; an array in dynamic shared memory has no elements and no span."""
     program = places.program
     for array in program.shared:
         end = array.offset + _elements(array) * array.dtype.itemsize
@@ -171,13 +171,14 @@ def _label(access: _Access, n: int, part: dict[int, int], arch: str) -> str:
     lanes = {lane for lane, at in part.items() if _uses_bank(at, access, bank)}
     if access.singly:
         words = "one word" if len(banks[bank]) == 1 else f"{len(banks[bank])} words"
-        return f"{lanes_text(mask(lanes))} want {words} of bank {bank}: atomics are served one lane of a bank at a time"
+        who = lanes_text(mask(lanes))
+        return f"{who} request {words} of bank {bank}: atomics are served one lane of a bank at a time"
     if most > 1:
         alike = sum(wanted == most for wanted in wants.values())
         text = f"{lanes_text(mask(lanes))} touch {most} words of bank {bank}"
         return text if alike == 1 else f"{text}; {alike} banks alike"
     if access.model.one_broadcast:
-        return f"{n} words are wanted by several lanes each: {arch} gives one such word a wavefront"
+        return f"{n} words are each requested by several lanes: {arch} broadcasts one such word per wavefront"
     return f"an access of {access.size} bytes takes {n} wavefronts for each {len(part)} lanes on {arch}"
 
 
@@ -238,7 +239,8 @@ def _conflicting(places: Places, array: SharedArray) -> Iterator[_Access]:
 
 
 def _row(array: SharedArray, access: _Access) -> int:
-    """Elements of the rows that a padding may make longer: of the last axis, or from a lane to the next; 0: none."""
+    """Return the length, in elements, of the rows that padding may extend: the last axis, or the distance between
+    adjacent lanes; 0 if there are no rows."""
     if len(array.shape) > 1:
         return array.shape[-1]
     length = abs(stride(access.offsets) or 0) // array.dtype.itemsize
@@ -246,8 +248,8 @@ def _row(array: SharedArray, access: _Access) -> int:
 
 
 def _longer(places: Places, array: SharedArray, row: int, together: list[_Access]) -> Iterator[int]:
-    """Lengths of longer rows, in which vector accesses stay aligned.  `together` conflict in the array, maybe through
-    pointers, whose array is only known by where they went."""
+    """Yield the lengths of longer rows in which vector accesses stay aligned.  `together` are the accesses that
+    conflict in the array; some go through pointers, and only their addresses show that they access this array."""
     program, size = places.program, array.dtype.itemsize
     named = [places.size(pc) for pc in places.outcome.accesses if program.array_of[pc] == array.name]
     widest = max([*named, *(access.size for access in together)])
@@ -263,8 +265,8 @@ def _fits(places: Places, array: SharedArray, elements: int) -> bool:
 
 
 def _padding_removes_conflict(array: SharedArray, row: int, longer: int, access: _Access) -> bool:
-    """Return whether an access has no conflict when rows of `row` elements are `longer`.  For elements shorter than a
-    word, its neighbor in the row, whose lanes share words differently, must not have one either."""
+    """Return whether an access has no conflict if rows of `row` elements are `longer`.  For elements shorter than a
+    word, also check the access one element further, because its lanes share words differently."""
     size = array.dtype.itemsize
     for shift in range(max(1, WORD // size)):
         moved = {}

@@ -7,8 +7,8 @@ warning if the launch ends.  Also detects: aligned barriers and `.sync` warp ope
 Also detects: ids outside 0-15 and counts that are not a positive multiple of 32 (B1, B2); arrivals left over when a CTA
 ends (B11).
 Does not detect: operations that another schedule would count into another generation; that is `barrier-recycling`.
-Reference: PTX ISA, "bar, barrier", and measurements on an H200 (docs/semantics.md).  The compiled tests are in
-`named_barrier.py` and `warp_operations.py`.
+Reference: PTX ISA, "bar, barrier", and measurements on an H200; docs/semantics.md has the rules B1 to B14.  The
+compiled tests are in `named_barrier.py` and `warp_operations.py`.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ CURES = {
 
 _STOPS = "hangs or raises an illegal instruction; the launch was stopped here"
 _ONE_OPERATION = (
-    "a warp is counted when all its live lanes stand at one operation of one barrier with one count (B12, B14): an "
-    f"H100 {_STOPS}"
+    "a warp is counted when all its live lanes have reached the same operation of the same barrier, with the same "
+    f"count (B12, B14): an H100 {_STOPS}"
 )
 
 
@@ -69,7 +69,7 @@ _ONE_COUNT = "give every operation of this barrier the same count: all threads t
 
 
 def explain(raw: RawFinding, places: Places) -> Finding:
-    """The finding of a barrier operation that is wrong in itself or against others of its generation."""
+    """Return the finding of a barrier operation that is wrong in itself, or contradicts others of its generation."""
     return _EXPLAIN[raw.code](raw, places).model_copy(update={"steps": [culprit(raw, places)]})
 
 
@@ -151,8 +151,8 @@ def _coming(raw: RawFinding, places: Places) -> tuple[set[int], list[int], bool]
 
 
 def _mixture(raw: RawFinding, places: Places) -> Finding:
-    """Operations with the same count that do not go together: a reduction and something else, or one with a count and
-    one without."""
+    """Return the finding of operations with the same count that contradict each other: different reductions, or one
+    operation with a count and one without."""
     barrier, who = raw.detail["barrier"], places.who(raw.cta, raw.warp)
     one, other = (NAMES[int(places.program.code[pc, 0])] for pc in (raw.other_pc, raw.pc))
     if one != other and any(name.startswith("bar.red") for name in (one, other)):
@@ -169,7 +169,7 @@ def _mixture(raw: RawFinding, places: Places) -> Finding:
         f"barrier {barrier}: operations with a count and without one in one generation",
         f"{who} exits" if other == "exit" else f"executed by {who}",
         _first_operation(raw, places, f"warp {raw.other_warp} opened it"),
-        ["with a count it waits for warps that have exited, too; the launch was stopped here"],
+        ["a barrier with a count also waits for warps that have exited; the launch was stopped here"],
         "give every operation of this barrier a count, or none of them",
     )  # fmt: skip
 
@@ -271,7 +271,7 @@ def _mask_help(members: int, left_out: int, lanes: int) -> str:
     if members and sum(groups) == left_out:
         each = "their own group" if len(groups) > 1 else f"0x{left_out:08x}"
         return f"{lanes_text(left_out)} should name {each} in the mask; or name all that execute it, 0x{lanes:08x}"
-    return f"name the lanes that execute it in the mask, 0x{lanes:08x}; or let the named lanes alone come to it"
+    return f"use the mask of the lanes that execute it, 0x{lanes:08x}; or let only the named lanes reach it"
 
 
 def _divergence(raw: RawFinding, places: Places) -> Finding:

@@ -222,7 +222,7 @@ def _finding(
 
 def _left_out(raw: RawFinding, places: Places) -> str:
     verb = places.verb(raw.pc)
-    return f"the {verb} was left out" + (" and gave 0" if verb == "load" else "")
+    return f"the {verb} was left out" + (" and returned 0" if verb == "load" else "")
 
 
 def _explain_negative_index(raw: RawFinding, places: Places) -> Finding:
@@ -256,7 +256,7 @@ def _outside_dimension(raw: RawFinding, places: Places) -> Finding:
 
 
 def _axis(raw: RawFinding, places: Places, shape: tuple[int, ...]) -> int | None:
-    """The axis at fault: the only one on which the index does not fit, as far as literals do not rule it out."""
+    """Return the axis at fault: the only axis on which the index does not fit, unless literals rule it out."""
     value, parts = raw.detail["index"], _indices(raw, places)[1]
     found = [axis for axis, extent in enumerate(shape) if not -extent <= value < extent]
     if len(parts) == len(shape):
@@ -376,7 +376,7 @@ def _elsewhere(raw: RawFinding, places: Places) -> Finding:
         return _finding(raw, places, message, note, "compute the address from that of an array or variable")
     space = next(name for name, kind in _KINDS.items() if not forbidden & kind)
     message = f"{verb} of {size} bytes in {space} memory at an address of {places.space(raw.detail['segment'])} memory"
-    note = f"an access that names a state space goes to that alone; {left_out}"
+    note = f"an access that names a state space reaches only that space; {left_out}"
     help_ = f"give it an address of {space} memory, or a generic address to an access that names no state space"
     return _finding(raw, places, message, note, help_)
 
@@ -436,7 +436,7 @@ def _is_dynamic(raw: RawFinding, places: Places) -> bool:
 
 
 def _dynamic_bytes(raw: RawFinding, places: Places) -> int | None:
-    """Bytes of dynamic shared memory, where an access leads beyond its end."""
+    """Return the bytes of dynamic shared memory if an access leads beyond its end."""
     own = places.own_shared_address(raw.detail["address"])
     if own >> SEGMENT_SHIFT != SHARED or own & ((1 << SEGMENT_SHIFT) - 1) < raw.detail["bytes"]:
         return None
@@ -480,7 +480,7 @@ def _literal(text: str) -> bool:
 
 
 def _shape(raw: RawFinding, places: Places) -> tuple[int, ...]:
-    """The shape of the array that the access names; () where it is not known."""
+    """Return the shape of the array that the access names; () if it is unknown."""
     name = places.program.array_of[raw.pc]
     arrays: list[Any] = [*places.arrays, *places.program.shared, *places.program.locals]
     return next((tuple(int(n) for n in array.shape) for array in arrays if array.name == name), ())

@@ -1,4 +1,4 @@
-"""Findings by cause: those that the same edit makes vanish, or that are about the same missing edge.
+"""Findings by cause: findings that the same edit removes, or that are about the same missing synchronization edge.
 
 Groups are sorted by causality, the cause of the others first.  For example, a launch that reads uninitialized memory
 races and hangs because of it.
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from wsemu.model.finding import Finding
 
 MOST = 64
-"""maximum number of findings that are grouped; further ones are separate"""
+"""maximum number of findings that are grouped; further findings stay separate"""
 FEW = 20
 """races of which copies of one statement are looked for: that reads their messages, which takes a trace"""
 _BYTES = re.compile(r"bytes (too many|missing)")
@@ -147,7 +147,7 @@ def _put_overwrite_first(findings: Sequence[Finding], group: list[int]) -> list[
 def sort_by_cause(
     findings: Sequence[Finding], groups: Iterable[Iterable[int]], replaced: Collection[tuple[str, int]] = ()
 ) -> list[list[int]]:
-    """Groups with the cause first in each, those with errors before others, and then by their causes."""
+    """Return the groups with the cause first in each: groups with errors first, then in the order of their causes."""
 
     def rank(n: int) -> tuple[bool, int, int]:
         here = any((site.file, site.line) in replaced for site in findings[n].places) if replaced else False

@@ -38,7 +38,7 @@ def examine(places: Places, settings: Settings) -> list[Finding]:
 
 
 def costliest(places: Places, settings: Settings) -> list[Finding]:
-    """A finding for the access with the most sectors in excess, where `examine` has none for it."""
+    """Return a finding for the access with the most excess sectors, if `examine` has no finding for it."""
     counts = access_counts(places)
     excess = _excess(counts)
     worst = max(excess, key=lambda pc: (excess[pc], -pc), default=-1)

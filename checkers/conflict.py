@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 _HAZARDS = {(READ, WRITE): "write-after-read", (WRITE, READ): "read-after-write", (WRITE, WRITE): "write-after-write"}
 VERBS = {READ: "load", WRITE: "store", ATOMIC: "atomic"}
 ACCESSES = {
-    "address": "of the first byte in common of the lowest of the lanes",
+    "address": "of the first byte that both accesses touch, in the lowest of the lanes",
     "kind": "`READ`, `WRITE` or `ATOMIC`",
-    "other_kind": "the same of the earlier access",
-    "size": "bytes a lane",
-    "interval": "of the warp, in which it makes the access",
-    "other_interval": "the same of the earlier access",
+    "other_kind": "kind of the earlier access",
+    "size": "bytes per lane",
+    "interval": "the warp's interval that contains the access",
+    "other_interval": "interval of the earlier access",
     "other_cta": "linear index of the CTA that made the earlier access",
 }
 """fields of the `detail` of a raw finding about two accesses"""
@@ -110,8 +110,8 @@ class Conflict:
 
     @property
     def names_element(self) -> bool:
-        """Return whether the source names the element that both access at one location: a statement of C++ has
-        several."""
+        """Return whether the source location of both accesses names the element: a C++ statement may contain several
+        accesses."""
         one, _ = self._spans()
         source = self.places.source(self.raw.pc)
         return source.knows_statements or not source.has_addresses or bool(source.access(one))
@@ -227,13 +227,13 @@ class Conflict:
         return sites
 
     def overlap(self) -> str:
-        """Return a text such as `32 lanes, same words, the first `tile[0]``."""
+        """Return a text such as `32 lanes, same words as (1), the first at `tile[0]``."""
         lanes = self.raw.lanes.bit_count()
         who = f"{lanes} lanes" if lanes > 1 else lanes_text(self.raw.lanes)
         who += self.places.cta_text(self.raw.cta) if self.same_cta else ""
         sizes = [self.places.size(side.access.pc) for side in (self.second, self.first)]
         if sizes[0] == sizes[1]:
-            same = "same words" if sizes[0] >= 4 else "same bytes"
+            same = "same words as (1)" if sizes[0] >= 4 else "same bytes as (1)"
         else:
             later, earlier = (
                 f"{size}-byte {VERBS[side.kind]}" for size, side in zip(sizes, (self.second, self.first), strict=True)
@@ -308,7 +308,7 @@ def uncompared_note(raw: RawFinding) -> list[str]:
         return []
     return [
         (
-            "stores of one value are the warning same-value-store; what these write is not compared in a launch of "
-            f"{count:,} thread instructions: check a smaller grid, or smaller sizes, to see which it is"
+            "if these stores write the same value, this is only the warning same-value-store; values are not compared "
+            f"in a launch of {count:,} thread instructions: check a smaller grid, or smaller sizes, to see which it is"
         )
     ]

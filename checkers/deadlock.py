@@ -213,7 +213,7 @@ def _register_sites(places: Places, waiting: dict[int, int]) -> list[Site]:
     return [
         places.site(
             pc,
-            f"{warps_text(warps)} {_plural('wait', warps)} for {int(places.program.code[pc, 6])} registers a thread",
+            f"{warps_text(warps)} {_plural('wait', warps)} for {int(places.program.code[pc, 6])} registers per thread",
             cta=places.outcome.cta, warp=warps[0],
         )
         for pc, warps in by_pc.items()
@@ -236,7 +236,8 @@ def _title(waits: _Waits, registers: dict[int, int]) -> str:
     if registers:
         warps, count = [*registers], int(waits.places.program.code[next(iter(registers.values())), 6])
         where = waits.places.cta_text(waits.places.outcome.cta)
-        text = f"{warps_text(warps)}{where} {_plural('wait', warps)} for {count} registers a thread, which nobody gives"
+        text = f"{warps_text(warps)}{where} {_plural('wait', warps)} for {count} registers per thread"
+        text += ", which no warp releases"
         budget = setmaxnreg.budget(waits.places)
         return f"{text}: {budget}" if budget.startswith("needs") else text
     objects = waits.places.outcome.object_waits
@@ -371,7 +372,7 @@ def _starvation(places: Places, group: Group, state: BarrierState, suppliers: di
         return f"{text}{warps_text(exited)}{before} {_plural('have', exited)} exited"
     coming = [w for s in suppliers for w in s.warps]
     if coming:
-        return f"{text}{warps_text(coming)} alone can still reach it"
+        return f"{text}only {warps_text(coming)} can still reach it"
     others = [w.warp for w in lapped or absent]
     if not others:
         return f"{text}all warps of the CTA take part already"

@@ -53,7 +53,7 @@ def explain(raw: RawFinding, places: Places) -> Finding:
             label,
             "nothing releases (2) before an exit (1) of that CTA: a relaxed arrive, or one of CTA scope, tells that "
             "(2) was requested, and not that it is over",
-            f"arrive without `.relaxed` behind (2), as {sync} does",
+            f"arrive without `.relaxed` after (2), as {sync} does",
             f"{words.other(raw, places)} ends",
         )  # fmt: skip
     return words.finding(

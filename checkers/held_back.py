@@ -1,5 +1,5 @@
 """Lanes of a warp that wait for each other for ever: some at a named barrier, for all live lanes of the warp, others at
-warp-wide operations that name these (B14).  A part of `deadlock`; no checker itself."""
+warp-wide operations that name the lanes at the barrier (B14).  A part of `deadlock`; no checker itself."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def _separate_parked(places: Places, warp: WarpState) -> tuple[list[tuple[int, i
 
 
 def _union(standing: list[tuple[int, int]] | tuple[tuple[int, int], ...]) -> int:
-    """All the lanes: no two groups have one in common."""
+    """Return all the lanes; no two groups have a lane in common."""
     return sum(lanes for _, lanes in standing)
 
 

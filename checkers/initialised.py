@@ -51,7 +51,7 @@ TRACED = True
 
 
 def severity(raw: RawFinding, places: Places) -> Severity | None:
-    """Return `warning` for bytes of which it is not known what they reach."""
+    """Return `warning` for bytes whose effects are unknown."""
     return "warning" if "undecided" in raw.detail else None
 
 
@@ -121,7 +121,7 @@ def _stored_by_some(raw: RawFinding, places: Places) -> list[str]:
     if not once or lanes >= threads * ctas:
         return []
     of = f"{lanes:,} of the {threads * ctas:,} threads"
-    return [f"{places.near(pc, raw.pc)}, which alone stores to `{name}`, is executed by {of}"]
+    return [f"{places.near(pc, raw.pc)}, the only store to `{name}`, is executed by {of}"]
 
 
 def _reader(raw: RawFinding, places: Places) -> str:

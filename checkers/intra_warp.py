@@ -3,8 +3,8 @@
 Detects: two lanes of one store that write different values to a byte.  Unless the launch is checked with
 `lockstep=True`, it also detects accesses of two lanes that overlap, if at least one is a write and not both are atomic.
 It does not if an operation between them has both lanes as participants: `syncwarp`, shuffle, vote, match,
-`syncthreads`, a sync on a named barrier.  An arrive orders nothing between lanes, a sync by a part of a warp these
-lanes alone; a lane that has exited has met those that name it in their mask.
+`syncthreads`, a sync on a named barrier.  An arrive orders nothing between lanes; a sync by a part of a warp orders
+only these lanes.  A lane that has exited is ordered before the lanes that name it in their mask.
 Does not detect: such a conflict with what came before another access that is itself one.
 Reference: CUDA C++ Programming Guide, "Independent Thread Scheduling" and "Synchronization Functions".  The compiled
 test is `lane_order.unordered_lanes`; `shadow.lanes_know` decides when to run it.
@@ -57,8 +57,8 @@ _INDEPENDENT = (
     "older GPUs"
 )
 _OLDER = (
-    "`--arch {}` chooses limits and costs alone; that the lanes of a warp run together, as they do there, is said by "
-    "`--lockstep` (`lockstep=True`): for kernels whose compiler keeps the order of these accesses (`volatile`)"
+    "`--arch {}` only chooses limits and costs; with `--lockstep` (`lockstep=True`), the lanes of a warp also run "
+    "together, as they do there: for kernels whose compiler keeps the order of these accesses (`volatile`)"
 )
 
 
@@ -134,10 +134,10 @@ def _help(found: Conflict, witness: Witness | None) -> str:
     if found.one_statement:
         return f"keep the loaded value in a variable, add {barrier} and store it after that"
     if found.apart and found.first.iteration == found.second.iteration:
-        text = f"put {places.near(two.pc, one.pc)} into an `if` of its own behind that of {places.near(one.pc, two.pc)}"
+        text = f"put {places.near(two.pc, one.pc)} into an `if` of its own after that of {places.near(one.pc, two.pc)}"
         return f"{text}, and {barrier} between the two, where all {who} meet"
-    behind = ", behind its branch" * in_branch
-    text = f"add {barrier} {places.after(one.pc, two.pc)}{behind}, where all {who} meet"
+    later = ", after its branch" * in_branch
+    text = f"add {barrier} {places.after(one.pc, two.pc)}{later}, where all {who} meet"
     if places.leaves(one.pc, two.pc):
         return f"{text}: none may return before it"
     if found.hazard == "read-after-write" and found.one_text and not found.share_a_loop and who == "lanes":
@@ -172,7 +172,7 @@ def _left_out(found: Conflict, witness: Witness) -> str:
 
 
 def _one_store(raw: RawFinding, places: Places, witness: Witness | None) -> Finding:
-    """Several lanes of one store name one byte and have different values for it."""
+    """Return the finding of several lanes of one store that store different values to the same byte."""
     address, stays = raw.detail["address"], raw.detail["other_lane"]
     space = places.space(address >> SEGMENT_SHIFT)
     what = places.access_text(raw.pc, address)

@@ -74,7 +74,7 @@ _SPLIT = f"keep the bytes of a phase at or below {MOST_COUNT:,}: split the copie
 
 
 def explain(raw: RawFinding, places: Places) -> Finding:
-    """The finding of an operation on an mbarrier, or on what should be one."""
+    """Return the finding of an operation on an mbarrier, or on memory that should hold an mbarrier."""
     return _EXPLAIN[raw.code](raw, places)
 
 
@@ -94,7 +94,7 @@ def _explain_uninitialized(raw: RawFinding, places: Places) -> Finding:
         return words.finding(
             raw, places, f"{name} is no mbarrier any more when {places.who(raw.cta, raw.warp)} {does} it", label,
             [f"an H100 goes on working with what is left of it; {_STOPPED}"],
-            f"move the {inval} on {places.near(raw.other_pc, raw.pc)} behind the last use, with a barrier between, or "
+            f"move the {inval} on {places.near(raw.other_pc, raw.pc)} after the last use, with a barrier between, or "
             "initialise it again before this",
             f"{words.other(raw, places)} ends it",
         )  # fmt: skip
@@ -105,7 +105,7 @@ def _explain_uninitialized(raw: RawFinding, places: Places) -> Finding:
 
 
 def _meet(raw: RawFinding, places: Places) -> str:
-    """The barrier of the whole CTA, or of the cluster where two CTAs have to meet, as the file names it."""
+    """Return the barrier of the CTA, or of the cluster if two CTAs have to meet, as the file spells it."""
     apart = raw.detail.get("other_cta", raw.cta) != raw.cta
     return words.spell_instruction(places, raw.pc, "barrier.cluster" if apart else "bar.sync 0")
 

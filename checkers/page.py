@@ -39,7 +39,7 @@ _ALIKE, _MOST = 0.7, 4
 
 
 def _like(word: str) -> list[str]:
-    """The codes that a word may mean: one spelled nearly so, or those that have it as a part."""
+    """Return the codes that a word may mean: codes with a similar spelling, or codes that contain the word."""
     near = difflib.get_close_matches(word, CODES, 1, _ALIKE)
     parts = sorted({part for code in CODES for part in code.split("-")})
     meant = difflib.get_close_matches(word, parts, 1, _ALIKE)
@@ -56,7 +56,7 @@ def _rule_text(rule: str) -> str:
 
 @functools.cache
 def page(code: str) -> Page:
-    """The page of a finding code; UsageError names those that are like it."""
+    """Return the page of a finding code; UsageError names similar codes."""
     if code not in CODES:
         if _RULE.fullmatch(code):
             raise UsageError(_rule_text(code.upper()))

@@ -159,8 +159,8 @@ def _old_token(raw: RawFinding, places: Places) -> Finding:
     return words.finding(
         raw, places, f"{name}: a wait with a token of a phase before phase {phase - 1}",
         f"{words.acts(raw, places, 'waits')} in phase {phase}",
-        "a token is valid for the open phase and the one before; an H100 compares the lowest bit of their numbers "
-        "alone (M13)",
+        "a token is valid for the open phase and the one before; an H100 compares only the lowest bit of "
+        "their numbers (M13)",
         "wait with the token of the last arrive, once after each",
     )  # fmt: skip
 

@@ -96,7 +96,7 @@ class Ledger:
         return next((p for p in arrives if self.places.element(address, p).partition("[")[0] == name), None)
 
     def next_supply(self, pc: int, address: int) -> int | None:
-        """The nearest such instruction that may run after another one."""
+        """Return the nearest instruction that supplies the mbarrier and may run after `pc`."""
         return next((p for p in reachable(self.places.program, pc) if p != pc and self.supplies(p, address)), None)
 
     def users(self, address: int) -> set[int]:
@@ -198,7 +198,7 @@ class Ledger:
 
     def too_late(self, address: int, phase: int, pc: int, warps: Iterable[int]) -> list[int]:
         """Return the warps that may have missed the phase whose parity they wait for.  They have not observed the last
-        phase of that parity, and the next one is over, too."""
+        phase of that parity, and the next phase is complete as well."""
         if not (self.complete and self.seen) or phase < 2 or "parity" not in words.full_name(self.places, pc):
             return []
         return [warp for warp in warps if self.seen.get((address, warp), -1) < phase - 2]
@@ -293,7 +293,7 @@ def too_few(ledger: Ledger, waits: Iterable[tuple[int, int, int, set[int]]]) -> 
 
 
 def missed_phase_help(ledger: Ledger, address: int, phase: int, pc: int, warps: Sequence[int]) -> str:
-    """A pointer where who waits may have come too late for the phase that was meant."""
+    """Return a pointer if the waiting warp may have come too late for the intended phase."""
     late = ledger.too_late(address, phase, pc, warps)
     if not late:
         return ""

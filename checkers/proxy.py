@@ -99,13 +99,13 @@ def _map(raw: RawFinding, places: Places) -> Finding:
 def _release(raw: RawFinding, places: Places) -> str:
     return (
         f"add `fence.proxy.tensormap::generic.release.gpu` {places.after(raw.other_pc, raw.pc)}, in the threads of (1) "
-        "and before the barrier; an acquire, with the address of the map, belongs behind that"
+        "and before the barrier; an acquire, with the address of the map, belongs after that"
     )
 
 
 def _acquire(raw: RawFinding, places: Places) -> str:
     return (
-        "add `fence.proxy.tensormap::generic.acquire.gpu [map], 128` behind the release and before "
+        "add `fence.proxy.tensormap::generic.acquire.gpu [map], 128` after the release and before "
         f"{places.near(raw.pc, raw.other_pc)}, in the issuing thread or in one of its CTA that it waits for"
     )
 

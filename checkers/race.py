@@ -103,13 +103,14 @@ def explain(raw: RawFinding, places: Places, trace: Trace | None = None) -> Find
         notes += _missing_edge(found, witness)
     if found.narrow:
         notes.append(
-            "an atomic of `.cta` scope is atomic with those of its own CTA alone, of `.cluster` with its cluster's"
+            "an atomic of `.cta` scope is atomic only with atomics of its own CTA, one of `.cluster` only within its "
+            "cluster"
         )
     if side := polling(found):
         line = places.near(side.access.pc, raw.pc)
         notes.append(f"{line} waits in a loop by a plain load: a compiler may make that once, and wait for ever")
     if "unwritten" in raw.detail:
-        notes.append("nothing had been stored there when (1) loaded it: it holds arbitrary values until then")
+        notes.append("nothing had been stored there when (1) loaded it: memory holds arbitrary values before a store")
     if overwritten(found, witness):
         notes.append(f"(1) may overwrite what {found.second.who} should load, which an earlier execution of (1) stored")
     notes += uncompared_note(raw)
@@ -215,8 +216,8 @@ def _landing(found: Conflict) -> str:
             "after that wait, or a wait for the mbarrier phase in which the copy arrives"
         )
     if side.kind == READ:
-        return f"the {noun} has read its source when its thread has waited for its group, for reads alone or in full"
-    return f"the {noun} is over when its thread has waited for its group in full: a wait for reads alone is not enough"
+        return f"the {noun} has read its source when its thread has waited for its group, only for reads or in full"
+    return f"the {noun} is over when its thread has waited for its group in full: a wait only for reads is not enough"
 
 
 def _wait_help(found: Conflict) -> str:
@@ -259,7 +260,7 @@ def _reader(found: Conflict) -> str:
 
 
 _BARRIER_LANES = "a barrier orders the accesses of the lanes that execute it, and of others that these know of (B14)"
-_PHASE_LANES = "an arrive gives what its own lane did and knows, and a wait tells its own lane alone"
+_PHASE_LANES = "an arrive releases what its own lane did and has observed, and a wait acquires only for its own lane"
 
 
 def rank(raw: RawFinding, places: Places, trace: Trace | None) -> int:
@@ -286,7 +287,8 @@ def _missing_edge(found: Conflict, witness: Witness) -> list[str]:
         return [f"no barrier lies between them: {first.who} meets none after (1), {second.who} none before (2)"]
     notes = []
     if last is not None:
-        notes.append(f"last edge {first.who} -> {second.who}: {_edge(places, witness, last, two.warp)}, before (1)")
+        text = _edge(places, witness, last, two.warp)
+        notes.append(f"last synchronization {first.who} -> {second.who}: {text}, before (1)")
     elif not given:
         notes.append(_one_way_note(found, witness))
     if following is not None:
@@ -303,15 +305,17 @@ def _one_way_note(found: Conflict, witness: Witness) -> str:
     given = witness.clock_at(one.cta, one.warp, one.interval).get(two.warp, 0)
     back = witness.after(two.cta, two.warp, given)
     if back is None:
-        return f"no edge leads from {first.who} to {second.who} before (2)"
-    return f"last edge {second.who} -> {first.who}: {_edge(found.places, witness, back, one.warp)}; none returns"
+        return f"no synchronization from {first.who} to {second.who} before (2)"
+    text = _edge(found.places, witness, back, one.warp)
+    return f"last synchronization {second.who} -> {first.who}: {text}; none in the other direction"
 
 
 def _edge(places: Places, witness: Witness, given: Event, warp: int) -> str:
-    """Return `barrier 2 generation 0 (line 32 -> 23)`: the lines of a release and of its acquire by a warp."""
-    taken = witness.matching_sync(given, warp)
-    line = f"line {places.line(given.pc)}" + (f" -> {places.line(taken.pc)}" if taken else ", through other warps")
-    return f"{operation(places, given)} ({line})"
+    """Return `barrier 2 generation 0 (line 32 -> 23)`: the lines of a release and of its acquire by a warp, or the one
+    line of both."""
+    taken, line = witness.matching_sync(given, warp), places.line(given.pc)
+    end = ", through other warps" if taken is None else f" -> {places.line(taken.pc)}"
+    return f"{operation(places, given)} (line {line}{end if end != f' -> {line}' else ''})"
 
 
 def _too_late(found: Conflict, witness: Witness, following: Event) -> str:

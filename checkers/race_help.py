@@ -42,7 +42,7 @@ def polling(found: Conflict) -> Side | None:
 
 _POLLING = (
     "wait by an atomic that adds 0 (in CUDA C++ also by a `volatile` or atomic load), store by an atomic, and put a "
-    "`cuda.threadfence()` before that store and one behind the loop"
+    "`cuda.threadfence()` before that store and one after the loop"
 )
 
 
@@ -88,12 +88,12 @@ def race_help(found: Conflict, witness: Witness | None) -> str:
         barrier = f"put a barrier {what} the {VERBS[plain.kind]} on {line}; or "
         return barrier + (_loaded_plainly(found) or "make it atomic, where any order will do")
     if one.pc == two.pc:
-        return "give each warp its own element, let one warp alone store, or use an atomic"
+        return "give each warp its own element, let only one warp store, or use an atomic"
     if found.one_place or (found.one_text and found.exchange_sides().onward):
         if found.names_element:
-            return f"several warps update `{found.text}`: use `cuda.atomic`, or let one warp alone do it"
+            return f"several warps update `{found.text}`: use `cuda.atomic`, or let only one warp do it"
         return (
-            f"where several warps update `{found.text}`, use `cuda.atomic`, or let one warp alone do it; else add "
+            f"where several warps update `{found.text}`, use `cuda.atomic`, or let only one warp do it; else add "
             "`cuda.syncthreads()` between the two"
         )
     if found.one_statement:
@@ -112,8 +112,8 @@ def race_help(found: Conflict, witness: Witness | None) -> str:
 
 
 _ONE_ELEMENT = (
-    "each CTA stores to the same elements: let the index take in `cuda.blockIdx`, or one CTA alone store; else use an "
-    "atomic, or a second launch"
+    "each CTA stores to the same elements: let the index take in `cuda.blockIdx`, or let only one CTA store; else use "
+    "an atomic, or a second launch"
 )
 
 
@@ -146,7 +146,7 @@ def _flag(found: Conflict, witness: Witness) -> str:
     before, after = ("the first", "the second") if raised != seen else ("it", "it")
     lacking = _lacking(found, witness, flag)
     sides = [f"before {before}"] * lacking[0] + [f"after {after}"] * lacking[1]
-    alone, too = (" with one fence alone", ", too") if len(sides) == 1 else ("", "")
+    alone, too = (" with only one fence", ", too") if len(sides) == 1 else ("", "")
     return (
         f"{atomics} nothing else{alone}: put a `cuda.threadfence()` {' and '.join(sides)}{too}, "
         f"or use {'a named barrier' if found.same_cta else 'a second launch'}"
@@ -220,9 +220,9 @@ def has_partial_barriers(places: Places) -> bool:
 
 
 def _split_branches_help(found: Conflict) -> str:
-    """Two branches of one `if`, made into two with a barrier between them."""
+    """Return the help that splits an `if` with two branches into two, with a barrier between them."""
     places, (one, two) = found.places, sorted((s.access.pc for s in (found.first, found.second)), key=found.places.line)
-    text = f"put {places.near(two, one)} into an `if` of its own behind that of {places.near(one, two)}, and "
+    text = f"put {places.near(two, one)} into an `if` of its own after that of {places.near(one, two)}, and "
     return f"{text}`cuda.syncthreads()` between the two{_narrower(found)}"
 
 
@@ -232,7 +232,7 @@ def _narrower(found: Conflict) -> str:
 
 
 def _named_help(found: Conflict, witness: Witness | None) -> str:
-    """An edge by named barriers; or the one that exists, moved."""
+    """Return the help for a new synchronization edge by named barriers, or for moving the existing edge."""
     places, first, second = found.places, found.first, found.second
     one, two = first.access, second.access
     there = places.near(two.pc, one.pc)
@@ -267,7 +267,7 @@ def _named_help(found: Conflict, witness: Witness | None) -> str:
 
 
 def _phase_help(found: Conflict, witness: Witness | None) -> str:
-    """An edge by mbarriers; or the one that exists, moved."""
+    """Return the help for a new synchronization edge by mbarriers, or for moving the existing edge."""
     places, first, second = found.places, found.first, found.second
     one, two = first.access, second.access
     there = places.near(two.pc, one.pc)
@@ -304,7 +304,7 @@ def phase_lanes_help(found: Conflict, witness: Witness | None) -> str:
     if takes is not None and takes.kind == "await" and not takes.lanes & _accessing_lanes(found, 2):
         line = places.near(takes.pc, one.pc)
         who = f"{lanes_text(takes.lanes)} of {found.second.who}"
-        return f"add {meeting(places, 'make (2)')} behind {line}, where {who} waits for all, or let each lane wait"
+        return f"add {meeting(places, 'make (2)')} after {line}, where {who} waits for all, or let each lane wait"
     return PHASE_LANES_HELP
 
 
@@ -330,7 +330,7 @@ def _comes_later(places: Places, pc: int, other: int) -> bool:
 
 
 def _pattern_calls_help(found: Conflict) -> str:
-    """The calls of transfer patterns that would order the two: those that are missing, or come too early."""
+    """Return the calls of transfer patterns that would order the two accesses, if they are missing or too early."""
     places, one, two = found.places, found.first.access.pc, found.second.access.pc
     gives, waits = CALLS[found.first.role]
     made = places.calls()
@@ -345,7 +345,7 @@ def _pattern_calls_help(found: Conflict) -> str:
     if early:
         give += f", not before it {_on(places, early[-1], one)}"
     if late:
-        wait += f", not behind it {_on(places, late[0], two)}"
+        wait += f", not after it {_on(places, late[0], two)}"
     return give if early and not late else wait if late and not early else f"{give}; {wait}"
 
 

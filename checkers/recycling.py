@@ -54,7 +54,7 @@ TRACED = True
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """(1) is of a generation, (2) of the next one of the same barrier; `who` names a warp with its role."""
+    """(1) is an operation of a generation, (2) of the barrier's next generation; `who` names a warp with its role."""
 
     first: Access
     second: Access

@@ -74,7 +74,7 @@ def cures_of(code: str) -> Cures:
 
 
 def explain(raw: RawFinding, places: Places, trace: Trace | None) -> Finding:
-    """The finding of a raw one; without a trace it has the same sites, and less to say."""
+    """Return the finding of a raw finding; without a trace it has the same sites and fewer notes."""
     module = module_of(CHECKER_OF[raw.code])
     finding: Finding = module.explain(raw, places, trace) if _is_traced(raw) else module.explain(raw, places)
     return finding
@@ -102,7 +102,7 @@ def instructions_to_trace(findings: list[RawFinding], places: Places) -> frozens
 
 
 def drop_duplicates(findings: list[RawFinding], places: Places, trace: Trace | None) -> list[RawFinding]:
-    """Without those that others report already: one cause is one finding."""
+    """Drop raw findings that another finding already reports: one finding per cause."""
     for checker in dict.fromkeys(CHECKER_OF[raw.code] for raw in findings):
         fold = getattr(module_of(checker), "fold", None)
         findings = fold(findings, places, trace) if fold else findings
@@ -129,7 +129,8 @@ def _rank(raw: RawFinding, places: Places, trace: Trace | None) -> int:
 
 
 def examine(places: Places, settings: Settings, trace_of: Tracer) -> tuple[list[Finding], list[Finding]]:
-    """The findings of the chosen checkers that look at a launch as a whole; and what costs most without being one."""
+    """Return the findings of the chosen checkers that look at a whole launch, and the costliest accesses that are no
+    finding."""
     findings: list[Finding] = []
     costliest: list[Finding] = []
     for checker in _looking(places.outcome, settings):

@@ -1,4 +1,4 @@
-"""`same-value-store`: stores of one value to one location by several threads.
+"""`same-value-store`: stores of the same value to one location by several threads.
 
 Detects: stores that nothing orders and that write the same value, by warps, lanes or copies, in a launch whose other
 accesses are race-free.
@@ -34,7 +34,7 @@ CURES = {
 
 
 def explain(raw: RawFinding, places: Places) -> Finding:
-    """The finding of two stores of one value that nothing orders."""
+    """Return the finding of two unordered stores of the same value."""
     at = words.quote_element(places, raw.detail["address"], raw.pc)
     one, two = words.other(raw, places), places.who(raw.cta, raw.warp)
     who = f"lanes of {two}" if one == two else f"{one} and {two}"

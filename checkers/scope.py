@@ -1,4 +1,4 @@
-"""Orders of CTA scope between two CTAs: they order nothing there.
+"""Arrives and waits of CTA scope between two CTAs: they order nothing.
 
 Detects: an arrive on an mbarrier of another CTA with `.release.cta`; a wait with `.acquire.cta` for a phase that
 another CTA has arrived in.
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 DETAIL = {
     "scope": Detail({
-        "address": "of the mbarrier", "what": "0: an arrive on another CTA's, 1: a wait for what another CTA gave",
+        "address": "of the mbarrier", "what": "0: an arrive on another CTA's, 1: a wait for an arrive of another CTA",
     }),
 }  # fmt: skip
 CODES = tuple(DETAIL)
@@ -38,13 +38,13 @@ def explain(raw: RawFinding, places: Places) -> Finding:
         return words.finding(
             raw, places, f"an arrive of CTA scope on {name} of another CTA",
             f"{words.who(raw, places)} arrives with `.release.cta`",
-            ["who waits there is not in its scope: what was done before the arrive need not be seen after the wait"],
+            ["threads that wait there are outside of this scope: they may not see what was done before the arrive"],
             "write `.release.cluster`",
         )  # fmt: skip
     return words.finding(
-        raw, places, f"a wait of CTA scope on {name} for what another CTA gave",
+        raw, places, f"a wait of CTA scope on {name} for an arrive of another CTA",
         f"{words.who(raw, places)} waits with `.acquire.cta`",
-        ["who arrives there is not in its scope: what was done before (1) need not be seen after (2)"],
+        ["the thread that arrives is outside of this scope: what was done before (1) may not be seen after (2)"],
         "write `.acquire.cluster`",
         f"{words.other(raw, places)} arrives",
     )  # fmt: skip

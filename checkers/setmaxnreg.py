@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 DETAIL = {
     "setmaxnreg": Detail({
-        "count": "registers a thread",
+        "count": "registers per thread",
         "what": "0: the count, 1: the direction, 2: a part of a warp, 3: warps differ, 4: nothing between two",
-        "present": "registers a thread that the warp has",
+        "present": "registers per thread that the warp has",
     }),
-    "setmaxnreg-repeated": Detail({"count": "registers a thread"}),
+    "setmaxnreg-repeated": Detail({"count": "registers per thread"}),
 }  # fmt: skip
 CODES = tuple(DETAIL)
 CURES = {
@@ -54,7 +54,7 @@ def _explain_repeated(raw: RawFinding, places: Places) -> Finding:
 def _misuse(raw: RawFinding, places: Places) -> Finding:
     d, who = raw.detail, places.who(raw.cta, raw.warp)
     more = words.operation(places, raw.pc).endswith("inc")
-    asks = f"{'asks for' if more else 'keeps'} {d['count']} registers a thread"
+    asks = f"{'asks for' if more else 'keeps'} {d['count']} registers per thread"
     if d["what"] == 0:
         message = f"`setmaxnreg` with {d['count']}: no register count that it takes"
         note, help_ = "", "give a multiple of 8 from 24 to 256"
@@ -109,7 +109,7 @@ def waiting(places: Places) -> dict[int, int]:
 
 
 def budget(places: Places) -> str:
-    """Return `needs 232*2 + 40 registers a thread and warpgroup, the CTA has 168*2`, or what was released and
+    """Return `needs 232*2 + 40 registers per thread in its warpgroups, the CTA has 168*2`, or what was released and
     requested, if that would be enough.  Return nothing if the registers at launch are unknown, or a warp requests more
     than once."""
     warps, registers = places.outcome.warps, places.program.registers
@@ -120,15 +120,15 @@ def budget(places: Places) -> str:
     wants = [(int(places.program.code[pc, 6]), n, pc) for pc, n in sorted(counts.items())]
     wants += [(registers, others, -1)] if others else []
     unit = 4 if all(n % 4 == 0 for _, n, _ in wants) else 1
-    of = "thread and warpgroup" if unit == 4 else "thread and warp"
+    of = "warpgroups" if unit == 4 else "warps"
     if sum(count * n for count, n, _ in wants) > registers * len(warps):
         needs = " + ".join(_times(count, n // unit) for count, n, _ in wants)
-        return f"needs {needs} registers a {of}, the CTA has {_times(registers, len(warps) // unit)}"
+        return f"needs {needs} registers per thread in its {of}, the CTA has {_times(registers, len(warps) // unit)}"
     given = sum((registers - count) * n for count, n, pc in wants if _is(places, pc, "dec"))
     asked = sum((count - registers) * n for count, n, pc in wants if _is(places, pc, "inc"))
     return (
-        f"asked for are {asked // unit:,} registers a {of} more than at launch, given so far {given // unit:,}: a warp "
-        "that ends gives none (L2)"
+        f"requested are {asked // unit:,} registers per thread in its {of} more than at launch, released so far "
+        f"{given // unit:,}: a warp that ends releases none (L2)"
     )
 
 
@@ -149,7 +149,7 @@ def account(places: Places) -> str:
     others += registers * (warps - sum(counts.values()))
     room = (registers * warps - others) // asking // 8 * 8
     fits = f": {room} there would fit" if registers < room and len(set(waits.values())) == 1 else ""
-    return f"{', '.join(texts)} registers a thread, at the launch each has {registers}{fits}"
+    return f"{', '.join(texts)} registers per thread, at the launch each has {registers}{fits}"
 
 
 def givers(places: Places) -> list[Site]:
@@ -158,7 +158,7 @@ def givers(places: Places) -> list[Site]:
         return []
     gives = [pc for pc in _counts(places) if _is(places, pc, "dec")]
     return [
-        places.site(pc, f"keeps {_requested_registers(places, pc)} registers a thread", primary=False) for pc in gives
+        places.site(pc, f"keeps {_requested_registers(places, pc)} registers per thread", primary=False) for pc in gives
     ]
 
 

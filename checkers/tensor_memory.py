@@ -165,7 +165,7 @@ def _explain_unwaited(raw: RawFinding, places: Places) -> Finding:
     return words.finding(
         raw, places, f"{_ACCESSES[d['what']]} overwrites column {d['column']} of tensor memory after a load that only "
         "the use of its registers completes", f"by {words.who(raw, places)}",
-        ["hardware waits for a load where a register of it is used; PTX promises that for `tcgen05.wait::ld` alone"],
+        ["hardware waits for a load where a register of it is used; PTX promises that only for `tcgen05.wait::ld`"],
         _missing_order(raw, places), f"loaded by {words.other(raw, places)}",
     )  # fmt: skip
 
@@ -177,7 +177,7 @@ def _explain_fence(raw: RawFinding, places: Places) -> Finding:
     return words.finding(
         raw, places, f"only relaxed operations order {earlier} before {later}, without `tcgen05.fence`",
         f"by {words.who(raw, places)}",
-        [f"the first words in common: {where}", "the fence emits no machine instruction: it binds the compiler alone"],
+        [f"the first words in common: {where}", "the fence emits no machine instruction: it binds only the compiler"],
         "`tcgen05.fence::before_thread_sync` before the relaxed arrival, and `tcgen05.fence::after_thread_sync` after "
         "the relaxed wait", f"by {words.other(raw, places)}",
     )  # fmt: skip
@@ -231,7 +231,7 @@ def _explain_quarter(raw: RawFinding, places: Places) -> Finding:
     return words.finding(
         raw, places, f"an address in lanes {32 * d['quarter']} to {32 * d['quarter'] + 31} of tensor memory, of which "
         f"the warp has lanes {32 * d['own']} to {32 * d['own'] + 31}", f"by {words.who(raw, places)}",
-        ["a warp has the lanes of its number modulo 4 alone, whatever the address names"],
+        ["a warp has only the lanes of its number modulo 4, whatever the address names"],
         "access these lanes from the warp that owns them, or name the lanes of this warp",
     )  # fmt: skip
 
@@ -273,7 +273,7 @@ def _explain_double_free(raw: RawFinding, places: Places) -> Finding:
     return words.finding(
         raw, places, f"a release of {_extent(d)} of tensor memory, {why}",
         f"by {words.who(raw, places)}", [*trap, *_moved_notes(raw)],
-        "release what `tcgen05.alloc` gave, with the same number of columns",
+        "release what `tcgen05.alloc` returned, with the same number of columns",
     )  # fmt: skip
 
 
@@ -335,7 +335,7 @@ _WRONG = {
     3: ("reserved bits are set", "leave them 0"),
     4: ("D has an invalid shape", "use M and N of the table in PTX for this kind and `cta_group`"),
     5: ("the kind has no such types", "use types of the kind, and of D"),
-    6: ("the bit for sparse operands contradicts the instruction", "set it with `.sp` alone"),
+    6: ("the bit for sparse operands contradicts the instruction", "set it only with `.sp`"),
     7: ("operands of this type cannot lie so", "use the swizzle and direction that PTX has for the type"),
     8: ("an operand in tensor memory does not begin at such a lane", "use lane 0; for D and A of 64 rows also lane 16"),
 }

@@ -39,7 +39,7 @@ class Run(Protocol):
     """the source as it was"""
 
     def again(self, plane: int, arch: str) -> Run:
-        """Another run, in which every byte of the source holds one of the three bytes of its number."""
+        """Run again; every byte of the source holds byte `plane` of the three bytes of its number."""
 
     def accesses(self, places: Places) -> list[tuple[int, str, int]]:
         """(instruction, `load` or `store`, bytes a lane) of the pattern's accesses that were executed."""
@@ -77,7 +77,8 @@ def examine(run: Run, places: Places) -> list[Finding]:
 
 
 def _check_bytes(run: Run, places: Places) -> list[Finding]:
-    """Accesses of less than a word: three more runs number each byte of the source, one byte of the number each."""
+    """Return the findings of accesses of less than a word.  Three more runs number each byte of the source; each run
+    uses one byte of the number."""
     for plane in range(3):
         again = run.again(plane, places.outcome.arch)
         wrong = np.flatnonzero(again.dst != run.job.image(again.before)[0])

@@ -27,7 +27,7 @@ CURES = {
 
 
 def examine(places: Places, settings: Settings) -> list[Finding]:
-    """The finding of a launch that ended at undefined behavior; nothing for what is not modelled."""
+    """Return the finding of a launch that ended at undefined behavior; nothing for operations that are not modeled."""
     outcome, program = places.outcome, places.program
     fields = program.code[outcome.fault_pc]
     if NAMES[int(fields[0])] != "trap" or not program.traps[int(fields[6])].startswith(UNDEFINED):

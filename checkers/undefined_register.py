@@ -2,9 +2,9 @@
 
 Detects: registers of PTX that the thread has not written on its path, and whose bits reach something observable: global
 memory, control flow, an address, an operand.  A second run follows undefined values bit by bit.
-Does not detect: registers whose value only instructions read that discard it; in a launch too long for the reference
-engine, where that has to follow them, those whose other contents give the same results.  Variables of a Python kernel
-are 0 before their assignment, as in Numba-CUDA.
+Does not detect: registers that are read only by instructions that discard the value.  In a launch that is too long for
+the reference engine to follow undefined values: registers for which other contents give the same results.  Variables of
+a Python kernel are 0 before their assignment, as in Numba-CUDA.
 Reference: PTX ISA, "Register State Space": registers are not initialized.  The rule is in `reference.undefined`.
 """
 
@@ -29,7 +29,7 @@ CURES = {
 }
 DETAIL = {
     "undefined-register": Detail(
-        {"row": "of the register", **observed.FIELDS}, {"compared": "1: two contents show it, not where"}
+        {"row": "of the register", **observed.FIELDS}, {"compared": "1: two runs with other contents differ"}
     )
 }
 

@@ -75,7 +75,7 @@ def write(c, sums):
 
 @cuda.jit(device=True)
 def copy_slice(tile, stage, x, row, column):
-    """A slice of TILE lines of x into a stage, 16 bytes a thread and step."""
+    """A slice of TILE lines of x into a stage, 16 bytes per thread in each step."""
     for piece in range(cuda.threadIdx.x, TILE * SLICE // 8, THREADS):
         line, at = piece // (SLICE // 8), piece % (SLICE // 8) * 8
         ptx.cp_async_cg(tile, (stage, line, at), x, (row + line, column + at), 16)

@@ -88,7 +88,7 @@ class CudaDMA:
         return cls(0, threads, threads, 0, *fields, specialized=False, **options)  # type: ignore[arg-type]
 
     def objects(self) -> tuple[CudaDMA, ...]:
-        """Return the patterns whose threads `block_size` counts: this one alone."""
+        """Return the patterns whose threads `block_size` counts: only this one."""
         return (self,)
 
     def owns_this_thread(self) -> bool:
@@ -96,7 +96,7 @@ class CudaDMA:
         return self.first_dma_thread <= cuda.threadIdx.x < self.first_dma_thread + self.dma_threads
 
     def rank(self) -> int:
-        """The calling thread's number among those that transfer, from 0."""
+        """Return the calling thread's number among the threads that transfer, from 0."""
         return cuda.threadIdx.x - self.first_dma_thread
 
     def start_async_dma(self) -> Any:

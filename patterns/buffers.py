@@ -81,7 +81,7 @@ class Buffers:
 
     @classmethod
     def manual_double(cls, pattern: Any) -> Buffers:
-        """Two buffers that the same DMA warps fill in turn, while the compute warps use the other.
+        """Return two buffers: the same DMA warps fill one while the compute warps use the other.
 
         For kernels that need the overlap but are short of registers; where one set of DMA warps cannot saturate the
         memory, `double` is faster.
@@ -150,7 +150,7 @@ class Buffers:
         return (cuda.threadIdx.x - self.pattern.first_dma_thread) // self.pattern.dma_threads
 
     def tile_step(self) -> Any:
-        """From a tile to the next one of the same set."""
+        """Return the distance from a tile to the next tile of the same set."""
         return self.sets
 
     def rank(self) -> Any:

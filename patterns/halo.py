@@ -16,7 +16,7 @@ _MOST_RADIUS = 8
 
 @dataclass(frozen=True)
 class RowsAround:
-    """`radius` rows above a tile of `rows` rows, then the same below it; offsets count from the tile's origin."""
+    """`radius` rows above a tile of `rows` rows, then `radius` rows below it; offsets count from the tile's origin."""
 
     array: Any
     pitch: int

@@ -42,7 +42,7 @@ class CudaDMAIndirect(Transfer):
     element_bytes: int
     """bytes of an element, a positive multiple of alignment"""
     elements: int
-    """at least 1; the same number of indices is read"""
+    """number of elements, at least 1; as many indices are read"""
     dense_stride: int = 0
     """bytes from an element to the next on the side without indices, a multiple of alignment; 0: element_bytes"""
     scatter: bool = field(default=False, kw_only=True)
@@ -93,7 +93,7 @@ class CudaDMAIndirect(Transfer):
     def scatter_in_bulk(self, src: Any, dst: Any, index: Any) -> Any:
         """One thread: start a bulk copy of each element to global memory, and wait for them."""
         source, destination = self.source(src, index), self.destination(dst, index)
-        ptx.fence_proxy_async()  # behind plain stores to the buffer
+        ptx.fence_proxy_async()  # orders the copies after plain stores to the buffer
         for element in range(self.elements):
             to, origin = destination.offset(element), source.offset(element)
             ptx.cp_async_bulk_shared_to_global_bytes(dst, to, src, origin, self.element_bytes // 16 * 16)

@@ -19,8 +19,8 @@
 
 Tile i lies in buffer i % stages.  A buffer has two mbarriers: one that completes a phase when it is full, one when it
 is empty again.  A phase counts the arrivals of all producers, or of all consumers: each of them calls its two methods
-for every tile, or for every tile of a buffer.  If one lane is the consumer of a warp, the others also wait for tiles,
-and meet it in a `cuda.syncwarp()` before it releases one.
+for every tile, or for every tile of the buffers that it serves.  If one lane is the consumer of a warp, the other lanes
+also wait for tiles, and meet it in a `cuda.syncwarp()` before it releases a tile.
 
 Reference: PTX ISA, "mbarrier"; CUTLASS' pipelines, whose names these are.
 """
@@ -69,7 +69,7 @@ class Pipeline:
 
     @property
     def barriers(self) -> int:
-        """Elements of `bars`: those that say that a buffer is full, then those that say that it is empty."""
+        """Elements of `bars`: the mbarriers of full buffers, then the mbarriers of empty buffers."""
         return 2 * self.stages
 
     @property
@@ -112,15 +112,15 @@ class Pipeline:
     def producer_acquire(self, bars: Any, i: Any) -> Any:
         """Producer: wait until the buffer of tile i is empty.
 
-        With bulk copies: what the kernel itself wrote to the global memory that they read needs a
-        `fence_proxy_async_global` of its own.
+        If the kernel itself writes the global memory that bulk copies read, it must execute `fence_proxy_async_global`
+        after these writes.
         """
         ptx.mbarrier_wait_parity(bars, self.empty(i), self.parity(i) ^ 1)
         if self.bulk:
-            ptx.fence_proxy_async_shared_cta()  # behind what the consumers read
+            ptx.fence_proxy_async_shared_cta()  # orders the copy after the reads of the consumers
 
     def producer_commit(self, bars: Any, i: Any, bytes: Any = 0) -> Any:  # noqa: A002
-        """Producer: tile i is in flight.  `bytes`: of all bulk copies that this thread lets `full(i)` know of."""
+        """Producer: tile i is in flight.  `bytes`: total of this thread's bulk copies that complete on `full(i)`."""
         if self.bulk:
             ptx.mbarrier_arrive_expect_tx(bars, self.full(i), bytes)
         else:

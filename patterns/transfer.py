@@ -2,9 +2,9 @@
 
 A transfer moves *elements*, runs of bytes that lie side by side on both ends.  Threads move an element in *units* of
 `alignment` bytes, one access each.  A group of `lanes` threads works on one element at a time, `together` groups side
-by side; a group needs `turns` rounds for the units of an element.  Numbered through all elements, these rounds are a
-thread's *slots*.  A *step* is `bytes_per_thread / alignment` slots: their loads are issued one after the other into
-registers, and then their stores, so that the loads overlap.
+by side; a group needs `turns` rounds for the units of an element.  A thread's rounds for all of its elements, numbered
+consecutively, are its *slots*.  A *step* is `bytes_per_thread / alignment` slots: their loads are issued one after the
+other into registers, and then their stores, so that the loads overlap.
 
 Reference: the paper, section 4.1; the second generation of CudaDMA prefetches the first step (its manual).
 """
@@ -71,7 +71,7 @@ class Copy:
         return "full" if self.turns() <= self.slots() else "big"
 
     def locate(self, thread: Any, slot: Any) -> Any:
-        """(element, offset in it, bytes from there to its end) of a slot; no bytes where the thread has none."""
+        """(element, offset in it, bytes from there to its end) of a slot; 0 bytes if the thread has no such slot."""
         group = thread // self.lanes
         element = group + slot // self.turns() * self.together()
         offset = (thread % self.lanes + slot % self.turns() * self.lanes) * self.pattern.alignment
@@ -110,7 +110,7 @@ class Copy:
                         ptx.st_bytes(destination.array, destination.offset(element) + offset + byte, word, qualifier)
 
     def issue(self, thread: Any, source: Any, destination: Any) -> Any:
-        """Start copies of all units past the registers: `engine` is "cp.async"."""
+        """Start copies of all units, which bypass the registers: `engine` is "cp.async"."""
         unit = self.pattern.alignment
         for slot in range(self.steps() * self.slots()):
             element, offset, left = self.locate(thread, slot)
@@ -128,13 +128,13 @@ class Copy:
 
     def issue_bulk(self, source: Any, destination: Any, bars: Any, k: Any) -> Any:
         """Start a bulk copy of each element, which credits the mbarrier `bars[k]`."""
-        size = self.element_bytes // 16 * 16  # all of it; Numba types this for the other engines, too
+        size = self.element_bytes // 16 * 16  # all of it: bulk elements are multiples of 16, others are not copied
         for element in range(self.elements):
             to, origin = destination.offset(element), source.offset(element)
             ptx.cp_async_bulk_global_to_shared_bytes(destination.array, to, source.array, origin, size, bars, k)
 
     def run(self, thread: Any, source: Any, destination: Any, registers: Any) -> Any:
-        """All steps."""
+        """Load and store all steps."""
         for step in range(self.steps()):
             self.load_step(step, thread, source, registers)
             self.store_step(step, thread, destination, registers)
@@ -303,13 +303,13 @@ class Transfer(CudaDMA):
         warp = cuda.threadIdx.x // cuda.warpsize
         ptx.mbarrier_init(bars, warp, 1)
         ptx.fence_mbarrier_init()
-        ptx.fence_proxy_async()  # behind plain accesses to the buffer
+        ptx.fence_proxy_async()  # orders the copies after plain accesses to the buffer
         token = ptx.mbarrier_arrive_expect_tx(bars, warp, self.total_bytes())
         self.issue_bulk(src, dst, bars, warp, *index)
         ptx.mbarrier_wait(bars, warp, token)
         ptx.mbarrier_inval(bars, warp)
 
-    # -- of all that `copy` shares out; a pattern of several parts has its own ----------------------------------------
+    # -- of patterns with one `copy`; a pattern of several parts overrides these ---------------------------------------
     def total_bytes(self) -> Any:
         """Bytes that are moved."""
         copy = self.copy()

@@ -162,7 +162,7 @@ def test_a_histogram_of_one_value_is_told_its_conflicts(run, line):
     (found,) = [finding for finding in report.findings if finding.code == "bank-conflict"]
     assert found.message == "32-way bank conflict on shared atomic of `bins`"
     assert found.sites[0].line == line(histogram, "cuda.atomic.add")
-    assert "want one word of bank 7: atomics are served one lane of a bank at a time" in found.sites[0].text
+    assert "request one word of bank 7: atomics are served one lane of a bank at a time" in found.sites[0].text
     assert found.help.startswith("combine the values of a warp first")
     assert report.counters.bank_conflicts == 31
 

@@ -278,7 +278,8 @@ def test_sm_13_broadcasts_one_word_a_wavefront(run):
     arguments = (np.ones(32, np.float32), np.zeros(32, np.float32))
     assert not conflicts(run, pairs, *arguments)
     (finding,) = conflicts(run, pairs, *arguments, arch="sm_13")
-    assert finding.sites[0].text == "2 words are wanted by several lanes each: sm_13 gives one such word a wavefront"
+    text = finding.sites[0].text
+    assert text == "2 words are each requested by several lanes: sm_13 broadcasts one such word per wavefront"
 
 
 def test_copies_of_an_access_in_an_unrolled_loop_are_one(run, line):

@@ -138,10 +138,10 @@ error[race]: write-after-read hazard on shared `tile[lane]`
 15 |             total += tile[lane]
    |                      ---------- (1) loaded by warp 0, i=0
    |
-   = note: 32 lanes, same words, the first at `tile[0]`; nothing orders (1)
-           before (2)
-   = note: last edge warp 1 -> warp 0: barrier 2 generation 0 (line 10 -> 14);
-           none returns
+   = note: 32 lanes, same words as (1), the first at `tile[0]`; nothing orders
+           (1) before (2)
+   = note: last synchronization warp 1 -> warp 0: barrier 2 generation 0 (line
+           10 -> 14); none in the other direction
    = note: after (1), warp 0 syncs on barrier 2 generation 1 (line 14), on which
            warp 1 does not sync
    = note: seen 3 times; this is the first
@@ -170,7 +170,7 @@ def test_a_load_after_the_next_store_needs_an_empty_buffer_too(launch):
     assert found.message == "write-after-read hazard on shared `tile[lane]`"
     assert [site.text for site in found.sites] == ["(2) loaded by warp 0, i=0", "(1) stored by warp 1, i=1"]
     assert found.notes[1:] == [
-        "last edge warp 1 -> warp 0: barrier 2 generation 0 (line 10 -> 14), before (1)",
+        "last synchronization warp 1 -> warp 0: barrier 2 generation 0 (line 10 -> 14), before (1)",
         "after (1), warp 1 arrives on barrier 2 generation 1 (line 10), on which warp 0 does not sync",
         "(1) may overwrite what warp 0 should load, which an earlier execution of (1) stored",
     ]
@@ -234,10 +234,10 @@ error[race]: write-after-read hazard on shared `tile[1, t]`
 11 |             y[t] = tile[1, 63 - t]
    |                    --------------- (1) loaded by warp 1
    |
-   = note: 32 lanes, same words, the first at `tile[1, 0]`; nothing orders (1)
-           before (2)
-   = note: last edge warp 1 -> warp 0: barrier 0 generation 1 (line 9 -> 9),
-           before (1)
+   = note: 32 lanes, same words as (1), the first at `tile[1, 0]`; nothing
+           orders (1) before (2)
+   = note: last synchronization warp 1 -> warp 0: barrier 0 generation 1 (line
+           9), before (1)
    = note: warp 1 meets no barrier after (1)
    = hint: add `cuda.syncthreads()` after line 11, where every thread passes,
            before line 8 runs again
@@ -288,9 +288,9 @@ error[race]: write-after-write hazard on global `x[t]`
   |     ^^^^ (2) stored by warp 0 of CTA (1, 1, 0)
   |     ---- (1) stored by warp 0 of CTA (0, 0, 0)
   |
-  = note: lane 3, same words: `x[3]`; nothing orders (1) before (2)
+  = note: lane 3, same words as (1): `x[3]`; nothing orders (1) before (2)
   = hint: each CTA stores to the same elements: let the index take in
-          `cuda.blockIdx`, or one CTA alone store; else use an atomic, or a
+          `cuda.blockIdx`, or let only one CTA store; else use an atomic, or a
           second launch
   = schedule:
       1 CTA (1, 1, 0) warp 0  store x[t]  :6  (2)
@@ -309,9 +309,9 @@ def test_help_fits_the_statements(launch):
 
     load, store = (launch.pc(6, "ld"), READ), (launch.pc(6, "st"), WRITE)
     assert help_(load, store) == "keep the loaded value in a variable, add `cuda.syncthreads()` and store it after that"
-    assert help_(store, store) == "give each warp its own element, let one warp alone store, or use an atomic"
+    assert help_(store, store) == "give each warp its own element, let only one warp store, or use an atomic"
     update = [(launch.pc(7, "ld"), READ), (launch.pc(7, "st"), WRITE)]
-    assert help_(*update) == "several warps update `x[0]`: use `cuda.atomic`, or let one warp alone do it"
+    assert help_(*update) == "several warps update `x[0]`: use `cuda.atomic`, or let only one warp do it"
     forward = "add `cuda.syncthreads()` after line 6, where every thread passes, before line 9"
     assert help_(store, (launch.pc(9, "ld"), READ)) == forward
     assert help_((launch.pc(9, "ld"), READ), store) == forward  # no loop leads back: the store should come first
@@ -354,7 +354,7 @@ def test_a_flag_without_fences(launch):
         (events[:3] + fences[1:] + events[3:], "before"),
     ):
         assert (race.explain(raw, places, Trace(one)).help or "").startswith(
-            f"the atomic on line 10 orders nothing else with one fence alone: put a `cuda.threadfence()` {side} it, too"
+            f"the atomic on line 10 orders nothing else with only one fence: put a `cuda.threadfence()` {side} it, too"
         )
 
 
@@ -405,10 +405,10 @@ error[race]: write-after-read hazard on shared `tile[t - 32]`
 16 |             y[t] = tile[t]
    |                    ------- (1) loaded by warp 0 (compute), 1st iteration
    |
-   = note: 32 lanes, same words, the first at `tile[0]`; nothing orders (1)
-           before (2)
-   = note: last edge warp 0 (compute) -> warp 1 (DMA): barrier 3 generation 1
-           (line 15 -> 22), before (1)
+   = note: 32 lanes, same words as (1), the first at `tile[0]`; nothing orders
+           (1) before (2)
+   = note: last synchronization warp 0 (compute) -> warp 1 (DMA): barrier 3
+           generation 1 (line 15 -> 22), before (1)
    = note: warp 0 (compute) meets no barrier after (1)
    = hint: warp 0 (compute): `start_async_dma()` after line 16; warp 1 (DMA):
            `wait_for_dma_start()` before line 20
@@ -456,7 +456,7 @@ error[intra-warp-race]: read-after-write hazard between lanes of a warp on
 7 |     tile[lane] = x[lane]
   |     ---------- (1) stored by some of lanes 0-31 of warp 0
   |
-  = note: 32 lanes, same words, the first at `tile[1]`; no warp-wide
+  = note: 32 lanes, same words as (1), the first at `tile[1]`; no warp-wide
           synchronisation lies between lanes 0-31 and some of lanes 0-31
   = note: on sm_70 and later the lanes of a warp go on independently;
           `--lockstep` (`lockstep=True`) checks a kernel for older GPUs

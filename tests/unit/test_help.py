@@ -227,7 +227,7 @@ def two_branches(x, y):
 
 def test_two_branches_are_put_behind_each_other() -> None:
     assert of("race", two_branches).help == (
-        f"put line {line(two_branches, 8)} into an `if` of its own behind that of line {line(two_branches, 6)}, and "
+        f"put line {line(two_branches, 8)} into an `if` of its own after that of line {line(two_branches, 6)}, and "
         "`cuda.syncthreads()` between the two"
     )
 

@@ -403,7 +403,7 @@ def reset_behind_its_load(y):
 
 
 BEHIND = (
-    "put line 7 into an `if` of its own behind that of line 5, and `cuda.syncwarp()` between the two, where all lanes "
+    "put line 7 into an `if` of its own after that of line 5, and `cuda.syncwarp()` between the two, where all lanes "
     "meet"
 )
 
@@ -414,7 +414,7 @@ BEHIND = (
         (returns_unnamed, "let the mask on line 7 name lane 31, too", returns_named),
         (
             returns_at_once,
-            "add `cuda.syncwarp()` after line 5, behind its branch, where all lanes meet: none may return before it",
+            "add `cuda.syncwarp()` after line 5, after its branch, where all lanes meet: none may return before it",
             returns_behind,
         ),
         (
@@ -424,7 +424,7 @@ BEHIND = (
         ),
         (
             reset_beside_its_load,
-            "add `cuda.syncwarp()` after line 8, behind its branch, where all lanes meet, before line 10",
+            "add `cuda.syncwarp()` after line 8, after its branch, where all lanes meet, before line 10",
             reset_behind_its_load,
         ),
     ],

@@ -161,7 +161,7 @@ def counts_on_lockstep(x, y):
 
 
 @pytest.mark.parametrize(("arch", "said"), [
-    ("sm_20", "`--arch sm_20` chooses limits and costs alone"), ("sm_70", "on sm_70 and later the lanes of a warp"),
+    ("sm_20", "`--arch sm_20` only chooses limits and costs"), ("sm_70", "on sm_70 and later the lanes of a warp"),
 ])  # fmt: skip
 def test_an_older_architecture_does_not_imply_lockstep_and_says_so(arch, said):
     arrays = np.zeros(32, np.int32), np.zeros(32, np.int32)
@@ -229,7 +229,7 @@ def test_an_unwritten_read_says_how_many_threads_store():
     report = wsemu.check(some_return, 2, 64, (zeros(100), zeros(100), 100))
     (finding,) = report.errors
     line = line_of(some_return, "] = x[t]")
-    assert f"line {line}, which alone stores to `s`, is executed by 100 of the 128 threads" in finding.notes
+    assert f"line {line}, the only store to `s`, is executed by 100 of the 128 threads" in finding.notes
 
 
 @cuda.jit

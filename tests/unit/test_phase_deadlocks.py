@@ -151,15 +151,15 @@ def registers(tmp_path: Path, given: int, asked: int, giving: int, asking: int) 
 
 def test_registers_beyond_the_budget_are_told_as_a_sum(tmp_path: Path) -> None:
     made = found(registers(tmp_path, 40, 240, 4, 8))
-    budget = "needs 40 + 240*2 registers a thread and warpgroup, the CTA has 168*3"
-    assert made.message == f"warps 4-11 wait for 240 registers a thread, which nobody gives: {budget}"
+    budget = "needs 40 + 240*2 registers per thread in its warpgroups, the CTA has 168*3"
+    assert made.message == f"warps 4-11 wait for 240 registers per thread, which no warp releases: {budget}"
     assert made.notes == [
-        "line 10 keeps 40, line 20 asks for 240 registers a thread, at the launch each has 168: 232 there would fit",
+        "line 10 keeps 40, line 20 asks for 240 registers per thread, at the launch each has 168: 232 there would fit",
         "8 of 8 live warps wait; warps 0-3 have exited",
     ]
     assert [(site.line, site.text, site.primary) for site in made.sites] == [
-        (10, "keeps 40 registers a thread", False),
-        (20, "warps 4-11 wait for 240 registers a thread", True),
+        (10, "keeps 40 registers per thread", False),
+        (20, "warps 4-11 wait for 240 registers per thread", True),
     ]
     assert made.help is not None
     assert made.help.startswith("let other warpgroups give registers first, with `ptx.setmaxnreg_dec(count)`")
@@ -167,10 +167,10 @@ def test_registers_beyond_the_budget_are_told_as_a_sum(tmp_path: Path) -> None:
 
 def test_registers_that_nobody_gives_are_told_without_a_sum(tmp_path: Path) -> None:
     made = found(registers(tmp_path, 24, 200, 4, 4))
-    assert made.message == "warps 4-7 wait for 200 registers a thread, which nobody gives"
+    assert made.message == "warps 4-7 wait for 200 registers per thread, which no warp releases"
     assert made.notes[0] == (
-        "asked for are 32 registers a thread and warpgroup more than at launch, given so far 144: a warp that ends "
-        "gives none (L2)"
+        "requested are 32 registers per thread in its warpgroups more than at launch, released so far 144: a warp that "
+        "ends releases none (L2)"
     )
 
 

@@ -409,7 +409,7 @@ class Watcher:
         self.access(array_ranges(array), kind, where)
 
     def access(self, ranges: Ranges, kind: Kind, where: Where | None) -> None:
-        """Enter an access of the host."""
+        """Record an access of the host."""
         recorder = self._recorder
         assert recorder is not None
         made = recorder.session.access(ranges, kind, where, host=recorder.host, name="host")

@@ -113,7 +113,7 @@ class Recorder:
     def __init__(self) -> None:
         self.armed = False
         self.epoch = object()
-        """identity of the program, which streams of earlier ones lack"""
+        """identity of this program; streams of an earlier program have another one"""
         self.pending_changed: list[Callable[[], None]] = []
         """called when host memory begins or ends to be in use by the device"""
         self.resolve_stream: Callable[[Any], Any] | None = None
@@ -172,7 +172,7 @@ class Recorder:
     def _enter_earlier(
         self, source: weakref.ref[Array] | None, target: weakref.ref[Array], where: Where | None
     ) -> None:
-        """Enter a copy in the default stream from before recording began."""
+        """Record a copy in the default stream that was made before recording began."""
         there = target()
         if there is not None and there.size:
             self._copy(None if source is None else source(), there, self.stream(0), where, waits=True)
@@ -193,13 +193,13 @@ class Recorder:
         return found
 
     def synchronize(self, what: Stream | Event | None, device: int = 0) -> None:
-        """Enter a wait of the host: for a stream, an event, or all work of a device."""
+        """Record a wait of the host: for a stream, an event, or all work of a device."""
         self._raise_late()
         self.session.synchronize(what, self.host, device=device)
         self.notify()
 
     def record(self, event: Event, stream: Any) -> None:
-        """Enter the record of an event."""
+        """Record that a stream records an event."""
         where = frame_location(user_frame())
         if self.armed:
             self.session.record(event, self.stream(stream), where, self.host)
@@ -207,7 +207,7 @@ class Recorder:
             self._keep(lambda: self.session.record(event, self.stream(stream), where, self.host))
 
     def synchronize_early(self, event: Event) -> None:
-        """Enter a wait of the host for an event from before recording began."""
+        """Record a wait of the host for an event that was made before recording began."""
         self._keep(lambda: self.session.synchronize(event, self.host))
 
     def wait_early(self) -> None:
@@ -215,7 +215,7 @@ class Recorder:
         self._before.clear()
 
     def wait(self, event: Event, stream: Any) -> None:
-        """Enter the wait of a stream for an event."""
+        """Record the wait of a stream for an event."""
         self.session.wait_event(event, self.stream(stream), frame_location(user_frame()), self.host)
 
     def query(self, event: Event) -> bool:
@@ -241,7 +241,7 @@ class Recorder:
 
     # -- arrays --------------------------------------------------------------------------------------------------------
     def declare(self, array: Array, kind: BlockKind) -> None:
-        """Enter the kind of memory that an array has."""
+        """Record the kind of memory that an array has."""
         owner = memory_owner(array)
         if id(owner) not in self._kinds:
             weakref.finalize(owner, self._kinds.pop, id(owner), None)
@@ -254,9 +254,9 @@ class Recorder:
             known.kind = kind
 
     def unregister(self, array: Array, kind: str) -> None:
-        """Enter the end of a mapping of host memory: the device must not access it any more.
+        """Record the end of a mapping of host memory: the device must no longer access it.
 
-        The end of pinning waits for copies in practice, and counts with `strict` alone.
+        In practice, the end of pinning waits for copies, so it is recorded only with `strict`.
         """
         block = self.block(array)
         if block is not None and (kind == "mapped" or settings.current().strict):
@@ -293,7 +293,7 @@ class Recorder:
             self.notify()
 
     def _free(self, block: Block) -> None:
-        """Enter the end of the life of pinned memory, unless the program ends.
+        """Record the end of the life of pinned memory, unless the program ends.
 
         Numba-CUDA frees arrays for kernels later, when a number of them is waiting.
         """
@@ -344,10 +344,10 @@ class Recorder:
 
     # -- copies --------------------------------------------------------------------------------------------------------
     def enter_copy(self, source: Array | None, target: Array, stream: Any, *, fresh: bool = False) -> None:
-        """Enter a copy between two arrays, or a fill of one.
+        """Record a copy between two arrays, or a fill of one.
 
-        `fresh`: the target is made for the result.  Drivers finish such a copy before they return, and a line that uses
-        the result at once is reported with `strict` alone.
+        `fresh`: the target is made for the result.  Drivers finish such a copy before they return, so a line that uses
+        the result at once is reported only with `strict`.
         """
         frame = user_frame()
         where = frame_location(frame)
@@ -376,8 +376,8 @@ class Recorder:
     def _use_result(
         self, target: Array, frame: FrameType | None, where: Where | None, *, undefined: bool = False
     ) -> None:
-        """Enter the access to a copy whose result its own line uses at once; `undefined`: look for bytes that nothing
-        has written alone."""
+        """Record the access to the result of a copy by the line that makes the copy; `undefined`: only look for bytes
+        that nothing has written."""
         from wsemu.host.line_accesses import array_ranges, index_result, watcher
 
         used, index = watcher.result_use(frame, where)
@@ -409,7 +409,7 @@ class Recorder:
 
     # -- launches ------------------------------------------------------------------------------------------------------
     def enter_launch(self, bound: Bound, places: Places, tracer: Tracer) -> None:
-        """Enter a launch `kernel[grid, block, stream](...)` that has run."""
+        """Record a launch `kernel[grid, block, stream](...)` that has run."""
         config = current_launch_config()
         if config is None:
             return
@@ -430,7 +430,7 @@ class Recorder:
         self, bound: Bound, places: Places, tracer: Tracer, args: Sequence[Any], given: Any,
         where: Where | None, frame: FrameType | None, *, early: bool = False,
     ) -> None:  # fmt: skip
-        """Enter a launch; of an `early` one, the arrays may have other contents now."""
+        """Record a launch; `early`: its arrays may have other contents now."""
         from wsemu.launch.footprint import depends_on_contents, possible_accesses, shared_footprint
 
         stream, waits = self.stream(given), not given

@@ -1,8 +1,8 @@
-"""Races of reads with a `cas` that fails, and so writes nothing: PTX has none between two reads.
+"""Races between a read and a `cas` that fails.  Such a `cas` writes nothing, and two reads do not race in PTX.
 
-Engines take every `cas` for a write, as another order may let it write.  If a race of a read and a `cas` is found, the
-launch runs again on the reference engine with each `cas` that fails as a load.  If the race is gone, all orders have
-to be tried to find one.
+Engines treat every `cas` as a write, because it may write in another order.  If a race between a read and a `cas` is
+found, the launch runs again on the reference engine with each `cas` that fails as a load.  If the race is gone in that
+run, all orders must be explored to find one in which the `cas` writes.
 """
 
 from __future__ import annotations
@@ -33,9 +33,10 @@ RACES = ("race", "intra-warp-race")
 def find_failing_compares(
     bound: Bound, outcome: Outcome, initial: Callable[[], list[Any]], separate: Separate
 ) -> list[RawFinding]:
-    """Return the races of reads and of a `cas` that are none in this run; none of a run that is too long.
+    """Return the races between a read and a `cas` that vanish in this run, because the `cas` fails.
 
-    A `cas` may fail once and write later, where atomics order it: `separate` takes such races out."""
+    The list is empty if the run is too long.  If a `cas` fails in one execution, and writes in a later one that atomics
+    order after the read, that is no race either: `separate` removes it."""
     asked = [raw for raw in outcome.findings if _may_write_nothing(bound.program, raw)]
     if not asked or outcome.status != "done" or outcome.thread_operations > COMPARED:
         return []

@@ -1,9 +1,10 @@
 """Ranks: a launch whose CTAs are divided among several GPUs of one host.
 
-The CTAs of a grid belong to `ranks` GPUs, in order of their numbers an equal share each.  The scope `.gpu` covers the
-threads of one GPU, `.sys` those of all.  A cluster has the same relation to its grid, so the CTAs of a GPU run as one
-cluster, and operations of scope `.gpu` count as those of `.cluster`.  Clusters proper are of one CTA then: `.cluster`
-counts as `.cta`, and programs that read the number of their cluster, or wait for it or the grid, are not divided.
+The CTAs of a grid are divided among `ranks` GPUs in the order of their numbers; each GPU gets an equal share.  The
+scope `.gpu` covers the threads of one GPU, and `.sys` the threads of all GPUs.  The emulator already has such a pair of
+scopes: `.cluster` in `.gpu`.  So the CTAs of a GPU run as one cluster, and operations of scope `.gpu` run with scope
+`.cluster`.  Real clusters then have one CTA: `.cluster` counts as `.cta`.  Programs that read the number of their
+cluster, or wait for their cluster or grid, are not divided.
 
 Reference: PTX ISA, "Scope", "Morally strong operations".
 """
@@ -87,7 +88,7 @@ def _check_groups(program: Program) -> None:
 
 
 def note_python_atomics(program: Program) -> tuple[str, ...]:
-    """Return what a verdict rests on where `cuda.atomic` is used: Numba-CUDA gives it `.gpu` scope."""
+    """Return the assumption of a verdict if `cuda.atomic` is used, which Numba-CUDA compiles to `.gpu` scope."""
     unscoped = (
         OPERATIONS[NAMES[int(fields[0])]].kind == "atomic" and not fields[7] & (OF_GPU | SCOPES)
         for fields in program.code
@@ -101,8 +102,11 @@ _OF_PYTHON = (
 )
 _WORDS = (
     (
-        "an atomic of `.cta` scope is atomic with those of its own CTA alone, of `.cluster` with its cluster's",
-        "an atomic of `.gpu` scope is atomic with those of its own GPU alone, and these CTAs are of two GPUs",
+        (
+            "an atomic of `.cta` scope is atomic only with atomics of its own CTA, one of `.cluster` only within its "
+            "cluster"
+        ),
+        "an atomic of `.gpu` scope is atomic only with atomics of its own GPU, and these CTAs are of two GPUs",
     ),
     ("`.cluster`", "`.sys`"),
     ("`.gpu`", "`.sys`"),
@@ -114,7 +118,8 @@ _NARROW = "of too narrow a scope"
 
 
 def name_scopes(findings: list[Finding], ranks: int) -> list[Finding]:
-    """Return the findings of a launch with the scopes that order its GPUs: those of `.gpu` scope are `scope`."""
+    """Return the findings of a launch with the scope names for several GPUs in their texts; a race because of too
+    narrow a scope gets the code `scope`."""
     return [_name_scope(finding) for finding in findings] if ranks > 1 else findings
 
 

@@ -487,7 +487,7 @@ class Plan:
 
     def __str__(self) -> str:
         p = self.pattern
-        what = f"{p.alignment}-byte accesses, {p.register_bytes} bytes a thread and step"
+        what = f"{p.alignment}-byte accesses, {p.register_bytes} bytes per thread in each step"
         if p.asynchronous:
             what = "bulk copies" if p.bulk else f"{p.alignment}-byte copies"
         lines = [f"{type(p).__name__}: {p.dma_threads} DMA threads, {what}"]
@@ -500,7 +500,7 @@ class Plan:
         kinds = [("copies", self.copies)] if self.copies else [("loads", self.loads), ("stores", self.stores)]
         for kind, counts in kinds:
             text = ", ".join(f"{n:,} of {width:,} bytes" for width, n in sorted(counts.items()))
-            lines.append(f"  {kind:<10} {text}{', by one thread' if p.bulk else ' a lane, by warps'}")
+            lines.append(f"  {kind:<10} {text}{', by one thread' if p.bulk else ' per lane, counted by warps'}")
         lines.append(f"  {'sectors':<10} {self.sectors:,}, ideal {self.ideal_sectors:,}")
         if not p.bulk:
             lines.append(f"  {'wavefronts':<10} {self.wavefronts:,}, ideal {self.ideal_wavefronts:,}")

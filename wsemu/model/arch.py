@@ -5,7 +5,7 @@ instructions of PTX text have a table of their own (`frontend/ptx/availability.p
 
 Sources of the limits: CUDA C++ Programming Guide, "Compute Capabilities", table of technical specifications; for sm_13
 the edition of CUDA 6.5, the last that has it.  Sources of the costs.  For sm_90 they are measurements with hardware
-counters.  The rules for sm_70 are equal, except for atomics on shared memory, which were measured on sm_90 alone.  For
+counters.  The rules for sm_70 are equal, except for atomics on shared memory, which were measured only on sm_90.  For
 sm_13 and sm_20 they are the sections "Global Memory" and "Shared Memory" of the guide's chapter "Compute Capabilities",
 edition of CUDA 5.0.  Sources of what a multiprocessor holds: the same table; "Shared Memory" of the chapters on 8.x and
 9.0 for what the system reserves of each CTA; NVIDIA's whitepapers for the largest GPU.  Costs and sums of sm_100 are
@@ -55,7 +55,7 @@ class CostModel(NamedTuple):
     """number of banks, 4 bytes wide"""
     pass_lanes: tuple[int, int, int]
     requests: tuple[int, int, int] = (1, 1, 1)
-    """a pass is made so many times: once for each word of a lane, where a lane gets one word a time"""
+    """number of repetitions of a pass: once for each word of a lane, if a lane gets one word at a time"""
     extra: tuple[int, int, int] = (0, 0, 0)
     """wavefronts that a pass takes on top"""
     merges: bool = False
@@ -92,7 +92,7 @@ class TensorCore(NamedTuple):
     """The arithmetic of an architecture's tensor cores."""
 
     bits: int
-    """behind the largest exponent that a term keeps"""
+    """number of bits that a term keeps below the largest exponent"""
     halves: bool
     """f16, bf16 and tf32 instructions of four registers of `a` are two of two, one after the other"""
     byte_bits: int

@@ -48,7 +48,7 @@ class InElements:
         return 1
 
     def allows(self, offset: int, size: int) -> bool:
-        """Return whether bytes are all those of elements."""
+        """Return whether all of these bytes belong to elements."""
         return bool(self.covered[offset : offset + size].all())
 
 
@@ -74,7 +74,7 @@ class Allocated:
         return 1
 
     def allows(self, offset: int, size: int) -> bool:
-        """Return whether bytes are all those of allocations."""
+        """Return whether all of these bytes belong to allocations."""
         return self.covered is None or bool(self.covered[offset : offset + size].all())
 
 

@@ -46,7 +46,7 @@ def flow_lengths(code: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 def successors(pc: int, row: Sequence[int]) -> tuple[int, ...]:
     """Return the instructions that may run after one, nearest first; `row` has its fields.
 
-    Lanes that wait at a join go on behind it, as if they had run through it.
+    Lanes that wait at a join continue after it, as if they had run through it.
     """
     op, guard, target = row[0], row[1], row[6]
     if op == TRAP or (op == EXIT and not guard):
@@ -57,7 +57,7 @@ def successors(pc: int, row: Sequence[int]) -> tuple[int, ...]:
 
 
 def destinations(pc: int, row: Sequence[int]) -> tuple[int, int] | None:
-    """Return where lanes go for which the guard of a control instruction holds, and others; -1: they end.
+    """Return where lanes go if the guard of a control instruction holds, and where if not; -1: they end.
 
     None if the launch, or a thread by an error, ends there.
     """

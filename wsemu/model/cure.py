@@ -21,7 +21,7 @@ delete      a statement that synchronises, or that leaves early
 pair        one statement here, another one there
 split       a statement moved out of an `if`, in two
 unguard     a statement out of its condition
-return      an early return behind the barriers: a condition around what follows
+return      an early return after the barriers: a condition around what follows
 stage       the stage or parity of a ring
 bound       a loop's bound by one
 compare     a comparison by one
@@ -62,7 +62,7 @@ class Edit(Record):
 
 
 def lines_of(text: str) -> list[str]:
-    """The lines with their ends, as Python counts them: a form feed ends none."""
+    """Return the lines with their ends, as Python counts them: a form feed ends no line."""
     return re.findall(r"[^\n]*\n|[^\n]+", text)
 
 
@@ -87,9 +87,9 @@ class Cure(Record):
     results: int = 0
     """cures of a report with the same number leave the same results"""
     differs: str = ""
-    """difference of its results from those of the first fix, which has number 0"""
+    """difference of its results from the results of the first fix, which has number 0"""
     expected: bool | None = None
-    """true if the results are those that were given as right; None: none were given"""
+    """true if the results are the expected results; None: no results were expected"""
     fails: int = 0
     """number of neighboring sizes at which it fails, though the kernel has no other errors there"""
     checks: str = ""
@@ -235,7 +235,7 @@ class Trials(Record):
         return self.model_copy(update={"cures": cures, "groups": groups}), [findings[n] for n in order]
 
     def select_findings(self, kept: list[int]) -> Self:
-        """Return what was tried for some of the findings alone, which are counted from 0 again."""
+        """Return what was tried for only some of the findings, which are counted from 0 again."""
         place = {number: k for k, number in enumerate(kept)}
         mine = ((cure, [place[n] for n in cure.findings if n in place]) for cure in self.cures)
         cures = [cure.model_copy(update={"findings": findings}) for cure, findings in mine if findings]

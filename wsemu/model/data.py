@@ -103,7 +103,7 @@ class Field(NamedTuple):
 
 
 class Shape(NamedTuple):
-    """The fields of a class, with those of its bases."""
+    """Return the fields of a class and of its bases."""
 
     fields: dict[str, Field]
     key: Callable[[Any], Any]

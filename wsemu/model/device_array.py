@@ -60,7 +60,7 @@ class Written:
         self.nothing = False
         """True if none of the bytes holds a value"""
         self.marks: npt.NDArray[np.uint8] | None = None
-        """1 for each byte that does; None: all of them, or none"""
+        """1 for each byte that holds a value; None: all bytes do, or no byte does"""
         self.launched = False
         """True after the first launch with the memory"""
 
@@ -159,7 +159,7 @@ class DeviceArray(np.ndarray[Any, np.dtype[Any]]):
         return self.written.part(low, high)
 
     def copy_to_device(self, ary: Array, stream: object = 0) -> None:
-        """Overwrite the elements with those of `ary`, of the same shape and dtype."""
+        """Overwrite the elements with the elements of `ary`, which has the same shape and dtype."""
         source = np.asarray(ary)
         _match(source, self, "copy_to_device: an array of")
         if (
@@ -244,7 +244,7 @@ def _match(source: Array, target: Array, what: str) -> None:
 def to_device(
     obj: npt.ArrayLike | SupportsDLPack, stream: object = 0, copy: bool = True, to: DeviceArray | None = None
 ) -> DeviceArray:
-    """A copy of `obj` as a device array, or `to` overwritten with it; without `copy`, the array alone."""
+    """Return a copy of `obj` as a device array, or `to` overwritten with it; without `copy`, only the array."""
     host = lent_array(obj) if is_lent(obj) else np.asarray(obj)
     if to is not None:
         if copy:

@@ -46,7 +46,7 @@ class Allocation:
     bytes: int
     name: str
     data: Bytes
-    """the bytes, shared with the host; none if the memory is freed"""
+    """the bytes, shared with the host; empty if the memory is freed"""
     written: Bytes | None
     """a 1 for each byte that holds a value; None if all do"""
     unwritten: int = 0
@@ -169,12 +169,12 @@ class DeviceMemory:
         self._cache = _Cache()
 
     def __iter__(self) -> Iterator[Allocation]:
-        """The allocations by address, without those that were freed."""
+        """The allocations by address, without freed allocations."""
         return (one for window in sorted(self._windows) for one in self._windows[window].live())
 
     # -- allocation ----------------------------------------------------------------------------------------------------
     def allocate(self, size: int, name: str = "", *, arena: int = 0) -> int:
-        """Allocate so many unwritten bytes, and return their address, a multiple of 256: `cudaMalloc`.
+        """Allocate uninitialized bytes, and return their address, a multiple of 256: `cudaMalloc`.
 
         `arena` is the address of one to allocate in.
         """
@@ -395,7 +395,7 @@ class DeviceMemory:
             )
 
     def _mark(self, one: Allocation, offset: int, size: int, written: Bytes | int) -> None:
-        """Note that bytes of an allocation are written: of so many at an offset, those with a 1 in `written`."""
+        """Note that bytes of an allocation are written: from an offset on, the bytes with a 1 in `written`."""
         if one.written is None or not size:
             return
         marks = one.written[offset : offset + size]
@@ -428,7 +428,7 @@ class DeviceMemory:
         return address
 
     def _enter_in_arena(self, window: Window, address: int, size: int, name: str, written: bool) -> int:
-        """Enter an allocation of an arena; those that were freed there are forgotten."""
+        """Record an allocation of an arena, and forget freed allocations at its address."""
         assert window.covered is not None
         assert window.written is not None
         start = address & OFFSET_MASK
@@ -458,7 +458,7 @@ class DeviceMemory:
         return window
 
     def _find_room(self, window: Window, size: int) -> int:
-        """Return an address in an arena, after all allocations if there is room, else between those that live."""
+        """Return an address in an arena, after all allocations if there is room, else between live allocations."""
         number = next(n for n, one in self._windows.items() if one is window)
         base = number << SEGMENT_SHIFT
         top, live = base + window.data.size, window.live()
@@ -529,7 +529,7 @@ def _host_bounds(array: npt.NDArray[Any]) -> tuple[int, int]:
 
 
 def _hull(written: Bytes) -> tuple[int, int]:
-    """Return where the first 1 is, and the end of the last one; 0 and 0 if there is none."""
+    """Return the position of the first 1, and the position after the last 1; 0 and 0 if there is no 1."""
     marks = written.view(np.bool_)
     first = int(marks.argmax()) if marks.size else 0
     if not marks.size or not marks[first]:

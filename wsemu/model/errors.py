@@ -90,11 +90,11 @@ class UnsupportedError(KernelError):
 
 
 class MissingName(UnsupportedError, AttributeError):
-    """A name of Numba-CUDA that has nothing behind it here; to Python, an attribute that is not there."""
+    """A name of Numba-CUDA that `wsemu` does not provide; to Python, a missing attribute."""
 
 
 class MissingModule(UnsupportedError, ModuleNotFoundError):
-    """A module of Numba-CUDA that has nothing behind it here; to Python, a module that is not there."""
+    """A module of Numba-CUDA that `wsemu` does not provide; to Python, a missing module."""
 
 
 class MissingPackage(UsageError, ModuleNotFoundError):

@@ -118,9 +118,9 @@ class Step(Record):
     mark: str = ""
     """`(1)` or `(2)`, of the two operations that the finding is about"""
     shown: bool = True
-    """in the text of the schedule; the others lead there"""
+    """true if the step is in the text of the schedule; the other steps lead there"""
     lane: Annotated[int, Field(ge=0, lt=32)] | None = None
-    """in a schedule of atomics, the lane that performs its access alone"""
+    """in a schedule of atomics, the only lane that performs its access"""
 
 
 MOST_SHOWN = 20
@@ -137,7 +137,7 @@ class Finding(Record):
 
     code: Annotated[str, AfterValidator(_check_code)]
     message: str
-    """title: lowercase, no full stop, understandable alone"""
+    """title: lowercase, no full stop, understandable by itself"""
     severity: Severity = derive_default(lambda data: _severity(data["code"]))
     sites: list[Site] = []
     notes: list[str] = []
@@ -158,7 +158,7 @@ class Finding(Record):
     _explain: Callable[[], Finding] | None = None
     """function that completes it; None: it is complete"""
     _outline: Callable[[], Finding] | None = None
-    """function that completes its sites alone"""
+    """function that completes only its sites"""
 
     @classmethod
     def later(
@@ -169,8 +169,8 @@ class Finding(Record):
         count: int = 1,
         severity: Severity | None = None,
     ) -> Self:
-        """A finding that `explain` makes when more of it is wanted than code, severity (that of its code, where none is
-        given) and count; `outline` makes one with the same places, and less work."""
+        """Return a finding that calls `explain` when more of it is needed than code, count and severity (by default
+        that of its code); `outline` makes a finding with the same locations, and less work."""
         made = cls.model_construct(code=code, count=count, severity=severity or _severity(code))
         for name in _LATER:
             made.__dict__.pop(name, None)
@@ -256,7 +256,8 @@ class Unreached(Record):
 
 
 class Scope(Record):
-    """For which other launches a verified one speaks: those that differ in this alone."""
+    """The other launches for which a verdict `verified` also holds: they differ only in the listed contents, values and
+    loop counts."""
 
     contents: list[str] = []
     """arrays that it reads and that may hold anything"""

@@ -99,7 +99,7 @@ def configure(
 
 
 def with_cluster(configuration: LaunchConfiguration, cluster: Any) -> LaunchConfiguration:
-    """A launch in clusters of so many CTAs; UsageError where there can be none."""
+    """Return a launch in clusters of this shape; UsageError if the grid cannot be divided so."""
     shape = _dimensions(cluster, "cluster")
     size, arch = shape[0] * shape[1] * shape[2], configuration.arch
     text = " x ".join(map(str, shape))

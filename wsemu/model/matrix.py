@@ -193,7 +193,7 @@ class Descriptor(NamedTuple):
 
 
 def move_counts(name: str) -> tuple[int, int]:
-    """Registers of the result and of the operand of one of `MOVES`."""
+    """Return the registers of the result and of the operand of an operation of `MOVES`."""
     what, n, _ = MOVES[name]
     return {SPREAD: (n, 4), COLLECT: (4, n), TURN: (1, 1)}[what]
 

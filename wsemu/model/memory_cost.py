@@ -1,7 +1,7 @@
 """Definition of an access's cost: shared wavefronts and global sectors, from the addresses of a warp's lanes.
 
-Plain functions of addresses, for whoever asks what another layout would cost; the rules are those of `model/arch.py`.
-An ideal is what the same lanes cost without a bank conflict, or the sectors that as many bytes need at least.
+Plain functions of addresses, also for the cost of another layout; the rules are in `model/arch.py`.  An ideal is the
+number of wavefronts of the same lanes without a bank conflict, or the fewest sectors that hold as many bytes.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def _loop(offsets: Offsets, size: int, model: CostModel) -> tuple[int, int]:
 
 
 def passes(offsets: Offsets, size: int, service: int, model: CostModel) -> list[Offsets]:
-    """The lanes that are served together; a pass without an active lane is none."""
+    """Return the lanes that are served together, without passes that have no active lane."""
     lanes = model.pass_lanes[_triple(size)]
     if (
         size > WORD
@@ -70,7 +70,7 @@ def passes(offsets: Offsets, size: int, service: int, model: CostModel) -> list[
 
 
 def _partners_match(offsets: Offsets, distance: int) -> bool:
-    """Every lane's partner is inactive or has the same address: their loads merge."""
+    """Return whether every lane's partner is inactive or has the same address, so that their loads merge."""
     return all(offsets.get(lane ^ distance, offset) == offset for lane, offset in offsets.items())
 
 

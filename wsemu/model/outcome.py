@@ -20,14 +20,14 @@ EventKind = Literal[
     "commit",
 ]  # fmt: skip
 """`complete`: a barrier's generation ends and releases its syncs; the warp is the one that completed it, place is the
-barrier; a generation without a count has `pc` of its completing operation too.  `warp`: syncwarp, shuffle, vote, match.
-`exit`: a warp's last lane ended.  `access`: an execution of an instruction that was asked for.
+barrier; if no operation gave a count, `pc` is the completing operation.  `warp`: syncwarp, shuffle, vote, match.
+`exit`: a warp's last lane ended.  `access`: an execution of a requested instruction.
 
-Of mbarriers, with their address as place and their phase as generation: `init` and `inval`; `arrive_on`, `expect` and
-`credit` (bytes that have come), each with its amount; `await`, a wait that was answered with true; `phase`: one
-completes.  `copy`: an asynchronous operation of so many bytes to the place, from the address that stands as generation
-(-1: it reads nothing), or zeros; `landed`: a wait for groups of them; `proxy`: a proxy fence;
-`commit`: a group is made of them."""
+Events of mbarriers, with the address as `place` and the phase as `generation`: `init` and `inval`; `arrive_on`,
+`expect` and `credit` (bytes that have arrived), each with its `amount`; `await`, a wait that succeeded; `phase`: one
+completes.  `copy`: an asynchronous operation writes `amount` bytes to `place`; `generation` is the address that it
+reads, or -1 if it writes zeros or its source is not recorded.  `landed`: a wait for groups of copies; `proxy`: a proxy
+fence; `commit`: a group is made of copies."""
 
 Status = Literal["done", "deadlock", "budget", "fault", "trap", "stack"]
 """`fault`: the hardware would raise an illegal instruction; `trap`: an unsupported operation was reached (`fault_pc`);
@@ -74,7 +74,7 @@ ALL_LANES = (1 << 32) - 1
 
 
 class FindingKey(NamedTuple):
-    """A finding of which no more is known than its code and its instructions: there was no room for it."""
+    """The code and the instructions of a finding that is not kept, because there was no room for it."""
 
     code: str
     pc: int
@@ -82,9 +82,9 @@ class FindingKey(NamedTuple):
 
 
 MOST_SAME_VALUES = 1024
-"""findings of a launch from which on stores of one value by several lanes are no more noted"""
+"""number of findings of a launch after which stores of the same value by several lanes are no longer noted"""
 MOST_FINDINGS = 4096
-"""maximum number of findings that a launch keeps; of others it keeps the locations"""
+"""maximum number of findings that a launch keeps; of further findings it keeps the locations"""
 COMPARED = 1 << 16
 """thread instructions of a launch up to which the values of racing stores are compared"""
 
@@ -99,7 +99,7 @@ class WarpState:
     alive: int
     waits: int = -1
     standing: tuple[tuple[int, int], ...] = ()
-    """(instruction, lanes) of parts of it that wait for its other lanes"""
+    """(instruction, lanes) of each part of the warp that waits for the other lanes"""
 
 
 @dataclass(slots=True)
@@ -147,12 +147,13 @@ class ObjectWait(NamedTuple):
     kind: str
     """name of the object's kind: `latch`"""
     place: int
-    """its id or address; -1: there is but one"""
+    """id or address of the object; -1: there is only one object of this kind"""
     arrived: int
-    """number of arrivals, and number that releases the lanes"""
+    """number of arrivals"""
     expected: int
+    """number of arrivals that releases the lanes"""
     missing: tuple[int, ...] = ()
-    """CTAs that have not come, where these are what is counted"""
+    """CTAs that have not arrived, if CTAs are counted"""
 
 
 @dataclass(slots=True)
@@ -161,13 +162,13 @@ class PhaseState:
 
     address: int
     phase: int
-    """the open one; the first is 0"""
+    """the current phase; the first is 0"""
     pending: int
     """number of arrivals that are pending"""
     expected: int
     """expected arrivals of a phase"""
     tx: int
-    """bytes that are missing; below 0: that have come beyond those expected"""
+    """bytes that are still expected; if negative, the surplus that has arrived"""
     init_pc: int
 
 
@@ -179,7 +180,7 @@ class Pattern(NamedTuple):
     """shared wavefronts or global sectors"""
     cta: int
     segment: int
-    """the highest, where lanes access several arrays"""
+    """the accessed segment; the highest one if lanes access several arrays"""
     lanes: int
     """lanes that performed the access, as a mask"""
     offsets: tuple[int, ...]
@@ -190,7 +191,8 @@ class Pattern(NamedTuple):
 class AccessCount:
     """The counts of one load or store.
 
-    An ideal is what each execution costs without a bank conflict, and the sectors that as many bytes need at least.
+    `ideal_wavefronts` are the wavefronts without bank conflicts, `ideal_sectors` the fewest sectors that hold the bytes
+    of each execution.
     """
 
     executions: int = 0
@@ -204,7 +206,7 @@ class AccessCount:
     """sectors of global memory, 32 bytes each"""
     ideal_sectors: int = 0
     uncounted: int = 0
-    """executions of an atomic on shared memory, by warps, that no rule tells the wavefronts of"""
+    """executions by warps of a shared atomic whose wavefronts no rule determines"""
     worst_wavefronts: Pattern | None = None
     worst_sectors: Pattern | None = None
 
@@ -228,8 +230,8 @@ class Event(NamedTuple):
     interval: int
     pc: int
     place: int = -1
-    """the barrier of arrive, sync and complete; the lanes that take part, of `warp`; the address (of its lowest lane)
-    of `atomic` and `access`"""
+    """for arrive, sync and complete, the barrier; for the kind `warp`, the lanes that take part; for `atomic` and
+    `access`, the address of the lowest lane"""
     generation: int = -1
     """generation of an arrive, sync or complete"""
     lanes: int = ALL_LANES
@@ -262,26 +264,26 @@ class Trace:
     complete: bool = True
     """False when there were more events than a trace holds: the last ones are missing"""
     stores: list[Stored] = field(default_factory=list)
-    """in the order of the run, where they were asked for"""
+    """stores in the order of the run, if they were requested"""
     addresses: Sequence[int] | npt.NDArray[np.int64] = ()
     """addresses of the lanes of all `access` events, in the order of the run; each event has the position of its own"""
     readings: dict[frozenset[int], Any] = field(default_factory=dict, compare=False, repr=False)
     """explanations of findings by their CTAs, each computed once: see `schedule.reading`"""
 
     def lane_addresses(self, event: Event) -> dict[int, int]:
-        """Lane -> address of an access that was asked for."""
+        """Return lane -> address of a requested access."""
         lanes = [lane for lane in range(event.lanes.bit_length()) if event.lanes >> lane & 1]
         mine = self.addresses[event.addresses : event.addresses + len(lanes)]
         return dict(zip(lanes, map(int, mine), strict=True))
 
     def part(self, accesses: frozenset[int], cta: int | None = None) -> Trace:
-        """Return the part of the trace with these accesses, and with this CTA alone."""
+        """Return the part of the trace with only these accesses, and only this CTA."""
         events = [e for e in self.events if cta in (None, e.cta) and (e.kind != "access" or e.pc in accesses)]
         return Trace(events, self.complete, self.stores, self.addresses)
 
 
 class Tracer(Protocol):
-    """Runs a launch again and gives its trace; `accesses` are the instructions whose executions are wanted."""
+    """Runs a launch again and gives its trace; `accesses` are the instructions whose executions are requested."""
 
     def __call__(self, accesses: frozenset[int], cta: int | None = None) -> Trace:
         """Return the trace of all CTAs, or of one by its linear index."""
@@ -292,7 +294,7 @@ class TraceRequest:
     """The additional contents of a trace, besides operations that order accesses."""
 
     accesses: frozenset[int] = frozenset()
-    """instructions whose executions are wanted, as events of kind `access`"""
+    """instructions whose executions are requested, as events of kind `access`"""
     stores: bool = False
     """true to record every lane's stores; only the reference interpreter supports it"""
 
@@ -307,12 +309,12 @@ class Outcome:
     """findings beyond `MOST_FINDINGS`, in the order in which they would be reported"""
     warp_instructions: int = 0
     waits: bool = False
-    """true if it was ended before its budget was exhausted, because only loops that wait for memory ran"""
+    """true if the launch ended before its budget was exhausted, because only loops that wait for memory ran"""
     thread_operations: int = 0
     executions: list[int] = field(default_factory=list)
     """executions by warps, per instruction"""
     accesses: dict[int, AccessCount] = field(default_factory=dict)
-    """pc -> what it cost"""
+    """pc -> cost of the access"""
     arch: str = DEFAULT
     """architecture of the cost model"""
     cta: int = -1
@@ -324,13 +326,13 @@ class Outcome:
     barriers: list[BarrierState] = field(default_factory=list)
     """barriers with an open generation"""
     phases: list[PhaseState] = field(default_factory=list)
-    """the live mbarriers of that CTA, by address"""
+    """the live mbarriers of the CTA that stopped, by address"""
     mbarriers: dict[int, tuple[int, int]] = field(default_factory=dict, compare=False)
     """address of each mbarrier of the CTAs that ran last, live or not -> its last initialization and its count"""
     phase_waits: list[PhaseWait] = field(default_factory=list)
-    """the lanes that wait for them, by warp and lane"""
+    """the lanes that wait for phases of mbarriers, by warp and lane"""
     object_waits: list[ObjectWait] = field(default_factory=list)
-    """the lanes that wait for other objects"""
+    """the lanes that wait for other synchronization objects"""
     elsewhere: list[tuple[int, int, int]] = field(default_factory=list)
     """(CTA, warp, instruction) of warps that wait in other CTAs alive at once"""
     group: tuple[int, int, int] = (1, 1, 1)

@@ -10,7 +10,7 @@ _IGNORE = "# made by wsemu: what lies here can be made again\n*\n"
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder and those around it; in a `.wsemu` on the way, git ignores everything from now on."""
+    """Make a folder and its parents; in a folder `.wsemu` among them, make git ignore everything."""
     folder.mkdir(parents=True, exist_ok=True)
     for place in (folder, *folder.parents):
         ignore = place / ".gitignore"

@@ -84,7 +84,7 @@ class ConstantArray(NamedTuple):
     heap: str = ""
     """array of the device heap that it is (`model.heap.Part`); the launch allocates it"""
     alignment: int = 0
-    """bytes that its declaration asks for; 0: those of an element"""
+    """alignment in bytes that its declaration requests; 0: the alignment of an element"""
     origin: npt.NDArray[np.generic] | None = None
     """the array of the host that was copied when the kernel was compiled"""
     made: str = ""
@@ -94,7 +94,7 @@ class ConstantArray(NamedTuple):
 
     @property
     def has_changed(self) -> bool:
-        """True if the bytes of the origin differ from those that were copied."""
+        """True if the bytes of the origin differ from the copied bytes."""
         if self.origin is None:
             return False
         return self.origin.dtype != self.array.dtype or self.origin.tobytes() != self.array.tobytes()

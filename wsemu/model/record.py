@@ -35,7 +35,7 @@ class Derived(NamedTuple):
 
 
 def derive_default(make: Callable[[dict[str, Any]], Any]) -> Any:
-    """The default of a field, made of the values of those before it."""
+    """The default of a field, made of the values of the fields before it."""
     return Derived(make)
 
 
@@ -83,7 +83,7 @@ class _Plain:
                 cls._fields[name] = cls.__dict__.get(name, _REQUIRED)
                 cls._kinds[name] = kind, cls.__module__
                 if name in cls.__dict__:
-                    delattr(cls, name)  # a field without a value has none, not its default
+                    delattr(cls, name)  # a field without a value has no attribute, not its default
 
     # -- made
     def __init__(self, **fields: Any) -> None:
@@ -149,7 +149,7 @@ class _Plain:
         """Have all fields."""
 
     def _fill(self, other: Self, names: tuple[str, ...]) -> None:
-        """Take those of these fields that it has not got from another."""
+        """Take the fields that it has not got from another record."""
         for name in names:
             self.__dict__.setdefault(name, getattr(other, name))
         self.__dict__[_GIVEN] |= {*names}
@@ -215,7 +215,7 @@ class _Plain:
         return cls._of(_model(cls).model_validate_json(text, **options))
 
     def _as_model(self) -> BaseModel:
-        """The model of it, with the same values."""
+        """Return the Pydantic model of a record, with the same values."""
         cls, values = _model(self.__class__), self._values()
         model = cls.__new__(cls)
         _set(model, "__dict__", values)

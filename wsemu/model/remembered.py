@@ -59,13 +59,13 @@ def text_of(code: CodeType) -> Text | None:
 
 
 def _inside(code: CodeType) -> list[CodeType]:
-    """A code object and all those in it."""
+    """Return a code object and all code objects in it."""
     inner = [one for one in code.co_consts if isinstance(one, CodeType)]
     return [code, *(one for part in inner for one in _inside(part))]
 
 
 def remember(code: CodeType, text: str) -> Text:
-    """Keep the source of a code object and of all those in it."""
+    """Keep the source of a code object, and of all code objects in it."""
     kept = Text(text, code.co_filename.strip("<>") or "exec")
     _texts.update(dict.fromkeys(_inside(code), kept))
     return kept

@@ -54,11 +54,11 @@ class Settings:
     arch_chosen: bool = False
     """true if the user named the architecture; any other than the default counts as named"""
     mma: Sums = "hardware"
-    """sums of matrix instructions: those of the architecture's tensor cores, or `exact`, rounded once"""
+    """sums of matrix instructions: as the architecture's tensor cores round, or `exact`, rounded once"""
     clc: Assignment = "robin"
     """CTAs that take the work of the clusters that `clusterlaunchcontrol` cancels"""
     sms: int = 0
-    """multiprocessors of the GPU; 0: as many as the largest one of the architecture has"""
+    """multiprocessors of the GPU; 0: as many as the largest GPU of the architecture has"""
     ranks: int = 1
     """GPUs of one host among which the CTAs of a launch are divided"""
     heap: int = SIZE
@@ -77,7 +77,7 @@ class Settings:
     strict: bool = False
     """note what is right, and looks like a mistake; codes that are `strict` count as errors"""
     corners: bool = False
-    """run some CTAs of a grid whose CTAs are alike, and show that they speak for the others"""
+    """run some CTAs of a grid whose CTAs are alike, and show that the result also holds for the other CTAs"""
     every: bool = False
     """say for which other launches a verified one speaks: all contents of arrays, all trip counts of loops"""
     checkers: frozenset[str] = field(default_factory=lambda: frozenset(CHECKERS))
@@ -85,7 +85,7 @@ class Settings:
     fail_on: frozenset[str] = frozenset()
     """codes of warnings that count as errors"""
     kernels: tuple[str, ...] = ()
-    """names of the kernels that are checked, with `*` and `?`, or `regex:` and an expression; none: all"""
+    """names of the kernels that are checked, with `*` and `?`, or `regex:` and an expression; empty: all kernels"""
     suppressions: tuple[Suppression, ...] = ()
     """findings that are accepted, besides those that comments in the source accept"""
     baseline: Baseline | None = None
@@ -98,7 +98,7 @@ class Settings:
     pageable: Pageable = "promised"
     """order of asynchronous copies of memory that is not pinned: what CUDA promises, or what drivers do (`usual`)"""
     fix_budget: float = field(default_factory=lambda: FIX_BUDGET)
-    """seconds in which edits of the kernel are tried for a report that is shown; 0: none are"""
+    """seconds in which edits of the kernel are tried for a report that is shown; 0: no edit is tried"""
 
     def wants(self, kernel: str) -> bool:
         """Return whether a kernel of this name is checked."""

@@ -16,7 +16,7 @@ _BITS = {
 
 
 def rounding_once(program: Program) -> Program:
-    """The program with correctly rounded sums in the place of the hardware's; itself where it has none."""
+    """Return the program with correctly rounded sums in place of the hardware's; one without sums is unchanged."""
     if _KEY not in program.derived:
         code = program.code.copy()
         for row in code:

@@ -98,7 +98,7 @@ class Surface:
         return type(self).__name__.lower()
 
     def _admit(self) -> None:
-        """UsageError for an array that none can be made of."""
+        """Raise UsageError for an array of which no such object can be made."""
         shape = ",".join(map(str, self.array.shape))
         given = f"{self._what} of {self.array.dtype}[{shape}]"
         if self.array.dtype.name not in _TYPES:

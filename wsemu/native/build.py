@@ -1,6 +1,6 @@
-"""The libraries that replace CUDA's driver and runtime: those of the wheel, or compiled from `c/` into the cache.
+"""The libraries that replace CUDA's driver and runtime: from the wheel, or compiled from `c/` into the cache.
 
-A wheel that was built without a C compiler has none; the first run compiles them, if there is a compiler by then.
+A wheel that was built without a C compiler has no libraries; the first run compiles them, if it finds a compiler.
 """
 
 from __future__ import annotations

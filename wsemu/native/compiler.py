@@ -1,4 +1,4 @@
-"""Compiles the libraries that replace CUDA's driver and runtime; also what the wheel's build runs, alone."""
+"""Compiles the libraries that replace CUDA's driver and runtime; the build of the wheel runs only this module."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ NAME = "wsemu"
 
 
 def attributes(arch: Arch, sms: int = 0) -> dict[int, int]:
-    """Return the attributes of a GPU of this architecture by their numbers, those of `CUdevice_attribute`."""
+    """Return the attributes of a GPU of this architecture by their numbers in `CUdevice_attribute`."""
     has, limits = arch.multiprocessor, arch.limits
     major, minor = divmod(arch.number, 10)
     numbers = {

@@ -15,7 +15,7 @@ MAGIC = 0xBA55ED50
 ELF = b"\x7fELF"
 _PTX, _CUBIN = 1, 2
 _ZSTD, _LZ4 = 0x8000, 0x2000
-"""flags of entries that are compressed by one of these"""
+"""flags of entries that are compressed by Zstandard or LZ4"""
 MAX_BYTES = 1 << 30
 """maximum number of bytes of an unpacked entry"""
 SECTIONS = (b".nv_fatbin", b"__nv_relfatbin")
@@ -103,7 +103,7 @@ class Section(NamedTuple):
 
 
 def sections(data: bytes) -> Iterator[Section]:
-    """Yield the sections of an ELF file of 64 bits; none of other data."""
+    """Yield the sections of a 64-bit ELF file; yield nothing for other data."""
     if data[:4] != ELF or len(data) < 64:
         return
     (table,) = struct.unpack_from("<Q", data, 0x28)
@@ -118,7 +118,7 @@ def sections(data: bytes) -> Iterator[Section]:
 
 
 def fat_binaries(data: bytes) -> bytes:
-    """Return the containers in a program or library, those of `-rdc` included."""
+    """Return the containers in a program or library, including the containers of `-rdc`."""
     return b"".join(section.data for section in sections(data) if section.name in SECTIONS)
 
 

@@ -136,7 +136,7 @@ class Session:
         self._order = HostOrder(self.memory)
 
     def handle(self, operation: int, data: bytes) -> bytes:
-        """Handle a message; return the reply, or nothing if it has none."""
+        """Handle a message; return the reply, or nothing if it has no reply."""
         if operation in self._notes:
             self._notes[operation](data)
             return b""
@@ -290,7 +290,8 @@ def _reply(status: int, data: bytes = b"") -> bytes:
 
 
 def _pack_output(printed: Sequence[str], asserted: Sequence[str]) -> bytes:
-    """Return what threads print as replies have it: the bytes for stdout after their number, those for stderr."""
+    """Return the output of threads in the form of replies: the number of bytes for stdout, these bytes, the bytes for
+    stderr."""
     out, errors = ("".join(lines).encode(errors="replace") for lines in (printed, asserted))
     return struct.pack("<I", len(out)) + out + errors
 

@@ -48,7 +48,7 @@ def _outcome(finding: Finding, replay: Replay) -> Iterator[str]:
     if replay.end == "deadlock" and finding.code in replay.codes:
         yield f"run in order, the CTA meets `{finding.code}` there"
     if replay.end == "deadlock":
-        yield f"{'run on in order' if swapped else 'run in order'}, the CTA ends in a deadlock:"
+        yield f"{'continued in order' if swapped else 'run in order'}, the CTA ends in a deadlock:"
         for w in replay.waiting:
             has = f"generation {w.generation} has {w.arrived} of {w.expected}"
             yield f"warp {w.warp} waits at line {w.line}: barrier {w.barrier} {has}"
@@ -60,7 +60,7 @@ def _outcome(finding: Finding, replay: Replay) -> Iterator[str]:
     elif not swapped:
         yield f"run in order, the CTA meets `{finding.code}` there"
     else:
-        yield f"run on in order, {_ENDS.get(replay.end, f'it ends: {replay.end}')}, with generations swapped"
+        yield f"continued in order, {_ENDS.get(replay.end, f'it ends: {replay.end}')}, with generations swapped"
 
 
 def _atomic_order_lines(finding: Finding, replay: Replay) -> Iterator[str]:

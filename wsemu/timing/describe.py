@@ -137,7 +137,7 @@ def _use(found: Predicted, device: Device) -> dict[str, float]:
     cycles, ctas = run.cycles, found.ran
     counts = np.bincount(stream.pc, minlength=len(found.code.instructions)) * ctas
     use = {"DRAM": run.load.dram, "L2": run.load.l2, "issue": run.issued / 4 / cycles}
-    use["shared memory"] = float(found.found.y[found.found.space == IN_SHARED].sum()) * ctas * device.lsu / cycles
+    use["shared memory"] = float(found.found.passes[found.found.space == IN_SHARED].sum()) * ctas * device.lsu / cycles
     tensor = sum(one.product[0] * counts[pc] for pc, one in enumerate(found.code.instructions))
     use["tensor cores"] = float(tensor) / 4 / cycles
     for number, name in enumerate(constants.PIPES):

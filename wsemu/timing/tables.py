@@ -168,7 +168,7 @@ class _Builder:
 
     def _value(self, step: int) -> tuple[int, int, int, int]:
         return (
-            int(self.served.beyond_l1[step]), int(self.found.y[step]), int(self.served.of_dram[step]),
+            int(self.served.beyond_l1[step]), int(self.found.passes[step]), int(self.served.of_dram[step]),
             int(self.tails[step]),
         )  # fmt: skip
 
@@ -306,10 +306,10 @@ def tabulate(stream: Stream, code: Code, found: Traffic, served: Served) -> Tabl
     builder.valued = np.array([one.kind in memory for one in code.instructions])
     for pc, one in enumerate(code.instructions):  # what a product takes is the same each time
         if one.kind == "matrix":
-            builder.found.y[stream.pc == pc] = round(one.product[1] * TICK)
+            builder.found.passes[stream.pc == pc] = round(one.product[1] * TICK)
             builder.served.beyond_l1[stream.pc == pc] = round(one.product[0] * TICK)
         if one.kind == "shared":  # moves of matrices between registers and shared memory
-            builder.found.y[stream.pc == pc] = 4
+            builder.found.passes[stream.pc == pc] = 4
     order = np.argsort(stream.warp, kind="stable")
     bounds = np.searchsorted(stream.warp[order], np.arange(stream.warps + 1))
     streams = [0]

@@ -1,4 +1,4 @@
-"""Traffic of a stream: wavefronts of shared memory, sectors beyond L1, sectors of DRAM."""
+"""Memory traffic of a CTA's traced instructions: wavefronts of shared memory, sectors beyond L1, sectors of DRAM."""
 
 from __future__ import annotations
 
@@ -41,12 +41,13 @@ NOT, IN_SHARED, IN_GLOBAL, IN_LOCAL, INACTIVE = range(5)
 LOADS, STORES, ATOMICS, COPIES, BULK = range(5)
 """kinds of accesses to a sector"""
 ALWAYS_KEPT, NEVER_KEPT = 1.6, 2.6
-"""footprints, in sizes of L2: below the first all is there at the next launch, above the second nothing"""
+"""footprints, in sizes of L2: below the first, the next launch finds everything in L2; above the
+second, nothing"""
 
 
 WRITTEN = 4.0
 """weight of written bytes in a footprint: rings that write 26 of 52 MB find nothing in an L2 of 50 MB; fitted to the
-fresh launches that are not held back"""
+fresh measurements that are not held out for testing"""
 
 
 @dataclass(slots=True)
@@ -54,7 +55,7 @@ class Traffic:
     """Space and cost of the access of each step."""
 
     space: Numbers
-    y: Numbers
+    passes: Numbers
     """wavefronts of shared memory, or lines of global memory"""
     step: Numbers
     """step of each sector that is accessed"""
@@ -67,7 +68,7 @@ class Traffic:
     """bytes that all CTAs together read"""
     written_bytes: float = 0.0
     chance: dict[int, float] = field(default_factory=dict)
-    """segment -> which part of the sectors that a CTA reads first it is the first one to read"""
+    """segment -> share of the sectors that a CTA reads and that no earlier CTA has read"""
 
 
 class _Pattern(NamedTuple):
@@ -79,13 +80,13 @@ class _Pattern(NamedTuple):
 def measure(stream: Stream, device: Device) -> Traffic:
     """Return what the accesses of a stream cost, before caches."""
     count = len(stream.pc)
-    space, y = np.zeros(count, np.int64), np.ones(count, np.int64)
+    space, passes = np.zeros(count, np.int64), np.ones(count, np.int64)
     found = _Sectors()
-    _plain(stream, ARCHS[device.arch].costs, space, y, found)
-    _copies(stream, y, found)
+    _plain(stream, ARCHS[device.arch].costs, space, passes, found)
+    _copies(stream, passes, found)
     step, sector, by = found.concatenate()
     order = np.argsort(step, kind="stable")
-    made = Traffic(space, y, step[order], sector[order], by[order], np.zeros(0, bool))
+    made = Traffic(space, passes, step[order], sector[order], by[order], np.zeros(0, bool))
     code = stream.bound.program.code
     loads = np.array([OPERATIONS[NAMES[number]].kind == "load" for number in code[:, 0].tolist()], bool)
     flags = loads & (code[:, 7] & FRESH != 0)
@@ -115,7 +116,7 @@ _BY_KIND = {"load": LOADS, "store": STORES, "atomic": ATOMICS}
 _SERVICE = {"load": AS_LOAD, "store": AS_STORE, "atomic": SERIAL}
 
 
-def _plain(stream: Stream, model: CostModel, space: Numbers, y: Numbers, found: _Sectors) -> None:
+def _plain(stream: Stream, model: CostModel, space: Numbers, passes: Numbers, found: _Sectors) -> None:
     """Loads, stores and atomics."""
     names = [NAMES[row[0]] for row in stream.bound.program.code.tolist()]
     kinds = [OPERATIONS[name].kind for name in names]
@@ -141,9 +142,9 @@ def _plain(stream: Stream, model: CostModel, space: Numbers, y: Numbers, found: 
         if pattern is None:
             pattern = patterns[key] = _pattern(own - base, lanes, names[pc], kinds[pc], segment, model)
         if segment == SHARED:
-            space[step], y[step] = IN_SHARED, pattern.cost
+            space[step], passes[step] = IN_SHARED, pattern.cost
         else:
-            space[step], y[step] = IN_GLOBAL, max(1, pattern.lines, len(pattern.sectors) // 4)
+            space[step], passes[step] = IN_GLOBAL, max(1, pattern.lines, len(pattern.sectors) // 4)
             listed[_BY_KIND[kinds[pc]]].append((step, base // SECTOR, pattern))
     for by, accesses in listed.items():
         if accesses:
@@ -167,7 +168,7 @@ def _pattern(offsets: Numbers, lanes: int, name: str, kind: str, segment: int, m
     return _Pattern(0, sectors, len(np.unique(sectors // (LINE // SECTOR))))
 
 
-def _copies(stream: Stream, y: Numbers, found: _Sectors) -> None:
+def _copies(stream: Stream, passes: Numbers, found: _Sectors) -> None:
     """Add the reads of asynchronous copies: `cp.async` by sectors, bulk copies as ranges."""
     events = stream.events
     chosen = np.flatnonzero((events[:, KIND] == EVENT["copy"]) & (stream.step_of >= 0))
@@ -179,7 +180,7 @@ def _copies(stream: Stream, y: Numbers, found: _Sectors) -> None:
     if lanes.any():
         pairs = np.unique(np.stack([step[lanes], source[lanes] // SECTOR], axis=1), axis=0)
         found.add(pairs[:, 0], pairs[:, 1], COPIES)
-        y[np.unique(pairs[:, 0])] = np.maximum(1, np.unique(pairs[:, 0], return_counts=True)[1] // 4)
+        passes[np.unique(pairs[:, 0])] = np.maximum(1, np.unique(pairs[:, 0], return_counts=True)[1] // 4)
     ranges = is_array & ~small & (size > 0)
     if ranges.any():
         first, counts = source[ranges] // SECTOR, -(-size[ranges] // SECTOR)

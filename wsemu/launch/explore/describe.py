@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from wsemu.model.bound import Bound
 
 _SEEN = (
-    "make (2) only when an atomic has returned what another one left behind (1), in every order: a fence between (1) "
-    "and the atomic that tells of it, and one between the atomic that sees that and (2)"
+    "make (2) only when an atomic has returned what another atomic stored after (1), in every order: a fence between "
+    "(1) and the atomic that publishes it, and one between the atomic that sees that and (2)"
 )
 
 _RELAXED = "relaxed atomics order no other accesses: that takes release and acquire, or a fence on each side"
@@ -75,7 +75,7 @@ def describe_missing_fence(places: Places, pc: int, ask: Ask, address: int) -> F
     who = "the CTA that comes last"
     return Finding(
         code="missing-fence",
-        message=f"`{places.element(address, pc)}` is read behind an atomic that tells of it, and a fence is missing",
+        message=f"`{places.element(address, pc)}` is read after an atomic that publishes it, and a fence is missing",
         sites=[places.site(pc, f"{who} reads it"), places.site(ask.pc, f"{who} is told here", primary=False)],
         notes=[_FOUND],
         help=f"a `cuda.threadfence()` is missing after line {places.line(ask.pc)}, where an atomic sees it",
@@ -160,7 +160,7 @@ class Description:
         notes = [_FOUND if excused.found else "PTX lets (2) come before (1)"]
         return Finding(
             code="missing-fence",
-            message=f"`{element}` is {said} behind an atomic that tells of it, and a fence is missing",
+            message=f"`{element}` is {said} after an atomic that publishes it, and a fence is missing",
             sites=[
                 places.site(two.pc, f"(2) {who} {does} it", cta=two.cta, warp=two.warp),
                 places.site(one.pc, f"(1) {other} {did} it", cta=one.cta, warp=one.warp, primary=False),

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def read(source: str | os.PathLike[str], roots: Sequence[str] = ()) -> Module:
-    """Return the module of PTX text, or of a file of it; sources that it names are also shown from below the folders
+    """Return the module of a PTX text or file; reports also look for the source files that it names in the folders
     `roots`.
 
     UsageError for a file that cannot be read, KernelError for text that is not PTX, with line and column.

@@ -235,7 +235,7 @@ def was_written(initialised, offset, size, unused):
 
 @compiled
 def some_unset(place, size):
-    """Return whether one of a number's bytes in the map was not written; of a power of two of them up to 16."""
+    """Return whether one of `size` bytes in the map was not written; `size` is a power of two up to 16."""
     if size == 4:
         v = load_u32(place)
         return (v - 0x01010101) & ~v & 0x80808080 != 0

@@ -45,7 +45,7 @@ ACTORS = for_each_width(lambda k: (1 << ACTOR_BITS[k]) - 1)
 """bits of a cell's actor: a warp, or GENERIC or BULK and the warp that issued an asynchronous operation"""
 GENERIC, BULK = for_each_width(lambda k: WIDTHS[k]), for_each_width(lambda k: 2 * WIDTHS[k])
 """offset added to the warp of an asynchronous operation, whose number then is the interval: of the generic proxy
-(cp.async), of the asynchronous one"""
+(cp.async), of the asynchronous proxy"""
 WIDE = for_each_width(lambda k: int(k > 0))
 """1 if clocks of warps have several vectors of 32"""
 ANYONE = for_each_width(lambda k: INTERVALS.values[k] << INTERVAL_SHIFT.values[k] | WIDTHS[k] << WARP_SHIFT)

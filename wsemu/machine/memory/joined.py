@@ -1,14 +1,15 @@
-"""Stores of one value to one location, joined: a run that finds everything that conflicts with any of them.
+"""Racing stores of the same value to one location, *joined*: a run that finds everything that conflicts with them.
 
-Launches that do not request it run none of this: `track_joined` replaces `shadow.track` in the others.  In cells a
-joined store is an atomic that conflicts with all but its like: so each of them is recorded, and all later accesses must
-follow each.  The stored values are also compared.  The bytes of a location have a *turn*, which changes with each
-joined store that changes them; stores of one turn do not conflict, those of different turns do.
+Only launches that request this run pay for it: there `track_joined` replaces `shadow.track`.  Cells record a joined
+store like an atomic that conflicts with everything except other joined stores.  Each joined store is recorded, and
+every later access must be ordered after all of them.  The stored values are also compared.  The bytes of a location
+have a *turn*, which changes with each joined store that changes the bytes.  Joined stores of one turn do not conflict;
+joined stores of different turns do.
 
 That is enough.  Let two joined stores to a byte be unordered in a run without a conflict.  No other write comes between
-them, as each joined store is ordered with it.  Nor are they of different turns: a store of each turn in between comes
-after some of the turn before, and all of two neighbouring turns are ordered.  So both are of one turn, in which each
-store leaves the byte as the first of them did.
+them, because a write is ordered with both.  The two do not belong to different turns either: each turn has a store, and
+every store of a turn is ordered before every store of the next turn, so a chain of stores would order the two.  So both
+belong to the same turn, in which every store leaves the byte as the first store of the turn did.
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ from wsemu.model.isa import ATOMIC, LANES, SEGMENT_SHIFT
 
 
 @compiled
-def leaves(registers, i, lane, host, first, end, size):
-    """A lane's store leaves some of its bytes, from `first` to end - 1, as they are."""
+def leaves_unchanged(registers, i, lane, host, first, end, size):
+    """Return whether a lane's store leaves some of its bytes, from `first` to end - 1, unchanged."""
     each = size // ((i.aux >> 8) & 255)
     for at in range(first, end):
         value = load_u8(registers + i.d + 256 * (at // each) + lane * each + at % each)
@@ -50,7 +51,7 @@ def leaves(registers, i, lane, host, first, end, size):
 
 @compiled
 def agree(m, w, pc, registers, i, mask, size):
-    """Lanes that store to one address store one value, or it is a conflict."""
+    """Record a conflict if lanes store different values to the same address."""
     while mask:
         lane = lowest_bit(mask)
         sharing, rest = 0, mask
@@ -64,13 +65,13 @@ def agree(m, w, pc, registers, i, mask, size):
 
 @compiled
 def odd_turn_lanes(registers, i, bias, mask, host, turns, first, end, size):
-    """The lanes whose stores to a cell, of their bytes from `first` to end - 1, are of an odd turn: one that changes
-    them begins a turn."""
+    """Return the lanes whose stores to a cell (their bytes `first` to end - 1) are of an odd turn.  A store that
+    changes these bytes begins a turn."""
     odd, begins, rest = 0, 0, mask
     for lane in set_bits(rest):
         at = load_i64(registers + i.a + 8 * lane) + bias
         turn = load_u8(turns + at + first)
-        if not leaves(registers, i, lane, host + at, first, end, size):
+        if not leaves_unchanged(registers, i, lane, host + at, first, end, size):
             begins |= 1 << lane
             turn ^= 1
         odd |= turn << lane
@@ -108,7 +109,7 @@ def touch_cell(m, w, row, registers, i, bias, mask, segment, floor, q):
 
 @compiled
 def enter_lanes(m, w, row, registers, i, bias, lanes, segment, number):
-    """Judge and remember the same exactly, in the watched cells of each lane's cell, which may be smaller."""
+    """Judge and remember the same stores lane by lane, in the watched cells, which may be smaller than others."""
     base, grain = (now(m, w, row) | ATOMIC_BIT) & ~LANE_BITS, segment.watched_grain
     n = max((1 << segment.grain) >> grain, 1)
     while lanes:

@@ -193,7 +193,7 @@ def store_side_by_side(b: Builder, address: Value, parts: list[Value]) -> None:
 
 
 class Piece(NamedTuple):
-    """Lanes whose data move as one."""
+    """Lanes whose data move together."""
 
     lane: int
     """lane of the first element"""
@@ -201,7 +201,7 @@ class Piece(NamedTuple):
     step: int
     """distance of its address from that of lane 0"""
     alike: bool
-    """true if they have one address; otherwise, they are contiguous"""
+    """true if the lanes have the same address; otherwise, they are contiguous"""
 
 
 def pieces_of(steps: Sequence[int], size: int, *, alike: bool) -> list[Piece]:
@@ -340,7 +340,7 @@ def load_store(
 
 
 def _combine(b: Builder, what: str, old: Value, operand: Value) -> Value:
-    """The value an atomic writes back where LLVM's atomicrmw has no such form."""
+    """Return the value that an atomic stores, for atomics that LLVM's atomicrmw does not have."""
     if what == "inc":
         return b.select(b.icmp_unsigned(">=", old, operand), same(old, 0), b.add(old, same(old, 1)))
     if what == "dec":

@@ -106,7 +106,7 @@ def unordered_agent_lanes(m, w, access, before, base, lanes, kind, size):
 
 @compiled
 def left_over(m, w, access, before, base, lanes, kind, size):
-    """The lanes of an earlier access that must still be remembered after this one."""
+    """Return the lanes of an earlier access that must still be remembered after this access."""
     u = (access >> WARP_SHIFT) & ACTORS
     interval = (access >> INTERVAL_SHIFT) & INTERVALS
     if kind == WRITE or interval <= m.base:

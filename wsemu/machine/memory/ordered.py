@@ -12,7 +12,7 @@ from wsemu.machine.state import SCRIPTED, YIELDED
 
 
 def access_ordered(address, w, pc, registers, mask):
-    """Execute the access at pc as `scheduler.access` does; one that is ordered by the lane that was let go alone."""
+    """Execute the access at pc as `scheduler.access` does; only the lane that was let go executes an ordered access."""
     m = machine_at(address, 0)
     if load_u8(m.ordered + pc) == 0:
         return call(m.ordered_entry, address, w, pc, registers, mask)

@@ -333,7 +333,7 @@ def some_lane_unset(b: Builder, first: Value, steps: Value, size: Value) -> Valu
 
 @emitted
 def set_lanes(b: Builder, first: Value, steps: Value, size: Value) -> Value:
-    """Enter into that map that the bytes of all lanes, which share none, are written; how many were not."""
+    """Mark the bytes of all lanes, which share no byte, as written in that map; return how many were not written."""
 
     def with_words(t: Any, n: int) -> Value:
         before = t(0)
@@ -350,7 +350,7 @@ def set_lanes(b: Builder, first: Value, steps: Value, size: Value) -> Value:
 
 @compiled
 def note_lanes_set(segment, first, steps, size):
-    """The bytes of all lanes, which share none, are written."""
+    """Mark the bytes of all lanes, which share no byte, as written."""
     segment.unwritten -= set_lanes(first, steps, size)
     if segment.unwritten == 0:
         segment.initialised = 0
@@ -365,8 +365,7 @@ def dearer(m, row, place, cost):
 
 @compiled
 def judged_here(m, segment, grain):
-    """Return whether races in a segment are looked for with cells of this grain, and there is room for one more
-    access."""
+    """Return whether races in a segment are detected with cells of this grain, and there is room for an access."""
     if segment.tracked != TRACKED or segment.grain != grain or segment.watched:
         return False
     if m.moment_count > m.moment_room:

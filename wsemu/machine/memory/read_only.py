@@ -44,7 +44,7 @@ def mark(place, size, bit, unused):
 
 @compiled
 def mark_range(place, extent, bit):
-    """Mark the bytes of one lane, or of 32 side by side."""
+    """Mark the bytes of one lane, or of 32 contiguous lanes."""
     if extent < LANES:
         mark(place, extent, bit, 0)
     else:
@@ -69,8 +69,8 @@ def note_lanes(m, place, bias, size, bit):
 
 @compiled
 def claim(m, segment, offset, size, bit, unused):
-    """Enter the claim that is being made for those bytes with both marks, not `unused`, that have none of this kind
-    yet; whether there was one."""
+    """Record the current claim for bytes with both marks that are not `unused` and have no claim of this kind yet;
+    return whether there was such a byte."""
     entries = segment.claims + (4 * segment.bytes if bit == STORED else 0)
     found = False
     for q in range(size):
@@ -85,8 +85,8 @@ def claim(m, segment, offset, size, bit, unused):
 
 @compiled
 def mark_at_once(m, registers, i, mask, size, bit, forbids):
-    """Mark the bytes of an access by a whole warp whose lanes lie side by side, or of one whose lanes have one address;
-    False for another one."""
+    """Mark the bytes of an access by a whole warp with contiguous lanes, or of an access whose lanes have one address;
+    return False for other accesses."""
     pattern = simple_pattern(registers, i.a, mask, (i.aux >> 16) & 255)
     if pattern != SAME and (pattern != UNIT or mask != FULL):
         return False

@@ -145,8 +145,8 @@ def merge_own_reads(m, w, v, warps, floor):
 
 @compiled
 def latest(m, w):
-    """Return the contents of READERS of the last moment without their warps, if warp w reads at it now in the same way
-    as its other reads in this interval; NO_MOMENT if not."""
+    """Return the contents of READERS for the last moment, without warps, if a read by warp w now belongs to this moment
+    like its other reads in this interval; NO_MOMENT if not."""
     number = m.moment_count - 1
     if m.readers == 0 or number < 0 or warp_at(m.warps, w).partial:
         return NO_MOMENT
@@ -157,7 +157,7 @@ def latest(m, w):
 
 @compiled
 def together(m, w, v):
-    """A cell for the read v of one warp and one by warp w now; 0 where there is none."""
+    """Return a cell for the read v of one warp and a read by warp w now; 0 if no cell can hold both."""
     interval, u = (v >> INTERVAL_SHIFT) & INTERVALS, (v >> WARP_SHIFT) & ACTORS
     if m.readers == 0 or u >= GENERIC or v & ATOMIC_BIT or interval <= m.base:
         return 0
@@ -171,8 +171,8 @@ def together(m, w, v):
 
 @compiled
 def renew_read_set(m, w, v, floor):
-    """A cell for those of v that warp w does not know of, and a read by it now; ALONE if that is all; 0 where there is
-    none."""
+    """Return a cell for the reads of v that warp w has not observed, and a read by warp w now; ALONE if w has observed
+    all of them; 0 if no cell can hold them."""
     if takes(m, w, v):
         return v | 1 << w
     row, warps = moment_of(m, v), v & WARPS

@@ -121,9 +121,9 @@ from wsemu.model.outcome import MOST_SAME_VALUES
 RACE, INTRA_WARP, SAME_VALUE = (CODE_NUMBERS[c] for c in ("race", "intra-warp-race", "same-value"))
 FULL = (1 << LANES) - 1
 READS = 1 << 4
-"""flag: the cells are those of reads"""
+"""flag: the cells hold reads"""
 CONTIGUOUS, EACH, ONE = range(3)
-"""assignment of the 32 current cells to lanes: contiguous; one of each lane's; all lanes have the first"""
+"""assignment of the 32 current cells to lanes: contiguous cells; a cell for each lane; the first cell for all lanes"""
 
 
 @compiled
@@ -139,13 +139,13 @@ def now(m, w, pc):
 
 @compiled
 def floor_of(m, number):
-    """The last interval of other CTAs, as far as cells of a segment may have them."""
+    """Return the last interval of other CTAs that cells of a segment may have."""
     return m.base if number != SHARED else 0
 
 
 @compiled
 def is_ordered_before(m, w, v, floor):
-    """The access v of a cell happens before now, as far as warps go.  Intervals up to `floor` belong to other CTAs."""
+    """Return whether the access v of a cell happens before now, lanes aside; intervals up to `floor` are of other CTAs."""
     interval, u = (v >> INTERVAL_SHIFT) & INTERVALS, (v >> WARP_SHIFT) & ACTORS
     if interval <= floor:
         return False
@@ -154,7 +154,7 @@ def is_ordered_before(m, w, v, floor):
 
 @compiled
 def lanes_know(m, w, v, lane, spread):
-    """The access v of this same warp is known to the lanes from `lane` to lane + spread that touch the same bytes."""
+    """Return whether lanes `lane` to lane + spread have observed the access v of this warp to the same bytes."""
     warp = warp_at(m.warps, w)
     interval = (v >> INTERVAL_SHIFT) & INTERVALS
     if interval <= warp.synced or m.lockstep:
@@ -232,13 +232,13 @@ def width(m, v):
 
 @compiled
 def scope(m, v):
-    """The scope that an atomic names, 0 for one that takes in all CTAs."""
+    """Return the scope that an atomic names, 0 for a scope that includes all CTAs."""
     return (instruction_at(m.code, v & (MAX_INSTRUCTIONS - 1)).aux >> UNUSED_SHIFT) & SCOPES
 
 
 @compiled
 def loads(m, v):
-    """1 for an atomic that stands for a load."""
+    """Return whether an atomic represents a load."""
     return (instruction_at(m.code, v & (MAX_INSTRUCTIONS - 1)).aux >> UNUSED_SHIFT) & NO_STORE != 0
 
 
@@ -261,8 +261,8 @@ def is_in_scope(m, pc, v):
 
 @compiled
 def clash(m, kind, pc, v):
-    """An access of this kind at pc conflicts with the read or atomic v.  Atomics of different width, or one of which
-    is not in the scope of the other, are not atomic with respect to each other."""
+    """Return whether an access of this kind at pc conflicts with the read or atomic v.  Two atomics conflict if their
+    widths differ, or if one is outside of the scope of the other."""
     if kind == WRITE:
         return True
     if v & ATOMIC_BIT == 0:
@@ -310,7 +310,7 @@ def keeps(m, w, e, new, floor):
 
 @compiled
 def add_element(m, e, floor, foreign):
-    """Enter e into the set that is being made.  For other CTAs' accesses the first read and the first atomic of each
+    """Add e to the set that is being made.  For other CTAs' accesses the first read and the first atomic of each
     width and scope, and of those that represent loads, are sufficient: nothing orders any of them before this CTA's
     actions.  `foreign` has a bit for each that is there."""
     if (e >> INTERVAL_SHIFT) & INTERVALS <= floor:
@@ -327,9 +327,10 @@ def add_element(m, e, floor, foreign):
 
 @compiled
 def extend_read_set(m, w, old, new, floor):
-    """The set of `old` (an access or a set) and the access `new`, or 0 if only the new one remains.
+    """Return the set of `old` (an access or a set) and the access `new`, or 0 if only the new access remains.
 
-    If lanes of its warp that it need not know of read before it, it makes a set alone: a set stands for any lanes."""
+    If lanes of its warp that it may not have observed read before it, the new access becomes a set of one element,
+    because a set represents any lanes."""
     side = new | (SET if floor else 0)  # a segment's kind decides what happens to other CTAs' accesses
     h = ((old * 0x2127599BF4325C37 + new) * 0x2545F4914F6CDD1D) >> 33
     while True:
@@ -512,7 +513,7 @@ def touch_readers(m, w, reads, kind, base, floor, log, first):
 
 @compiled
 def reads_alike(kind):
-    """The bits in which reads are alike for an access: to a write it is the same where in the program they are."""
+    """Return the bits in which reads must agree for an access; to a write, the reads' instructions do not matter."""
     return WHO if kind == WRITE else BUT_LANES
 
 
@@ -559,7 +560,7 @@ def touch_alike(m, w, writes, reads, kind, base, floor, log, first):
 
 @compiled
 def behind(m, w, v, floor):
-    """The access v of a cell happens before now, whichever lanes made it."""
+    """Return whether the access v of a cell happens before now, whichever lanes made it."""
     own = (v >> WARP_SHIFT) & ACTORS == w
     return is_ordered_before(m, w, v, floor) and not (
         own and (v >> INTERVAL_SHIFT) & INTERVALS > warp_at(m.warps, w).synced
@@ -610,7 +611,7 @@ def touch_side_by_side(m, w, writes, reads, kind, base, floor, log):
 
 @compiled
 def touch(m, w, pc, writes, reads, mask, kind, base, floor, shape, log, first, spread, q):
-    """An access to 32 cells (those of `mask`), whose last writes and reads lie at these addresses."""
+    """Judge and remember an access to the cells in `mask` of 32, whose last writes and reads are at these addresses."""
     meet_writes(m, w, pc, writes, mask, kind, floor, shape, log, first, spread, q)
     meet_reads(m, w, pc, reads, mask, kind, base, floor, shape, log, first, spread, q)
     if kind == WRITE:
@@ -621,7 +622,7 @@ def touch(m, w, pc, writes, reads, mask, kind, base, floor, shape, log, first, s
 
 @compiled
 def values_differ(registers, i, lane, other, size):
-    """Two lanes of a store have different values."""
+    """Return whether two lanes of a store have different values."""
     n = (i.aux >> 8) & 255
     each = size // n
     for j in range(n):
@@ -634,7 +635,7 @@ def values_differ(registers, i, lane, other, size):
 
 @compiled
 def same_bytes(m, w, pc, registers, i, lanes, winner, size):
-    """Lanes of one store write the same bytes as lane `winner`, whose values stay: report those that differ."""
+    """Report the lanes of a store that write other values than lane `winner`, whose values stay, to the same bytes."""
     rest = lanes & ~(1 << winner)
     agree = 0
     for lane in set_bits(rest):
@@ -656,7 +657,7 @@ def highest_bit(mask):
 
 @compiled
 def settle(addresses, lost, offset, grain, cells):
-    """Cells that several lanes of an access share hold one of them: enter the others."""
+    """Add the other lanes to cells that several lanes of an access share, and that hold only one of these lanes."""
     for lane in set_bits(lost):
         place = cells + 8 * ((load_i64(addresses + 8 * lane) + offset) >> grain)
         v = load_i64(place)
@@ -666,7 +667,7 @@ def settle(addresses, lost, offset, grain, cells):
 
 @compiled
 def put_back(m, addresses, mask, offset, grain, cells, from_, distinct):
-    """Put the cells of scattered lanes back; return the lanes that share a cell with a later one."""
+    """Put the cells of scattered lanes back; return the lanes that share a cell with a later lane."""
     scatter(addresses, mask, offset, grain, cells, from_)
     if distinct or (mask == FULL and uniform(from_, -1, load_i64(from_))):
         return 0
@@ -709,7 +710,7 @@ def touch_scattered(m, w, pc, registers, i, bias, mask, kind, base, floor, size,
 
 @compiled
 def read_one(m, w, writes, reads, new, floor):
-    """All lanes read one cell: the usual cases, without vectors.  False: look closer."""
+    """Judge a read of one cell by all lanes, in the usual cases, without vectors; False if a closer look is needed."""
     warp = warp_at(m.warps, w)
     v = load_i64(writes)
     if v and not is_ordered_before(m, w, v, floor):
@@ -825,7 +826,7 @@ def track(address, w, pc, registers, bias, mask, how, number):
 
 @compiled
 def range_of(addresses, bias, mask, how, offset, lane, grain, log):
-    """The first cell of an access, and how many there are from it to its last one; `lane` is its lowest."""
+    """Return the first cell of an access and the number of cells up to its last cell; `lane` is its lowest lane."""
     cell = offset >> grain
     if how == SAME:
         return cell, 1 << log
@@ -888,7 +889,7 @@ def widen_window(segment, low, high):
 
 @compiled
 def record_conflict(m, code, pc, w, lane, v, v_pc, address, kind, other_kind, size):
-    """Enter a conflict of this access.  It counts once for each other instruction; the lowest lane, address and other
+    """Record a conflict of this access.  It counts once for each other instruction; the lowest lane, address and other
     warp of the first such access give the location."""
     if m.sections:
         sections_at(m.sections, 0).spoilt = 1
@@ -947,7 +948,7 @@ def record_conflict(m, code, pc, w, lane, v, v_pc, address, kind, other_kind, si
 
 @compiled
 def conflict_of_lane(m, w, pc, v, lane, spread, address, kind, reads, floor, size):
-    """Record what lane `lane` of this access and the access v of its cell do to each other, if anything."""
+    """Record the conflict of lane `lane` of this access with the access v of its cell, if there is one."""
     if reads and not clash(m, kind, pc, v):
         return
     other_kind = WRITE

@@ -327,7 +327,7 @@ class Planes:
         self._extents.clear()
 
     def _rest_windows(self, grain: int) -> None:
-        """Keep those with such cells."""
+        """Keep windows with such cells, and close the others."""
         for number in [number for number, window in self.windows.items() if window.grain != grain]:
             self._close_window(number)
 

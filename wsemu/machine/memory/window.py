@@ -96,7 +96,7 @@ def goes_far(m, registers, i, mask):
 
 @compiled
 def reach_others(m, w, pc, registers, i, mask):
-    """An access goes to shared memory of other CTAs."""
+    """Note that an access reaches shared memory of other CTAs."""
     for member in range(m.members):
         lanes = member_lanes(m, registers, i, mask, member)
         if lanes and member != m.member and m.asynchronous:

@@ -90,7 +90,7 @@ class Devices:
         self.cpu, self.cuda = torch.device("cpu"), torch.device("cuda", 0)
 
     def address(self, tensor):
-        """Return the address of a tensor's memory; 0 if it has none."""
+        """Return the address of a tensor's memory; 0 if it has no memory."""
         try:
             with self.torch._C.DisableTorchFunction():
                 return tensor.untyped_storage().data_ptr() if tensor.layout is self.torch.strided else 0
@@ -103,7 +103,7 @@ class Devices:
         return FIRST <= address < LAST or (not address and getattr(tensor, "_wsemu_on_device", False))
 
     def device_type(self, value):
-        """Return the type of a device that a value names; None if it names none."""
+        """Return the type of a device that a value names; None if it names no device."""
         if isinstance(value, self.torch.device):
             return value.type
         if isinstance(value, str) and value.split(":")[0] in ("cuda", "cpu"):
@@ -344,7 +344,7 @@ def _define_stream_classes(cuda, driver, devices, current):
         device = devices.cuda
 
         def __init__(self, device=None, priority=0, stream_ptr=None, **_):
-            if stream_ptr is None and not made:  # operators of torch may have waited for the work so far
+            if stream_ptr is None and not made:  # torch's operators are not seen: assume that they waited
                 driver.check(library.cuCtxSynchronize())
                 made.append(True)
             self._handle = ctypes.c_void_p(stream_ptr) if stream_ptr is not None else driver.new("cuStreamCreate", 1)

@@ -63,7 +63,7 @@ def find_segment(run: WarpRun, number: int) -> Segment | None:
 
 
 def _is_in_window(run: WarpRun, offset: int, size: int) -> bool:
-    """Return whether bytes of shared memory are one CTA's, which this one may access."""
+    """Return whether bytes lie in the shared memory of a single CTA: this CTA's, or of another one in a cluster."""
     launch = run.launch
     member, inside = divmod(offset, 1 << launch.window)
     own = launch.grouping.of(run.cta.number)[1]
@@ -83,8 +83,9 @@ def locate(
 ) -> Place | None:
     """(segment, its number, offset) of one lane's access, or None after reporting why it cannot be made.
 
-    `alignment` is the size by default. With `shared`, it must be in shared memory, or in an array; with `own`, in that
-    of its CTA, or of another one (PTX ISA, "cp.async.bulk": `.shared::cta`, and from there to `.shared::cluster`).
+    `alignment` is the size by default. `shared`: True, the access must be in shared memory; False, in
+    an array. `own`: True, it must be in the shared memory of its own CTA; False, in that of another CTA (PTX ISA,
+    "cp.async.bulk": `.shared::cta`, and from there to `.shared::cluster`).
     `forbidden`: kinds of memory other than the state space that the access names.
     """
     alignment = alignment or size
@@ -274,7 +275,7 @@ def atomic(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     places = _places(run, fields, lanes, size, ATOMIC)
     if not fields[7] & NO_STORE:
         run.launch.watch.read_only.note(run, places, size, stores=True)
-    if fields[7] & USES_OLD or not name.startswith("atom.exch"):  # else it may set memory up
+    if fields[7] & USES_OLD or not name.startswith("atom.exch"):  # else it may be the first write
         check_written(run, places, size)
     charge(run, places, size, "atomic", fields[7] & SERVED)
     kept: dict[int, int] = {}
