@@ -145,7 +145,7 @@ def floor_of(m, number):
 
 @compiled
 def is_ordered_before(m, w, v, floor):
-    """Return whether the access v of a cell happens before now, lanes aside; intervals up to `floor` are of other CTAs."""
+    """Return whether the access v of a cell happens before now, lanes aside.  Other CTAs: up to `floor`."""
     interval, u = (v >> INTERVAL_SHIFT) & INTERVALS, (v >> WARP_SHIFT) & ACTORS
     if interval <= floor:
         return False
