@@ -240,7 +240,7 @@ def _conflicting(places: Places, array: SharedArray) -> Iterator[_Access]:
 
 def _row(array: SharedArray, access: _Access) -> int:
     """Return the length, in elements, of the rows that padding may extend: the last axis, or the distance between
-    adjacent lanes; 0 if there are no rows."""
+    adjacent lanes; 0 without rows."""
     if len(array.shape) > 1:
         return array.shape[-1]
     length = abs(stride(access.offsets) or 0) // array.dtype.itemsize

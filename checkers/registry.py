@@ -129,8 +129,8 @@ def _rank(raw: RawFinding, places: Places, trace: Trace | None) -> int:
 
 
 def examine(places: Places, settings: Settings, trace_of: Tracer) -> tuple[list[Finding], list[Finding]]:
-    """Return the findings of the chosen checkers that look at a whole launch, and the costliest accesses that are no
-    finding."""
+    """Return the findings of the chosen checkers that look at a whole launch, and the costliest accesses that are not
+    findings."""
     findings: list[Finding] = []
     costliest: list[Finding] = []
     for checker in _looking(places.outcome, settings):

@@ -36,7 +36,7 @@ def find_failing_compares(
     """Return the races between a read and a `cas` that vanish in this run, because the `cas` fails.
 
     The list is empty if the run is too long.  If a `cas` fails in one execution, and writes in a later one that atomics
-    order after the read, that is no race either: `separate` removes it."""
+    order after the read, they do not race either: `separate` removes the pair."""
     asked = [raw for raw in outcome.findings if _may_write_nothing(bound.program, raw)]
     if not asked or outcome.status != "done" or outcome.thread_operations > COMPARED:
         return []

@@ -529,7 +529,7 @@ def _host_bounds(array: npt.NDArray[Any]) -> tuple[int, int]:
 
 
 def _hull(written: Bytes) -> tuple[int, int]:
-    """Return the position of the first 1, and the position after the last 1; 0 and 0 if there is no 1."""
+    """Return the position of the first 1, and the position after the last 1; 0 and 0 if all are 0."""
     marks = written.view(np.bool_)
     first = int(marks.argmax()) if marks.size else 0
     if not marks.size or not marks[first]:

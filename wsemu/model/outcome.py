@@ -82,7 +82,7 @@ class FindingKey(NamedTuple):
 
 
 MOST_SAME_VALUES = 1024
-"""number of findings of a launch after which stores of the same value by several lanes are no longer noted"""
+"""number of findings of a launch after which stores of the same value by several lanes are not noted any more"""
 MOST_FINDINGS = 4096
 """maximum number of findings that a launch keeps; of further findings it keeps the locations"""
 COMPARED = 1 << 16
@@ -149,7 +149,7 @@ class ObjectWait(NamedTuple):
     place: int
     """id or address of the object; -1: there is only one object of this kind"""
     arrived: int
-    """number of arrivals"""
+    """number of arrivals so far"""
     expected: int
     """number of arrivals that releases the lanes"""
     missing: tuple[int, ...] = ()

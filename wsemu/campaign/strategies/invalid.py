@@ -42,7 +42,7 @@ class Invalid:
 
 
 def _outside(draw: Draw, of: int, least: int | None) -> int:
-    """Draw a number that is no multiple of `of`, or a multiple that is less than `least` times `of`."""
+    """Draw a number that is not a multiple of `of`, or a multiple that is less than `least` times `of`."""
     if least is not None and (of == 1 or draw(st.booleans())):
         return int(of * (least - 1 - draw(st.integers(0, 8))))
     return int(of * draw(st.integers(0, 8)) + draw(st.integers(1, of - 1)))
@@ -55,7 +55,7 @@ def _wrong_int(draw: Draw, fields: Fields) -> tuple[Fields, str]:
 
 
 def _wrong_multiple(name: str, kind: str, of: int | str, least: int | None = 1) -> Fault:
-    """`name` is no multiple of `of` (a number, or the parameter of that name), or is less than `least` times `of`."""
+    """`name` is not a multiple of `of` (a number, or the parameter of that name), or is less than `least` times `of`."""
 
     def fault(draw: Draw, fields: Fields) -> tuple[Fields, str]:
         unit = fields[of] if isinstance(of, str) else of
