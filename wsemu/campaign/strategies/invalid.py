@@ -55,7 +55,7 @@ def _wrong_int(draw: Draw, fields: Fields) -> tuple[Fields, str]:
 
 
 def _wrong_multiple(name: str, kind: str, of: int | str, least: int | None = 1) -> Fault:
-    """`name` is not a multiple of `of` (a number, or the parameter of that name), or is less than `least` times `of`."""
+    """`name` is not a multiple of `of` (a number, or the parameter of that name), or less than `least` times `of`."""
 
     def fault(draw: Draw, fields: Fields) -> tuple[Fields, str]:
         unit = fields[of] if isinstance(of, str) else of
