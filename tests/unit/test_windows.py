@@ -227,3 +227,123 @@ def value_of(lanes: list[list[list[Any]]], type_: str) -> Value:
     parts = [merge(one[0], SIZE[type_]) for one in lanes]
     kind = np.dtype(f"u{SIZE[type_]}")
     return Value(*(np.array([part[n] for part in parts], kind) for n in (0, 1)))
+
+
+SEES_NOTHING_YET = """
+  @%f st.relaxed.gpu.global.u32 [%w+32], 3;
+  exit;
+READER:
+  add.u32 %u, %l, 7;
+  ld.relaxed.gpu.global.u32 %v, [%w+32];
+  setp.eq.u32 %q, %v, 0; @%q add.u32 %u, %u, 5;
+  bar.warp.sync -1;
+  bar.sync 0;
+  sub.u32 %u, %u, %l; setp.eq.u32 %q, %u, 12; @%q st.global.u32 [%y], %l;
+  exit;
+}
+"""
+"""A guarded addition is executed by lanes that find the first contents: then all of them store to one location."""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_register_that_only_some_values_change_has_both_values(engine: Engine) -> None:
+    given = np.zeros(64, np.uint32), np.zeros(64, np.uint32)
+    report = wsemu.check(wsemu.load_ptx(HEAD + SEES_NOTHING_YET)["k"], 2, 32, given, engine=engine)
+    assert report.verdict != "verified"
+
+
+VOTES = """
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 w_, .param .u64 y_)
+{
+  .shared .align 16 .b8 sm[16];
+  .reg .b32 %l, %t, %s, %u, %v, %m, %n, %b; .reg .b64 %w, %y, %A, %z, %d; .reg .pred %first, %second, %goes, %q;
+  ld.param.u64 %w, [w_]; ld.param.u64 %y, [y_];
+  mov.u32 %l, %tid.x; mov.u32 %t, %ctaid.x; mov.u32 %s, sm;
+  mad.wide.u32 %A, %l, 4, %w; mad.wide.u32 %z, %t, 128, %A;
+  setp.eq.u32 %first, %l, 0; setp.eq.u32 %second, %l, 1;
+  @%first st.shared.v2.u32 [%s], {%l, %l};
+  bar.sync 0;
+  setp.ge.u32 %q, %l, 32; @%q bra OTHER_WARP;
+  BEFORE
+  st.relaxed.gpu.global.u32 [%z+128], 1;
+  mov.u32 %m, -1; mov.u32 %n, 0; mov.u64 %d, %z;
+LOOK:
+  ld.relaxed.gpu.global.u32 %v, [%d];
+  setp.eq.u32 %q, %v, 0; @%q bra LOOK;
+  sub.u64 %d, %d, 128;
+  setp.eq.u32 %goes, %v, 1;
+  INSIDE
+  vote.sync.ballot.b32 %m, %goes, %m;
+  @%goes bra LOOK;
+  BEHIND
+  st.relaxed.gpu.global.u32 [%z+128], 2;
+  END
+  exit;
+OTHER_WARP:
+  bar.sync 1, 64;
+  OTHER
+  exit;
+}
+"""
+"""Lanes look back at the words of earlier CTAs, and vote on who goes on: where they find 1, no sum up to that CTA."""
+READS_AT_THE_END = """
+  @%goes bra NOT;
+  @!%first bra NOT;
+  ld.shared.u32 %u, [%s];
+NOT:
+"""
+READS_ONCE = """
+  mov.u32 %b, 0;
+  @!%second bra VOTE;
+  setp.ne.u32 %q, %n, 0; @%q bra VOTE;
+  mov.u32 %b, 1;
+  @%goes bra READ;
+  mov.u32 %b, 2;
+VOTE:
+"""
+READ = """
+  setp.ne.u32 %q, %b, 2; @%q bra OUT;
+READ:
+  ld.shared.u32 %u, [%s+8];
+  mov.u32 %n, 1;
+  setp.eq.u32 %q, %b, 1; @%q bra VOTE;
+OUT:
+"""
+RACES_OF_VOTES = {
+    "an arrive acquires nothing": {
+        "INSIDE": READS_AT_THE_END, "END": "bar.arrive 1, 64; @%second st.shared.u32 [%s], 5;",
+    },
+    "the other lane ends": {
+        "INSIDE": READS_AT_THE_END, "END": "@%first bra ENDS; bar.sync 1, 64; ENDS:",
+        "OTHER": "st.shared.u32 [%s], 5;",
+    },
+    "before the first vote, if there are two": {
+        "BEFORE": "@%first st.shared.u32 [%s+8], 9;", "INSIDE": READS_ONCE, "BEHIND": READ, "END": "bar.sync 1, 64;",
+    },
+}  # fmt: skip
+"""In the order of the CTAs, the first vote orders the read of a lane and a store; in other orders it need not."""
+
+
+def check_votes(parts: dict[str, str], engine: Engine) -> Any:
+    text = VOTES
+    for name in ("BEFORE", "INSIDE", "BEHIND", "END", "OTHER"):
+        text = text.replace(f"  {name}\n", f"  {parts.get(name, '')}\n")
+    words = np.zeros(256, np.uint32)
+    words[:32] = 2
+    return wsemu.check(wsemu.load_ptx(text)["k"], 3, 64, (words, np.zeros(64, np.uint32)), engine=engine)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_lanes_that_vote_and_meet_at_a_barrier_are_decided(engine: Engine) -> None:
+    report = check_votes({"END": "bar.sync 1, 64; @%second st.shared.u32 [%s], 5;"}, engine)
+    assert report.verdict == "verified", report.notes
+    assert HOW in report.proof
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("what", RACES_OF_VOTES)
+def test_an_order_by_votes_that_depends_on_what_lanes_find_proves_nothing(what: str, engine: Engine) -> None:
+    assert HOW not in check_votes(RACES_OF_VOTES[what], engine).proof

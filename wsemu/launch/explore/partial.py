@@ -97,6 +97,8 @@ class Effect(NamedTuple):
     values: bytes
     known: bytes
     """The accesses of other lanes that each of these lanes is ordered after."""
+    voted: int = 0
+    """The lanes that had already voted; 0 if lanes wait for each other at votes."""
 
 
 @functools.lru_cache(maxsize=4096)
@@ -560,7 +562,7 @@ class Partial:
         did = self.groups, self.effects, self.stored
         if any((one.groups, one.effects, one.stored) != did or (one.known != self.known).any() for one in others):
             return None
-        for row in {row for one in others for row in one.values}:
+        for row in {row for one in (self, *others) for row in one.values}:
             found = [one.values[row] for one in (self, *others) if row in one.values]
             kind = found[0].bits.dtype
             if any(value.bits.dtype != kind for value in found):
@@ -798,7 +800,8 @@ class Partial:
 
     def _note(self, what: str, pc: int, lanes: int, at: Array, values: bytes) -> None:
         chosen = to_truths(lanes)
-        self.effects += (Effect(what, pc, lanes, at[chosen].tobytes(), values, self.known[chosen].tobytes()),)
+        voted = 0 if self.votes is None else self.votes.voted & lanes
+        self.effects += (Effect(what, pc, lanes, at[chosen].tobytes(), values, self.known[chosen].tobytes(), voted),)
         self.known = self.known + np.diag(chosen.astype(np.uint16))
 
     def _meet(self, lanes: int) -> None:

@@ -20,6 +20,7 @@ from wsemu.launch.explore.partial import AmbiguousError, Choice, Code, Partial, 
 from wsemu.launch.explore.ways import UnfitError, is_own
 from wsemu.model.control_flow import successors
 from wsemu.model.data import dataclass, field
+from wsemu.model.effects import effects_of
 from wsemu.model.isa import (
     ADDRESS_WRAPPED,
     AS_STORE,
@@ -256,6 +257,14 @@ class Windows:
             raise UnfitError
         for node in ended if most else ():
             self._check_locations(node)
+            self._check_end(node)
+
+    def _check_end(self, node: Partial) -> None:
+        """Check that all lanes that voted wait at one barrier, or have ended; an arrive acquires nothing."""
+        voted = node.votes.voted if node.votes is not None else 0
+        for pc, lanes in node.groups.items():
+            if lanes & voted and (voted & ~lanes or effects_of(NAMES[self.code[pc][0]]).event == "arrive"):
+                raise UnfitError
 
     def _check_locations(self, node: Partial) -> None:
         """Check that no order by votes matters: lanes share no location that one of them writes."""
