@@ -30,8 +30,9 @@ _ARITHMETIC: dict[type[ast.operator], Callable[[int, int], int]] = {
 _CONDITIONAL = (ast.If, ast.While, ast.IfExp, ast.BoolOp, ast.Try, ast.Match, ast.comprehension, ast.AsyncFor)
 CUDA = (".cu", ".cuh", ".h", ".hpp", ".cpp", ".cc", ".inl")
 """file suffixes of C++ sources"""
-_ELEMENT = re.compile(r"((?:\w+(?:\s*\[[^\[\]]*\])*\s*(?:\.|->)\s*)*\w+)\s*(?:\[(.*)\])?$")
-"""a variable or a member, and its subscripts"""
+_NAME = re.compile(r"\w+(?:\s*(?:\.|->)\s*\w+)*")
+"""a variable, or a member of one"""
+_MEMBER = re.compile(r"\s*(?:\.|->)\s*\w+")
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
@@ -340,19 +341,52 @@ class CudaView(SourceView):
 
     def indices(self, span: Span) -> tuple[str, list[str]]:
         """Return the array and the indices of an element: `s.tile` and [`i`, `lane`] for `s.tile[i][lane]`."""
-        match = _ELEMENT.match(self._read_span(span))
-        return (match[1], re.split(r"\]\s*\[", match[2])) if match and match[2] is not None else ("", [])
+        base, parts, _ = _split_element(self._read_span(span))
+        return (base, parts) if parts else ("", [])
 
     def access(self, span: Span) -> str:
         """Return the element or member that a span names, as written."""
-        base, parts = self.indices(span)
+        text = self._read_span(span)
+        base, parts, whole = _split_element(text)
+        if not whole:
+            return ""
         if parts:
             return f"{base}[{']['.join(parts)}]"
-        text = self._read_span(span)
-        return text if _ELEMENT.match(text) and not text.isidentifier() else ""
+        return "" if text.isidentifier() else text
 
     def _read_span(self, span: Span) -> str:
         return self.lines[span.line - 1][span.column : span.end_column] if span.line <= len(self.lines) else ""
+
+
+def _split_element(text: str) -> tuple[str, list[str], bool]:
+    """Split `s.tile[i][lane]` into `s.tile` and the indices after it; also return whether a text is an element or a
+    member, and nothing more."""
+    match = _NAME.match(text)
+    if match is None:
+        return "", [], False
+    parts: list[str] = []
+    end = base_end = match.end()
+    while end < len(text):
+        if member := _MEMBER.match(text, end):
+            end, parts, base_end = member.end(), [], member.end()
+            continue
+        begin = end + len(text[end:]) - len(text[end:].lstrip())
+        close = _matching_bracket(text, begin)
+        if not close:
+            return "", [], False
+        parts.append(text[begin + 1 : close].strip())
+        end = close + 1
+    return text[:base_end], parts, True
+
+
+def _matching_bracket(text: str, at: int) -> int:
+    """Return the index of the bracket that closes the one at an index; 0 if none is there or it stays open."""
+    depth = 0
+    for index in range(at, len(text)):
+        depth += (text[index] == "[") - (text[index] == "]")
+        if not depth:
+            return index if index > at else 0
+    return 0
 
 
 def view(file: str) -> SourceView:

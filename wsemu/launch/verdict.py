@@ -127,16 +127,6 @@ class _Doubts(NamedTuple):
         return words + [word for word in _STEERING if word in self.steered.values()]
 
 
-_DEPENDS_ON = {
-    "atomics": "results of atomics",
-    "active lanes": "which lanes are active together",
-    "polls": "answers of mbarriers",
-    "clocks": "clocks",
-    "placement": "where a CTA runs",
-}
-"""kind of a value that influences control flow -> its description"""
-
-
 class _Findings(NamedTuple):
     """The findings: those kept, those that a suppression accepts, unused suppressions, and the number of unreported
     ones."""
@@ -366,7 +356,7 @@ def _notes(places: Places, settings: Settings, found: _Findings, doubts: _Doubts
         yield _too_many(found.untold)
     yield from doubts._replace(steered={}).reasons() if found.has_errors else doubts.reasons()
     if found.has_errors and doubts.steered:
-        yield _other_schedules_note(doubts.steered)
+        yield _steering_note(doubts.steered)
     yield from _exception_notes(places, settings)
     yield from loose
     yield from _lucky_alignment_notes(places)
@@ -380,12 +370,10 @@ def _notes(places: Places, settings: Settings, found: _Findings, doubts: _Doubts
         yield f"the arrays hold what {what}: they are not valid results"
 
 
-def _other_schedules_note(steered: dict[str, str]) -> str:
-    """Return the note of a failed launch that other schedules may have other errors, and why."""
-    first, *more = dict.fromkeys(text.partition(": ")[0] for text in steered)
-    where = f"{first} and {len(more)} more location{'s'[: len(more) > 1]} depend" if more else f"{first} depends"
-    what = " and ".join(dict.fromkeys(_DEPENDS_ON[word] for word in steered.values()))
-    return f"{where} on {what}: other schedules may have other errors"
+def _steering_note(steered: dict[str, str]) -> str:
+    """Return one note of a failed launch for all that its schedule decides."""
+    first, *more = steered
+    return f"{first} ({len(more)} more like it)" if more else first
 
 
 def _mask_notes(places: Places, settings: Settings) -> Iterator[str]:
