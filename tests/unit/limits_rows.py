@@ -85,7 +85,7 @@ fences together with relaxed arrives
     test_clusters.py::test_a_fence_before_a_relaxed_arrive_is_not_called_a_race
 fences and atomics by some lanes
     test_lanes_and_atomics.py::test_lanes_that_fences_order_are_no_error
-accesses of two lanes of one warp that fences
+accesses of two lanes of one warp that are ordered
     test_lanes_and_atomics.py::test_a_race_stays_where_a_fence_is_missing
 the same, if other lanes may run ahead
     test_threads_apart.py::test_a_lock_among_lanes_is_right_where_each_makes_progress
@@ -261,7 +261,7 @@ OPEN = frozenset(
         "in such a launch, a copy and then a plain access",
         "a waiting loop that accesses other memory",
         "fences together with atomics in launches with mbarriers",
-        "an mbarrier whose invalidation only atomics",
+        "an mbarrier whose invalidation is ordered",
         "a phase whose bytes, or whose arrivals added",
         "acquisition of a map that the host",
         "costs of accesses to shared memory of other CTAs",

@@ -48,10 +48,13 @@ def test_the_units_of_effort_are_those_of_the_page() -> None:
     page = PAGE.read_text(encoding="utf-8")
     for text in (
         f"| {search.MOST_STEPS:,}; ",
-        f"| {samples.MOST_STEPS:,} together with the search, at least {samples.LEAST_STEPS}; ",
-        f"at most {samples.MOST_ORDERS} interleavings |",
+        f"| {samples.MOST_STEPS:,} including those of the search, but at least {samples.LEAST_STEPS} for sampling; ",
+        f"at most {samples.MOST_ORDERS} sampled interleavings |",
         f"| CTAs that only publish values to each other | {messages.MOST_STEPS} accesses |",
-        f"| {windows.MOST_RUNS:,} paths (some 50 CTAs that read windows), {windows.MOST_NODES} states ",
+        (
+            f"| {windows.MOST_RUNS:,} paths (enough for some 50 CTAs that look at 32 predecessors at once), "
+            f"{windows.MOST_NODES} states "
+        ),
         f"| {crowds.MOST_MOVES} runs of single CTAs, {crowds.MOST_STATES} states, {crowds.MOST_GROUPS} groups ",
     ):
         assert text in page
