@@ -1,7 +1,7 @@
 """Findings by cause: findings that the same edit removes, or that are about the same missing synchronization edge.
 
-Groups are sorted by causality, the cause of the others first.  For example, a launch that reads uninitialized memory
-races and hangs because of it.
+Groups are sorted by causality: a group that causes others comes first.  For example, a launch may race and hang because
+it reads uninitialized memory.
 """
 
 from __future__ import annotations
@@ -20,14 +20,15 @@ if TYPE_CHECKING:
 MOST = 64
 """maximum number of findings that are grouped; further findings stay separate"""
 FEW = 20
-"""races of which copies of one statement are looked for: that reads their messages, which takes a trace"""
+"""maximum number of races among which copies of one statement are searched: this reads their messages, and each message
+needs a trace"""
 _BYTES = re.compile(r"bytes (too many|missing)")
-"""in the message of a deadlock: what is counted too often, or too seldom, is a cause, not what follows from it"""
+"""text in the message of a deadlock that is itself the cause: too many or too few bytes were counted"""
 _OBJECT = re.compile(r"`([A-Za-z_][\w.:<>-]*\[[^`]*\][\w.]*)`|(barrier \d+)")
 _RACES = ("race", "intra-warp-race")
 _MASK = re.compile(r"mask 0x[0-9a-f]{8} ")
 _OF_WARPS = ("barrier-divergence", "undefined-shuffle")
-"""codes that follow from one wrong mask of an operation of lanes together"""
+"""codes that one wrong member mask of a warp-wide operation may cause"""
 _OF_PHASES = frozenset(
     "phase-alias phase-unobserved deadlock dangling-phase tx-mismatch uncovered-expectation over-arrival all-arrive "
     "barrier-recycling dangling-arrive count-mismatch oversubscribed".split()
@@ -46,7 +47,7 @@ def key(finding: Finding) -> Any:
 
 
 def group_by_edge(findings: Sequence[Finding]) -> list[list[int]]:
-    """Groups of findings, by number, that share both ends of a missing edge, or a barrier; causes first."""
+    """Return groups of findings, by number, that share both ends of a missing edge, or a barrier; causes come first."""
     known: dict[Any, int] = {}
     owner = [*range(len(findings))]
 
@@ -71,8 +72,8 @@ def group_by_edge(findings: Sequence[Finding]) -> list[list[int]]:
 
 
 def _crossed_edges(findings: Sequence[Finding]) -> Iterator[tuple[int, int]]:
-    """Yield pairs of races that one barrier between two lines orders: copies of a statement, as of a loop that was
-    unrolled by hand, race each with its own reader."""
+    """Yield pairs of races that one barrier between two lines would fix: in a loop that was unrolled by hand, each copy
+    of a statement races with its own reader."""
     gaps: dict[Any, tuple[int, int, int]] = {}
     if sum(finding.code in _RACES for finding in findings) > FEW:
         return
@@ -97,7 +98,8 @@ def _marks(finding: Finding) -> list[Any]:
         return []
     ends = frozenset((site.file, site.line) for site in finding.places if site.warp is not None)
     severity = finding.severity
-    proxies = finding.code.startswith("proxy")  # what a barrier orders, and a race is of what none does
+    # a barrier orders the accesses of a proxy finding, nothing orders those of a race: keep the two apart
+    proxies = finding.code.startswith("proxy")
     marks: list[Any] = [(severity, proxies, ends)] if ends else []
     if finding.code in _OF_WARPS:
         named = next((found for site in finding.sites if (found := _MASK.search(site.text))), None)
@@ -112,9 +114,9 @@ def _marks(finding: Finding) -> list[Any]:
 def group_by_edit(
     findings: Sequence[Finding], steps: Iterable[Iterable[int]], replaced: Collection[tuple[str, int]] = ()
 ) -> list[list[int]]:
-    """Groups of findings by the edit that makes them vanish: `steps` has the numbers that vanish with each edit, and
-    with those before it.  What is left is in groups by edge.  Findings at the lines that the edit replaced, by file and
-    number, are the nearest to the cause."""
+    """Return groups of findings by the edit that makes them vanish.  `steps` has, for each edit, the numbers of the
+    findings that vanish with this edit and the edits before it.  The other findings are grouped by edge.  Findings at
+    the lines that the edit `replaced`, as (file, line), are the nearest to the cause."""
     grouped: set[int] = set()
     found: list[list[int]] = []
     for step in steps:
@@ -127,7 +129,8 @@ def group_by_edit(
 
 
 def _put_overwrite_first(findings: Sequence[Finding], group: list[int]) -> list[int]:
-    """Return a group with a copy that overwrites data too early before a read that it races with for this reason."""
+    """Return the group with the finding of an early overwrite first, if the first finding is a read-after-write race
+    without a wait between the same two operations."""
     first = findings[group[0]]
     if (
         len(group) == 1
@@ -147,12 +150,13 @@ def _put_overwrite_first(findings: Sequence[Finding], group: list[int]) -> list[
 def sort_by_cause(
     findings: Sequence[Finding], groups: Iterable[Iterable[int]], replaced: Collection[tuple[str, int]] = ()
 ) -> list[list[int]]:
-    """Return the groups with the cause first in each: groups with errors first, then in the order of their causes."""
+    """Return the groups, each with its cause first; groups with errors come first, sorted by their causes."""
 
     def rank(n: int) -> tuple[bool, int, int]:
         here = any((site.file, site.line) in replaced for site in findings[n].places) if replaced else False
         code = findings[n].code
-        if code == "deadlock" and _BYTES.search(findings[n].message):  # others' messages are made when they are read
+        # the messages of other codes are not read, because a message is created when it is read
+        if code == "deadlock" and _BYTES.search(findings[n].message):
             code = "tx-mismatch"
         return not here or findings[n].severity != "error", cures_of(code).rank, n
 

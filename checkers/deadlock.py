@@ -428,7 +428,7 @@ def _circle(places: Places, cycle: list[Group]) -> str:
 
 
 def _call(places: Places, group: Group) -> str:
-    """Return `start_async_dma()` of` if a group waits for that call inside of a transfer pattern."""
+    """Return `` `start_async_dma()` of `` if a group waits for that call inside of a transfer pattern, else nothing."""
     other = {"DMA": "compute", "compute": "DMA"}.get(places.role([group.pc]))
     return f"`{CALLS[other][0]}()` of " if other else ""
 

@@ -1,5 +1,5 @@
 """Lanes of a warp that wait for each other for ever: some at a named barrier, for all live lanes of the warp, others at
-warp-wide operations that name the lanes at the barrier (B14).  A part of `deadlock`; no checker itself."""
+warp-wide operations that name the lanes at the barrier (B14).  A part of `deadlock`, not a checker of its own."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _asynchronous(places: Places, warp: WarpState) -> bool:
 
 
 def message(places: Places, warp: WarpState) -> str:
-    """`lanes 0-15 of warp 1 wait at barrier 1 for lanes 16-31, which wait for them at line 12`."""
+    """Return `lanes 0-15 of warp 1 wait at barrier 1 for lanes 16-31, which wait for them at line 12`."""
     waiting, others = _separate_parked(places, warp)
     pc, stands = waiting[0][0], _union(others)
     number = places.barrier(pc)
@@ -58,7 +58,7 @@ def sites(places: Places, warp: WarpState) -> Iterator[Site]:
 
 
 def steps(places: Places, warp: WarpState) -> list[Step]:
-    """Return the waits of the lanes at barriers, as the last steps of the warp."""
+    """Return the last steps of the warp: the waits of its lanes at barriers."""
     waiting, _ = _separate_parked(places, warp)
     return [
         places.step(pc, places.outcome.cta, warp.warp, _does(places, pc), what=lanes_text(lanes), mark="waits")
@@ -79,24 +79,24 @@ def remedy(places: Places, warp: WarpState) -> str:
 
 
 def _does(places: Places, pc: int) -> str:
-    """`arrive`, or `sync` of all that wait, as a step has it."""
+    """Return the name of a barrier operation in a step: `arrive`, or `sync` for every operation that waits."""
     return "arrive" if _barrier_verb(places, pc) == "arrive" else "sync"
 
 
 def _barrier_verb(places: Places, pc: int) -> str:
-    """`arrive`, `sync` or `red`."""
+    """Return the name of a barrier operation: `arrive`, `sync` or `red`."""
     return NAMES[int(places.program.code[pc, 0])].removeprefix("bar.").partition(".")[0]
 
 
 def _separate_parked(places: Places, warp: WarpState) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
-    """Return (instruction, lanes) of the lanes that wait at barriers, and of the others."""
+    """Return (instruction, lanes) of the lanes that wait at barriers, then of the lanes that wait elsewhere."""
     code = places.program.code
     at_barriers = [s for s in warp.standing if OPERATIONS[NAMES[int(code[s[0], 0])]].kind == "barrier"]
     return at_barriers, [s for s in warp.standing if s not in at_barriers]
 
 
 def _union(standing: list[tuple[int, int]] | tuple[tuple[int, int], ...]) -> int:
-    """Return all the lanes; no two groups have a lane in common."""
+    """Return the lanes of all groups as one mask; no two groups have a lane in common."""
     return sum(lanes for _, lanes in standing)
 
 

@@ -3,13 +3,13 @@
 Detects: byte by byte, a load or atomic of shared memory that no warp of the CTA has stored to, and of local memory that
 this thread has not stored to.  In an array that the launch takes as `uninitialized`, it detects reads of bytes that no
 warp of the launch has stored to.  Reads by asynchronous copies are included.  A second run follows the bytes: it is an
-error if they reach something observable, `undefined-copy` if they are stored to where nothing reads them, and nothing
-if everything discards them.  A read that races with what writes these bytes later is reported with that race.
+error if they reach something observable, `undefined-copy` if they are only stored to locations that nothing reads, and
+nothing if all uses discard them.  A read that races with a later write to the same bytes is reported with that race.
 Does not detect: reads of other global memory (arguments count as initialised); a store that some other schedule would
-order after the read, which is a race.  The result of an atomic exchange is followed only in a launch that is followed
-for another reason, because an exchange may also initialize memory.
+order after the read, which is a race.  The result of an atomic exchange is followed only if the second run has another
+reason too, because an exchange may also initialize memory.
 Reference: CUDA C++ Programming Guide, "Shared Memory": contents are undefined at the start of a CTA.  The compiled test
-is `bounds.track_initialised`; what the bytes reach is found by `reference.undefined`.
+is `bounds.track_initialised`; `reference.undefined` finds the uses that the bytes reach.
 """
 
 from __future__ import annotations
@@ -46,7 +46,6 @@ CURES = {
     ),
     "undefined-copy": Cures(530, "insert move call compare bound fill index argument constant guard"),
 }
-"""for a copy, pc is the read and other_pc the store"""
 TRACED = True
 
 
@@ -94,7 +93,8 @@ def explain(raw: RawFinding, places: Places, trace: Trace | None = None) -> Find
 
 
 def _copy(raw: RawFinding, places: Places, label: str) -> Finding:
-    """Return the finding of bytes that nothing has written, and that are stored to where nothing reads them."""
+    """Return the finding of copied bytes that nothing has written, if nothing reads the copy: `raw.pc` is the read,
+    `raw.other_pc` the store."""
     copied = places.site(raw.other_pc, f"copied to {places.array_name(raw.other_pc)}", cta=raw.cta, warp=raw.warp)
     return Finding(
         code=raw.code,
@@ -125,12 +125,12 @@ def _stored_by_some(raw: RawFinding, places: Places) -> list[str]:
 
 
 def _reader(raw: RawFinding, places: Places) -> str:
-    """`the bulk store issued by ` where that reads, and not the warp itself."""
+    """Return `the bulk store issued by ` or the like, if an asynchronous copy reads instead of the warp."""
     return f"the {words.noun(places, raw.pc)} issued by " if places.verb(raw.pc) == "async" else ""
 
 
 def _array(raw: RawFinding, places: Places) -> str:
-    """The array that is read; of an asynchronous copy, which names two, by the address."""
+    """Return the array that is read; an asynchronous copy names two arrays, so its source is found by the address."""
     if places.verb(raw.pc) != "async":
         return places.array_name(raw.pc)
     return f"`{places.element(raw.detail['address'], raw.pc).partition('[')[0]}`"
@@ -159,10 +159,10 @@ def fold(findings: list[RawFinding], places: Places, trace: Trace | None) -> lis
 
 
 def written_later(raw: RawFinding, places: Places, trace: Trace) -> Event | None:
-    """The first write, after a read of bytes that nothing had written, to the first of these bytes."""
+    """Return the first write to the first of the bytes that a read found unwritten, after that read."""
     segment, address = raw.detail["segment"], raw.detail["address"]
     witness = reading(places, trace, range(prod(places.grid)) if segment >= FIRST_ARRAY else (raw.cta,))
-    copies = places.verb(raw.pc) == "async"  # its event says where it goes, not what it reads
+    copies = places.verb(raw.pc) == "async"  # the event of a copy has its destination, not the bytes it reads
     executions = witness.executions(raw.cta, raw.warp, raw.pc)
     read = next((n for n in executions if copies or may_be_meant(witness, n, raw)), None)
     if read is None:
@@ -173,7 +173,7 @@ def written_later(raw: RawFinding, places: Places, trace: Trace) -> Event | None
 
 
 def may_be_meant(witness: Witness, position: int, raw: RawFinding) -> bool:
-    """Return whether an execution of the read is one that its finding may be about."""
+    """Return whether the finding may be about this execution of its read."""
     return witness.reaches(witness.events[position], raw.detail["address"], raw.lanes & -raw.lanes)
 
 
@@ -191,4 +191,4 @@ _ADVICE = {
         "store to `{element}` earlier in this launch, or fill the array before it, as `cuda.to_device` does",
     ),
 }
-"""note and help by memory"""
+"""kind of memory -> note and help"""

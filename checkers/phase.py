@@ -56,7 +56,8 @@ TRACED = True
 
 
 def explain(raw: RawFinding, places: Places, trace: Trace | None = None) -> Finding:
-    """The finding of an operation and the phase that it belongs to; a trace shows a wait that repeats a phase."""
+    """Return the finding of an operation and the phase that it belongs to.  With a trace, the finding also names a wait
+    that waits for the same phase again."""
     found = _EXPLAIN[raw.code](raw, places)
     repeated = _find_repeated_wait(raw, trace) if trace is not None and raw.code in _MISSED else None
     if repeated is None:
@@ -72,11 +73,11 @@ def explain(raw: RawFinding, places: Places, trace: Trace | None = None) -> Find
 
 
 _MISSED = ("phase-alias", "phase-unobserved")
-"""codes that follow from a wait for a phase that is over"""
+"""codes that a second wait for the same phase may cause"""
 
 
 def _find_repeated_wait(raw: RawFinding, trace: Trace) -> Event | None:
-    """Return the first wait of the warps of a finding for a phase that the same wait has seen before."""
+    """Return the first wait of a finding's warps for a phase for which the same instruction has waited before."""
     seen: set[tuple[int, int, int, int, int, int]] = set()
     for event in trace.events:
         if event.kind == "await" and event.cta == raw.cta and event.warp in (raw.warp, raw.other_warp):
@@ -92,7 +93,7 @@ def _alias(raw: RawFinding, places: Places) -> Finding:
 
 
 def _two(raw: RawFinding, places: Places) -> tuple[str, str]:
-    """Return the names of the lanes that execute (1) and (2); within one warp, (1) is another lane."""
+    """Return the names of (1) and (2) in a message: warps, lanes of one warp, or for (1) an asynchronous copy."""
     one, two = words.other(raw, places), places.who(raw.cta, raw.warp)
     if words.operation(places, raw.other_pc) in (*BRINGS, "cp.async.arrive"):
         noun = words.noun(places, raw.other_pc)

@@ -1,7 +1,8 @@
 """Accesses through different proxies without a proxy fence.
 
-Detects: asynchronous accesses after plain ones, ordered by barriers, that no proxy fence orders; tensor copies through
-a map that the launch changed, where fences of the tensormap proxy do not order the change before.
+Detects: an asynchronous access that barriers order after a plain one, without a proxy fence between the two.  Also
+detects: a tensor copy through a map that the launch changed, if no fences of the tensormap proxy order the change
+before the copy.
 Does not detect: a missing acquire of a map that was written to global memory before the launch.
 Reference: PTX ISA, "Causality order", "Proxy-preserved base causality order"; measured rules T5, W13.
 """
@@ -62,7 +63,7 @@ _FORMAL = (
 
 
 def explain(raw: RawFinding, places: Places) -> Finding:
-    """Return the finding about a plain access and a later asynchronous one."""
+    """Return the finding about a plain access and a later asynchronous access, or about a changed tensor map."""
     if raw.code == "tensormap-proxy":
         return _map(raw, places)
     d, noun = raw.detail, words.noun(places, raw.pc)
@@ -84,7 +85,7 @@ def explain(raw: RawFinding, places: Places) -> Finding:
 
 
 def _map(raw: RawFinding, places: Places) -> Finding:
-    """Return the finding about a copy through a changed map."""
+    """Return the finding about a tensor copy through a map that the launch changed."""
     noun, at = words.noun(places, raw.pc), words.quote_element(places, raw.detail["address"], raw.pc)
     lacks = ("released", "acquired")[raw.detail["what"]]
     return words.finding(
@@ -111,7 +112,7 @@ def _acquire(raw: RawFinding, places: Places) -> str:
 
 
 def _fence(raw: RawFinding, places: Places) -> str:
-    """Return the fence, at either of its two locations."""
+    """Return the help that adds a proxy fence, with the two locations that it may have."""
     shared = raw.detail["address"] >> SEGMENT_SHIFT == SHARED
     kind = "fence.proxy.async" if shared else "fence.proxy.async.global"
     fence = words.spell_instruction(places, raw.pc, kind)

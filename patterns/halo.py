@@ -23,7 +23,7 @@ class RowsAround:
     radius: int
     rows: int
     left: int
-    """bytes to the left of the origin where they begin"""
+    """number of bytes to the left of the origin at which the rows begin"""
 
     def offset(self, element: Any) -> Any:
         return (element - self.radius + (element >= self.radius) * self.rows) * self.pitch - self.left
@@ -33,7 +33,7 @@ class RowsAround:
 class Flanks:
     """The columns beside each row of a tile: `left` bytes before the origin and `right` after it, in turn.
 
-    They alternate, because the two flanks of a few rows fall into more banks than one flank of twice the rows.
+    Left and right parts alternate: both flanks of a few rows fall into more banks than one flank of twice the rows.
     """
 
     array: Any
@@ -63,7 +63,7 @@ class CudaDMAHalo(Transfer):
     radius: int
     """1 to 8 elements"""
     src_pitch: int
-    """bytes from a row of the source to the next, a multiple of alignment"""
+    """bytes from one row of the source to the next, a multiple of alignment"""
     corners: bool = field(default=False, kw_only=True)
 
     def __post_init__(self) -> None:
@@ -85,22 +85,22 @@ class CudaDMAHalo(Transfer):
 
     @property
     def flank(self) -> int:
-        """Bytes of the border beside a row."""
+        """Bytes of the border on one side of a row of the tile."""
         return self.radius * self.element_bytes
 
     @property
     def row(self) -> int:
-        """Bytes of a row of the tile."""
+        """Bytes of a row of the tile, without the border."""
         return self.tile_x * self.element_bytes
 
     @property
     def corner(self) -> int:
-        """Bytes of the border's rows before the tile's origin."""
+        """Bytes by which the rows above and below begin to the left of the tile: the width of a corner, or 0."""
         return self.flank if self.corners else 0
 
     @property
     def dst_pitch(self) -> int:
-        """Bytes from a row of the destination to the next."""
+        """Bytes from one row of the destination to the next."""
         return self.row + 2 * self.flank
 
     def part(self, elements: Any, element_bytes: Any) -> Any:
@@ -155,7 +155,7 @@ class CudaDMAHalo(Transfer):
         return ((f"rows: {rows.way()}", rows), (f"flanks: {flanks.way()}", flanks))
 
     def moves(self) -> list[tuple[int, int, int]]:
-        """Return (offset in the source, offset in the destination, bytes) of the transfers, from the origins."""
+        """Return (offset in the source, offset in the destination, bytes) of each run, counted from the two origins."""
         x, size = -self.corner, self.row + 2 * self.corner
         outside = [y for y in range(-self.radius, self.tile_y + self.radius) if not 0 <= y < self.tile_y]
         found = [(y, x, size) for y in outside]

@@ -13,9 +13,10 @@ from wsemu.patterns.transfer import Copy, Rows, Transfer
 def lanes_per_element(pattern: Any, element_bytes: Any) -> Any:
     """Return how many threads of a pattern work on one element, by CudaDMA's three methods.
 
-    `split`   Up to 32 units: the next power of two of them, so that a warp holds whole elements.
-    `full`    Whole warps, as many as move it in one step.
-    `big`     All threads, one element after the other.
+    `split`   Elements of up to 32 units of `alignment` bytes: the number of units, rounded up to a power of two, so
+              that each warp works on whole elements.
+    `full`    Larger elements: as many whole warps as move an element in one step.
+    `big`     Elements for which the pattern has too few warps: all threads, one element after the other.
     """
     units = (element_bytes + pattern.alignment - 1) // pattern.alignment
     in_step = 32 * (pattern.register_bytes // pattern.alignment)  # units that a warp moves in a step
@@ -35,9 +36,9 @@ class CudaDMAStrided(Transfer):
     elements: int
     """1 or more"""
     src_stride: int
-    """bytes from the start of an element to the start of the next, in the source, a multiple of alignment"""
+    """bytes from the start of one element of the source to the start of the next, a multiple of alignment"""
     dst_stride: int
-    """distance of elements in the destination, in bytes; at least element_bytes, so that elements do not overlap"""
+    """bytes from one element of the destination to the next; at least element_bytes, so that elements do not overlap"""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -63,5 +64,5 @@ class CudaDMAStrided(Transfer):
         return Rows(dst, self.dst_stride)
 
     def moves(self) -> list[tuple[int, int, int]]:
-        """Return (offset in the source, offset in the destination, bytes) of the transfers."""
+        """Return (offset in the source, offset in the destination, bytes) of each element."""
         return [(n * self.src_stride, n * self.dst_stride, self.element_bytes) for n in range(self.elements)]

@@ -1,4 +1,4 @@
-"""Arrays from `.npy` files, which are data: never pickled, and no larger than they say."""
+"""Read arrays from `.npy` files as data: never pickled, and with exactly the size that their headers declare."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _MAX_HEADER_BYTES = 1 << 16
 
 
 def read_array(path: str | os.PathLike[str], limit: int) -> npt.NDArray[Any]:
-    """Read the array of a `.npy` file of at most `limit` bytes; UsageError for a file that cannot be read, and for one
-    that `numpy.save` does not write without pickle."""
+    """Read the array of a `.npy` file of at most `limit` bytes; UsageError if the file cannot be read, or
+    is not one that `numpy.save` writes with `allow_pickle=False`."""
     with open_regular(path, limit + _MAX_HEADER_BYTES) as stream:
         try:
             return _read(stream)

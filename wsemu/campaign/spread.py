@@ -1,17 +1,17 @@
 """The work of campaigns in other processes, and on other machines.
 
 A campaign is a set of requests to one function of one file: batches of a fuzzing campaign, sizes of a sweep.  Each
-request is answered by a process of its kind (`worker`), alone, so that what it answers depends on the sources and on
-the request and on nothing else.  Any Executor (`concurrent.futures`) may carry requests: `serve` is what it is to call.
-A request whose worker dies is made again; one that is answered twice counts once.
+request is answered alone by a process for its kind (`worker`), so that the answer depends only on the sources and on
+the request.  Any Executor (`concurrent.futures`) may carry requests: it calls `serve`.  A request whose worker dies is
+made again; if a request is answered twice, only the first answer counts.
 
     serve in threads of this process                  the default: the threads wait for processes of this machine
     `on("tcp://host:8786")`                           Dask: its workers start the processes
     any other Executor, such as those of Ray and MPI  `wsemu.campaign.spread.answers(executor, ...)`
 
-To another machine go the sources: the files of the modules that the campaign's process loads from below the working
-folder.  Its processes must have the same versions of wsemu, of the modules that the VM is compiled from and of
-Hypothesis, and load the same sources, which each answer contains.
+The sources are sent to other machines: the files below the working folder from which the campaign's process loads
+modules.  The processes of another machine must have the same versions of wsemu, of the modules that the VM is compiled
+from and of Hypothesis, and load the same sources.  Each answer contains a digest of all these.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ if TYPE_CHECKING:
 
 Kind = Literal["fuzz", "sweep", "mutate"]
 MOST_LOST = 20
-"""times that a request is made again, whose workers die or are lost, without an answer to any"""
+"""maximum number of repetitions of a request whose workers die or are lost, while no request is answered"""
 PAUSE = 0.2
-"""seconds before that, so that a scheduler may come back"""
+"""seconds before a request is repeated, so that a scheduler may come back"""
 _ALONE: dict[str, Any] = (
     {"creationflags": getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)}
     if sys.platform == "win32"
@@ -60,7 +60,7 @@ class Bundle:
     file: str
     function: str
     files: tuple[tuple[str, bytes], ...] = ()
-    """relative paths and contents of its sources; none: they are in the working folder"""
+    """relative paths and contents of the sources; empty: the sources are in the working folder"""
     options: str = ""
     """further options of the process"""
 
@@ -88,8 +88,8 @@ class Process:
         self._hello: dict[str, Any] = {}
 
     def hello(self) -> dict[str, Any]:
-        """Return the greeting of a process: a digest `source` of all that it runs; the digest `stamp` that another
-        machine must match; and the `files` that are not installed. UsageError if the function is unsuitable."""
+        """Return the greeting of a process: `source`, a digest of all that it runs; `stamp`, a digest that must be
+        equal on another machine; and `files`, which are not installed.  UsageError if the function is unsuitable."""
         if not self._hello:
             self._hello = self._answer()
         if "error" in self._hello:
@@ -132,14 +132,14 @@ _dismissed = 0
 
 
 def lend(bundle: Bundle, process: Process) -> None:
-    """Have `serve` use a process that was started elsewhere, which ends it."""
+    """Let `serve` use a process that the caller has started and will end."""
     with _lock:
         _idle[bundle.digest].append(process)
 
 
 def serve(bundle: Bundle, request: dict[str, Any]) -> dict[str, Any]:
-    """Answer a request in a process of this machine: {"stamp": ..., "answer": ...}.  The answer is {"died": why} if its
-    process was dismissed, or died twice, which then is the fault of the code that it runs."""
+    """Answer a request in a process of this machine: {"stamp": ..., "answer": ...}.  Return {"died": why} if
+    the processes were dismissed, or if two processes died of the request, due to the code that they run."""
     why, dismissed = "", _dismissed
     for _ in range(2):
         with _lock:
@@ -174,7 +174,7 @@ def dismiss() -> None:
 
 
 def _unpack_sources(bundle: Bundle) -> str | None:
-    """The folder that the sources of a bundle lie in; None: the working folder."""
+    """Return the folder with the sources of a bundle, unpacked if necessary; None: the working folder."""
     if not bundle.files:
         return None
     with _unpacking:
@@ -192,7 +192,7 @@ _unpacking = threading.Lock()
 
 
 def _write(bundle: Bundle, folder: Path) -> None:
-    """Write the sources of a bundle into a folder of its own."""
+    """Write the sources of a bundle into a folder for this bundle alone."""
     for name, text in bundle.files:
         file = folder.joinpath(name)
         if not Path(os.path.realpath(file)).is_relative_to(os.path.realpath(folder)):
@@ -203,7 +203,7 @@ def _write(bundle: Bundle, folder: Path) -> None:
 
 # -- who asks ----------------------------------------------------------------------------------------------------------
 def pack_sources(bundle: Bundle, hello: Mapping[str, Any]) -> Bundle:
-    """The bundle for another machine: with the sources that a process of this one has loaded."""
+    """Return the bundle for another machine: with the sources that a process of this machine has loaded."""
     here = os.path.realpath(os.getcwd())
     file = os.path.relpath(os.path.realpath(bundle.file), here)
     if file.startswith(os.pardir):
@@ -215,14 +215,15 @@ def pack_sources(bundle: Bundle, hello: Mapping[str, Any]) -> Bundle:
 def answers(
     executor: Executor, bundle: Bundle, requests: Mapping[Any, dict[str, Any]], stamp: str
 ) -> Iterator[tuple[Any, dict[str, Any]]]:
-    """(request's name, answer) as answers come, each once; {"died": why} stands for one whose process dies at it.
+    """Yield (request's name, answer) in the order of the answers, each request once; the answer is {"died": why} if the
+    process dies of the request.
 
-    `stamp` is the one that all must have (`Process.hello`).  UsageError where one has another, or where a request is
-    lost too often.
+    All processes must have the same `stamp` (`Process.hello`).  Raise UsageError if a process has another stamp, or if
+    a request is lost too often.
     """
     waiting: dict[Future[dict[str, Any]], Any] = {}
     lost: Counter[Any] = Counter()
-    """since the last answer: where workers die often, and others answer, nothing is wrong with a request"""
+    """losses of each request since the last answer to any: while others are answered, a loss is not its fault"""
     left = set(requests)
 
     def submit(name: Any) -> None:
@@ -270,7 +271,7 @@ def answers(
 
 @contextlib.contextmanager
 def on(address: str) -> Iterator[Executor]:
-    """An Executor on a Dask cluster; UsageError where there is none, or Dask is not installed."""
+    """Open an Executor on a Dask cluster; UsageError if the scheduler does not answer, or Dask is not installed."""
     if not address.startswith(("tcp://", "tls://")):
         raise UsageError(f"`--on {address}`: give the address of a Dask scheduler, such as tcp://host:8786")
     try:

@@ -1,4 +1,4 @@
-"""`check_transfer`: one transfer of a pattern on the emulator, byte by byte; `plan`: how it goes.
+"""`check_transfer` runs one transfer of a pattern and checks each byte; `plan` returns the steps of a transfer.
 
 A small kernel runs the pattern once between global memory and the whole of dynamic shared memory.  Its source holds a
 different number in every word, so that each received word shows its origin.  The pattern is an argument of that kernel:
@@ -39,9 +39,9 @@ BLANK = 0
 COPIES = find_names(lambda row: row.moves.agent and row.moves.writes != "")
 """asynchronous operations that write memory"""
 _GAP = 32
-"""bytes that rows of a matrix are longer than those of its tile"""
+"""number of bytes by which a row of the matrix is longer than a row of its tile"""
 _COLUMN, _ROW = 16, 1
-"""bytes from the start of a matrix's row to a tile, and rows before it"""
+"""position of a tile in the matrix: bytes from the start of a row, and number of rows above the tile"""
 _GUARD = 64
 """bytes on both sides of the memory that a transfer touches, a multiple of every alignment"""
 Bytes = npt.NDArray[np.uint8]
@@ -49,7 +49,7 @@ Bytes = npt.NDArray[np.uint8]
 
 @functools.lru_cache(maxsize=16)
 def _body(two_phase: bool, indexed: bool, scatter: bool) -> Kernel:
-    """The device function that runs a pattern once; the options are known when it is compiled."""
+    """Return the device function that runs a pattern once; the options are constants of the compiled function."""
 
     def run(pattern, src, dst, index, first_src, first_dst):  # type: ignore[no-untyped-def]
         tile = cuda.shared.array(0, np.uint32, 16)
@@ -120,7 +120,7 @@ def _tile_body(two_phase: bool) -> Kernel:
 
 @functools.lru_cache(maxsize=64)
 def _tile_kernel(pattern: Any, two_phase: bool) -> Kernel:
-    """The kernel of a tile; of a pattern that is compiled in, if one is given."""
+    """Return the kernel that transfers a tile; if a pattern is given, it is compiled into the kernel."""
     run = _tile_body(two_phase)
 
     def transfer(tmap, dst, column, row, first_dst):  # type: ignore[no-untyped-def]
@@ -134,7 +134,7 @@ def _tile_kernel(pattern: Any, two_phase: bool) -> Kernel:
 
 @functools.lru_cache(maxsize=16)
 def _with_values(two_phase: bool, indexed: bool, scatter: bool) -> Kernel:
-    """The kernel whose pattern is an argument."""
+    """Return the kernel that takes the pattern as an argument."""
     run = _body(two_phase, indexed, scatter)
 
     def transfer(pattern, src, dst, index, first_src, first_dst):  # type: ignore[no-untyped-def]
@@ -145,7 +145,7 @@ def _with_values(two_phase: bool, indexed: bool, scatter: bool) -> Kernel:
 
 @functools.lru_cache(maxsize=64)
 def _with_constants(pattern: Any, two_phase: bool, indexed: bool, scatter: bool) -> Kernel:
-    """The kernel whose pattern is compiled in."""
+    """Return the kernel into which the pattern is compiled."""
     run = _body(two_phase, indexed, scatter)
 
     def transfer(src, dst, index, first_src, first_dst):  # type: ignore[no-untyped-def]
@@ -158,20 +158,20 @@ def _with_constants(pattern: Any, two_phase: bool, indexed: bool, scatter: bool)
 class TransferCase:
     """One transfer as a value: what `wsemu.strategies` draws and `check_transfer` runs.
 
-    As text it is the call that makes it.
+    As text, a case is the call that creates it.
     """
 
     pattern: Any
     index: Any = None
     """the indices of an indirect transfer, a sequence of ints"""
     src_offset: int = 0
-    """bytes from a 16-byte boundary to where the source begins"""
+    """bytes from a 16-byte boundary to the beginning of the transfer in the source"""
     dst_offset: int = 0
-    """offset of the destination, in bytes"""
+    """bytes from a 16-byte boundary to the beginning of the transfer in the destination"""
     two_phase: bool = False
-    """`start_xfer_async` and `wait_xfer_finish` instead of `execute_dma`"""
+    """true to run `start_xfer_async` and `wait_xfer_finish` instead of `execute_dma`"""
     constants: bool = False
-    """the pattern's numbers are compiled in, not passed"""
+    """true to compile the pattern's numbers into the kernel instead of passing them"""
 
     def __repr__(self) -> str:
         return format_call(self)
@@ -195,19 +195,19 @@ def format_call(value: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A transfer to be run: where it lies in its arrays, and what it should do."""
+    """A transfer to be run: its position in the source and destination arrays, and the bytes that it should move."""
 
     case: TransferCase
     index: npt.NDArray[Any] | None
     moves: Sequence[tuple[int, int, int]]
-    """(offset in the source, offset in the destination, bytes), from where the transfer begins"""
+    """(offset in the source, offset in the destination, bytes), counted from the beginning of the transfer"""
     first_src: int
     """byte of the source array at which the transfer begins"""
     first_dst: int
     sizes: tuple[int, int]
     """bytes of source and destination"""
     pitch: int = 0
-    """bytes from one row of the source to the next, where it is a matrix, of which the kernel gets a map"""
+    """if the kernel gets a tensor map of the source matrix: bytes from one of its rows to the next; otherwise 0"""
 
     @property
     def pattern(self) -> Any:
@@ -215,7 +215,7 @@ class Job:
 
     @property
     def scatter(self) -> bool:
-        """From shared to global memory."""
+        """True if the transfer goes from shared to global memory."""
         return bool(getattr(self.pattern, "scatter", False))
 
     @property
@@ -233,7 +233,7 @@ class Job:
         return rest if self.case.constants else (self.pattern, *rest)
 
     def matrix(self, src: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return the source of a tile: rows with the length `pitch`, from which it is taken at _ROW and _COLUMN."""
+        """Return the matrix that contains the tile: its rows have `pitch` bytes, the tile is at _ROW and _COLUMN."""
         first = (self.first_src - _ROW * self.pitch - _COLUMN) // 4
         words = src[first:]
         return words[: len(words) * 4 // self.pitch * (self.pitch // 4)].reshape(-1, self.pitch // 4)
@@ -248,8 +248,8 @@ class Job:
         return self.sizes[0] if self.scatter else self.sizes[1]
 
     def image(self, src: Bytes) -> tuple[Bytes, Bytes]:
-        """Return the expected contents of the destination, and how often each of its bytes should be written: once, or
-        never outside."""
+        """Return the expected contents of the destination, and how often each of its bytes should be written: once
+        inside the transfer, never outside it."""
         made, times = np.full(self.sizes[1], BLANK, np.uint8), np.zeros(self.sizes[1], np.uint8)
         for a, b, size in self.moves:
             made[self.first_dst + b : self.first_dst + b + size] = src[self.first_src + a : self.first_src + a + size]
@@ -304,7 +304,7 @@ def job(case: TransferCase) -> Job:
 
 
 def _check_indices(pattern: Any, index: Any) -> npt.NDArray[Any]:
-    """Indices that fit the pattern."""
+    """Return the indices as an array; UsageError if they do not fit the pattern."""
     if index is None:
         raise UsageError(f"index is missing: give index=, {pattern.elements} numbers of elements")
     made = np.asarray(index)
@@ -325,13 +325,13 @@ def _up(size: int) -> int:
 
 @dataclass(slots=True)
 class Run:
-    """A job that ran: its arrays afterwards."""
+    """A job and its arrays: filled at first, with the results after the launch."""
 
     job: Job
     src: Bytes
     dst: Bytes
     before: Bytes = field(init=False)
-    """the source as it was"""
+    """the contents of the source before the launch"""
 
     def __post_init__(self) -> None:
         self.before = self.src.copy()
@@ -340,14 +340,14 @@ class Run:
         return self.job.arguments(self.src.view(np.uint32), self.dst.view(np.uint32))
 
     def again(self, plane: int, arch: str) -> Run:
-        """Another run of the job, in which every byte of the source holds one of the three bytes of its number."""
+        """Run the job again; every byte of the source holds byte `plane` (0, 1 or 2) of its position, from 1."""
         run = fill(self.job, plane)
         launch(run, arch, settings.current())
         return run
 
     def accesses(self, places: Places) -> list[tuple[int, str, int]]:
-        """(instruction, `load` or `store`, bytes a lane) of the pattern's accesses to shared and global memory that
-        were executed."""
+        """Return (instruction, `load` or `store`, bytes a lane) of the pattern's accesses to shared and global memory
+        that were executed."""
         program = places.program
         found: list[tuple[int, str, int]] = []
         for pc, access in places.outcome.accesses.items():
@@ -357,14 +357,14 @@ class Run:
         return found
 
     def copies(self, places: Places) -> list[int]:
-        """The pattern's asynchronous copies that were executed."""
+        """Return the pattern's asynchronous copies that were executed."""
         program, executions = places.program, places.outcome.executions
         names = enumerate(NAMES[op] for op in program.code[:, 0].tolist())
         return [pc for pc, name in names if name in COPIES and executions[pc] and self.job.from_pattern(program, pc)]
 
     def stores(self) -> list[Stored]:
-        """Every lane's stores and asynchronous copies of the pattern in a run of the job, from the reference
-        interpreter."""
+        """Run the job on the reference interpreter, and return every lane's stores and asynchronous copies of the
+        pattern."""
         from wsemu.launch.binding import bind
         from wsemu.launch.compiled import compile_for_types
         from wsemu.model.outcome import Stored, TraceRequest
@@ -389,8 +389,8 @@ class Run:
 
 
 def fill(job: Job, plane: int | None = None) -> Run:
-    """Arrays for a job: every word of the source is numbered, from 1 (below 2**32 of them); or every byte holds one of
-    the three bytes of its number."""
+    """Return a job with filled arrays: every word of the source holds its position, from 1 (below 2**32).  If `plane`
+    is given, every byte holds byte `plane` (0, 1 or 2) of its own position, from 1."""
     if plane is None:
         src = np.arange(1, job.sizes[0] // 4 + 1, dtype=np.uint32).view(np.uint8)
     else:
@@ -414,7 +414,7 @@ def check_transfer(
     once, with the corresponding byte of the source, and that nothing else is written.
 
     `pattern` is one of `wsemu.patterns`, or a `CudaDMACustom` with `moves()`; `index` has the indices of an indirect
-    one.  The transfer begins `src_offset` and `dst_offset` bytes after a 16-byte boundary.  `two_phase` runs
+    transfer.  The transfer begins `src_offset` and `dst_offset` bytes after a 16-byte boundary.  `two_phase` runs
     `start_xfer_async` and `wait_xfer_finish` instead of `execute_dma`; `constants` compiles the pattern's numbers as
     constants instead of passing them.  A `TransferCase` holds all of these: pass it alone, in place of the pattern.
     Raise UsageError if a transfer does not fit into shared memory.
@@ -438,7 +438,7 @@ def check_transfer(
 
 
 def _check_room(job: Job, arch: str | None) -> None:
-    """UsageError where the transfer does not fit, before there are arrays."""
+    """Raise UsageError if the transfer does not fit into shared memory, before its arrays are created."""
     most = limits(settings.current().arch if arch is None else arch).shared
     if job.shared_bytes > most:
         raise UsageError(
@@ -450,7 +450,7 @@ def _check_room(job: Job, arch: str | None) -> None:
 def launch(
     run: Run, arch: str | None, chosen: settings.Settings, more: Callable[[Places], list[Finding]] | None = None
 ) -> Report:
-    """The report of a job."""
+    """Launch a job, and return the report; `more` adds findings."""
     from wsemu.launch.check import examine
 
     configuration = configure(1, run.job.threads(), 0, run.job.shared_bytes, arch=arch)
@@ -460,14 +460,14 @@ def launch(
 # -- plan ------------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The course of a transfer; as text, a table."""
+    """The steps and costs of a transfer; as text, a table."""
 
     pattern: Any
     parts: tuple[dict[str, Any], ...]
-    """parts that are distributed separately (a halo has two): method, elements, bytes of each, lanes on each, elements
-    at a time, steps"""
+    """parts that are distributed over the threads separately (a halo has two): method, number of elements, bytes of an
+    element, lanes on each element, elements at a time, steps"""
     loads: dict[int, int]
-    """bytes of an access -> warp-wide loads"""
+    """bytes of a lane's access -> number of warp-wide loads"""
     stores: dict[int, int]
     sectors: int
     """sectors of global memory that are transferred"""
@@ -476,7 +476,7 @@ class Plan:
     """wavefronts of shared memory; bulk copies, which are not accesses of warps, have none"""
     ideal_wavefronts: int
     copies: dict[int, int] = field(default_factory=dict)
-    """bytes of an asynchronous copy -> how many of them: warp-wide `cp.async`, or bulk copies"""
+    """bytes of an asynchronous copy -> number of copies of this size: warp-wide `cp.async`, or bulk copies"""
     cycles: float = 0.0
     """predicted cycles of the transfer by one CTA on an H200, from L2; 0: not requested"""
 
@@ -510,14 +510,15 @@ class Plan:
 
 
 def plan(pattern: Any, arch: str = DEFAULT) -> Plan:
-    """The plan of a transfer that begins at a 16-byte boundary on both ends; an indirect one with indices in order."""
+    """Return the plan of a transfer whose source and destination begin at 16-byte boundaries; if it is indirect, its
+    indices ascend from 0."""
     if not hasattr(pattern, "parts"):
         raise UsageError(f"{type(pattern).__name__} has no plan: only the patterns that CudaDMA has know how they go")
     index = np.arange(pattern.elements) if hasattr(pattern, "dense_bytes") else None
     work = job(TransferCase(pattern, index))
     if pattern.bulk:
         return _bulk_plan(work)
-    if pattern.asynchronous:  # each copy touches what a load and a store would
+    if pattern.asynchronous:  # a copy accesses the same bytes as a load and a store
         made = plan(replace(pattern, engine="warps"), arch)
         return replace(made, pattern=pattern, copies=made.loads, loads={}, stores={})
     run = fill(work)
@@ -559,7 +560,7 @@ _SECTOR = 32
 
 
 def _bulk_plan(work: Job) -> Plan:
-    """One thread starts a copy of each element, one after the other."""
+    """Return the plan of a pattern with bulk copies: one thread starts a copy of each element, one after the other."""
     copies: dict[int, int] = {}
     sectors, ideal = 0, 0
     if work.pitch:
@@ -580,7 +581,7 @@ def _bulk_plan(work: Job) -> Plan:
 
 
 def _tile_plan(work: Job) -> Plan:
-    """One copy of the whole; its rows begin at multiples of a sector."""
+    """Return the plan of a tile, which one bulk copy transfers; the tile's rows begin at multiples of a sector."""
     p = work.pattern
     (way, part), *_ = p.parts()
     row = {"way": way, "elements": 1, "bytes": part.element_bytes, "lanes": 1, "at a time": 1, "steps": 1}

@@ -1,11 +1,11 @@
 """Cache of the compiled VM: a file of object code for each of its parts, in the user's cache folder.
 
 A file is named after its part and a hash of everything that its code depends on: the text of every module that the part
-is compiled from, the compiler's version, the CPU.  Which modules those are is read off their own imports.  No file lies
-beside the package: it would outlive it there, and a folder without modules hides those of the next installation.
+is compiled from, the compiler's version, the CPU.  These modules are found by their imports.  No file is stored in the
+package's folder: it would remain there after an uninstallation, and a leftover folder hides the next installation.
 
-A file has its own name, the key and a digest of all that it holds, which are compared before it is loaded; nothing is
-taken from a folder where others may write (`private_folder`).
+A file contains its own name, the key and a digest of its contents, which are compared before it is loaded.  No file is
+read from a folder to which other users may write (`private_folder`).
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ if TYPE_CHECKING:
 
 PACKAGE = __name__.partition(".")[0]
 HOME = Path(__file__).parents[__name__.count(".")]
-"""the folder that the whole package lies in"""
+"""the folder that contains the package"""
 KEPT = 8
-"""files of other versions and CPUs stay, those used last, up to so many of each part"""
+"""maximum number of files of each part, with those of other versions and CPUs: the most recently used ones stay"""
 ABANDONED = 3600.0
-"""seconds after which a half-written file has lost its writer"""
+"""seconds after which the writer of a half-written file is assumed to be dead"""
 SETTLED = 2_000_000_000
-"""nanoseconds after which a file that is written again gets another time"""
+"""nanoseconds after which a rewritten file is sure to get a different modification time"""
 MAGIC = b"wsemu object code 5\n"
 BLOCK_ROOTS = tuple(f"{PACKAGE}.machine.{name}" for name in ("parts", "lowering", "tier.block"))
-"""the modules that blocks are compiled from and with"""
+"""the modules from which, and with which, blocks are compiled"""
 Sources = dict[str, bytes]
 """source text of each module by name"""
 _IMPORT = re.compile(r"^(?:from[ ]+([\w.]+)[ ]+import[ ]+(\((?:[^)#]|#.*)*\)|.*)|import[ ]+(.*))$", re.MULTILINE)
@@ -52,12 +52,12 @@ _IMPORT = re.compile(r"^(?:from[ ]+([\w.]+)[ ]+import[ ]+(\((?:[^)#]|#.*)*\)|.*)
 
 
 def sources(part: str, home: Path = HOME) -> Sources:
-    """The modules of the package in `home` that a part of the compiled VM depends on."""
+    """Return the modules of the package in `home` that a part of the compiled VM depends on."""
     return _Package(home).closure(roots(part))
 
 
 def all_sources(home: Path = HOME) -> Sources:
-    """The modules that any part depends on."""
+    """Return the modules that any part depends on."""
     return _Package(home).closure(root for part in PARTS for root in roots(part))
 
 
@@ -69,7 +69,7 @@ class _Package:
         self._modules: dict[str, tuple[bytes, list[str]]] = {}
 
     def closure(self, names: Iterable[str]) -> Sources:
-        """These modules and all that they import."""
+        """Return the named modules and all modules of the package that they import, directly or not."""
         found: Sources = {}
         pending = list(names)
         while pending:
@@ -93,9 +93,9 @@ def module_file(module: str, home: Path = HOME) -> Path:
 
 
 def _imported_modules(text: str, home: Path) -> Iterator[str]:
-    """The package's modules that a module imports when it is loaded, and the packages that they lie in.
+    """Yield the package's modules that a module imports when it is loaded, and the packages that contain them.
 
-    Imports inside functions and those for types alone are indented: what they bring does not get compiled.
+    Imports inside functions and imports only for types are indented: the imported names are not compiled.
     """
     for origin, names, modules in _IMPORT.findall(text):
         listed = [part.split()[0] for part in re.sub(r"#.*|[()]", "", names or modules).split(",") if part.strip()]
@@ -112,8 +112,8 @@ def _ours(module: str) -> bool:
 
 
 def key_of(part: str, modules: Sources) -> str:
-    """Hash of a part's name, its modules, the compiler and the CPU."""
-    import hashlib  # keys are noted
+    """Return the hash of a part's name, its modules, the compiler and the CPU."""
+    import hashlib  # imported here: usually the keys come from the note
 
     digest = hashlib.sha256(MAGIC)
     fields = [part.encode(), *_surroundings()]
@@ -141,7 +141,7 @@ def _surroundings() -> tuple[bytes, ...]:
 
 
 def current_keys() -> dict[str, str]:
-    """Part -> the key of its modules as they are now."""
+    """Return part -> the key of its modules as they are now."""
     package = _Package(HOME)
     return {part: key_of(part, package.closure(roots(part))) for part in ALL_PARTS}
 
@@ -150,7 +150,7 @@ def current_keys() -> dict[str, str]:
 def keys() -> dict[str, str]:
     """Return part -> the key of its modules when this process first asked.
 
-    Reading and hashing all modules takes as long as a launch, so the keys are noted, with the state of each file.
+    Reading and hashing all modules takes as long as a launch, so a note keeps the keys, with the state of each file.
     """
     note = _note()
     if note is None:
@@ -176,8 +176,8 @@ def _note() -> Path | None:
 
 
 def _as_note(files: dict[str, list[int]], found: dict[str, str]) -> str:
-    """Return the note that lists where it holds, a line for each file, and one for each key: JSON takes longer to load
-    than the note saves."""
+    """Return the text of the note: the location that it is valid for, a line for each file, a line for each key.  It is
+    not JSON, which takes longer to load than the note saves."""
     states = (f"file {' '.join(map(str, state))} {path}" for path, state in files.items())
     return "\n".join([_here(), *states, *(f"key {key} {part}" for part, key in found.items())])
 
@@ -224,7 +224,7 @@ def _cpu() -> bytes:
 
 
 def _files_of(package: _Package) -> list[str]:
-    """The files of all modules that parts are compiled from, and the folders that they lie in."""
+    """Return the files of all modules that parts are compiled from, and the folders that contain these files."""
     names = {name for part in PARTS for name in package.closure(roots(part))}
     files = {module_file(name) for name in names}
     return sorted(str(path) for path in files | {file.parent for file in files})
@@ -244,14 +244,14 @@ def _states(paths: Iterable[str]) -> dict[str, list[int]]:
 
 
 def folder() -> Path | None:
-    """Return the folder that WSEMU_CACHE_DIR names, else the user's cache folder; None for a user without one, and for
-    one where others may write."""
+    """Return the folder that WSEMU_CACHE_DIR names, else the user's cache folder; None if the user has none, or if
+    other users may write to the folder."""
     place = _chosen_folder()
     return None if place is None or find_problem(place) else place
 
 
 def problem() -> str:
-    """Return why there is no folder to keep machine code in; nothing if there is one."""
+    """Return the reason why machine code cannot be kept in a folder; empty if it can be."""
     place = _chosen_folder()
     return "this user has no cache folder" if place is None else find_problem(place)
 
@@ -267,18 +267,18 @@ def _chosen_folder() -> Path | None:
 
 
 def path(part: str) -> Path | None:
-    """The file that a part of this version is kept in."""
+    """Return the file for a part of this version; None without a folder."""
     place = folder()
     return place / f"vm-{part}-{keys()[part]}.bin" if place else None
 
 
 def cached_files() -> dict[str, Path]:
-    """Return the file of each part that the cache has."""
+    """Return part -> its file, for each part that the cache has."""
     return {part: file for part in PARTS if (file := path(part)) and read(part)}
 
 
 def read(part: str) -> Part | None:
-    """A compiled part; None if no file has it, or one that is torn or made of something else."""
+    """Return a compiled part; None if its file is missing, torn or made from other sources."""
     file = path(part)
     if file is None:
         return None
@@ -293,14 +293,14 @@ def read(part: str) -> Part | None:
 
 
 def _read(file: Path) -> bytes:
-    """Read a file of machine code; nothing of one that others may have written, or that is too large."""
+    """Read a file of machine code; return no bytes if other users may have written the file, or if it is too large."""
     with file.open("rb") as stream:
         state = os.fstat(stream.fileno())
         return stream.read() if is_trusted(state) and state.st_size <= BLOCK_BYTES else b""
 
 
 def write(part: str, made: Part) -> bool:
-    """Put a part's file in place as a whole, and remove the oldest beyond KEPT; False where that is not allowed."""
+    """Write a part's file as a whole, and remove the oldest files beyond KEPT; False if the file cannot be written."""
     file = path(part)
     if file is None:
         return False
@@ -313,7 +313,7 @@ def write(part: str, made: Part) -> bool:
 
 
 def _put(file: Path, data: bytes) -> None:
-    """Write a file as a whole, or OSError."""
+    """Write a file as a whole; raise OSError if that fails."""
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     import tempfile
 
@@ -342,17 +342,17 @@ def _tidy(place: Path, part: str) -> None:
 # -- blocks of programs ------------------------------------------------------------------------------------------------
 
 MOST_BLOCKS, BLOCK_BYTES = 256, 64 << 20
-"""maximum number and size of kept blocks of programs, the last ones used"""
+"""maximum number of kept blocks of programs, and of their bytes; the most recently used blocks stay"""
 
 
 @functools.cache
 def _blocks_key() -> bytes:
-    """The key of the modules that blocks are compiled from."""
+    """Return the key of the modules that blocks are compiled from."""
     return key_of("block", _Package(HOME).closure(BLOCK_ROOTS)).encode()
 
 
 def read_block(symbol: str) -> Part | None:
-    """A compiled block; None if no file has it, or one that is torn or of another version."""
+    """Return a compiled block; None if its file is missing, torn or of another version."""
     place = folder()
     try:
         found = unpack_file(symbol, _blocks_key(), _read(place / f"vm-{symbol}.bin")) if place else None
@@ -364,13 +364,12 @@ def read_block(symbol: str) -> Part | None:
 
 
 def kept_blocks() -> dict[Path, os.stat_result]:
-    """Return the files of all blocks that are kept, those of other versions too, with the system's information on
-    each."""
+    """Return the files of all kept blocks, including those of other versions, with the status of each file."""
     return _kept_files("vm-block_*.bin")
 
 
 def _kept_files(pattern: str) -> dict[Path, os.stat_result]:
-    """Return the files of the cache whose names match a pattern, with the status of each."""
+    """Return the files of the cache whose names match a pattern, with the status of each file."""
     place, found = folder(), {}
     for file in place.glob(pattern) if place else ():
         with contextlib.suppress(OSError):  # removed by another process
@@ -379,7 +378,7 @@ def _kept_files(pattern: str) -> dict[Path, os.stat_result]:
 
 
 def write_block(symbol: str, made: Part) -> None:
-    """Put a block's file in place as a whole, if that is allowed, and remove the oldest ones beyond what is kept."""
+    """Write a block's file as a whole, if possible, and remove the oldest blocks beyond the limits."""
     place = folder()
     if place is None:
         return
@@ -389,7 +388,7 @@ def write_block(symbol: str, made: Part) -> None:
 
 
 def _remove_oldest(pattern: str, files: int, size: int) -> None:
-    """Remove the files of a pattern that were used longest ago, beyond a number of files and of bytes; OSError."""
+    """Remove the files of a pattern that were used longest ago, beyond a number of files or bytes, or raise OSError."""
     for number, (file, state) in enumerate(sorted(_kept_files(pattern).items(), key=lambda one: -one[1].st_mtime)):
         size -= state.st_size
         if number and (number >= files or size < 0):
@@ -399,7 +398,7 @@ def _remove_oldest(pattern: str, files: int, size: int) -> None:
 # -- compiled programs -------------------------------------------------------------------------------------------------
 
 MAX_PROGRAMS, PROGRAM_BYTES = 64, 64 << 20
-"""files of programs that are kept, the last ones used, and their bytes"""
+"""maximum number of kept files of programs, and of their bytes; the most recently used files stay"""
 
 
 @functools.cache
@@ -420,7 +419,7 @@ def _module_states(place: str) -> Iterator[tuple[str, int, int]]:
 
 
 def read_program(name: str) -> bytes | None:
-    """Return what `write_program` put under a name; None if no trusted file of this version has it."""
+    """Return the bytes that `write_program` stored under a name; None without a trusted file of this version."""
     place, state = folder(), package_state()
     if place is None or not state:
         return None
@@ -435,8 +434,8 @@ def read_program(name: str) -> bytes | None:
 
 
 def write_program(name: str, data: bytes) -> None:
-    """Keep the bytes of a compiled program under a name, if that is allowed, and remove the oldest ones beyond what is
-    kept."""
+    """Store the bytes of a compiled program under a name, if possible, and remove the oldest programs beyond the
+    limits."""
     place, state = folder(), package_state()
     if place is None or not state:
         return
@@ -462,12 +461,12 @@ def pack_file(name: str, key: bytes, made: Part) -> bytes:
 
 
 def unpack_part(part: str, data: bytes) -> Part | None:
-    """Return the part that `pack_part` made these bytes of; None if it did not, or with another name or key."""
+    """Return the part that `pack_part` packed into these bytes; None if the bytes, the name or the key do not fit."""
     return unpack_file(part, keys()[part].encode(), data)
 
 
 def unpack_file(name: str, key: bytes, data: bytes) -> Part | None:
-    """Return the part that `pack_file` made these bytes of; None if it did not, or with another name or key."""
+    """Return the part that `pack_file` packed into these bytes; None if the bytes, the name or the key do not fit."""
     body, digest = data[:-_DIGEST_BYTES], data[-_DIGEST_BYTES:]
     if not data.startswith(MAGIC) or sha256_digest(body) != digest:
         return None
@@ -487,7 +486,7 @@ _DIGEST_BYTES = 32
 
 
 def sha256_digest(body: bytes) -> bytes:
-    """Return the digest of a file's content; `hashlib` takes longer to load than a small launch has."""
+    """Return the digest of a file's content; `hashlib` takes too long to load for a small launch."""
     try:
         from _sha2 import sha256  # type: ignore[import-not-found]
     except ImportError:

@@ -1,4 +1,4 @@
-"""A launch on the VM: one machine, or several at once, run its groups of CTAs, and what they left is joined."""
+"""A launch on the VM: one machine, or several at once, run its groups of CTAs, and their outcomes are merged."""
 
 from __future__ import annotations
 
@@ -65,9 +65,9 @@ if TYPE_CHECKING:
     from wsemu.machine.image import Bytes
 
 MOST_CTAS = 1 << 27
-"""maximum CTAs that a launch may start, which need 8 bytes each"""
+"""maximum number of CTAs that a launch may start; each needs 8 bytes"""
 PARALLEL_THREADS = 1 << 16
-"""threads of a launch from which its CTAs are spread over the cores"""
+"""number of threads of a launch from which on its CTAs are spread over the cores"""
 
 
 def most_ctas(ctas: int, budget: int) -> int:
@@ -83,7 +83,7 @@ def most_ctas(ctas: int, budget: int) -> int:
 
 
 class Launch:
-    """A launch on the VM, which can be run again: what its arrays held at first is kept."""
+    """A launch on the VM, which can be run again: the initial contents of its arrays are kept."""
 
     def __init__(
         self,
@@ -107,9 +107,9 @@ class Launch:
         """`rows` are the parameter rows, `segments` the bytes of each array with whether it may be written, `budget`
         the warp instructions after which the run ends; `arch` determines the costs of accesses.  A large launch without
         atomics spreads its CTAs over `workers` threads (default: the cores); `descending` runs the last CTA first.
-        Neither changes the outcome.  Grouping of CTAs of this `shape`, which divides the grid, are alive at once; in
-        `clusters` they access each other's shared memory.  `only` these CTAs are run, in this order, where there are
-        any.  `each` is called now and then with how many CTAs have run, of how many.
+        Neither changes the outcome.  The CTAs of a group are alive at once; groups have this `shape`, which divides the
+        grid; if they are `clusters`, their CTAs access each other's shared memory.  `only` has the CTAs to run, in this
+        order; empty: all CTAs.  `each` is called now and then with the number of CTAs that have run, and of all CTAs.
         """
         if len(program.code) > MAX_INSTRUCTIONS:
             raise UsageError(f"`{program.name}` has {len(program.code):,} instructions: at most {MAX_INSTRUCTIONS:,}")
@@ -119,7 +119,7 @@ class Launch:
         self.ctas = grid[0] * grid[1] * grid[2]
         self.most = most_ctas(self.ctas, budget)
         self.starting = self.watch.starting or grouping_of(grid, shape).number
-        """groups of CTAs that start by themselves, the first ones"""
+        """number of groups of CTAs that start by themselves: the first groups of the grid"""
         self.workers, self.descending, self.arch, self.only = workers, descending, arch, only
         self.each = each
         self.tier = hot.tier_of(program)
@@ -132,13 +132,13 @@ class Launch:
             self.watch = replace(self.watch, windowed=True)
         self.rooms = Rooms()
         self.anew = False
-        """it needs machines on which nothing was run before"""
+        """true if the launch needs new machines, on which nothing was run before"""
         self.written: dict[int, npt.NDArray[np.int64]] = {}
         """offsets of the bytes that were loaded as read-only and written, by segment"""
 
     def _can_window(self) -> bool:
-        """Return whether large arrays that are written have windows: if CTAs do not learn of each other, and in earlier
-        launches none wrote before the end of its predecessors."""
+        """Return whether large written arrays may have windows instead of planes of shadow memory (`shadow_planes`): if
+        CTAs do not communicate, and in earlier launches each CTA wrote beyond the locations of its predecessors."""
         watch = self.watch
         if not (watch.races and watch.stored) or watch.suspects is not None or watch.ordered or self.only:
             return False
@@ -158,7 +158,7 @@ class Launch:
         self.program.derived.setdefault("interleaved", set()).add(self._shape)
 
     def _check_groups(self) -> None:
-        """UnsupportedError where too many warps would be alive at once."""
+        """Raise UnsupportedError if too many warps would be alive at once."""
         members, most = self.grouping.members, WIDTHS[-1]
         warps = -(-self.block[0] * self.block[1] * self.block[2] // LANES)
         if members > 1 and members * warps > most:
@@ -168,13 +168,14 @@ class Launch:
             )
 
     def _copies(self) -> dict[int, Bytes]:
-        stored = self.watch.stored if self.watch.races else None  # else nobody tells when others are written
+        # only race checks notice a store to an array that is not in `stored`; without them, copy all writable arrays
+        stored = self.watch.stored if self.watch.races else None
         numbered = enumerate(self.segments, FIRST_ARRAY)
         wanted = {n: data for n, (data, writable) in numbered if writable and (stored is None or n in stored)}
         return {n: copy_data(data, self._workers()) for n, data in wanted.items()}
 
     def _ready(self, number: int, workers: int) -> Machine:
-        """A machine for a share of the launch: one that has run another of its kind, where there is one."""
+        """Return a machine for a share of the launch: if possible, one that has run a launch of the same kind."""
         share = min(self.most, -(-self.starting // workers))
         key = self._kind(share)
         kept = self._take_kept_machine(key, number)
@@ -186,7 +187,7 @@ class Launch:
         return machine
 
     def _take_kept_machine(self, key: Any, number: int) -> Machine | None:
-        """A machine that a launch of this kind has left, made ready."""
+        """Return a machine that an earlier launch of this kind has left, ready to run; None if there is none."""
         kept = take_machine(key, number)
         if kept is not None:
             kept.again(self.rows, self.segments)
@@ -195,7 +196,7 @@ class Launch:
 
     def _kind(self, share: int) -> Any:
         """Return the properties that a machine's tables depend on besides the values and addresses of the arguments;
-        None if there are more."""
+        None if they depend on anything else."""
         watch = self.watch
         if watch.suspects is not None or watch.uninitialized or self.rooms != ROOMS or share > MOST_REMEMBERED:
             return None
@@ -219,10 +220,10 @@ class Launch:
         return machine
 
     def run(self) -> Outcome:
-        """Run it.  What is found on several machines, or in another order of CTAs, is found again on one, in order: so
-        the outcome does not depend on them."""
+        """Run the launch.  If several machines, or another order of CTAs, find something, the launch runs again on one
+        machine in order, so that the outcome does not depend on the machines or on the order."""
         outcome, certain = self._run_once()
-        while not certain:  # at most once for each reason
+        while not certain:  # repeated at most once for each reason
             self._restore()
             outcome, certain = self._run_once()
         if self.written:
@@ -231,10 +232,10 @@ class Launch:
         return outcome
 
     def _claims(self) -> list[RawFinding]:
-        """Return the accesses that were the first to bytes that were loaded as read-only and written, from another
-        run."""
+        """Run the launch again, and return findings about the first load and the first store of each byte that was both
+        loaded as read-only and written."""
         machine = self._machine(self._initial_arrays(), Watch(races=False, initialised=False))
-        hot.drop(machine)  # blocks mark, and claim nothing
+        hot.drop(machine)  # compiled blocks mark bytes, but do not record which access did so first
         claims = Claims(machine, self.written)
         machine.run(0, self.starting, self.budget)
         return claims.findings()
@@ -256,12 +257,14 @@ class Launch:
             self.segments[number - FIRST_ARRAY][0][:] = data
 
     def _run_once(self) -> tuple[Outcome, bool]:
-        """The outcome, and whether it holds; if not, what led astray is changed for the next time."""
+        """Run the launch once.  Return the outcome, and whether it is final; if not, the option that made it unusable
+        is changed for the next run."""
         workers = self._workers()
         machines, statuses = self._run_on_machines(workers)
         if layout.WRITTEN in statuses:
             self.watch = replace(self.watch, stored=None)
-            self.pristine = self._copies() | self.pristine  # those that were not expected to be written still hold it
+            # arrays that were not expected to be written still have their initial contents: the run stopped before
+            self.pristine = self._copies() | self.pristine
             return Outcome("done"), False
         if layout.UNNAMED in statuses:
             self.watch = replace(self.watch, named=True)
@@ -280,7 +283,8 @@ class Launch:
                 if machine.planes:
                     machine.planes.close()
             return Outcome("done"), False
-        if any(m.goes_on and not m.ended_well() for m in machines):  # what is told counts from the launch's beginning
+        # a reused machine continues the counters of earlier launches; findings need counts from this launch's beginning
+        if any(m.goes_on and not m.ended_well() for m in machines):
             self.anew = True
             for machine in machines:
                 machine.close()
@@ -308,7 +312,8 @@ class Launch:
         outcomes = [Outcome("done") if astray else m.outcome(s) for m, s in zip(machines, statuses, strict=True)]
         merged = merge_outcomes(self.program, machines, outcomes, budget)
         merged.arch = self.arch
-        if merged.status == "budget" and not plain and not astray:  # each alone was within it: one tells where it ends
+        # each machine was within the budget, all together were not: a run on one machine finds where the budget ends
+        if merged.status == "budget" and not plain and not astray:
             astray = True
             self._go_alone()
         if kept and not astray and merged.status == "done" and not merged.findings:
@@ -333,7 +338,7 @@ class Launch:
             self._disable_windows()
 
     def _workers(self) -> int:
-        """Threads that the CTAs are spread over."""
+        """Return the number of threads over which the CTAs are spread."""
         if self.only or self.descending:
             return 1
         if image_of(ProgramKey(self.program)).has_atomics or self.watch.uninitialized:
@@ -344,7 +349,7 @@ class Launch:
         return max(1, min(self.workers, self.starting))
 
     def _run_on_machines(self, workers: int) -> tuple[list[Machine], list[int]]:
-        """The machines that the CTAs were spread over, after their runs, and why each stopped."""
+        """Run the CTAs, spread over machines; return the machines, and the status with which each stopped."""
         groups = self.starting
         first = self._ready(0, workers)
         if self.only:
@@ -354,7 +359,7 @@ class Launch:
             bounds = (groups - 1, -1) if self.descending else (0, groups)
             return [first], [first.run(*bounds, self.budget, step=-1 if self.descending else 1, each=told[0])]
         stop = threading.Event()
-        # by this thread, before the others begin: all of them at once would wait for each other
+        # this thread takes the machines before the workers begin, which would wait for each other if each took its own
         kept = [first, *(self._take_kept_machine(first.key, number) for number in range(1, workers))]
 
         shares = share_groups(groups, workers)
@@ -370,14 +375,15 @@ class Launch:
                 status = machine.run(*share, left, stop, each=each)
                 left, ran, end = machine.left, ran + share[1] - share[0], share[1]
             if status != layout.DONE:
-                shares.clear()  # what the others do is not needed any more
+                shares.clear()  # the work of the other machines is not needed any more
             return machine, status
 
         ran = call_at_once([functools.partial(one, number) for number in range(workers)], stop)
         return [machine for machine, _ in ran], [status for _, status in ran]
 
     def _progress_callbacks(self, workers: int) -> list[Callable[[int], None] | None]:
-        """Return a callback for each worker that counts the groups it has run: the first one passes on the sum."""
+        """Return, for each worker, a callback that takes the number of groups it has run; the first worker's callback
+        passes on the sum."""
         each, done = self.each, [0] * workers
         if each is None:
             return [None] * workers
@@ -395,15 +401,15 @@ class Launch:
         return any(collide(a, b, n, *bytes_) for n in numbers for a, b, *bytes_ in overlapping(planes, n))
 
     def initial(self) -> list[Bytes | None]:
-        """Return the initial contents of the arrays, segment by segment; None for those that were not kept."""
+        """Return the initial contents of the arrays, segment by segment; None for an array that was not kept."""
         return [
             self.pristine.get(n, data if self._keeps_contents or not writable else None)
             for n, (data, writable) in enumerate(self.segments, FIRST_ARRAY)
         ]
 
     def trace(self, accesses: frozenset[int], cta: int | None = None) -> Trace:
-        """Return the events of a second run, equal to the first, on copies of the arrays, up to the end of the CTA if
-        only one is requested; `accesses` are the instructions whose executions are requested."""
+        """Run the launch again on copies of the arrays, with the same result, and return the events: up to the end of
+        `cta`, if one is given.  `accesses` are the instructions whose executions are requested."""
         machine = self._machine(self._initial_arrays(), Watch(races=False, initialised=False, read_only=False))
         logged = np.zeros(len(machine.image.code) + 1, np.uint8)
         logged[list(accesses)] = 1
@@ -412,8 +418,8 @@ class Launch:
         group = None if cta is None else self.grouping.of(cta)[0]
         first, last = (0, self.starting) if group is None else (group, group + 1)
         if first and machine.run(0, first, self.budget) != layout.DONE:
-            return Trace()  # it does not get there
-        addresses = np.empty(LANES * MAX_EVENTS, np.int64)  # what is not touched takes no memory
+            return Trace()  # the run stops before this group
+        addresses = np.empty(LANES * MAX_EVENTS, np.int64)  # untouched parts take no memory
         state["trace"], state["trace_room"], state["trace_pcs"] = address_of(events), MAX_EVENTS, address_of(logged)
         state["trace_addresses"] = address_of(addresses)
         hot.drop(machine)
@@ -430,8 +436,8 @@ class Launch:
     def steps(self, accesses: frozenset[int], cta: int, room: int, *, in_place: bool = False) -> Steps:
         """Return the instructions that the warps of one CTA's group execute, unchecked.
 
-        `accesses` are the instructions whose addresses are logged, `room` is the length of the log; the arrays are
-        copies, unless it runs `in_place`."""
+        `accesses` are the instructions whose addresses are logged, `room` is the length of the log; the run uses
+        copies of the arrays, unless it runs `in_place`."""
         while True:
             segments = self.segments if in_place else self._as_copies()
             machine = self._machine(segments, Watch(races=False, initialised=False, read_only=False))
@@ -441,7 +447,7 @@ class Launch:
             self._grow(machine)
 
     def _log_steps(self, machine: Machine, accesses: frozenset[int], cta: int, room: int) -> Steps:
-        """Log the steps of the group of a CTA on a machine, up to its end or until a table is full."""
+        """Log the steps of the group of a CTA on a machine, up to the group's end or until a table is full."""
         build.load_parts(("logged_entry",), machine.width)
         logged = np.zeros(len(machine.image.code) + 1, np.uint8)
         logged[list(accesses)] = 1
@@ -461,7 +467,7 @@ class Launch:
         return Steps(steps[: min(total, room)], total, found, addresses[: int(state["trace_used"])], status)
 
     def _as_copies(self) -> list[tuple[Bytes, bool]]:
-        """The arrays; written ones are copies."""
+        """Return the arrays: copies of arrays that may be written, the others themselves."""
         stored = self.watch.stored
         return [
             (data.copy() if writable and (stored is None or n in stored) else data, writable)
@@ -473,9 +479,9 @@ class Steps(NamedTuple):
     """Log of the instructions that the warps of a group executed."""
 
     steps: npt.NDArray[np.int64]
-    """rows of warp << 32 | instruction, its lanes, the number of events before it"""
+    """rows of: warp << 32 | instruction, the lanes that execute it, the number of events before it"""
     total: int
-    """number of executed instructions, with those beyond the log"""
+    """number of executed instructions, including those for which the log had no room"""
     events: npt.NDArray[np.int64]
     """rows of `state.EVENT`, in the order of the run"""
     addresses: npt.NDArray[np.int64]

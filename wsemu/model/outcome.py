@@ -27,7 +27,7 @@ Events of mbarriers, with the address as `place` and the phase as `generation`: 
 `expect` and `credit` (bytes that have arrived), each with its `amount`; `await`, a wait that succeeded; `phase`: one
 completes.  `copy`: an asynchronous operation writes `amount` bytes to `place`; `generation` is the address that it
 reads, or -1 if it writes zeros or its source is not recorded.  `landed`: a wait for groups of copies; `proxy`: a proxy
-fence; `commit`: a group is made of copies."""
+fence; `commit`: copies are put into a group."""
 
 Status = Literal["done", "deadlock", "budget", "fault", "trap", "stack"]
 """`fault`: the hardware would raise an illegal instruction; `trap`: an unsupported operation was reached (`fault_pc`);
@@ -54,9 +54,9 @@ ANYWHERE = {"other_cta": "the CTA of the earlier operation, by linear index, whe
 class RawFinding:
     """One cause: the same code at the same one or two instructions.  The fields are those of the first occurrence.
 
-    A finding about two operations is reported at the later one: pc, warp and `lanes` are of that one, other_pc and
-    other_warp of the earlier one (-1: there is none).  What more there is to know is in `detail`, whose fields the
-    code's checker declares.
+    A finding about two operations is reported at the later operation: pc, warp and `lanes` are those of the later
+    operation, other_pc and other_warp those of the earlier one (-1: there is none).  Further information is in
+    `detail`, whose fields the code's checker declares.
     """
 
     code: str
@@ -336,9 +336,9 @@ class Outcome:
     elsewhere: list[tuple[int, int, int]] = field(default_factory=list)
     """(CTA, warp, instruction) of warps that wait in other CTAs alive at once"""
     group: tuple[int, int, int] = (1, 1, 1)
-    """CTAs along each axis that are alive at once and meet: of a cluster, or of the grid"""
+    """number of CTAs along each axis of a group that is alive at once and meets: a cluster, or the grid"""
     window: int = 40
-    """log2 of the bytes from the shared memory of one CTA to that of the next one alive at once, in addresses"""
+    """log2 of the bytes between the shared memory addresses of two consecutive CTAs that are alive at once"""
     trace: Trace | None = None
     """trace, if one was requested"""
     written: dict[int, Any] = field(default_factory=dict, compare=False)

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 
 _MANAGED = re.compile(r"\.attribute\s*\(\s*\.managed\s*\)[^;=\[]*?([\w$]+)\s*[;=\[]")
-"""a declaration of a managed variable: its name"""
+"""the declaration of a managed variable; the group is its name"""
 
 
 class Place(NamedTuple):
-    """The position of a parameter among the bytes of all."""
+    """The position and size of a parameter in the parameter buffer, in bytes."""
 
     offset: int
     bytes: int
@@ -46,7 +46,7 @@ class LoadedModule:
         self._places = [_layout(kernel) for kernel in self.kernels]
 
     def describe(self) -> bytes:
-        """Return the kernels and variables as the program reads them."""
+        """Return the kernels and variables in the format that the loading program reads."""
         target = find_target(self.texts)
         managed = {match[1] for text in self.texts for match in _MANAGED.finditer(text)}
         head = struct.pack("<II", len(self.kernels), len(self.variables))
@@ -65,7 +65,7 @@ class LoadedModule:
         return pack_text(entry.name) + layout + struct.pack("<5i", most, target, *cluster)
 
     def place_variables(self, memory: DeviceMemory, addresses: Sequence[int]) -> None:
-        """Put the variables, with their first contents, where the program has memory for them."""
+        """Put the variables, with their initial contents, at the addresses that the program has allocated."""
         self.addresses = dict(zip(self.variables, addresses, strict=True))
         self._module.place_variables(memory, self.addresses)
 
@@ -74,7 +74,7 @@ class LoadedModule:
         return [data[place.offset : place.offset + place.bytes] for place in self._places[number]]
 
     def program(self, number: int) -> Program:
-        """Return the program of a kernel, for what does not depend on arguments."""
+        """Return the compiled program of a kernel, for uses in which the values of the arguments do not matter."""
         kernel = self.kernels[number]
         size = max((place.offset + place.bytes for place in self._places[number]), default=0)
         arguments: Any = kernel.fit([*map(Packed, self.parameters(number, bytes(size)))])
@@ -82,7 +82,7 @@ class LoadedModule:
 
 
 def _layout(kernel: PtxKernel) -> list[Place]:
-    """Return where the parameters of a kernel are: each at the next multiple of its alignment."""
+    """Return the positions of the parameters of a kernel: each is at the next multiple of its alignment."""
     found, at = [], 0
     for parameter in kernel.entry.parameters:
         alignment = max(parameter.alignment or 1, 1)

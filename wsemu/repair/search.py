@@ -43,13 +43,13 @@ if TYPE_CHECKING:
 MOST_TRIED = 250
 """maximum number of edits tried"""
 ENOUGH = 4
-"""number of fixes after which only edits as likely as the last one are tried"""
+"""number of fixes after which only edits at least as likely as the last fix are tried"""
 _FARTHER = 4
 """further steps of a search after a fix that omits some of the work"""
 _DEPTH = 3
 """maximum number of edits in one fix"""
 _OF_PASSED = 8
-"""divisor of the search time: this part of it is for repeating earlier verified launches"""
+"""divisor: 1/_OF_PASSED of the search time is for repeating earlier verified launches"""
 _LONG, _MANY = 2, 2_000_000
 """multiple of the search time, and warp instructions: a launch that exceeds both is not repeated"""
 _OFTEN = 3
@@ -85,8 +85,8 @@ _RANK: dict[Kind, int] = {
 _WEAK = 3
 """additional rank of edits that probably differ from the intent"""
 _DODGES = 2
-"""additional rank of exchanged indices for findings about the order of accesses, and of constants for findings about
-indices"""
+"""added to the rank of an edit that exchanges indices, if the findings are about the order of accesses, and to that of
+an edit of a constant, if they are about indices"""
 _OF_ORDER = frozenset("race intra-warp-race uninitialized-read bank-conflict uncoalesced".split())
 """codes that a wrong order of accesses alone may cause"""
 _OF_PLACES = frozenset("out-of-bounds uninitialized-read misaligned".split())
@@ -101,13 +101,13 @@ _KEEPS = frozenset(("launch", "swap", "compare", "bound", "constant", "return", 
 _NARROWS = frozenset(("compare", "index", "bound", "swap"))
 """kinds of edits that may reduce the amount of computation"""
 _MOST_OF = 2
-"""an edit of these kinds must keep at least one of this number of correct loads"""
+"""an edit of a kind in `_NARROWS` must keep at least 1/_MOST_OF of the correct loads"""
 _OF_LOOPS = frozenset(("bound", "constant"))
 """kinds of edits that change the trip counts of loops, equally for all threads"""
 _PARTS = {"launch": 1 << 20, "swap": 16}
-"""kind of edit -> number of changed elements of which one may be lost (default 4): it may have been wrong before"""
+"""kind of edit -> n: the edit may lose one of every n changed elements (default 4), since these may have been wrong"""
 _ELSEWHERE = frozenset(("atomic", "index", "stage", "bound", "compare"))
-"""kinds of edits of which the `odd` ones rank lower: they remove the finding, but are probably not the intent"""
+"""kinds of edits that rank lower if they are `odd`: such an edit removes the finding, but is probably not the intent"""
 _DANGLING = frozenset(("dangling-arrive", "dangling-phase"))
 """codes that allow a fix to change results, because the launch may have omitted some of its work"""
 _CUT_SHORT = frozenset("deadlock barrier-divergence count-mismatch invalid-barrier misaligned".split())
@@ -314,7 +314,7 @@ class Search:
         """Try other launches of the unedited kernel."""
         known = None if self.launched.only else self.launched.launch()
         if known is None or any(launched.site == self.launched.site for launched, _ in self.passed):
-            return  # the launching line is correct for another launch
+            return  # another launch from the same line was verified
         source, line, file = known
         file = next((name for name in self.texts if os.path.abspath(name) == os.path.abspath(file)), file)
         try:
@@ -410,7 +410,7 @@ class Search:
     def confirm_cures(
         self, whole: Launched, best: list[Tried], seconds: float, attempt: Callable[[Tried], Attempted | None]
     ) -> list[Tried]:
-        """Return those of the best fixes that fix all CTAs; `attempt` launches all CTAs with an edit."""
+        """Return the fixes among `best` that fix all CTAs; `attempt` launches all CTAs with an edit."""
         if self.launched is whole or not best:
             return best
         if min(self.report.seconds, _SECONDS * whole.instructions) > _OF_ALL * seconds:
@@ -437,7 +437,7 @@ class Search:
         each = self.report.seconds / max(self.launched.instructions, 1)
         for launched in self.launched.earlier_verified():
             if each * launched.instructions > _LONG * seconds and launched.instructions > _MANY:
-                continue  # it would take the whole time
+                continue  # repeating this launch would take the whole time
             done = launched.as_it_was({})
             if done is not None and done.report.verdict == "verified":
                 self.passed.append((launched, done))
@@ -484,18 +484,20 @@ class Search:
         kinds = {c.edit.kind for c in tried.edits}
         lost = _count_lost(self.before, self.stored, tried.attempted.results) if kinds & _KEEPS else 0
         least = max((_PARTS.get(kind, 4) for kind in kinds), default=4)
-        return lost if lost * least > count_changed(self.before, self.stored) else 0  # some may have been wrong
+        # a few lost elements are allowed, since they may have been wrong
+        return lost if lost * least > count_changed(self.before, self.stored) else 0
 
     def less(self, tried: Tried) -> tuple[str, bool]:
         """Return the accesses that an edit drops most often, as a text, and whether more than half of them are dropped;
         empty if it drops no correct access.
 
-        Erroneous accesses are not counted, so that a loop with one iteration too many may lose it.  Nor are accesses
-        that a condition prevents from going wrong, if it prevents no more stores than went wrong.
+        Erroneous accesses are not counted, so that an edit may remove the superfluous iteration of a loop.  Accesses
+        that an added condition prevents are not counted either, if the edit prevents no more stores than there were
+        erroneous accesses.
         """
         kinds, now = {c.edit.kind for c in tried.edits}, tried.attempted.accesses
         fewer = {key: was - now.get(key, 0) for key, was in self.accesses.items() if now.get(key, 0) < was}
-        if _total_stores(now) >= _total_stores(self.accesses):  # it stores as often, to another array
+        if _total_stores(now) >= _total_stores(self.accesses):  # the edited launch stores as often, but to other arrays
             fewer = {key: count for key, count in fewer.items() if key[1] != "stores"}
         stores = [n for (_, what), n in fewer.items() if what != "loads"]
         of_threads = stores and not kinds & _OF_LOOPS and max(stores) <= self.wrong
@@ -508,7 +510,7 @@ class Search:
         return words, what == "loads" and bool(kinds & _NARROWS) and _MOST_OF * count < self.accesses[key]
 
     def right(self, tried: Tried) -> bool | None:
-        """Return whether a fix leaves the expected results; None if none are given."""
+        """Return whether a fix leaves the expected results; None if no results are expected."""
         return agrees(tried.attempted.results, self.launched.expected)
 
     def attempt(self, file: str, base: Text, edits: tuple[Candidate, ...], report: Any) -> None:
@@ -548,7 +550,7 @@ class Search:
         return {*_codes(self.report)} <= _DANGLING and attempted.stores > self.stores  # the omitted work is now done
 
     def _look(self, before: Any) -> Callable[[Any], Any]:
-        """Return a function that computes the keys of a report's errors, if the report has fewer than before."""
+        """Return a function that computes the keys of a report's errors, if these are fewer than those of `before`."""
 
         def look(report: Any) -> Any:
             if report.verdict != "failed" or len(report.errors) >= len(before.errors):
@@ -581,7 +583,7 @@ def clock() -> float:
 
 
 def search(report: Any, launched: Launched, seconds: float) -> Trials:
-    """Try edits of the kernel of a report; `seconds` is the time for it."""
+    """Try edits of the kernel of a report for at most about `seconds` of CPU time."""
     run = Search(launched, report, seconds, clock() + seconds)
     for file, (source, lines) in launched.sources().items():
         try:
@@ -645,7 +647,7 @@ def repeats(run: Search, seconds: float) -> str:
 
 
 def _count_lost(before: Results, one: Results, other: Results) -> int:
-    """Return the number of elements that one launch changes and another one does not."""
+    """Return the number of elements that the launch with results `one` changes, and that with `other` does not."""
     arrays = [(a, b, c) for (_, a), (_, b), (_, c) in zip(before, one, other, strict=False)]
     return sum(int(np.count_nonzero((a != b) & (a == c))) for a, b, c in arrays if a.shape == b.shape == c.shape)
 
@@ -663,7 +665,7 @@ def _codes(report: Any) -> list[str]:
 # -- conditions for a fix
 # ----------------------------------------------------------------------------------------------------
 def is_cure(now: Any, before: Any) -> bool:
-    """Return whether a launch is verified, and, if the previous one was verified as well, has fewer warnings."""
+    """Return whether a launch is verified and, if the launch before the edit was verified too, has fewer warnings."""
     if now.verdict != "verified" or _rests_anew(now, before):
         return False
     if before.verdict != "verified":
@@ -677,16 +679,16 @@ def _total_stores(accesses: Accesses) -> int:
 
 
 def _rests_anew(now: Any, before: Any) -> bool:
-    """Return whether a launch is verified only on a convention that the previous one did not need.  An edit that makes
-    CTAs store to one location, or that deletes a wait for a store, is a mistake.  After the fix of an error of order,
-    such a convention may be all that remains of it."""
+    """Return whether a launch is verified only on a convention that the launch before the edit did not need.  An edit
+    that makes CTAs store to one location, or that deletes a wait for a store, is a mistake.  If the error was about the
+    order of accesses, its fix may leave a finding that needs such a convention."""
     codes = {*_codes(before)}
     new = {f.code for f in now.findings if CODES[f.code].rests_on} - codes
     return bool(new - _HIDDEN if codes & _OF_CONVENTIONS else new)
 
 
 def new_warnings(now: Any, before: Any) -> int:
-    """Return the number of findings with codes that the previous launch did not have."""
+    """Return the number of findings with codes that the launch before the edit did not have."""
     codes = {finding.code for finding in before.findings}
     return sum(finding.code not in codes for finding in now.findings)
 
@@ -773,7 +775,7 @@ def rank_cures(run: Search, expected: dict[str, Any]) -> list[Tried]:
 
 
 def kind_rank(tried: Tried) -> int:
-    """Return the rank of a fix by its kinds of edits; the best has the smallest."""
+    """Return the rank of a fix by its kinds of edits; the best fix has the smallest rank."""
     return max(
         _RANK.get(c.edit.kind, 0)
         + (_WEAK * c.odd if c.odd > 0 and c.edit.kind in _ELSEWHERE else 0)
@@ -803,7 +805,7 @@ def digest(results: Results) -> bytes:
 
 
 def agrees(results: Results, expected: dict[str, Any]) -> bool | None:
-    """Return whether results are as expected; None if none are given."""
+    """Return whether results are as expected; None if no results are expected."""
     if not expected:
         return None
     known = dict(results)
@@ -832,7 +834,7 @@ def describe_cures(run: Search, best: list[Tried], expected: dict[str, Any]) -> 
         assert first is not None
         number = numbers.setdefault(digest(tried.attempted.results), len(numbers))
         if number and _does_less(tried, first, run):
-            continue  # it only does less
+            continue  # such a fix only does less work
         file = tried.file or tried.edits[0].edit.changes[0].file
         left = {f.code for f in tried.attempted.report.findings}
         gone = [n for n, f in enumerate(run.report.findings) if f.code not in left or f.severity == "error"]

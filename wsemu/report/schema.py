@@ -30,17 +30,19 @@ def _with_header(name: str, title: str, schema: Json) -> Json:
 
 
 def _of(model: Any) -> Json:
+    """Return the schema of a model in the form in which wsemu writes it."""
     schema: Json = model.model_json_schema(mode="serialization")
     return schema
 
 
 def _read(model: Any) -> Json:
+    """Return the schema of a model in the form in which wsemu reads it."""
     schema: Json = model.model_json_schema(mode="validation")
     return schema
 
 
 def _report() -> Json:
-    """The document of `--format json`; each report is a `Report` without its time."""
+    """Return the schema of the document of `--format json`; each report is a `Report` without its time."""
     report = _of(Report)
     definitions = report.pop("$defs")
     del report["properties"]["seconds"]

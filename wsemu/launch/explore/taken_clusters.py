@@ -1,8 +1,8 @@
 """Decide launches whose clusters take over the work of canceled ones: prove that each cluster is correct with every
 assignment.
 
-No two requests cancel the same cluster.  A response arrives when all of the requesting cluster waits.  A *segment* is
-the work of a cluster from one response up to the next.  The launch is correct for every assignment under three
+No two requests cancel the same cluster.  A response arrives when all warps of the requesting cluster wait.  A *segment*
+is the work of a cluster from one response up to the next.  The launch is correct for every assignment under three
 conditions.
 
 First, after n segments a cluster is always in the same state, whichever clusters it has taken, and all segments from
@@ -82,12 +82,12 @@ class _Retry(Exception):
 
 
 class _Cluster(VmSession):
-    """A cluster on the VM; when all of it waits, the host decides the response to its request."""
+    """A cluster on the VM; when all its warps wait, the host decides the response to its request."""
 
     def __init__(
         self, bound: Bound, written: frozenset[int], rooms: Rooms, carried: set[int], owners: dict[int, Any] | None
     ) -> None:
-        # not those of a session: there is one machine, for a group of CTAs
+        # replaces VmSession.__init__, which creates a machine for each CTA: here one machine runs the whole cluster
         self.bound, self.program, self.looking = bound, bound.program, TRYING
         self.asynchronous, self.named, self.rounds = True, None, True
         configuration, chosen = bound.configuration, bound.settings
@@ -277,7 +277,7 @@ class _Cluster(VmSession):
 
 
 class TakenClusters:
-    """The clusters of a launch."""
+    """The decision of a launch whose clusters take over the work of canceled clusters."""
 
     def __init__(
         self, bound: Bound, written: frozenset[int], judge: Callable[[int, Sequence[int]], Outcome | None]
@@ -296,7 +296,7 @@ class TakenClusters:
         self.failed: tuple[int, tuple[int, ...], Outcome] | None = None
         """a cluster, the clusters that it takes, and the outcome of a run with an error"""
         self.known: dict[int, Any] | None = None
-        """array -> the cluster that writes each byte; None until it is known"""
+        """array -> the cluster that writes each byte; None until these clusters are known"""
         self.left = MOST_INSTRUCTIONS * bound.settings.effort
 
     def decide(self) -> None:
@@ -336,7 +336,7 @@ class TakenClusters:
         self.owners = {n: np.full(len(self.bound.segments[n - FIRST_ARRAY][0]), -1, np.int32) for n in self.arrays}
         self.reads = set()
         steps = self._find_steps()
-        for number in range(self.count):  # each cluster is once the first one, and is once taken in each state
+        for number in range(self.count):  # each cluster starts once, and is taken once in each state
             self._follow(number, [(number + k + 1) % self.count for k in range(steps)])
         for length in range(min(steps + EXTRA, self.count - 1) + 1):
             self._run(0, range(1, length + 1))
@@ -390,7 +390,7 @@ class TakenClusters:
             raise _RefusedError("too many instructions: raise the effort")
 
     def _check(self, one: _Cluster, cluster: int, status: int, states: list[bytes], before: bytes) -> None:
-        """Judge a segment, and compare it with others from the same state."""
+        """Judge a segment, and compare it with the other segments from the same state."""
         self._judge(one)
         if status not in (layout.DONE, layout.DEADLOCK):
             raise _RefusedError("a run with other clusters stops")
@@ -419,7 +419,7 @@ class TakenClusters:
             raise _Retry
 
     def _carry(self, raw: RawFinding, one: _Cluster) -> bool:
-        """Let bytes of shared memory pass from one segment to the next; return whether they are new."""
+        """Let bytes of shared memory pass from one segment to the next; return whether any of these bytes is new."""
         if raw.code == "tmem-uninitialized":
             raise _RefusedError("tensor memory passes from the work of one cluster to that of the next one")
         address, size = raw.detail["address"], raw.detail["size"]

@@ -1,7 +1,7 @@
 """NumPy's reductions of arrays, as loops of one thread over all elements in row order, as Numba has them.
 
 Each is the text of a function of `x`; a loop over `elements` becomes loops over its dimensions.
-`zero`, `one` and `undefined` (nan) have the type of the result; `mean`, `var` are those reductions;
+`zero`, `one` and `undefined` (nan) have the type of the result; `mean` and `var` call the reductions of these names;
 `{relation}` compares `value` and `best`.
 """
 
