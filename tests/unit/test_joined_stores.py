@@ -213,7 +213,7 @@ def test_a_launch_that_is_too_large_says_so(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(same_values, "MOST_RUN", 10_000)
     report = checked(scaled_in_rounds, ROUNDS, -1)
     assert told(report) == RACE
-    assert any("what these write is not compared" in note for note in report.errors[0].notes)
+    assert any("values are not compared" in note for note in report.errors[0].notes)
 
 
 def test_a_large_launch_is_compared(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -252,7 +252,7 @@ def bulk_store_after_rounds(x, y, rounds):
 def test_a_race_of_a_long_launch_tells_that_values_are_not_compared() -> None:
     report = wsemu.check(bulk_store_after_rounds, 1, 64, (X, np.zeros_like(X), 300))
     assert [finding.code for finding in report.errors] == ["race"]
-    assert any("what these write is not compared in a launch of" in note for note in report.errors[0].notes)
+    assert any("values are not compared in a launch of" in note for note in report.errors[0].notes)
     report = wsemu.check(bulk_store_after_rounds, 1, 64, (X, np.zeros_like(X), 1))
     assert (report.verdict, [finding.code for finding in report.findings]) == ("verified", ["same-value-store"])
     report = wsemu.check(replicated, 1, 64, (X, np.zeros(64, np.float32)))
