@@ -29,6 +29,8 @@ def main() -> None:
         code = _report_unexpected_error(error)
         _drop_output()
         sys.exit(code)
+    finally:
+        _forget_interrupt()
 
 
 def _command() -> None:
@@ -71,6 +73,15 @@ def _check(name: str, file: str, *arguments: str) -> int:
     except BrokenPipeError:
         _drop_output()
         return 1
+
+
+def _forget_interrupt() -> None:
+    """Make Python forget an interrupt that was handled.
+
+    An interrupt that leaves `exec` or `eval` of a text sets a flag, and with it `python -m` ends by SIGINT whatever its
+    exit code is.  The next text that is executed resets it.
+    """
+    exec("")
 
 
 def _report_interrupt() -> int:

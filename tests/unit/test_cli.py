@@ -615,3 +615,25 @@ def test_a_file_without_a_name_is_missing(tmp_path):
     for words in (("check", ""), ("check", "--strict", ""), ("run", "")):
         done = wsemu(*words, cwd=tmp_path)
         assert (done.returncode, "missing argument 'FILE'" in done.stderr) == (2, True), words
+
+
+LATE = """
+import sys
+from wsemu import cli
+
+def command():
+    try:
+        exec("raise KeyboardInterrupt")
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+cli._command = command
+cli.main()
+"""
+
+
+def test_an_interrupt_that_was_handled_leaves_the_exit_code_alone(tmp_path: Path) -> None:
+    """Python remembers an interrupt that leaves a text which it executes, and then ends `python -m` by SIGINT."""
+    (tmp_path / "late.py").write_text(LATE)
+    done = subprocess.run([sys.executable, "-m", "late"], cwd=tmp_path, capture_output=True, check=False)
+    assert done.returncode == 130
