@@ -9,6 +9,7 @@ executed.
 from __future__ import annotations
 
 import io
+import os
 import sys
 from bisect import bisect_left
 from collections import defaultdict
@@ -16,6 +17,8 @@ from typing import Any, Final, NamedTuple
 
 HEADER: Final = "wsemu-certificate 1"
 MOST_PROCESSES: Final = 100_000
+MOST_BYTES: Final = 256 << 20
+"""of a file; a larger one is not read"""
 OPERANDS: Final = {
     "bar": 2, "join": 1, "leave": 2, "count": 5, "init": 2, "passed": 2, "parity": 2, "start": 1, "read": 3, "write": 3,
 }  # fmt: skip
@@ -394,7 +397,12 @@ def judge_file(file: str) -> int:
     """Print the verdicts on the certificates in a file; return the exit code."""
     try:
         with open(file, encoding="utf-8") as opened:
-            found = parse(opened.read())
+            is_large = os.fstat(opened.fileno()).st_size > MOST_BYTES
+            text = "" if is_large else opened.read(MOST_BYTES + 1)
+        if is_large or len(text) > MOST_BYTES:
+            print(f"{file}: more than {MOST_BYTES >> 20} MiB", file=sys.stderr)
+            return 2
+        found = parse(text)
     except MalformedError as error:
         print(f"{file}:{error}", file=sys.stderr)
         return 2

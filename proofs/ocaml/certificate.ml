@@ -152,9 +152,13 @@ let judge c =
       let line, _ = List.find (fun (line, _) -> line.process = process && (incr seen; !seen > i)) operations in
       Some (Printf.sprintf "%s: %s" (show line) (rule_text rule))
 
+let most_bytes = 256 lsl 20
+
 let read file =
   let channel = open_in_bin file in
-  let text = really_input_string channel (in_channel_length channel) in
+  let length = in_channel_length channel in
+  if length > most_bytes then raise (Sys_error (Printf.sprintf "%s: more than %d MiB" file (most_bytes lsr 20)));
+  let text = really_input_string channel length in
   close_in channel;
   List.mapi (fun n line -> n + 1, String.trim line) (String.split_on_char '\n' text)
 

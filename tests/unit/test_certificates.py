@@ -144,6 +144,13 @@ def test_a_text_that_is_no_certificate_is_named_with_its_line(message, tmp_path,
     assert judged(file, capsys) == (2, f"{file}{separator}{message}\n")
 
 
+def test_a_large_file_is_not_read(tmp_path, capsys):
+    file = tmp_path / "a.cert"
+    with open(file, "wb") as opened:
+        opened.truncate(certify.MOST_BYTES + 1)
+    assert judged(file, capsys) == (2, f"{file}: more than 256 MiB\n")
+
+
 def test_the_worst_of_several_certificates_counts(tmp_path, capsys):
     file = tmp_path / "a.cert"
     file.write_text(GOOD + certificate(*REFUSED["R1"][:1], "named"))
