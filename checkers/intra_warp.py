@@ -24,6 +24,7 @@ from wsemu.checkers.conflict import (
     step,
     uncompared_note,
 )
+from wsemu.checkers.race_help import update_help
 from wsemu.evidence.places import lanes_text
 from wsemu.evidence.readings import culprit, reading
 from wsemu.evidence.schedule import Access
@@ -131,6 +132,8 @@ def _help(found: Conflict, witness: Witness | None) -> str:
             f"let the lanes meet at {barrier} between the two; or, where several of them update `{found.text}`, use "
             "`cuda.atomic`"
         )
+    if update := update_help(found):
+        return update.replace("only one warp", "only one lane")
     if found.one_statement:
         return f"keep the loaded value in a variable, add {barrier} and store it after that"
     if found.apart and found.first.iteration == found.second.iteration:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING
 
 from wsemu.checkers import by_lanes, words
 from wsemu.checkers.conflict import VERBS, Conflict, Side
 from wsemu.evidence.places import CALLS, lanes_text
-from wsemu.model.isa import ATOMIC, FIELDS, LANES, READ, WRITE
+from wsemu.model.isa import ATOMIC, FIELDS, LANES, NAMES, OPERATIONS, READ, WRITE
 from wsemu.model.outcome import CTA_FENCE, FENCES
 from wsemu.proof.idle import polls
+from wsemu.proof.update import is_update
 
 if TYPE_CHECKING:
     from wsemu.evidence.places import Places
@@ -73,6 +75,8 @@ def race_help(found: Conflict, witness: Witness | None) -> str:
         near = places.together == "cluster" and places.cluster_index(one.cta) == places.cluster_index(two.cta)
         return f"give both a scope that takes in the other's CTA: `{'.cluster' if near else '.gpu'}`"
     if not found.same_cta:
+        if update := update_help(found):
+            return update
         if _is_one_element(found):
             return _ONE_ELEMENT
         alone = "different CTAs are ordered by nothing within a launch: use atomics, or a second launch"
@@ -88,7 +92,7 @@ def race_help(found: Conflict, witness: Witness | None) -> str:
         barrier = f"put a barrier {what} the {VERBS[plain.kind]} on {line}; or "
         return barrier + (_loaded_plainly(found) or "make it atomic, where any order will do")
     if one.pc == two.pc:
-        return "give each warp its own element, let only one warp store, or use an atomic"
+        return update_help(found) or _ONE_STORE
     if found.one_place or (found.one_text and found.exchange_sides().onward):
         if found.names_element:
             return f"several warps update `{found.text}`: use `cuda.atomic`, or let only one warp do it"
@@ -96,6 +100,8 @@ def race_help(found: Conflict, witness: Witness | None) -> str:
             f"where several warps update `{found.text}`, use `cuda.atomic`, or let only one warp do it; else add "
             "`cuda.syncthreads()` between the two"
         )
+    if update := update_help(found):
+        return update
     if found.one_statement:
         return "keep the loaded value in a variable, add `cuda.syncthreads()` and store it after that"
     if found.first.kind == found.second.kind == WRITE and len(found.sizes) > 1:
@@ -115,6 +121,36 @@ _ONE_ELEMENT = (
     "each CTA stores to the same elements: let the index take in `cuda.blockIdx`, or let only one CTA store; else use "
     "an atomic, or a second launch"
 )
+
+_ONE_STORE = "give each warp its own element, let only one warp store, or use an atomic"
+
+
+def update_help(found: Conflict) -> str:
+    """Return the help for threads that update one element by a load and a store; an empty text if they do not."""
+    places, sides = found.places, (found.first, found.second)
+    if found.asynchronous or len(found.sizes) > 1 or {side.kind for side in sides} not in ({READ, WRITE}, {WRITE}):
+        return ""
+    store = next(side.access.pc for side in sides if side.kind == WRITE)
+    loads = [side.access.pc for side in sides if side.kind == READ] or _loads_of_element(places, store)
+    load = next((pc for pc in loads if is_update(places.program, pc, store)), None)
+    if load is None or any(side.kind == WRITE and side.access.pc != store for side in sides):
+        return ""
+    before, after = places.near(load, store), places.near(store, load)
+    lines = f"{before} loads and stores" if before == after else f"{before} loads and {after} stores"
+    alone = "warp" if found.same_cta else "CTA"
+    return f"{lines} the same elements: use `cuda.atomic` to update them, or let only one {alone} do it"
+
+
+def _loads_of_element(places: Places, store: int) -> list[int]:
+    """Return the loads through the register that holds the address of a store, a few at most."""
+    code, row, offset = places.program.code, FIELDS.index("a"), FIELDS.index("imm")
+    same = (code[:, row] == code[store, row]) & (code[:, offset] == code[store, offset])
+    loads = (int(pc) for pc in same.nonzero()[0] if OPERATIONS[NAMES[int(code[pc, 0])]].kind == "load")
+    return [*itertools.islice(loads, _MAX_LOADS)]
+
+
+_MAX_LOADS = 8
+"""number of loads that may belong to a store and are looked at"""
 
 
 def _overlapping_help(found: Conflict) -> str:

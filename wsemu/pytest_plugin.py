@@ -58,6 +58,7 @@ OPTIONS: dict[str, tuple[Literal["string", "bool", "args"], str]] = {
     "every": ("bool", "report for which other array contents and trip counts a verdict also holds"),
     "corners": ("bool", "run representative CTAs of a grid of symmetric CTAs"),
     "fail_on": ("args", "codes of warnings that count as errors"),
+    "allow_incomplete": ("bool", "an incomplete launch is a warning, and does not fail its test"),
     "baseline": ("string", "file of findings that are accepted, which `wsemu baseline` writes"),
     "fix_budget": ("string", "CPU seconds for trying fixes of a launch with findings; 0: none"),
     "kernel": ("args", "check only launches of these kernels; * and ? match"),
@@ -85,9 +86,12 @@ class Wsemu:
         return check(kernel, grid, block, args, **options)
 
     def launch(self, kernel: Any, grid: Any, block: Any, args: Sequence[Any] = (), **options: Any) -> Report:
-        """Check a launch; raise CheckFailed with its diagnostics unless it is verified."""
+        """Check a launch; raise CheckFailed with its diagnostics unless it is verified, or `incomplete` and allowed."""
+        from wsemu.model.settings import current
+
         report = self.check(kernel, grid, block, args, **options)
-        report.assert_clean()
+        if report.verdict != "incomplete" or not current().allow_incomplete:
+            report.assert_clean()
         return report
 
     def check_transfer(self, pattern: Any, **options: Any) -> Report:
@@ -128,16 +132,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         else:
             group.addoption(flag, action="append" if kind == "args" else "store", metavar=name.upper(), help=text)
         parser.addini(f"wsemu_{name}", text, type=kind, default=None)
-    group.addoption("--wsemu-numba", action=argparse.BooleanOptionalAction, default=None, help=_NUMBA)
-    parser.addini("wsemu_numba", _NUMBA, type="bool", default=False)
-    group.addoption("--wsemu-cuda", action="store_true", help=_CUDA)
+    for name, text in _SESSIONS.items():
+        group.addoption(f"--wsemu-{name}", action=argparse.BooleanOptionalAction, default=None, help=text)
+        parser.addini(f"wsemu_{name}", text, type="bool", default=False)
     group.addoption("--wsemu-mutate", action="store_true", help=_MUTATE)
     for name, text in _MUTATE_OPTIONS.items():
         group.addoption(f"--wsemu-mutate-{name}", action="append", metavar=name.upper(), default=[], help=text)
 
 
-_NUMBA = "run tests with wsemu in place of Numba-CUDA: `from numba import cuda` imports `wsemu.cuda`"
-_CUDA = "run the whole session on wsemu's CUDA driver: Triton, torch on `cuda`, CuPy, CuTe DSL, and extensions"
+_SESSIONS = {
+    "numba": "run tests with wsemu in place of Numba-CUDA: `from numba import cuda` imports `wsemu.cuda`",
+    "cuda": "run the whole session on wsemu's CUDA driver: Triton, torch on `cuda`, CuPy, CuTe DSL, and extensions",
+}
+"""kinds of sessions -> help"""
 _MUTATE = (
     "then change the kernels in one place at a time, and report the mutants that no test detects: exit code 1 if any"
 )
@@ -148,20 +155,27 @@ _TAKEN = pytest.StashKey["ExitStack"]()
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     """Run the session on the driver, or take the place of Numba-CUDA, before a conftest imports it."""
-    if early_config.known_args_namespace.wsemu_cuda and not os.environ.get(_SERVER):
+    if _wants_session(early_config, "cuda") and not os.environ.get(_SERVER):
         _run_on_driver(early_config)
-    wanted = early_config.known_args_namespace.wsemu_numba
-    if wanted is None:
-        wanted = early_config.getini("wsemu_numba") or os.environ.get("WSEMU_NUMBA") == "1"
-    if not wanted:
+    if not _wants_session(early_config, "numba", default=os.environ.get("WSEMU_NUMBA") == "1"):
         return
     from wsemu.host import takeover
+    from wsemu.launch.hooks import adding_hook, undecided
 
     stack = early_config.stash[_TAKEN] = ExitStack()
     stack.enter_context(takeover.numba_cuda())
     stack.enter_context(takeover.propagating_to_subprocesses())
+    stack.enter_context(adding_hook(undecided, _UNDECIDED.append))
 
 
+def _wants_session(config: pytest.Config, name: str, *, default: bool = False) -> bool:
+    """Return whether the command line, or else pytest's configuration, requests a session of this kind."""
+    given = getattr(config.known_args_namespace, f"wsemu_{name}")
+    return bool(config.getini(f"wsemu_{name}") or default) if given is None else bool(given)
+
+
+_UNDECIDED: list[Report] = []
+"""incomplete launches of Python kernels since the last phase of a test, in a session in place of Numba-CUDA"""
 _SERVER = "WSEMU_SERVER"
 """variable of the environment of programs on the driver"""
 _LAUNCHED = pytest.StashKey[str]()
@@ -198,10 +212,16 @@ def _take_reports() -> list[tuple[str, str, str]]:
 
     take = ctypes.CDLL("libcuda.so.1").wsemu_take_reports
     take.restype, take.argtypes = ctypes.c_size_t, (ctypes.c_char_p, ctypes.c_size_t)
-    text = ctypes.create_string_buffer(1 << 20)
+    text = ctypes.create_string_buffer(_MAX_REPORTS)
     size = take(text, len(text))
-    found = json.loads(text.raw[:size]) if 0 < size <= len(text) else []
+    if size > len(text):
+        return [("failed", "", f"error: reports of launches take {size:,} bytes, and cannot be shown")]
+    found = json.loads(ctypes.string_at(text, size)) if size else []
     return [(verdict, kernel, report) for verdict, kernel, report in found]
+
+
+_MAX_REPORTS = 4 << 20
+"""number of bytes of the reports of a phase: more than a server sends"""
 
 
 def _clear_error() -> None:
@@ -212,34 +232,51 @@ def _clear_error() -> None:
 
 
 def _is_on_driver(config: pytest.Config) -> bool:
-    return bool(config.getoption("wsemu_cuda")) and bool(os.environ.get(_SERVER))
+    return bool(os.environ.get(_SERVER)) and _wants_session(config, "cuda")
 
 
-def _failed_launches() -> str:
-    """Return the reports of launches on the driver that failed since the last time; warn of incomplete ones."""
+def _failed_launches(config: pytest.Config, settings: Settings | None) -> str:
+    """Return the reports of launches since the last time that failed or, unless that is allowed, are incomplete; warn
+    of the others."""
     import warnings
 
-    found = _take_reports()
-    for verdict, kernel, _ in found:
-        if verdict != "failed":
+    found = _take_reports() if _is_on_driver(config) else []
+    if _UNDECIDED:
+        from wsemu.launch.result import CheckFailed
+
+        found += [(report.verdict, report.kernel, str(CheckFailed(report))) for report in _UNDECIDED]
+        _UNDECIDED.clear()
+    allowed = _trial() is not None or (settings is not None and settings.allow_incomplete)
+    failed = []
+    for verdict, kernel, report in found:
+        if verdict == "failed":
+            failed.append(report)
+        elif allowed:
             warnings.warn(f"a launch of `{kernel}` is {verdict}", stacklevel=2)
-    return "\n".join(report for verdict, _, report in found if verdict == "failed")
+        else:
+            failed.append(f"{report.rstrip()}\n{_ALLOW}")
+    return "\n".join(failed)
+
+
+_ALLOW = "help: `--wsemu-allow-incomplete` makes an incomplete launch a warning"
 
 
 @contextmanager
 def _checking_launches(item: pytest.Item) -> Generator[None]:
-    """Fail a phase of a test whose launches on the driver failed; if it raises, keep their reports for its failure."""
-    if not _is_on_driver(item.config):
+    """Fail a phase of a test whose launches failed on the driver or are incomplete; if it raises, keep their reports
+    for its failure."""
+    if not _is_on_driver(item.config) and _TAKEN not in item.config.stash:
         yield
         return
+    settings = item.stash.get(_SETTINGS, None)
     try:
         yield
     except BaseException as raised:
-        item.stash[_LAUNCHED] = text = _failed_launches()
+        item.stash[_LAUNCHED] = text = _failed_launches(item.config, settings)
         if not text or not isinstance(raised, pytest.skip.Exception):
             raise
     else:
-        item.stash[_LAUNCHED] = text = _failed_launches()
+        item.stash[_LAUNCHED] = text = _failed_launches(item.config, settings)
     if text:
         pytest.fail(text, pytrace=False)
 
@@ -263,11 +300,13 @@ def pytest_make_collect_report(
 ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
     """Fail a file whose launches on the driver failed at its import."""
     report = yield
-    if isinstance(collector, pytest.File) and _is_on_driver(collector.config):
-        if text := _failed_launches():
+    if isinstance(collector, pytest.File):
+        chosen = collector.config.stash.get(_CHOSEN, None)
+        if text := _failed_launches(collector.config, chosen.settings if chosen else None):
             report.outcome, report.result = "failed", []
             report.longrepr = text if report.longrepr is None else f"{report.longreprtext}\n{text}"
-        _clear_error()
+        if _is_on_driver(collector.config):
+            _clear_error()
     return report
 
 

@@ -167,6 +167,21 @@ def test_failed_goes_before_incomplete(program):
     assert program(body, options=("--budget", "1000")).returncode == 1
 
 
+@pytest.mark.parametrize(("kernel", "code"), [("good", 0), ("stuck", 1)])
+def test_an_incomplete_launch_may_be_allowed_and_a_failed_one_may_not(tmp_path, kernel, code):
+    body = f"good[1, 64](x)\n{kernel}[1, 64](x)\n"
+    kernels = HEADER.replace("x[cuda.grid(1)] += 1", "for k in range(10**6):\n        x[cuda.grid(1)] += 1")
+    (tmp_path / "program.py").write_text(kernels + body)
+    command = ("check", "--budget", "1000", "program.py")
+    assert wsemu(*command, cwd=tmp_path).returncode == (code or 3)
+    done = wsemu(*command, "--allow-incomplete", cwd=tmp_path)
+    assert done.returncode == code
+    assert "incomplete" in done.stdout
+    (tmp_path / "pyproject.toml").write_text("[tool.wsemu]\nallow-incomplete = true\n")
+    assert wsemu(*command, cwd=tmp_path).returncode == code
+    assert wsemu(*command, "--no-allow-incomplete", cwd=tmp_path).returncode == (code or 3)
+
+
 def test_arguments_and_path_are_the_programs(program):
     done = program("good[2, 32](x)\nprint(sys.argv, sys.path[0])", "--", "--arch", "a b")
     directory = done.stdout.splitlines()[-1].partition("] ")[2]

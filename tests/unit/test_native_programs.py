@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -343,6 +344,17 @@ def test_a_session_of_pytest_on_the_driver_fails_the_tests_whose_launches_fail(t
     assert "assert not 700" in out_of_bounds
     assert "error[out-of-bounds]" in out_of_bounds
     assert done.returncode == 1
+
+
+def test_incomplete_launches_displace_no_failed_one():
+    from types import SimpleNamespace
+
+    from wsemu.native.session import MAX_KEPT_REPORTS, _latest_reports
+
+    failed, incomplete = (SimpleNamespace(verdict=verdict) for verdict in ("failed", "incomplete"))
+    reports: list[Any] = [failed, *[incomplete] * 30]
+    kept = _latest_reports(reports)
+    assert [report.verdict for report in kept] == ["failed", *["incomplete"] * MAX_KEPT_REPORTS]
 
 
 def test_doctor_names_the_driver_and_its_clients():

@@ -110,6 +110,35 @@ def test_suites_of_numba_cuda_programs_have_their_test_case(pytester: pytest.Pyt
     pytester.runpytest("--wsemu-numba", "-p", "no:cacheprovider").assert_outcomes(passed=1, skipped=1)
 
 
+UNDECIDED = """
+import numpy as np
+import pytest
+from numba import cuda
+
+@cuda.jit
+def doubled(x):
+    x[cuda.grid(1)] *= 2
+
+@pytest.mark.wsemu(budget=3)
+def test_undecided():
+    doubled[2, 32](np.ones(64))
+
+@pytest.mark.wsemu(budget=3, allow_incomplete=True)
+def test_allowed():
+    doubled[2, 32](np.ones(64))
+
+def test_verified():
+    doubled[2, 32](np.ones(64))
+"""
+
+
+def test_incomplete_launches_of_numba_cuda_programs_fail_their_test(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(UNDECIDED)
+    done = pytester.runpytest("--wsemu-numba", "-p", "no:cacheprovider", "-W", "default")
+    done.assert_outcomes(failed=1, passed=2, warnings=1)
+    done.stdout.fnmatch_lines(["*doubled*incomplete*", "help: `--wsemu-allow-incomplete`*"])
+
+
 def test_an_installed_takeover_is_removed() -> None:
     takeover.install()
     try:

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
 from importlib.metadata import entry_points
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -373,10 +373,10 @@ import wsemu.pytest_plugin
 
 launched, state = [], {"error": 0}
 
-def launch(code, *, error=0):
+def launch(code, *, error=0, verdict="failed"):
     if state["error"]:
         raise RuntimeError("an earlier launch failed")
-    launched.append(["failed", "add", f"error[{code}]: of a launch"])
+    launched.append([verdict, "add", f"error[{code}]: of a launch"])
     state["error"] = error
 
 def take():
@@ -462,3 +462,71 @@ def test_launches_at_import_fail_their_file(
     done = run("", "--wsemu-cuda", "--continue-on-collection-errors", kernels=tests, process=True)
     done.assert_outcomes(errors=1, passed=1)
     done.stdout.fnmatch_lines(["*ERROR collecting test_it.py*", "error[[]race[]]: of a launch"])
+
+
+UNDECIDED_ON_DRIVER = """
+import pytest
+from conftest import launch
+
+def test_undecided():
+    launch("step budget", verdict="incomplete")
+
+@pytest.mark.wsemu(allow_incomplete=True)
+def test_allowed():
+    launch("step budget", verdict="incomplete")
+
+@pytest.mark.wsemu(allow_incomplete=True)
+def test_allowed_but_failed():
+    launch("step budget", verdict="incomplete")
+    launch("race")
+"""
+
+
+@pytest.mark.parametrize(
+    ("ini", "options", "outcomes"),
+    [
+        ("", ("--wsemu-cuda",), {"failed": 2, "passed": 1}),
+        ("wsemu_cuda = true", (), {"failed": 2, "passed": 1}),
+        ("", ("--wsemu-cuda", "--wsemu-allow-incomplete"), {"failed": 1, "passed": 2}),
+        ("wsemu_cuda = true\nwsemu_allow_incomplete = true", (), {"failed": 1, "passed": 2}),
+    ],
+)
+def test_incomplete_launches_fail_their_test_unless_allowed(
+    run: Run, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, ini: str, options: tuple[str, ...],
+    outcomes: dict[str, int],
+) -> None:  # fmt: skip
+    monkeypatch.setenv("WSEMU_SERVER", "a stub")
+    pytester.makeconftest(STUB)
+    pytester.makeini(f"[pytest]\n{ini}")
+    done = run("", *options, kernels=UNDECIDED_ON_DRIVER, process=True)
+    done.assert_outcomes(**outcomes, warnings=outcomes["passed"] + 1)
+    done.stdout.fnmatch_lines(["error[[]race[]]: of a launch", "*UserWarning: a launch of `add` is incomplete"])
+    if outcomes["failed"] == 2:
+        done.stdout.fnmatch_lines(
+            ["*[[]step budget[]]*", "help: `--wsemu-allow-incomplete` makes an incomplete launch*"]
+        )
+
+
+def test_a_session_option_overrides_the_configuration(
+    run: Run, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WSEMU_SERVER", "a stub")
+    pytester.makeconftest(STUB)
+    pytester.makeini("[pytest]\nwsemu_cuda = true")
+    run("", "--no-wsemu-cuda", kernels=UNDECIDED_ON_DRIVER, process=True).assert_outcomes(passed=3)
+
+
+def test_reports_beyond_the_buffer_fail_their_test(monkeypatch: pytest.MonkeyPatch) -> None:
+    import ctypes
+
+    from wsemu import pytest_plugin
+
+    class Library:
+        @staticmethod
+        def wsemu_take_reports(text: Any, room: int) -> int:
+            return room + 1
+
+    monkeypatch.setattr(ctypes, "CDLL", lambda _: Library)
+    ((verdict, _, report),) = pytest_plugin._take_reports()
+    assert verdict == "failed"
+    assert "cannot be shown" in report

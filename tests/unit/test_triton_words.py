@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import wsemu
+from wsemu.checkers import race_help
 from wsemu.evidence.triton_words import is_triton, reword_for_triton, reword_hint
 
 if TYPE_CHECKING:
@@ -110,6 +111,64 @@ def test_a_race_is_mended_in_words_of_triton(tmp_path):
     assert all("tl.debug_barrier()" in says and "__sync" not in says for says in fixes)
 
 
+HISTOGRAM = """\
+import torch, triton, triton.language as tl
+
+
+@triton.jit
+def histogram(x, counts):
+    place = tl.load(x + tl.program_id(0))
+    count = tl.load(counts + place)
+    tl.store(counts + place, count + 1)
+"""
+HISTOGRAM_PTX = """\
+.version 8.7
+.target sm_90a
+.address_size 64
+.visible .entry histogram(.param .u64 histogram_param_0, .param .u64 histogram_param_1)
+{{
+	.reg .b32 %r<8>;
+	.reg .b64 %rd<9>;
+	ld.param.b64 	%rd1, [histogram_param_0];
+	ld.param.b64 	%rd2, [histogram_param_1];
+	.loc	1 6 20
+	mov.u32 	%r1, %ctaid.x;
+	mad.wide.s32 	%rd3, %r1, 4, %rd1;
+	ld.global.b32 %r2, [%rd3];
+	.loc	1 7 20
+	mad.wide.s32 	%rd4, %r2, {scale}, %rd2;
+	ld.global.b32 %r3, [%rd4];
+	.loc	1 8 5
+	add.s32 	%r4, %r3, 1;
+	{other}
+	st.global.b32 [%rd4], %r4;
+	ret;
+}}
+	.file	1 "{file}"
+"""
+
+
+def check_histogram(folder: Path, ctas: int, threads: int = 128, **parts: str) -> list[str]:
+    file = folder / "kernels.py"
+    file.write_text(HISTOGRAM)
+    ptx = folder / "histogram.ptx"
+    ptx.write_text(HISTOGRAM_PTX.format(file=file, **{"scale": "4", "other": "", **parts}))
+    arrays = np.zeros(ctas, np.int32), np.zeros(4, np.int32)
+    report = wsemu.check(wsemu.load_ptx(ptx)["histogram"], ctas, threads, arrays)
+    return [finding.help or "" for finding in report.errors if finding.code == "race"]
+
+
+def test_an_update_by_a_load_and_a_store_becomes_an_atomic(tmp_path):
+    lines = "line 7 loads and line 8 stores the same elements: use `tl.atomic_add` or another atomic to update them"
+    assert check_histogram(tmp_path, 2) == [lines, lines]
+    assert set(check_histogram(tmp_path, 2, threads=1)) == {f"{lines}, or let only one program do it"}
+
+
+@pytest.mark.parametrize("other", ["mov.u32 %r4, 5;", "add.s64 %rd4, %rd4, 4;"])
+def test_a_store_of_another_value_or_elsewhere_is_no_update(tmp_path, other):
+    assert not any("update" in hint for hint in check_histogram(tmp_path, 2, other=other)[:1])
+
+
 def test_an_access_outside_gets_a_mask(tmp_path):
     (finding, *_) = check_scratch(tmp_path, 100).errors
     assert finding.code == "out-of-bounds"
@@ -127,6 +186,14 @@ WORDS = {
     ),
     "put a `cuda.threadfence()` before the first and after the second, or use a second launch": (
         'give the first `sem="release"` and the second `sem="acquire"`, or use a second launch'
+    ),
+    race_help._ONE_ELEMENT: (
+        "each program stores to the same elements: add `tl.program_id(0)` to the offsets, or store in only one "
+        "program; else use `tl.atomic_add` or another atomic, or a second launch"
+    ),
+    race_help._ONE_STORE: "give each element of the block its own address, or use `tl.atomic_add` or another atomic",
+    "several warps update `x[0]`: use `cuda.atomic`, or let only one warp do it": (
+        "several warps update `x[0]`: use `tl.atomic_add` or another atomic"
     ),
     "write `atomicAdd` in place of the load": "write `tl.atomic_add` in place of the load",
     "which thread's `cuda.atomic.exch` comes last": "which thread's `tl.atomic_xchg` comes last",

@@ -12,6 +12,7 @@ import typer
 from wsemu.app.declared import ProgramCommand, app, command
 from wsemu.app.options import (
     All,
+    AllowIncomplete,
     Arch,
     Arg,
     Arguments,
@@ -126,6 +127,7 @@ def _checking(*, quiet: bool = False, accept: bool = False) -> Callable[..., Non
         every: Every = None,
         corners: Corners = None,
         fail_on: FailOn = None,
+        allow_incomplete: AllowIncomplete = None,
         kernel: KernelOption = None,
         launch_skip: LaunchSkip = None,
         launch_count: LaunchCount = None,

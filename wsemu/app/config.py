@@ -115,6 +115,8 @@ class Configuration(_Table):
     every: bool = False
     corners: bool = False
     fail_on: list[str] = []
+    allow_incomplete: bool = False
+    """an `incomplete` launch fails neither a command nor a test"""
     kernel: list[str] = []
     """names of kernels, with `*` and `?`, or `regex:` and an expression; no name: all"""
     launch_skip: int = Field(default=0, ge=0)
@@ -205,6 +207,7 @@ class Configuration(_Table):
             corners=self.corners,
             checkers=looking,
             fail_on=finding_codes(self.fail_on),
+            allow_incomplete=self.allow_incomplete,
             kernels=tuple(self.kernel),
             fix_budget=float(self.fix_budget),
             suppressions=tuple(_suppressions(self.suppress, file or Path(FILE))),

@@ -10,8 +10,8 @@ if TYPE_CHECKING:
 
 GROUPS = {
     "What to check": (
-        "only skip fail_on baseline strict every corners kernel launch_skip launch_count kind sample size most launch "
-        "cta thread break_ first module program"
+        "only skip fail_on allow_incomplete baseline strict every corners kernel launch_skip launch_count kind sample "
+        "size most launch cta thread break_ first module program"
     ),
     "Launch of a kernel (.cu, .ptx)": "entry grid block arg dynamic_shared cluster set link nvcc out like",
     "Target": "arch sms clc ranks heap managed pageable lockstep fma mma engine numba_ptx device registers what_if",

@@ -237,6 +237,13 @@ FailOn = Annotated[
     list[str] | None,
     typer.Option(metavar="CODE", help="Count this warning as an error (repeatable).", autocompletion=codes),
 ]
+AllowIncomplete = Annotated[
+    bool | None,
+    typer.Option(
+        "--allow-incomplete/--no-allow-incomplete",
+        help="An `incomplete` launch does not fail the command: exit code 0 in place of 3.",
+    ),
+]
 KernelOption = Annotated[
     list[str] | None,
     typer.Option(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_IMPORT = re.compile(r"^\s*(?:import|from)\s+triton\b", re.MULTILINE)
+_IMPORT = re.compile(r"^\s*(?:from\s+triton\b|import\s+(?:[\w.]+(?:\s+as\s+\w+)?\s*,\s*)*triton\b)", re.MULTILINE)
 _ATOMICS = {"exch": "xchg", "sub": "add", "inc": "add", "dec": "add"}
 """Numba's names of atomics -> Triton's, where they differ"""
 
@@ -40,7 +40,8 @@ _WORDS: dict[str, str | Callable[[re.Match[str]], str]] = {
     r"`(?:cuda\.|__)threadfence\(\)` before and after (line \d+)": r'`sem="acq_rel"` into the atomic of \1',
     r"a named barrier": "`tl.debug_barrier()`",
     r"\(`cuda::atomic_ref`, relaxed\)": "(`tl.atomic_xchg` to store, `tl.atomic_add` of 0 to load)",
-    r"`cuda\.atomic`, or [l]et one warp alone do it": "`tl.atomic_add` or another atomic",
+    r"`cuda\.atomic`( to update them)?, or [l]et only one (?:warp|lane) do it": r"`tl.atomic_add` or another atomic\1",
+    r"only one CTA do it": "only one program do it",
     r"`cuda\.atomic\.(\w+?)_?`": _name_atomic,
     r"`atomic(Add|Sub|Inc|Dec|Min|Max|And|Or|Xor|Exch|CAS)`": _name_atomic,
     r"`cuda\.atomic`": "`tl.atomic_add` or another atomic",
@@ -52,10 +53,10 @@ _WORDS: dict[str, str | Callable[[re.Match[str]], str]] = {
     r"different CTAs are ordered by nothing within a launch: use atomics":
         'different programs are ordered by nothing within a launch: use atomics (`sem="release"` after the stores, '
         '`sem="acquire"` before the loads)',
-    r"each CTA stores to the same elements: [l]et the index take in (.*?), or one CTA alone store; else use an atomic":
-        r"each program stores to the same elements: add \1 to the offsets, or store in one program alone; else use "
+    r"each CTA stores to the same elements: [l]et the index take in (.*?), or .*? only one CTA store; else use an atomic":
+        r"each program stores to the same elements: add \1 to the offsets, or store in only one program; else use "
         "`tl.atomic_add` or another atomic",
-    r"give each warp its own element, [l]et one warp alone store, or use an atomic":
+    r"give each warp its own element, [l]et only one warp store, or use an atomic":
         "give each element of the block its own address, or use `tl.atomic_add` or another atomic",
     r"[l]et one lane store, give each lane its own element, or combine":
         "give each element of the block its own address, or combine",

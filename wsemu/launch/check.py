@@ -14,7 +14,17 @@ from wsemu.launch import passed
 from wsemu.launch.arguments import captured_arrays, prepare_arguments, unwritten
 from wsemu.launch.code import Code
 from wsemu.launch.examined import run_and_judge
-from wsemu.launch.hooks import admitting, around, finished, keeping, observers, passed_over, refused, traceable
+from wsemu.launch.hooks import (
+    admitting,
+    around,
+    finished,
+    keeping,
+    observers,
+    passed_over,
+    refused,
+    traceable,
+    undecided,
+)
 from wsemu.launch.hypothesis_example import leaving_out_launch
 from wsemu.launch.result import CheckFailed
 from wsemu.model import settings
@@ -208,7 +218,8 @@ def launch(
     if report.verdict == "failed":
         raise CheckFailed(report)
     if report.verdict == "incomplete" and chosen.wants(report.kernel):
-        _tell_incomplete(report)
+        for note in undecided or (_tell_incomplete,):
+            note(report)
 
 
 _told: set[tuple[str, ...]] = set()

@@ -72,6 +72,8 @@ def adding_hook(hooks: Hooks[Any], hook: Callable[..., Any]) -> Iterator[None]:
 
 observers: Hooks[Callable[[Report], None]] = Hooks("observers")
 """called with the report of every launch; while there are any, a failed launch does not raise"""
+undecided: Hooks[Callable[[Report], None]] = Hooks("undecided")
+"""called with the report of each `incomplete` launch that no observer gets, in place of a line on standard error"""
 refused: Hooks[Callable[[Any, LaunchConfiguration, WsemuError], bool]] = Hooks("refused")
 """called with a launch that is rejected and the reason; if one returns True, the program continues without the
 launch"""

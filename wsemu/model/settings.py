@@ -84,6 +84,8 @@ class Settings:
     """enabled checkers; keys of `codes.CHECKERS`"""
     fail_on: frozenset[str] = frozenset()
     """codes of warnings that count as errors"""
+    allow_incomplete: bool = False
+    """an `incomplete` launch counts as verified for exit codes and for tests; its report is the same"""
     kernels: tuple[str, ...] = ()
     """names of the kernels that are checked, with `*` and `?`, or `regex:` and an expression; empty: all kernels"""
     suppressions: tuple[Suppression, ...] = ()

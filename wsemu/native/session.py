@@ -6,6 +6,7 @@ import json
 import mmap
 import os
 import struct
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -59,8 +60,8 @@ TRAP = 719
 """error after a `trap`, whose finding has the code of assertions"""
 
 
-MAX_KEPT_REPORTS = 20
-"""number of reports that are kept for a program that may take them"""
+MAX_KEPT_REPORTS, MAX_REPORT_TEXT = 20, 10_000
+"""number of reports of each verdict that are kept for a program that may take them, and of the characters of each"""
 
 
 class Pending(NamedTuple):
@@ -273,7 +274,7 @@ class Session:
             self._order.note_launch(message.stream, *entered[-1])
         self.watch.note_action(Action(ActionKind.LAUNCH, message.stream))
         self._unverified += [report.drop_launch() for report in reports if report.verdict != "verified"]
-        del self._unverified[:-MAX_KEPT_REPORTS]
+        self._unverified = _latest_reports(self._unverified)
         if missing:
             return _reply(NOT_SUPPORTED)
         status = -max([STICKY["step budget"] * any(cut_off), *map(_sticky, reports)])
@@ -282,7 +283,24 @@ class Session:
     def _take_reports(self, _: bytes) -> bytes:
         """Return the verdicts and texts of launches that were not verified, since the last time."""
         taken, self._unverified = self._unverified, []
-        return _reply(0, json.dumps([(one.verdict, one.kernel, str(CheckFailed(one))) for one in taken]).encode())
+        texts = [(one.verdict, one.kernel[:1000], _shorten(str(CheckFailed(one)))) for one in taken]
+        return _reply(0, json.dumps(texts).encode())
+
+
+def _latest_reports(reports: Sequence[Report]) -> list[Report]:
+    """Return the latest reports of each verdict, in their order: incomplete launches displace no failed one."""
+    counts: Counter[str] = Counter()
+    kept: list[Report] = []
+    for report in reversed(reports):
+        counts[report.verdict] += 1
+        if counts[report.verdict] <= MAX_KEPT_REPORTS:
+            kept.append(report)
+    return kept[::-1]
+
+
+def _shorten(text: str) -> str:
+    """Return a report, without its end if it is long."""
+    return text if len(text) <= MAX_REPORT_TEXT else f"{text[:MAX_REPORT_TEXT]}\n... the report is longer"
 
 
 def _reply(status: int, data: bytes = b"") -> bytes:
