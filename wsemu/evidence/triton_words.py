@@ -53,7 +53,7 @@ _WORDS: dict[str, str | Callable[[re.Match[str]], str]] = {
     r"different CTAs are ordered by nothing within a launch: use atomics":
         'different programs are ordered by nothing within a launch: use atomics (`sem="release"` after the stores, '
         '`sem="acquire"` before the loads)',
-    r"each CTA stores to the same elements: [l]et the index take in (.*?), or .*? only one CTA store; else use an atomic":
+    r"each CTA stores to the same elements: [l]et the index take in (.*?), or .*? one CTA store; else use an atomic":
         r"each program stores to the same elements: add \1 to the offsets, or store in only one program; else use "
         "`tl.atomic_add` or another atomic",
     r"give each warp its own element, [l]et only one warp store, or use an atomic":
