@@ -1,7 +1,7 @@
 """Blocks of host and device memory, each with a log of its accesses.
 
-A log has the accesses with which later ones may conflict.  An access replaces earlier accesses of its own kind that it
-covers and that happen before it, because an operation after it is also after those.
+A log has the accesses with which later ones may conflict.  An access replaces earlier accesses of the same kind that it
+covers and that happen before it, because an operation after the new access is also after the old ones.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def conflict(earlier: Access, later: Access) -> bool:
 
 
 def covers(later: Entry, earlier: Entry) -> bool:
-    """Return whether an access makes an earlier one of the same log superfluous."""
+    """Return whether an access makes an earlier one in the same log redundant."""
     operation, access = later
     one, old = earlier
     if access.part or old.part or not one.precedes(operation.clock):

@@ -1,4 +1,4 @@
-"""Findings between launches: the two operations, the bytes, and an order of the operations that shows it."""
+"""Findings between launches: the two operations, the bytes, and an order of the operations that shows the error."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def _subject(operation: Operation) -> str:
 
 
 def _sites(operation: Operation, access: Access, name: str, mark: str, *, primary: bool) -> list[Site]:
-    """Return the line of the host, and that of a kernel."""
+    """Return the labels of an operation: its line on the host, and its line in a kernel."""
     verb = _VERBS[access.kind]
     sites = []
     if operation.where is not None:
@@ -213,7 +213,7 @@ def _help_to_free(conflict: Conflict) -> str:
 
 
 def _schedule(conflict: Conflict, name: str) -> list[str]:
-    """Return the order that shows it: the later operation first."""
+    """Return the order that shows the conflict: the later operation runs first."""
     one, two = conflict.earlier, conflict.later
     if conflict.code in ("managed-access", "stale-capture") or conflict.earlier_access.kind == "free":
         return []

@@ -1,7 +1,7 @@
 """Graphs: work that is captured from streams once, and launched many times.
 
-A node keeps what it had at the capture: addresses, arguments, sizes.  In a launch of the graph, its edges alone order
-its nodes; the launch comes after earlier work of its stream and after earlier launches of the same executable graph.
+A node keeps the addresses, arguments and sizes of the capture.  In a launch of the graph, its edges alone order its
+nodes; the launch comes after earlier work of its stream and after earlier launches of the same executable graph.
 Reference: CUDA programming guide, "CUDA Graphs"; CUDA Driver API, `cuStreamBeginCapture` and its errors.
 """
 
@@ -71,7 +71,7 @@ class Capture:
         self.ends[id(stream)] = frozenset({len(nodes) - 1})
 
     def join(self, stream: Stream, nodes: frozenset[int]) -> None:
-        """Let later work of a stream, which may not take part yet, come after nodes."""
+        """Order later work of a stream, which may not take part yet, after nodes."""
         self.ends[id(stream)] = self.ends.get(id(stream), frozenset()) | nodes
 
     def has_unjoined_work(self) -> bool:

@@ -126,7 +126,7 @@ class Access(NamedTuple):
 
 @dataclass(slots=True)
 class Operation:
-    """Something that the host issued to a stream, or did itself."""
+    """An operation that the host issued to a stream, or performed itself."""
 
     number: int
     """position in the order in which the host issued all of them"""
@@ -144,11 +144,11 @@ class Operation:
     refine: Callable[[], Sequence[Access] | None] | None = None
     """determines the exact accesses, None if that is impossible; None: they are exact"""
     early: frozenset[int] = frozenset()
-    """numbers of earlier operations that may still run while this one begins (programmatic serialization)"""
+    """numbers of earlier operations that may still run when this one begins (programmatic serialization)"""
     late: frozenset[int] = frozenset()
-    """numbers of earlier operations that may still run after its wait"""
+    """numbers of earlier operations that may still run after this operation waits for them"""
     pageable: bool = False
-    """a copy from or to pageable memory: drivers complete more than CUDA promises"""
+    """a copy from or to pageable memory, for which drivers guarantee more than CUDA does"""
     accesses: list[Access] = field(default_factory=list)
     key: object = None
     """equal for operations with the same accesses; None: unknown"""

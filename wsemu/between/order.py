@@ -29,7 +29,7 @@ StreamKind = Literal["legacy", "blocking", "nonblocking"]
 
 @dataclass(slots=True)
 class Actor:
-    """Something whose operations are in a total order."""
+    """A host thread, stream, host function or graph node, whose operations are totally ordered."""
 
     number: int
     name: str
@@ -37,7 +37,7 @@ class Actor:
 
     @property
     def count(self) -> int:
-        """Number of its operations so far."""
+        """Return the number of its operations so far."""
         return self.clock.get(self.number, 0)
 
     def advance(self) -> int:
@@ -60,7 +60,7 @@ class Stream:
 
     @property
     def name(self) -> str:
-        """Name in reports."""
+        """Return its name in reports."""
         return self.actor.name
 
 
@@ -72,7 +72,7 @@ class Event:
     clock: Clock | None = None
     """None: it was never recorded"""
     looks: int = 0
-    """queries since the record that answered no"""
+    """number of queries since the record that returned false"""
     captured: Any = None
     """the capture in which it was recorded last, and the nodes that it comes after; None: outside of captures"""
 
@@ -119,7 +119,7 @@ class Order:
         return self.append(stream.actor, does, name, where, stream.name)
 
     def append(self, actor: Actor, does: str, name: str, where: Where | None, stream: str = "") -> Operation:
-        """Add an operation to an actor as its next one."""
+        """Add the next operation of an actor."""
         self._operations += 1
         clock = dict(actor.clock)
         made = Operation(self._operations, actor.number, actor.advance(), clock, does, name, where, stream)

@@ -58,7 +58,7 @@ class Conflict(NamedTuple):
     certain: bool = True
     """false if the bytes of one access are not known exactly"""
     only_fence: bool = False
-    """true if only a fence and a trigger of the earlier launch order the read: not an error"""
+    """true if only a fence and a trigger of the earlier launch order the read, which is not an error"""
 
 
 class Undefined(NamedTuple):
@@ -72,7 +72,7 @@ class Undefined(NamedTuple):
 
 
 class Dependence(NamedTuple):
-    """Waits of a launch for the launches before it, as its trace shows."""
+    """Waits of a launch for earlier launches, as its trace shows."""
 
     waits: bool
     """True if a thread waits for them"""
@@ -140,7 +140,7 @@ class Session:
     def free(
         self, block: Block, *, stream: Stream | None = None, host: Actor | None = None, where: Where | None = None
     ) -> Operation:
-        """End the life of an allocation, by the host or in a stream (`cudaFreeAsync`)."""
+        """End an allocation, by the host or in a stream (`cudaFreeAsync`)."""
         host = host or self.order.host
         name = f"free of `{block.name}`"
         if stream is not None:

@@ -1,6 +1,7 @@
-"""Numba-CUDA's host functions on a machine without a GPU: work runs at once, and there is one device, the emulator.
+"""Numba-CUDA's host functions on a machine without a GPU: work runs at once, and the emulator is the only listed
+device.
 
-They are here so that ordinary scripts run unchanged.
+They let ordinary scripts run unchanged.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ class Stream:
 
     @property
     def order(self) -> OrderStream:
-        """The stream in the record of the program that runs."""
+        """Return the stream in the recording of the current program."""
         if self._order is None or self._epoch is not recorder.epoch:
             recorder.arm()
             self._order = recorder.make_stream(self._kind, self._name, self._device)
@@ -91,8 +92,8 @@ class Stream:
             callback(self, 0, arg)
 
     def async_done(self) -> asyncio.Future[None]:
-        """Return a future that is done: awaiting it waits for the work of the stream."""
-        import asyncio  # takes longer to load than all of this module's users
+        """Return a completed future: awaiting it waits for the work of the stream."""
+        import asyncio  # this import takes longer than that of all modules which use this one
 
         future = asyncio.get_running_loop().create_future()
         future.set_result(None)
@@ -107,7 +108,7 @@ class Stream:
 
 
 class Event:
-    """A moment in a stream, taken by `record`."""
+    """The work of a stream up to a moment, captured by `record`."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -116,18 +117,19 @@ class Event:
 
     @property
     def order(self) -> OrderEvent:
-        """The event in the record of the program that runs."""
+        """Return the event in the recording of the current program."""
         if self._epoch is not recorder.epoch:
             self._order, self._epoch = OrderEvent(), recorder.epoch
         return self._order
 
     def record(self, stream: object = 0) -> None:
-        """Take the work of a stream so far."""
+        """Capture the work of a stream so far."""
         self.seconds = time.perf_counter()
         recorder.record(self.order, stream)
 
     def query(self) -> bool:
-        """Return whether the work is over: not at the first look, unless something has waited for it."""
+        """Return whether the work is complete; the first query returns false, unless something has waited for the
+        event."""
         if recorder.armed:
             return recorder.query(self.order)
         recorder.synchronize_early(self.order)
@@ -146,29 +148,29 @@ class Event:
             recorder.synchronize_early(self.order)
 
     def elapsed_time(self, later: Event) -> float:
-        """Milliseconds of this machine between two events: the emulator's time, not a GPU's."""
+        """Return the milliseconds between two events, in time of the emulator, not of a GPU."""
         return 1000 * (later.seconds - self.seconds)
 
 
 LEGACY, PER_THREAD = 1, 2
-"""handles of default streams; 0 is one of them, as `NUMBA_CUDA_PER_THREAD_DEFAULT_STREAM` chooses"""
+"""handles of default streams; handle 0 is one of the two, as `NUMBA_CUDA_PER_THREAD_DEFAULT_STREAM` selects"""
 _default_streams: dict[tuple[int, int], Stream] = {}
 _external_streams: dict[int, Stream] = {}
 
 
 def stream() -> Stream:
-    """A new stream, which the legacy default stream waits for."""
+    """Return a new stream, for which the legacy default stream waits."""
     recorder.arm()
     return Stream(device=_current.device.id)
 
 
 def default_stream() -> Stream:
-    """The default stream of this thread, as the configuration chooses it."""
+    """Return the default stream of this thread, as configured."""
     return per_thread_default_stream() if config.CUDA_PER_THREAD_DEFAULT_STREAM else legacy_default_stream()
 
 
 def legacy_default_stream() -> Stream:
-    """The default stream that all threads share."""
+    """Return the default stream that all threads share."""
     device = _current.device.id
     if (LEGACY, device) not in _default_streams:
         _default_streams[LEGACY, device] = Stream("legacy", "default stream", LEGACY, device)
@@ -176,7 +178,7 @@ def legacy_default_stream() -> Stream:
 
 
 def per_thread_default_stream() -> Stream:
-    """The default stream of this thread alone."""
+    """Return the default stream that only this thread uses."""
     recorder.arm()
     thread, device = threading.get_ident(), _current.device.id
     name = f"default stream of {threading.current_thread().name}"
@@ -185,7 +187,7 @@ def per_thread_default_stream() -> Stream:
 
 
 def external_stream(ptr: int) -> Stream:
-    """A stream of another library, which may be one that the legacy default stream does not wait for."""
+    """Return a stream of another library; the legacy default stream may not wait for it."""
     if ptr in (0, LEGACY):
         return legacy_default_stream()
     if ptr == PER_THREAD:
@@ -209,12 +211,12 @@ def resolve_stream(given: Any) -> Stream:
 
 
 def event(timing: bool = True) -> Event:
-    """A new event."""
+    """Return a new event."""
     return Event()
 
 
 def event_elapsed_time(start: Event, end: Event) -> float:
-    """Milliseconds between two events."""
+    """Return the milliseconds between two events."""
     return start.elapsed_time(end)
 
 
@@ -242,7 +244,8 @@ class MemoryInfo(NamedTuple):
 
 
 class Device:
-    """An emulated GPU, as far as scripts query it: an H200's numbers, and the limits of the `arch` in force.
+    """An emulated GPU with the properties that scripts query: those of an H200, with the limits of the current `arch`.
+    It also represents its own context and context manager: `with cuda.gpus[0]:`.
 
     It is its own context and its own manager of contexts: `with cuda.gpus[0]:`.
     """
@@ -278,7 +281,7 @@ class Device:
 
     @property
     def compute_capability(self) -> tuple[int, int]:
-        """The compute capability of the `arch` in the settings: (9, 0) for sm_90."""
+        """Return the compute capability of the `arch` in the settings: (9, 0) for sm_90."""
         return divmod(number_of(settings.current().arch), 10)
 
     @property
@@ -290,7 +293,7 @@ class Device:
         return self.compute_capability[1]
 
     def __getattr__(self, name: str) -> Any:
-        """The limits that differ by architecture."""
+        """Return a limit that depends on the architecture."""
         found = _OF_LIMITS.get(name)
         if found is None:
             if name in _OF_DRIVER:
@@ -308,16 +311,16 @@ class Device:
         return self
 
     def reset(self) -> None:
-        """Nothing is held."""
+        """Do nothing: the device holds no resources."""
 
     prepare_for_use = release_primary_context = reset
 
     def push(self) -> None:
-        """Make it the current device of this thread."""
+        """Make this device the current one of the thread."""
         _current.enter(self)
 
     def pop(self) -> None:
-        """Make the device before it the current one again."""
+        """Make the previous device the current one again."""
         _current.leave()
 
     def synchronize(self) -> None:
@@ -338,7 +341,7 @@ class Device:
         return number != self.id
 
     def enable_peer_access(self, peer_context: object, flags: int = 0) -> None:
-        """Devices access each other's memory here."""
+        """Do nothing: devices access each other's memory here."""
 
     def create_stream(self) -> Stream:
         with self:
@@ -366,7 +369,7 @@ class Device:
         return contextlib.nullcontext()
 
     def get_memory_info(self) -> MemoryInfo:
-        """Bytes free and bytes in total, of an H200."""
+        """Return the free and total bytes of memory, those of an H200."""
         return MemoryInfo(141 * 10**9, 141 * 10**9)
 
     def __enter__(self) -> Device:
@@ -395,11 +398,11 @@ _OF_DRIVER = frozenset(
     get_max_potential_block_size memalloc memallocmanaged memhostalloc mempin open_ipc_handle unload_module
     """.split()
 )
-"""functions of the driver that concern memory and code of a GPU"""
+"""functions of the driver that handle memory and code of a GPU"""
 
 
 class _Current(threading.local):
-    """The devices that a thread has made current, the present one last."""
+    """The devices that a thread has made current, the most recent one last."""
 
     def __init__(self) -> None:
         self._devices = [gpus[0]]
@@ -427,11 +430,11 @@ class _Current(threading.local):
 
 
 MAX_DEVICES = 8
-"""GPUs of a host"""
+"""maximum number of GPUs of a host"""
 
 
 class _Devices:
-    """`cuda.gpus`: one device is listed; a program gets others by their numbers."""
+    """`cuda.gpus`: only one device is listed; a program can access others by their numbers."""
 
     def __init__(self) -> None:
         self._made: dict[int, Device] = {}
@@ -513,7 +516,7 @@ class CudaAPIError(CudaDriverError):
 
 
 def is_available() -> bool:
-    """True: kernels run, in the emulator."""
+    """Return True: kernels run in the emulator."""
     return True
 
 
@@ -522,7 +525,9 @@ is_float16_supported = is_bfloat16_supported = is_fp8_supported = is_available
 
 
 class Config:
-    """`cuda.config`: Numba's settings, and those of Numba-CUDA.
+    """`cuda.config`: the settings of Numba and of Numba-CUDA. Numba-CUDA enables warnings about small grids and about
+    host arrays as arguments by default.  Here, without a GPU, they are off unless the program or
+    `NUMBA_CUDA_LOW_OCCUPANCY_WARNINGS` and `NUMBA_CUDA_WARN_ON_IMPLICIT_COPY` enable them.
 
     Warnings of small grids and of host arrays as arguments are on in Numba-CUDA. Here, without a GPU, they are off
     unless the program or `NUMBA_CUDA_LOW_OCCUPANCY_WARNINGS` and `NUMBA_CUDA_WARN_ON_IMPLICIT_COPY` enable them.
@@ -566,11 +571,11 @@ def _require(obj: object) -> None:
 
 
 devicearray = _devicearray()
-"""module `devicearray`, as Numba-CUDA has it"""
+"""the module `devicearray`, with the interface of Numba-CUDA's"""
 
 
 def detect() -> bool:
-    """Say which devices there are."""
+    """Print the available devices."""
     names = "".join(f"\nid {device.id}: wsemu, an emulator" for device in gpus)
     print(f"Found {len(gpus)} CUDA devices{names}")
     return True

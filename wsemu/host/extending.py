@@ -1,7 +1,7 @@
-"""`numba.cuda.extending`: what a function of the program means in kernels, by the types of its arguments.
+"""`numba.cuda.extending`: implementations of the program's functions for kernels, selected by argument types.
 
-`overload` is modeled; extensions of Numba's compiler (`intrinsic`, data models, lowering) are kept for it: a kernel
-that needs one falls back to Numba-CUDA's PTX, or is not modeled.
+`overload` is modeled.  Extensions of Numba's compiler (`intrinsic`, data models, lowering) are only passed on to Numba:
+a kernel that needs one falls back to Numba-CUDA's PTX, or is not modeled.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 
 def overload(func: Any, jit_options: Any = None, strict: bool = True, inline: str = "never", **options: Any) -> Any:
-    """The decorated function gets Numba's types and returns the function that `func` means for them, or None."""
+    """Register the decorated function, which takes Numba's types and returns the implementation of `func` for them, or
+    None."""
 
     def decorate(chooser: Callable[..., Any]) -> Callable[..., Any]:
         overloads.register(func, chooser)
@@ -26,7 +27,7 @@ def overload(func: Any, jit_options: Any = None, strict: bool = True, inline: st
 
 
 def register_jitable(*given: Any, **options: Any) -> Any:
-    """Functions are called as they are."""
+    """Return the function unchanged: kernels can call it without registration."""
     return given[0] if given and callable(given[0]) else lambda function: function
 
 

@@ -1,4 +1,4 @@
-"""Accesses of a Python program to arrays that the device may be using: read off its lines as they run.
+"""Detect accesses of a Python program to arrays that the device may be using, from its source lines as they run.
 
 While an operation in flight touches memory of the host, the program's lines are traced.  A line accesses an array if an
 expression in it uses the array's elements: an index, arithmetic, a method such as `sum`, an argument of a function that
@@ -48,15 +48,16 @@ VIEWS = frozenset("T asanyarray asarray ravel real reshape squeeze swapaxes tran
 UNUSED = frozenset("getattr hasattr id isinstance len type".split())
 """builtin functions that do not access elements"""
 MAX_ELEMENTS = 1 << 16
-"""elements of an array with gaps whose bytes are listed"""
+"""maximum number of elements of a non-contiguous array whose bytes are listed"""
 
 
 _RESUMES = frozenset(
     dis.opmap[name] for name in ("FOR_ITER", "CALL", "PRECALL", "KW_NAMES", "CALL_KW") if name in dis.opmap
 )
-"""instructions with which a line begins again, after it has evaluated its expressions: a loop, a call over lines"""
+"""instructions at which a line begins again after it has evaluated its expressions: a loop, a call over several
+lines"""
 _LEAVES = frozenset(dis.opmap[name] for name in ("LOAD_CONST", "PUSH_EXC_INFO") if name in dis.opmap)
-"""instructions with which the line of a `with` begins at the end of its block"""
+"""instructions at which the line of a `with` begins again at the end of its block"""
 
 
 class Use(NamedTuple):
@@ -67,7 +68,7 @@ class Use(NamedTuple):
     used: bool
     """False: a single element is accessed, a view is not"""
     callee: ast.expr | None = None
-    """function that it is an argument of"""
+    """function of which it is an argument"""
 
 
 @dataclass(slots=True)
@@ -76,7 +77,7 @@ class Lines:
 
     uses: dict[int, list[Use]] = field(default_factory=dict)
     calls: dict[Position, tuple[bool, ast.expr | None]] = field(default_factory=dict)
-    """a call -> whether its result is used at once, and the index if only that element or part of it is"""
+    """a call -> whether its result is used at once, and the index if the line uses only that element or part"""
     blocks: set[int] = field(default_factory=set)
     """numbers of the lines of `with` statements"""
 

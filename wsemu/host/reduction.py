@@ -34,7 +34,7 @@ class Reduce:
         self._kernels: dict[Any, tuple[Kernel, Kernel]] = {}
 
     def __call__(self, arr: Any, size: int | None = None, res: Any = None, init: Any = 0, stream: object = 0) -> Any:
-        """The elements of a 1-D array, the first `size` of them, and `init` combined; into `res[0]` if given."""
+        """Combine `init` and the first `size` elements of a 1-D array; also store the result in `res[0]` if given."""
         if arr.ndim != 1:
             raise UsageError(f"`reduce` of an array of {arr.ndim} dimensions: give it `ravel()` of it")
         arr = arr[:size]
@@ -62,7 +62,7 @@ class Reduce:
 
 
 def _kernels(functor: Any, dtype: np.dtype[Any]) -> tuple[Kernel, Kernel]:
-    """Kernels for CTAs of four whole warps, and for a single one that has a thread for each element."""
+    """Return the kernels for CTAs of four whole warps, and for a single CTA that has a thread for each element."""
     combine = jit(device=True)(getattr(functor, "py_func", functor))
 
     @jit(device=True)

@@ -1,4 +1,4 @@
-"""Names of a notebook that hold objects of Numba-CUDA: where `takeover` is in force, they hold wsemu's.
+"""Replace objects of Numba-CUDA in the namespace of a notebook by wsemu's while `takeover` is active.
 
 A cell may have imported Numba-CUDA, and defined kernels with it, before wsemu was loaded.
 """
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def replace_names(space: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
     """Replace Numba-CUDA's objects in a namespace by wsemu's; return those before and after, by name."""
     if "numba" in sys.modules:
-        importlib.import_module("numba.cuda")  # `numba.cuda` is an attribute of what the notebook has imported
+        importlib.import_module("numba.cuda")  # `numba.cuda` is an attribute of the imported `numba`
     pairs = {name: (value, find_replacement(value)) for name, value in space.items() if not name.startswith("_")}
     replaced = {name: pair for name, pair in pairs.items() if pair[0] is not pair[1]}
     space.update({name: after for name, (_, after) in replaced.items()})
@@ -29,7 +29,7 @@ def replace_names(space: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
 
 
 def restore_names(space: dict[str, Any], replaced: dict[str, tuple[Any, Any]]) -> None:
-    """Undo `replace_names`, except for names that hold something else by now."""
+    """Undo `replace_names`, except for names that were assigned again."""
     space.update({name: before for name, (before, after) in replaced.items() if space.get(name) is after})
 
 
@@ -44,7 +44,8 @@ def replacing_names(space: dict[str, Any]) -> Iterator[None]:
 
 
 def find_replacement(value: Any) -> Any:
-    """Return wsemu's object for one of Numba-CUDA; any other value, and one that wsemu does not have, as it is."""
+    """Return wsemu's object for one of Numba-CUDA; return any other value unchanged, as well as one without a
+    counterpart."""
     if isinstance(value, ModuleType):
         return _import(value.__name__) or value if is_replaced(value.__name__) else value
     function = getattr(value, "py_func", None) or getattr(value, "fn", None)

@@ -1,8 +1,8 @@
 """Numba-CUDA programs, unmodified: while a program runs, `numba.cuda` is `wsemu.cuda`.
 
-An import hook gives the module under every name that programs use, whether numba-cuda is installed or not, and whether
-or not there is a GPU.  `numba` itself stays what it is: its types and its `njit` are the real ones.  Without Numba the
-hook gives a `numba` that has `cuda` and wsemu's own number types.
+An import hook provides the module under every name that programs use, whether or not numba-cuda and a GPU are present.
+`numba` itself is unchanged, with its own types and `njit`.  Without Numba, the hook provides a `numba` with `cuda` and
+wsemu's own number types.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
 NAMES = ("numba.cuda", "numba_cuda.numba.cuda", "numba_cuda_mlir.cuda")
-"""under which programs import Numba-CUDA"""
+"""names under which programs import Numba-CUDA"""
 _MLIR = "numba_cuda_mlir"
 
 
@@ -41,7 +41,7 @@ def _lazy_host_names(*names: str) -> Callable[[], dict[str, Any]]:
 
 
 def _foreign(part: str) -> ModuleType:
-    """A module whose names Numba-CUDA's own compiler alone knows."""
+    """Return a module whose names only Numba-CUDA's own compiler supports."""
     made = ModuleType(f"numba.cuda.{part}")
     made.__getattr__ = lambda name: getattr(Foreign(part), name)  # type: ignore[method-assign]
     return made
@@ -68,7 +68,7 @@ _ERRORS = _lazy_host_names("CudaSupportError", "CudaAPIError", "CudaDriverError"
 
 
 def _errors() -> dict[str, Any]:
-    """Numba's errors, and what Numba-CUDA adds."""
+    """Return Numba's errors, and those that Numba-CUDA adds."""
     of_numba = vars(load_numba("numba.core.errors"))
     found = {name: value for name, value in of_numba.items() if not name.startswith("__")}
     return {**found, **_ERRORS(), **_lazy_host_names("KernelRuntimeError")()}
@@ -114,7 +114,7 @@ _PARTS: dict[str, Callable[[], Any]] = {
     "_internal": dict,
     "_internal.cuda_fp8": _fp8,
 }
-"""submodule -> the object that stands for it, or the names in it"""
+"""submodule -> function that returns the object in its place, or the names in it"""
 
 
 _TESTS: dict[str, Callable[[], Any]] = {"testing": lambda: importlib.import_module("wsemu.host.testing")}
@@ -122,7 +122,7 @@ _TESTS: dict[str, Callable[[], Any]] = {"testing": lambda: importlib.import_modu
 
 
 _IMPLIED = {"devices": "cudadrv.devices", "driver": "cudadrv.driver"}
-"""names of modules in `numba.cuda` -> where they are"""
+"""modules that are attributes of `numba.cuda` -> their location"""
 
 
 def part(name: str) -> ModuleType:
@@ -141,12 +141,13 @@ class _Hook:
     """A finder and loader of modules, first in `sys.meta_path`."""
 
     simulator = 0
-    """value of Numba's own `config.ENABLE_CUDASIM`; it reads 0 inside, even if code still sets it"""
+    """value that reads of Numba's own `config.ENABLE_CUDASIM` return: 0, even if the program sets it"""
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        """A spec for the modules that are taken over; ModuleNotFoundError for a part of them that is not there."""
+        """Return a spec for a module that is taken over; raise ModuleNotFoundError for a missing part of such a
+        module."""
         if name in (*NAMES, _MLIR, f"{_MLIR}.types"):
             return importlib.machinery.ModuleSpec(name, self, is_package=name != f"{_MLIR}.types")  # type: ignore[arg-type]
         root, part = _split(name)
@@ -181,7 +182,7 @@ class _Hook:
             config: Any = sys.modules.get("numba.core.config")
             if getattr(config, "ENABLE_CUDASIM", 0):
                 self.simulator, config.ENABLE_CUDASIM = config.ENABLE_CUDASIM, 0
-            cuda.__path__ = []  # what makes Python ask for submodules
+            cuda.__path__ = []  # makes Python search for submodules
             sys.modules[name] = cuda
         else:
             made = {**_PARTS, **_TESTS}[_split(name)[1] or ""]()
@@ -201,7 +202,7 @@ def _is_numba_installed() -> bool:
 
 
 def _name_of_numba(name: str) -> Any:
-    """Return what a program without Numba gets for a name of `numba`; MissingPackage if only Numba has it."""
+    """Return the value of a name of `numba` for a program without Numba; raise MissingPackage if only Numba has it."""
     if name.startswith("__"):
         raise AttributeError(name)
     if name in ("cuda", "types"):
@@ -215,8 +216,8 @@ def _name_of_numba(name: str) -> Any:
 
 
 def _split(name: str) -> tuple[str, str | None]:
-    """(root, the rest) of a module's name; the rest is None for one that is not taken over."""
-    for root in (*NAMES, _MLIR, cuda.__name__):  # `from numba.cuda import errors` asks for a part of what stands there
+    """Return (root, rest) of a module's name; the rest is None for a module that is not taken over."""
+    for root in (*NAMES, _MLIR, cuda.__name__):  # `from numba.cuda import errors` imports a part of the replacement
         if name.startswith(f"{root}."):
             return root, name[len(root) + 1 :]
     return name, None
@@ -234,7 +235,7 @@ def has_module(name: str) -> bool:
 
 @contextlib.contextmanager
 def numba_cuda() -> Iterator[None]:
-    """Inside the `with` block, imports of Numba-CUDA get `wsemu.cuda`; afterwards all is as before."""
+    """Inside the `with` block, imports of Numba-CUDA return `wsemu.cuda`; afterwards everything is restored."""
     from wsemu.host.recorder import recorder
 
     recorder.reset()
@@ -249,7 +250,7 @@ def numba_cuda() -> Iterator[None]:
         if hook.simulator:
             cast("Any", sys.modules["numba.core.config"]).ENABLE_CUDASIM = hook.simulator
         _take_out()
-        vars(cuda).clear()  # imported parts have become its attributes
+        vars(cuda).clear()  # remove the attributes that imports of parts have added
         vars(cuda).update(before)
         sys.modules.update(kept)
         for name, module in kept.items():
@@ -259,18 +260,18 @@ def numba_cuda() -> Iterator[None]:
 
 
 START = os.path.join(os.path.dirname(os.path.abspath(__file__)), "start")
-"""the folder whose `sitecustomize` does this in other processes"""
+"""folder whose `sitecustomize` takes over imports in other processes"""
 _held = contextlib.ExitStack()
 
 
 def install() -> None:
-    """`numba.cuda` is `wsemu.cuda` from now on, as inside `numba_cuda()`, until `remove()`."""
+    """Make `numba.cuda` `wsemu.cuda` from now on, as in `numba_cuda()`, until `remove()`."""
     if not is_in_force():
         _held.enter_context(numba_cuda())
 
 
 def is_in_force() -> bool:
-    """Return whether imports of Numba-CUDA get `wsemu.cuda`."""
+    """Return whether imports of Numba-CUDA return `wsemu.cuda`."""
     return any(isinstance(finder, _Hook) for finder in sys.meta_path)
 
 
@@ -281,7 +282,7 @@ def remove() -> None:
 
 @contextlib.contextmanager
 def propagating_to_subprocesses() -> Iterator[None]:
-    """Inside the `with` block, Python processes that are started have `wsemu.cuda` for `numba.cuda`, too."""
+    """Inside the `with` block, newly started Python processes also have `wsemu.cuda` as `numba.cuda`."""
     kept = {name: os.environ.get(name) for name in ("WSEMU_NUMBA", "PYTHONPATH")}
     places = [place for place in (kept["PYTHONPATH"] or "").split(os.pathsep) if place and place != START]
     os.environ.update(WSEMU_NUMBA="1", PYTHONPATH=os.pathsep.join([START, *places]))
@@ -301,7 +302,7 @@ _own: dict[str, ModuleType] = {}
 
 @contextlib.contextmanager
 def suspending_takeover() -> Iterator[None]:
-    """Inside the `with` block imports of Numba-CUDA get Numba-CUDA."""
+    """Inside the `with` block, imports of Numba-CUDA return Numba-CUDA itself."""
     hooks = [finder for finder in sys.meta_path if isinstance(finder, _Hook)]
     if not hooks:
         yield
@@ -331,7 +332,7 @@ aside.append(suspending_takeover)
 
 
 def _take_out() -> dict[str, ModuleType]:
-    """Remove the modules in question from `sys.modules`, and from the packages that hold them."""
+    """Remove the modules that are taken over from `sys.modules`, and from the packages that hold them."""
     found = {name: module for name, module in sys.modules.items() if is_replaced(name)}
     if getattr(sys.modules.get("numba"), "__getattr__", None) is _name_of_numba:
         del sys.modules["numba"]

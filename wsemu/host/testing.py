@@ -1,4 +1,5 @@
-"""`numba.cuda.testing`: what test suites of Numba-CUDA programs import.  wsemu counts as a GPU, not as a simulator."""
+"""`numba.cuda.testing`: names that test suites of Numba-CUDA programs import.  wsemu counts as a GPU, not as a
+simulator."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ if TYPE_CHECKING:
 
 def __getattr__(name: str) -> Any:
     if name in ("CUDATestCase", "ContextResettingTestCase"):
-        from numba.tests.support import TestCase  # on demand: it is large
+        from numba.tests.support import TestCase  # imported on demand, because it is large
 
         globals()[name] = type(name, (TestCase,), {"__module__": __name__})
         return globals()[name]
@@ -21,17 +22,17 @@ def __getattr__(name: str) -> Any:
 
 
 def _runs(given: Any = None, *_: Any) -> Any:
-    """A condition that holds: the test runs, whether it was decorated with or without a reason."""
+    """Decorate a test that always runs, with or without a reason."""
     return given if callable(given) else lambda test: test
 
 
 def skip_unless_cudasim(reason: str) -> Callable[[Any], Any]:
-    """Tests of the simulator alone."""
+    """Skip a test that requires the simulator."""
     return unittest.skip(reason)
 
 
 def xfail_unless_cudasim(test: Any) -> Any:
-    """Tests that fail on a GPU."""
+    """Mark a test as one that fails on a GPU."""
     return unittest.expectedFailure(test)
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 xoroshiro128p_dtype = np.dtype([("s0", np.uint64), ("s1", np.uint64)], align=True)
 _JUMP = 0xD86B048B86AA9922BEAC0467EBA5FACB
-"""the polynomial that stands for 2**64 steps"""
+"""the polynomial that represents 2**64 steps"""
 _TWO_PI_32, _TWO_PI_64 = np.float32(2 * math.pi), np.float64(2 * math.pi)
 
 # -- in kernels ------------------------------------------------------------------------------------------------------
@@ -31,7 +31,7 @@ def _rotate_left(x: Any, bits: Any) -> Any:
 
 
 def xoroshiro128p_next(states: Any, index: Any) -> Any:
-    """The next uint64 of a generator."""
+    """Return the next uint64 of a generator."""
     s0 = states[index]["s0"]
     s1 = states[index]["s1"]
     mixed = s0 ^ s1
@@ -41,24 +41,24 @@ def xoroshiro128p_next(states: Any, index: Any) -> Any:
 
 
 def xoroshiro128p_uniform_float64(states: Any, index: Any) -> Any:
-    """A float64 from 0 on, below 1."""
+    """Return a float64 from 0 (inclusive) to 1 (exclusive)."""
     return (xoroshiro128p_next(states, index) >> 11) * (1.0 / 9007199254740992.0)
 
 
 def xoroshiro128p_uniform_float32(states: Any, index: Any) -> Any:
-    """A float32 from 0 on, up to 1: a float64, rounded."""
+    """Return a float32 from 0 to 1 (inclusive): a float64, rounded."""
     return np.float32(xoroshiro128p_uniform_float64(states, index))
 
 
 def xoroshiro128p_normal_float64(states: Any, index: Any) -> Any:
-    """A float64 of the normal distribution, after Box and Muller; takes two numbers of the generator."""
-    radius = xoroshiro128p_uniform_float32(states, index)  # in float32, as Numba-CUDA does
+    """Return a normally distributed float64, by Box and Muller; this uses two numbers of the generator."""
+    radius = xoroshiro128p_uniform_float32(states, index)  # float32, as in Numba-CUDA
     angle = xoroshiro128p_uniform_float32(states, index)
     return math.sqrt(-2.0 * math.log(radius)) * math.cos(_TWO_PI_64 * angle)
 
 
 def xoroshiro128p_normal_float32(states: Any, index: Any) -> Any:
-    """A float32 of the normal distribution, after Box and Muller; takes two numbers of the generator."""
+    """Return a normally distributed float32, by Box and Muller; this uses two numbers of the generator."""
     radius = xoroshiro128p_uniform_float32(states, index)
     angle = xoroshiro128p_uniform_float32(states, index)
     return math.sqrt(np.float32(-2.0) * math.log(radius)) * math.cos(_TWO_PI_32 * angle)
@@ -67,11 +67,12 @@ def xoroshiro128p_normal_float32(states: Any, index: Any) -> Any:
 # -- on the host -----------------------------------------------------------------------------------------------------
 
 Words = npt.NDArray[np.uint64]
-"""states, one a row: s0, s1.  A jump is linear over the bits: as a matrix, row b is what comes of bit b alone."""
+"""states, one per row: s0, s1.  A jump is a linear map of the bits; row b of its matrix is the result for bit b
+alone."""
 
 
 def create_xoroshiro128p_states(n: int, seed: int, subsequence_start: int = 0, stream: object = 0) -> DeviceArray:
-    """A device array with the states of `n` generators."""
+    """Return a device array with the states of `n` generators."""
     from wsemu.model.device_array import device_array
 
     states = device_array(n, xoroshiro128p_dtype)
@@ -80,7 +81,7 @@ def create_xoroshiro128p_states(n: int, seed: int, subsequence_start: int = 0, s
 
 
 def init_xoroshiro128p_states(states: States, seed: int, subsequence_start: int = 0, stream: object = 0) -> None:
-    """Set the states of all generators; the first one starts `subsequence_start` times 2**64 numbers on."""
+    """Set the states of all generators; the first one starts after `subsequence_start` times 2**64 numbers."""
     if states.size == 0:
         return
     first = _splitmix_step(int(seed))
@@ -90,13 +91,14 @@ def init_xoroshiro128p_states(states: States, seed: int, subsequence_start: int 
     while start:
         words = _apply_matrix(power, words) if start & 1 else words
         power, start = _apply_matrix(power, power), start >> 1
-    while len(words) < states.size:  # twice as many, each as far on from its original as there were
+    # double the states: each copy is ahead of its original by the number of states so far
+    while len(words) < states.size:
         words, jump = np.concatenate([words, _apply_matrix(jump, words)]), _apply_matrix(jump, jump)
     states["s0"], states["s1"] = words[: states.size, 0], words[: states.size, 1]
 
 
 def _splitmix_step(seed: int) -> int:
-    """A step of splitmix64."""
+    """Return the next number of splitmix64."""
     mask = (1 << 64) - 1
     z = (seed + 0x9E3779B97F4A7C15) & mask
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 & mask
@@ -114,7 +116,7 @@ def _apply_matrix(matrix: Words, words: Words) -> Words:
 
 
 def _jump_matrix() -> Words:
-    """A jump of 2**64 numbers."""
+    """Return the matrix of a jump of 2**64 numbers."""
     bits = np.zeros((128, 2), np.uint64)
     for bit in range(128):
         bits[bit, bit // 64] = np.uint64(1) << np.uint64(bit % 64)

@@ -26,7 +26,7 @@ HERE = Path(__file__).parent
 
 
 def find_libraries() -> Path:
-    """Return the folder of the libraries, which are compiled if need be; UsageError names what is missing."""
+    """Return the folder of the libraries, which are compiled if necessary; UsageError names what is missing."""
     if problem := find_platform_problem():
         raise UsageError(problem)
     packed = HERE / "lib" / FOLDER
@@ -42,7 +42,7 @@ def find_libraries() -> Path:
 
 
 def is_built() -> bool:
-    """Return whether the libraries are there without a compilation."""
+    """Return whether the libraries exist without a compilation."""
     kept = cache.folder()
     return _is_complete(HERE / "lib" / FOLDER) or (
         kept is not None and _is_complete(kept / f"driver-{_digest()}" / FOLDER)
@@ -50,7 +50,8 @@ def is_built() -> bool:
 
 
 def _compile_into(folder: Path) -> None:
-    """Compile beside the folder and move it there whole, so that another process finds all of it or nothing."""
+    """Compile next to the folder and move the result there as a whole, so that another process finds all libraries or
+    none."""
     folder.parent.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with tempfile.TemporaryDirectory(dir=folder.parent.parent, prefix=".driver-") as place:
         made = Path(place) / folder.parent.name

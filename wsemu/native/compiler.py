@@ -39,7 +39,7 @@ def find_compiler() -> str | None:
 
 
 def compile_libraries(folder: Path) -> None:
-    """Compile the libraries into a folder; CompileError with what the compiler prints."""
+    """Compile the libraries into a folder; raise CompileError with the compiler's output."""
     compiler = find_compiler()
     if compiler is None:
         raise CompileError(
@@ -69,5 +69,5 @@ def _run(*words: str) -> None:
 
 
 def library_names() -> tuple[str, ...]:
-    """Return the files that are made."""
+    """Return the files that a compilation creates."""
     return (DRIVER, AUDIT, *(f"libcudart.so.{version}" for version in RUNTIMES))

@@ -1,4 +1,4 @@
-"""The one identity of the device that programs see: what CUDA's attributes are for an architecture."""
+"""The identity of the device that programs see: its CUDA attributes for an architecture."""
 
 from __future__ import annotations
 

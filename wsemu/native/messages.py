@@ -1,7 +1,7 @@
-"""Messages between a program and the server: numbers of the operations, and how their bytes are laid out.
+"""Messages between a program and the server: operation numbers and byte layout, which must match `c/state.h`.
 
-The other side is `c/state.h`.  A message is its operation, the number of bytes that follow, and these; a reply is a
-status, one of CUDA's errors, and bytes.  Only some operations have a reply.
+A message has an operation, the number of following bytes, and these bytes; a reply has a status, which is one of CUDA's
+errors, and bytes.  Only some operations have a reply.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Kind(IntEnum):
     REGISTERED = 3
     VARIABLE = 4
     BLANK = 5
-    """managed, and nothing has written it yet"""
+    """managed memory that nothing has written yet"""
     ARENA = 99
 
 
@@ -71,18 +71,18 @@ class ActionKind(IntEnum):
     HOST_WRITE = 10
     FREE_IN_STREAM = 11
     DROP = 12
-    """the memory is freed next by a package that keeps memory for itself: no order of the program"""
+    """the memory is freed next, by a package that caches memory; this implies no order in the program"""
     LAUNCH = 20
     ALLOCATE = 21
     FREE = 22
 
 
 class Action(NamedTuple):
-    """A step of the host, in the order of its calls: what a judge of the order between launches needs."""
+    """A step of the host, in the order of its calls: what the check of the order between launches needs."""
 
     kind: ActionKind
     stream: int
-    """handle of the stream, 0 for the default one"""
+    """handle of the stream, 0 for the default stream"""
     event: int = 0
     writes: tuple[tuple[int, int], ...] = ()
     """(address, bytes)"""
@@ -124,7 +124,7 @@ def read_action(data: bytes) -> Action:
 
 
 def pack_text(text: str) -> bytes:
-    """Return text as replies have it."""
+    """Return text in the format of replies."""
     data = text.encode()
     return struct.pack("<I", len(data)) + data
 

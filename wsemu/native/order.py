@@ -1,8 +1,8 @@
 """The order of a program's launches, copies and waits, entered into a session of `between` as the driver reports them.
 
-Entering begins with the first stream that a program makes: until then all its work is in the default stream.  The work
-that the host has not waited for by then is kept, and entered first.  What host code reads and writes by itself is not
-seen; host threads count as one.
+Recording begins when a program creates its first stream: until then, all its work is in the default stream.  Work for
+which the host has not waited by then is kept, and recorded first.  Accesses by host code itself are not seen; all host
+threads count as one.
 """
 
 from __future__ import annotations
@@ -38,23 +38,23 @@ _BLOCKS: dict[int, BlockKind] = {Kind.PINNED: "mapped", Kind.REGISTERED: "mapped
 
 
 MAX_EARLY = 256
-"""number of different launches and copies before the first stream that are kept"""
+"""maximum number of different launches and copies before the first stream that are kept"""
 MAX_EARLY_BYTES = 256 << 20
-"""bytes of arrays that launches before the first stream keep, to determine what they touch"""
+"""maximum bytes of arrays that launches before the first stream keep, to determine their accesses"""
 
 
 _WAITS = (ActionKind.SYNC_ALL, ActionKind.SYNC_STREAM, ActionKind.HOST_CALL)
-"""steps after which the host may have observed all work of the default stream"""
+"""steps after which the host may have observed all work in the default stream"""
 
 
 class EarlyLaunch(NamedTuple):
-    """A launch before the first stream."""
+    """A launch before the first stream is created."""
 
     number: int
     bound: Bound
     places: Any
     tracer: Tracer | None
-    """None: only the arrays that it touches are known"""
+    """None: only the arrays that it accesses are known"""
 
 
 class EarlyWork:
@@ -62,7 +62,7 @@ class EarlyWork:
 
     def __init__(self) -> None:
         self._kept: dict[object, EarlyLaunch | Action] = {}
-        """in the order of the calls; equal work is kept once, as the last one"""
+        """work in the order of the calls; equal work is kept once, as the last one"""
         self._bytes: dict[object, int] = {}
         """bytes that launches keep, by their keys; 0 if a launch keeps nothing"""
 
@@ -120,7 +120,7 @@ class HostOrder:
         self._streams: dict[int, Stream] = {}
         self._events: dict[int, Event] = {}
         self._freeing: dict[int, int | None] = {}
-        """address -> the stream in which it is about to be freed; None: memory whose end is not judged"""
+        """address -> the stream in which it is about to be freed; None: the order of the free is not checked"""
         self._launches = 0
         self._early = EarlyWork()
         self._enter: dict[int, Callable[[Session, Action], None]] = {
@@ -135,16 +135,16 @@ class HostOrder:
         }
 
     def note_allocation(self, address: int, size: int, kind: int) -> None:
-        """Enter an allocation."""
+        """Record an allocation."""
         self._kinds[address] = kind
         if self._session is not None:
             self._allocate(self._session, address, size)
 
     def note_free(self, address: int, size: int) -> None:
-        """Enter the end of an allocation, before it."""
+        """Record the end of an allocation, before it happens."""
         self._kinds.pop(address, None)
         if self._session is None and self._freeing.pop(address, 0) == 0:
-            self._early.clear()  # as drivers wait for the device
+            self._early.clear()  # because drivers wait for the device
         block = self._session.blocks.find(address) if self._session is not None else None
         if self._session is None or block is None or not size:
             return
@@ -155,7 +155,7 @@ class HostOrder:
             self._session.free(block, stream=self._stream(stream) if stream else None)
 
     def note(self, action: Action) -> None:
-        """Enter a step of the host."""
+        """Record a step of the host."""
         if action.kind == ActionKind.NEW_STREAM:
             self._add_stream(action)
         elif action.kind in (ActionKind.FREE_IN_STREAM, ActionKind.DROP):
@@ -169,7 +169,7 @@ class HostOrder:
             self._enter[action.kind](session, action)
 
     def note_launch(self, stream: int, bound: Bound, places: Any, tracer: Tracer) -> None:
-        """Enter a launch that has run to its end."""
+        """Record a launch that has run to its end."""
         self._launches += 1
         launch = EarlyLaunch(self._launches, bound, places, tracer)
         if self._is_early(stream):
@@ -177,12 +177,12 @@ class HostOrder:
         else:
             self._enter_launch(self._session or self._begin(), stream, launch)
 
-    # -- inside --------------------------------------------------------------------------------------------------------
+    # -- implementation ------------------------------------------------------------------------------------------------
     def _is_early(self, stream: int) -> bool:
         return self._session is None and stream in LEGACY
 
     def _begin(self) -> Session:
-        """Begin to enter, with the allocations that there are and the work before this that may still run."""
+        """Begin recording, with the existing allocations and the earlier work that may still run."""
         self._session = session = Session(report_conflict, managed=settings.current().managed)
         for one in self._memory:
             self._allocate(session, one.address, one.bytes)
@@ -264,9 +264,9 @@ class HostOrder:
     def _call_host(self, session: Session, action: Action) -> None:
         stream = self._stream(action.stream)
         session.end_callback(stream, session.begin_callback(stream, None))
-        session.synchronize(stream)  # any host thread may learn from it that it has run
+        session.synchronize(stream)  # any host thread may observe from its effects that it has run
 
 
 def _waits_in_practice(action: Action) -> bool:
-    """Return whether drivers let the host wait for the end of a copy, beyond what CUDA promises."""
+    """Return whether drivers make the host wait for the end of a copy, although CUDA does not guarantee it."""
     return action.kind == ActionKind.COPY and not action.is_async and not settings.current().strict

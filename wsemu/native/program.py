@@ -1,4 +1,4 @@
-"""Refuse a program whose CUDA calls would not reach the driver: one that is stripped, with a linked-in runtime."""
+"""Reject a program whose CUDA calls would not reach the driver: a stripped program with a statically linked runtime."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _REGISTERS = b"__cudaRegisterFatBinary"
-"""a function of the runtime that each program with kernels calls"""
+"""a function of the runtime that every program with kernels calls"""
 _LARGEST = 1 << 30
-"""bytes of a program that is examined"""
+"""maximum size in bytes of a program that is examined"""
 RELINK = 'relink with NVCC_APPEND_FLAGS="-cudart shared -gencode arch=compute_90a,code=compute_90a -lineinfo"'
 
 
 def check_program(path: Path) -> None:
-    """Raise UsageError for a program whose linked-in CUDA runtime has lost its names."""
+    """Raise UsageError for a program with a statically linked CUDA runtime and without symbol names."""
     try:
         if path.stat().st_size > _LARGEST:
             return
@@ -28,7 +28,8 @@ def check_program(path: Path) -> None:
     found = [*fat_binary.sections(data)]
     if not any(section.name in fat_binary.SECTIONS for section in found):
         return
-    if any(section.name == b".strtab" for section in found):  # with names: without kernels, it registers nothing
+    # it has names: a program without kernels registers nothing
+    if any(section.name == b".strtab" for section in found):
         return
     if not any(_REGISTERS in section.data for section in found if section.name == b".dynstr"):
         raise UsageError(

@@ -55,9 +55,10 @@ STICKY = {
     "out-of-bounds": 700, "misaligned": 716, "failed-assertion": 710, "deadlock": 702, "step budget": 702,
     "invalid-barrier": 715, "oversubscribed": 715, "setmaxnreg": 715, "copy-size": 715,
 }  # fmt: skip
-"""findings, and reasons why a launch is incomplete, after which a GPU would return this error from every later call"""
+"""findings, and reasons for an incomplete launch, after which every later CUDA call of the program returns this error,
+as on a GPU"""
 TRAP = 719
-"""error after a `trap`, whose finding has the code of assertions"""
+"""error after a `trap`; its finding has the code of a failed assertion"""
 
 
 MAX_KEPT_REPORTS, MAX_REPORT_TEXT = 20, 10_000
@@ -75,7 +76,7 @@ class Pending(NamedTuple):
 
 
 class Watch:
-    """The observer of a session; the command derives from it."""
+    """The observer of a session, a base class of the command's observer."""
 
     def note_launch(self, pending: Pending) -> None:
         """Note a launch that is about to run."""
@@ -84,7 +85,7 @@ class Watch:
         """Note a step of the host."""
 
     def note_refusal(self, what: str, error: WsemuError) -> None:
-        """Note a module or launch that the program got an error for."""
+        """Note a module or launch for which the program received an error."""
 
 
 class Session:
@@ -97,7 +98,7 @@ class Session:
         self._order = HostOrder(self.memory)
         self.process = 0
         self._unverified: list[Report] = []
-        """reports that the program has not taken yet"""
+        """reports that the program has not queried yet"""
         self._kept = kept
         self._bytes: np.ndarray[Any, np.dtype[np.uint8]] = np.empty(0, np.uint8)
         self._arch = arch_of(settings.current().arch)
@@ -128,7 +129,7 @@ class Session:
         return _reply(0, pack_attributes(values, device.MEMORY, f"{device.NAME} {self._arch.name}"))
 
     def end(self) -> None:
-        """Let go of the memory of a process that has ended."""
+        """Release the memory of a process that has ended."""
         self._answers.clear()
         self._notes.clear()
         self.modules.clear()

@@ -5,9 +5,9 @@ too, as their IEEE 754 encoding), a predicate is a bool.  Nothing here is shared
 
 Rounding: a sum, product, quotient or square root of two f32 is correct when computed in double and rounded once more
 (Figueroa, "When is double rounding innocuous?", 1995).  Fma and conversions round an exact fraction, and so does
-everything that is rounded toward zero, down or up.  An f32 nan that arithmetic makes is 0x7fffffff; an f64 nan is that
-of an operand, or 0xfff8000000000000; that of a library function has no defined bits beyond being a nan.  Library
-functions are those of the C library, in double, by Python's `math` where that hands them on.
+everything that is rounded toward zero, down or up.  Arithmetic returns 0x7fffffff for an f32 nan.  An f64 nan is the
+nan of an operand, or 0xfff8000000000000.  If a library function returns a nan, its bits are unspecified.  Library
+functions are those of the C library in double, called through Python's `math` if it has them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ Meaning = Callable[..., int]
 
 
 class Format(NamedTuple):
-    """A binary floating-point format: `precision` bits with the hidden one, least and greatest normal exponent."""
+    """A binary floating-point format: `precision` in bits with the hidden bit, smallest and largest exponent of normal
+    numbers."""
 
     code: str
     bits: int
@@ -55,23 +56,23 @@ FORMATS = {
 
 
 def to_unsigned(value: int, bits: int) -> Bits:
-    """The low `bits` bits."""
+    """Return the low `bits` bits."""
     return value & ((1 << bits) - 1)
 
 
 def to_signed(value: Bits, bits: int) -> int:
-    """The two's complement value of a bit pattern."""
+    """Return the two's complement value of a bit pattern."""
     return value - (1 << bits) if value >> (bits - 1) else value
 
 
 def to_float(value: Bits, type_: str) -> float:
-    """The number that a bit pattern encodes."""
+    """Return the number that a bit pattern encodes."""
     f = FORMATS[type_]
     return float(struct.unpack("<" + f.code, value.to_bytes(f.bits // 8, "little"))[0])
 
 
 def from_float(value: float, type_: str) -> Bits:
-    """The bit pattern of `value` rounded to nearest even."""
+    """Return the bit pattern of `value` rounded to nearest even."""
     code = "<" + FORMATS[type_].code
     if math.isfinite(value) and not _holds(value, code):
         value = _round_fraction(*value.as_integer_ratio(), type_, math.copysign(1.0, value) < 0)
@@ -87,7 +88,7 @@ def _holds(value: float, code: str) -> bool:
 
 
 def round_to_nearest(value: Fraction, type_: str, negative_zero: bool = False) -> float:
-    """`value` rounded to nearest even in a format, subnormals and overflow included."""
+    """Round `value` to nearest even in a format, with subnormals and overflow."""
     return _round_fraction(value.numerator, value.denominator, type_, negative_zero)
 
 
@@ -110,12 +111,13 @@ def _round_fraction(numerator: int, below: int, type_: str, negative_zero: bool)
 
 
 def _scale_by_power(value: int, exponent: int) -> int:
-    """value * 2^exponent; the value where the exponent is negative, for then the other side of a fraction is scaled."""
+    """Return value * 2^exponent.  If the exponent is negative, return the value: the caller then scales the other side
+    of a fraction."""
     return value << exponent if exponent > 0 else value
 
 
 def round_directed(value: Fraction, type_: str, how: str) -> float:
-    """A value other than 0 rounded toward zero (rz), down (rm) or up (rp)."""
+    """Round a nonzero value toward zero (rz), down (rm) or up (rp)."""
     f = FORMATS[type_]
     size, negative = abs(value), value < 0
     exponent = size.numerator.bit_length() - size.denominator.bit_length()
@@ -124,7 +126,7 @@ def round_directed(value: Fraction, type_: str, how: str) -> float:
     steps = size / Fraction(2) ** unit
     away = how == ("rm" if negative else "rp")
     whole = math.ceil(steps) if away else math.floor(steps)
-    if whole.bit_length() + unit > f.greatest + 1:  # toward zero, the largest finite number
+    if whole.bit_length() + unit > f.greatest + 1:  # overflow toward zero gives the largest finite number
         result = math.inf if away else math.ldexp((1 << f.precision) - 1, f.greatest - f.precision + 1)
     else:
         result = math.ldexp(whole, unit)
@@ -133,7 +135,7 @@ def round_directed(value: Fraction, type_: str, how: str) -> float:
 
 # -- integers -----------------------------------------------------------------------------------------------------
 def _divide(a: int, b: int) -> int:
-    """a / b toward zero."""
+    """Return a / b rounded toward zero."""
     quotient = abs(a) // abs(b)
     return -quotient if (a < 0) != (b < 0) else quotient
 
@@ -147,14 +149,14 @@ def _rem(a: int, b: int) -> int:
 
 
 def _bit_field(a: Bits, position: Bits, length: Bits, bits: int, is_signed: bool) -> Bits:
-    """PTX ISA, "bfe", bit by bit."""
+    """Extract a bit field, bit by bit (PTX ISA, "bfe")."""
     position, length = position & 255, length & 255
     sign = a >> min(position + length - 1, bits - 1) & 1 if is_signed and length else 0
     return sum((a >> (position + i) & 1 if i < length and position + i < bits else sign) << i for i in range(bits))
 
 
 def _permute(a: Bits, b: Bits, selector: Bits) -> Bits:
-    """PTX ISA, "prmt", default mode."""
+    """Select bytes (PTX ISA, "prmt", default mode)."""
     source = (a | b << 32).to_bytes(8, "little")
     result = 0
     for k in range(4):
@@ -165,7 +167,7 @@ def _permute(a: Bits, b: Bits, selector: Bits) -> Bits:
 
 
 def _insert_field(a: Bits, into: Bits, position: Bits, length: Bits, bits: int) -> Bits:
-    """PTX ISA, "bfi", bit by bit."""
+    """Insert a bit field, bit by bit (PTX ISA, "bfi")."""
     position, length = position & 255, length & 255
     for i in range(bits):
         if i < length and position + i < bits:
@@ -174,21 +176,22 @@ def _insert_field(a: Bits, into: Bits, position: Bits, length: Bits, bits: int) 
 
 
 def _index(index: Bits, extent: Bits, stride: Bits, base: Bits, bits: int, is_signed: bool) -> Bits:
-    """The address of an element; see isa.ADDRESS_OUT and ADDRESS_WRAPPED."""
+    """Return the address of an element; see isa.ADDRESS_OUT and ADDRESS_WRAPPED."""
     wanted = to_signed(index, bits) if is_signed else index
     place, flag = wanted, 0
     if wanted < 0:
         place, flag = wanted + to_signed(extent, 64), ADDRESS_WRAPPED
     if to_unsigned(place, 64) < extent:
         return to_unsigned(base + place * stride, 64) | flag
-    if base >= ADDRESS_OUT:  # an earlier dimension was outside already
+    if base >= ADDRESS_OUT:  # the index of an earlier dimension is out of range
         return base
     told = max(-INDEX_BIAS, min(to_signed(to_unsigned(wanted, 64), 64), INDEX_BIAS - 1))
     return ADDRESS_OUT | (told + INDEX_BIAS) << SEGMENT_SHIFT | 1 << (SEGMENT_SHIFT - 1)
 
 
 def _floor(what: str, limit: int) -> Callable[[int, int], int]:
-    """Python's // or %, with 0 where the machine's division overflows; `limit` is the most negative value."""
+    """Return Python's // or %, with result 0 if the machine's division overflows; `limit` is the most negative
+    value."""
 
     def meaning(a: int, b: int) -> int:
         if b == 0 or (a == limit and b == -1 and limit < 0):
@@ -211,7 +214,7 @@ semantics: dict[str, Meaning] = {}
 
 
 def _typed_integers(s: str, n: int) -> None:
-    """Operations on n-bit integers, read as signed (s) or unsigned (u)."""
+    """Enter the operations on n-bit integers that depend on signedness (`s`: signed, `u`: unsigned)."""
     t, is_signed = f"{s}{n}", s == "s"
 
     def value(x: Bits) -> int:
@@ -244,12 +247,12 @@ def _typed_integers(s: str, n: int) -> None:
 
 
 def from_float_exact(value: Fraction, type_: str) -> Bits:
-    """The bit pattern of an exact number rounded to nearest even."""
+    """Return the bit pattern of an exact number rounded to nearest even."""
     return from_float(round_to_nearest(value, type_), type_)
 
 
 def _untyped_integers(n: int) -> None:
-    """Operations on n bits of which it does not matter whether they have a sign."""
+    """Enter the operations on n-bit integers that do not depend on signedness."""
     t = f"b{n}"
     plain: dict[str, Meaning] = {
         "mov": lambda a: a,
@@ -290,7 +293,7 @@ def _quotient(a: float, b: float) -> float:
 
 
 def _fma(a: float, b: float, c: float, type_: str) -> float:
-    """a * b + c, rounded once."""
+    """Return a * b + c, rounded once."""
     if not (math.isfinite(a) and math.isfinite(b)):
         return a * b + c  # inf or nan, which no rounding changes
     if not math.isfinite(c):
@@ -303,7 +306,8 @@ def _fma(a: float, b: float, c: float, type_: str) -> float:
 
 
 def _zero(how: str, *signs: float) -> float:
-    """Zero as an exact sum of numbers of these signs: of its sign where all agree, else -0 downward, +0 otherwise."""
+    """Return the zero that is the exact sum of numbers with these signs: their common sign if all agree, else -0 if
+    rounding down, else +0."""
     if len({math.copysign(1.0, sign) for sign in signs}) == 1:
         return math.copysign(0.0, signs[0])
     return -0.0 if how == "rm" else 0.0
@@ -323,11 +327,11 @@ def _directed_quotient(a: float, b: float, type_: str, how: str) -> float:
 
 
 def _directed_root(a: float, type_: str, how: str) -> float:
-    """The root's floor or ceiling in units of its last place, by integers."""
+    """Return the square root rounded in one direction: its floor or ceiling in units of the last place, by integers."""
     if not (math.isfinite(a) and a > 0):
         return _square_root(a)
     precision = FORMATS[type_].precision
-    shift = 2 * (precision + 600)  # enough for the least subnormal
+    shift = 2 * (precision + 600)  # enough bits for the smallest subnormal
     scaled = int(Fraction(a) * 2**shift)  # exact
     root = math.isqrt(scaled)
     sticky = root * root != scaled
@@ -335,7 +339,7 @@ def _directed_root(a: float, type_: str, how: str) -> float:
 
 
 def _lesser(a: float, b: float) -> float:
-    """IEEE 754 minimumNumber: a number rather than a nan, -0 below +0."""
+    """Return the smaller number (IEEE 754 minimumNumber: a number rather than a nan, -0 below +0)."""
     if math.isnan(a):
         return b
     if math.isnan(b):
@@ -346,7 +350,7 @@ def _lesser(a: float, b: float) -> float:
 
 
 def _greater(a: float, b: float) -> float:
-    """IEEE 754 maximumNumber."""
+    """Return the larger number (IEEE 754 maximumNumber)."""
     return -_lesser(-a, -b)
 
 
@@ -359,7 +363,7 @@ def _fmod(a: float, b: float) -> float:
 
 
 def _python_division(a: float, b: float, type_: str) -> tuple[float, float]:
-    """(a // b, a % b) as CPython's float does it, every step rounded to the type; by zero: (a / b, nan)."""
+    """Return (a // b, a % b) as CPython's float computes it, each step rounded to the type; by zero: (a / b, nan)."""
 
     def step(x: float) -> float:
         return to_float(from_float(x, type_), type_)
@@ -386,12 +390,12 @@ ROUND: dict[str, Callable[[float], int]] = {"rni": round, "rzi": math.trunc, "rm
 
 
 def _integral(a: float, how: str) -> float:
-    """a rounded to an integral value, sign of zero kept."""
+    """Round a to an integral value that keeps the sign of zero."""
     return math.copysign(float(ROUND[how](a)), a) if math.isfinite(a) else a
 
 
 def _to_integer(a: float, how: str, s: str, n: int, source: str) -> Bits:
-    """a rounded to an integer; what does not fit saturates.  PTX ISA, "cvt": nan gives 0, or the sign bit alone."""
+    """Round a to an integer; a value out of range saturates.  PTX ISA, "cvt": nan gives 0, or only the sign bit."""
     if math.isnan(a):
         return 1 << (n - 1) if source == "f64" or n == 64 else 0
     least, most = (-(1 << (n - 1)), (1 << (n - 1)) - 1) if s == "s" else (0, (1 << n) - 1)
@@ -414,7 +418,7 @@ def _predicates() -> None:
 
 
 def _floats(f: str) -> None:
-    """Operations on one float type."""
+    """Enter the operations on one float type."""
     top = 1 << (FORMATS[f].bits - 1)
 
     def value(x: Bits) -> float:
@@ -467,12 +471,12 @@ _THROUGH = {
     "add": (1, 0), "sub": (1, 0), "mul": (1, 0), "min": (1, 0), "max": (1, 0), "fma": (1, 2, 0), "div": (0, 1),
     "sqrt": (0,), "rcp": (0,), "rsqrt": (0,),
 }  # fmt: skip
-"""operation -> its operands in the order in which an H200 looks for an f64 nan that comes through"""
+"""operation -> its operands in the order in which an H200 searches them for an f64 nan to return"""
 
 
 def _to_bits(result: float, type_: str, given: Sequence[Bits] = ()) -> Bits:
-    """The bits of a result; PTX ISA, "Floating Point Instructions": an f32 nan is 0x7fffffff.  An f64 nan is, made
-    quiet, the first one of those `given`; without one it is made of numbers."""
+    """Return the bits of a result.  An f32 nan is 0x7fffffff (PTX ISA, "Floating Point Instructions").  An f64 nan is
+    the first nan of the operands `given`, made quiet, or the default nan if no operand is a nan."""
     if not math.isnan(result):
         return from_float(result, type_)
     if type_ == "f32" or not given:
@@ -481,7 +485,7 @@ def _to_bits(result: float, type_: str, given: Sequence[Bits] = ()) -> Bits:
 
 
 _NANS = {("f32", "f16"): 0x7FFF, ("f16", "f32"): 0x7FFFFFFF, ("f64", "f16"): 0x7E00, ("f64", "f32"): 0x7FC00000}
-"""(from, to) -> nan that results, as the H200 has it; those of f64 keep their sign"""
+"""(from, to) -> the resulting nan, as measured on an H200; an f64 nan keeps its sign"""
 
 
 def _convert_bits(a: Bits, source: str, to: str) -> Bits:
@@ -503,7 +507,7 @@ def _is_unordered(a: float, b: float) -> bool:
 
 # -- library functions --------------------------------------------------------------------------------------------
 def _with(function: Callable[..., float], special: Callable[..., float]) -> Callable[..., float]:
-    """`function`, and `special` for arguments where Python raises and C returns something."""
+    """Return `function`, extended by `special` for arguments for which Python raises and C returns a value."""
 
     def meaning(*x: float) -> float:
         if any(math.isnan(v) for v in x) and function is not math.pow:
@@ -517,7 +521,7 @@ def _with(function: Callable[..., float], special: Callable[..., float]) -> Call
 
 
 def _pow_special(a: float, b: float) -> float:
-    """pow of zero to a negative power, of a negative number to a fraction, and overflow."""
+    """Return pow of zero to a negative power, of a negative number to a fraction, or of an overflow."""
     odd = math.isfinite(b) and b == int(b) and int(b) % 2 == 1
     if a == 0:
         return math.copysign(math.inf, a) if odd else math.inf
@@ -527,8 +531,8 @@ def _pow_special(a: float, b: float) -> float:
 
 
 def _c_function(name: str, count: int) -> Callable[..., float]:
-    """A function of the C library on `count` doubles: Python has algorithms of its own for these, whose last
-    bits differ."""
+    """Return a function of the C library on `count` doubles.  Python has its own algorithms for these functions, with
+    other last bits."""
     function = getattr(ctypes.CDLL("ucrtbase" if sys.platform == "win32" else None), name)
     function.argtypes, function.restype = [ctypes.c_double] * count, ctypes.c_double
     meaning: Callable[..., float] = function

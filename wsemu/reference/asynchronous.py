@@ -1,4 +1,6 @@
-"""The operations of kind `async`: what each does, and at which of them lanes stand until they may go on.
+"""Dispatch operations of kind `async`, and define at which of them lanes may wait.  Operations come in families, one
+for each kind of synchronization object or asynchronous operation.  `enter` adds a family to the tables: those of this
+package at the end of this module, others from outside.
 
 They come in families, one for each kind of synchronisation object or asynchronous operation, which `enter` puts into
 the tables: those of this package at the end of this module, any others from outside.
@@ -28,43 +30,44 @@ Meaning = Callable[["WarpRun", str, list[int], int], bool | None]
 
 
 class Standing(NamedTuple):
-    """An operation at which lanes may have to stand: whether they may go on now, and what they then do."""
+    """The two tests of an operation at which lanes may wait: whether they may continue now, and what they do when they
+    continue."""
 
     may_go: Callable[[WarpRun, Group], bool]
     go: Callable[[WarpRun, Group], None]
 
 
 class Family(NamedTuple):
-    """The operations of one kind of object."""
+    """The operations of one kind of synchronization object or asynchronous operation."""
 
     kind: str
     meanings: Mapping[str, Meaning]
-    """operation -> what some lanes do that execute it; true: they stand there"""
+    """operation -> function that some lanes execute; it returns true if they must wait there"""
     standing: Mapping[str, Standing] = {}
-    """operations at which lanes may have to wait"""
+    """operations at which lanes may wait"""
     state: Callable[[Cta], Any] | None = None
-    """constructor of its state when a CTA starts: `cta.objects[kind]`"""
+    """constructor of the family's state when a CTA starts: `cta.objects[kind]`"""
     end: Callable[[Cta], None] | None = None
-    """judges what is left when a CTA ends"""
+    """check of the remaining state when a CTA ends"""
     waits: Callable[[Cta], Iterable[ObjectWait]] | None = None
-    """lanes that wait at its objects when a CTA can do no more"""
+    """the lanes that wait at the family's objects when a CTA cannot continue"""
 
 
 FAMILIES: dict[str, Family] = {}
 STANDING: dict[str, Standing] = {}
-"""operations besides barriers and warp-wide ones at which part of a warp may wait"""
+"""operations, apart from barriers and warp-wide ones, at which part of a warp may wait"""
 _MEANINGS: dict[str, Meaning] = {}
 
 
 def enter(family: Family) -> None:
-    """Let the operations of a family be executed; `isa.enter` has entered them."""
+    """Add the operations of a family to the tables; `isa.enter` has added them to the instruction set."""
     FAMILIES[family.kind] = family
     _MEANINGS.update(family.meanings)
     STANDING.update(family.standing)
 
 
 def leave(kind: str) -> None:
-    """Take a family out again."""
+    """Remove a family from the tables."""
     family = FAMILIES.pop(kind)
     for name in family.meanings:
         del _MEANINGS[name]
@@ -73,12 +76,12 @@ def leave(kind: str) -> None:
 
 
 def execute(run: WarpRun, name: str, fields: list[int], lanes: int) -> bool:
-    """Let some lanes execute an operation; returns whether they stand there until they may go on."""
+    """Execute an operation for some lanes; return whether they must wait there."""
     if not run.launch.watch.options.converged:
         return bool(_MEANINGS[name](run, name, fields, lanes))
     order, actor, waits = run.cta.order, (run.cta.number, run.warp.number), name in WAITS
     order.converge(actor, lanes)
-    if waits:  # only lanes that see one phase complete go on together
+    if waits:  # only lanes that observe the same phase complete continue together
         order.tick(actor)
     stands = bool(_MEANINGS[name](run, name, fields, lanes))
     if not waits:
@@ -93,7 +96,7 @@ def _name_meanings(beginning: str, *meanings: Meaning) -> dict[str, Meaning]:
 
 
 def _plain(meaning: Callable[[WarpRun, list[int], int], None]) -> Meaning:
-    """Return a meaning that needs no name of its operation."""
+    """Adapt a meaning that does not take the name of its operation."""
 
     @functools.wraps(meaning)
     def execute_plain(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
@@ -189,7 +192,7 @@ enter(
 
 
 def _commit(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
-    """PTX ISA, "tcgen05.commit": arrivals that come when what a lane has issued is over."""
+    """Register arrivals that occur when the operations a lane has issued are complete (PTX ISA, "tcgen05.commit")."""
     tensor_memory.check_group(run, fields, lanes)
     mbarrier.check(run, fields[3], lanes)
     for goal in tensor_memory.commit_goals(run, fields, lanes):

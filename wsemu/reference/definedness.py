@@ -1,11 +1,12 @@
 """Undefined bits of a result: one operation at a time, on masks of undefined bits.
 
-`undefined_result(name, values, masks)` takes the operands of an arithmetic operation as bit patterns and, of each, the
-mask of its undefined bits; it returns that of the result.  A bit of the result is defined if it has one value for all
-values of the undefined bits, as far as the rules below determine.  They are exact for moves, bitwise operations, sums,
-shifts, fields, conversions between integers and comparisons by range, and follow carries of products upward.  All bits
-of everything else, such as floating-point arithmetic, are undefined as soon as one bit of an operand is.  Two operands
-of which one is the other (`x ^ x`, `x - x`) have a defined result if `same` says so.
+`undefined_result(name, values, masks)` takes the operands of an arithmetic operation as bit patterns, and for each
+operand the mask of its undefined bits.  It returns the mask of the result.  A bit of the result is defined if it has
+one value for all values of the undefined bits, as far as the rules below determine.  The rules are exact for moves,
+bitwise operations, sums, shifts, fields, conversions between integers and comparisons by range.  For products, all bits
+above the lowest possible difference are undefined.  For all other operations, such as floating-point arithmetic, one
+undefined bit of an operand makes all bits of the result undefined.  If both operands are the same register (`same`), `x
+^ x` and `x - x` are defined.
 
 Reference: J. Seward, N. Nethercote, "Using Valgrind to detect undefined value errors with bit-precision", USENIX 2005.
 """
@@ -26,7 +27,8 @@ _MOVED: dict[str, tuple[int, ...]] = {
     **dict.fromkeys(("mov", "varying", "not", "brev"), ()), **dict.fromkeys(("shl", "shr"), (1,)),
     "bfe": (1, 2), "bfi": (2, 3), "prmt": (2,),
 }  # fmt: skip
-"""operations that move bits -> the operands that say where; a result's bit is undefined as its bit of an operand is"""
+"""operations that only move bits -> the operands that control how; a bit of the result is undefined if the moved bit
+is"""
 
 
 def width(type_: str) -> int:
@@ -35,7 +37,7 @@ def width(type_: str) -> int:
 
 
 def undefined_result(name: str, values: Sequence[int], masks: Masks, *, same: bool = False) -> int:
-    """Return the undefined bits of the result of an operation; `same`: both of its operands are one register."""
+    """Return the undefined bits of an operation's result; `same`: both operands are the same register."""
     rule = _rule_of(name)
     if same and name.split(".")[0] in ("xor", "sub") and ".f" not in name:
         return 0
@@ -47,7 +49,7 @@ def _all_bits(values: Sequence[int], masks: Masks, bits: int) -> int:
 
 
 def _move_rule(name: str, controls: tuple[int, ...]) -> Rule:
-    """Return the rule of an operation that moves bits: it moves the bits of the masks in the same way."""
+    """Return the rule of an operation that only moves bits: it moves the masks of undefined bits in the same way."""
     meaning = (lambda mask: mask) if name.startswith("not.") else semantics[name]
 
     def rule(values: Sequence[int], masks: Masks, bits: int) -> int:
@@ -64,14 +66,15 @@ def _upward(mask: int, bits: int) -> int:
 
 
 def _undefined_in_sum(values: Sequence[int], masks: Masks, bits: int) -> int:
-    """Return the undefined bits of a sum: those of the summands, and those that another carry changes."""
+    """Return the undefined bits of a sum: the undefined bits of the operands, and the bits that an uncertain carry may
+    change."""
     (a, b), (of_a, of_b) = values, masks
     carries = (a & ~of_a) + (b & ~of_b) ^ (a | of_a) + (b | of_b)
     return (of_a | of_b | carries) & (1 << bits) - 1
 
 
 def _undefined_in_difference(values: Sequence[int], masks: Masks, bits: int) -> int:
-    """Return the undefined bits of a difference, as of a sum."""
+    """Return the undefined bits of a difference, by the same reasoning as for a sum."""
     (a, b), (of_a, of_b) = values, masks
     borrows = (a & ~of_a) - (b | of_b) ^ (a | of_a) - (b & ~of_b)
     return (of_a | of_b | borrows) & (1 << bits) - 1
@@ -82,18 +85,18 @@ def _undefined_in_negation(values: Sequence[int], masks: Masks, bits: int) -> in
 
 
 def _undefined_in_product(values: Sequence[int], masks: Masks, bits: int) -> int:
-    """Return the undefined bits of a product, and of one with a summand."""
+    """Return the undefined bits of a product, with or without an added operand."""
     (a, b), (of_a, of_b) = values[:2], masks[:2]
     rest = 0
     for one, other, by in ((of_a, of_b, b), (of_b, of_a, a)):
         may_be = other | by
-        if one and may_be:  # the lowest bit that may differ times the lowest bit that may be set
+        if one and may_be:  # the lowest undefined bit of one factor times the lowest bit of the other that may be set
             rest |= (one & -one) * (may_be & -may_be)
     return _upward(rest | (masks[2] if len(masks) > 2 else 0), bits)
 
 
 def _high_of_product(values: Sequence[int], masks: Masks, bits: int) -> int:
-    """Return all bits of the upper half of a product if a bit of the product may differ: not if a factor is 0."""
+    """Return all bits of the upper half of a product if any bit of the full product is undefined, else none."""
     return _all_bits(values, (_undefined_in_product(values, masks, 2 * bits),), bits)
 
 
@@ -122,7 +125,8 @@ def _undefined_in_selection(values: Sequence[int], masks: Masks, bits: int) -> i
 
 
 def _comparison_rule(name: str) -> Rule:
-    """Return the rule of a comparison of integers: equality by bits that differ for sure, order by ranges."""
+    """Return the rule of an integer comparison: equality is defined if a defined bit differs, order if the ranges do
+    not overlap."""
     _, how, type_ = name.split(".")
     bits, is_signed = int(type_[1:]), type_[0] == "s"
     if how in ("eq", "ne"):
@@ -154,7 +158,8 @@ def value_range(value: int, mask: int, bits: int, *, is_signed: bool) -> tuple[i
 
 
 def _extreme(name: str) -> Rule:
-    """Return the rule of the smaller or larger of two integers: that of one operand if it is chosen for sure."""
+    """Return the rule of the minimum or maximum of two integers: the mask of one operand if ranges decide which is
+    chosen."""
     what, type_ = name.split(".")
     bits, is_signed = int(type_[1:]), type_[0] == "s"
 
@@ -172,7 +177,8 @@ def _extreme(name: str) -> Rule:
 
 
 def _unless_nan(rule: Rule) -> Rule:
-    """Return a rule on the sign of a float, which a nan may not have: its bits are then those of any nan."""
+    """Return a rule for the sign of a float, extended to nans: if the value may be a nan, all its bits are
+    undefined."""
 
     def guard_rule(values: Sequence[int], masks: Masks, bits: int) -> int:
         exponent = ((1 << bits - 1) - 1) & -(1 << _FRACTION[bits])
@@ -183,7 +189,7 @@ def _unless_nan(rule: Rule) -> Rule:
 
 
 _FRACTION = {16: 10, 32: 23, 64: 52}
-"""bits of a float -> those of its fraction"""
+"""bits of a float -> number of its fraction bits"""
 
 
 def _with_sign(values: Sequence[int], masks: Masks, bits: int) -> int:

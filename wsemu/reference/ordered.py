@@ -1,7 +1,8 @@
-"""The reference interpreter with all CTAs alive at once, each of which stops before its ordered accesses.
+"""The reference interpreter for the exploration of interleavings: all CTAs are alive, and each stops before strong
+accesses.
 
-Each CTA is a launch of its own over the same arrays, so that it can be copied as it is; lanes of one instruction make
-their ordered accesses one at a time.
+Each CTA is a separate launch over the same arrays, so that it can be copied.  The lanes of one instruction perform
+their strong accesses one at a time.
 """
 
 from __future__ import annotations
@@ -26,21 +27,22 @@ if TYPE_CHECKING:
     from wsemu.model.outcome import RawFinding
 
     Look = Callable[["OrderedWarp", int], Callable[[], None] | None]
-    """called before an instruction with the lanes that perform it; what it returns is called after the instruction"""
+    """called before an instruction with the lanes that execute it; the function that it returns is called after the
+    instruction"""
 
 _KEPT = ("program", "code", "lengths", "arrays", "outcome", "fixed", "grid", "block")
-"""for a launch, the common data of its copies"""
+"""attributes of a launch that its copies share"""
 
 
 class OrderedWarp(WarpRun):
-    """Runs a warp up to an ordered access, or through one by the lane that was let go."""
+    """Runs a warp up to a strong access, or lets one lane perform the strong access."""
 
     def __init__(self, cta: OrderedCta, warp: Warp, lane: int = -1) -> None:
         super().__init__(cta, warp)
         self.own, self.lane = cta, lane
 
     def run(self) -> None:
-        """Until the warp waits, has ended, or stands before an ordered access."""
+        """Run until the warp waits, has ended, or is about to perform a strong access."""
         self.resume()
         while self.warp.ready and not self._stops():
             seen = self.own.look(self, -1) if self.own.look else None
@@ -49,7 +51,7 @@ class OrderedWarp(WarpRun):
                 seen()
 
     def asks(self) -> int:
-        """The lanes of the group that runs which stand before an ordered access."""
+        """Return the lanes of the running group that are about to perform a strong access."""
         if not self.warp.ready:
             return 0
         group = self.warp.ready[-1]
@@ -62,7 +64,7 @@ class OrderedWarp(WarpRun):
         return lanes & ~self.own.served.get(self.warp.number, 0)
 
     def _stops(self) -> bool:
-        """Return whether the warp stands; makes the access of the lane that was let go."""
+        """Return whether the warp stops; perform the access of the lane that was released."""
         lanes = self.asks()
         if not lanes:
             return False
@@ -87,21 +89,22 @@ class OrderedWarp(WarpRun):
 
 
 class OrderedCta(Cta):
-    """A CTA that stops before ordered accesses."""
+    """A CTA that stops before strong accesses."""
 
     def __init__(self, launch: Launch, number: int, ordered: frozenset[int], look: Look | None = None) -> None:
         super().__init__(CtaGroup(launch, number), number)
         self.group.ctas = [self]
         self.ordered, self.look = ordered, look
         self.served: dict[int, int] = {}
-        """warp -> lanes that have made the access before which it stands"""
+        """warp -> lanes that have performed the access at which the warp is stopped"""
 
     def __getstate__(self) -> dict[str, Any]:
-        """A copy is for states to come back to, which nobody looks at."""
+        """Return the state without the observer: a copy is a state to restore, and nothing observes it."""
         return {**vars(self), "look": None}
 
     def run_until_stuck(self, warp: int = -1, lane: int = -1) -> str:
-        """Run all warps until none can go on, one of them with a lane that is let go: `done`, `stands`, or why not."""
+        """Run all warps until none can continue, after releasing a lane of one of them; return `done`, `stands` (before
+        a strong access), or the reason."""
         try:
             if warp >= 0:
                 OrderedWarp(self, self.warps[warp], lane).run()
@@ -130,21 +133,21 @@ class OrderedRun:
     """All CTAs of a launch."""
 
     def __init__(self, make: Callable[[], Launch], ordered: frozenset[int]) -> None:
-        """`make` gives a launch, of which each CTA gets one."""
+        """`make` creates a launch; it is called for each CTA."""
         self.make, self.ordered = make, ordered
         first = make()
         self.total = first.grid[0] * first.grid[1] * first.grid[2]
         self.numbers = [*range(self.total)]
-        """the CTA that each is"""
+        """the number of each CTA in the launch"""
         self.arrays = first.arrays
         self.ctas: list[OrderedCta] = []
         self.look: Look | None = None
-        """observer of the accesses of a launch that is replayed"""
+        """observer of the accesses in a replayed launch"""
         self.parted = 0
-        """states in which parts of warps had met barriers"""
+        """number of states in which parts of warps had reached barriers"""
 
     def start(self) -> None:
-        """New CTAs, none of which has run."""
+        """Create all CTAs again, before their first instruction."""
         self.ctas = []
         for number in self.numbers:
             launch = self.make()
@@ -167,27 +170,27 @@ class OrderedRun:
         return sum(cta.launch.outcome.warp_instructions for cta in self.ctas)
 
     def save(self, cta: int) -> Saved:
-        """A CTA as it is."""
+        """Save the state of a CTA."""
         return Saved(self.ctas[cta])
 
     def load(self, cta: int, saved: Saved) -> None:
         self.ctas[cta] = saved.restore()
 
     def asks(self, cta: int) -> list[tuple[int, int, int]]:
-        """(warp, instruction, lanes) of those that stand before ordered accesses."""
+        """Return (warp, instruction, lanes) of the lanes that are about to perform strong accesses."""
         own = self.ctas[cta]
         found = ((w, OrderedWarp(own, warp).asks()) for w, warp in enumerate(own.warps) if warp.alive)
         return [(w, own.warps[w].ready[-1].pc, lanes) for w, lanes in found if lanes]
 
     def elsewhere(self, cta: int, warp: int) -> list[int]:
-        """Return the instructions at which lanes of a warp would continue that wait at a join or for their turn."""
+        """Return the instructions at which those lanes of a warp continue that wait at a join or for their turn."""
         own = self.ctas[cta].warps[warp]
         regions = {region.number: region for group in own.ready for region in chain(group.region)}
         waiting = [region.join + 1 for region in regions.values() if region.waiting & own.alive]
         return [*waiting, *(group.pc for group in own.ready[:-1])]
 
     def lanes_by_instruction(self, cta: int, warp: int) -> dict[int, int]:
-        """Return where each lane of a warp continues by itself."""
+        """Return the instruction at which each lane of a warp continues."""
         own = self.ctas[cta]
         one, found = own.warps[warp], dict[int, int]()
         served, rest = own.served.get(warp, 0), one.alive
@@ -205,7 +208,8 @@ class OrderedRun:
         return found
 
     def state(self, cta: int, live: list[frozenset[int]], bytes_: list[int] | None = None) -> tuple[Any, ...]:
-        """Return the state that decides a CTA's further execution.
+        """Return the state that decides a CTA's further execution.  `live` has the live rows at each instruction;
+        `bytes_` selects the parts that count: of shared memory only these bytes, of phases only their parity.
 
         `live` has the rows that matter at each instruction; `bytes_`: of shared memory these alone, and of phases their
         parity.
@@ -220,9 +224,10 @@ class OrderedRun:
         ]  # fmt: skip
         order, alive = own.launch.watch.order, [w for w in own.warps if w.alive]
         parted, known = 0, list[Any]()
-        if own.launch.program.asynchronous:  # what knows of what depends on what it has done, which is told besides
+        # observations depend only on performed operations, which are in the state anyway
+        if own.launch.program.asynchronous:
             known = [_objects(own, rounds=bytes_ is not None)]
-        elif order.has_lane_clocks(cta):  # no two are held for one state
+        elif order.has_lane_clocks(cta):  # no two states with clocks for each lane are merged
             self.parted += 1
             parted = self.parted
         else:
@@ -243,7 +248,7 @@ class OrderedRun:
 
 
 class Saved:
-    """A CTA as it was: packed, which takes a tenth of the time of a copy; `made()` is a new one."""
+    """A saved CTA in packed form, which takes a tenth of the time of a copy; `restore()` returns a new CTA."""
 
     def __init__(self, cta: OrderedCta) -> None:
         packed = io.BytesIO()
@@ -268,8 +273,8 @@ def _drop_kept_state(launch: Launch) -> tuple[Any, ...]:
 
 
 def _objects(cta: OrderedCta, *, rounds: bool) -> tuple[Any, ...]:
-    """Return the state that decides how asynchronous operations of a CTA continue; `rounds`: of phases their parity
-    alone."""
+    """Return the state that decides how asynchronous operations of a CTA continue; `rounds`: of phases only their
+    parity."""
     mbarriers = [
         (b.address, b.phase & 1 if rounds else b.phase, b.pending, b.expected, b.tx)
         for b in cta.mbarriers.live.values()

@@ -1,9 +1,9 @@
 """The slow interpreter: one lane at a time, in plain Python, sharing no code with the VM.
 
 It is the oracle for the VM and the debugging mode (`check(..., engine="reference")`).  A warp's lanes are kept in
-*groups* that run one after another; where lanes part at a branch they belong to a *region*, which ends at the join,
-where they wait for each other (`warp.py`).  Memory, named barriers, exchange between lanes, arithmetic and
-the search for races have a file each.
+*groups* that run one after another; lanes that diverge at a branch belong to a *region*, which ends at the join, where
+they wait for each other (`warp.py`).  Memory, named barriers, exchange between lanes, arithmetic and the search for
+races each have their own file.
 """
 
 from __future__ import annotations
@@ -59,16 +59,16 @@ if TYPE_CHECKING:
     from wsemu.reference.undefined import Undefined
 
 Rows = dict[int, tuple[str, int | float | bool]]
-"""register row -> (type, value): what a launch puts into parameter rows"""
+"""parameter row -> (type, value), as a launch initializes it"""
 Bytes = npt.NDArray[np.uint8]
 
 
 MOST_WARPS = 128
-"""maximum warps of a group of several CTAs: each of its lanes has clocks of all others"""
+"""maximum number of warps in a group of several CTAs: each lane has clocks of all other lanes"""
 
 
 class BudgetError(Exception):
-    """The step budget is used up."""
+    """The step budget is exhausted."""
 
 
 def run(
@@ -101,23 +101,23 @@ def run(
     successors: Sequence[int] = (),
     starting: int = 0,
 ) -> Outcome:
-    """Run a launch, group of CTAs after group; arrays in `segments` (bytes, writable?) are changed in place.
+    """Run a launch, one group of CTAs after another.  Arrays in `segments` (bytes, writable?) are changed in place.
 
     `rows` are the parameter rows, `dynamic_shared` the bytes of dynamic shared memory, `budget` the warp instructions
     after which the run ends, `arch` the cost model.
 
-    `converged` takes the lanes of an operation at an mbarrier together: each comes, in time, after all that any of them
-    did before.  `values` tells stores of one value to one place, `same-value-store`, from races.  `init_fences` looks
-    for fences between initializations of mbarriers and copies that credit them; with `other_lanes` findings of phases
-    name the lane of the earlier operation.  `strict` notes lanes that store one value.  `races` checks for races and
-    `lockstep` leaves out those between lanes of a warp.  `recycling` checks for barriers reused too early,
-    `initialised` for reads of uninitialized memory: shared and local memory, and the arrays with the segment numbers
-    `uninitialized`.  `read_only` checks for writes to data that is loaded through the read-only cache.  `trace` asks
-    for the events of the run.  Groups of CTAs of this `shape` are alive at once; in `clusters` they access each other's
-    shared memory; `stopped` is called with each value that a debugger's stop shows: the warp, the instruction, its
-    lanes.  `undefined` follows undefined values.  Allocations of tensor memory are searched for from `first_granule`
-    on.  `successors` has for each cluster the one that a request cancels after it.  The first `starting` clusters start
-    by themselves; 0: all do.
+    `converged`: the lanes of an operation at an mbarrier are converged, so that each follows, in time, all that any of
+    them did before.  `values` distinguishes stores of the same value to one location (`same-value-store`) from races.
+    `init_fences` requires a fence between the initialization of an mbarrier and a copy that credits it.  With
+    `other_lanes`, findings about phases name the lane of the earlier operation.  `strict` reports lanes that store one
+    value.  `races` checks for races and `lockstep` leaves out those between lanes of a warp.  `recycling` checks for
+    barriers reused too early, `initialised` for reads of uninitialized memory: shared and local memory, and the arrays
+    with the segment numbers `uninitialized`.  `read_only` checks for writes to data that is loaded through the
+    read-only cache.  `trace` requests the events of the run.  A group of CTAs of this `shape` is alive at once; in
+    `clusters`, its CTAs access each other's shared memory.  `stopped` is called for each value that a debugger's stop
+    shows, with the warp, the instruction and its lanes.  `undefined` follows undefined values.  The search for free
+    tensor memory begins at `first_granule`.  `successors` maps each cluster to the cluster that the next request
+    cancels.  Only the first `starting` clusters start without a request; 0: all do.
     """
     options = Options(
         races, lockstep, recycling, initialised, read_only, uninitialized, trace, strict, converged, values,
@@ -150,7 +150,7 @@ def run(
 
 
 class Launch:
-    """The state that all CTAs share: code, arrays, findings, counters."""
+    """State that all CTAs share: code, arrays, findings, counters."""
 
     def __init__(
         self,
@@ -185,7 +185,7 @@ class Launch:
             if groups.members > 1
             else SEGMENT_SHIFT
         )
-        """log2 of the bytes from one CTA's shared memory to the next one's in a group"""
+        """log2 of the distance in bytes between the shared memories of two consecutive CTAs of a group"""
         self.budget = budget
         self.initialised = options.initialised
         blank = {n for n in options.uninitialized if self.initialised or _is_allocated(segments[n - FIRST_ARRAY][1])}
@@ -205,7 +205,7 @@ class Launch:
         self.first_granule = 0
         self.successors: Sequence[int] = ()
         self.found: dict[tuple[str, int, int], RawFinding] = {}
-        """by code and places; of a copy of a CTA what was found in it, not in others"""
+        """findings by code and instructions; in the copy of a CTA, only findings in this CTA"""
         self.watch = self._watch(options)
 
     def _watch(self, options: Options) -> Watch:
@@ -218,12 +218,12 @@ class Launch:
         return Watch(self.program, options, self.report, self.grouping)
 
     def report(self, finding: RawFinding) -> None:
-        """Enter a finding, or count it when its code was already seen at these places."""
+        """Record a finding, or count it if its code was reported at the same instructions before."""
         key = (finding.code, finding.pc, finding.other_pc)
         known = self.found.get(key)
         if known is None:
             if finding.code == "same-value" and len(self.outcome.findings) >= MOST_SAME_VALUES:
-                return  # a note: it leaves the room to findings
+                return  # notes must not use up the maximum number of findings
             self.found[key] = finding
             if len(self.outcome.findings) < MOST_FINDINGS:
                 self.outcome.findings.append(finding)
@@ -237,7 +237,7 @@ class Launch:
         return bytearray(size) if self.initialised else None
 
     def operation_name(self, pc: int) -> str:
-        """Operation of the instruction at pc."""
+        """Return the name of the operation at pc."""
         return NAMES[self.code[pc][0]]
 
     def step(self, pc: int, lanes: int) -> None:
@@ -252,7 +252,7 @@ class Launch:
         outcome.executions[pc] += 1
 
     def special(self, name: str, cta: int, thread: int) -> int:
-        """Value of a special register in one thread."""
+        """Return the value of a special register in one thread."""
         kind, _, axis = name.partition(".")
         if kind in ("tid", "ctaid"):
             return place(*((thread, self.block) if kind == "tid" else (cta, self.grid)))["xyz".index(axis)]
@@ -276,12 +276,12 @@ class Launch:
         }[name]
 
     def shared_address(self, cta: int) -> int:
-        """Address of a CTA's shared memory."""
+        """Return the address of a CTA's shared memory."""
         return (SHARED << SEGMENT_SHIFT) + (self.grouping.of(cta)[1] << self.window)
 
 
 def _initialized_marks(data: Bytes, writable: object) -> bytearray:
-    """Return what marks the bytes of an array that are written when a launch begins, of which some are not."""
+    """Return the marks of the initialized bytes of an array, some of which are uninitialized when a launch begins."""
     known = writable.written if isinstance(writable, Allocated) else None
     return bytearray(len(data)) if known is None else bytearray(known.tobytes())
 
@@ -291,12 +291,12 @@ def _is_allocated(writable: object) -> bool:
 
 
 def encode_register(type_: str, value: int | float | bool) -> int:
-    """A value as the bit pattern of a register."""
+    """Return a value as the bit pattern of a register."""
     return from_float(float(value), type_) if type_[0] == "f" else to_unsigned(int(value), 8 * SIZE[type_])
 
 
 class CtaGroup:
-    """CTAs that are alive at once, by rank, and their shared memories in one segment, a window apart."""
+    """CTAs that are alive at once, by rank, with their shared memories in one segment at a fixed distance."""
 
     def __init__(self, launch: Launch, number: int) -> None:
         self.launch = launch
@@ -318,20 +318,20 @@ class CtaGroup:
         self.grid = GridBarrier(self)
         self.cancellation = Cancellation(self)
         self.reached: dict[int, dict[tuple[bool, int], Mark]] = {}
-        """CTA -> who of others accessed its shared memory last"""
+        """CTA -> the last access of each other thread or agent to its shared memory"""
         self.requested: dict[int, dict[tuple[bool, int], Mark]] = {}
-        """likewise for threads, in what a release publishes"""
+        """likewise, for the accesses of threads that a release publishes"""
         self.loose: dict[int, dict[tuple[bool, int], tuple[Mark, Mbarrier, int]]] = {}
-        """likewise for operations that release nothing, with their mbarrier and phase"""
+        """likewise, for operations that release nothing, with their mbarrier and phase"""
         self.ctas = [Cta(self, launch.grouping.cta(number, member)) for member in range(members)]
 
     def actor(self, warp: int) -> tuple[int, int]:
-        """(CTA, its warp) of a warp by its number in the group."""
+        """Return the (CTA, warp in the CTA) of a warp, given its number in the group."""
         member, number = divmod(warp, -(-self.launch.threads // LANES))
         return self.ctas[member].number, number
 
     def run(self) -> Status:
-        """Each warp runs until it waits or ends, the lowest first, over and over."""
+        """Run each warp until it waits or ends, the lowest first, in rounds."""
         cta = self.ctas[0]
         try:
             while any(cta.live_warps for cta in self.ctas):
@@ -354,14 +354,15 @@ class CtaGroup:
         return "done"
 
     def _first_waiting_cta(self) -> Cta:
-        """The first CTA that waits, for others than the rest of its cluster or of the grid if there is one."""
+        """Return the first waiting CTA: if possible, one that does not wait for the rest of its cluster or of the
+        grid."""
         waiting = [cta for cta in self.ctas if cta.live_warps]
         alone = (cta for cta in waiting if not all(cta.meets(warp) for warp in cta.warps if warp.alive))
         return next((cta for cta in alone if not self.grid.stands(cta)), waiting[0])
 
 
 class Cta:
-    """One CTA: its warps, shared memory, barriers of both kinds, registers to give, and asynchronous operations."""
+    """One CTA: its warps, shared memory, barriers and mbarriers, register pool, and asynchronous operations."""
 
     def __init__(self, group: CtaGroup, number: int) -> None:
         self.group = group
@@ -372,22 +373,22 @@ class Cta:
         self.barriers = [Barrier(n) for n in range(BARRIERS)]
         self.registers = RegisterPool(len(self.warps), launch.program.registers)
         self.copies: defaultdict[tuple[int, int], Groups] = defaultdict(Groups)
-        """`cp.async` of (warp, lane)"""
+        """(warp, lane) -> its `cp.async` operations"""
         self.bulk: defaultdict[tuple[int, int], Groups] = defaultdict(Groups)
-        """bulk stores and reductions of (warp, lane)"""
+        """(warp, lane) -> its bulk stores and reductions"""
         self.parts_of_groups: defaultdict[int, Part] = defaultdict(Part)
-        """by warp, its part of the groups of `wgmma`"""
+        """warp -> its part of the warpgroup's groups of `wgmma`"""
         self.multiplied: defaultdict[int, list[tuple[int, int, int, int]]] = defaultdict(list)
-        """by warp, the `wgmma` that it has executed: instruction, descriptors, whether it used the accumulator"""
+        """warp -> its executed `wgmma`: instruction, descriptors, whether the accumulator is an input"""
         self.registers_of_groups: defaultdict[int, GroupRegisters] = defaultdict(GroupRegisters)
-        """register pool of each warpgroup, by warp"""
+        """warp -> the registers of its `wgmma`"""
         self.issued: list[Issued] = []
         self.objects = {kind: family.state(self) for kind, family in FAMILIES.items() if family.state}
-        """kind -> state of the synchronisation objects that were entered from outside"""
+        """kind -> state of the synchronization objects with this kind"""
 
     @property
     def order(self) -> ThreadOrder:
-        """The clocks of its lanes, in a launch with asynchronous operations."""
+        """Return the clocks of all lanes, in a launch with asynchronous operations."""
         assert isinstance(self.launch.watch, ThreadWatch)
         return self.launch.watch.order
 
@@ -416,20 +417,20 @@ class Cta:
 
     @property
     def live_warps(self) -> int:
-        """Warps that have not exited."""
+        """Return the number of warps that have not exited."""
         return sum(1 for warp in self.warps if warp.alive)
 
     @property
     def live_objects(self) -> Mbarriers | None:
-        """The synchronization objects in shared memory; None if none is live."""
+        """Return the synchronization objects in shared memory; None if none is live."""
         return self.mbarriers if self.mbarriers.live else None
 
     def finding(self, code: str, pc: int, warp: int, lanes: int, **detail: int) -> None:
-        """Report something that one instruction did."""
+        """Report a finding at one instruction."""
         self.launch.report(RawFinding(code, pc, self.number, warp, lanes, detail=detail))
 
     def run_warps(self) -> bool:
-        """Each warp that can runs until it waits or ends; whether there was one."""
+        """Run each warp that can run until it waits or ends; return whether there was one."""
         able = False
         for warp in self.warps:
             run = WarpRun(self, warp)
@@ -439,7 +440,8 @@ class Cta:
         return able
 
     def goes_past_standing(self) -> bool:
-        """Return whether lanes of a warp go past a join where nobody can go on otherwise.
+        """Let lanes continue past a join if nothing else can run, and return whether some do.  Converged lanes wait
+        there for each other.
 
         Lanes that are taken together wait there for each other.
         """
@@ -448,18 +450,18 @@ class Cta:
         return any(WarpRun(self, warp).goes_past_standing() for warp in self.warps)
 
     def meets(self, warp: Warp) -> bool:
-        """Return whether some of a warp stands at the barrier of the cluster."""
+        """Return whether some lanes of a warp wait at the cluster barrier."""
         return any(self.launch.operation_name(group.pc - 1) == cluster_barrier.WAIT for group in warp.parked)
 
     def end(self) -> None:
-        """Judge what is left when it ends."""
+        """Check what remains when the CTA ends."""
         report_dangling(self)
         for family in FAMILIES.values():
             if family.end:
                 family.end(self)
 
     def save_state(self, status: Status) -> Status:
-        """Leave the CTA's state in the outcome."""
+        """Record the CTA's state in the outcome."""
         outcome = self.launch.outcome
         outcome.cta = self.number
         outcome.warps = [

@@ -14,13 +14,14 @@ if TYPE_CHECKING:
 
 @functools.lru_cache(maxsize=4096)
 def list_lanes(mask: int) -> tuple[int, ...]:
-    """The lanes of a mask, lowest first."""
+    """Return the lanes of a mask, lowest first."""
     return tuple(lane for lane in range(LANES) if mask >> lane & 1)
 
 
 @dataclass(slots=True)
 class Region:
-    """Lanes that parted at a branch and meet at instruction `join`; `lanes` are all of them, `waiting` those there."""
+    """Lanes that diverged at a branch and reconverge at instruction `join`; `lanes` are all of them, `waiting` those at
+    the join."""
 
     join: int
     lanes: int
@@ -31,26 +32,26 @@ class Region:
 
 @dataclass(slots=True)
 class Group:
-    """Lanes that run together."""
+    """Lanes that execute together."""
 
     pc: int
     lanes: int
     region: Region | None
     midway: bool = False
-    """the lanes continue in the middle of a stretch of code"""
+    """true if the lanes continue in the middle of a straight-line stretch of code"""
     since: int = 0
-    """regions of the warp that there had been when the lanes became ready"""
+    """number of regions that the warp had opened when the lanes became ready"""
 
 
 def chain(region: Region | None) -> Iterator[Region]:
-    """A region and those around it."""
+    """Yield a region and the regions around it."""
     while region is not None:
         yield region
         region = region.outer
 
 
 def merge_groups(groups: list[Group]) -> list[Group]:
-    """Groups that go on from one place in one region as one group."""
+    """Merge groups that continue at the same instruction of the same region."""
     found: list[Group] = []
     for group in groups:
         same = next((g for g in found if g.pc == group.pc and g.region is group.region), None)
@@ -63,18 +64,19 @@ def merge_groups(groups: list[Group]) -> list[Group]:
 
 @dataclass(slots=True)
 class Segment:
-    """A stretch of memory; `written` has a nonzero byte for each byte that holds a value, None if all do."""
+    """A range of memory; `written` has a nonzero byte for each initialized byte, or is None if all bytes are
+    initialized."""
 
     data: bytearray | memoryview
     writable: bool = True
     written: bytearray | None = None
     undefined: dict[int, int] = field(default_factory=dict)
-    """offset of a byte that holds an undefined value -> what `Undefined` keeps of it"""
+    """offset of a byte with an undefined value -> its entry in `Undefined`"""
 
 
 @dataclass(slots=True)
 class Warp:
-    """One warp.  `ready` groups run, the last one first; `parked` ones stand at an operation that waits."""
+    """One warp.  Groups in `ready` run, the last one first; groups in `parked` wait at an operation."""
 
     number: int
     alive: int
@@ -84,22 +86,23 @@ class Warp:
     ready: list[Group] = field(default_factory=list)
     parked: list[Group] = field(default_factory=list)
     waits: int = -1
-    """the barrier it is counted at, or -1"""
+    """the barrier at which the warp is counted, or -1"""
     wait_pc: int = -1
     wait_lanes: int = 0
     last_pc: int = -1
     regions: int = 0
-    """number of regions so far"""
+    """number of regions opened so far"""
     whole: int = 0
-    """the lanes that it has had"""
+    """all lanes of the warp, including exited ones"""
     undefined: dict[int, list[int]] = field(default_factory=dict)
-    """register or predicate with undefined bits -> what `Undefined` keeps of each lane"""
+    """register or predicate with undefined bits -> the entry of each lane in `Undefined`"""
 
     def __post_init__(self) -> None:
         self.whole = self.alive
 
     def make_ready(self, groups: list[Group]) -> None:
-        """Make groups ready, the first one to run first; those at one instruction of one region together."""
+        """Make groups ready, the first one to run first; groups at the same instruction of the same region are
+        merged."""
         for group in reversed(merge_groups(groups)):
             group.since = self.regions
             self.ready.append(group)

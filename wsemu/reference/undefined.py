@@ -3,12 +3,13 @@
 A source is an instruction, or a register: a load of bytes that nothing has written, a shuffle that reads a lane which
 does not participate, a register that no instruction has written.  Each lane of a register, and each byte of memory, has
 the mask of its undefined bits and the set of their sources.  Defined values have no entry, so that a run without
-undefined values costs little.  Arithmetic carries masks on as `definedness` has it.
+undefined values costs little.  Arithmetic propagates masks by the rules of `definedness`.
 
-A value reaches something observable if one of its undefined bits influences control flow (a branch, an exit, the guard
-of anything but arithmetic).  So it does as part of an address, an operand of a barrier or an asynchronous operation, or
-a member mask.  It also does if it goes into an atomic or into global memory, or is printed.  A store to shared or local
-memory is a copy, whose bytes are followed in turn.  A value that a select discards reaches nothing.
+A value reaches something observable if one of its undefined bits influences control flow: a branch, an exit, the guard
+of anything but arithmetic.  Addresses, member masks, and operands of barriers and asynchronous operations are
+observable as well.  The value also reaches something observable if it goes into an atomic or into global memory, or is
+printed.  A store to shared or local memory is a copy, whose bytes are followed.  A value that a select discards reaches
+nothing observable.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
     from wsemu.reference.warp import WarpRun
 
 Shadow = int
-"""mask of undefined bits, and above 64 bits the set of their sources; 0 if all bits are defined"""
+"""mask of undefined bits; the bits from 64 on are the set of their sources; 0 if all bits are defined"""
 _MASK = (1 << 64) - 1
 
 
@@ -55,8 +56,8 @@ class Undefined:
     """The undefined values of one launch."""
 
     def __init__(self, program: Program, until: frozenset[Source] = frozenset()) -> None:
-        """Follow the values of `program`, to the end of the launch, or until those of all sources in `until`, if there
-        are any, have reached something."""
+        """Follow the values of `program`, to the end of the launch, or until the values of all sources in `until`, if
+        any, have reached something observable."""
         self._until = until
         self._sources: list[Source] = []
         self._numbers: dict[Source, int] = {}
@@ -68,7 +69,7 @@ class Undefined:
         }
 
     def find_followed(self) -> Followed:
-        """Return what the launch showed of each source."""
+        """Return what the values of each source reached in the launch."""
         return self._followed
 
     def start_warp(self, warp: Warp) -> None:
@@ -77,7 +78,7 @@ class Undefined:
 
     # -- instructions -------------------------------------------------------------------------------------------------
     def before(self, run: WarpRun, name: str, operation: Operation, fields: list[int], lanes: int) -> None:
-        """Follow an instruction that a group of lanes is about to execute, `lanes` of them under its guard."""
+        """Follow an instruction that the `lanes` of a group are about to execute under its guard."""
         held = run.warp.undefined
         if not held:
             return
@@ -123,7 +124,7 @@ class Undefined:
     def _compute(
         self, run: WarpRun, name: str, operation: Operation, fields: list[int], lanes: int, unsure: Mapping[int, Shadow]
     ) -> None:
-        """Follow arithmetic; a lane whose guard is undefined has the old result or the new one."""
+        """Follow arithmetic; a lane with an undefined guard keeps the old result or gets the new one."""
         held, result = run.warp.undefined, fields[2]
         sources = list(zip(fields[3:7], operation.operands, strict=False))
         written = lanes | sum(1 << lane for lane in unsure)
@@ -196,7 +197,7 @@ class Undefined:
         return kept
 
     def keep(self, run: WarpRun, places: Mapping[int, Place], size: int, shadows: Mapping[int, Shadow]) -> None:
-        """Follow what a strong store has left in memory."""
+        """Follow the undefined bits that a strong store has written to memory."""
         for lane, shadow in shadows.items():
             segment, number, offset = places[lane]
             self._keep(run, segment, number, offset, size, lane, shadow)
@@ -208,7 +209,8 @@ class Undefined:
             self._reach(run, "copy", {lane: _sources(found)})
 
     def _read_shadow(self, run: WarpRun, place: Place, size: int, lane: int, unused: int = 0) -> Shadow:
-        """Return the undefined bits that a lane reads; nothing has written some of these bytes, others are copies."""
+        """Return the undefined bits that a lane reads: bytes that nothing has written, and copies of undefined
+        values."""
         segment, number, offset = place
         written = segment.written
         if not segment.undefined and (written is None or 0 not in written[offset : offset + size]):
@@ -228,7 +230,8 @@ class Undefined:
     def _keep(
         self, run: WarpRun, segment: Segment, number: int, offset: int, size: int, lane: int, shadow: Shadow
     ) -> None:
-        """Follow an undefined value into memory: what outlives the launch is observable, anything else is a copy."""
+        """Follow an undefined value into memory: a store to memory that outlives the launch is observable, any other
+        store is a copy."""
         if number >= FIRST_ARRAY:
             self._reach(run, "store", {lane: shadow})
             return
@@ -242,7 +245,8 @@ class Undefined:
     def shuffle(
         self, run: WarpRun, type_: str, fields: list[int], sources: Mapping[int, int], absent: Iterable[int]
     ) -> None:
-        """Follow a shuffle: lane -> the lane that it reads; those `absent` read one that does not participate."""
+        """Follow a shuffle: lane -> the lane that it reads; the lanes in `absent` read one that does not
+        participate."""
         held, every = run.warp.undefined, (1 << width(type_)) - 1
         values, selectors = held.get(fields[3]), held.get(fields[4])
         shadows = {}
@@ -292,7 +296,7 @@ class Undefined:
         self._same_for_all(run, fields[2], there, mask, held.values())
 
     def other(self, run: WarpRun, fields: list[int], lanes: int, *, compares: bool = False) -> None:
-        """Follow an exchange whose result is defined, unless it compares values that are not."""
+        """Follow an exchange whose result is defined unless it compares undefined values."""
         held = self._shadows(run, fields[3], lanes) if compares else {}
         self._same_for_all(run, fields[2], lanes, int(bool(held)), held.values())
 
@@ -302,8 +306,7 @@ class Undefined:
 
     # -- matrices -----------------------------------------------------------------------------------------------------
     def multiply(self, run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
-        """Follow an operation on matrices: an element of a product depends on its row, its column, and what it is
-        added to."""
+        """Follow a matrix operation: an element of a product depends on its row, its column, and its addend."""
         counts = vector_counts(name)[1:]
         vectors = zip((fields[3], fields[4], fields[6]), counts, strict=False)
         rows = [first + k * ROW for first, count in vectors for k in range(count)]
@@ -311,7 +314,8 @@ class Undefined:
         given = [shadow for row in rows for shadow in self._shadows(run, row, every).values()]
         results = range(fields[2], fields[2] + vector_counts(name)[0] * ROW, ROW)
         shadows: dict[int, dict[int, Shadow]] = {row: {} for row in results}
-        for source in _each(_sources(given)):  # each by itself: what moves keeps them apart
+        # each source separately: operations that only move elements do not mix them
+        for source in _each(_sources(given)):
             masks = _Masks(run, source)
             follow = multiply.move_elements if name in MOVES else multiply.mark_elements
             follow(masks, name, fields, lanes)
@@ -321,7 +325,7 @@ class Undefined:
             self._put(run, row, lanes, shadows[row])
 
     def _accumulate(self, run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
-        """Follow a `wgmma`: all of its result depends on what it has in registers, each element on its accumulator."""
+        """Follow a `wgmma`: its register operand influences the whole result, each accumulator only its element."""
         to, of_a, *_ = vector_counts(name, fields[7])
         every = (1 << LANES) - 1
         own = () if WGMMA[name].shared else range(fields[3], fields[3] + of_a * ROW, ROW)
@@ -334,12 +338,12 @@ class Undefined:
 
     # -- tables -------------------------------------------------------------------------------------------------------
     def _shadows(self, run: WarpRun, row: int, lanes: int) -> dict[int, Shadow]:
-        """Return the lanes, of some, of which a register has undefined bits."""
+        """Return lane -> undefined bits of a register, for those of some lanes that have any."""
         held = run.warp.undefined.get(row)
         return {lane: held[lane] for lane in list_lanes(lanes) if held[lane]} if held else {}
 
     def _put(self, run: WarpRun, row: int, lanes: int, shadows: Mapping[int, Shadow]) -> None:
-        """Enter what lanes write to a register; lanes without an entry write defined values."""
+        """Record what lanes write to a register; lanes without an entry write defined values."""
         table = run.warp.undefined
         held = table.get(row)
         if held is None:
@@ -354,7 +358,7 @@ class Undefined:
     def _source(
         self, source: Source, run: WarpRun | None = None, lane: int = 0, address: int = -1, size: int = 0
     ) -> Shadow:
-        """Return the set of one source."""
+        """Return the set that contains one source."""
         number = self._numbers.get(source)
         if number is None:
             number = self._numbers[source] = len(self._sources)
@@ -369,7 +373,7 @@ class Undefined:
             yield self._sources[source.bit_length() - 65]
 
     def _reach(self, run: WarpRun, sink: Sink, shadows: Mapping[int, Shadow]) -> None:
-        """Note the first thing that values of each source reach."""
+        """Record the first observable thing that values of each source reach."""
         reached = self._followed.reached
         for lane, shadow in shadows.items():
             for source in self._name_sources((shadow,)):
@@ -378,18 +382,18 @@ class Undefined:
                 if source not in reached:
                     reached[source] = Reach(sink, run.group.pc, run.cta.number, run.warp.number, lane)
         if self._until and self._until <= reached.keys():
-            run.launch.budget = 0  # it ends with the next instruction
+            run.launch.budget = 0  # the run ends at the next instruction
 
 
 class _Masks:
-    """A warp whose registers hold the masks of their undefined bits of one source, for what moves elements between
-    lanes."""
+    """A warp whose registers hold the masks of undefined bits of one source; used for operations that move elements
+    between lanes."""
 
     def __init__(self, run: WarpRun, source: Shadow) -> None:
         self._held = run.warp.undefined
         self._source = source
         self.written: list[tuple[int, int, int]] = []
-        """register, lane and mask, where that is not 0"""
+        """register, lane and mask, if the mask is not 0"""
 
     def read(self, row: int, type_: str, lane: int) -> int:
         held = self._held.get(row)

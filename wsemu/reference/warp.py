@@ -1,4 +1,4 @@
-"""One warp of the reference interpreter: control flow, arithmetic, and how its lanes come to a barrier."""
+"""One warp of the reference interpreter: control flow, arithmetic, and how its lanes reach a barrier."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
     from wsemu.reference.run import Cta
 
 _WIDE = ("warp", "matrix")
-"""kinds of operations that all lanes that are named execute together"""
+"""kinds of operations that all named lanes execute together"""
 _UNWRITTEN = (0,) * LANES
 ALL_LANES = (1 << LANES) - 1
 
 
 @functools.lru_cache(maxsize=4096)
 def _truths(bits: int) -> tuple[bool, ...]:
-    """A predicate, lane by lane."""
+    """Return a predicate, lane by lane."""
     return tuple(bool(bits >> lane & 1) for lane in range(LANES))
 
 
@@ -51,7 +51,7 @@ class WarpRun:
         self.launch = cta.launch
         self.group = warp.ready[-1] if warp.ready else Group(warp.last_pc, warp.alive, None)
         self.turn = TURN
-        """instructions left of its turn, by stretches that it has begun"""
+        """remaining instructions of the warp's turn, subtracted by stretches of code at their beginning"""
 
     def run(self) -> None:
         self.resume()
@@ -60,12 +60,13 @@ class WarpRun:
                 return
 
     def resume(self) -> None:
-        """Let lanes go on that stand somewhere and may, if no others run."""
+        """If no other lanes run, let waiting lanes continue that may."""
         if not self.warp.ready:
             self._release()
 
     def step(self) -> bool:
-        """Execute one instruction; return whether the turn may end: control changed, and a stretch begins."""
+        """Execute one instruction; return whether the turn may end, because control changed and a stretch of code
+        begins."""
         warp = self.warp
         self.group = group = warp.ready[-1]
         fields = self.launch.code[group.pc]
@@ -104,7 +105,7 @@ class WarpRun:
         return False
 
     def _begin_stretch(self) -> bool:
-        """Subtract the stretch that the next lanes begin from the turn; return whether they begin one."""
+        """Subtract the length of the next stretch of code from the turn; return whether one begins."""
         ready = self.warp.ready
         if not ready or ready[-1].midway:
             return False
@@ -113,14 +114,14 @@ class WarpRun:
 
     # -- registers ------------------------------------------------------------------------------------------------
     def read(self, row: int, type_: str, lane: int) -> int:
-        """One lane of a register or predicate; a register that nobody wrote holds 0."""
+        """Return one lane of a register or predicate; an unwritten register holds 0."""
         if type_ == "p":
             return bool(self.warp.predicates.get(row, 0) >> lane & 1)
         values = self.warp.registers.get(row)
         return values[lane] if values else 0
 
     def values(self, row: int, type_: str) -> Sequence[int]:
-        """All lanes of a register or predicate, as `read` gives them; a lane that is written meanwhile may change."""
+        """Return all lanes of a register or predicate, as `read` does; writes during the iteration may be visible."""
         if type_ == "p":
             return _truths(self.warp.predicates.get(row, 0))
         return self.warp.registers.get(row) or _UNWRITTEN
@@ -159,7 +160,7 @@ class WarpRun:
             if join >= 0 and (group.region is None or group.region.join != join):
                 self.warp.regions += 1
                 group.region = Region(join, group.lanes, group.region, self.warp.regions)
-            # the last one pushed runs first, to the join at least: one side has to close the region
+            # the last group pushed runs first, at least to the join, because one side has to close the region
             for pc, lanes in ((target, taken), (group.pc + 1, onward)):
                 if pc == join and group.region is not None and (lanes == onward or group.pc + 1 != join):
                     group.region.waiting |= lanes
@@ -179,8 +180,8 @@ class WarpRun:
         self._close(region)
 
     def _close(self, region: Region | None) -> None:
-        """Make lanes ready behind the join when nobody is missing, after those that became ready since they parted; a
-        region whose lanes have all exited is over as well."""
+        """Make lanes ready after the join if none is missing, behind lanes that became ready since the divergence.  A
+        region whose lanes have all exited is closed as well."""
         warp = self.warp
         while region is not None and region.waiting & warp.alive == region.lanes & warp.alive:
             if region.waiting & warp.alive:
@@ -213,7 +214,7 @@ class WarpRun:
 
     # -- barriers -------------------------------------------------------------------------------------------------
     def _barrier(self, name: str, fields: list[int], lanes: int) -> None:
-        """Lanes at a barrier: a whole warp is counted, a part of one waits for the others (B14)."""
+        """Execute a barrier operation: a whole warp is counted, a part of a warp waits for the other lanes (B14)."""
         group, warp = self.group, self.warp
         pc = group.pc
         group.pc += 1
@@ -236,9 +237,10 @@ class WarpRun:
         count_warp(self, self.launch.operation_name(pc), fields, pc, lanes)
 
     def _stand(self, lanes: int) -> None:
-        """A part of a warp waits at an operation, behind which its group is already, while the others run."""
+        """Park a part of a warp at an operation, while the other lanes run; its group has already advanced past the
+        operation."""
         group, warp = self.group, self.warp
-        if lanes != group.lanes:  # it is guarded: the other lanes go on
+        if lanes != group.lanes:  # the operation is guarded: the other lanes continue
             warp.ready.insert(-1, Group(group.pc, group.lanes & ~lanes, group.region, midway=True))
             group.lanes = lanes
         warp.ready.pop()
@@ -249,13 +251,13 @@ class WarpRun:
         self._begin_stretch()
 
     def _resolve_parked(self) -> None:
-        """No lanes can run, and some stand at operations.  Lanes at warp-wide operations that miss none of those at
-        barriers go first; then the warp is counted, if all its lanes stand at barriers.  Else some wait at a barrier
-        for others, and these for them: nothing here runs again."""
+        """Release parked lanes if no lane can run.  Lanes at warp-wide operations that do not wait for lanes at
+        barriers go first.  Then the warp is counted if all its lanes are at barriers.  Otherwise lanes at a barrier and
+        other lanes wait for each other, and the warp never continues."""
         warp = self.warp
         if not warp.parked or warp.waits >= 0:
             return
-        warp.parked.sort(key=lambda group: group.lanes & -group.lanes)  # whichever came first
+        warp.parked.sort(key=lambda group: group.lanes & -group.lanes)  # in an order that does not depend on arrival
         standing = self._standing()
         if standing and self._release():
             return
@@ -268,19 +270,19 @@ class WarpRun:
         if free:
             self._exchange_divergent(free)
         elif standing:
-            return  # others may let these go on
+            return  # other warps may release these lanes
         elif len(held) == len(at_barriers):
             self._count_all()
         else:
             self._hold(at_barriers)
 
-    # -- what is no barrier -------------------------------------------------------------------------------------------
+    # -- waits at other operations ------------------------------------------------------------------------------------
     def _standing(self) -> list[Group]:
-        """Groups at operations that let them go on when something else has happened, as at an mbarrier."""
+        """Return the groups that wait at operations which other warps release, as at an mbarrier."""
         return [group for group in self.warp.parked if self._kind(group) == "stands"]
 
     def able(self) -> bool:
-        """Return whether some lanes of the warp can go on."""
+        """Return whether some lanes of the warp can continue."""
         warp = self.warp
         return bool(warp.ready) or (warp.waits < 0 and any(self._may_go(group) for group in self._standing()))
 
@@ -288,7 +290,7 @@ class WarpRun:
         return STANDING[self.launch.operation_name(group.pc - 1)].may_go(self, group)
 
     def _release(self) -> bool:
-        """Let all go on that may, the lowest lanes first."""
+        """Release all groups that may continue, the lowest lanes first."""
         warp = self.warp
         going = [group for group in self._standing() if self._may_go(group)]
         going.sort(key=lambda group: group.lanes & -group.lanes)
@@ -300,7 +302,7 @@ class WarpRun:
         return bool(going)
 
     def _behind(self, standing: list[Group]) -> int:
-        """Lanes that wait at a join for some that stand."""
+        """Return the lanes at a join that wait for some of these waiting groups."""
         lanes = 0
         for group in standing:
             for region in chain(group.region):
@@ -308,14 +310,15 @@ class WarpRun:
         return lanes
 
     def goes_past_standing(self) -> bool:
-        """No warp can go on: lanes that wait at a join for some that stand go on without them, if there are any."""
+        """Let lanes at a join that wait for parked ones continue without them, because no warp can run; return whether
+        there are any."""
         standing = self._standing()
         return bool(standing) and not self.warp.ready and self._go_past(standing)
 
     # -- lanes at barriers and warp-wide operations -------------------------------------------------------------------
     def _held_back(self, at_barriers: list[Group], behind: int = 0) -> list[Group]:
-        """Groups at barriers, and those at warp-wide operations which name lanes of these, or of others that do, or
-        lanes that are `behind` them."""
+        """Return the groups at barriers, and the groups at warp-wide operations that wait for them, directly or through
+        others, or for lanes that are `behind` them at a join."""
         held = list(at_barriers)
         while True:
             lanes = behind | sum(group.lanes for group in held)
@@ -325,14 +328,15 @@ class WarpRun:
             held += more
 
     def _members(self, group: Group) -> int:
-        """All lanes that those at a warp-wide operation name."""
+        """Return all lanes that the lanes of a group at a warp-wide operation name."""
         row, members = self.launch.code[group.pc - 1][5], 0
         for lane in list_lanes(group.lanes):
             members |= self.read(row, "b32", lane)
         return members
 
     def _hold(self, at_barriers: list[Group]) -> None:
-        """Lanes at barriers wait for others of the warp that wait for them; at an aligned one that is told at once."""
+        """Handle lanes at barriers and other lanes of the warp that wait for each other; an aligned barrier is reported
+        at once."""
         aligned = [group for group in at_barriers if "aligned" in self._kind(group)]
         for group in aligned:
             self._report_divergence(group.pc - 1, group.lanes)
@@ -350,7 +354,7 @@ class WarpRun:
         return ("aligned " if fields[7] else "") + ("arrive" if name == ARRIVE else "sync")
 
     def _go_past(self, groups: list[Group]) -> bool:
-        """PTX promises no meeting points: lanes that wait at a join for standing ones go on without them."""
+        """PTX guarantees no reconvergence point: lanes at a join that wait for parked ones continue without them."""
         warp = self.warp
         waiting = [r for group in groups for r in chain(group.region) if r.waiting & warp.alive]
         if not waiting:
@@ -377,7 +381,7 @@ class WarpRun:
         return True
 
     def _exchange_divergent(self, free: list[Group]) -> None:
-        """Let groups that stand at warp-wide operations execute these with the lanes that are there."""
+        """Let groups that wait at warp-wide operations execute these with the lanes that are there."""
         done: set[int] = set()
         for group in free:
             if group.pc not in done:
@@ -392,8 +396,8 @@ class WarpRun:
         _EXECUTE[OPERATIONS[name].kind](self, name, self.launch.code[pc], lanes)
 
     def _count_all(self) -> None:
-        """All lanes that have not exited stand at barriers, those apart that wait at a join for some at an aligned one:
-        the warp is counted once, if it is one operation (B12, B14)."""
+        """Count the warp once, because all its live lanes are at barriers, if their operations are the same (B12, B14);
+        lanes at a join that wait for lanes at an aligned barrier are reported."""
         warp, groups = self.warp, list(self.warp.parked)
         first = groups[0]
         one = all(group.pc == first.pc and self._same(group, first) for group in groups)
@@ -406,12 +410,13 @@ class WarpRun:
             warp.make_ready(groups)
 
     def _same(self, group: Group, other: Group) -> bool:
-        """Return whether two groups stand at the same kind of operation of the same barrier, with the same count."""
+        """Return whether two groups wait at the same kind of operation of the same barrier, with the same count."""
         one, two = (self.launch.code[g.pc - 1] for g in (group, other))
         return one[0] == two[0] and operands(self, one, group.lanes) == operands(self, two, other.lanes)
 
     def _compare(self, first: Group, *others: Group) -> None:
-        """Lanes of one warp at different places can wait for one barrier only, all in the unaligned form (B12)."""
+        """Check that lanes of one warp at different instructions wait for the same barrier, in the unaligned form
+        (B12)."""
         if "aligned" in self._kind(first):
             self._report_divergence(first.pc - 1, first.lanes)
         for group in others:
@@ -420,7 +425,7 @@ class WarpRun:
                 raise StopError("fault", group.pc - 1, self.warp.number)
 
     def _report_divergence(self, pc: int, lanes: int, other_pc: int = -1) -> None:
-        """Report lanes at a barrier, while others of their warp may be at the one at `other_pc`."""
+        """Report lanes at a barrier while other lanes of their warp may be at the instruction `other_pc`."""
         warp = self.warp
         number, _ = operands(self, self.launch.code[pc], lanes)
         self.launch.report(
@@ -447,7 +452,7 @@ _SCOPES: dict[str, EventKind] = {kind: kind for kind in FENCES}
 
 
 def fence(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
-    """Order memory for the checkers; the reference has one order anyway."""
+    """Order memory for the checkers; the values do not change, because this interpreter runs in one order."""
     if name in _SCOPES:
         run.launch.watch.happen(_SCOPES[name], run.cta.number, run.warp.number, run.group.pc, lanes)
     elif name in _OTHER_FENCES:

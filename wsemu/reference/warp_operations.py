@@ -52,7 +52,7 @@ def _exchange_among(run: WarpRun, name: str, fields: list[int], lanes: int, memb
         )  # fmt: skip
     there = lanes & members
     if there:
-        met = lanes | (members & ~run.warp.alive)  # including operations of lanes that have exited
+        met = lanes | (members & ~run.warp.alive)  # including exited lanes
         run.launch.watch.happen("warp", run.cta.number, run.warp.number, run.group.pc, met)
     what, _, mode = name.partition(".")
     if what in _EXCHANGE:
@@ -126,7 +126,8 @@ def reduction(run: WarpRun, mode: str, type_: str, fields: list[int], lanes: int
     if run.launch.undefined is not None:
         run.launch.undefined.reduction(run, mode, fields, there)
     values = [run.read(fields[3], "b32", lane) for lane in list_lanes(there)]
-    for lane in list_lanes(lanes & ~there):  # a lane that takes no part, which is reported already, keeps its own value
+    # a lane that does not participate, which is reported elsewhere, keeps its own value
+    for lane in list_lanes(lanes & ~there):
         run.write(fields[2], "b32", lane, run.read(fields[3], "b32", lane))
     if not values:
         return
@@ -149,7 +150,7 @@ _COMBINE: dict[str, Callable[[int, int], int]] = {
 
 
 def shuffle_source(mode: str, lane: int, b: int, clamp: int, segment: int) -> tuple[int, bool]:
-    """PTX ISA, "shfl.sync": (lane to read, whether the selected one was in range)."""
+    """Return (lane to read, whether the selected lane was in range), as the PTX ISA specifies in "shfl.sync"."""
     first = lane & segment
     last = first | clamp & ~segment
     selected = {"up": lane - b, "down": lane + b, "bfly": lane ^ b, "idx": first | b & ~segment}[mode]

@@ -1,7 +1,7 @@
-"""Machine-like code: the instructions of a program as an assembler makes them.
+"""Machine-like code: an approximation of the instructions that ptxas generates for a program.
 
-Moves are renamed away, constants become offsets of accesses, sums that lead only to shared memory have 32 bits, short
-forward branches are predicates.
+Moves are eliminated by renaming, constants become offsets of accesses, address sums for shared memory have 32 bits, and
+short forward branches become predicates.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ if TYPE_CHECKING:
 
 NO_PIPE = PIPES - 1
 SHORT_BRANCH = 8
-"""instructions that a branch jumps over, up to which they are predicated"""
+"""maximum number of instructions that a branch skips to be converted into a predicate"""
 FAR = 400
-"""instructions among which the uses of a result are looked for"""
+"""number of following instructions in which uses of a result are searched"""
 DEEP = 40
 KIND = {name: number for number, name in enumerate(KINDS)}
 REASON = {name: number for number, name in enumerate(REASONS)}
@@ -50,12 +50,12 @@ _OF_MEMORY = ("load", "store", "atomic")
 
 
 class Instruction(NamedTuple):
-    """One instruction as the model takes it; registers are small numbers."""
+    """One instruction of the model; registers are small numbers."""
 
     name: str
     kind: str
     cost: float
-    """issue slots of an execution, in cycles"""
+    """issue slots of one execution, in cycles"""
     pipe: int
     hold: float
     """cycles for which the pipe is busy"""
@@ -64,14 +64,14 @@ class Instruction(NamedTuple):
     sources: tuple[int, ...]
     results: tuple[int, ...]
     product: tuple[float, float] = (0.0, 0.0)
-    """cycles of a product on the tensor cores, and the latency of its result"""
+    """cycles of a matrix multiplication on the tensor cores, and the latency of its result"""
 
 
 class Code:
-    """A program as an assembler would have it."""
+    """A program in machine-like code."""
 
     def __init__(self, program: Program, device: Device, of_shared: Collection[int]) -> None:
-        """`of_shared`: instructions whose accesses go to shared memory alone."""
+        """`of_shared`: instructions that access only shared memory."""
         self.rows: list[list[int]] = program.code.tolist()
         self.names = [NAMES[row[0]] for row in self.rows]
         self.work = [find_work(name) for name in self.names]
@@ -90,7 +90,7 @@ class Code:
         return len(self._numbers)
 
     def _find_outer_loops(self) -> frozenset[int]:
-        """Return the branches back of loops that contain others: a compiler unrolls only the inner ones."""
+        """Return the back branches of loops that contain other loops: a compiler unrolls only innermost loops."""
         back = [
             (row[6], pc)
             for pc, row in enumerate(self.rows)
@@ -104,7 +104,7 @@ class Code:
         return self._numbers.setdefault((space, field), len(self._numbers))
 
     def _sources(self, pc: int) -> list[int]:
-        """The registers that an instruction reads; of vectors the first ones."""
+        """Return the registers that an instruction reads; for vectors, the first register."""
         row, name = self.rows[pc], self.names[pc]
         operation = OPERATIONS[name]
         found = []
@@ -129,10 +129,10 @@ class Code:
             return [self._register("r", row[2] + k * ROW) for k in range(4)]
         return [self._register("p" if operation.result == "p" else "r", row[2])]
 
-    # -- what is left of it in machine code
+    # -- reduction to machine code --------
 
     def _fold(self) -> None:
-        """Keep sums of addresses and constants as offsets of the accesses."""
+        """Turn sums of addresses and constants into offsets of accesses."""
         folded: dict[int, bool] = {}
         for pc, row in enumerate(self.rows):
             name = self.names[pc]
@@ -155,7 +155,7 @@ class Code:
                 self.work[pc] = NOTHING
 
     def _narrow(self) -> None:
-        """Halve sums of 64 bits that lead to shared memory alone."""
+        """Halve the cost of 64-bit sums that are used only as addresses in shared memory."""
         for pc, name in enumerate(self.names):
             if self.work[pc].slots > 1 and is_wide_sum(name) and self._leads_to_shared(pc, 0):
                 self.work[pc] = Work("plain", 1, "alu", 1)

@@ -1,8 +1,8 @@
-"""Constants of GPUs: one row for each, in SM cycles except for the fields with other units.
+"""Constants of GPUs, one row for each GPU; times are in SM cycles if no unit is given.
 
-The row of the H200 was measured with microbenchmarks on one device: 132 multiprocessors, 1,980 MHz, driver 580.
-Four rings, a third of SAXPY and one GEMM had a part in these: `lat_l2` to `dram_tail`, `WIDE` of `model/work.py` and
-`merged`.
+The row of the H200 was measured with microbenchmarks on one device: 132 multiprocessors, 1,980 MHz, driver 580.  The
+constants from `lat_l2` to `dram_tail`, `merged`, and `WIDE` of `model/work.py` were also fitted to four rings, a third
+of the SAXPY measurements and one GEMM.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ class Device(NamedTuple):
     measured: bool
     source: str
     clock: float = 1.98e9
-    """Hz"""
+    """clock rate of the GPU in Hz"""
     tensor_clock: float = 0.9
-    """part of the clock that is left while all tensor cores work"""
+    """fraction of the clock rate that remains while all tensor cores work"""
     multiprocessors: int = 132
-    # of a sub-partition: cycles for which one warp instruction keeps a pipe, and until its result is there
+    # per sub-partition: cycles for which a warp instruction occupies a pipe, and its latency
     issue: float = 1.0
     pipes: tuple[float, ...] = (2.0, 1.0, 2.0, 8.0, 2.0, 4.0)
     latencies: tuple[float, ...] = (4.5, 4.1, 8.1, 17.0, 6.0, 24.0)
@@ -35,7 +35,7 @@ class Device(NamedTuple):
     mma_f64: float = 16.1
     mma_f64_latency: float = 26.2
     wgmma_shared: tuple[float, float] = (18.0, 62.0)
-    """the least cycles of a product with both operands in shared memory, and its latency beyond N/2"""
+    """minimum cycles of a product with both operands in shared memory, and its latency beyond N/2"""
     wgmma_registers: tuple[float, float] = (13.0, 52.0)
     # memory of a multiprocessor
     lsu: float = 1.0
@@ -45,23 +45,23 @@ class Device(NamedTuple):
     shared_way: float = 2.0
     l1_latency: float = 32.1
     l1: int = 256 * 1024
-    """bytes of L1 and shared memory together"""
+    """total bytes of L1 and shared memory"""
     port: float = 96.0
-    """bytes a cycle between L2 and a multiprocessor"""
-    # memory behind it
+    """bytes per cycle between L2 and a multiprocessor"""
+    # L2 and DRAM
     l2_bytes: float = 50e6
     lat_l2: float = 262.0
     lat_dram: float = 315.0
     """latency in addition to that of L2"""
     l2: float = 4750.0
-    """bytes a cycle of all multiprocessors, as `dram` and the writes"""
+    """bytes per cycle of all multiprocessors together, like `dram` and the writes"""
     l2_write: float = 2380.0
     dram: float = 2350.0
     dram_write: float = 1790.0
     merged: float = 1.6
     """factor of `l2` for tiles that several CTAs load: requests for one line are merged"""
     load_l2: float = 100.0
-    """cycles that L2 is later under full load"""
+    """additional latency of L2 in cycles under full load"""
     load_read: float = 180.0
     load_mixed: float = 320.0
     l2_tail: float = 10.0
@@ -186,11 +186,11 @@ C2050 = H200._replace(
     cta_launch=0.0,
 )
 DEVICES: dict[str, Device] = {one.name.lower(): one for one in (H200, H100, A100, RTX4090, B200, C2050)}
-"""rows by name; all but the H200's come from published numbers and were not compared with a device"""
+"""rows by name; those other than the H200's come from published numbers and were not compared with a device"""
 
 
 def device_named(name: str) -> Device:
-    """Return the row of a GPU; UsageError for one that the table lacks."""
+    """Return the row of a GPU; raise UsageError if the table has none."""
     found = DEVICES.get(str(name).lower().replace(" ", "").replace("-", ""))
     if found is None:
         raise UsageError(f"unknown device {name!r}: use one of {', '.join(one.name for one in DEVICES.values())}")

@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from wsemu.timing.predict import Predicted
 
 BUSY = 0.8
-"""use of a resource from which on it bounds a launch"""
+"""utilization of a resource from which on it bounds a launch"""
 FEW = 0.01
-"""reasons with less than this part are left out"""
+"""reasons with a smaller share are omitted"""
 MOST_LINES = 8
 SHORT_LAUNCH = 5e-6
-"""seconds up to which launches take 10 to 25% longer than predicted"""
+"""launches up to this many seconds take 10 to 25% longer than predicted"""
 SELECTED, NOT_SELECTED = REASONS.index("selected"), REASONS.index("not_selected")
 NOT_MODELED = (
     "what ptxas changes: unrolling, predication, hoisting, uniform registers, spills",
@@ -44,11 +44,11 @@ NOT_MODELED = (
 
 
 class Kind(NamedTuple):
-    """A kind of launches, with the accuracy of its predictions."""
+    """A kind of launch, with the accuracy of its predictions."""
 
     name: str
     within: float
-    """error within which 9 of 10 launches lie"""
+    """maximum error of 9 out of 10 launches"""
 
 
 RING = Kind("rings and pipelines", 0.15)
@@ -123,7 +123,7 @@ def _notes(found: Predicted) -> list[str]:
 
 
 def _is_ring(found: Predicted) -> bool:
-    """Return whether warps copy for others, and no tensor cores work."""
+    """Return whether some warps copy for others, without tensor cores."""
     kinds = {one.kind for one in found.code.instructions}
     return not kinds & {"product", "matrix"} and bool(kinds & {"bar_arrive", "group_wait", "events"})
 
@@ -132,7 +132,7 @@ def _is_ring(found: Predicted) -> bool:
 
 
 def _use(found: Predicted, device: Device) -> dict[str, float]:
-    """Return the use of each resource while the multiprocessor works."""
+    """Return the utilization of each resource while the multiprocessor works."""
     run, stream = found.run, found.stream
     cycles, ctas = run.cycles, found.ran
     counts = np.bincount(stream.pc, minlength=len(found.code.instructions)) * ctas
@@ -159,7 +159,7 @@ def _find_bound(found: Predicted, use: dict[str, float]) -> str:
 
 
 def _which(found: Predicted, reason: str) -> str:
-    """Name the barrier that warps wait for most."""
+    """Return the name of the barrier at which warps wait longest."""
     if reason not in AT_BARRIERS:
         return ""
     pc = int(np.argmax(found.run.by_pc[:, REASONS.index(reason)]))
@@ -176,14 +176,14 @@ def _which(found: Predicted, reason: str) -> str:
 
 
 def _parts(waits: npt.NDArray[np.float64]) -> dict[str, float]:
-    """Reason -> its part, the largest first."""
+    """Return reason -> its share, the largest first."""
     total = max(1.0, float(waits.sum()))
     order = np.argsort(-waits, kind="stable")
     return {REASONS[n]: round(float(waits[n]) / total, 3) for n in order if waits[n] >= FEW * total}
 
 
 def _roles(found: Predicted) -> list[Waits]:
-    """Warps that executed the same instructions are of one role."""
+    """Return the waits by role; warps that executed the same instructions have the same role."""
     stream, stalls = found.stream, found.run.stalls
     all_ = max(1.0, float(stalls.sum()))
     executed: defaultdict[frozenset[int], list[int]] = defaultdict(list)
@@ -206,7 +206,7 @@ def _roles(found: Predicted) -> list[Waits]:
 
 
 def _lines(found: Predicted) -> list[Waits]:
-    """The lines of the source at which most time is spent, without that in which others issue."""
+    """Return the source lines at which most time is spent, without time in which other warps issue."""
     program = found.stream.bound.program
     by_line: defaultdict[tuple[str, int], npt.NDArray[np.float64]] = defaultdict(lambda: np.zeros(len(REASONS)))
     for pc in np.flatnonzero(found.run.by_pc.sum(axis=1)).tolist():
@@ -232,8 +232,8 @@ def _dram_bytes(found: Predicted) -> float:
 
 
 def _find_hidden(found: Predicted, roles: Sequence[Waits]) -> float | None:
-    """The part of the time in which warps without copies of their own do not wait at barriers, of launches that have
-    warps with copies."""
+    """Return the share of time in which warps without copies of their own do not wait at barriers; None if no warp has
+    copies."""
     stream = found.stream
     copies = {pc for pc, one in enumerate(found.code.instructions) if is_copy(one.name)}
     loads = set(np.unique(stream.pc[found.served.beyond_l1 > 0]).tolist()) & {

@@ -1,4 +1,5 @@
-"""From a launch to a predicted time: stream, code, traffic, model, and what follows for the whole grid."""
+"""Predict the time of a launch: stream, code, traffic, model of a multiprocessor, and extrapolation to the whole
+grid."""
 
 from __future__ import annotations
 
@@ -26,16 +27,16 @@ if TYPE_CHECKING:
     from wsemu.timing.traffic import Served, Traffic
 
 TURNS = 7
-"""runs of the model until the load that it assumes is the load that it makes"""
+"""maximum number of runs of the model until the assumed memory load matches the load that the run causes"""
 MUCH = 1_500_000
-"""items of all CTAs of a multiprocessor, from which on only some waves are run"""
+"""items of all CTAs of a multiprocessor above which only some waves are run"""
 WAVES = 3
 SHARED_PART = 0.7
-"""size of the arrays, as a part of the copied bytes, below which tiles count as shared by CTAs"""
+"""ratio of array bytes to copied bytes below which CTAs count as sharing tiles"""
 
 
 class Predicted(NamedTuple):
-    """A prediction, and what it comes from."""
+    """A prediction and its intermediate results."""
 
     stream: Stream
     code: Code
@@ -44,16 +45,16 @@ class Predicted(NamedTuple):
     tables: Tables
     run: Run
     ran: int
-    """CTAs of the model's run"""
+    """number of CTAs in the model's run"""
     seconds: float
     cycles: float
     clock: float
     resident: int
-    """CTAs that a multiprocessor has at once"""
+    """number of co-resident CTAs of a multiprocessor"""
     limited_by: str
     waves: float
     ctas: int
-    """CTAs of the busiest multiprocessor"""
+    """number of CTAs on the busiest multiprocessor"""
     active: int
     shared_bytes: int
     registers: int
@@ -71,8 +72,9 @@ def predict(
     spans: int = 0,
     in_place: bool = False,
 ) -> Predicted:
-    """Return the predicted time of a launch; `registers` of a thread, 0: unknown; `resident`: other CTAs at once than
-    fit; `spans`: number of waits that are listed; `in_place`: the CTA writes the arrays themselves."""
+    """Return the predicted time of a launch; `registers`: of a thread, 0 if unknown.  `resident`: number of co-resident
+    CTAs, if not the maximum.  `spans`: number of listed waits.  `in_place`: the CTA writes to the arrays themselves,
+    not to copies."""
     program, configuration = bound.program, bound.configuration
     grid = configuration.ctas
     stream = follow(bound, min(1, grid - 1) if cta is None else cta, room, in_place=in_place)
@@ -127,7 +129,7 @@ def predict(
 
 
 def _code(bound: Bound, stream: Stream, device: Device, of_shared: frozenset[int] = frozenset()) -> Code:
-    """The program as machine-like code, made once for each device."""
+    """Return the program as machine-like code, computed once for each device."""
     kept = bound.program.derived.setdefault("machine_like", {})
     key = device, of_shared
     if key not in kept:
@@ -137,21 +139,23 @@ def _code(bound: Bound, stream: Stream, device: Device, of_shared: frozenset[int
 
 
 def _only_shared(stream: Stream, found: Traffic) -> frozenset[int]:
-    """The instructions whose accesses all went to shared memory."""
+    """Return the instructions whose accesses were all to shared memory."""
     shared = set(np.unique(stream.pc[found.space == IN_SHARED]).tolist())
     others = set(np.unique(stream.pc[(found.space != IN_SHARED) & (found.space != NOT)]).tolist())
     return frozenset(shared - others)
 
 
 def _reuses(stream: Stream) -> bool:
-    """Return whether bulk and tensor copies of several CTAs read the same: more than all arrays have."""
+    """Return whether bulk and tensor copies of several CTAs read the same data: they read more bytes than all arrays
+    have."""
     credited = stream.events[stream.events[:, KIND] == EVENT["credit"], AMOUNT].sum()
     copied = float(credited) * stream.executed / max(1, len(stream.pc)) * stream.bound.configuration.ctas
     return bool(copied * SHARED_PART > sum(data.nbytes for data, _ in stream.bound.segments))
 
 
 def _extend(run: Run, stream: Stream, made: Tables, resident: int) -> float:
-    """The cycles of whole CTAs, of which the streams are the beginning: by the slope of their middle."""
+    """Return the cycles of whole CTAs, extrapolated by the slope in the middle of their streams, which are only the
+    beginning."""
     samples = run.samples
     if len(samples) < 4:
         return run.cycles * stream.executed / max(1, len(stream.pc))

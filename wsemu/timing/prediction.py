@@ -10,9 +10,9 @@ class Waits(Record):
     """Waits of some warps, or of all warps at a line of the source."""
 
     reasons: dict[str, float]
-    """part of the time by reason (`model.wait_reasons`), the largest first"""
+    """share of time by reason (`model.wait_reasons`), the largest first"""
     share: float
-    """part of the time of all warps"""
+    """share of the time of all warps"""
     warps: list[int] = []
     file: str = ""
     line: int = 0
@@ -20,16 +20,16 @@ class Waits(Record):
 
 
 class Occupancy(Record):
-    """CTAs and warps that a multiprocessor has at once."""
+    """Co-resident CTAs and warps of a multiprocessor."""
 
     ctas: int
     warps: int
     most_warps: int
     limited_by: str
     waves: float
-    """waves of CTAs that the grid takes"""
+    """number of waves of CTAs in the grid"""
     shared_bytes: int
-    """bytes of shared memory of a CTA"""
+    """shared memory of a CTA in bytes"""
     registers: int
     """registers of a thread; 0: unknown"""
 
@@ -42,27 +42,27 @@ class Prediction(Record):
     block: Extent
     device: str
     measured_constants: bool
-    """true if the constants were measured on such a GPU"""
+    """true if the constants were measured on a GPU of this type"""
     source: str
-    """publication or measurement that the constants come from"""
+    """publication or measurement of the constants"""
     microseconds: float
     low: float
     high: float
-    """the range in which 9 of 10 launches of its kind lie"""
+    """upper end of the range that contains 9 out of 10 launches of this kind"""
     cycles: float
     bound_by: str
     """`DRAM`, `L2`, `shared memory`, `issue`, `tensor cores`, a pipe, or `latency: ...`"""
     use: dict[str, float]
-    """resource -> the part of it that is in use"""
+    """resource -> its utilization, 0 to 1"""
     occupancy: Occupancy
     reasons: dict[str, float]
-    """why warps do not issue, of all of them"""
+    """reasons why warps do not issue, over all warps"""
     roles: list[Waits]
     lines: list[Waits]
     dram_bytes: float
-    """bytes between L2 and DRAM, both directions together"""
+    """bytes transferred between L2 and DRAM, both directions together"""
     hidden: float | None = None
-    """the part of its time in which warps that compute do not wait for copies; None: no warps copy for others"""
+    """share of time in which computing warps do not wait for copies; None: no warps copy for others"""
     accuracy: str
     not_modeled: list[str]
     notes: list[str] = []

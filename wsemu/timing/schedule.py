@@ -1,4 +1,4 @@
-"""Stretches: instructions between two synchronizations, renamed and in the order that a compiler would take."""
+"""Stretches: instructions between two synchronizations, with renamed registers and in the order of a compiler."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ ALONE = frozenset((
     "bar_sync", "bar_arrive", "events", "bulk_store", "group_close", "group_wait", "product", "product_close",
     "product_wait", "end", "atomic", "shared_atomic", "arrive_copies",
 ))  # fmt: skip
-"""kinds over which nothing is moved: each is a stretch of its own"""
+"""kinds of instructions that cannot be reordered: each is its own stretch"""
 LATENCY = {"load": 300.0, "shared": 30.0, "matrix": 25.0}
-"""latencies that a compiler expects; other kinds have their own"""
+"""latencies that a compiler assumes; other kinds have their own"""
 TURNS = 4
-"""iterations of a loop that are one stretch"""
+"""number of loop iterations in one stretch"""
 LONGEST = 400
 
 
@@ -34,7 +34,9 @@ class Placed(NamedTuple):
 
 
 def arrange(code: Sequence[Instruction], kinds: Sequence[str], registers: int) -> list[Placed]:
-    """Rename the results of a stretch and order it, the longest chain to its end first.
+    """Rename the results of a stretch and order its instructions by the longest dependence chain to the end.  `kinds`
+    are those of this execution.  The stretch's final registers keep their numbers, other results get numbers from
+    `registers` on.
 
     `kinds` are those of this execution; registers that it leaves keep their numbers, others get numbers from
     `registers` on.
@@ -59,7 +61,8 @@ def arrange(code: Sequence[Instruction], kinds: Sequence[str], registers: int) -
 
 
 def _rename(code: Sequence[Instruction], registers: int) -> tuple[list[Placed], dict[int, int]]:
-    """Each result gets a register of its own, but the last ones; and which instruction is the last to write one."""
+    """Return the instructions, with a new register for each result except the last one to each register, and the last
+    instruction that writes each register."""
     last = {register: n for n, one in enumerate(code) for register in one.results}
     now: dict[int, int] = {}
     found, fresh = [], registers
@@ -84,7 +87,7 @@ def _dependences(
     missing = [0] * len(code)
     writer: dict[int, int] = {}
     waiting: dict[int, list[int]] = {}
-    """register that comes from before the stretch -> who reads that"""
+    """register with a value from before the stretch -> instructions that read it"""
     stores: dict[str, int] = {}
     loads: dict[str, list[int]] = {"store": [], "shared": []}
 

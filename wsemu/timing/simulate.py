@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
 SAMPLES = 400
 MOST_SHARE = 1.6
-"""times its port's rate: what one multiprocessor gets from L2 at most, while others rest"""
+"""maximum rate that one multiprocessor gets from L2 while others are idle, as a multiple of its port's fair share"""
 BARRIERS = 16
 
 
 class Load(NamedTuple):
-    """Load of the memory that a run assumes, or causes."""
+    """Memory load that a run assumes, or causes."""
 
     dram: float = 0.4
     l2: float = 0.3
@@ -50,19 +50,19 @@ class Run(NamedTuple):
 
     cycles: float
     is_whole: bool
-    """all streams came to their ends"""
+    """true if all streams were run to their ends"""
     issued: float
-    """issue slots that were used"""
+    """number of used issue slots"""
     executed: int
     stalls: npt.NDArray[np.float64]
-    """cycles by warp and reason"""
+    """stall cycles by (warp, reason)"""
     by_pc: npt.NDArray[np.float64]
     samples: npt.NDArray[np.float64]
-    """cycles, and items so far"""
+    """(cycles, number of items so far)"""
     load: Load
     spans: npt.NDArray[np.void] | None
     stuck: tuple[int, ...] = ()
-    """instructions at which warps wait at the end of a run that is not whole"""
+    """instructions at which warps wait at the end of a run that did not complete"""
 
 
 @functools.cache
@@ -89,7 +89,9 @@ def run(
     merged: float = 1.0,
     spans: int = 0,
 ) -> Run:
-    """Run `ctas` CTAs on one multiprocessor, `resident` at once, while `active` ones share L2 and DRAM under a load.
+    """Run `ctas` CTAs on one multiprocessor, `resident` at once, while `active` multiprocessors share L2 and DRAM under
+    a load.  `written`: share of the launch's bytes that are written; `merged`: factor of L2's rate for shared tiles;
+    `spans`: number of listed waits.
 
     `written`: the part of its bytes that the launch writes; `merged`: factor of L2's rate for shared
     tiles; `spans`: number of waits that are listed.
@@ -143,7 +145,7 @@ def run(
 
 
 def _cycles(device: Device, load: Load, written: float) -> dict[str, float]:
-    """The times of the model under a load."""
+    """Return the latencies and rates of the model under a load."""
     mixed = device.load_read + device.load_mixed * min(1.0, 2 * written)
     l2 = device.lat_l2 + device.load_l2 * load.l2
     same = (
@@ -162,7 +164,7 @@ def _cycles(device: Device, load: Load, written: float) -> dict[str, float]:
 
 
 def _rates(device: Device, active: int, merged: float) -> dict[str, float]:
-    """Return the bytes a cycle of one multiprocessor, while `active` ones share the memory."""
+    """Return the bytes per cycle of one multiprocessor, while `active` ones share the memory."""
     most = device.port * MOST_SHARE
 
     def share(total: float) -> float:

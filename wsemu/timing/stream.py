@@ -1,7 +1,7 @@
-"""The stream of a CTA: what each of its warps executed, in order, with what it did to memory and to barriers.
+"""The stream of a CTA: the instructions that its warps executed, in order, with their effects on memory and barriers.
 
-`follow` takes one CTA through the VM (`machine.run.Launch.steps`); the result is arrays, one element for each executed
-instruction of a warp.
+`follow` runs one CTA on the VM (`machine.run.Launch.steps`); the result is a set of arrays with one element for each
+executed instruction of a warp.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     Numbers = npt.NDArray[np.int64]
 
 ROOM = 1 << 16
-"""executed instructions of a CTA's warps of which the model is made: what follows is taken to be like them"""
+"""number of executed instructions that the model uses; later instructions are assumed to behave like these"""
 MOST = 1 << 26
-"""largest number of instructions that a CTA may execute"""
+"""maximum number of instructions that a CTA may execute"""
 KIND, _, WARP, _, PC, PLACE, GENERATION, LANES, ADDRESSES, AMOUNT = range(10)
 """columns of the array of events"""
 _MEMORY = ("load", "store", "atomic")
@@ -46,16 +46,16 @@ class Stream(NamedTuple):
     pc: Numbers
     lanes: Numbers
     events: Numbers
-    """rows of the VM's log of events"""
+    """rows of the VM's event log"""
     step_of: Numbers
     """index of the step of each event, -1: none"""
     addresses: Numbers
     executed: int
-    """instructions, with those after the last one here"""
+    """number of executed instructions, including those after the end of the stream"""
 
     @property
     def is_whole(self) -> bool:
-        """Return whether it has all that the CTA executed."""
+        """Return whether the stream contains everything that the CTA executed."""
         return self.executed == len(self.pc)
 
 
@@ -107,7 +107,7 @@ def _why_not(bound: Bound, cta: int, status: int, total: int) -> str:
 
 
 def _assign_steps(steps: Numbers, events: Numbers) -> Numbers:
-    """The step that each event belongs to: the last one of its warp and instruction before it."""
+    """Return the step of each event: the last step of its warp and instruction before it."""
     count = len(steps)
     if not count or not len(events):
         return np.zeros(len(events), np.int64)

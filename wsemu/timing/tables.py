@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     Numbers = npt.NDArray[np.int64]
 
 LINES = np.array([1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 512, 1024])
-"""memory lines of an access, of which the slowest counts: a row of the tails for each"""
+"""numbers of memory lines of an access; the slowest line counts, and each number has a row in the table of tails"""
 DRAWS = 256
 _OF_SPACE: dict[int, dict[str, str]] = {
     traffic.IN_SHARED: {"load": "shared", "store": "shared_store", "atomic": "shared_atomic"},
@@ -62,9 +62,9 @@ class Tables(NamedTuple):
     """first chunk of each warp"""
     values: npt.NDArray[np.void]
     counts: Numbers
-    """arrivals that a phase of each barrier object needs"""
+    """number of arrivals per phase of each barrier object"""
     places: tuple[int, ...]
-    """addresses of these objects, in the order of `counts`"""
+    """addresses of the barrier objects, in the order of `counts`"""
     registers: int
     executed: int
     """number of items that all warps issue"""
@@ -108,8 +108,8 @@ class _Builder:
         return found
 
     def _needs(self) -> dict[tuple[int, int], int]:
-        """Return the arrivals of each generation of a named barrier; a generation cut by the stream's end has those of
-        the others."""
+        """Return the number of arrivals of each generation of a named barrier; a generation that the stream's end cuts
+        off gets the number of the others."""
         count: defaultdict[tuple[int, int], int] = defaultdict(int)
         for events in self.events.values():
             for kind, place, generation, _ in events:
@@ -127,7 +127,7 @@ class _Builder:
     # -- a warp
 
     def warp(self, steps: Numbers) -> None:
-        """Add the chunks of a warp, whose steps these are."""
+        """Add the chunks of a warp with these steps."""
         pc = self.stream.pc[steps]
         alone = self.alone[pc]
         turns = np.zeros(len(pc), bool)
@@ -204,7 +204,7 @@ class _Builder:
     # -- synchronization
 
     def _single(self, step: int) -> None:
-        """A synchronization, or what else nothing is moved over: an item for each of its effects."""
+        """Add a step over which nothing is moved, such as a synchronization: one item for each of its effects."""
         pc = int(self.stream.pc[step])
         one = self.code.instructions[pc]
         kinds, values = self._effects(step, one)
@@ -220,7 +220,7 @@ class _Builder:
         self.values += values
 
     def _effects(self, step: int, one: Instruction) -> tuple[list[str], list[tuple[int, int, int, int]]]:
-        """The kinds and values of the items of a step."""
+        """Return the kinds and values of the items of a step."""
         events = self.events.get(step, ())
         nothing = (["plain"], [(0, 0, 0, 0)])
         if one.kind in ("bar_sync", "bar_arrive"):
@@ -292,7 +292,7 @@ def _tail_rows(sectors: Numbers) -> Numbers:
 
 
 def tails() -> Numbers:
-    """Return how late the slowest of several lines is: a row for each of LINES, in ticks of scale 1."""
+    """Return the delay of the slowest of several lines: a row for each of LINES, in ticks of scale 1."""
     drawn = (np.arange(DRAWS) + 0.5) / DRAWS * 0.998 + 0.001
     rows = [-np.log(1 - drawn ** (1 / lines)) for lines in LINES]
     made: Numbers = np.rint(np.array(rows) * TICK).astype(np.int64)
@@ -304,11 +304,11 @@ def tabulate(stream: Stream, code: Code, found: Traffic, served: Served) -> Tabl
     builder = _Builder(stream, code, found, served)
     memory = ("load", "store", "atomic", "cp_async", "matrix")
     builder.valued = np.array([one.kind in memory for one in code.instructions])
-    for pc, one in enumerate(code.instructions):  # what a product takes is the same each time
+    for pc, one in enumerate(code.instructions):  # a product always takes the same time
         if one.kind == "matrix":
             builder.found.passes[stream.pc == pc] = round(one.product[1] * TICK)
             builder.served.beyond_l1[stream.pc == pc] = round(one.product[0] * TICK)
-        if one.kind == "shared":  # moves of matrices between registers and shared memory
+        if one.kind == "shared":  # includes matrix moves between registers and shared memory
             builder.found.passes[stream.pc == pc] = 4
     order = np.argsort(stream.warp, kind="stable")
     bounds = np.searchsorted(stream.warp[order], np.arange(stream.warps + 1))

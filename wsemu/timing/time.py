@@ -43,12 +43,12 @@ def time(
 ) -> Prediction:
     """Predict how long `kernel[grid, block](*args)` takes on a GPU, what bounds it, and where its warps wait.
 
-    One CTA runs on the emulator, without checks and on copies of the arrays; its instructions run on a model of a
-    multiprocessor. `device` names the GPU. `registers` are those of a thread, as ptxas reports them (0: unknown). `cta`
-    is the linear index of the CTA (default: the second one). `resident` is the number of CTAs that a multiprocessor has
-    at once, if fewer than fit.
+    One CTA runs on the emulator, without checks and on copies of the arrays; its instructions are then simulated on a
+    model of a multiprocessor.  `device` names the GPU. `registers` is the number of registers per thread that ptxas
+    reports (0: unknown).  `cta` is the linear index of the CTA (default: the second one).  `resident` is the number of
+    co-resident CTAs of a multiprocessor, if it is less than the maximum.
 
-    A Python kernel is predicted from Numba-CUDA's PTX, where Numba-CUDA is installed.
+    If Numba-CUDA is installed, the prediction for a Python kernel uses Numba-CUDA's PTX.
     """
     configuration = configure(grid, block, 0, dynamic_shared, None)
     how: dict[str, Any] = {"device": device, "registers": registers, "cta": cta, "resident": resident}

@@ -52,7 +52,7 @@ fresh measurements that are not held out for testing"""
 
 @dataclass(slots=True)
 class Traffic:
-    """Space and cost of the access of each step."""
+    """Memory space and cost of the access of each step."""
 
     space: Numbers
     passes: Numbers
@@ -63,9 +63,9 @@ class Traffic:
     by: Numbers
     """kind of the access to each of these sectors"""
     bypass: npt.NDArray[np.bool_]
-    """true for accesses that do not use L1"""
+    """true for accesses that bypass L1"""
     read_bytes: float = 0.0
-    """bytes that all CTAs together read"""
+    """bytes that all CTAs read together"""
     written_bytes: float = 0.0
     chance: dict[int, float] = field(default_factory=dict)
     """segment -> share of the sectors that a CTA reads and that no earlier CTA has read"""
@@ -96,7 +96,7 @@ def measure(stream: Stream, device: Device) -> Traffic:
 
 
 class _Sectors:
-    """Sectors as they are found, by parts."""
+    """Sectors, collected in parts."""
 
     def __init__(self) -> None:
         self._parts: list[tuple[Numbers, Numbers, Numbers]] = []
@@ -117,7 +117,7 @@ _SERVICE = {"load": AS_LOAD, "store": AS_STORE, "atomic": SERIAL}
 
 
 def _plain(stream: Stream, model: CostModel, space: Numbers, passes: Numbers, found: _Sectors) -> None:
-    """Loads, stores and atomics."""
+    """Add the sectors of loads, stores and atomics."""
     names = [NAMES[row[0]] for row in stream.bound.program.code.tolist()]
     kinds = [OPERATIONS[name].kind for name in names]
     memory = np.array([kind in _BY_KIND for kind in kinds])
@@ -189,7 +189,8 @@ def _copies(stream: Stream, passes: Numbers, found: _Sectors) -> None:
 
 
 def _footprints(stream: Stream, made: Traffic) -> None:
-    """Add what the whole launch reads and writes, array by array, and which part each CTA is the first to read."""
+    """Add the bytes that the whole launch reads and writes, array by array, and the share that each CTA is the first to
+    read."""
     ctas = stream.bound.configuration.ctas
     scale = stream.executed / max(1, len(stream.pc))
     sizes = {n: data.nbytes for n, (data, _) in enumerate(stream.bound.segments, FIRST_ARRAY)}
@@ -207,16 +208,16 @@ def _footprints(stream: Stream, made: Traffic) -> None:
 
 
 class Served(NamedTuple):
-    """Sectors of each step that L1 does not have, and those that are read from DRAM or written there."""
+    """Sectors of each step that miss L1, and sectors that are read from or written to DRAM."""
 
     beyond_l1: Numbers
     of_dram: Numbers
     hits: float
-    """the part of the footprint that L2 keeps from one launch to the next"""
+    """share of the footprint that stays in L2 from one launch to the next"""
 
 
 def serve(stream: Stream, made: Traffic, l1: int, kept: float) -> Served:
-    """Return the origin of all sectors, for an L1 of `l1` bytes and an L2 that keeps a part of the footprint."""
+    """Return where all sectors are served, for an L1 of `l1` bytes and an L2 that keeps a share of the footprint."""
     count = len(stream.pc)
     position = np.arange(len(made.sector))
     order = np.argsort(made.sector, kind="stable")
@@ -244,7 +245,7 @@ def serve(stream: Stream, made: Traffic, l1: int, kept: float) -> Served:
 
 
 def kept_in_l2(made: Traffic, device: Device) -> float:
-    """Return which part of a launch's footprint is still in L2 when it is launched again."""
+    """Return the share of a launch's footprint that is still in L2 when the launch is repeated."""
     footprint = made.read_bytes + WRITTEN * made.written_bytes
     least, most = device.l2_bytes * ALWAYS_KEPT, device.l2_bytes * NEVER_KEPT
     return min(1.0, max(0.0, (most - footprint) / (most - least)))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from wsemu.launch.transfer import Plan
 
 SPANS = 1 << 17
-"""waits of a transfer that are listed"""
+"""maximum number of listed waits of a transfer"""
 
 
 def add_time(plan: Plan, device: str = "H200") -> Plan:

@@ -1,9 +1,9 @@
 """Rows for registers.
 
-Registers joined by phis and moves become one *web* where their live ranges allow it, so that most phis cost nothing.
-Webs then get rows by a linear scan over their live ranges.  Each width has rows of its own: lanes are packed by width,
-so a masked write of one width would overwrite other lanes' bytes of another.  Elements of a vector access form a
-*group* of webs that lie in consecutive rows.
+Registers joined by phis and moves become one *web* if their live ranges do not overlap, so that most phis need no code.
+Webs then get rows by a linear scan over their live ranges.  Each width has its own rows, because lanes are packed by
+width: in a shared row, a masked write of one width would overwrite other lanes' bytes of another width.  Elements of a
+vector access form a *group* of webs that lie in consecutive rows.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PREDICATE_SLOT = 4
 
 
 def width(type_: str) -> int:
-    """Bytes of a lane: the pool a register belongs to; 0 for predicates."""
+    """Return the bytes of a lane, which select the pool of a register; 0 for predicates."""
     return 0 if type_ == "p" else SIZE[type_]
 
 
@@ -36,7 +36,7 @@ class Webs:
         self.ranges = ranges
 
     def find(self, register: Register) -> Register:
-        """The register that stands for the web."""
+        """Return the register that represents the web."""
         parent = self._parent
         root = register
         while root in parent:
@@ -46,7 +46,7 @@ class Webs:
         return root
 
     def join(self, a: Register, b: Register) -> bool:
-        """Make one web of two if they are never needed at the same time; whether they are one now."""
+        """Merge two webs if their live ranges do not overlap; return whether they are one web now."""
         a, b = self.find(a), self.find(b)
         if a == b:
             return True
@@ -82,7 +82,7 @@ def _overlap(first: Sequence[tuple[int, int]], second: Sequence[tuple[int, int]]
 def coalesce(blocks: Sequence[Block], ranges: Ranges, reassigned: set[Register], alone: Register) -> Webs:
     """Join phi results with their operands, values carried around a loop first, then moves of reassigned registers.
 
-    Registers from `alone` on were made for a vector access, and stay by themselves.
+    Registers with a number of at least `alone` were created for a vector access, and are not joined.
     """
     webs = Webs(ranges)
     place = {block.index: at for at, block in enumerate(blocks)}
@@ -111,7 +111,7 @@ class Groups:
         """group that each web belongs to"""
 
     def add(self, webs: Sequence[Register]) -> bool:
-        """Ask for consecutive rows; False if one of the webs already has other neighbours."""
+        """Require consecutive rows for these webs; return False if one of the webs already has other neighbors."""
         wanted = tuple(webs)
         known = self.of.get(wanted[0])
         if known is not None:
@@ -127,7 +127,7 @@ class Groups:
 
 
 class _Pool:
-    """The rows of one width, as slots 0, 1, ...; a slot is free again when its web has ended."""
+    """The rows of one width, as slots 0, 1, ...; a slot becomes free when the live range of its web ends."""
 
     def __init__(self) -> None:
         self.places = 0
@@ -210,7 +210,7 @@ def parallel_copy(moves: Mapping[int, int], scratch: Iterable[int]) -> list[tupl
             readers[source] -= 1
             if not readers[source] and source in pending:
                 ready.append(source)
-        if pending:  # only cycles are left: free one target
+        if pending:  # only cycles remain: free one target
             target = next(iter(pending))
             if spare is None:
                 spare = next(iter(scratch))
@@ -224,5 +224,5 @@ def parallel_copy(moves: Mapping[int, int], scratch: Iterable[int]) -> list[tupl
 
 
 def row_bytes(places: int, size: int) -> int:
-    """Bytes of a pool: predicates are packed into rows, other registers have a row each."""
+    """Return the bytes of a pool: predicates are packed into rows, every other register has its own row."""
     return places * ROW if size else -(-places * PREDICATE_SLOT // ROW) * ROW

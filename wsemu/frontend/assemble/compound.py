@@ -1,4 +1,6 @@
-"""Operations of a graph that the bytecode has in several steps: products and sums of PTX that ptxas may contract.
+"""Compound operations: products and sums of PTX that ptxas may contract, and that the bytecode executes in several
+steps.  Each is one instruction until `contract` has processed it; then `assemble` lets the front end replace it by its
+steps.
 
 Each is one instruction until `contract` has seen it; then `assemble` lets the front end replace it by the steps.
 """
@@ -16,6 +18,6 @@ TYPES = {
     "f32x2": "b64",
     "ftz.f32x2": "b64",
 }
-"""type, with what is flushed -> type of the register"""
+"""type, with `ftz` if it flushes subnormals -> type of the register"""
 COMPOUND = {f"{what}.{t}": row for what in ("mul", "add", "sub", "neg", "fma") for t, row in TYPES.items()}
 """operation -> type of its result"""

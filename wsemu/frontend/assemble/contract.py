@@ -4,18 +4,18 @@ Two compilers contract, one after the other.  The rules were read off the machin
 (CUDA 13.0, link-time optimization as in a launch).  They hold for f32 and f64 alike; the rules of ptxas also hold for
 halves, pairs of them, and numbers that are flushed (`.ftz`), which it does not mix with others.
 
-LLVM's NVPTX back end looks at additions only, the last of a block first.  Operands are in the order of its Reassociate
-pass, values that come from later loads last.  It takes the first operand that is a product of which all uses are
-additions in this block, at most four.
+LLVM's NVPTX back end contracts only additions, from the last one of a block to the first.  Operands are in the order of
+its Reassociate pass, values that come from later loads last.  It fuses the first operand that is a product whose uses
+are all additions in this block, at most four.
 
-ptxas then looks at the sums and differences that are left: at first for products with one use, then, in order, for
-products of which all uses are such sums in this block.
+ptxas then contracts the remaining sums and differences: first with products that have one use, then, in order, with
+products whose uses are all such sums in this block.
 
 First, negations move into the sums (`-(a * b) + c` is `c - a * b`), and a division by a power of two becomes a product.
 A product with one use moves into the next block if no other path leads there.
 
-Of 400 random blocks in which several products meet in several sums, 4 came out otherwise: sums that take the same
-product twice, directly and through another sum.
+Of 400 random blocks with several products in several sums, ptxas treated 4 differently: blocks in which a sum uses the
+same product twice, directly and through another sum.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def _type(instruction: Instruction) -> str:
 
 
 class _Sum:
-    """One addition or subtraction as a sum of two signed terms."""
+    """One addition or subtraction, as a sum of two signed terms."""
 
     __slots__ = ("at", "block", "factor", "instruction", "terms", "type")
 
@@ -63,7 +63,9 @@ class _Sum:
 
 
 def contract(graph: Graph, blocks: Blocks, *, optimised: bool = False) -> None:
-    """Replace additions and subtractions of products by fma where the GPU compiler does; `blocks` is changed in place.
+    """Replace additions and subtractions of products by fma as the GPU compiler does; `blocks` is changed in place.
+    `optimised` code, PTX, has passed LLVM already, so only ptxas contracts it.  Instructions with auxiliary 1 are
+    unchanged.  New constants and registers are entered into `graph`.
 
     Of `optimised` code, PTX, only ptxas is still to come.  Instructions with auxiliary 1 are left alone.  New constants
     and registers are entered into `graph`.
@@ -80,7 +82,7 @@ def contract(graph: Graph, blocks: Blocks, *, optimised: bool = False) -> None:
 
 
 class _Contraction:
-    """Products, sums and their users."""
+    """The products and sums of a graph, and their uses."""
 
     def __init__(self, graph: Graph, blocks: Blocks, *, optimised: bool) -> None:
         self.graph = graph
@@ -95,12 +97,12 @@ class _Contraction:
         self.sums: dict[int, list[_Sum]] = {}
         self.uses: dict[Register, list[_Sum]] = {}
         self.other: set[Register] = set()
-        """products and negations that something else needs as well"""
+        """products and negations that are also used elsewhere"""
         self._collect()
         self._find_uses()
 
     def _plain(self, instruction: Instruction) -> bool:
-        """Return whether it always runs, and its values stay what they are."""
+        """Return whether an instruction has no guard, and its registers are assigned once."""
         assigned = self.assigned
         return (
             not instruction.guard
@@ -133,7 +135,7 @@ class _Contraction:
                     self.sums.setdefault(index, []).append(_Sum(index, at, instruction, terms))
 
     def _as_product(self, instruction: Instruction) -> Instruction | None:
-        """x / c as x * (1 / c) where that is exact for every x."""
+        """Return x / c as x * (1 / c) if that is exact for every x."""
         literal = self.literals.get(instruction.operands[1])
         if literal is None:
             return None
@@ -158,7 +160,7 @@ class _Contraction:
                     self.other.update(interesting.intersection(instruction.operands))
         for s in sums.values():
             self.other.update(r for _, r in s.terms if not self._goes_with(r, s.type))
-        for result in reversed(self.negations):  # a negation that stays is another use of its operand
+        for result in reversed(self.negations):  # a negation that remains is another use of its operand
             if result in self.other:
                 self.other.add(self.negations[result])
         for s in sums.values():
@@ -176,24 +178,24 @@ class _Contraction:
                 self.other.add(register)
 
     def _resolve(self, sign: int, register: Register, type_: str) -> tuple[int, Register]:
-        """A term without the negations that need not stay."""
+        """Return a term without the negations that can be removed."""
         while register in self.negations and register not in self.other and self._goes_with(register, type_):
             sign, register = -sign, self.negations[register]
         return sign, register
 
     def _goes_with(self, register: Register, type_: str) -> bool:
-        """Return whether a product or negation is of the type of a sum; a sign is part of any sum that flushes its
+        """Return whether a product or negation has the type of a sum; a negation also matches a sum that flushes its
         terms."""
         own = self.types.get(register, type_)
         return own == type_ or (own == "f32" and type_ == "ftz.f32" and register in self.negations)
 
     def _open(self) -> Iterator[_Sum]:
-        """The sums that are not yet fma, in order."""
+        """Yield the sums that are not yet fma, in order."""
         for block in self.sums.values():
             yield from [s for s in block if s.factor is None]
 
     def _free(self, register: Register) -> bool:
-        """Return whether it is a product of which all uses that are left are sums."""
+        """Return whether a register is a product whose remaining uses are all sums."""
         return register in self.products and register not in self.other
 
     def _fuse(self, s: _Sum, factor: int) -> None:
@@ -206,7 +208,7 @@ class _Contraction:
             self.other.add(addend)
 
     def llvm(self) -> None:
-        """Additions, the last one first."""
+        """Contract additions as LLVM does, the last one first."""
         ranks: dict[Register, int] | None = None
         for block in self.sums.values():
             for s in reversed(block):
@@ -262,7 +264,7 @@ class _Contraction:
         return ranks
 
     def rewrite(self) -> bool:
-        """Put the fma into the code; whether there was one."""
+        """Put the fma into the code; return whether there is any."""
         found = False
         for index, sums in self.sums.items():
             fused = {s.at: s for s in sums if s.factor is not None}
@@ -279,7 +281,7 @@ class _Contraction:
         return found
 
     def _fma(self, s: _Sum, code: list[Instruction], negated: dict[Register, Register]) -> Instruction:
-        """The fma for `s`; negations it needs are appended to `code`."""
+        """Return the fma for `s`; negations that it needs are appended to `code`."""
         assert s.factor is not None
         (sign, product), (addend_sign, addend) = s.terms[s.factor], s.terms[1 - s.factor]
         a, b = self.products[product][1].operands
@@ -294,7 +296,8 @@ class _Contraction:
     def _negative(
         self, register: Register, user: Instruction, code: list[Instruction], negated: dict[Register, Register]
     ) -> Register:
-        """A register that holds -register: a constant, the operand of a negation, one made before, or a new one."""
+        """Return a register that holds -register: a constant, the operand of a negation, an existing one, or a new
+        one."""
         type_ = _type(user)
         literal = self.literals.get(register)
         if literal is not None:

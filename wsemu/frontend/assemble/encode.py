@@ -1,4 +1,6 @@
-"""From a graph to flat bytecode: what to keep, where each register lies, where diverged lanes meet again.
+"""From a graph to flat bytecode: select the code, assign rows to registers, and determine where lanes reconverge.  The
+order of work: `simplify` (dead code, copies), `contract` (fma), `flow` (live ranges), `allocate` (rows), and here phi
+moves, layout, reconvergence and encoding.
 
 The order of work: `simplify` (dead code, copies), `contract` (fma), `flow` (live ranges), `allocate` (rows), and here
 phi moves, layout, reconvergence and encoding.
@@ -53,12 +55,13 @@ _VECTOR_FIELDS = {
     "matrix": tuple(FIELDS.index(name) for name in ("a", "b", "imm", "c")),
     "async": tuple(FIELDS.index(name) for name in ("a", "b", "c", "imm")),
 }
-"""fields of a matrix operation's operands: its vectors, then its last one"""
+"""fields that hold the operands of a matrix operation: its vectors, then its last operand"""
 _BRANCH, _JUMP, _JOIN, _EXIT, _TRAP = (OPCODE[name] for name in ("bra", "jump", "join", "exit", "trap"))
 
 
 def assemble(graph: Graph, *, fma: bool = True, expand: Callable[[Graph, Blocks], None] | None = None) -> Program:
-    """The flat program of a graph; `fma` contracts products and sums as the GPU compiler does.
+    """Return the flat program of a graph; `fma` contracts products and sums as the GPU compiler does.  `expand`
+    replaces `compound` operations by steps, in code that the compiler's first pass has optimized.
 
     `expand` replaces `compound` operations by steps, in code that the compiler's first pass has optimized.
     """
@@ -90,7 +93,7 @@ def assemble(graph: Graph, *, fma: bool = True, expand: Callable[[Graph, Blocks]
 
 
 def _with_addresses(graph: Graph, used: set[Register]) -> set[Register]:
-    """Return the registers that are used, and those of arrays whose addresses are stored in arrays that are used."""
+    """Return the used registers, and the registers of arrays whose addresses are stored in used arrays."""
     pending = [register for register in graph.constant_arrays if register in used]
     while pending:
         for _, other, _ in graph.constant_arrays[pending.pop()].addresses:
@@ -101,7 +104,7 @@ def _with_addresses(graph: Graph, used: set[Register]) -> set[Register]:
 
 
 def _webs(blocks: Blocks, fixed: set[Register], types: list[str]) -> tuple[list[Register], Webs, Groups]:
-    """Registers, webs, vector groups; a vector access whose elements cannot be neighbours gets moves."""
+    """Return registers, webs and vector groups; a vector access whose elements cannot be neighbors gets moves."""
     reassigned = {register for register, count in assignments(blocks.values()).items() if count > 1}
     ordered = list(blocks.values())
     alone = len(types)
@@ -120,7 +123,8 @@ def _webs(blocks: Blocks, fixed: set[Register], types: list[str]) -> tuple[list[
 
 
 def _required_vectors(blocks: list[Block]) -> list[tuple[Instruction, int, tuple[Register, ...]]]:
-    """The vectors of all instructions.  Where there are matrices the longest come first: shorter ones may be parts."""
+    """Return the vectors of all instructions.  If there are matrix operations, the longest vectors come first, because
+    shorter ones may be parts of them."""
     found = [
         (instruction, number, elements)
         for block in blocks
@@ -134,7 +138,7 @@ def _required_vectors(blocks: list[Block]) -> list[tuple[Instruction, int, tuple
 
 
 class _Rows:
-    """Byte offsets of all registers: predicate slots first, then rows that are never written, then the pools."""
+    """Byte offsets of all registers: first predicate slots, then rows that are never written, then the pools."""
 
     def __init__(self, graph: Graph, types: list[str], fixed: set[Register]) -> None:
         self.graph = graph
@@ -170,7 +174,7 @@ class _Rows:
             self.offset[register] = base[size] + places[webs.find(register)] * (ROW if size else PREDICATE_SLOT)
 
     def scratch(self, size: int) -> Iterator[int]:
-        """Yield a row (or slot) of that width that is unused."""
+        """Yield an unused row (or slot) of a width."""
         if size not in self._scratch:
             self._scratch[size] = self.bytes
             self.bytes += ROW
@@ -213,7 +217,7 @@ def _encode(instruction: Instruction, offset: dict[Register, int], types: list[s
         fields[2] = offset[operands[first]]
         for at, register in enumerate(operands[:first], 3):
             fields[at] = offset[register]
-    elif kind == "warp":  # the member mask stands in c, also when unused operands before it were left out
+    elif kind == "warp":  # the member mask is in c, even if unused operands before it are omitted
         for at, register in enumerate(operands[:-1], 3):
             fields[at] = offset[register]
         if operands:
@@ -233,7 +237,7 @@ def _move(size: int, target: int, source: int) -> Fields:
 
 
 def _phi_moves(blocks: Blocks, rows: _Rows, sections: dict[int, list[Fields]], places: dict[int, list[Place]]) -> None:
-    """Append to each predecessor the moves that its successor's phis need."""
+    """Append to each predecessor the moves for its successor's phis."""
     for block in blocks.values():
         wanted: dict[int, dict[int, dict[int, int]]] = {}
         for phi in block.phis:
@@ -265,7 +269,7 @@ class _Layout:
         self._forward = {index: self._through(index, sections) for index in blocks}
         self._ends = self._returns(sections)
         self._leaving: dict[int, tuple[bool, Block]] = {}
-        """block whose branch has one side that ends -> whether that is the side where the predicate fails"""
+        """block with a branch, one side of which ends -> whether that is the side on which the predicate is false"""
         self._successors = self._thread_jumps()
         self._order = list(self._successors)
         self._meets = immediate_post_dominators(self._successors_that_end())
@@ -276,7 +280,7 @@ class _Layout:
         self.places: list[Place] = []
         self._pc: dict[int, int] = {}
         self._targets: list[tuple[int, int, int]] = []
-        """(pc, field, block whose pc goes there)"""
+        """(pc, field, block whose pc belongs there)"""
         for at, index in enumerate(self._order):
             following = self._order[at + 1] if at + 1 < len(self._order) else EXIT
             self._emit(index, following, sections[index], places[index])
@@ -294,7 +298,7 @@ class _Layout:
         return index
 
     def _thread_jumps(self) -> dict[int, tuple[int, ...]]:
-        """Successors of the blocks that remain, in layout order; the entry stays first."""
+        """Return the successors of the blocks that remain, in layout order; the entry stays first."""
         following: dict[int, tuple[int, ...]] = {}
         stack = [0]
         while stack:
@@ -308,8 +312,8 @@ class _Layout:
         return {index: following[index] for index in self._blocks if index in following}
 
     def _successors_that_end(self) -> dict[int, tuple[int, ...]]:
-        """Return the successors without those from which all paths lead to the end of the run: the lanes of the others
-        meet after them.  Where none is left, all do."""
+        """Return the successors, without those from which every path ends the run: the lanes of the other successors
+        reconverge without them.  If this removes all successors, keep all."""
         ends = {index for index in self._successors if self._blocks[index].end == "trap"}
         found = len(ends)
         while found:
@@ -326,8 +330,8 @@ class _Layout:
         }
 
     def _returns(self, sections: dict[int, list[Fields]]) -> set[int]:
-        """Return the blocks of an early return: one path leads there, and the thread ends.  The end of the kernel is
-        not such a block, because the lanes of a branch meet there."""
+        """Return the blocks of an early return: only one path leads to such a block, and the thread ends there.  The
+        common end of the kernel is not such a block, because the lanes of a branch reconverge there."""
         ways = Counter(successor for block in self._blocks.values() for successor in block.successors)
         return {
             index
@@ -336,7 +340,8 @@ class _Layout:
         }
 
     def _stays(self, index: int, targets: tuple[int, ...]) -> tuple[int, ...]:
-        """A branch's successors without the one that only ends the thread: its lanes leave at once, by a guarded exit.
+        """Return a branch's successors without the one that only ends the thread: its lanes exit at once, by a guarded
+        exit.  As on the hardware, they do not take part in the barriers that the other lanes reach.
 
         As on the hardware, they are then missing at the barriers that the others reach.
         """
@@ -349,7 +354,7 @@ class _Layout:
         return targets
 
     def _stop(self, block: Block) -> list[int]:
-        """Return the trap that ends a block: one of the kernel itself, or of a feature that is not modeled."""
+        """Return the trap that ends a block: a trap of the kernel itself, or one for a feature that is not modeled."""
         own = GIVES_UP in self._traps[block.trap]
         return [_TRAP, 0, 0, 0, 0, 0, block.trap, ABORTS if own else 0]
 
@@ -385,7 +390,7 @@ class _Layout:
             self._append([_JUMP, 0, 0, 0, 0, 0, 0, 0], place)
 
     def _branch(self, block: Block, successors: tuple[int, ...], following: int, place: Place) -> None:
-        """`bra` with the sense that lets the block laid out next be reached by falling through."""
+        """Emit a `bra` whose sense lets control fall through to the next block in the layout."""
         taken, other = successors
         negated = taken == following
         if negated:
@@ -400,7 +405,7 @@ class _Layout:
 
 
 def _program(graph: Graph, rows: _Rows, layout: _Layout) -> Program:
-    """Put code, rows and tables together."""
+    """Combine code, rows and tables into a program."""
     offset = rows.offset
     used = set(rows.fixed)
     undefined = [(offset[r], graph.types[r], name) for r, name in graph.undefined.items() if r in used]
@@ -443,13 +448,13 @@ def _program(graph: Graph, rows: _Rows, layout: _Layout) -> Program:
 
 
 def _static_bytes(graph: Graph) -> int:
-    """Return the bytes of static shared memory, up to where dynamic shared memory can begin if there is some."""
+    """Return the bytes of static shared memory, rounded up to where dynamic shared memory may begin if there is any."""
     align = graph.dynamic_alignment if graph.uses_dynamic_shared and graph.dynamic_alignment > 16 else 1
     return -(-graph.shared_bytes // align) * align
 
 
 def _constants(graph: Graph, offset: dict[Register, int], used: Iterable[Register]) -> Iterator[Constant]:
-    """The constants that the code reads; the true predicate is slot 0 and needs no entry."""
+    """Yield the constants that the code reads; the true predicate is slot 0 and needs no entry."""
     for (type_, value), register in graph.constants.items():
         if register in used and offset[register]:
             yield Constant(offset[register], type_, float.fromhex(value) if isinstance(value, str) else value)

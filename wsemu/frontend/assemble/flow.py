@@ -1,6 +1,6 @@
 """Control flow of a kernel: reachable blocks, predecessors, immediate post-dominators, live ranges.
 
-Blocks are named by their index.  Sets of registers that live across blocks are Python integers used as bit sets, so
+A block is identified by its index.  Sets of registers that live across blocks are Python integers used as bit sets, so
 that a pass costs a few machine words per block.
 """
 
@@ -19,16 +19,16 @@ EXIT = -1
 """the virtual block that follows every exit and trap"""
 
 ALU = frozenset((*COMPOUND, *(name for name, operation in OPERATIONS.items() if operation.kind == "alu")))
-"""operations without effect, which may be dropped if their result is unused"""
+"""operations without side effects, which may be dropped if their result is unused"""
 _WRITES_LAST = ALU | {name for name, operation in OPERATIONS.items() if operation.kind == "matrix"}
-"""operations of which no checker looks at the operands afterwards"""
+"""operations whose operands no checker reads after the execution"""
 
 Ranges = dict[Register, list[tuple[int, int]]]
-"""register -> half-open stretches of positions where it holds a value that is still needed, in order"""
+"""register -> half-open ranges of positions at which its value is still needed, in order"""
 
 
 def reachable(blocks: Mapping[int, Block]) -> set[int]:
-    """Indices of the blocks that control can reach from block 0."""
+    """Return the indices of the blocks that control can reach from block 0."""
     seen = {0}
     stack = [0]
     while stack:
@@ -40,7 +40,7 @@ def reachable(blocks: Mapping[int, Block]) -> set[int]:
 
 
 def predecessors(blocks: Mapping[int, Block]) -> dict[int, list[int]]:
-    """Block -> its predecessors in layout order; a branch with two equal targets counts twice."""
+    """Map each block to its predecessors in layout order; a branch with two equal targets counts twice."""
     result: dict[int, list[int]] = {index: [] for index in blocks}
     for index, block in blocks.items():
         for successor in block.successors:
@@ -49,7 +49,9 @@ def predecessors(blocks: Mapping[int, Block]) -> dict[int, list[int]]:
 
 
 def immediate_post_dominators(successors: Mapping[int, Sequence[int]]) -> dict[int, int]:
-    """Block -> the first block that every path to the end must pass; EXIT where that is the end itself.
+    """Map each block to the first block that every path to the end must pass, or to EXIT if there is none.  A loop that
+    cannot end gets an imaginary exit at the end of an iteration, so that branches inside still have a reconvergence
+    point: at the latest, the head of the loop.
 
     A loop that cannot end gets an imaginary exit, at the end of an iteration, so that its inner branches still have a
     reconvergence point: at its head, at the latest.
@@ -80,7 +82,8 @@ def immediate_post_dominators(successors: Mapping[int, Sequence[int]]) -> dict[i
 def _endless_loops(
     stuck: Sequence[int], successors: Mapping[int, Sequence[int]], backwards: Mapping[int, Sequence[int]]
 ) -> Iterator[tuple[int, set[int]]]:
-    """Yield the head and the blocks of each loop that nothing leaves; every path from the `stuck` blocks ends in one.
+    """Yield the head and the blocks of each loop that control never leaves; every path from the `stuck` blocks ends in
+    one.  The head is the first block through which control enters the loop.
 
     The head is the first block through which the loop is entered."""
     place = {index: n for n, index in enumerate(stuck)}
@@ -92,7 +95,8 @@ def _endless_loops(
 
 
 def strong_components(nodes: Iterable[int], edges: Mapping[int, Sequence[int]]) -> list[list[int]]:
-    """Return the strongly connected components of the nodes that `nodes` reach, those that edges lead to first.
+    """Return the strongly connected components of the nodes reachable from `nodes`, in reverse topological order.
+    Tarjan, "Depth-first search and linear graph algorithms" (1972), without recursion.
 
     Tarjan, "Depth-first search and linear graph algorithms" (1972), without recursion."""
     number: dict[int, int] = {}
@@ -129,7 +133,7 @@ def strong_components(nodes: Iterable[int], edges: Mapping[int, Sequence[int]]) 
 
 
 def _reachable_blocks(start: int, edges: Mapping[int, Sequence[int]]) -> set[int]:
-    """The blocks that paths from one lead to, and itself."""
+    """Return the nodes that `start` reaches, itself included."""
     found, waiting = {start}, [start]
     while waiting:
         for other in edges[waiting.pop()]:
@@ -142,7 +146,9 @@ def _reachable_blocks(start: int, edges: Mapping[int, Sequence[int]]) -> set[int
 def _immediate_dominators(
     root: int, edges: Mapping[int, Sequence[int]], backwards: Mapping[int, Sequence[int]]
 ) -> dict[int, int]:
-    """Return the immediate dominator of each node that `root` reaches, and `root` for itself.
+    """Return the immediate dominator of each node that `root` reaches; `root` is its own.  Semi-NCA: Georgiadis,
+    Tarjan, Werneck, "Finding dominators in practice" (2006), section 2.3; nearly linear for deeply nested control flow.
+    Nodes are identified by their number in a depth-first search.
 
     Semi-NCA: Georgiadis, Tarjan, Werneck, "Finding dominators in practice" (2006), section 2.3; nearly linear where
     control flow is nested deeply.  Nodes are named by their number in a depth-first search.
@@ -200,9 +206,9 @@ def _depth_first(root: int, edges: Mapping[int, Sequence[int]]) -> tuple[list[in
 class Liveness:
     """The positions at which each register is live.
 
-    `fixed` registers (constants, parameters, ...) have rows of their own and are left out.  Positions: a block with n
-    instructions starts at `start[block]`, where its phis are defined.  Instruction k reads at start + 1 + 2k and, if it
-    is an ALU or matrix operation, writes at the position after that.  Other operations write where they read, so that a
+    `fixed` registers (constants, parameters, ...) have rows of their own and are excluded.  A block with n instructions
+    starts at position `start[block]`, where its phis are defined.  Instruction k reads at start + 1 + 2k and, if it is
+    an ALU or matrix operation, writes at the position after that.  Other operations write where they read, so that a
     result never shares a row with an operand: a checker may look at the address afterwards.  Phi operands are read at
     the end.
     """
@@ -228,7 +234,7 @@ class Liveness:
         self._solve()
 
     def _number(self, registers: Iterable[Register]) -> int:
-        """The bit set of `registers`."""
+        """Return the bit set of `registers`."""
         bits = 0
         for register in registers:
             bit = self._bit.get(register)
@@ -239,7 +245,8 @@ class Liveness:
         return bits
 
     def _summarise(self) -> None:
-        """Per block: registers read before they are written there, and registers written there."""
+        """Compute, for each block, the registers that are read before they are written there, and the registers written
+        there."""
         fixed, reassigned = self.fixed, self.reassigned
         exposed: dict[int, set[Register]] = {}
         defined: dict[int, set[Register]] = {}
@@ -273,7 +280,7 @@ class Liveness:
             self._defined[block.index] = self._number(defined[block.index] & across)
 
     def _solve(self) -> None:
-        """Backward data flow over the blocks until nothing changes."""
+        """Run the backward data flow over the blocks until nothing changes."""
         passed: dict[tuple[int, int], int] = {}
         for block in self.blocks:
             for phi in block.phis:
@@ -298,11 +305,11 @@ class Liveness:
                         changed = True
 
     def before(self, index: int) -> list[Register]:
-        """The registers that are needed where block `index` begins."""
+        """Return the registers that are live at the start of block `index`."""
         return self._members(self._exposed[index] | (self.out[index] & ~self._defined[index]))
 
     def before_all(self, registers: set[Register]) -> dict[int, list[Register]]:
-        """Block -> those of `registers` that are needed where it begins."""
+        """Map each block to those of `registers` that are live at its start."""
         mask = self._number(register for register in registers if register in self._bit)
         return {
             index: self._members((self._exposed[index] | (self.out[index] & ~self._defined[index])) & mask)
@@ -318,7 +325,7 @@ class Liveness:
         return found
 
     def ranges(self) -> Ranges:
-        """The live ranges of all registers that are not fixed."""
+        """Return the live ranges of all registers that are not fixed."""
         result: Ranges = {}
         for block in reversed(self.blocks):
             self._block_ranges(block, result)
@@ -327,10 +334,10 @@ class Liveness:
         return result
 
     def _block_ranges(self, block: Block, result: Ranges) -> None:
-        """Walk one block backwards; stretches are appended last first, neighbours joined."""
+        """Walk one block backwards; ranges are appended in reverse order, and adjacent ones are merged."""
         start, end = self.start[block.index], self.end[block.index]
         fixed, reassigned = self.fixed, self.reassigned
-        needed: dict[Register, int] = {}  # register -> end of the stretch that is open above this point
+        needed: dict[Register, int] = {}  # register -> end of its range that contains this point
         bits = self.out[block.index]
         while bits:
             low = bits & -bits
@@ -344,7 +351,7 @@ class Liveness:
             guard = instruction.guard
             write = position + 1 if instruction.operation in _WRITES_LAST else position
             for register in instruction.results:
-                if guard and register in reassigned:  # lanes without the guard keep what was there
+                if guard and register in reassigned:  # lanes whose guard is false keep the old value
                     needed.setdefault(register, position + 2)
                 else:
                     _close(result, register, write, needed.pop(register, write + 1))
@@ -360,7 +367,7 @@ class Liveness:
 
 
 def _close(result: Ranges, register: Register, start: int, stop: int) -> None:
-    """Add the stretch [start, stop) below those already there."""
+    """Add the range [start, stop) before the ranges already there."""
     stretches = result.get(register)
     if stretches is None:
         result[register] = [(start, stop)]

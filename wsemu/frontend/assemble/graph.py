@@ -1,7 +1,7 @@
 """The output of a front end and input of the assembler: a control-flow graph over typed virtual registers.
 
-A register may be assigned more than once (PTX) or once with phis at block starts (Python).  A constant is a register
-that nothing assigns.  The graph knows nothing of rows, reconvergence or layout: `encode.py` adds those.
+A register is assigned any number of times (PTX), or exactly once, with phis at block starts (Python).  A constant is a
+register that nothing assigns.  The graph knows nothing of rows, reconvergence or layout: `encode.py` adds those.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ TRUE: Register = 0
 
 @dataclass(slots=True)
 class Instruction:
-    """`operation` of `isa.OPERATIONS`; `results` has one register, or n for a load of a vector, none for a store.
+    """One instruction: `operation` is in `isa.OPERATIONS`; `results` has one register, n for a vector load, none for a
+    store.
 
     Memory: operands[0] is the address register, `immediate` a byte offset; a store names its values in operands[1:].
     Shuffles and match.all: results[1], if there, is the predicate.  Barriers: operands (id,) or (id, count) or (id,
@@ -39,7 +40,7 @@ class Instruction:
 
 @dataclass(slots=True)
 class Phi:
-    """result takes incoming[predecessor block]; all phis of a block at once."""
+    """A phi: `result` takes the value `incoming[predecessor block]`; all phis of a block execute at once."""
 
     result: Register
     incoming: dict[int, Register]
@@ -47,13 +48,13 @@ class Phi:
 
 @dataclass(slots=True)
 class Block:
-    """Straight-line code and where it goes: no successor (exit, trap), one (jump), two (branch on `predicate`)."""
+    """Straight-line code and its successors: none (exit, trap), one (jump), two (branch on `predicate`)."""
 
     index: int
     phis: list[Phi] = field(default_factory=list)
     instructions: list[Instruction] = field(default_factory=list)
     successors: tuple[int, ...] = ()
-    """(taken where predicate holds, taken elsewhere) for a branch"""
+    """for a branch: (target if the predicate holds, other target)"""
     predicate: Register = TRUE
     span: int = 0
     stack: tuple[int, ...] = ()
@@ -62,12 +63,12 @@ class Block:
     trap: int = 0
     """for a trap, its index in `Graph.traps`; for an exit, its `aux`, such as `ABORTS`"""
     dead: bool = False
-    """true if control never reaches it, as the Python front end knows: it is walked for the types in it alone"""
+    """true if the Python front end knows that control never reaches the block: only the types in it are needed"""
 
 
 @dataclass(slots=True)
 class Graph:
-    """One kernel with every function it calls inlined."""
+    """One kernel, with every called function inlined."""
 
     name: str
     types: list[str] = field(default_factory=lambda: ["p"])
@@ -75,17 +76,18 @@ class Graph:
     constants: dict[tuple[str, int | float | bool | str], Register] = field(default_factory=dict)
     """(type, value) -> register; floats keyed by `float.hex()` so that -0.0 and nan keep their identity"""
     parameters: dict[Register, Parameter] = field(default_factory=dict)
-    """row is filled in by the assembler"""
+    """register -> parameter, whose row the assembler sets"""
     specials: dict[str, Register] = field(default_factory=dict)
     undefined: dict[Register, str] = field(default_factory=dict)
-    """registers that no instruction writes, and that represent the contents of another one before any write -> its name
-    in the source; here they hold 0"""
+    """registers that no instruction writes, each of which represents an unwritten register of the source -> its name
+    there; they hold 0 here"""
     zeros: set[Register] = field(default_factory=set)
     """registers that hold 0 before anything writes them"""
     declared: list[tuple[Register, int, str]] = field(default_factory=list)
-    """registers of the source: the first one of a range, how many (0: one without a number), its name"""
+    """registers of the source: the first register of a range, its length (0: a single name without a number), its
+    name"""
     constant_arrays: dict[Register, ConstantArray] = field(default_factory=dict)
-    """rows, also those in `addresses`, are registers until the assembler gives them out"""
+    """rows, including those in `addresses`, are registers until the assembler assigns rows"""
     shared: list[SharedArray] = field(default_factory=list)
     locals: list[SharedArray] = field(default_factory=list)
     shared_bytes: int = 0
@@ -102,17 +104,17 @@ class Graph:
     stops: list[Stop] = field(default_factory=list)
     """instructions that stop the launch, as in `Program`"""
     unmodelled: list[str] = field(default_factory=list)
-    """features of the kernel as a whole that are not modeled, with their locations"""
+    """features of the whole kernel that are not modeled, with their locations"""
     shared_locals: list[str] = field(default_factory=list)
     """see `Program.shared_locals`"""
     doubts: dict[str, None] = field(default_factory=dict)
-    """remarks on what is right, and looks like a mistake"""
+    """notes about valid code that looks like a mistake"""
     hidden_sources: dict[str, None] = field(default_factory=dict)
-    """sources that its locations name, and that are not to be shown"""
+    """sources that locations of the kernel name, but that must not be shown"""
     origins: dict[int, tuple[object, ...]] = field(default_factory=dict)
     """origin of each register row, as in `Program`"""
     inner_spans: dict[int, tuple[int, ...]] = field(default_factory=dict)
-    """the map of the same name of `Program`"""
+    """map of the same name in `Program`"""
     sources_note: str = ""
     """note on the sources, as in `Program`"""
     registers: int = 0
@@ -121,12 +123,12 @@ class Graph:
     """true if addresses may be used as numbers, as in `Program`"""
 
     def new(self, type_: str) -> Register:
-        """A fresh register of type `p`, `b8`..`b64`, `f32`, `f64` or `f16`."""
+        """Create a register of type `p`, `b8`..`b64`, `f32`, `f64` or `f16`."""
         self.types.append(type_)
         return len(self.types) - 1
 
     def constant(self, type_: str, value: int | float | bool) -> Register:
-        """The register that holds `value`; one register per distinct bit pattern."""
+        """Return the register that holds `value`; there is one register for each distinct bit pattern."""
         key = (type_, value.hex() if isinstance(value, float) else value)
         register = self.constants.get(key)
         if register is None:
@@ -134,7 +136,7 @@ class Graph:
         return register
 
     def special(self, name: str) -> Register:
-        """The register of a special value, such as `tid.x` (b32) or `shared` (b64, a base address)."""
+        """Return the register of a special value, such as `tid.x` (b32) or `shared` (b64, a base address)."""
         register = self.specials.get(name)
         if register is None:
             b64 = name in ("shared", "local", "dynamic", "dynamic_bytes")
@@ -142,7 +144,7 @@ class Graph:
         return register
 
     def block(self) -> Block:
-        """A new empty block at the end of the list; list order is layout order."""
+        """Append an empty block to the list, which is in layout order."""
         block = Block(len(self.blocks))
         self.blocks.append(block)
         return block

@@ -1,9 +1,10 @@
 """Implementation of a kernel's atomics by the hardware, for their cost in shared memory.
 
-That depends on what the compiler makes of them.  If it knows that all lanes have one address, it combines 4-byte
-integer values inside the warp first and lets one lane add the result.  If the result is unused it does so for any
-value, otherwise only for a value that is equal in all lanes.  It counts the lanes of an increment without a result by
-word.  Both cost what a load of these words does.  Source: the machine code that ptxas 13.0 makes for sm_90.
+The implementation depends on the compiler.  If the compiler can prove that all lanes have the same address, it combines
+4-byte integer values inside the warp, and one lane adds the result.  It does so for any value if the result is unused,
+otherwise only for a value that is equal in all lanes.  For an increment whose result is unused, it counts the lanes of
+each word.  Both variants cost the same as a load of these words.  Source: the machine code that ptxas 13.0 makes for
+sm_90.
 """
 
 from __future__ import annotations
@@ -39,13 +40,14 @@ _SAME_IN_A_WARP = ("ctaid", "nctaid", "ntid", "shared", "dynamic", "dynamic_byte
 
 
 _OF_PLACE = OWN_SHARED | SCOPES | OF_GPU | ANYWHERE << FORBIDS_SHIFT
-"""bits of `aux` that say where an atomic goes and whom it orders"""
+"""bits of `aux` that specify the memory and the scope of an atomic"""
 _NEUTRAL = {"add": (0,), "or": (0,), "xor": (0,), "and": (-1, 0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF)}
 """integer operation -> the operands, 32 or 64 bits wide, that leave a value as it is"""
 
 
 def mark_without_effect(graph: Graph, blocks: Blocks) -> None:
-    """Mark each atomic that leaves memory unchanged, such as `atomicAdd(p, 0)`, as one that stores nothing, in place.
+    """Mark each atomic that leaves memory unchanged, such as `atomicAdd(p, 0)`, in place, as one that stores nothing.
+    Do nothing if strong accesses have narrow scopes: then the atomic is a write for threads outside of its scope.
 
     Not where strong accesses have narrow scopes: it is a write then for those whose scope does not reach it."""
     if any(i.operation in ATOMICS and i.auxiliary & SCOPES for block in blocks.values() for i in block.instructions):
@@ -67,7 +69,7 @@ def _changes_nothing(instruction: Instruction, graph: Graph) -> bool:
 
 
 def choose_services(graph: Graph, blocks: Blocks) -> None:
-    """Give each atomic that has none its service (`isa.SERVED`), in place."""
+    """Set the service (`isa.SERVED`) of each atomic that has none, in place."""
     if not any(i.operation in SERVICE for block in blocks.values() for i in block.instructions):
         return
     different, used = differing(graph, blocks), used_registers(blocks.values())
@@ -86,13 +88,13 @@ def _service(instruction: Instruction, different: set[Register], no_result: bool
     if name in _COMBINED and address not in different:
         if no_result:
             return AS_LOAD
-        if name == "atom.add.b32":  # of values that differ it asks first whether they do
+        if name == "atom.add.b32":  # for values that may differ, the code first tests whether they do
             return UNCOUNTED if value in different else AS_LOAD
     return SERVICE[name]
 
 
 def differing(graph: Graph, blocks: Blocks) -> set[Register]:
-    """Return the registers that may differ from lane to lane of a warp, as far as a compiler can determine."""
+    """Return the registers that may differ between lanes of a warp, as far as a compiler can determine."""
     found = {register for name, register in graph.specials.items() if name.split(".")[0] not in _SAME_IN_A_WARP}
     several = {register for register, count in assignments(blocks.values()).items() if count > 1}
     successors = {index: block.successors for index, block in blocks.items()}
@@ -121,7 +123,7 @@ def _differs(instruction: Instruction, found: set[Register]) -> bool:
 
 
 def _divergent_blocks(blocks: Blocks, meets: dict[int, int], found: set[Register]) -> set[int]:
-    """Return the blocks that the lanes of a warp may reach on different paths, up to where these meet."""
+    """Return the blocks that the lanes of a warp may reach on different paths, up to where the paths meet."""
     apart: set[int] = set()
     for index, block in blocks.items():
         if len(block.successors) == 2 and block.predicate in found:

@@ -1,6 +1,6 @@
-"""Cleaning of a graph before rows are given out: dead blocks, trivial phis, copies, dead code, critical edges.
+"""Simplify a graph before rows are assigned: dead blocks, trivial phis, copies, dead code, critical edges.
 
-The graph itself is left as it is; everything here works on copies of its blocks.
+The graph itself is unchanged; everything here works on copies of its blocks.
 """
 
 from __future__ import annotations
@@ -84,7 +84,8 @@ def _reachable_copies(graph: Graph) -> Blocks:
 
 
 def _aliases(blocks: Blocks, assigned: dict[Register, int], fixed: set[Register]) -> dict[Register, Register]:
-    """Registers that are only another name: phis of one value, moves from a register that is assigned once."""
+    """Return register -> the register that it only renames: phis of one value, moves from a register that is assigned
+    once."""
     alias: dict[Register, Register] = {}
 
     def find(register: Register) -> Register:
@@ -139,7 +140,8 @@ def _merge_blocks(blocks: Blocks) -> Blocks:
 
 
 def rename(blocks: Blocks, alias: dict[Register, Register]) -> None:
-    """Use alias[r] for r everywhere; the instructions and phis that made r are left without a use."""
+    """Replace each register r by alias[r] everywhere, after which the instructions and phis that define r are
+    unused."""
     get = alias.get
     for block in blocks.values():
         block.predicate = get(block.predicate, block.predicate)
@@ -183,7 +185,7 @@ def _drop_negations(blocks: Blocks, assigned: dict[Register, int]) -> None:
 
 
 def remove_dead_code(blocks: Blocks) -> None:
-    """Drop ALU operations and phis whose results reach no memory access, barrier, branch or other effect, and mark
+    """Drop ALU operations and phis whose results influence no memory access, barrier, branch or other effect, and mark
     exchanges whose results do."""
     sources: dict[Register, list[Iterable[Register]]] = {}
     needed: set[Register] = set()
@@ -225,7 +227,7 @@ def _mark_exchange(instruction: Instruction, needed: set[Register]) -> Instructi
 
 
 def split_critical_edges(blocks: Blocks) -> Blocks:
-    """Give every edge from a branch to a block with phis a block of its own, right after the branch."""
+    """Insert a block into every edge from a branch to a block with phis, right after the branch."""
     if not any(block.phis for block in blocks.values()):
         return blocks
     result: Blocks = {}
@@ -260,8 +262,8 @@ def used_registers(blocks: Iterable[Block]) -> set[Register]:
 
 
 def vectors(instruction: Instruction) -> list[tuple[Register, ...]]:
-    """The registers that must lie in consecutive rows: first those of the result, then of each operand; empty where
-    there are none."""
+    """Return the registers that need consecutive rows: first those of the result, then of each operand; empty if there
+    are none."""
     name, first = instruction.operation, first_element(instruction.operation)
     if first >= 0:
         return [instruction.results, instruction.operands[first:] if not instruction.results else ()]
@@ -275,11 +277,11 @@ def vectors(instruction: Instruction) -> list[tuple[Register, ...]]:
 
 
 Failing = dict[int, set[int]]
-"""instruction, by identity -> which of its `vectors` cannot lie in consecutive rows"""
+"""identity of an instruction -> which of its `vectors` cannot be in consecutive rows"""
 
 
 def spread_vectors(blocks: Blocks, failing: Failing, graph_types: list[str]) -> None:
-    """Give vectors registers of their own, with moves to or from the old ones."""
+    """Give vectors new registers, with moves to or from the old ones."""
     for block in blocks.values():
         if not any(id(instruction) in failing for instruction in block.instructions):
             continue
@@ -291,7 +293,7 @@ def spread_vectors(blocks: Blocks, failing: Failing, graph_types: list[str]) -> 
 
 
 def _spread(instruction: Instruction, which: set[int], types: list[str]) -> list[Instruction]:
-    """One instruction with fresh registers for some of its vectors, and the moves it needs."""
+    """Return one instruction with new registers for some of its vectors, and the moves that it needs."""
     place = {"span": instruction.span, "stack": instruction.stack}
     guard = {"guard": instruction.guard, "negated": instruction.negated}
     before: list[Instruction] = []

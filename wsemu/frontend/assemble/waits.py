@@ -1,7 +1,8 @@
-"""Waits for an mbarrier's phase that block, and tests that only peek: the assembler's last analysis of a kernel.
+"""Classify tests of an mbarrier's phase into waits that block and tests that only peek: the assembler's last analysis
+of a kernel.
 
-`mbarrier.test_wait` and `try_wait` test once; programs wait by testing again.  The answer depends on the schedule, and
-so does what a program does with it, but for these shapes:
+`mbarrier.test_wait` and `try_wait` test once; programs wait by repeating the test.  The result depends on the schedule,
+and so does the program that uses it, except in these shapes:
 
     retry   `while not try_wait(bar, phase): pass`.  After a failure the lane only repeats the test, any number of
             times; after a success nothing shows how often it did.  Then the wait *blocks* (`BLOCKS`).
@@ -14,8 +15,8 @@ so does what a program does with it, but for these shapes:
             nothing: so that is what it gets (`PEEK`).
 
 The first three are found by following the code from the test on, with registers as expressions over their contents
-there: once with each result.  A path to a trap counts as never reached if a clock or a count of tries leads there, or a
-second try at another location: a watchdog that gives up.  Everything else polls, and is left unmarked.
+there: once with each result.  A path to a trap counts as unreachable if a clock, a count of tries, or a second try at
+another location leads to it: a watchdog that gives up.  Any other test polls, and stays unmarked.
 
 Detects: retry loops with pauses, counters that die, clocks, several paths, unrolled ones; peeks whose result goes
 through registers and loops.
@@ -42,18 +43,18 @@ _TOLD_ON = frozenset(
     for name, operation in OPERATIONS.items()
     if operation.kind == "warp" and name.startswith(("shfl.", "vote.", "match.", "redux."))
 )
-"""operations that hand what a lane has to others, and do nothing else"""
+"""operations that only pass a lane's values to other lanes"""
 _IDLE = frozenset(("nanosleep",))
 """operations that a lane may execute between two tries, besides arithmetic"""
 _MOST_STEPS = 50_000
-"""maximum instructions that are followed from a test, on all paths together"""
+"""maximum number of instructions that are followed from a test, on all paths together"""
 _MOST_ROUNDS = 2
 """maximum visits of a block on a path: code after a peek goes around the main loop once"""
 
 Value = tuple[object, ...]
-"""("is", n) a known number; ("register", r) what r held at the question; (operation, immediate, operands ...)"""
+"""("is", n): a known number; ("register", r): the contents of r at the test; (operation, immediate, operands ...)"""
 Values = dict[Register | Value, Value]
-"""values of registers that were assigned since the wait, and of conditions that the path has decided since"""
+"""values of registers that were assigned since the test, and of conditions that the path has decided since"""
 
 
 class Place(NamedTuple):
@@ -64,7 +65,7 @@ class Place(NamedTuple):
 
 
 class _Lost(Exception):
-    """The code goes where it cannot be followed."""
+    """The code cannot be followed further."""
 
 
 def mark_waits(graph: Graph, blocks: Blocks) -> None:
@@ -78,14 +79,15 @@ def mark_waits(graph: Graph, blocks: Blocks) -> None:
     reader = _Reader(graph, blocks)
     _mark(blocks, places, reader.blocks, BLOCKS)
     _mark(blocks, places, reader.peeks, PEEK)
-    while _mark(blocks, places[::-1], reader.repeats, BLOCKS):  # the last ones first: none is followed beyond the next
+    # the last waits first, so that no wait is followed beyond the next blocking one
+    while _mark(blocks, places[::-1], reader.repeats, BLOCKS):
         pass
     _mark(blocks, places, reader.is_ignored, PEEK)
     _forget_clocks(graph, blocks)
 
 
 def _mark(blocks: Blocks, places: Iterable[Place], found: Callable[[Place], bool], bit: int) -> bool:
-    """Set a bit in the waits of which that is found and which have none; whether there was any."""
+    """Set a bit in the waits that `found` accepts and that have none yet; return whether there was any."""
     any_ = False
     for place in places:
         instruction = blocks[place.block].instructions[place.at]
@@ -97,8 +99,8 @@ def _mark(blocks: Blocks, places: Iterable[Place], found: Callable[[Place], bool
 
 
 def _forget_clocks(graph: Graph, blocks: Blocks) -> None:
-    """Remove, in place, conditions beside a blocking wait that alone decides a conjunction or disjunction, such as a
-    time limit: `answered or clock() - start > limit`."""
+    """Remove, in place, conditions of a conjunction or disjunction that a blocking wait decides alone, such as a time
+    limit: `answered or clock() - start > limit`."""
     reader = _Reader(graph, blocks)
     for block in blocks.values():
         for at, instruction in enumerate(block.instructions):
@@ -124,7 +126,7 @@ class _Reader:
         self.code = blocks
         self.types = graph.types
         self.hopeless = _giving_up(graph, blocks)
-        """blocks that lead to a trap, whatever they do before"""
+        """blocks that always lead to a trap"""
         self.known: dict[Register, Value] = {
             register: ("is", int(value))
             for (type_, value), register in graph.constants.items()
@@ -149,8 +151,8 @@ class _Reader:
             register: instruction for register, instruction in self.made.items()
             if not instruction.operation.startswith("varying.") and self.reassigned.isdisjoint(instruction.operands)
         }  # fmt: skip
-        """registers whose value does not change between their assignment and any use: each is assigned once, from such
-        operands"""
+        """registers whose value does not change between their assignment and any use: each is assigned once, from
+        operands of this kind"""
         self.varying = {
             register
             for block in blocks.values()
@@ -158,7 +160,7 @@ class _Reader:
             if instruction.operation.startswith("varying.")
             for register in instruction.results
         } | {phi.result for block in blocks.values() for phi in block.phis}
-        """clocks, and what may differ from one round of a loop to the next"""
+        """clocks, and registers that may differ between iterations of a loop"""
         self.steps = 0
         self.answers: Values = {
             instruction.results[0]: ("is", 1)
@@ -167,10 +169,10 @@ class _Reader:
             if instruction.operation in WAITS and instruction.auxiliary & BLOCKS and not instruction.guard
             and assigned[instruction.results[0]] == 1
         }  # fmt: skip
-        """results of blocking waits after they complete"""
+        """results of blocking waits after their completion"""
 
     def constant_after_wait(self, register: Register) -> int | None:
-        """Return the value of a register that only blocking waits decide."""
+        """Return the value of a register that depends only on the results of blocking waits."""
         self.known |= cast("dict[Register, Value]", self.answers)
         value = self._deep(register, {})
         return cast("int", value[1]) if value[0] == "is" and register not in self.fixed else None
@@ -178,7 +180,7 @@ class _Reader:
     # -- the shapes -----------------------------------------------------------------------------------------------
 
     def blocks(self, place: Place) -> bool:
-        """Return whether the wait at a location is the only content of a retry loop."""
+        """Return whether the wait at a location is all that a retry loop does."""
         question = self.code[place.block].instructions[place.at]
         if self._deep(question.guard, {}) != ("is", int(not question.negated)):
             return False
@@ -192,7 +194,7 @@ class _Reader:
             return False
 
     def _tries(self, place: Place, question: Instruction) -> tuple[list[Values], set[int]]:
-        """Return the values of registers when the wait is tried again after a "no", and the blocks on the path."""
+        """Return the values of registers when the test is repeated after a failure, and the blocks on the path."""
         tried: list[Values] = []
         seen: set[int] = {place.block}
         start: Values = {question.results[0]: ("is", 0)}
@@ -219,15 +221,15 @@ class _Reader:
         return all(self._value(r, values) == self._as_made(r, values) for r in question.operands)
 
     def _as_made(self, register: Register, values: Mapping[Register | Value, Value]) -> Value:
-        """Return the value of a register at the question; if the path to it recomputes the register each time, the
-        computation."""
+        """Return the value of a register at the test; if the path to the test recomputes the register each time, return
+        the computation."""
         made = self.made.get(register)
         if register not in values or made is None:
             return self.known.get(register, ("register", register))
         return self._result(made, [self._as_made(operand, values) for operand in made.operands])
 
     def _forgets(self, place: Place, question: Instruction, tried: Values, seen: set[int]) -> bool:
-        """After a "yes", whether it was the first answer or a later one makes no difference."""
+        """Return whether it makes no difference after a success how many tries failed before."""
         answer: Values = {question.results[0]: ("is", 1)}
         at_once, later = dict(answer), {**tried, **answer}
         block, at = place.block, place.at + 1
@@ -261,14 +263,14 @@ class _Reader:
         yield from self._after(place.block)
 
     def _after(self, block: int) -> Iterator[Register]:
-        """Registers that are needed at a block's end."""
+        """Yield registers that are needed at a block's end."""
         yield self.code[block].predicate
         for successor in self.code[block].successors:
             yield from self.liveness.before(successor)
             yield from (phi.incoming[block] for phi in self.code[successor].phis)
 
     def repeats(self, place: Place) -> bool:
-        """Return whether the wait at a location is the first of those that repeat the test until one of them
+        """Return whether the wait at a location is the first of several that repeat the same test until one
         succeeds."""
         question = self.code[place.block].instructions[place.at]
         if self._deep(question.guard, {}) != ("is", int(not question.negated)):
@@ -282,7 +284,7 @@ class _Reader:
             return False
 
     def _later(self, place: Place, question: Instruction) -> list[_Stop]:
-        """Return the points at which tries that follow a "no" may answer "yes", with the values of registers there."""
+        """Return the points at which tries that follow a failure may succeed, with the values of registers there."""
         found: list[_Stop] = []
         pending = [(_Stop(Place(place.block, place.at + 1), {question.results[0]: ("is", 0)}), frozenset[int]())]
         while pending:
@@ -314,8 +316,7 @@ class _Reader:
         return kind == asked and self._asks_the_same(wait, question, values)
 
     def _trail(self, place: Place, values: Values) -> dict[int, Values]:
-        """Return the blocks that control reaches from a location, for as long as nothing happens, as `_direct` returns
-        them."""
+        """Return the blocks that control reaches from a location before anything has an effect, as `_direct` does."""
         values = dict(values)
         for instruction in self.code[place.block].instructions[place.at :]:
             if not self._is_idle(instruction, values):
@@ -324,12 +325,12 @@ class _Reader:
         return self._direct(place.block, values)
 
     def _meet(self, one: Mapping[int, Values], two: Mapping[int, Values]) -> bool:
-        """Return whether two trails reach one block with equal contents of all registers that are needed from there
-        on."""
+        """Return whether two trails reach the same block with equal contents of all registers that are needed from
+        there on."""
         return any(self._agree(self._live(block), one[block], held) for block, held in two.items() if block in one)
 
     def peeks(self, place: Place) -> bool:
-        """Return whether the result of the wait at a location only guards a wait for the same phase that blocks."""
+        """Return whether the result of the test at a location only guards a blocking wait for the same phase."""
         question = self.code[place.block].instructions[place.at]
         if self._deep(question.guard, {}) != ("is", int(not question.negated)):
             return False
@@ -340,11 +341,11 @@ class _Reader:
             return False
 
     def is_ignored(self, place: Place) -> bool:
-        """Return whether nothing depends on the result of the wait at a location."""
+        """Return whether nothing depends on the result of the test at a location."""
         return self.heard.isdisjoint(self.code[place.block].instructions[place.at].results)
 
     def _only_guards(self, place: Place, question: Instruction) -> bool:
-        """Follow both answers side by side until no register that is needed depends on them."""
+        """Follow a success and a failure side by side until no needed register depends on the result."""
         answer = question.results[0]
         start: tuple[Values, Values] = {answer: ("is", 1)}, {answer: ("is", 0)}
         pending = [(Place(place.block, place.at + 1), *start, {place.block: 1})]
@@ -376,7 +377,7 @@ class _Reader:
         return guards
 
     def _steering(self, instruction: Instruction) -> tuple[Register, ...]:
-        """The registers of an instruction that the answer must not decide."""
+        """Return the registers of an instruction that the result must not influence."""
         if instruction.operation in ALU:
             return ()
         return (instruction.guard, *instruction.operands)
@@ -387,9 +388,9 @@ class _Reader:
     def _guarded_branches(
         self, block: Block, question: Instruction, yes: Values, no: Values
     ) -> list[tuple[Place, Values, Values]]:
-        """Return a branch that the result decides, if a success continues where a failure arrives by a wait for the
-        same phase, on each of its paths that does not trap.  Where that is, with what registers hold then; nothing if
-        it is not so."""
+        """Return a branch that the result decides, if on the failing side every path that does not trap reaches a wait
+        for the same phase, and then continues where the successful side does.  Return it with the values of registers
+        there, or return nothing."""
         direct = self._direct(block.index, yes)
         found: list[tuple[Place, Values, Values]] = []
         pending = [(here, False, frozenset((block.index,))) for here in self._onward(block.index, no, unanswered=True)]
@@ -417,8 +418,8 @@ class _Reader:
         return found
 
     def _direct(self, index: int, values: Values) -> dict[int, Values]:
-        """Return the blocks that control reaches from the end of one, for as long as nothing happens there, with the
-        contents of registers at their start."""
+        """Return the blocks that control reaches from the end of a block before anything has an effect, with the values
+        of registers at their start."""
         found: dict[int, Values] = {}
         while self.code[index].successors:
             onward = list(self._onward(index, values))
@@ -436,7 +437,7 @@ class _Reader:
         if wait.operation != question.operation:
             return False
         if question.auxiliary & WAIT_RELAXED and not wait.auxiliary & WAIT_RELAXED:
-            return False  # a relaxed "yes" acquires nothing, and leaves out the wait that would
+            return False  # a relaxed success acquires nothing, and skips the wait that would acquire
         if self._deep(wait.guard, values) != ("is", int(not wait.negated)):
             return False
         asked = [self._deep(r, {}) for r in question.operands]
@@ -445,7 +446,7 @@ class _Reader:
         return same and tried[1:] == asked[1:]
 
     def _deep(self, register: Register, values: Mapping[Register | Value, Value]) -> Value:
-        """A register's value, by what its parts were made of before the question."""
+        """Return a register's value, expanded to the operations that computed its parts before the test."""
         return self._expand_value(self._value(register, values), {})
 
     def _expand_value(self, value: Value, done: dict[Value, Value]) -> Value:
@@ -478,7 +479,7 @@ class _Reader:
         return self.steps
 
     def _is_idle(self, instruction: Instruction, values: Values) -> bool:
-        """Arithmetic, a pause, or what its guard leaves out."""
+        """Return whether an instruction is arithmetic, a pause, or disabled by its guard."""
         if instruction.operation in ALU or instruction.operation in _IDLE:
             return True
         return self._value(instruction.guard, values) == ("is", int(instruction.negated))
@@ -502,7 +503,7 @@ class _Reader:
         for way in dict.fromkeys(ways):
             if way in self.hopeless:
                 if unanswered and len(ways) == 2 and not any(map(self._passes, (condition, *_conditions(values)))):
-                    raise _Lost  # what leads there is the same at each try
+                    raise _Lost  # the condition is the same at each try
                 continue
             held = dict(values)
             if len(ways) == 2:
@@ -512,7 +513,7 @@ class _Reader:
             yield _Stop(Place(way, 0), held)
 
     def _passes(self, value: Value) -> bool:
-        """Return whether a value may be another one at a later try: a clock, or a count of them."""
+        """Return whether a value may differ at a later try: a clock, or a count of tries."""
         pending, met = [value], set[Register]()
         while pending:
             name, *rest = pending.pop()
@@ -535,7 +536,7 @@ class _Reader:
         return values.get(register, ("register", register))
 
     def _assign(self, instruction: Instruction, values: Values, step: int) -> None:
-        """The effect of an instruction on registers; what it reads from elsewhere is equal to nothing but itself."""
+        """Apply an instruction to the registers; a value that it reads from elsewhere equals only itself."""
         guard = self._value(instruction.guard, values)
         if guard == ("is", int(instruction.negated)):
             return
@@ -555,12 +556,12 @@ class _Reader:
 
 
 def _conditions(values: Values) -> Iterator[Value]:
-    """Yield the conditions that a path has decided since the question."""
+    """Yield the conditions that a path has decided since the test."""
     yield from (condition for condition in values if isinstance(condition, tuple))
 
 
 def _simplify_operation(name: str, how: object, operands: list[Any]) -> Value:
-    """An operation on values; `how` is its immediate and the bits of its result."""
+    """Return an operation on values, simplified; `how` is its immediate and the bits of its result."""
     if name.startswith("mov."):
         return cast("Value", operands[0])
     if name.startswith("selp."):
@@ -592,7 +593,8 @@ def _simplify_operation(name: str, how: object, operands: list[Any]) -> Value:
 
 
 def _apart(address: Value, offset: int) -> tuple[Value, int]:
-    """Return an address without its constant offset, and the offset.
+    """Return an address without its constant offset, and the offset.  A 32-bit address is assumed not to wrap:
+    otherwise the repeated waits in shared memory would end the run.
 
     An address of 32 bits does not wrap: the tries of waits in shared memory would end the run if it did.
     """
@@ -611,7 +613,7 @@ def _apart(address: Value, offset: int) -> tuple[Value, int]:
 
 
 def _condition(predicate: Value) -> tuple[Value, int]:
-    """A condition, and what it is where the predicate holds: of a comparison and its opposite the same."""
+    """Return a condition, and its value if the predicate holds; a comparison and its opposite share one condition."""
     name = str(predicate[0])
     for one, other in _OPPOSITES.items():
         if name.startswith(one) and name[len(one) + 1] in "bsu":
@@ -640,12 +642,12 @@ _FOLDS: dict[str, Callable[..., int]] = {
     "setp.gt": lambda a, b: int(a > b), "setp.ge": lambda a, b: int(a >= b),
     **{f"cvt.b{n}": lambda a: a for n in (8, 16, 32, 64)},
 }  # fmt: skip
-"""operation without its type -> what it makes of known integers"""
+"""operation without its type -> its result on known integers"""
 
 
 def _giving_up(graph: Graph, blocks: Blocks) -> set[int]:
-    """Return the blocks from which all paths lead to a trap of the kernel, or to an assertion that fails; not those
-    that end in code that is not modeled."""
+    """Return the blocks from which all paths lead to a trap of the kernel or to a failing assertion; paths that end in
+    code that is not modeled do not count."""
     found = {
         index
         for index, block in blocks.items()

@@ -1,6 +1,6 @@
-"""The paths of a warp's lanes through functions that call themselves, which both front ends record.
+"""Record the paths of a warp's lanes through recursive functions, for both front ends.
 
-A path is a number of 64 bits: a hash of a thread's calls, in order.  It matters once a second call follows one that has
+A path is a 64-bit hash of a thread's calls, in order.  Paths can differ only if a call follows another call that has
 ended.
 """
 
@@ -10,6 +10,6 @@ APART = (
     "lanes of a warp took different ways through a recursion with several calls: a GPU leaves them apart, "
     "so that operations of the warp or the CTA together miss some; make such calls behind the last of these"
 )
-"""why the run ends before such an operation"""
+"""reason for ending the run before an operation that lanes on different paths execute together"""
 FACTOR = 0x9E3779B97F4A7C15
-"""odd, so that no call is lost from the number of a thread's path"""
+"""multiplier of the hash; odd, so that no call is lost from it"""

@@ -15,6 +15,6 @@ __all__ = ["Entry", "Module", "Parameter", "compile_entry", "link", "parse", "va
 def __getattr__(name: str) -> Any:
     if name != "compile_entry":
         raise AttributeError(f"module `{__name__}` has no attribute `{name}`")
-    from wsemu.frontend.ptx.lower import compile_entry  # programs that are kept need no compiler
+    from wsemu.frontend.ptx.lower import compile_entry  # cached programs need no compiler
 
     return compile_entry

@@ -1,7 +1,7 @@
-"""All of arithmetic, logic, conversion and exchange between lanes: opcode -> handler.
+"""Handlers of all opcodes of arithmetic, logic, conversion and exchange between lanes.
 
-An opcode that integers and floating-point numbers share goes by the type: `add.s32` is in `integer`, `add.f32`
-in `floating`.
+For an opcode that integers and floating-point numbers share, the type selects the module: `add.s32` is in `integer`,
+`add.f32` in `floating`.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ _HALF_TYPES = frozenset({"f16", "bf16", "f16x2", "bf16x2"})
 
 
 def _atomic_operation(instruction: Instruction) -> str:
-    """The atomic of the bytecode, or "" where there is none."""
+    """Return the atomic of the bytecode, or "" if there is none."""
     what = next((m for m in instruction.modifiers if m in _COMBINES), "")
     type_ = _atomic_type(instruction)
     rest = set(instruction.modifiers) - {type_}
@@ -82,7 +82,7 @@ def _vector_length(instruction: Instruction) -> int:
 
 
 def _atomic_vector(e: Emitter, instruction: Instruction, operation: str) -> None:
-    """`atom.v2.f32.add`: elements side by side, each of which is an atomic of its own."""
+    """Lower `atom.v2.f32.add`: adjacent elements, each of which is a separate atomic."""
     length, has_result = _vector_length(instruction), instruction.opcode == "atom"
     type_ = OPERATIONS[operation].result
     size = TYPE_BYTES[_atomic_type(instruction)]
@@ -106,7 +106,7 @@ def _atomic_vector(e: Emitter, instruction: Instruction, operation: str) -> None
 
 
 def _must_be_aligned(e: Emitter, instruction: Instruction, address: Register, offset: int, size: int) -> None:
-    """End the run where a vector does not lie at a multiple of its size."""
+    """End the run if a vector is not aligned to its size."""
     with e.looking_up():
         full = e.emit("add.b64", address, e.constant("b64", offset))
         wrong = e.emit("setp.ne.b64", e.emit("and.b64", full, e.constant("b64", size - 1)), e.constant("b64", 0))
@@ -114,7 +114,8 @@ def _must_be_aligned(e: Emitter, instruction: Instruction, address: Register, of
 
 
 def _check_space(e: Emitter, instruction: Instruction, address: Register, offset: int) -> None:
-    """An atomic at a generic address is one in global or shared memory; a file without local memory has no others."""
+    """Check that an atomic at a generic address is in global or shared memory; without local memory in the file, no
+    other is possible."""
     if state_space(instruction) or ".local" not in e.module.file.text:
         return
     undefined_where(
@@ -127,7 +128,7 @@ def _check_space(e: Emitter, instruction: Instruction, address: Register, offset
 
 
 def atomic(e: Emitter, instruction: Instruction) -> None:
-    """`atom` and, without a result, `red`."""
+    """Lower `atom` and, without a result, `red`."""
     operation = _atomic_operation(instruction)
     if not operation:
         e.emit_unsupported()

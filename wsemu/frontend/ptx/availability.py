@@ -1,8 +1,8 @@
-"""The targets and versions of PTX that have an instruction, as ptxas 13.0 has them.
+"""The targets and PTX versions that support an instruction, as ptxas 13.0 implements them.
 
 Sources: PTX ISA 9.0, "PTX ISA Notes" and "Target ISA Notes" of each instruction, ".version", ".target"; each row was
-compared with what ptxas answers (`benchmarks/ptx_availability.py`).  An instruction needs the latest target and version
-of all rows that it matches.
+compared with the diagnostics of ptxas (`benchmarks/ptx_availability.py`).  An instruction requires the latest target
+and version of all rows that it matches.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ class Row(NamedTuple):
     opcode: str
     """`*` for all"""
     modifiers: str
-    """all of these; `a|b` for one of two, `a+b` for two side by side"""
+    """required modifiers; `a|b` is one of two, `a+b` two adjacent ones"""
     since: int
-    """the first target, 90 for sm_90"""
+    """number of the first target, 90 for sm_90"""
     version: str
     """the first version of PTX"""
     only: str = ""
-    """targets of one architecture (`90a`) or family (`100f`) that alone have it; none: all since the first"""
+    """targets of one architecture (`90a`) or family (`100f`) that support it; empty: all targets from the first on"""
     operands: int = 0
     """minimum number of operands of the instruction"""
     without: str = ""
-    """modifiers that the row is not about"""
+    """modifiers that exclude an instruction from the row"""
 
 
 _SINCE_HOPPER = "90a 100f 110f 120f"
 _CLASSES = (
-    # what many instructions have
+    # rows that apply to many instructions
     Row("*", "shared::cta", 0, "7.8", without="ca cg"),
     Row("*", "shared::cluster", 90, "7.8"),
     Row("*", "cluster", 90, "7.8"),
@@ -167,16 +167,16 @@ _REGISTERS: dict[str, tuple[int, str]] = {
     **dict.fromkeys(("%reserved_smem_offset_begin", "%reserved_smem_offset_end"), (80, "7.6")),
     "%current_graph_exec": (50, "8.0"),
 }
-"""special registers -> the first target and version that have them"""
+"""special registers -> the first target and PTX version that support them"""
 _VERSIONS = {
     80: "7.0", 86: "7.1", 87: "7.4", 88: "7.3", 89: "7.8", 90: "7.8", 100: "8.6", 103: "8.8", 110: "9.0", 120: "8.7",
     121: "8.8",
 }  # fmt: skip
-"""target -> the first version of PTX that has it"""
+"""target -> the first PTX version that supports it"""
 
 
 class Requirement(NamedTuple):
-    """The requirement of an instruction on its file."""
+    """The requirements of an instruction on the target and version of its file."""
 
     since: int
     version: Version
@@ -184,7 +184,7 @@ class Requirement(NamedTuple):
 
 
 class Target(NamedTuple):
-    """A target of PTX: `sm_90a` is 90 and `a`."""
+    """A target of PTX: `sm_90a` is number 90 with suffix `a`."""
 
     number: int
     suffix: str
@@ -194,8 +194,8 @@ class Target(NamedTuple):
         return f"sm_{self.number}{self.suffix}"
 
     def runs_on(self, number: int) -> bool:
-        """Return whether a GPU of an architecture loads a file for this target: any later one, of `a` that one alone,
-        of `f` those of its family (PTX ISA, ".target")."""
+        """Return whether a GPU of an architecture loads a file for this target: any later one; with `a` only that one;
+        with `f` those of its family (PTX ISA, ".target")."""
         if self.suffix == "a":
             return number == self.number
         if self.suffix == "f":
@@ -203,13 +203,13 @@ class Target(NamedTuple):
         return number >= self.number
 
     def has(self, requirement: Requirement) -> bool:
-        """Return whether the target has an instruction."""
+        """Return whether the target supports an instruction."""
         if self.number < requirement.since:
             return False
         return not requirement.only or any(self._includes(name) for name in requirement.only.split())
 
     def _includes(self, name: str) -> bool:
-        """Return whether this target has all of `90a`, or of the family of `100f`."""
+        """Return whether this target has all features of `90a`, or of the family of `100f`."""
         number = int(name[:-1])
         if not self.suffix:
             return False
@@ -218,7 +218,7 @@ class Target(NamedTuple):
 
 @functools.cache
 def parse_target(text: str) -> Target | None:
-    """The target that a file names; None for one without a number."""
+    """Return the target that a file names; None for one without a number."""
     found = re.fullmatch(r"sm_(\d+)([af]?)", text)
     return Target(int(found[1]), found[2]) if found else None
 
@@ -244,7 +244,7 @@ def _is_about(row: Row, modifiers: tuple[str, ...], operands: int) -> bool:
 
 @functools.cache
 def requirement(opcode: str, modifiers: tuple[str, ...], operands: int = 0) -> Requirement:
-    """Return the requirement of an instruction with `operands` operands."""
+    """Return what an instruction with a number of operands requires."""
     rows = [row for row in (*_BY_OPCODE["*"], *_BY_OPCODE.get(opcode, ())) if _is_about(row, modifiers, operands)]
     since = max((row.since for row in rows), default=0)
     version = max((parse_version(row.version) or (0, 0) for row in rows), default=(0, 0))
@@ -252,7 +252,7 @@ def requirement(opcode: str, modifiers: tuple[str, ...], operands: int = 0) -> R
 
 
 def _special_register_requirement(instruction: Instruction) -> Requirement | None:
-    """Return the requirement of the special register that a `mov` reads."""
+    """Return what the special register that a `mov` reads requires."""
     if instruction.opcode != "mov" or len(instruction.operands) < 2:
         return None
     operand = instruction.operands[1]
@@ -265,13 +265,14 @@ def _special_register_requirement(instruction: Instruction) -> Requirement | Non
 
 
 def instruction_requirement(instruction: Instruction) -> Requirement:
-    """Return the requirement of an instruction."""
+    """Return what an instruction requires."""
     found = _special_register_requirement(instruction)
     return found or requirement(instruction.opcode, instruction.modifiers, len(instruction.operands))
 
 
 def check_available(e: Emitter, instruction: Instruction) -> None:
-    """KernelError for an instruction that the target, or the version, of its file does not have: ptxas rejects it."""
+    """Raise a KernelError for an instruction that the target or the PTX version of its file does not support: ptxas
+    rejects it."""
     file, needed = e.module.file, instruction_requirement(instruction)
     if needed.since and (target := parse_target(file.target)) is not None and not target.has(needed):
         where = " or ".join(_describe_target(needed))
@@ -300,7 +301,7 @@ def _spelling(instruction: Instruction) -> str:
 
 
 def version_problem(target: str, version: str) -> str:
-    """Why a version of PTX has no such target; nothing where it has."""
+    """Return why a PTX version does not support a target; empty if it does."""
     found, given = parse_target(target), parse_version(version)
     first = _VERSIONS.get(found.number) if found is not None else None
     if first is None or given is None or given >= (parse_version(first) or given):

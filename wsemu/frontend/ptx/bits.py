@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 # -- counts and fields -----------------------------------------------------------------------------------------------
 def counted_form(what: str) -> Callable[[Form], Lower]:
-    """popc, clz, brev of .b32 and .b64"""
+    """Lower popc, clz and brev of .b32 and .b64."""
 
     def choose(form: Form) -> Lower:
         if form.only().type not in ("b32", "b64"):
@@ -31,7 +31,8 @@ def counted_form(what: str) -> Callable[[Form], Lower]:
 
 
 def find_form(form: Form) -> Lower:
-    """bfind: the position of the highest bit that is not a copy of the sign, ~0 if none; `.shiftamt` from the top."""
+    """Lower bfind: the position of the highest bit that is not a copy of the sign, ~0 if none; `.shiftamt` counts from
+    the top."""
     type_, n = integer_type(form.only("shiftamt"))
     if n < 32:
         raise UnhandledForm
@@ -48,7 +49,7 @@ def find_form(form: Form) -> Lower:
 
 
 def _nth_set_bit(e: Emitter, a: Register, n: Register) -> Register:
-    """Return the position of set bit number n from below, n from 0; ~0 if there are fewer."""
+    """Return the position of set bit n, counted from the lowest one and from 0; ~0 if there are fewer."""
     none = e.emit("setp.ge.u32", n, e.emit("popc.b32", a))
     place = bits(e, 0)
     for width in (16, 8, 4, 2, 1):
@@ -61,7 +62,7 @@ def _nth_set_bit(e: Emitter, a: Register, n: Register) -> Register:
 
 
 def nth_form(form: Form) -> Lower:
-    """fns: the set bit number |offset| (from 1) of a mask, upward or downward from a base."""
+    """Lower fns: the set bit number |offset| (from 1) of a mask, upward or downward from a base."""
     if form.only().type != "b32":
         raise UnhandledForm
 
@@ -98,21 +99,21 @@ def extract_form(form: Form) -> Lower:
 
 
 def insert_form(form: Form) -> Lower:
-    """bfi"""
+    """Lower bfi."""
     if form.only().type not in ("b32", "b64"):
         raise UnhandledForm
     return plain(f"bfi.{form.type}")
 
 
 def _wrap_or_clamp(e: Emitter, form: Form, n: Register) -> Register:
-    """An amount modulo 32, or at most 32."""
+    """Return an amount modulo 32 (`.wrap`), or limited to 32 (`.clamp`)."""
     if form.find_flag("wrap", "clamp") == "wrap":
         return e.emit("and.b32", n, bits(e, 31))
     return e.emit("min.u32", n, bits(e, 32))
 
 
 def mask_form(form: Form) -> Lower:
-    """bmsk: ones at `length` positions from `position` on."""
+    """Lower bmsk: `length` ones from bit `position` on."""
     if form.only("wrap", "clamp").type != "b32":
         raise UnhandledForm
 
@@ -125,7 +126,7 @@ def mask_form(form: Form) -> Lower:
 
 
 def extend_form(form: Form) -> Lower:
-    """szext: the low n bits, extended by sign or 0."""
+    """Lower szext: the low n bits, extended by sign or zeros."""
     type_ = form.only("wrap", "clamp").type
     if type_ not in ("u32", "s32"):
         raise UnhandledForm
@@ -145,7 +146,7 @@ _SELECTORS = {
     "ecr": (0x0000, 0x1110, 0x2210, 0x3210),
     "rc16": (0x1010, 0x3232, 0x1010, 0x3232),
 }
-"""prmt mode -> selector of the default mode, by the low two bits of c (PTX ISA, "prmt")"""
+"""prmt mode -> equivalent selectors of the default mode, indexed by the low two bits of c (PTX ISA, "prmt")"""
 
 
 def permute_form(form: Form) -> Lower:
@@ -166,7 +167,7 @@ def permute_form(form: Form) -> Lower:
 
 # -- shifts ----------------------------------------------------------------------------------------------------------
 def _shift_amount(e: Emitter, operand: Operand, n: int) -> Register:
-    """An amount, a .u32, as wide as what is shifted; beyond the width all amounts are alike."""
+    """Return an amount, a .u32, with the width of the shifted value; all amounts beyond the width are equivalent."""
     if isinstance(operand, Number):
         return bits(e, min(operand.value & 0xFFFFFFFF, n), n)
     amount = e.read(operand, "b32")
@@ -174,7 +175,7 @@ def _shift_amount(e: Emitter, operand: Operand, n: int) -> Register:
 
 
 def shift_form(left: bool) -> Callable[[Form], Lower]:
-    """shl, shr"""
+    """Lower shl and shr."""
 
     def choose(form: Form) -> Lower:
         n = BITS[form.only().type]
@@ -193,7 +194,7 @@ def shift_form(left: bool) -> Callable[[Form], Lower]:
 
 
 def funnel_form(form: Form) -> Lower:
-    """shf: b:a shifted, of which l gives the high and r the low half."""
+    """Lower shf: shift b:a; `.l` returns the high half, `.r` the low half."""
     if form.only("l", "r", "wrap", "clamp").type != "b32":
         raise UnhandledForm
     left = form.find_flag("l", "r") == "l"

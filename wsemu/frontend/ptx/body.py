@@ -43,14 +43,14 @@ _REGISTERS, _CHAIN, _BYTES = (
 _WRAPPED = frozenset(
     ("bar", "barrier", "mbarrier", "cp", "setmaxnreg", "elect", "wgmma", "ldmatrix", "stmatrix", "tcgen05")
 )
-"""names that CUDA C++ has no functions for, so that programs wrap them, often in a header; the call shows which barrier
-or copy is meant, the line of the wrapper does not"""
+"""operations for which CUDA C++ has no functions, so that programs wrap them, often in a header; the call shows which
+barrier or copy is meant, the line inside the wrapper does not"""
 _TOGETHER = frozenset(("bar", "barrier", "shfl", "vote", "match", "redux", "elect"))
-"""operations of lanes together, like all with `.sync` or `.aligned`"""
+"""warp-wide operations, in addition to all with `.sync` or `.aligned`"""
 
 
 def walk(e: Emitter, block: Block) -> None:
-    """Emit a block; control continues after it."""
+    """Emit a block of statements; control continues after it."""
     scope: dict[str, Register | Place] = {}
     e.names.append(scope)
     frame = e.frames[-1]
@@ -120,14 +120,14 @@ def _elements(e: Emitter, variable: Variable) -> Iterator[tuple[str, Register | 
 
 
 def declare(e: Emitter, variable: Variable, scope: dict[str, Register | Place]) -> None:
-    """Enter a variable, or a range of registers, into a scope."""
+    """Add a variable, or a range of registers, to a scope."""
     check_size(e, variable)
     if variable.space == "reg":
         if variable.count:
             _declare_range(e, variable, scope)
         else:
             scope[variable.name] = graph_registers(e, variable) if _is_number(variable) else _unknown(variable)
-            if variable.type == "b128":  # two halves, as a vector has them
+            if variable.type == "b128":  # two halves, like a vector
                 variable = replace(variable, type="b64", vector=2)
             if variable.vector > 1 and variable.type in REGISTER_TYPES:
                 scope.update(_elements(e, variable))
@@ -140,7 +140,7 @@ def declare(e: Emitter, variable: Variable, scope: dict[str, Register | Place]) 
 
 
 def check_size(e: Emitter, variable: Variable) -> None:
-    """KernelError for a variable that no GPU has room for, or no computer."""
+    """Raise a KernelError for a variable larger than the memory of any GPU, or of this computer."""
     most = variables.LARGEST.get(variable.space)
     size = variable_size(variable) + (e.graph.local_bytes if variable.space == "local" else 0)
     if most is not None and size > most:
@@ -178,14 +178,15 @@ def _declare_range(e: Emitter, variable: Variable, scope: dict[str, Register | P
 
 
 def graph_registers(e: Emitter, variable: Variable) -> Register:
-    """The graph's register for a declared one."""
+    """Return the graph's register for a declared one."""
     register = e.graph.new(REGISTER_TYPES[variable.type])
     e.graph.declared.append((register, 0, variable.name))
     return register
 
 
 def _static(e: Emitter, variable: Variable) -> Place:
-    """Memory for a variable that is neither a register nor of a thread, and for those whose addresses it holds."""
+    """Return memory for a variable that is neither a register nor local to a thread, and for the variables whose
+    addresses it holds."""
     key = e.source.path, variable.at
     known = e.statics.get(key)
     if known is None:
@@ -202,7 +203,7 @@ def _static(e: Emitter, variable: Variable) -> Place:
 
 
 def find_place(e: Emitter, name: str) -> Place | None:
-    """Return the object of a name outside of functions, in the current file; None if it is not there."""
+    """Return the object of a name outside of functions, in the current file; None if it is not declared there."""
     function = e.module.function(name)
     if function is not None:
         if function[1].body is None:
@@ -222,8 +223,8 @@ def _function_place(name: str) -> Place:
 
 
 def _addresses(e: Emitter, variable: Variable, own: variables.ModulePlace) -> tuple[tuple[int, int, int], ...] | None:
-    """The addresses in an initializer, as `ConstantArray` has them; None if one is not that of a module's variable.
-    Those of functions are numbers, which are put into its contents."""
+    """Return the addresses in an initializer, as `ConstantArray` holds them; None if one is not the address of a
+    module's variable.  Addresses of functions are numbers, which are put into the contents."""
     found = []
     contents = e.graph.constant_arrays[own.register].array.view(np.uint8)
     size = TYPE_BYTES.get(variable.type, 8)
@@ -257,7 +258,8 @@ def _memory(e: Emitter, variable: Variable) -> Place:
 
 # -- line information ------------------------------------------------------------------------------------------------
 def _locate(e: Emitter, location: Location) -> None:
-    """`.loc`: what follows comes from there.  Line 0 is code of the compiler's own, which belongs to what is around it.
+    """Process `.loc`: the following code comes from that location.  Line 0 marks code of the compiler itself, which is
+    attributed to its surroundings.  If the source is not available, instructions are shown in the PTX.
 
     Where the source is not there, instructions are shown in the PTX."""
     if location.line == 0:

@@ -1,4 +1,4 @@
-"""Calls (PTX ISA 9.7.12.5): functions are inlined where they are called, but for those that call themselves."""
+"""Calls (PTX ISA 9.7.12.5): functions are inlined at their calls, except recursive ones."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _REGISTERS, _CALLS, _DEPTH = (INPUT_LIMITS[name].most for name in ("ptx-register
 
 
 def call(e: Emitter, instruction: Instruction) -> None:
-    """`call (result), function, (arguments);`"""
+    """Lower `call (result), function, (arguments);`."""
     results, target, arguments, form = _parts(e, instruction)
     name = target.text
     found = e.module.function(name)
@@ -48,7 +48,7 @@ Operands = tuple[Operand, ...]
 
 
 def _direct(e: Emitter, home: Module, function: Function, results: Operands, arguments: Operands) -> None:
-    """A call of a function that is known."""
+    """Lower a call of a known function."""
     _check_count(e, function, results, arguments)
     region = e.frames[-1].region
     if region is not None and e.reached.together(region.function, function):
@@ -64,7 +64,7 @@ def _direct(e: Emitter, home: Module, function: Function, results: Operands, arg
 
 
 def _indirect(e: Emitter, value: Register, form: Operand | None, results: Operands, arguments: Operands) -> None:
-    """A call through a register: of each function that it may be, by the lanes that hold its address."""
+    """Lower a call through a register: for each function that it may hold, the lanes that hold its address call it."""
     targets = e.frames[-1].tables.get(form.text) if isinstance(form, Name) else None
     if targets is None:
         e.emit_unsupported("a call through a register without `.callprototype` or `.calltargets`")
@@ -94,7 +94,7 @@ def _indirect(e: Emitter, value: Register, form: Operand | None, results: Operan
 
 
 def _copy(e: Emitter, given: CallParameter, into: CallParameter) -> None:
-    """A result in the pieces that all functions have in common, however each stores it."""
+    """Copy a result into the pieces that all candidate functions share, however each stores it."""
     for at, type_ in pieces(into.variable):
         value = given.load(e, type_, at)
         assert value is not None
@@ -118,7 +118,7 @@ def _check_count(e: Emitter, function: Function, results: Operands, arguments: O
 
 
 def _check_size(e: Emitter, function: Function, operand: Operand, variable: Variable) -> None:
-    """KernelError if a `.param` variable that a call passes has other bytes than the parameter or result."""
+    """Raise a KernelError if a `.param` variable that a call passes differs in size from the parameter or result."""
     found = e.lookup(operand) if isinstance(operand, Name) else None
     if isinstance(found, CallParameter) and variable.space != "reg":
         passed, declared = variable_size(found.variable), variable_size(variable)
@@ -140,7 +140,7 @@ def _bind_call_places(
 
 
 def _write(e: Emitter, results: Operands, places: list[Place | Register]) -> None:
-    """Bring results that are in registers to where they belong."""
+    """Copy results from registers to their destinations."""
     for operand, place in zip(results, places, strict=True):
         if isinstance(place, int):
             e.write_register(operand, place)
@@ -152,7 +152,7 @@ def _body(e: Emitter, function: Function) -> None:
 
 
 def _parts(e: Emitter, instruction: Instruction) -> tuple[Operands, Name, Operands, Operand | None]:
-    """Results, function, arguments, and the prototype or list of functions after them."""
+    """Return results, function, arguments, and the prototype or list of functions after them."""
     operands = list(instruction.operands)
     results = operands.pop(0).items if operands and isinstance(operands[0], Vector) else ()  # type: ignore[union-attr]
     target = operands.pop(0) if operands else None
@@ -163,7 +163,7 @@ def _parts(e: Emitter, instruction: Instruction) -> tuple[Operands, Name, Operan
 
 
 def _emit_under_guard(e: Emitter, emit: Callable[[], None]) -> None:
-    """Code that runs where the guard holds."""
+    """Emit code that runs if the guard holds."""
     if e.guard == TRUE:
         emit()
         return
@@ -252,7 +252,7 @@ def _save_stack_pointer(e: Emitter, home: Module, function: Function) -> Registe
 
 
 def alloca(e: Emitter, instruction: Instruction) -> None:
-    """`alloca.u64 address, size{, alignment}`"""
+    """Lower `alloca.u64 address, size{, alignment}`."""
     if instruction.modifiers != ("u64",) or len(instruction.operands) not in (2, 3):
         e.emit_unsupported()
         return
@@ -263,18 +263,18 @@ def alloca(e: Emitter, instruction: Instruction) -> None:
 
 
 def stack_save(e: Emitter, instruction: Instruction) -> None:
-    """`stacksave.u64 place`"""
+    """Lower `stacksave.u64 place`."""
     e.write(instruction.operands[0], "mov.b64", stack(e).top)
 
 
 def stack_restore(e: Emitter, instruction: Instruction) -> None:
-    """`stackrestore.u64 place`"""
+    """Lower `stackrestore.u64 place`."""
     e.effect_into("mov.b64", (e.read(instruction.operands[0], "b64"),), (stack(e).top,))
 
 
 # -- functions of the system -----------------------------------------------------------------------------------------
 def _print(e: Emitter, results: Operands, arguments: Operands) -> None:
-    """`vprintf`"""
+    """Lower a call of `vprintf`."""
     _emit_under_guard(e, lambda: print_values(e, results, arguments))
 
 
@@ -293,12 +293,13 @@ def _store_call_result(e: Emitter, results: tuple[Operand, ...], type_: str, val
 
 
 def _grid_handle(e: Emitter, results: Operands, arguments: Operands) -> None:
-    """`cudaCGGetIntrinsicHandle`: not null in a cooperative launch."""
+    """Lower `cudaCGGetIntrinsicHandle`: the result is not null in a cooperative launch."""
     _store_call_result(e, results, "b64", 1)
 
 
 def _grid_sync(e: Emitter, results: Operands, arguments: Operands) -> None:
-    """`cudaCGSynchronize`: one thread of each CTA meets those of the others, between two barriers of the CTA."""
+    """Lower `cudaCGSynchronize`: one thread of each CTA synchronizes with those of the other CTAs, between two barriers
+    of the CTA."""
 
     def emit() -> None:
         zero = e.constant("b32", 0)
@@ -316,7 +317,7 @@ def _grid_sync(e: Emitter, results: Operands, arguments: Operands) -> None:
 
 
 def _set_condition(e: Emitter, results: Operands, arguments: Operands) -> None:
-    """`cudaGraphSetConditional`: a handle is the address of its value."""
+    """Lower `cudaGraphSetConditional`: a handle is the address of its value."""
     handle, value = read_argument(e, arguments[0]), read_argument(e, arguments[1], "b32")
     e.effect("st.b32", (handle, value))
 

@@ -1,9 +1,9 @@
 """Operations between CTAs of a cluster (PTX ISA 9.7.9.23, 9.7.9.24, 9.7.13.4): addresses in the shared memory of
 another CTA, and the cluster's barrier; `st.async` and `red.async` (9.7.9.12, 9.7.13.7).
 
-The shared memories of a cluster lie in one segment, `1 << window` bytes apart; a launch without clusters has one CTA in
-each, of rank 0.  All ranks that the cluster does not have are the first one: its memory lies past the last CTA's, and
-an access there is out of bounds.
+The shared memories of a cluster are in one segment, `1 << window` bytes apart; without clusters, each CTA is alone in
+its segment, with rank 0.  Every rank that the cluster does not have is treated as the first such rank: its memory would
+follow that of the last CTA, so that an access there is out of bounds.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _ADDRESSES = {"u32": "b32", "u64": "b64"}
 
 
 def map_form(form: Form) -> Lower:
-    """mapa{.shared::cluster}.{u32,u64} d, address, rank: the same location in the CTA of that rank."""
+    """Lower mapa{.shared::cluster}.{u32,u64} d, address, rank: the same location in the CTA of that rank."""
     (space,) = pick_flags(form.flags, _SPACE)
     if form.type not in _ADDRESSES or (form.type == "u32" and not space):
         raise UnhandledForm
@@ -46,7 +46,7 @@ def map_form(form: Form) -> Lower:
 
 
 def rank_form(form: Form) -> Lower:
-    """getctarank{.shared::cluster}.{u32,u64} d, address: the rank of the CTA that an address is in."""
+    """Lower getctarank{.shared::cluster}.{u32,u64} d, address: the rank of the CTA that contains an address."""
     (space,) = pick_flags(form.flags, _SPACE)
     if form.type not in _ADDRESSES or (form.type == "u32" and not space):
         raise UnhandledForm
@@ -61,8 +61,8 @@ def rank_form(form: Form) -> Lower:
 
 
 def barrier_form(modifiers: tuple[str, ...]) -> tuple[str, int] | None:
-    """barrier.cluster.arrive{.release,.relaxed}{.aligned}, barrier.cluster.wait{.acquire}{.aligned}: the operation and
-    its bits; None for what there is not."""
+    """Return the operation and its bits for barrier.cluster.arrive{.release,.relaxed}{.aligned} and
+    barrier.cluster.wait{.acquire}{.aligned}; None for any other form."""
     what, *others = modifiers[1:] or ("",)
     orders = {"arrive": {"release", "relaxed"}, "wait": {"acquire"}}.get(what)
     if orders is None or not set(others) <= orders | {"aligned"} or len(orders & set(others)) > 1:
@@ -75,7 +75,7 @@ _VALUES = {f"{kind}{bits}": f"b{bits}" for kind in "busf" for bits in (32, 64)}
 
 
 def store_form(form: Form) -> Lower:
-    """st.async{.weak}{.shared::cluster}{.mbarrier::complete_tx::bytes}{.v2,.v4}.type [to], value, [bar]"""
+    """Lower st.async{.weak}{.shared::cluster}{.mbarrier::complete_tx::bytes}{.v2,.v4}.type [to], value, [bar]."""
     _, _, space, completes, vector = pick_flags(
         form.flags, frozenset({"async"}), frozenset({"weak"}), _SPACE, _COMPLETES, frozenset({"v2", "v4"})
     )
@@ -102,7 +102,8 @@ _WHATS = frozenset(what for what, _ in BULK_REDUCTIONS)
 
 
 def reduce_form(form: Form) -> Lower:
-    """red.async{.relaxed.cluster}{.shared::cluster}{.mbarrier::complete_tx::bytes}.what.type [to], value, [bar]"""
+    """Lower red.async{.relaxed.cluster}{.shared::cluster}{.mbarrier::complete_tx::bytes}.what.type [to], value,
+    [bar]."""
     _, order, scope, space, completes, what = pick_flags(
         form.flags, frozenset({"async"}), frozenset({"relaxed"}), frozenset({"cluster"}), _SPACE, _COMPLETES, _WHATS
     )

@@ -1,6 +1,6 @@
-"""The control of the launch of clusters: `clusterlaunchcontrol` (PTX ISA 9.7.13.17).
+"""Cluster launch control: `clusterlaunchcontrol` (PTX ISA 9.7.13.17).
 
-A request gets the number of a cluster.  Its response is a copy of 16 bytes from a table that the launch makes.  The
+A request returns the number of a cluster.  Its response is a 16-byte copy from a table that the launch creates.  The
 words are x of the first CTA, y | z << 16, and 1 if the cluster is canceled; `ptxas` decodes this layout.
 """
 
@@ -35,7 +35,7 @@ def _responses(e: Emitter) -> Register:
 
 
 def _request(e: Emitter, flags: tuple[str, ...], operands: tuple[Operand, ...]) -> None:
-    """try_cancel.async{.shared::cta}.mbarrier::complete_tx::bytes{.multicast::cluster::all}.b128 [to], [bar]"""
+    """Lower try_cancel.async{.shared::cta}.mbarrier::complete_tx::bytes{.multicast::cluster::all}.b128 [to], [bar]."""
     how, space, completes, many, type_ = pick_flags(
         flags, frozenset({"async"}), frozenset({"shared::cta"}), frozenset({"mbarrier::complete_tx::bytes"}),
         frozenset({"multicast::cluster::all"}), frozenset({"b128"}),
@@ -61,14 +61,14 @@ def _words(e: Emitter, response: Operand) -> tuple[Register, Register]:
 
 
 def _is_canceled(e: Emitter, operands: tuple[Operand, ...]) -> None:
-    """is_canceled.pred.b128 p, response"""
+    """Lower is_canceled.pred.b128 p, response."""
     target, response = operands
     low = e.emit("and.b64", _words(e, response)[1], e.constant("b64", 1))
     e.write_register(target, e.emit("setp.ne.b64", low, e.constant("b64", 0)))
 
 
 def _first_cta(e: Emitter, axes: str, operands: tuple[Operand, ...]) -> None:
-    """get_first_ctaid.v4.b32.b128 {x, y, z, _}, response; get_first_ctaid::x.b32.b128 x, response"""
+    """Lower get_first_ctaid.v4.b32.b128 {x, y, z, _}, response and get_first_ctaid::x.b32.b128 x, response."""
     target, response = operands
     low, high = _words(e, response)
     e.effect(CHECK_RESPONSE, (e.resize(high, 32),))

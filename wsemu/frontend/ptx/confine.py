@@ -1,14 +1,14 @@
-"""Accesses to a variable of shared memory stay inside of it.
+"""Bounds checks for variables in shared memory.
 
-PTX has one address space for all `__shared__` variables of a kernel, so that an index which leaves one of them leads
-into another; which one that is the text does not say.  An address that was computed from the address of one variable,
-by any path, and from numbers is meant to be in that variable.  Before an access by such an address an `index` compares
-it with the variable's extent, as that of a kernel in Python does: outside it is `out-of-bounds`, with its distance from
-the variable's first byte.
+PTX has one address space for all `__shared__` variables of a kernel, so that an index beyond one variable reaches
+another one, and the text does not show which variable an access means.  If an address is computed from the address of a
+single variable, on every path, and from numbers, the access is meant for that variable.  Before such an access, an
+`index` operation compares the address with the variable's extent, as in a kernel in Python: an access outside is
+`out-of-bounds`, with its distance from the variable's first byte.
 
-Nothing is compared where a kernel has one variable alone: its end is that of shared memory.  Nor does it follow an
-address that may be that of two variables, or may come from elsewhere, such as from memory.  Outside of shared memory it
-follows none: an index there may be computed from addresses, such as the distance of two.
+If a kernel has only one variable, nothing is compared, because the variable ends where shared memory does.  Addresses
+that may belong to two variables, or may come from elsewhere, such as from memory, are not compared.  Neither are
+addresses outside of shared memory: an index there may be computed from addresses, such as the distance of two.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from wsemu.frontend.assemble.graph import Block, Graph, Register
 
 Sources = dict["Register", int]
-"""register -> bits of the variables whose address it may be computed from, and ELSEWHERE"""
+"""register -> bits of the variables from whose address it may be computed, and ELSEWHERE"""
 ELSEWHERE = 1
 """a number, or an address that comes from elsewhere"""
 _SHORT = OFFSET_MASK
@@ -38,11 +38,11 @@ _WRAP = 1 << 64
 
 
 _OPEN = 1 << 40
-"""more bytes than dynamic shared memory has, whose end the launch gives"""
+"""more bytes than dynamic shared memory can have, whose size is known only at the launch"""
 
 
 class _Side(NamedTuple):
-    """The shared side of an access: which operand is its address, and its bytes, with those that a register says."""
+    """The shared-memory side of an access: the operand with its address, and its bytes, which may be in a register."""
 
     operand: int
     size: int
@@ -50,13 +50,13 @@ class _Side(NamedTuple):
 
 
 _BULK = {"bulk.load": (0, 2), "bulk.store": (1, 2), "bulk.reduce": (1, 2), "bulk.zero": (0, 1)}
-"""operation -> which operands are its address in shared memory, and how many bytes"""
+"""operation -> the operand with its address in shared memory, and the operand with its size in bytes"""
 _Known = dict[tuple["Register", int, str], tuple["Register", "Register"]]
-"""(address, WINDOW or 0 that is added, variable) -> the address in full, its distance from the variable's first byte"""
+"""(address, WINDOW or 0 that is added, variable) -> the full address, its distance from the variable's first byte"""
 
 
 class _Room(NamedTuple):
-    """A variable: its distance in bytes from a special value, `shared` or `dynamic`, and its size."""
+    """A variable: its size, and its distance in bytes from a special value, `shared` or `dynamic`."""
 
     special: str
     offset: int
@@ -64,7 +64,8 @@ class _Room(NamedTuple):
 
 
 def confine(graph: Graph, origins: Mapping[Register, str], dynamic: Iterable[str]) -> None:
-    """Put an `index` before each access that may leave its variable.
+    """Insert an `index` before each access that may leave its variable.  `origins` are registers that hold the address
+    of a variable, `dynamic` the names of dynamic shared memory.
 
     `origins` are registers that hold the address of a variable, `dynamic` the names of dynamic shared memory.
     """
@@ -85,13 +86,13 @@ def confine(graph: Graph, origins: Mapping[Register, str], dynamic: Iterable[str
 
 
 def _others(graph: Graph) -> Iterator[Register]:
-    """Registers with the addresses of arrays in other memory."""
+    """Yield registers with the addresses of arrays in other memory."""
     yield from graph.constant_arrays
     yield from (register for register, parameter in graph.parameters.items() if parameter.part == "address")
 
 
 def _rooms(graph: Graph, dynamic: Iterable[str]) -> dict[str, _Room]:
-    """Name -> variable; those whose name is not theirs alone are left out."""
+    """Map each name to its variable, without names that several variables share."""
     names = [*(array.name for array in graph.shared), *dynamic]
     rooms = dict.fromkeys(dynamic, _Room("dynamic", 0, _OPEN))
     for array in graph.shared:
@@ -100,7 +101,8 @@ def _rooms(graph: Graph, dynamic: Iterable[str]) -> dict[str, _Room]:
 
 
 def _sources(graph: Graph, given: Sources) -> Sources:
-    """Return the possible sources of each register, on any path.
+    """Return the possible sources of each register, on any path.  For a sum, only the addresses among its operands
+    count; for a choice, all operands.
 
     Of a sum, the addresses count; of a choice, all operands.
     """
@@ -130,7 +132,7 @@ def _union(parts: list[int]) -> int:
 
 
 def _sum_addresses(parts: list[int]) -> int:
-    """A sum of addresses and numbers; nothing as long as nothing is known of one of them."""
+    """Return the sources of a sum of addresses and numbers; 0 while an operand is still unknown."""
     if not all(parts):
         return 0
     addresses = _union(parts) & ~ELSEWHERE
@@ -138,7 +140,7 @@ def _sum_addresses(parts: list[int]) -> int:
 
 
 def _steps(graph: Graph) -> Iterator[tuple[Register, tuple[Register, ...], bool]]:
-    """(result, operands, whether it is one of them)"""
+    """Yield (result, operands, whether the result is one of the operands)."""
     for block in graph.blocks:
         for phi in block.phis:
             yield phi.result, tuple(phi.incoming.values()), True
@@ -181,7 +183,7 @@ def _distances(graph: Graph, given: Mapping[Register, str]) -> dict[Register, in
 
 
 class _Confined:
-    """The blocks of a graph, whose accesses are compared."""
+    """The blocks of a graph, into which comparisons are inserted."""
 
     def __init__(
         self, graph: Graph, rooms: dict[str, _Room], held: dict[Register, str], fixed: dict[Register, int]
@@ -210,7 +212,7 @@ class _Confined:
         block.instructions = code
 
     def _name(self, instruction: Instruction, side: _Side) -> str | None:
-        """The variable that an access is meant to be in: its address is computed from it, or is its own."""
+        """Return the variable for which an access is meant: its address is computed from it, or names it."""
         address = instruction.operands[side.operand]
         name = self.held.get(address)
         if name is None and instruction.array in self.rooms:
@@ -219,7 +221,7 @@ class _Confined:
         return name
 
     def _inside(self, instruction: Instruction, side: _Side, room: _Room) -> bool:
-        """Return whether an access is known to be inside."""
+        """Return whether an access is certainly inside."""
         address = instruction.operands[side.operand]
         immediate, _ = _split(instruction.immediate)
         if self.graph.specials.get(room.special) == address:
@@ -267,13 +269,13 @@ class _Confined:
         instruction.array = instruction.array or name
 
     def _may_be_elsewhere(self, instruction: Instruction) -> bool:
-        """Return whether an access that does not say so may be one of other memory."""
+        """Return whether an access at a generic address may be in other memory."""
         if instruction.operation not in OPERATIONS or OPERATIONS[instruction.operation].kind not in _MEMORY:
             return False
         return instruction.operands[0] not in self.graph.specials.values()
 
     def _base(self, name: str) -> Register:
-        """The address of a variable."""
+        """Return the address of a variable."""
         found = self.bases.get(name)
         if found is None:
             found = self.bases[name] = self.graph.new("b64")
@@ -296,6 +298,6 @@ def _sides(instruction: Instruction) -> tuple[_Side, ...]:
 
 
 def _split(immediate: int) -> tuple[int, int]:
-    """The offset of an access, and what of it is the window's."""
+    """Return the offset of an access, and the window bit of its immediate."""
     window = WINDOW if abs(immediate - WINDOW) < abs(immediate) else 0
     return immediate - window, window

@@ -1,6 +1,6 @@
 """Constant expressions of integers (PTX ISA 4.5.4 to 4.5.6): `-1`, `(3 + 4) * 2`, `WARP_SZ << 1`, `(.s64) x / 8`.
 
-All have 64 bits, and a sign but for what is too large for that: an operation on one of these is one without signs.
+All have 64 bits.  A value that does not fit a signed number is unsigned, and so are operations on it.
 """
 
 from __future__ import annotations
@@ -42,13 +42,14 @@ _OPERATORS: dict[str, tuple[int, Callable[[int, int], int]]] = {
     "&&": (2, lambda a, b: int(bool(a and b))),
     "||": (1, lambda a, b: int(bool(a or b))),
 }
-"""operator -> how closely it binds, what it gives"""
+"""operator -> its precedence, its function"""
 _UNARY: dict[str, Callable[[int], int]] = {
     "-": lambda a: -a, "~": lambda a: ~a, "+": lambda a: a, "!": lambda a: int(not a),
 }  # fmt: skip
 _CASTS = (".s64", ".u64")
 _ANY, _OFFSET = 0, 10
-"""the least binding of operators that an expression may have: all, and those within one offset of an address"""
+"""lowest precedence of operators that an expression may contain: any operator, or only those within an offset of an
+address"""
 
 
 def _cast(value: int, *, signed: bool) -> int:
@@ -67,7 +68,7 @@ class Constants(Cursor):
     """Reads constant expressions."""
 
     def expression(self, wanted: str = "a number", least: int = _ANY) -> Number:
-        """An expression whose operators bind at least so closely; of a floating-point number that number."""
+        """Parse an expression whose operators have at least this precedence, or a single floating-point number."""
         left = self._operand(wanted)
         if left.is_float_bits:
             return left
@@ -98,7 +99,7 @@ class Constants(Cursor):
         return value
 
     def offset(self) -> int:
-        """`+ 4`, `-8`, `+-256`, `+ 4 * 8`, or nothing, as often as it comes."""
+        """Parse `+ 4`, `-8`, `+-256`, `+ 4 * 8`, repeated any number of times, or nothing."""
         total = 0
         while self.texts[self.i] in ("+", "-"):
             sign = -1 if self.texts[self.i] == "-" else 1
@@ -115,7 +116,7 @@ class Constants(Cursor):
         return number.value
 
     def _operand(self, wanted: str) -> Number:
-        """A number, one with signs or casts before it, or an expression in parentheses."""
+        """Parse a number, a number after signs or casts, or an expression in parentheses."""
         i, at = self.i, self.starts[self.i]
         text = self.texts[i]
         if text == "(":
@@ -144,7 +145,7 @@ class Constants(Cursor):
         return self.number(wanted)
 
     def _is_plain(self, i: int) -> bool:
-        """Return whether a literal, with signs before it, is at a token."""
+        """Return whether a literal, possibly after signs, is at a token."""
         end = i + _NESTING.most
         while self.texts[i] in _UNARY and i < end:
             i += 1

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 # -- flow ------------------------------------------------------------------------------------------------------------
 def label(e: Emitter, name: Name) -> Block:
-    """The block that a label of the function begins."""
+    """Return the block that a label of the function begins."""
     for labels in reversed(e.frames[-1].labels):
         if name.text in labels:
             return labels[name.text]
@@ -30,7 +30,8 @@ def label(e: Emitter, name: Name) -> Block:
 
 
 def check_uniform(e: Emitter, instruction: Instruction) -> None:
-    """`.uni` of a guarded instruction promises that all lanes that execute it together have one predicate."""
+    """Check `.uni` of a guarded instruction: it promises that all lanes that execute it together have the same
+    predicate."""
     if "uni" not in instruction.modifiers or e.guard == TRUE or _is_polled(e, e.guard):
         return
     kept = e.guard, e.negated
@@ -47,12 +48,12 @@ def check_uniform(e: Emitter, instruction: Instruction) -> None:
 
 
 _POLLED = frozenset({"load", "atomic", "async"})
-"""kinds of operations whose results a loop waits for"""
+"""kinds of operations whose results a polling loop reads"""
 
 
 def _is_polled(e: Emitter, register: Register) -> bool:
-    """Return whether a predicate comes from memory, or from a wait, in the same block. The branch then belongs to a
-    loop that waits, as Triton and CUTLASS write it with `.uni`, and each lane has its own result."""
+    """Return whether a predicate comes from memory, or from a wait, in the same block.  The branch then belongs to a
+    polling loop, which Triton and CUTLASS write with `.uni` although each lane has its own result."""
     wanted = {register}
     for code in reversed(e.block.instructions):
         if not wanted.isdisjoint(code.results):
@@ -64,7 +65,7 @@ def _is_polled(e: Emitter, register: Register) -> bool:
 
 
 def branch(e: Emitter, instruction: Instruction) -> None:
-    """`bra`"""
+    """Lower `bra`."""
     if not set(instruction.modifiers) <= {"uni"}:
         e.emit_unsupported()
         return
@@ -77,7 +78,7 @@ def branch(e: Emitter, instruction: Instruction) -> None:
 
 
 def indexed_branch(e: Emitter, instruction: Instruction) -> None:
-    """`brx.idx`: a branch for each entry of the table; an index beyond it is undefined."""
+    """Lower `brx.idx` to a branch for each entry of the table; an index beyond the table is undefined."""
     operands = instruction.operands
     table = e.frames[-1].tables.get(operands[1].text) if len(operands) == 2 and isinstance(operands[1], Name) else None
     if table is None or not table.labels or instruction.guard is not None:
@@ -99,7 +100,7 @@ def indexed_branch(e: Emitter, instruction: Instruction) -> None:
 
 
 def return_(e: Emitter, instruction: Instruction) -> None:
-    """`ret`: back to the caller, or the end of the thread."""
+    """Lower `ret`: continue in the caller, or end the thread."""
     check_uniform(e, instruction)
     after = e.frames[-1].after
     if after is None:
@@ -119,22 +120,22 @@ def return_(e: Emitter, instruction: Instruction) -> None:
 
 
 def leave(e: Emitter, instruction: Instruction) -> None:
-    """`exit`: the end of the thread."""
+    """Lower `exit`: end the thread."""
     e.leave("exit")
 
 
 def abort(e: Emitter, instruction: Instruction) -> None:
-    """`trap`: the kernel gives up; the results of the launch are not determined."""
+    """Lower `trap`: the kernel gives up, and the results of the launch are undetermined."""
     e.emit_unsupported(GIVES_UP)
 
 
 # -- barriers --------------------------------------------------------------------------------------------------------
 _BARRIER = frozenset("cta warp sync arrive red aligned popc and or u32 pred".split())
-"""modifiers, of which few combinations are valid"""
+"""modifiers, only a few combinations of which are valid"""
 
 
 def barrier(e: Emitter, instruction: Instruction) -> None:
-    """`bar` and `barrier`: sync, arrive, red; `bar.warp.sync`."""
+    """Lower `bar` and `barrier`: sync, arrive, red; and `bar.warp.sync`."""
     modifiers = instruction.modifiers
     if modifiers[:1] == ("cluster",) and instruction.opcode == "barrier":
         found = barrier_form(modifiers)
@@ -172,7 +173,7 @@ def _operands(e: Emitter, instruction: Instruction, least: int) -> tuple[Operand
 
 
 def _reduction(e: Emitter, instruction: Instruction, aligned: int) -> None:
-    """`bar.red.popc.u32 %r1, 0, 64, %p1`"""
+    """Lower `bar.red.popc.u32 %r1, 0, 64, %p1`."""
     destination, number, *count, predicate = _operands(e, instruction, 3)
     what = next((m for m in instruction.modifiers if m in ("popc", "and", "or")), "")
     if not what:
@@ -191,7 +192,7 @@ _OF_INIT = ["cluster", "mbarrier_init", "release"]
 
 
 def fence(e: Emitter, instruction: Instruction) -> None:
-    """`membar`, `fence`, of both directions; those between proxies say nothing yet."""
+    """Lower `membar` and `fence`, in both directions."""
     *order, scope = instruction.modifiers or ("",)
     kind = ".".join(instruction.modifiers[1:])
     if instruction.modifiers[:1] == ("proxy",) and kind in PROXIES and kind.startswith("tensormap"):
@@ -207,12 +208,12 @@ def fence(e: Emitter, instruction: Instruction) -> None:
 
 
 def sleep(e: Emitter, instruction: Instruction) -> None:
-    """`nanosleep`"""
+    """Lower `nanosleep`."""
     e.effect("nanosleep")
 
 
 def nothing(e: Emitter, instruction: Instruction) -> None:
-    """`brkpt`: no debugger listens."""
+    """Lower `brkpt`, which has no effect here."""
 
 
 HANDLERS: dict[str, Callable[[Emitter, Instruction], None]] = {

@@ -35,13 +35,13 @@ INTEGRAL = frozenset({"rni", "rzi", "rmi", "rpi"})
 
 # -- integers --------------------------------------------------------------------------------------------------------
 def bounds(type_: str) -> tuple[int, int]:
-    """Least and greatest value of an integer type."""
+    """Return the smallest and largest value of an integer type."""
     n = BITS[type_]
     return (-(1 << (n - 1)), (1 << (n - 1)) - 1) if type_[0] == "s" else (0, (1 << n) - 1)
 
 
 def clamp_to_type(e: Emitter, x: Register, source: str, to: str) -> Register:
-    """A number of type `source` within the range of type `to`, still as `source`."""
+    """Return a number of type `source`, limited to the range of type `to` but still of type `source`."""
     row, (low, high), (least, most) = f"b{BITS[source]}", bounds(to), bounds(source)
     if low > least:
         x = e.emit(f"max.{source}", x, e.constant(row, low))
@@ -64,7 +64,8 @@ def _integer_to_integer(form: Form, to: str, source: str) -> Formula:
 
 # -- integers and floats ---------------------------------------------------------------------------------------------
 def _float_to_integer(form: Form, to: str, source: str) -> Formula:
-    """Saturates.  A nan gives 0, but the sign bit alone where a type of 64 bits takes part (PTX ISA, "cvt")."""
+    """Return the formula of a float to integer conversion, which saturates.  A nan gives 0, or only the sign bit if one
+    of the types has 64 bits (PTX ISA, "cvt")."""
     form.only("ftz", "sat")
     rounding = form.rounding
     wide = "f64" if source == "f64" else "f32"
@@ -83,7 +84,7 @@ def _float_to_integer(form: Form, to: str, source: str) -> Formula:
 
 
 def _double_of_integer(e: Emitter, x: Register, source: str, rounding: str) -> Register:
-    """An integer as f64: exact up to 32 bits; else the sum of its halves, rounded once."""
+    """Return an integer as f64: exact up to 32 bits, otherwise the sum of its halves, rounded once."""
     if BITS[source] < 64 or rounding == "rn":
         return e.emit(f"cvt.rn.f64.{source}", x)
     low = e.emit("cvt.rn.f64.u32", e.emit("cvt.b32.s64", x))
@@ -93,7 +94,8 @@ def _double_of_integer(e: Emitter, x: Register, source: str, rounding: str) -> R
 
 
 def _odd_double_of_integer(e: Emitter, x: Register, source: str) -> Register:
-    """An integer as f64 that rounds to f32 and narrower as the integer does: bits that do not fit are made one."""
+    """Return an integer as an f64 that rounds to f32 and narrower types as the integer does: if bits are lost, the last
+    bit becomes one (round to odd)."""
     if BITS[source] < 64:
         return e.emit(f"cvt.rn.f64.{source}", x)
     low = e.emit("and.b64", x, e.constant("b64", 0xFFF))
@@ -124,7 +126,8 @@ def _integer_to_float(form: Form, to: str, source: str) -> Formula:
 
 # -- floats ----------------------------------------------------------------------------------------------------------
 def _float_to_float(form: Form, to: str, source: str) -> Formula:
-    """Widening is exact; `.rni` and the like round to an integral value, in one type."""
+    """Return the formula of a float conversion: widening is exact; `.rni` and similar modifiers round to an integral
+    value of the same type."""
     form.only("ftz", "sat", "relu")
     ftz, sat, relu = (flag in form.flags for flag in ("ftz", "sat", "relu"))
     rounding = form.rounding
@@ -157,7 +160,7 @@ _KINDS: dict[tuple[bool, bool], Callable[[Form, str, str], Formula]] = {
     (False, True): _integer_to_float,
     (False, False): _float_to_float,
 }
-"""(to an integer, from an integer) -> what makes the formula"""
+"""(to an integer, from an integer) -> function that returns the formula"""
 
 
 def convert_form(form: Form) -> Lower:
@@ -187,7 +190,7 @@ def convert_form(form: Form) -> Lower:
 
 
 def _pair_form(form: Form, to: str) -> Lower:
-    """cvt.rn.f16x2.f32 d, a, b: a becomes the upper half."""
+    """Lower cvt.rn.f16x2.f32 d, a, b: a becomes the upper half."""
     formula = _float_to_float(form, to, "f32")
     if form.rounding not in ("rn", "rz"):
         raise UnhandledForm
@@ -201,7 +204,7 @@ def _pair_form(form: Form, to: str) -> Lower:
 
 
 def _tensor_float_form(form: Form) -> Lower:
-    """cvt.rna.tf32.f32: 10 bits of fraction, halves away from zero; or to nearest even."""
+    """Lower cvt.rna.tf32.f32: round to 10 fraction bits, ties away from zero, or to nearest even."""
     if form.only("relu").rounding not in ("rna", "rn", "rz"):
         raise UnhandledForm
 
@@ -217,7 +220,7 @@ def _tensor_float_form(form: Form) -> Lower:
         cut, special_cut = e.emit("and.b32", sum_, kept_bits), e.emit("and.b32", kept, kept_bits)
         size = e.emit("and.b32", x, e.constant("b32", 0x7FFFFFFF))
         special = e.emit("setp.ge.u32", size, e.constant("b32", 0x7F800000))
-        if form.rounding != "rna":  # which keeps what it can of a nan
+        if form.rounding != "rna":  # `rna` keeps the bits of a nan that fit
             special_cut = e.emit("selp.b32", e.constant("b32", 0x7FFFE000), special_cut, is_nan(e, "f32", x))
         e.write_register(destination, e.emit("selp.b32", special_cut, cut, special))
 
@@ -236,7 +239,7 @@ class _Byte(NamedTuple):
 
     @property
     def distance(self) -> int:
-        """Bits from one float to the other in a pair: two of 4 bits share a byte."""
+        """Return the distance in bits between the two floats of a pair: 4-bit floats share a byte."""
         return 4 if self.sign == 3 else 8
 
 
@@ -248,20 +251,20 @@ _BYTE_NAN = 0x7F
 
 
 def _byte(e: Emitter, x: Register, to: _Byte) -> Register:
-    """An f32 as 8 bits of b32, or fewer, to nearest even; too large a number becomes the largest one.  So does a nan,
-    without its sign, if the type has none (PTX ISA, "cvt")."""
+    """Return an f32 as a float of at most 8 bits in a b32, rounded to nearest even; a number out of range becomes the
+    largest one.  A nan becomes the positive largest number if the type has no nan (PTX ISA, "cvt")."""
     size = e.emit("and.b32", x, e.constant("b32", 0x7FFFFFFF))
     dropped = 23 - to.mantissa
     odd = e.emit("bfe.u32", size, e.constant("b32", dropped), e.constant("b32", 1))
     sum_ = e.emit("add.b32", e.emit("add.b32", size, e.constant("b32", (1 << dropped - 1) - 1)), odd)
     normal = e.emit("shr.u32", sum_, e.constant("b32", dropped))
     normal = e.emit("sub.b32", normal, e.constant("b32", 127 - to.bias << to.mantissa))
-    # added to a number whose last place is that of a subnormal, it is rounded there
+    # adding a number whose last place is that of a subnormal rounds the sum at that place
     unit = e.constant("b32", 127 + 23 + 1 - to.bias - to.mantissa << 23)
     small = e.emit("sub.b32", e.emit("add.f32", size, unit), unit)
     least = e.constant("b32", 128 - to.bias << 23)
     bits = e.emit("selp.b32", small, normal, e.emit("setp.lt.u32", size, least))
-    # a normal number may have been rounded beyond the largest one, or into bits that are not there
+    # rounding may have produced a number beyond the largest one, or bits outside of the type
     large = e.constant(
         "b32", (to.most >> to.mantissa) + 127 - to.bias << 23 | (to.most & (1 << to.mantissa) - 1) << dropped
     )
@@ -272,7 +275,8 @@ def _byte(e: Emitter, x: Register, to: _Byte) -> Register:
 
 
 def _to_bytes_form(form: Form, to: _Byte, source: str) -> Lower:
-    """cvt.rn.satfinite{.relu}.e4m3x2.f32 d, a, b: a becomes the upper byte; of .f16x2 each half becomes one."""
+    """Lower cvt.rn.satfinite{.relu}.e4m3x2.f32 d, a, b: a becomes the upper byte; of .f16x2, each half becomes a
+    byte."""
     if form.only("satfinite", "relu").rounding != "rn" or "satfinite" not in form.flags:
         raise UnhandledForm
     if to.sign < 7 and source != "f32":
@@ -293,7 +297,7 @@ def _to_bytes_form(form: Form, to: _Byte, source: str) -> Lower:
 
 
 def _from_exponents_form(form: Form) -> Lower:
-    """cvt.rn.bf16x2.ue8m0x2: two powers of 2; 255 is nan, 0 a subnormal."""
+    """Lower cvt.rn.bf16x2.ue8m0x2: two powers of 2; 255 is nan, 0 a subnormal."""
     if form.only().rounding != "rn":
         raise UnhandledForm
 
@@ -307,7 +311,7 @@ def _from_exponents_form(form: Form) -> Lower:
 
 
 def _power(e: Emitter, bits: Register) -> Register:
-    """8 bits of b32 as bf16: 2 to the power of them, less 127."""
+    """Return the bf16 that is 2 to the power of (8 bits of a b32, minus 127)."""
     exponent = e.emit("and.b32", bits, e.constant("b32", 0xFF))
     moved = e.emit("shl.b32", exponent, e.constant("b32", 7))
     small = e.emit("setp.eq.b32", exponent, e.constant("b32", 0))
@@ -317,7 +321,7 @@ def _power(e: Emitter, bits: Register) -> Register:
 
 
 def _from_byte(e: Emitter, bits: Register, source: _Byte) -> Register:
-    """8 bits of b32 as f16, exactly."""
+    """Return 8 bits of a b32 as f16, exactly."""
     size = e.emit("and.b32", bits, e.constant("b32", (1 << source.sign) - 1))
     sign = e.emit("and.b32", bits, e.constant("b32", 1 << source.sign))
     sign = e.emit("shl.b32", sign, e.constant("b32", 15 - source.sign))
@@ -334,7 +338,7 @@ def _from_byte(e: Emitter, bits: Register, source: _Byte) -> Register:
 
 
 def _from_bytes_form(form: Form, source: _Byte) -> Lower:
-    """cvt.rn{.relu}.f16x2.e4m3x2"""
+    """Lower cvt.rn{.relu}.f16x2.e4m3x2."""
     if form.only("relu").rounding != "rn":
         raise UnhandledForm
 
@@ -358,7 +362,7 @@ _PACKED = {"u8": 8, "s8": 8, "u16": 16, "s16": 16}
 
 
 def _pack_form(form: Form) -> Lower:
-    """cvt.pack.sat: two s32 saturated, a above b, below the low bits of c if that is there."""
+    """Lower cvt.pack.sat: two s32 are saturated, a above b, and put below the low bits of c if c is given."""
     to, source, *rest = form.only("pack", "sat").types
     if "sat" not in form.flags or source != "s32" or to not in _PACKED or rest != (["b32"] if BITS[to] == 8 else []):
         raise UnhandledForm
@@ -404,7 +408,7 @@ def move_form(form: Form) -> Lower:
 
 
 def _move_halves(e: Emitter, operands: tuple[Operand, ...]) -> None:
-    """mov.b128 between registers of 128 bits and pairs of 64."""
+    """Lower mov.b128 between registers of 128 bits and pairs of 64."""
     destination, source = operands
     values = [e.emit("mov.b64", e.read(item, "b64")) for item in e.elements(source, 2)]
     for target, value in zip(e.elements(destination, 2), values, strict=True):
@@ -412,7 +416,8 @@ def _move_halves(e: Emitter, operands: tuple[Operand, ...]) -> None:
 
 
 def _vector_move(form: Form, length: int) -> Lower:
-    """mov.v4 from a special register such as %tid, or between registers of vector type; all are read first."""
+    """Lower mov.v4 from a special register such as %tid, or between registers of vector type; all elements are read
+    first."""
     row = f"b{BITS[form.type]}"
 
     def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
@@ -425,7 +430,7 @@ def _vector_move(form: Form, length: int) -> Lower:
 
 
 def _pack_vector(e: Emitter, vector: Vector, n: int) -> Register:
-    """The elements of a vector in one register of n bits, the first one lowest."""
+    """Return the elements of a vector in one register of n bits, the first one lowest."""
     size = n // len(vector.items)
     result = e.resize(e.read(vector.items[0], f"b{size}"), n)
     for k, item in enumerate(vector.items[1:], 1):
@@ -435,7 +440,7 @@ def _pack_vector(e: Emitter, vector: Vector, n: int) -> Register:
 
 
 def _unpack(e: Emitter, vector: Vector, whole: Register, n: int) -> None:
-    """Write the parts of a register; all are taken before one is written."""
+    """Write the parts of a register; all parts are extracted before one is written."""
     size = n // len(vector.items)
     parts = []
     for k, item in enumerate(vector.items):

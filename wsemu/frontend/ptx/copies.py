@@ -1,7 +1,6 @@
 """Asynchronous copies (PTX ISA 9.7.9.25): `cp.async`, `cp.async.bulk`, `cp.reduce.async.bulk`, their groups.
 
-Cache hints have no effect.  Copies to the memory of other CTAs of a cluster are not modelled; those of tensors have a
-file of their own.
+Cache hints have no effect.  Tensor copies are in `tensor_copies.py`.
 """
 
 from __future__ import annotations
@@ -30,9 +29,9 @@ _STATES = frozenset({"global", "shared", "shared::cta", "shared::cluster"})
 _COPIES = {("shared", "global"), ("shared::cta", "global")}
 _LOADS = {("shared::cta", "global"), ("shared::cluster", "global")}
 _STORE = ("global", "shared::cta")
-"""(destination, source), in this order"""
+"""state spaces of a bulk store: (destination, source)"""
 _SIZES = {"ca": (4, 8, 16), "cg": (16,)}
-"""cache operator -> bytes of a copy"""
+"""cache operator -> valid sizes of a copy in bytes"""
 
 
 def _drop_cache_policy(e: Emitter, operands: tuple[Operand, ...], at: int, hint: str) -> tuple[Operand, ...]:
@@ -47,20 +46,20 @@ def _drop_cache_policy(e: Emitter, operands: tuple[Operand, ...], at: int, hint:
 
 
 def integer_constant(operand: Operand) -> int:
-    """Return the value of an integer constant of 32 bits; nothing else may be where an instruction holds a number."""
+    """Return the value of a 32-bit integer constant, which is the only valid operand here."""
     if not isinstance(operand, Number) or operand.is_float_bits or not -(1 << 31) <= operand.value < 1 << 32:
         raise UnhandledForm
     return operand.value
 
 
 def _spaces(flags: Flags) -> tuple[Flags, Flags]:
-    """The state spaces among modifiers, and the others."""
+    """Return the state spaces among the modifiers, and the other modifiers."""
     return tuple([f for f in flags if f in _STATES]), tuple([f for f in flags if f not in _STATES])
 
 
 # -- copies of a thread ----------------------------------------------------------------------------------------------
 def _copy(flags: Flags) -> Lower:
-    """cp.async.{ca,cg}.shared.global{hints} [to], [from], 4, 8, 16{, bytes or whether none}{, policy}"""
+    """Lower cp.async.{ca,cg}.shared.global{hints} [to], [from], 4, 8, 16{, source bytes or predicate}{, policy}."""
     spaces, others = _spaces(flags)
     level, hint, _ = pick_flags(others, frozenset(_SIZES), _HINT, _PREFETCH)
     if not level or spaces not in _COPIES:
@@ -79,7 +78,7 @@ def _copy(flags: Flags) -> Lower:
 
 
 def _read_bytes(e: Emitter, operand: Operand, size: int) -> Register:
-    """Return the number of bytes that come from the source: the operand's value, or none if the operand is a predicate
+    """Return the number of bytes that are read from the source: the operand's value, or 0 if the operand is a predicate
     that holds."""
     bits = _bits(e, operand)
     if bits == 64:
@@ -90,7 +89,7 @@ def _read_bytes(e: Emitter, operand: Operand, size: int) -> Register:
 
 
 def _bits(e: Emitter, operand: Operand) -> int:
-    """Return the bits of the register that an operand names, 1 for a predicate; 0 for another operand."""
+    """Return the bits of the register that an operand names, 1 for a predicate; 0 if the operand is not a register."""
     if not isinstance(operand, Name):
         return int(isinstance(operand, Not))
     found = next((scope[operand.text] for scope in reversed(e.names) if operand.text in scope), None)
@@ -121,7 +120,7 @@ def _wait_all(flags: Flags) -> Lower:
 
 
 def _wait_group(operation: str, only_read: frozenset[str]) -> Callable[[Flags], Lower]:
-    """cp.async.wait_group 2 and cp.async.bulk.wait_group{.read} 2"""
+    """Lower cp.async.wait_group 2 and cp.async.bulk.wait_group{.read} 2."""
 
     def choose(flags: Flags) -> Lower:
         (read,) = pick_flags(flags, only_read)
@@ -143,7 +142,7 @@ _EVERY_BYTE = 0xFFFF
 
 
 def _bulk(flags: Flags) -> Lower:
-    """cp.async.bulk between global memory and that of the CTA"""
+    """Lower cp.async.bulk between global memory and the shared memory of the CTA."""
     spaces, others = _spaces(flags)
     if spaces in _LOADS:
         return _bulk_load(others, own=spaces[0] == "shared::cta")
@@ -155,8 +154,8 @@ def _bulk(flags: Flags) -> Lower:
 
 
 def _bulk_load(flags: Flags, *, own: bool) -> Lower:
-    """.mbarrier::complete_tx::bytes{.multicast::cluster}{hint} [to], [from], bytes, [bar]{, mask}{, policy}; `own`: to
-    the CTA's own memory"""
+    """Lower .mbarrier::complete_tx::bytes{.multicast::cluster}{hint} [to], [from], bytes, [bar]{, mask}{, policy};
+    `own`: to the CTA's own memory."""
     mechanism, many, hint = pick_flags(flags, frozenset({"mbarrier::complete_tx::bytes"}), _MULTICAST, _HINT)
     if not mechanism or (many and own):
         raise UnhandledForm
@@ -173,14 +172,14 @@ def _bulk_load(flags: Flags, *, own: bool) -> Lower:
 
 
 def cta_mask(e: Emitter, operand: Operand) -> Register:
-    """The mask of CTAs of a multicast, 16 bits, as a b32 register."""
+    """Return the CTA mask of a multicast, 16 bits, as a b32 register."""
     if isinstance(operand, Number):
         return e.constant("b32", integer_constant(operand) & 0xFFFF)
     return e.resize(e.read(operand, "b16"), 32)
 
 
 def _bulk_send(flags: Flags) -> Lower:
-    """.mbarrier::complete_tx::bytes [to], [from], bytes, [bar]: between shared memories of a cluster"""
+    """Lower .mbarrier::complete_tx::bytes [to], [from], bytes, [bar] between shared memories of a cluster."""
     (mechanism,) = pick_flags(flags, frozenset({"mbarrier::complete_tx::bytes"}))
     if not mechanism:
         raise UnhandledForm
@@ -194,7 +193,7 @@ def _bulk_send(flags: Flags) -> Lower:
 
 
 def _bulk_store(flags: Flags) -> Lower:
-    """.bulk_group{.L2::cache_hint}{.cp_mask} [to], [from], bytes{, policy}{, mask}"""
+    """Lower .bulk_group{.L2::cache_hint}{.cp_mask} [to], [from], bytes{, policy}{, mask}."""
     mechanism, hint, masked = pick_flags(flags, frozenset({"bulk_group"}), _HINT, frozenset({"cp_mask"}))
     if not mechanism:
         raise UnhandledForm
@@ -211,14 +210,14 @@ def _bulk_store(flags: Flags) -> Lower:
 
 
 def _mask(e: Emitter, operand: Operand) -> Register:
-    """16 bits, as a b32 register."""
+    """Return a 16-bit mask as a b32 register."""
     if isinstance(operand, Number):
         return e.constant("b32", integer_constant(operand) & _EVERY_BYTE)
     return e.resize(e.read(operand, "b16"), 32)
 
 
 def _bulk_prefetch(flags: Flags) -> Lower:
-    """cp.async.bulk.prefetch.L2.global{.L2::cache_hint} [from], bytes{, policy}"""
+    """Lower cp.async.bulk.prefetch.L2.global{.L2::cache_hint} [from], bytes{, policy}."""
     level, space, hint = pick_flags(flags, frozenset({"L2"}), frozenset({"global"}), _HINT)
     if not (level and space):
         raise UnhandledForm
@@ -233,7 +232,7 @@ def _bulk_prefetch(flags: Flags) -> Lower:
 
 _WHATS = frozenset(what for what, _ in BULK_REDUCTIONS)
 _NOT_FLUSHED = {("add", "f16"), ("add", "bf16")}
-"""reductions that have to say so"""
+"""reductions that require the modifier `.noftz`"""
 
 
 def _reduction(form: Form) -> Lower:
@@ -265,11 +264,11 @@ _BETWEEN_CTAS = frozenset(
         *((what, "b32") for what in ("and", "or", "xor")),
     }
 )
-"""reductions in the shared memory of another CTA"""
+"""reductions that are valid in the shared memory of another CTA"""
 
 
 def _reduction_between(form: Form, flags: Flags) -> Lower:
-    """... .shared::cluster.shared::cta.mbarrier::complete_tx::bytes.what.type [to], [from], bytes, [bar]"""
+    """Lower ... .shared::cluster.shared::cta.mbarrier::complete_tx::bytes.what.type [to], [from], bytes, [bar]."""
     mechanism, what = pick_flags(flags, frozenset({"mbarrier::complete_tx::bytes"}), _WHATS)
     if not mechanism or (what, form.type) not in _BETWEEN_CTAS:
         raise UnhandledForm
@@ -284,7 +283,7 @@ def _reduction_between(form: Form, flags: Flags) -> Lower:
     return lower
 
 
-# -- which of them ---------------------------------------------------------------------------------------------------
+# -- dispatch --------------------------------------------------------------------------------------------------------
 _CHOICES: dict[Flags, Callable[[Flags], Lower]] = {
     ("async", "bulk", "commit_group"): _commit("bulk.commit"),
     ("async", "bulk", "wait_group"): _wait_group("bulk.wait", frozenset({"read"})),
@@ -297,7 +296,7 @@ _CHOICES: dict[Flags, Callable[[Flags], Lower]] = {
     ("async", "wait_all"): _wait_all,
     ("async",): _copy,
 }
-"""the first modifiers -> what chooses by the others; longer ones come first"""
+"""first modifiers -> function that selects the lowering by the other modifiers; longer keys come first"""
 
 
 def copy_form(form: Form) -> Lower:

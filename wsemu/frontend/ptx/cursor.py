@@ -1,4 +1,4 @@
-"""A position in the tokens of a PTX file, and the error if something else belongs there."""
+"""A position in the tokens of a PTX file, and the error for an unexpected token."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ _DIGITS, _NESTING = INPUT_LIMITS["ptx-digits"], INPUT_LIMITS["ptx-nesting"]
 
 
 class Cursor:
-    """The tokens and how far they were read."""
+    """The tokens, and the number of tokens read."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
         self.kinds, self.texts, self.starts = tokens(source)
         self.i = 0
         self.depth = 0
-        """nesting of braces, parentheses and brackets around the token"""
+        """number of braces, parentheses and brackets around the token"""
 
     def fail(self, wanted: str, remedy: str = "") -> NoReturn:
-        """Raise the error for the current token, which does not belong there."""
+        """Raise the error for the current, unexpected token."""
         raise self.unexpected_token(wanted, remedy)
 
     def unexpected_token(self, wanted: str, remedy: str = "") -> KernelError:
@@ -42,32 +42,33 @@ class Cursor:
             and wanted == "`;`"
             and self.source.position(at)[0] > self.source.position(self.starts[self.i - 1])[0]
         ):
-            end = self.starts[self.i - 1] + len(self.texts[self.i - 1])  # missing at the end of the line before
+            # the token is missing at the end of the previous line
+            end = self.starts[self.i - 1] + len(self.texts[self.i - 1])
             return self.source.error(end, "`;` is missing", remedy or "end the statement with `;`", end + 1)
         return self.source.error(at, f"found `{found}` where {wanted} belongs", remedy, at + len(found))
 
     def take(self, text: str) -> None:
-        """Pass over this token."""
+        """Skip this token, which must be the current one."""
         if self.texts[self.i] != text:
             self.fail(f"`{text}`")
         self.i += 1
 
     def accept(self, text: str) -> bool:
-        """Pass over this token if it is there."""
+        """Skip this token if it is the current one; return whether it is."""
         if self.texts[self.i] != text:
             return False
         self.i += 1
         return True
 
     def word(self, kind: str, wanted: str) -> str:
-        """The text of a token of this kind."""
+        """Parse a token of this kind and return its text."""
         if self.kinds[self.i] != kind:
             self.fail(wanted)
         self.i += 1
         return self.texts[self.i - 1]
 
     def integer(self, wanted: str) -> int:
-        """An integer literal."""
+        """Parse an integer literal."""
         at = self.i
         number = self.number(wanted)
         if number.is_float_bits:
@@ -76,13 +77,13 @@ class Cursor:
         return number.value
 
     def size(self, wanted: str) -> int:
-        """An integer literal from 0 on."""
+        """Parse a nonnegative integer literal."""
         if self.kinds[self.i] != NUMBER:
             self.fail(wanted)
         return self.integer(wanted)
 
     def number(self, wanted: str = "a number") -> Number:
-        """A literal with its sign."""
+        """Parse a literal with its sign."""
         at = self.starts[self.i]
         if self.texts[self.i] in ("-", "~", "+", "!"):
             sign = self.texts[self.i]
@@ -102,17 +103,17 @@ class Cursor:
         return Number(value, bits, at)
 
     def excess(self, limit: str, count: int, at: int) -> KernelError:
-        """Return the error for an input beyond a row of INPUT_LIMITS."""
+        """Return the error for an input that exceeds a row of INPUT_LIMITS."""
         return self.source.excess(limit, count, at)
 
     def deepen(self, by: int = 1) -> None:
-        """Note that braces, parentheses or signs are nested one deeper; `by` is negative where they end."""
+        """Count braces, parentheses or signs that open; `by` is negative if they close."""
         self.depth += by
         if self.depth > _NESTING.most:
             raise self.excess("ptx-nesting", self.depth, self.starts[self.i])
 
     def parse_comma_list(self, item: Callable[[], None], close: str) -> None:
-        """Items with commas between them, up to `close`."""
+        """Parse items separated by commas, up to `close`."""
         if self.accept(close):
             return
         while True:

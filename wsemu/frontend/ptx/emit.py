@@ -53,15 +53,16 @@ _ROUNDINGS = frozenset({"rn", "rz", "rm", "rp"})
 
 
 def _extension(have: int, bits: int, sign: str) -> str:
-    """Return how bits become more or fewer: by sign for signed integers, else with zeros (table 30 of the PTX ISA)."""
+    """Return how bits are extended or truncated: by sign for signed integers, otherwise with zeros (table 30 of the PTX
+    ISA)."""
     return "s" if have > bits or sign == "s" else "u"
 
 
 class Place(Protocol):
-    """A variable or function: what its name stands for as an operand."""
+    """A variable or function, as the meaning of a name in an operand."""
 
     def address(self, e: Emitter) -> Register:
-        """A b64 register with its address, as `mov` gives it: the offset in the window for shared memory."""
+        """Return a b64 register with its address, as `mov` does: the offset in the window for shared memory."""
 
     def direct(self, e: Emitter) -> tuple[Register, int, str]:
         """Return the register and constant offset for an access that names the variable, and the name of the array that
@@ -70,20 +71,20 @@ class Place(Protocol):
 
 @dataclass(slots=True)
 class Frame:
-    """A function that is being inlined; the entry itself is the outermost."""
+    """A function that is being inlined, or the entry function."""
 
     function: Function
     after: Block | None
     """target of `ret`; None in the entry function, in which it ends the thread"""
     stack: tuple[int, ...] = ()
-    """spans of the calls that led here"""
+    """spans of the chain of calls"""
     labels: list[dict[str, Block]] = field(default_factory=list)
     """labels of the open blocks, the innermost last"""
     tables: dict[str, Targets] = field(default_factory=dict)
     inlined: dict[tuple[int, int, int], tuple[int, int, int] | None] = field(default_factory=dict)
     """for each location in the source, the call through which the compiler inlined it"""
     own_file: int | None = None
-    """number of the file that has the function's statements; None until it is looked up, 0 if unknown"""
+    """number of the file with the function's statements; None until it is looked up, 0 if unknown"""
     region: Region | None = None
     instance: Instance | None = None
     """instance of a function that may be called recursively"""
@@ -116,11 +117,11 @@ class Emitter(Steps):
         self.stack_memory: Stack | None = None
         """stack memory of calls that are not inlined, and of `alloca`"""
         self.heap_memory: Heap | None = None
-        """heap of a kernel that allocates memory, or may get addresses of heap blocks"""
+        """heap of a kernel that allocates memory, or that may receive addresses of heap blocks"""
         self.origins: dict[Register, str] = {}
-        """registers with the address of a variable -> its name"""
+        """registers that hold the address of a variable -> its name"""
         self.windowed: list[Register] = []
-        """registers with generic addresses made of offsets in shared memory"""
+        """registers with generic addresses made from offsets in shared memory"""
         self.dynamic: dict[str, None] = {}
         """names of dynamic shared memory"""
         self.workspace: set[Register] = set()
@@ -133,24 +134,23 @@ class Emitter(Steps):
         self.module_bytes = 0
         """total bytes of the variables in global and constant memory"""
         self.located = False
-        """true if `span` comes from line information; otherwise it is the instruction in the PTX"""
+        """true if `span` comes from line information; otherwise it is the location in the PTX text"""
         self.places: dict[tuple[str, int, int, int], int] = {}
         """PTX file, and file, line and column of a `.loc` -> number of its span"""
         self.origin: tuple[Frame, tuple[tuple[int, int, int], ...]] | None = None
-        """the frame and the location of the last `.loc`, with those that it was inlined through, of a source not
-        shown"""
+        """frame and location of the last `.loc`, with its inlining chain, if its source is not shown"""
         self._spans: dict[tuple[Span, tuple[int, ...]], int] = {}
         self.called: tuple[int, tuple[int, ...]] = (0, ())
-        """span and stack of the innermost location in the file of the kernel itself, of code inlined from a header"""
+        """span and stack of the innermost location in the kernel's own file, for code inlined from a header"""
         self.guard: Register = TRUE
         self.negated = False
         self.instruction: Instruction | None = None
         self.modelled = True
         """true if lanes may execute the current instruction"""
         self.unused = self._unused_next = 0
-        """bytes of a load by this instruction and the next one that do not matter; bit 0 is the first byte"""
+        """bytes of a load, by this instruction and by the next one, that do not matter; bit 0 is the first byte"""
         self._wide: dict[Register, Register] = {}
-        """b32 registers extended by sign, as addresses; valid in this block"""
+        """b32 registers -> their sign extension to an address, valid in the current block"""
 
     @contextlib.contextmanager
     def within(self, module: Module) -> Iterator[None]:
@@ -179,11 +179,11 @@ class Emitter(Steps):
             self.guard, self.negated = self.read(instruction.guard, "p"), instruction.negated
 
     def used_bytes(self, mask: int) -> None:
-        """Note that only these bytes of the next instruction's load matter."""
+        """Record that only these bytes of the next instruction's load matter."""
         self._unused_next = ~mask & 0xFFFF
 
     def span_number(self, span: Span, inner: tuple[int, ...] = ()) -> int:
-        """Return the index of a span among the graph's; `inner` are those of code that was inlined there."""
+        """Return the index of a span among the graph's spans; `inner` are the spans of code inlined there."""
         number = self._spans.get((span, inner))
         if number is None:
             number = self._spans[span, inner] = len(self.graph.spans)
@@ -194,7 +194,7 @@ class Emitter(Steps):
 
     @contextlib.contextmanager
     def looking_up(self, mark: str = LOOKED_UP) -> Iterator[None]:
-        """Mark emitted operations: they look up where an address leads, whatever number it is."""
+        """Mark emitted operations as lookups: they test where an address points, and accept any number."""
         before, self.about = self.about, mark
         yield
         self.about = before
@@ -209,20 +209,21 @@ class Emitter(Steps):
         raise self.error(name.at, f"`{name.text}` is not declared", "declare it before its use")
 
     def bits(self, register: Register) -> int:
-        """Bits of a register; 1 for a predicate."""
+        """Return the bits of a register; 1 for a predicate."""
         return BITS[self.graph.types[register]]
 
     def error(self, at: int, message: str, remedy: str = "") -> KernelError:
-        """An error of the PTX text at an offset."""
+        """Return an error at an offset of the PTX text."""
         return self.source.error(at, message, remedy)
 
     def excess(self, limit: str, count: int, at: int) -> KernelError:
-        """Return the error for a kernel that is beyond a row of INPUT_LIMITS."""
+        """Return the error for a kernel that exceeds a row of INPUT_LIMITS."""
         return self.source.excess(limit, count, at)
 
     # -- operands -----------------------------------------------------------------------------------------------------
     def read(self, operand: Operand, type_: str) -> Register:
-        """The register of a source operand as `type_` (b8 b16 b32 b64 f16 f32 f64 p).
+        """Return the register of a source operand as `type_` (b8 b16 b32 b64 f16 f32 f64 p).  Of a wider register, the
+        low bits are used, as `st` and `cvt` allow (9.4.1); a narrower one is extended with zeros.
 
         Of a register that is wider the low bits count, as `st` and `cvt` allow (9.4.1); a narrower one is extended
         with zeros.
@@ -248,12 +249,13 @@ class Emitter(Steps):
         raise self.error(operand.at, "this operand does not go here", f"give a register or a constant of type .{type_}")
 
     def _address(self, place: Place, type_: str) -> Register:
-        """Return the address of a variable; with 32 bits it may be a short one."""
+        """Return the address of a variable; a 32-bit address may be a short one."""
         short = short_address(self, place) if type_ == "b32" else None
         return place.address(self) if short is None else short
 
     def elements(self, operand: Operand, length: int) -> tuple[Operand, ...]:
-        """The operands of a vector, given in braces or as a register of vector type (5.4.2), or the one operand."""
+        """Return the operands of a vector, which is in braces or a register of vector type (5.4.2), or the single
+        operand."""
         if type(operand) is Vector:
             if len(operand.items) != length:
                 raise self.error(
@@ -278,7 +280,7 @@ class Emitter(Steps):
         return special(self)
 
     def _as(self, register: Register, type_: str, at: int) -> Register:
-        """The low bits of a register, or the register extended with zeros, as `type_`."""
+        """Return the low bits of a register, or the register extended with zeros, as `type_`."""
         have, want = BITS[self.graph.types[register]], BITS[type_]
         if have == want:
             return register
@@ -287,19 +289,20 @@ class Emitter(Steps):
         return self.resize(register, want)
 
     def resize(self, register: Register, bits: int, sign: str = "u") -> Register:
-        """A register of `bits` with the low bits of another one, extended by sign (`s`) or 0 (`u`)."""
+        """Return a register of `bits` with the low bits of another register, extended by sign (`s`) or zeros (`u`)."""
         have = BITS[self.graph.types[register]]
         if have == bits:
             return register
         return self.emit(f"cvt.b{bits}.{_extension(have, bits, sign)}{have}", register)
 
     def special(self, name: str) -> Register:
-        """A special register of the bytecode: `tid.x`, `laneid`, `shared`, ..."""
+        """Return a special register of the bytecode: `tid.x`, `laneid`, `shared`, ..."""
         return self.graph.special(name)
 
     # -- instructions -------------------------------------------------------------------------------------------------
     def assign(self, register: Register, operation: str, *operands: Register) -> None:
-        """A pure operation whose result goes to a register that has been assigned before, whatever the guard."""
+        """Emit a pure operation whose result goes to a register that has been assigned before, regardless of the
+        guard."""
         code = GraphInstruction(operation, (register,), operands, span=self.span, stack=self.stack)
         self.block.instructions.append(code)
 
@@ -354,7 +357,8 @@ class Emitter(Steps):
         return self.graph.new(type_)
 
     def write(self, operand: Operand, operation: str, *operands: Register, immediate: int = 0) -> None:
-        """The last operation of a PTX instruction: its result goes to the destination, under the guard.
+        """Emit the last operation of a PTX instruction, whose result goes to the destination under the guard.  If the
+        widths differ, the result is truncated or extended with zeros.
 
         Where the widths differ, the low bits are written, or extended with zeros."""
         if type(operand) is Sink:
@@ -364,7 +368,7 @@ class Emitter(Steps):
         self.write_register(operand, result)
 
     def write_register(self, operand: Operand, register: Register, sign: str = "u") -> None:
-        """Copy a register to the destination, under the guard; one of another width is cut off or extended."""
+        """Copy a register to the destination, under the guard; a register of another width is truncated or extended."""
         if type(operand) is Sink:
             return
         if type(operand) is Both:
@@ -388,7 +392,7 @@ class Emitter(Steps):
         self.effect_into(operation, (register,), (found,))
 
     def sign_extend(self, register: Register) -> Register:
-        """A b32 register extended by its sign to b64; done once for all accesses of a block through it."""
+        """Return a b32 register sign-extended to b64; emitted once for all accesses of a block through it."""
         wide = self._wide.get(register)
         if wide is None:
             wide = self._wide[register] = self.emit("cvt.b64.s32", register)
@@ -396,23 +400,23 @@ class Emitter(Steps):
 
     # -- control ------------------------------------------------------------------------------------------------------
     def new_block(self) -> Block:
-        """A block that is not laid out yet."""
+        """Create a block that is not laid out yet."""
         return self.graph.block()
 
     def place(self, block: Block) -> None:
-        """Lay out `block` here; instructions now go into it."""
+        """Lay out `block` here; the following instructions go into it."""
         self.layout.append(block)
         self.block, self.code = block, block.instructions
         self._wide = {}
 
     def open(self) -> Block:
-        """A new block here, into which instructions now go."""
+        """Lay out a new block here; the following instructions go into it."""
         block = self.graph.block()
         self.place(block)
         return block
 
     def jump(self, target: Block) -> None:
-        """Continue in `target`; the current block ends."""
+        """Jump to `target`; the current block ends."""
         self.block.end, self.block.successors = "jump", (target.index,)
         self.block.span, self.block.stack = self.span, self.stack
 
@@ -427,7 +431,8 @@ class Emitter(Steps):
         block.successors = (other.index, target.index) if self.negated else (target.index, other.index)
 
     def leave(self, end: str, trap: int = 0) -> None:
-        """End the thread (`exit`) or the run (`trap`) if the guard holds; the following code is for other threads."""
+        """End the thread (`exit`) or the run (`trap`) if the guard holds; the following code is for the other
+        threads."""
         last = self.graph.block()
         last.end, last.trap, last.span, last.stack = end, trap, self.span, self.stack
         self.aside.append(last)
@@ -436,28 +441,28 @@ class Emitter(Steps):
         self.place(following)
 
     def emit_unsupported(self, text: str = "", *, partly: bool = False) -> None:
-        """This instruction ends the run as incomplete when it is reached; `text` is what is not modelled, by default
-        the instruction by name.  `partly`: only in lanes with the current guard, and others execute it."""
+        """End the run as incomplete when a lane reaches this instruction.  `text` names what is not modeled, by default
+        the instruction.  `partly`: only lanes whose guard holds end the run, the others continue."""
         assert self.instruction is not None
         self.modelled &= partly
         name = ".".join((self.instruction.opcode, *self.instruction.modifiers))
         self._trap(text or f"`{name}`", self.instruction.at)
 
     def refuse(self, directive: UnknownDirective) -> None:
-        """A directive in a function that is not known ends the run as incomplete when it is reached."""
+        """End the run as incomplete when a lane reaches this unknown directive in a function."""
         self.guard, self.negated = TRUE, False
         if not self.located:
             self.span = self.span_number(self.source.span(directive.at, directive.at + len(directive.text)))
         self._trap(f"`{directive.text}`", directive.at)
 
     def stop(self, why: str) -> None:
-        """This instruction ends the run as incomplete when it is reached."""
+        """End the run as incomplete when a lane reaches this instruction."""
         assert self.instruction is not None
         self.graph.traps.append(f"{why} ({self.source.place(self.instruction.at)})")
         self.leave("trap", len(self.graph.traps) - 1)
 
     def emit_undefined(self, message: str, note: str, remedy: str) -> None:
-        """This instruction ends the run with `undefined-behavior` when it is reached."""
+        """End the run with `undefined-behavior` when a lane reaches this instruction."""
         self.graph.traps.append(UNDEFINED + "\n".join((message, note, remedy)))
         self.leave("trap", len(self.graph.traps) - 1)
 

@@ -1,8 +1,9 @@
-"""The end of a kernel, once for each branch there: a thread that returns early is gone, and no thread waits for it.
+"""Give each branch to the end of a kernel its own copy of the end, so that a thread that returns early exits at once.
 
 Compilers let all paths share one `ret`, so that `if (i >= n) return;` is a branch to the end of the kernel.  If lanes
-met there, those that have returned would be missed at the votes and barriers in between. ptxas makes each such branch
-an `EXIT` under its predicate.  The sides of a branch that reach the end after other operations meet there.
+reconverged there, the returned lanes would count as live and be missing at later votes and barriers. ptxas makes each
+such branch an `EXIT` under its predicate.  Lanes of a branch that reach the end after other operations still reconverge
+there.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def part_ends(graph: Graph) -> None:
-    """Give each branch to a block that does nothing but end the thread an end of its own."""
+    """Give each branch to a block that only ends the thread its own copy of the block."""
     blocks = {block.index: block for block in graph.blocks}
     ends = _ends(blocks)
     new = max(blocks) + 1
@@ -31,7 +32,7 @@ def part_ends(graph: Graph) -> None:
 
 
 def _ends(blocks: dict[int, Block]) -> dict[int, Block | None]:
-    """Map each block to the end of the kernel that it leads to without doing anything, or to None."""
+    """Map each block to the end of the kernel if it leads there without any operation, otherwise to None."""
     ends: dict[int, Block | None] = {}
     for index in blocks:
         path = []

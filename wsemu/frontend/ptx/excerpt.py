@@ -1,4 +1,4 @@
-"""Text of a C++ source that a `.loc` refers to: the directive has a line and a column, but no end.
+"""Find the text of a C++ source that a `.loc` refers to: the directive has a line and a column, but no end.
 
 nvcc names the beginning of a statement, of a condition, or of an expression within one.  The text meant ends with the
 statement, with the parenthesis that closes the one around it, or with the line, whichever comes first.
@@ -14,14 +14,15 @@ from wsemu.model.program import Span
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\'|//.*|/\*.*?(?:\*/|$)|.')
 """a literal, a comment, or a character"""
 _SHIFTED = re.compile(r"\b__(?:device|global|host|forceinline|noinline)__\b")
-"""text that nvcc replaces before it counts columns, which makes later columns wrong"""
+"""text that nvcc replaces before it counts columns, which shifts later columns"""
 _WITHIN = re.compile(r"\w\w")
-"""the middle of a word, where nothing begins"""
+"""the middle of a word, where no construct begins"""
 _DEEPER, _BACK = "([", ")]"
 
 
 def loc_span(path: str, line: int, column: int) -> Span:
-    """The span of `.loc FILE line column`, column counted from 1; 0 means the line as a whole (PTX ISA 11.5.3)."""
+    """Return the span of `.loc FILE line column`, column counted from 1; column 0 is the whole line (PTX ISA
+    11.5.3)."""
     text = linecache.getline(path, line).rstrip("\r\n")
     first = column - 1
     if 0 <= first < len(text):  # Numba gives column 1
@@ -29,9 +30,9 @@ def loc_span(path: str, line: int, column: int) -> Span:
     if not 1 <= column <= len(text) or _SHIFTED.search(text, 0, first) or _WITHIN.match(text, max(first - 1, 0)):
         first = len(text) - len(text.lstrip())
         body = text.find("{") + 1
-        if column >= 1 and text[body:].strip(" }"):  # a function on one line
+        if column >= 1 and text[body:].strip(" }"):  # a function in one line
             first = body + len(text[body:]) - len(text[body:].lstrip())
-    first += len(text[first:]) - len(text[first:].lstrip())  # Numba says column 1
+    first += len(text[first:]) - len(text[first:].lstrip())  # Numba always gives column 1
     last = first + _extent(text[first:])
     begin, end = (len(text[:place].encode(errors="replace")) for place in (first, last))
     return Span(path, line, begin, line, max(end, begin + 1))

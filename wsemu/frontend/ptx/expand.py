@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def expand(graph: Graph, blocks: Blocks) -> None:
-    """Replace the compound operations by steps; registers and constants are entered into `graph`."""
+    """Replace compound operations by their steps; new registers and constants are entered into `graph`."""
     steps = Steps(graph)
     for block in blocks.values():
         if any(instruction.operation in COMPOUND for instruction in block.instructions):
@@ -32,7 +32,7 @@ def expand(graph: Graph, blocks: Blocks) -> None:
 
 
 def _expand(e: Steps, instruction: Instruction) -> None:
-    """The last of the steps writes the result."""
+    """Emit the steps of a compound operation; the last step writes the result."""
     what, *ftz, t = instruction.operation.split(".")
     e.span, e.stack = instruction.span, instruction.stack
     if t == "f32":
@@ -53,14 +53,14 @@ def _flushing(e: Steps, what: str, x: tuple[Register, ...]) -> None:
 
 
 def _single(e: Steps, what: str, ftz: bool, *x: Register) -> Register:
-    """An operation on f32."""
+    """Emit an operation on f32."""
     if not ftz:
         return e.emit(f"{what}.f32", *x)
     return e.emit("ftz.f32", e.emit(f"{what}.f32", *[e.emit("ftz.f32", v) for v in x]))
 
 
 def short(e: Steps, what: str, t: str, ftz: bool, *x: Register) -> Register:
-    """An operation on f16 or bf16."""
+    """Emit an operation on f16 or bf16."""
     if ftz:
         x = tuple([flush_subnormal(e, t, v) for v in x])
     if what == "neg":
@@ -73,7 +73,7 @@ def short(e: Steps, what: str, t: str, ftz: bool, *x: Register) -> Register:
 
 
 def change_sign(e: Steps, what: str, t: str, a: Register) -> Register:
-    """neg, abs: of the sign bit alone; a nan becomes the usual one."""
+    """Emit neg or abs, which change only the sign bit; a nan becomes canonical."""
     bitwise, pattern = ("xor.b16", SIGN[t]) if what == "neg" else ("and.b16", SIGN[t] - 1)
     x = e.emit(bitwise, a, e.constant("b16", pattern))
     size = e.emit("and.b16", a, e.constant("b16", SIGN[t] - 1))
@@ -85,12 +85,12 @@ def _fma(e: Steps, t: str, *x: Register) -> Register:
     if t == "bf16":
         return narrow_float(e, "f32", odd_fma(e, *[widen_float(e, t, v, "f32") for v in x]), t)
     result = e.emit("fma.f64", *[widen_float(e, t, v, "f64") for v in x])
-    nan = is_nan(e, "f64", result)  # keeps its sign
+    nan = is_nan(e, "f64", result)  # a nan keeps its sign
     return e.emit("selp.b16", number(e, t, NAN[t]), narrow_float(e, "f64", result, t), nan)
 
 
 def odd_fma(e: Steps, *x: Register) -> Register:
-    """fma in f32, rounded to odd."""
+    """Emit an f32 fma that rounds to odd."""
     low, high = e.emit("fma.rm.f32", *x), e.emit("fma.rp.f32", *x)
     inexact = e.emit("setp.neu.f32", low, high)
     sticky = e.emit("selp.b32", e.constant("b32", 1), e.constant("b32", 0), inexact)

@@ -1,14 +1,14 @@
-"""Registers of a `wgmma` in flight, followed through the text (PTX ISA, "wgmma.fence", "wgmma.wait_group").
+"""Static analysis of the registers of a `wgmma` in flight (PTX ISA, "wgmma.fence", "wgmma.wait_group").
 
 Between a `wgmma.mma_async` and the wait that covers its group, its accumulators and its registers of `a` must not be
 read or written.  Exceptions are accumulators of a `wgmma` of the same shape, and `a` used by other `wgmma`.  The
 operands of a `wgmma` must have been ordered by a `wgmma.fence` since they were last touched, except for such
-accumulators.  A move hands on what holds for its source: the compiler makes none of them.
+accumulators.  A move copies these facts to its target, because the compiler removes moves.
 
-What may happen is found in the text; whether it does is for the run to say.  So the text gets marks, but only at
-possible errors.  `wgmma.track` after a `wgmma` records that it is in flight, `wgmma.touch` after an instruction records
-that it touches operands of a `wgmma`, and `wgmma.check` before one checks that.  If the register depends on the path
-through the kernel, no mark can name it: then the launch gets a note.
+The analysis finds possible errors in the text and inserts marks there; the run then decides whether an error occurs.
+`wgmma.track` after a `wgmma` records that it is in flight, `wgmma.touch` after an instruction records that it touches
+operands of a `wgmma`, and `wgmma.check` before one checks that.  If the accessed register depends on the path through
+the kernel, no mark can name it; the launch then gets a note.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ Bits = int
 """set of registers, as bits"""
 Shape = tuple[str, int]
 _Use = Shape | None
-"""use of registers by a `wgmma`: accumulators of this shape; None: as `a`"""
+"""use of registers by a `wgmma`: a shape for its accumulators; None for `a`"""
 _MOST = 62
-"""marks of a kind that a graph may have: bits of an immediate"""
+"""maximum number of marks of a kind in a graph: bits of an immediate"""
 _UNCLEAR = "which registers this uses, and whether a `wgmma` has them,"
 
 
@@ -46,11 +46,11 @@ class _Flight(NamedTuple):
     age: int
     """groups committed since it was issued"""
     sums: bool
-    """accumulators; else registers of `a`"""
+    """true for accumulators, false for registers of `a`"""
 
 
 class _Held(NamedTuple):
-    """Registers that may be so, and that are so, where what they depend on has happened."""
+    """Two sets of registers: those for which a fact may hold, and those for which it certainly holds."""
 
     may: Bits
     must: Bits
@@ -60,7 +60,7 @@ class _Held(NamedTuple):
 
 
 class _State(NamedTuple):
-    """Before an instruction."""
+    """The facts before an instruction."""
 
     touched: dict[_Use, Bits]
     """registers that need a fence before a `wgmma` uses them in this way"""
@@ -68,7 +68,8 @@ class _State(NamedTuple):
 
 
 class _Wrong(NamedTuple):
-    """The error of an instruction: what it touches, and whether it uses registers that no fence has ordered."""
+    """A possible error of an instruction: the `wgmma` in flight that it touches, and whether it uses registers that no
+    fence has ordered."""
 
     touches: dict[_Flight, bool]
     """for each possible `wgmma` in flight, whether the touch is certain"""
@@ -76,7 +77,7 @@ class _Wrong(NamedTuple):
 
 
 class _Found:
-    """The `wgmma` of a graph."""
+    """The `wgmma` instructions of a graph."""
 
     def __init__(self, graph: Graph) -> None:
         blocks = {block.index: block for block in graph.blocks}
@@ -95,7 +96,7 @@ class _Found:
 
 
 def mark_registers(graph: Graph) -> list[tuple[Instruction, str]]:
-    """Put marks into a graph; what remains unclear, by instruction."""
+    """Insert marks into a graph; return, by instruction, what remains unclear."""
     found = _Found(graph)
     if not found.groups:
         return []
@@ -123,13 +124,13 @@ def _block_mistakes(found: _Found, block: Block, state: _State) -> Iterable[tupl
         state = _step(found, state, i)
 
 
-# -- the way through the text ------------------------------------------------------------------------------------------
+# -- data flow ---------------------------------------------------------------------------------------------------------
 
 
 def _solve(
     found: _Found, start: _S, join: Callable[[_S, _S], _S], step: Callable[[_S, Instruction], _S]
 ) -> dict[int, _S]:  # fmt: skip
-    """The state at the start of each block."""
+    """Return the state at the start of each block."""
     entering: dict[int, _S] = {}
     after: dict[int, _S] = {}
     pending = list(found.blocks)
@@ -151,7 +152,7 @@ def _solve(
 
 
 def _join_held(one: dict[_K, _Held], other: dict[_K, _Held]) -> dict[_K, _Held]:
-    """Return the facts after two paths: a fact is certain if it is so on each path on which it may hold."""
+    """Return the facts after two paths merge: a fact is certain if it is certain on each path on which it may hold."""
     joined = dict(one)
     for key, (may, must) in other.items():
         own = joined.get(key)
@@ -172,7 +173,7 @@ def _bits(registers: Iterable[Register]) -> Bits:
 
 
 def _parts(instruction: Instruction) -> tuple[Bits, Bits, Shape]:
-    """Registers of `a`, accumulators, and the shape of a `wgmma`."""
+    """Return the registers of `a`, the accumulators, and the shape of a `wgmma`."""
     name, auxiliary = instruction.operation, instruction.auxiliary
     _, of_a, of_b, of_c = vector_counts(name, auxiliary)
     own = () if WGMMA[name].shared else instruction.operands[:of_a]
@@ -245,11 +246,11 @@ class _Marks:
 
     def __init__(self) -> None:
         self.before: dict[int, list[tuple[int, int]]] = {}
-        """(aux, imm) of `wgmma.check`"""
+        """(aux, imm) of the `wgmma.check` before an instruction"""
         self.behind: dict[int, dict[tuple[str, int], int]] = {}
-        """(operation, aux) -> imm"""
+        """(operation, aux) -> imm, of the marks after an instruction"""
         self.at_start = 0
-        """imm of a `wgmma.touch` before all else"""
+        """imm of a `wgmma.touch` at the start of the kernel"""
         self.unclear: list[tuple[Instruction, str]] = []
 
     def put(self, behind: Instruction, operation: str, bit: int, auxiliary: int = 0) -> None:
@@ -263,7 +264,7 @@ class _Marks:
             for i in block.instructions:
                 for aux, imm in self.before.get(id(i), ()):
                     place = (i.span, i.stack, aux, imm)
-                    if place not in asked:  # one instruction of PTX may be several here
+                    if place not in asked:  # one PTX instruction may be several instructions here
                         marked.append(_mark("wgmma.check", imm, i, aux))
                     asked.add(place)
                 marked.append(i)
@@ -276,7 +277,7 @@ class _Marks:
 
 
 def _mark(operation: str, immediate: int, at: Instruction, auxiliary: int = 0) -> Instruction:
-    """Executed by those that execute the instruction."""
+    """Return a mark that is executed by the lanes that execute the instruction."""
     return Instruction(
         operation, immediate=immediate, auxiliary=auxiliary, guard=at.guard, negated=at.negated, span=at.span,
         stack=at.stack,
@@ -308,19 +309,19 @@ class _Target(NamedTuple):
     use: _Use
     registers: Bits
     sources: Bits
-    """these, and what moves bring there"""
+    """the registers of the `wgmma`, and the registers that moves copy to them"""
     constants: Bits
-    """registers among these that nothing assigns: no `wgmma` uses them, whatever registers it inherits"""
+    """its registers that nothing assigns"""
 
 
 _START = -1
-"""stands for the start of the kernel: no fence has been since"""
+"""represents the start of the kernel, from which on no fence has been executed"""
 _Touched = dict[tuple[int, int], _Held]
 """for each (number of a target, operations that have touched its registers since the last fence), those registers"""
 
 
 def _mark_unfenced(found: _Found, wrong: dict[int, tuple[Instruction, _Wrong]], marks: _Marks) -> None:
-    """Checks of `wgmma` whose registers were touched since the last fence."""
+    """Insert checks of `wgmma` whose registers were touched since the last fence."""
     targets = [_target(found, i, *unfenced) for i, trouble in wrong.values() for unfenced in trouble.unfenced]
     marks.unclear += [(target.group, _UNCLEAR) for target in targets[_MOST:]]
     targets = targets[:_MOST]
@@ -344,7 +345,7 @@ def _target(found: _Found, group: Instruction, use: _Use, registers: Bits) -> _T
 
 
 def _mark_one(n: int, target: _Target, state: _Touched, instructions: list[Instruction], marks: _Marks) -> None:
-    """Mark the touches of registers on the paths to one of them."""
+    """Mark the touches of registers on the paths to one `wgmma`."""
     clear = True
     for (of, toucher), held in state.items():
         if of != n or not held.may & target.registers:
@@ -361,7 +362,7 @@ def _mark_one(n: int, target: _Target, state: _Touched, instructions: list[Instr
 
 
 def _sources(found: _Found, registers: Bits) -> Bits:
-    """These registers, and those that moves bring there."""
+    """Return these registers, and the registers that moves copy to them."""
     moves = [i for block in found.blocks.values() for i in block.instructions if _is_move(i)]
     while True:
         more = _bits(i.operands[0] for i in moves if registers >> i.results[0] & 1)
@@ -371,7 +372,7 @@ def _sources(found: _Found, registers: Bits) -> Bits:
 
 
 def _takes_over(state: _Touched, i: Instruction, n: int, target: _Target) -> bool:
-    """Return whether a `wgmma` has all that was touched as accumulators of the shape of a later one."""
+    """Return whether a `wgmma` uses everything that was touched as accumulators of the shape of a later one."""
     if i.operation not in WGMMA or _parts(i)[2] != target.use:
         return False
     taken = _parts(i)[1] | target.constants

@@ -112,7 +112,7 @@ def half(t: str, form: Form, count: int, formula: Callable[..., Register], wide:
         if relu:
             result = clamp_negative(e, wide, result)
         short = narrow_float(e, wide, result, type_)
-        if wide == "f64":  # whose nans keep their sign
+        if wide == "f64":  # nans keep their sign
             short = e.emit("selp.b16", number(e, type_, NAN[type_]), short, is_nan(e, wide, result))
         return flush_subnormal(e, type_, short) if ftz else short
 
@@ -259,7 +259,7 @@ def sign_form(what: str) -> Callable[[Form], Lower]:
     def choose(form: Form) -> Lower:
         t = form.only("ftz").type
         compound = f"{what}.{'ftz.' if form.flags else ''}{t}"
-        if what == "neg" and compound in COMPOUND and t != "bf16x2":  # which ptxas does not contract
+        if what == "neg" and compound in COMPOUND and t != "bf16x2":  # ptxas does not contract these
             return plain(compound)
         if t in ("f32", "f64"):
             operation = f"{what}.{t}"
@@ -367,7 +367,7 @@ HANDLERS: dict[str, Handler] = {
         "testp": class_form,
     }.items()
 }
-"""opcodes that only floating-point types have"""
+"""opcodes of floating-point types only"""
 SHARED: dict[str, Callable[[Form], Lower]] = {
     "add": rounded_form("add"),
     "sub": rounded_form("sub"),

@@ -22,12 +22,12 @@ NAN = {"f16": 0x7FFF, "bf16": 0x7FFF, "f32": 0x7FFFFFFF, "f64": 0x7FFFFFFFFFFFFF
 
 
 def number(e: Steps, t: str, pattern: int) -> Register:
-    """A constant of type t by its bits."""
+    """Return a constant of type t, given by its bits."""
     return e.constant(ROW[t], pattern)
 
 
 def flush_subnormal(e: Steps, t: str, x: Register) -> Register:
-    """x, or zero of its sign if it is subnormal."""
+    """Return x, or a zero with its sign if x is subnormal."""
     if t == "f32":
         return e.emit("ftz.f32", x)
     row = ROW[t]
@@ -37,23 +37,23 @@ def flush_subnormal(e: Steps, t: str, x: Register) -> Register:
 
 
 def is_nan(e: Steps, t: str, x: Register) -> Register:
-    """A predicate."""
+    """Return a predicate that is true for a nan."""
     return e.emit(f"setp.neu.{t}", x, x)
 
 
 def saturate(e: Steps, t: str, x: Register) -> Register:
-    """x within 0..1; a nan becomes +0 (`.sat`).  t is f32 or f64."""
+    """Return x limited to 0..1; a nan becomes +0 (`.sat`). t is f32 or f64."""
     return e.emit(f"min.{t}", e.emit(f"max.{t}", x, number(e, t, 0)), number(e, t, ONE[t]))
 
 
 def clamp_negative(e: Steps, t: str, x: Register) -> Register:
-    """x, or +0 where it is negative; a nan stays (`.relu`).  t is f32 or f64."""
+    """Return x, or +0 if x is negative; a nan is unchanged (`.relu`). t is f32 or f64."""
     return e.emit(f"selp.{ROW[t]}", x, e.emit(f"max.{t}", x, number(e, t, 0)), is_nan(e, t, x))
 
 
 # -- wide and narrow -------------------------------------------------------------------------------------------------
 def widen_float(e: Steps, t: str, x: Register, to: str) -> Register:
-    """A number of type t as f32 or f64, exactly."""
+    """Return a number of type t as f32 or f64, exactly."""
     if t == to:
         return x
     if t == "bf16":
@@ -68,22 +68,23 @@ def narrow_float(e: Steps, t: str, x: Register, to: str, rounding: str = "rn") -
     if to == "bf16":
         if t == "f32":
             return _brain_float(e, x, rounding, number(e, to, NAN[to]))
-        cut = e.emit("shr.u32", e.emit("cvt.f32.f64", x), e.constant("b32", 16))  # a nan keeps what it can
+        cut = e.emit("shr.u32", e.emit("cvt.f32.f64", x), e.constant("b32", 16))  # a nan keeps the bits that fit
         return _brain_float(e, odd_single(e, x), rounding, e.emit("cvt.b16.s32", cut))
     nearest = e.emit(f"cvt.{to}.{t}", x)
     return nearest if rounding == "rn" else round_directed(e, t, x, to, nearest, rounding)
 
 
 def odd_single(e: Steps, x: Register) -> Register:
-    """An f64 as f32, rounded to odd (toward zero, and the last bit set if anything was lost); a second rounding to
-    bf16 then gives what one would."""
+    """Return an f64 as f32, rounded to odd: toward zero, with the last bit set if anything was lost.  A second rounding
+    to bf16 then gives the same result as a single rounding."""
     down = round_directed(e, "f64", x, "f32", e.emit("cvt.f32.f64", x), "rz")
     inexact = e.emit("setp.ne.f64", e.emit("cvt.f64.f32", down), x)
     return e.emit("or.b32", down, e.emit("selp.b32", e.constant("b32", 1), e.constant("b32", 0), inexact))
 
 
 def round_directed(e: Steps, t: str, x: Register, to: str, nearest: Register, rounding: str) -> Register:
-    """`nearest`, which is x of type t rounded to nearest in `to`, moved to its neighbour where rz, rm or rp say so.
+    """Return `nearest`, which is x of type t rounded to nearest in `to`, or its neighbor if the rounding mode (rz, rm,
+    rp) requires it.  The neighbor has the next bit pattern: one up is away from zero.
 
     The neighbour has the next bit pattern: one up is away from zero.
     """
@@ -99,12 +100,12 @@ def round_directed(e: Steps, t: str, x: Register, to: str, nearest: Register, ro
 
 
 def _brain_float(e: Steps, x: Register, rounding: str, nan: Register) -> Register:
-    """An f32 as bf16, rounded once; `nan` is what a nan becomes."""
+    """Return an f32 as bf16, rounded once; `nan` is the result for a nan."""
     sixteen, upper = e.constant("b32", 16), x
     if rounding == "rn":
         odd = e.emit("bfe.u32", x, sixteen, e.constant("b32", 1))
         upper = e.emit("add.b32", e.emit("add.b32", x, e.constant("b32", 0x7FFF)), odd)
-    elif rounding in ("rm", "rp"):  # away from zero on one side, toward it on the other
+    elif rounding in ("rm", "rp"):  # away from zero for one sign, toward zero for the other
         away = e.constant("b32", 0xFFFF), e.constant("b32", 0)
         negative = e.emit("setp.lt.s32", x, e.constant("b32", 0))
         upper = e.emit("add.b32", x, e.emit("selp.b32", *(away if rounding == "rm" else away[::-1]), negative))

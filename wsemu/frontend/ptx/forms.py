@@ -1,4 +1,4 @@
-"""Modifiers of an instruction: types, rounding, the rest; and the choice of a handler by them."""
+"""Modifiers of an instruction (types, rounding, flags), which select its handler."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from wsemu.frontend.ptx.syntax import Instruction, Operand
 
     Lower = Callable[[Emitter, tuple[Operand, ...]], None]
-    """lowers an instruction of one form, given its operands"""
+    """function that lowers one form of an instruction, given its operands"""
 
 BITS = {
     **{f"{kind}{bits}": bits for kind in "bus" for bits in (8, 16, 32, 64)},
@@ -42,38 +42,38 @@ BITS = {
 }
 """type -> bits (PTX ISA 5.2)"""
 PAIRS = {"f16x2": "f16", "bf16x2": "bf16"}
-"""type of two halves -> type of each"""
+"""type of a pair -> type of its halves"""
 ROUNDINGS = frozenset({"rn", "rz", "rm", "rp", "rna", "rni", "rzi", "rmi", "rpi"})
 
 
 class UnhandledForm(Exception):
-    """An instruction that is known in other forms only."""
+    """The form of a known instruction is not supported."""
 
 
 class Form(NamedTuple):
-    """The modifiers of an instruction, sorted by what they mean."""
+    """The modifiers of an instruction, sorted by meaning."""
 
     types: tuple[str, ...]
     rounding: str
     """`""` where none is given"""
     flags: tuple[str, ...]
-    """all others, in their order"""
+    """all other modifiers, in their order"""
 
     def only(self, *allowed: str) -> Form:
-        """This form, if it has no other flags."""
+        """Return this form if it has no other flags."""
         if not set(self.flags) <= set(allowed):
             raise UnhandledForm
         return self
 
     @property
     def type(self) -> str:
-        """The only type."""
+        """Return the single type."""
         if len(self.types) != 1:
             raise UnhandledForm
         return self.types[0]
 
     def find_flag(self, *flags: str) -> str:
-        """The one of `flags` that is there."""
+        """Return which of `flags` is present."""
         found = [flag for flag in self.flags if flag in flags]
         if len(found) != 1:
             raise UnhandledForm
@@ -82,7 +82,7 @@ class Form(NamedTuple):
 
 @functools.cache
 def parse_form(modifiers: tuple[str, ...]) -> Form:
-    """Sort modifiers; UnhandledForm for two roundings."""
+    """Sort modifiers; raise UnhandledForm for two roundings."""
     types = tuple(m for m in modifiers if m in BITS)
     roundings = [m for m in modifiers if m in ROUNDINGS]
     if len(roundings) > 1:
@@ -92,8 +92,8 @@ def parse_form(modifiers: tuple[str, ...]) -> Form:
 
 
 def pick_flags(flags: tuple[str, ...], *groups: frozenset[str]) -> tuple[str, ...]:
-    """Return the flag of each group, "" if there is none; UnhandledForm for two of a group, and for a flag of no
-    group."""
+    """Return the flag of each group, "" if there is none; raise UnhandledForm for two flags of a group and for a flag
+    of no group."""
     found = [[flag for flag in flags if flag in group] for group in groups]
     if sum(map(len, found)) != len(flags) or any(len(some) > 1 for some in found):
         raise UnhandledForm
@@ -121,8 +121,8 @@ def lower_by_form(choose: Callable[[Form], Lower]) -> Handler:
 
 
 def plain(operation: str) -> Lower:
-    """An instruction that is one operation of the bytecode."""
-    # KeyError: no such form
+    """Lower an instruction to a single operation of the bytecode."""
+    # a KeyError means that the form does not exist
     row = COMPOUND.get(operation)
     count = 1 if operation.startswith("neg.") else 2
     types = (row,) * count if row else OPERATIONS[operation].operands
@@ -136,7 +136,7 @@ def plain(operation: str) -> Lower:
 
 
 def lower_formula(types: tuple[str, ...], formula: Callable[..., Register]) -> Lower:
-    """An instruction whose result is `formula(e, *registers)`, its sources read as `types`."""
+    """Lower an instruction whose result is `formula(e, *registers)`, with its sources read as `types`."""
 
     def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
         destination, *sources = operands
@@ -147,18 +147,18 @@ def lower_formula(types: tuple[str, ...], formula: Callable[..., Register]) -> L
 
 
 def halves(e: Steps, pair: Register) -> tuple[Register, Register]:
-    """The low and the high 16 bits of a b32 register."""
+    """Return the low and the high 16 bits of a b32 register."""
     return e.emit("cvt.b16.s32", pair), e.emit("cvt.b16.s32", e.emit("shr.u32", pair, e.constant("b32", 16)))
 
 
 def join_halves(e: Steps, low: Register, high: Register) -> Register:
-    """Two b16 registers as one of 32 bits."""
+    """Return two b16 registers as one b32."""
     upper = e.emit("shl.b32", e.emit("cvt.b32.u16", high), e.constant("b32", 16))
     return e.emit("or.b32", e.emit("cvt.b32.u16", low), upper)
 
 
 def both_words(formula: Callable[..., Register]) -> Callable[..., Register]:
-    """A formula on pairs of f32 in b64 registers, from one on f32."""
+    """Return a formula on pairs of f32 in b64 registers, made from a formula on f32."""
 
     def both(e: Steps, *pairs: Register) -> Register:
         half = e.constant("b64", 32)
@@ -171,7 +171,7 @@ def both_words(formula: Callable[..., Register]) -> Callable[..., Register]:
 
 
 def pairwise(formula: Callable[..., Register]) -> Callable[..., Register]:
-    """A formula on two halves at once, from one on 16 bits."""
+    """Return a formula on two halves, made from a formula on 16 bits."""
 
     def both(e: Steps, *pairs: Register) -> Register:
         split = [halves(e, pair) for pair in pairs]

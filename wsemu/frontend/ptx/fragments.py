@@ -1,6 +1,7 @@
 """wmma (PTX ISA 9.7.14).
 
-Its fragments are opaque: here they are those of mma.sync, and each lane loads and stores its own elements.
+PTX leaves the layout of its fragments unspecified: here it is the layout of mma.sync, and each lane loads and stores
+its own elements.
 """
 
 from __future__ import annotations
@@ -30,15 +31,15 @@ _WMMA = {
     ("m8n8k32", "u4"): "m8n8k32",
     ("m8n8k128", "b1"): "m8n8k128",
 }
-"""(shape, type of `a`) that there is"""
+"""valid (shape, type of `a`) -> the shape of mma.sync"""
 
 
 _HALF_REGISTERS = 8
-"""registers of a fragment `a` or `b` of f16, enough for every shape"""
+"""registers of an f16 fragment `a` or `b`, enough for every shape"""
 
 
 class _Shape:
-    """A `wmma` as blocks of multiplications of 8 columns."""
+    """A `wmma` as matrix multiplications of blocks of 8 columns."""
 
     def __init__(self, shape: str, a: str, b: str, c: str, combine: str = "mul") -> None:
         _WMMA[shape, a]
@@ -48,7 +49,7 @@ class _Shape:
         self.down, self.across = self.m // rows, self.n // 8
 
     def registers(self, matrix: str) -> int:
-        """Return the number of registers of a fragment in the text of PTX."""
+        """Return the number of registers of a fragment, as PTX defines it."""
         if matrix in "ab" and self.part.a == "f16":
             return _HALF_REGISTERS
         return self.used(matrix)
@@ -59,7 +60,7 @@ class _Shape:
 
 
 def _find_shape(shape: str, matrix: str, type_: str) -> _Shape:
-    """A shape with this type of `matrix`, as a load or store names it."""
+    """Return a shape with this type of `matrix`, as a load or store names it."""
     if matrix in "ab":
         accumulator = {"f64": "f64"}.get(type_, "f32" if type_ in ("f16", "bf16", "tf32") else "s32")
         return _Shape(shape, type_, type_, accumulator, "xor" if type_ == "b1" else "mul")
@@ -95,7 +96,7 @@ class _Elements:
         self.stride = self._scale_to_bits(e.emit("cvt.b64.u32", stride), element)
 
     def _scale_to_bits(self, value: Register, bits: int) -> Register:
-        """Return a number of elements in bits."""
+        """Return a number of elements as a number of bits."""
         return self.e.emit("mul.b64", value, self.e.constant("b64", bits))
 
     def address(self, of_g: tuple[int, int], of_t: tuple[int, int], g_is_row: bool) -> Register:
@@ -115,7 +116,7 @@ class _Elements:
         return e.emit("add.b64", scaled, e.constant("b64", plus)) if plus else scaled
 
     def pieces(self) -> list[list[Register]]:
-        """For each register the addresses of its parts, one where they lie in a row."""
+        """Return, for each register, the addresses of its parts; a single address if the parts are contiguous."""
         part = self.shape.part
         found: list[list[Register]] = []
         if self.matrix == "c":
@@ -162,7 +163,7 @@ _ELEMENT = {8: "uint8", 16: "uint16", 32: "uint32", 64: "float64"}
 
 
 def _load(e: Emitter, instruction: Instruction) -> None:
-    """wmma.load.{a,b,c}.sync.aligned.layout.shape{.space}.type r, [p]{, stride}"""
+    """Lower wmma.load.{a,b,c}.sync.aligned.layout.shape{.space}.type r, [p]{, stride}."""
     match instruction.modifiers:
         case ("load", ("a" | "b" | "c") as matrix, "sync", "aligned", ("row" | "col") as layout, shape, *space, type_):
             found = _find_shape(shape, matrix, type_)
@@ -181,12 +182,12 @@ def _load(e: Emitter, instruction: Instruction) -> None:
 
 
 def _fragment_bytes(shape: _Shape, matrix: str) -> int:
-    """Bytes of a lane's registers of a matrix."""
+    """Return the bytes of a lane's registers of a matrix."""
     return shape.registers(matrix) * SIZE[shape.part.register]
 
 
 def _converge(e: Emitter) -> None:
-    """All lanes must be here."""
+    """Require that all lanes execute the instruction."""
     e.effect("turn", (e.constant("b32", 0), members(e)), ("b32",))
 
 
@@ -215,7 +216,7 @@ def _base(e: Emitter, operand: Operand, space: list[str], bytes_: int) -> Regist
 
 
 def _value(e: Emitter, addresses: list[Register], bits: int, own: int) -> Register:
-    """A register of a fragment from memory; `own` as of `space_bits`."""
+    """Load a register of a fragment from memory; `own` as in `space_bits`."""
     whole = max(bits, 32)
     if len(addresses) == 1:
         element = _ELEMENT[max(bits, 8)]
@@ -229,7 +230,7 @@ def _value(e: Emitter, addresses: list[Register], bits: int, own: int) -> Regist
 
 
 def _store(e: Emitter, instruction: Instruction) -> None:
-    """wmma.store.d.sync.aligned.layout.shape{.space}.type [p], r{, stride}"""
+    """Lower wmma.store.d.sync.aligned.layout.shape{.space}.type [p], r{, stride}."""
     match instruction.modifiers:
         case ("store", "d", "sync", "aligned", ("row" | "col") as layout, shape, *space, type_):
             found = _find_shape(shape, "c", type_)
@@ -252,7 +253,7 @@ def _store(e: Emitter, instruction: Instruction) -> None:
 
 
 def _wmma(e: Emitter, instruction: Instruction) -> None:
-    """wmma.mma{.op.popc}.sync.aligned.row.col.shape.types{.rn}{.satfinite} d, a, b, c"""
+    """Lower wmma.mma{.op.popc}.sync.aligned.row.col.shape.types{.rn}{.satfinite} d, a, b, c."""
     modifiers = list(instruction.modifiers[1:])
     combine = "mul"
     if modifiers[1] == "popc":

@@ -1,8 +1,9 @@
-"""The barrier of a cooperative grid, found in what nvcc makes of `cooperative_groups::this_grid().sync()`.
+"""Recognize the barrier of a cooperative grid in the code that nvcc generates for
+`cooperative_groups::this_grid().sync()`.
 
 One thread of each CTA adds to a counter in the grid's workspace, whose address the CUDA runtime leaves in `%envreg1`
-and `%envreg2`, and then reads it until bit 31 has turned (cooperative_groups/details/sync.h).  Whatever adds to the
-workspace arrives here, whatever reads it waits; nothing else may go there.
+and `%envreg2`, and then reads it until bit 31 has turned (cooperative_groups/details/sync.h).  Here every atomic add to
+the workspace is an arrive, and every read of it is a wait; any other access is an error.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
 
 
 def mark_grid_barriers(graph: Graph, workspace: Iterable[Register]) -> str:
-    """Turn accesses to the grid's workspace into arrives and waits; return what else goes there, or nothing."""
+    """Turn accesses to the grid's workspace into arrives and waits; return a description of any other access there, or
+    an empty text."""
     held = propagate_provenance(graph, dict.fromkeys(workspace, 1))
     unknown = ""
     for block in graph.blocks:
@@ -36,7 +38,7 @@ def mark_grid_barriers(graph: Graph, workspace: Iterable[Register]) -> str:
 
 
 def _meaning(instruction: Instruction, kind: str) -> str:
-    """`grid.arrive`, `grid.wait`, or nothing."""
+    """Return `grid.arrive`, `grid.wait`, or an empty text."""
     reads = instruction.operation == "ld.b32" or instruction.auxiliary & AS_LOAD
     if reads and instruction.operation.endswith("b32"):
         return "grid.wait"

@@ -1,4 +1,4 @@
-"""All instructions: opcode -> what lowers it."""
+"""All instructions: opcode -> function that lowers it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def _or_send(opcode: str, handler: Handler) -> Handler:
-    """`st` and `red`, or `st.async` and `red.async`."""
+    """Lower `st` and `red`, or `st.async` and `red.async`."""
 
     def choose(e: Emitter, instruction: Instruction) -> None:
         sends = instruction.modifiers[:1] == ("async",)

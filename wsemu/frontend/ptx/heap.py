@@ -1,15 +1,15 @@
-"""The heap of the device: `malloc` and `free`, and what C++ makes of `new` and `delete` (CUDA C++ Programming Guide,
-"Dynamic Global Memory Allocation and Operations").
+"""The device heap: `malloc` and `free`, which `new` and `delete` of C++ call (CUDA C++ Programming Guide, "Dynamic
+Global Memory Allocation and Operations").
 
-A block has an address in a segment that does not exist, so that only lookups made here reach it.  Each access by an
-address that may be a block's looks up its block, and gets an offset in the heap's memory, or an address outside all
-memory that encodes the error.  Each thread owns a part of that memory, in which its blocks are consecutive and nothing
-is allocated twice.  So addresses do not depend on the schedule, and freed blocks stay known.  The tables are the
-system's own, which cannot race.  A `free` writes to the whole block, so that it races with accesses that no order keeps
-from following it.
+A block has an address in a segment that does not exist, so that only the lookups emitted here can access it.  Each
+access by an address that may be in a block looks up the block.  The result is an offset in the heap's memory, or an
+address outside all memory that encodes the error.  Each thread owns a part of that memory, in which its blocks are
+consecutive and nothing is allocated twice.  So addresses do not depend on the schedule, and freed blocks stay known.
+Accesses to the tables are not checked for races.  A `free` writes to the whole block, so that it races with every
+access to the block that does not happen before it.
 
-The number of an address is not guaranteed.  If a value is computed from one, other than another address of its block or
-a comparison with 0 or for equality, the run ends.
+The numeric value of an address is unspecified.  If a value is computed from one, other than another address of its
+block or a comparison with 0 or for equality, the run ends.
 """
 
 from __future__ import annotations
@@ -74,13 +74,13 @@ class Heap:
     sizes: Register
     """address of a table: for the first unit of each block, the block's bytes, b64"""
     threads: Register
-    """USED, LIVE and MOST of each thread"""
+    """address of a table: USED, LIVE and MOST of each thread"""
     info: Register
-    """PART, LIMIT, SERIAL, END"""
+    """address of a table: PART, LIMIT, SERIAL, END"""
 
 
 class _Steps:
-    """Arithmetic and tables of 64 bits in all lanes."""
+    """Emits 64-bit arithmetic and table accesses for all lanes."""
 
     def __init__(self, e: Emitter) -> None:
         self.e = e
@@ -95,14 +95,14 @@ class _Steps:
         return self.e.emit(operation, a, self.number(value))
 
     def load(self, table: Register, index: Register, bits: int = 64) -> Register:
-        """An element of a table, as 64 bits."""
+        """Load an element of a table, as 64 bits."""
         e = self.e
         place = e.emit("add.b64", table, self.with_number("mul.b64", index, bits // 8))
         (value,) = e.effect(f"ld.b{bits}", (place,), (f"b{bits}",), auxiliary=BY_TEXTURE, array=self._name(table))
         return e.resize(value, 64)
 
     def load_info(self, what: int) -> Register:
-        """A word of `info`."""
+        """Load a word of `info`."""
         (value,) = self.e.effect("ld.b64", (self.heap.info,), ("b64",), 8 * what, auxiliary=BY_TEXTURE)
         return value
 
@@ -133,7 +133,7 @@ def _emitting_unguarded(e: Emitter) -> Iterator[None]:
 
 
 def _stop_where(e: Emitter, condition: Register, why: str) -> None:
-    """End the run in lanes that execute this instruction and of which a condition is true."""
+    """End the run in lanes that execute this instruction and for which a condition is true."""
     if e.guard != TRUE:
         condition = e.emit("andn.pred" if e.negated else "and.pred", condition, e.guard)
     kept = e.guard, e.negated
@@ -142,25 +142,25 @@ def _stop_where(e: Emitter, condition: Register, why: str) -> None:
     e.guard, e.negated = kept
 
 
-# -- which block an address is in --------------------------------------------------------------------------------------
+# -- lookup of blocks --------------------------------------------------------------------------------------------------
 @dataclass(slots=True)
 class _Asked:
-    """An address, looked up."""
+    """The result of looking up an address."""
 
     of_block: Register
-    """true if the address names the heap at all"""
+    """true if the address is in the heap's address range"""
     of_other: Register
     """true if another launch allocated the block"""
     inside: Register
-    """the byte of the heap's memory"""
+    """byte offset in the heap's memory"""
     start: Register
-    """the unit at which the block begins; 0: none"""
+    """unit at which the block begins; 0 without a block"""
     size: Register
     """bytes of the block, with `GONE`"""
 
 
 def _ask(e: Emitter, address: Register) -> _Asked:
-    """Without a guard."""
+    """Look up an address, without a guard."""
     with e.looking_up():
         return _looked_up(e, address)
 
@@ -188,7 +188,7 @@ _ELSEWHERE = "a block of the heap that another launch allocated: blocks end here
 
 
 def heap_place(e: Emitter, address: Register) -> Register:
-    """Return the location at which the current instruction finds the data of an address that may be a block's."""
+    """Return the location of the data of an address that may be in a block, for the current instruction."""
     s = _Steps(e)
     with _emitting_unguarded(e):
         asked = _ask(e, address)
@@ -221,7 +221,7 @@ def _bytes(instruction: Instruction | None) -> int:
 
 # -- allocation --------------------------------------------------------------------------------------------------------
 def allocate(e: Emitter, results: tuple[Operand, ...], arguments: tuple[Operand, ...]) -> None:
-    """`malloc`: a block at a multiple of 64 bytes, or null where it is larger than the whole heap."""
+    """Lower `malloc`: a block aligned to 64 bytes, or null if it is larger than the whole heap."""
     s = _Steps(e)
     size = _argument(e, arguments)
     _stop_where(e, s.with_number("setp.eq.b64", size, 0), "`malloc` of no bytes, of which is not said what it gives,")
@@ -250,7 +250,7 @@ def allocate(e: Emitter, results: tuple[Operand, ...], arguments: tuple[Operand,
 
 
 def _enter(e: Emitter, s: _Steps, begin: Register, size: Register, need: Register) -> None:
-    """A block of some bytes, which takes `need`, in the tables."""
+    """Enter a block into the tables: `size` bytes, for which `need` are reserved."""
     first = s.with_number("shr.u64", begin, _UNIT_SHIFT)
     owner = e.resize(first, 32)
     units = s.with_number("shr.u64", need, _UNIT_SHIFT)
@@ -260,7 +260,7 @@ def _enter(e: Emitter, s: _Steps, begin: Register, size: Register, need: Registe
 
 
 def _emit_counted_loop(e: Emitter, count: Register) -> Iterator[Register]:
-    """The code emitted for the one register that this gives runs for each number below `count`."""
+    """Emit a loop; the yielded register runs through the numbers below `count`."""
     n = e.graph.new("b64")
     e.assign(n, "mov.b64", e.constant("b64", 0))
     head, body, behind = e.new_block(), e.new_block(), e.new_block()
@@ -277,7 +277,7 @@ def _emit_counted_loop(e: Emitter, count: Register) -> Iterator[Register]:
 
 
 def release(e: Emitter, results: tuple[Operand, ...], arguments: tuple[Operand, ...]) -> None:
-    """`free`: of a block, or of null."""
+    """Lower `free` of a block, or of null."""
     s = _Steps(e)
     address = _argument(e, arguments)
     inside, behind = e.new_block(), e.new_block()
@@ -309,7 +309,7 @@ def release(e: Emitter, results: tuple[Operand, ...], arguments: tuple[Operand, 
 
 
 def _leave(e: Emitter, s: _Steps, asked: _Asked, size: Register, good: Register) -> None:
-    """The block is gone; what its own thread frees, that has room for others."""
+    """Remove a block from the tables; memory that a thread frees in its own part can be allocated again."""
     own = e.emit("mul.b64", _thread(e), s.load_info(PART))
     below = e.emit("sub.b64", s.with_number("sub.b64", asked.inside, UNIT), own)
     mine = e.emit("setp.lt.u64", below, s.load_info(PART))
@@ -324,7 +324,7 @@ def _leave(e: Emitter, s: _Steps, asked: _Asked, size: Register, good: Register)
 
 
 def _argument(e: Emitter, arguments: tuple[Operand, ...]) -> Register:
-    """The one argument of a call, b64."""
+    """Return the single argument of a call, b64."""
     operand = arguments[0]
     found = e.lookup(operand) if isinstance(operand, Name) else None
     if isinstance(found, CallParameter):
@@ -335,7 +335,7 @@ def _argument(e: Emitter, arguments: tuple[Operand, ...]) -> Register:
 
 
 def _thread(e: Emitter) -> Register:
-    """The number of the thread in the grid."""
+    """Return the number of the thread in the grid."""
 
     def linear(place: str, size: str) -> Register:
         n = e.constant("b64", 0)
@@ -357,11 +357,11 @@ _WIDE = frozenset(("b64", "u64", "s64"))
 _LOWEST = frozenset("and or xor add sub mov cvt".split())
 """operations on halves whose lowest bits come from the lowest bits of their operands"""
 _ALIGNED, _WHOLE = 15, (1 << 64) - 1
-"""`malloc` gives multiples of 16"""
+"""`malloc` returns multiples of 16"""
 
 
 def watch(e: Emitter, instruction: Instruction) -> None:
-    """End the run if an instruction computes a number from a block's address, which is not guaranteed."""
+    """End the run if an instruction computes a number from a block's address, because that number is unspecified."""
     opcode, modifiers = instruction.opcode, instruction.modifiers
     if _WIDE.isdisjoint(modifiers[-2:]):
         return
@@ -385,13 +385,13 @@ def watch(e: Emitter, instruction: Instruction) -> None:
 
 
 def _is_alignment(instruction: Instruction) -> bool:
-    """Return whether an `and` has the bits that are 0 in all addresses that `malloc` gives, or all others."""
+    """Return whether an `and` selects only the bits that are 0 in all addresses of `malloc`, or all other bits."""
     masks = [operand.value for operand in instruction.operands[1:] if type(operand) is Number]
     return bool(masks) and masks[0] & (_WHOLE - _ALIGNED) in (0, _WHOLE - _ALIGNED)
 
 
 def _is_for_alignment(e: Emitter, instruction: Instruction) -> bool:
-    """Return whether of half an address only such bits are used."""
+    """Return whether only such bits of half an address are used."""
     users = _users(e)
     todo, seen = [instruction], set[str]()
     while todo:
@@ -413,7 +413,7 @@ def _is_for_alignment(e: Emitter, instruction: Instruction) -> bool:
 
 
 def _is_carried(e: Emitter, instruction: Instruction) -> bool:
-    """Return whether halves of an address only go to other lanes, and are put together again."""
+    """Return whether halves of an address only move between lanes and are joined again."""
     users = _users(e)
     todo, seen = list(_operand_names(instruction.operands[0])), set[str]()
     while todo:
@@ -432,7 +432,7 @@ def _is_carried(e: Emitter, instruction: Instruction) -> bool:
 
 
 def _users(e: Emitter) -> dict[str, list[Instruction]]:
-    """Register -> who reads it, in the function that is made now."""
+    """Return register -> instructions that read it, in the current function."""
     body = e.frames[-1].function.body
     users: dict[str, list[Instruction]] = {}
     for user in _instructions(body.statements if body else ()):
@@ -452,7 +452,7 @@ def _instructions(statements: Iterable[Statement]) -> Iterator[Instruction]:
 
 
 def _operand_names(operand: Operand) -> Iterator[str]:
-    """The names in an operand."""
+    """Yield the names in an operand."""
     if isinstance(operand, Name):
         yield operand.text
     elif isinstance(operand, Address):
@@ -487,7 +487,8 @@ def _is_freed_address(e: Emitter, asked: _Asked) -> Register:
 
 
 def _watch_two(e: Emitter, operands: list[Name], *, equal: bool) -> None:
-    """With `equal`, the operation only tests whether both are the same, which is determined for blocks that exist."""
+    """End the run if two operands are combined to a number.  With `equal`, the operation only tests whether both are
+    equal, which is specified for blocks that exist."""
     registers = _registers(e, operands)
     if len(registers) == 2:
         with _emitting_unguarded(e):

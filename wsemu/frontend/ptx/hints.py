@@ -29,11 +29,11 @@ _GLOBAL = frozenset({"global"})
 _ONE = 0x3F800000
 """1.0, as an f32"""
 _LINE = 128
-"""bytes that `applypriority` is about"""
+"""number of bytes to which `applypriority` applies"""
 
 
 def _nothing(operands: int) -> Lower:
-    """No effect."""
+    """Lower an instruction without effect."""
 
     def lower(e: Emitter, given: tuple[Operand, ...]) -> None:
         if len(given) != operands:
@@ -44,7 +44,7 @@ def _nothing(operands: int) -> Lower:
 
 # -- caches ----------------------------------------------------------------------------------------------------------
 def prefetch_form(form: Form) -> Lower:
-    """prefetch{.global,.local}.{L1,L2}, .L2::evict_last, .L2::evict_normal; .tensormap [a]"""
+    """Lower prefetch{.global,.local}.{L1,L2}, .L2::evict_last, .L2::evict_normal; .tensormap [a]."""
     if form.types:
         raise UnhandledForm
     if form.flags not in _TENSORMAPS:
@@ -56,14 +56,14 @@ def prefetch_form(form: Form) -> Lower:
 
 
 def uniform_prefetch_form(form: Form) -> Lower:
-    """prefetchu.L1 [a]"""
+    """Lower prefetchu.L1 [a]."""
     if form.types or form.flags != ("L1",):
         raise UnhandledForm
     return _nothing(1)
 
 
 def priority_form(form: Form) -> Lower:
-    """applypriority{.global}.L2::evict_normal [a], 128"""
+    """Lower applypriority{.global}.L2::evict_normal [a], 128."""
     _, priority = pick_flags(form.flags, _GLOBAL, frozenset({"L2::evict_normal"}))
     if form.types or not priority:
         raise UnhandledForm
@@ -93,7 +93,7 @@ def priority_form(form: Form) -> Lower:
 
 
 _POLICIES = {"range": (4, 4), "fractional": (1, 2), "cvt": (2, 2)}
-"""kind of a policy -> the fewest and the most operands"""
+"""kind of a policy -> minimum and maximum number of operands"""
 
 
 def _check_fraction(e: Emitter, operand: Operand) -> None:
@@ -122,7 +122,7 @@ def _check_fraction(e: Emitter, operand: Operand) -> None:
 
 
 def _check_sizes(e: Emitter, primary: Operand, total: Operand) -> None:
-    """The primary size of a range is at most the total size."""
+    """Check that the primary size of a range is at most the total size."""
     if (
         isinstance(primary, Number)
         and isinstance(total, Number)
@@ -139,8 +139,8 @@ def _check_sizes(e: Emitter, primary: Operand, total: Operand) -> None:
 
 
 def policy_form(form: Form) -> Lower:
-    """createpolicy.{range{.global},fractional}.primary{.secondary}.b64, createpolicy.cvt.L2.b64: the policy is opaque,
-    and 0 here."""
+    """Lower createpolicy.{range{.global},fractional}.primary{.secondary}.b64 and createpolicy.cvt.L2.b64: the policy is
+    opaque, and 0 here."""
     kind, *others = form.flags
     if form.type != "b64":
         raise UnhandledForm
@@ -169,7 +169,8 @@ def policy_form(form: Form) -> Lower:
 
 # -- grids and registers ---------------------------------------------------------------------------------------------
 def dependents_form(form: Form) -> Lower:
-    """griddepcontrol.{wait,launch_dependents}: a mark for traces; a launch here begins when others have ended."""
+    """Lower griddepcontrol.{wait,launch_dependents} to a mark for traces; a launch here begins after earlier launches
+    have ended."""
     if form.types or form.flags not in (("wait",), ("launch_dependents",)):
         raise UnhandledForm
     which = GRID_WAIT if form.flags == ("wait",) else GRID_TRIGGER
@@ -181,7 +182,7 @@ def dependents_form(form: Form) -> Lower:
 
 
 def registers_form(form: Form) -> Lower:
-    """setmaxnreg.{inc,dec}.sync.aligned.u32 number"""
+    """Lower setmaxnreg.{inc,dec}.sync.aligned.u32 number."""
     names = (frozenset({name}) for name in ("sync", "aligned"))
     what, sync, aligned = pick_flags(form.flags, frozenset({"inc", "dec"}), *names)
     if form.type != "u32" or not (what and sync and aligned):
@@ -195,7 +196,7 @@ def registers_form(form: Form) -> Lower:
 
 
 def event_form(form: Form) -> Lower:
-    """pmevent{.mask} number: for a profiler"""
+    """Lower pmevent{.mask} number, an event for a profiler."""
     (mask,) = pick_flags(form.flags, frozenset({"mask"}))
     most = 0xFFFF if mask else 15
 

@@ -1,8 +1,8 @@
-"""The file that a kernel is written in.
+"""Find the source file of a kernel.
 
-Line information names the function that has the `.entry`: often a template that only calls an object
-(`cutlass::device_kernel`).  All code of such a kernel is inlined through one call, so the calls that all code shares
-are left out, from the outside in.
+Line information names the function with the `.entry`, which is often a template that only calls an object
+(`cutlass::device_kernel`).  All code of such a kernel is inlined through one call, so the outermost calls that all code
+shares are ignored.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 Point = tuple[int, int, int]
-"""number of a file, line and column, as `.loc` has them"""
+"""number of a file, line and column, as in `.loc`"""
 _MAX_WRAPPER_LINES = 4
-"""lines with code of a function that only calls another one, besides that call"""
+"""maximum lines with code, besides the call, of a function that only calls another one"""
 
 
 def find_own_file(body: Block) -> int | None:

@@ -15,17 +15,17 @@ if TYPE_CHECKING:
     from wsemu.frontend.ptx.syntax import Operand
 
 INTEGERS = frozenset(f"{s}{n}" for s in "us" for n in (16, 32, 64))
-"""types that integer arithmetic is defined for"""
+"""types on which integer arithmetic is defined"""
 PAIRS = {"u16x2": "u16", "s16x2": "s16"}
 
 
 def bits(e: Emitter, value: int, n: int = 32) -> Register:
-    """A constant of n bits."""
+    """Return a constant of n bits."""
     return e.constant(f"b{n}", value)
 
 
 def integer_type(form: Form) -> tuple[str, int]:
-    """(type, its bits) of a form of integer arithmetic."""
+    """Return (type, its bits) of a form of integer arithmetic."""
     if form.type not in INTEGERS:
         raise UnhandledForm
     return form.type, BITS[form.type]
@@ -33,7 +33,7 @@ def integer_type(form: Form) -> tuple[str, int]:
 
 # -- sums and products -----------------------------------------------------------------------------------------------
 def saturated_sum(what: str) -> Callable[..., Register]:
-    """add or sub of two s32, kept within MININT..MAXINT."""
+    """Return the formula of add or sub of two s32, clamped to MININT..MAXINT."""
 
     def formula(e: Emitter, a: Register, b: Register) -> Register:
         wide = e.emit(f"{what}.b64", e.emit("cvt.b64.s32", a), e.emit("cvt.b64.s32", b))
@@ -44,7 +44,7 @@ def saturated_sum(what: str) -> Callable[..., Register]:
 
 
 def sum_form(what: str) -> Callable[[Form], Lower]:
-    """add, sub"""
+    """Lower add and sub."""
 
     def choose(form: Form) -> Lower:
         if form.type in PAIRS:
@@ -83,7 +83,7 @@ def product_sum_form(form: Form) -> Lower:
 
 
 def product_24(e: Emitter, type_: str, part: str, a: Register, b: Register) -> Register:
-    """The low 32 bits, or bits 16 to 47, of the product of two numbers of 24 bits."""
+    """Return the low 32 bits, or bits 16 to 47, of the product of two 24-bit numbers."""
     low, length = bits(e, 0), bits(e, 24)
     x, y = (e.emit(f"bfe.{type_}", v, low, length) for v in (a, b))
     if part == "lo":
@@ -108,7 +108,7 @@ def product_sum_24_form(form: Form) -> Lower:
 
 
 def difference_form(form: Form) -> Lower:
-    """sad: |a - b| + c"""
+    """Lower sad: |a - b| + c."""
     type_, n = integer_type(form.only())
     row = f"b{n}"
 
@@ -120,7 +120,7 @@ def difference_form(form: Form) -> Lower:
 
 
 def typed_form(what: str) -> Callable[[Form], Lower]:
-    """div, rem"""
+    """Lower div and rem."""
 
     def choose(form: Form) -> Lower:
         return plain(f"{what}.{integer_type(form.only())[0]}")
@@ -129,7 +129,7 @@ def typed_form(what: str) -> Callable[[Form], Lower]:
 
 
 def extreme_form(what: str) -> Callable[[Form], Lower]:
-    """min, max; `.relu` keeps the result from being negative"""
+    """Lower min and max; `.relu` replaces negative results by 0."""
 
     def choose(form: Form) -> Lower:
         type_ = PAIRS.get(form.type, form.type)
@@ -160,7 +160,8 @@ def negation_form(form: Form) -> Lower:
 
 
 def dot_product_form(parts: int) -> Callable[[Form], Lower]:
-    """dp4a: four products of bytes and c; dp2a: two of halves of a with the low or high bytes of b, and c."""
+    """Lower dp4a, the sum of four products of bytes and c, and dp2a, the sum of two products of halves of a with the
+    low or high bytes of b, and c."""
 
     def choose(form: Form) -> Lower:
         first, second = form.only(*(("lo", "hi") if parts == 2 else ())).types
@@ -182,13 +183,13 @@ def dot_product_form(parts: int) -> Callable[[Form], Lower]:
 
 
 # -- carries (9.7.2) -------------------------------------------------------------------------------------------------
-# On the GPU the flag is the carry of an adder: a - b is a + ~b + 1 there, and it is set where nothing is borrowed.
-# The manual does not say so, but what nvcc makes of a division of 128 bits adds the flag that a difference left.
+# On the GPU, the flag is the carry of an adder: a - b is a + ~b + 1, so the flag is set if nothing is borrowed.  The PTX
+# ISA does not document this, but the code that nvcc generates for a 128-bit division adds the flag of a difference.
 _CARRY = "CC.CF"
 
 
 def _carry(e: Emitter) -> Register:
-    """The register of the carry flag."""
+    """Return the register of the carry flag."""
     register = e.names[0].get(_CARRY)
     if not isinstance(register, int):
         register = e.names[0][_CARRY] = e.graph.new("p")
@@ -202,7 +203,7 @@ def _carry_number(e: Emitter, what: str, n: int) -> Register:
 
 
 def _sum_with_carry(e: Emitter, what: str, n: int, a: Register, b: Register, takes: bool) -> tuple[Register, Register]:
-    """(a + b + carry, the carry), or a - b - borrow and whether nothing is borrowed."""
+    """Return (a + b + carry, the new carry), or (a - b - borrow, whether nothing is borrowed)."""
     row, wrapped = f"b{n}", f"setp.{'lt' if what == 'add' else 'gt'}.u{n}"
     result = e.emit(f"{what}.{row}", a, b)
     over = e.emit(wrapped, result, a)
@@ -227,7 +228,7 @@ def _carried_type(form: Form) -> int:
 
 
 def carried_sum_form(what: str, takes: bool) -> Callable[[Form], Lower]:
-    """add.cc, addc, sub.cc, subc"""
+    """Lower add.cc, addc, sub.cc and subc."""
 
     def choose(form: Form) -> Lower:
         n, gives = _carried_type(form.only("cc")), "cc" in form.flags
@@ -243,7 +244,7 @@ def carried_sum_form(what: str, takes: bool) -> Callable[[Form], Lower]:
 
 
 def carried_product_form(takes: bool) -> Callable[[Form], Lower]:
-    """mad.cc, madc: low or high half of the product, plus c, plus carry"""
+    """Lower mad.cc and madc: low or high half of the product, plus c, plus carry."""
 
     def choose(form: Form) -> Lower:
         n, gives, part = _carried_type(form.only("lo", "hi", "cc")), "cc" in form.flags, form.find_flag("lo", "hi")
@@ -273,7 +274,7 @@ HANDLERS: dict[str, Handler] = {
         "dp2a": dot_product_form(2),
     }.items()
 }
-"""handlers of opcodes that only integers have"""
+"""opcodes of integers only -> handler"""
 
 
 def _with_carry(usual: Callable[[Form], Lower], carried: Callable[[Form], Lower]) -> Callable[[Form], Lower]:

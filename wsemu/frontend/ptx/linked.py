@@ -1,4 +1,4 @@
-"""A function of PTX that a kernel of another front end calls: its body in the place of the call."""
+"""A function of PTX that a kernel of another front end calls: its body replaces the call."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _COUNTS = ("local_bytes", "shared_bytes", "uses_dynamic_shared", "dynamic_alignm
 
 
 def register_types(variables: Sequence[Variable]) -> list[str] | None:
-    """The types of the registers in which parameters or results are passed; None if some are structures."""
+    """Return the types of the registers in which parameters or results are passed; None if some are structures."""
     if any(variable.shape or variable.type not in REGISTER_TYPES for variable in variables):
         return None
     return [REGISTER_TYPES[variable.type] for variable in variables]
@@ -36,13 +36,13 @@ def call(
     graph: Graph, home: Module, function: Function, arguments: Sequence[Register], span: int, stack: tuple[int, ...]
 ) -> tuple[Block, Block, list[Register]]:
     """Return the first block of the function's body, the last one, which is left open, and its results; `arguments`
-    have the types of its parameters.  What it declares becomes a part of the graph.
+    have the types of its parameters.  Its declarations become part of the graph.
 
     UnsupportedError if it needs a stack: it may call itself, or allocates memory as it runs.
     """
     own = copy.copy(graph)
     own.blocks = []
-    allocates = uses_heap(home, home.file.functions)  # blocks go from one of its functions to another, by the kernel
+    allocates = uses_heap(home, home.file.functions)  # the kernel may pass heap blocks between the functions
     e = Emitter(own, home, HANDLERS, Reached(home, function, allocates=allocates))
     e.span, e.stack = span, stack
     name_modules(e)
@@ -77,7 +77,7 @@ def call(
 
 
 def _append(graph: Graph, own: Graph) -> None:
-    """Enter the blocks of another graph, which has the same tables, under numbers of their own."""
+    """Add the blocks of another graph, which shares the tables, under new numbers."""
     numbers = {block.index: len(graph.blocks) + n for n, block in enumerate(own.blocks)}
     for block in own.blocks:
         block.index = numbers[block.index]

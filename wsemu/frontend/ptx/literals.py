@@ -1,4 +1,4 @@
-"""Numbers as PTX writes them (4.5)."""
+"""Number literals of PTX (4.5)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def literal(text: str) -> tuple[int, Literal[0, 32, 64]]:
-    """Value, or bits, of a number as it is written (4.5)."""
+    """Return the value, or the bits, of a literal (4.5)."""
     prefix = text[:2].lower()
     if prefix == "0f":
         return int(text[2:], 16), 32
@@ -28,12 +28,12 @@ def literal(text: str) -> tuple[int, Literal[0, 32, 64]]:
 
 
 def literal_bits(number: Number, size: int, *, is_float: bool) -> int:
-    """The bits of a literal where `size` of them belong; floating-point numbers are rounded to that size."""
+    """Return the bits of a literal for an operand of `size` bits; floating-point numbers are rounded to that size."""
     if number.is_float_bits and number.is_float_bits != size and is_float and size >= 32:
         value = _float(number)
         try:
             return int.from_bytes(struct.pack("<f" if size == 32 else "<d", value), "little")
-        except OverflowError:  # beyond the range of .f32
+        except OverflowError:  # out of the range of .f32
             return 0x7F800000 | (0x80000000 if value < 0 else 0)
     if size == 1:
         return int(number.value != 0)

@@ -30,7 +30,7 @@ _UNSIGNED = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}
 INTEGER_RELATIONS = ("eq", "ne", *_ORDER, *_UNSIGNED)
 FLOAT_RELATIONS = ("eq", "ne", *_ORDER, "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan")
 _FLOATS = {"f16": "f32", "bf16": "f32", "f32": "f32", "f64": "f64"}
-"""type -> type in which it is compared"""
+"""type -> type in which its values are compared"""
 _COMBINING = ("and", "or", "xor")
 _READ = {"f32": "f32", "f64": "f64"}
 
@@ -81,7 +81,7 @@ def _flags(form: Form) -> Form:
 
 
 def predicate_form(form: Form) -> Lower:
-    """setp: p = (a ? b) op c and q = !(a ? b) op c; of pairs p and q are about the two halves."""
+    """Lower setp: p = (a ? b) op c and q = !(a ? b) op c; for pairs, p and q are the results of the two halves."""
     type_, combining = _flags(form).type, _combining(form)
     if type_ in PAIRS:
         return _pair_predicate(form, PAIRS[type_], combining)
@@ -126,7 +126,7 @@ _TRUE |= {"f16": 0x3C00, "bf16": 0x3F80}
 
 
 def set_form(form: Form) -> Lower:
-    """set: the same as a number, 1.0 or all ones for true."""
+    """Lower set: a comparison whose result is a number, 1.0 or all ones for true."""
     combining = _combining(_flags(form))
     to, type_ = form.types if len(form.types) == 2 else form.types * 2
     pair = PAIRS.get(type_)
@@ -165,7 +165,7 @@ def select_form(form: Form) -> Lower:
 
 
 def select_sign_form(form: Form) -> Lower:
-    """slct d, a, b, c: a where c >= 0, else b (also for a nan)."""
+    """Lower slct d, a, b, c: a if c >= 0, else b (also for a nan)."""
     to, type_ = form.only("ftz").types
     n, read = BITS[to], _READ.get(to, f"b{BITS[to]}")
     if n not in (16, 32, 64) or type_ not in ("s32", "f32"):
@@ -181,7 +181,7 @@ def select_sign_form(form: Form) -> Lower:
 
 # -- logic -----------------------------------------------------------------------------------------------------------
 def bitwise_form(what: str) -> Callable[[Form], Lower]:
-    """and, or, xor, not"""
+    """Lower and, or, xor, not."""
 
     def choose(form: Form) -> Lower:
         type_ = form.only().type
@@ -193,7 +193,7 @@ def bitwise_form(what: str) -> Callable[[Form], Lower]:
 
 
 def is_zero_form(form: Form) -> Lower:
-    """cnot: 1 for 0, else 0."""
+    """Lower cnot: 1 for 0, else 0."""
     type_ = form.only().type
     if type_ not in ("b16", "b32", "b64"):
         raise UnhandledForm
@@ -217,11 +217,11 @@ _TWO = {
     13: ("or", 0, 1, 0),
     14: ("or", 0, 0, 0),
 }
-"""table of 4 bits, indexed by 2 b + c -> operation, and whether b, c and the result are inverted"""
+"""truth table of 4 bits, indexed by 2 b + c -> operation, and whether b, c and the result are inverted"""
 
 
 def _two_bit_function(e: Emitter, table: int, b: Register, c: Register) -> Register:
-    """The function of two bits that has this table."""
+    """Return the function of two bits with this truth table."""
     if table in (0, 15):
         return e.constant("b32", -(table & 1))
     if table in (3, 12):
@@ -235,7 +235,7 @@ def _two_bit_function(e: Emitter, table: int, b: Register, c: Register) -> Regis
 
 
 def lookup(e: Emitter, table: int, a: Register, b: Register, c: Register) -> Register:
-    """lop3: the function of three bits with this table of 8 bits, indexed by 4 a + 2 b + c."""
+    """Return lop3: the function of three bits with this table of 8 bits, indexed by 4 a + 2 b + c."""
     zero, one = table & 15, table >> 4
     low = _two_bit_function(e, zero, b, c)
     if zero == one:
@@ -247,7 +247,7 @@ def lookup(e: Emitter, table: int, a: Register, b: Register, c: Register) -> Reg
 
 
 def lookup_form(form: Form) -> Lower:
-    """lop3.b32 d, a, b, c, table; with and/or d|p, ..., q: p = (d != 0) op q."""
+    """Lower lop3.b32 d, a, b, c, table; with and/or d|p, ..., q: p = (d != 0) op q."""
     combining = _combining(form.only("and", "or"))
     if form.type != "b32":
         raise UnhandledForm

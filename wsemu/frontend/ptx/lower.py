@@ -1,4 +1,4 @@
-"""A kernel of a PTX file to a program."""
+"""Compile a kernel of a PTX file to a program."""
 
 from __future__ import annotations
 
@@ -36,23 +36,23 @@ if TYPE_CHECKING:
     from wsemu.model.program import Program
 
 _FRAMES = 12_000
-"""frames of the interpreter that a kernel may need: functions are emitted in place of their calls"""
+"""interpreter frames that a kernel may need, because functions are emitted in place of their calls"""
 
 
 def compile_entry(
     module: Module, entry: Entry, kinds: Sequence[Kind], *, fma: bool = True, blocks: bool = False
 ) -> Program:
-    """The program of a kernel whose parameters are bound to arrays (`address`) or to values, in order.
+    """Return the program of a kernel whose parameters are bound to arrays (`address`) or to values, in order.
 
-    `blocks`: it may be given addresses of blocks of the heap. `fma` contracts products and sums that name no rounding
-    as ptxas does (PTX ISA 9.7.3), in code not for a debugger. KernelError describes an error in the text; unsupported
-    instructions end a run only if they are reached.
+    `blocks`: arguments may contain addresses of heap blocks.  `fma` contracts products and sums without a rounding
+    modifier as ptxas does (PTX ISA 9.7.3), except in code for a debugger.  An error in the text raises a KernelError;
+    unsupported instructions end a run only if a lane reaches them.
     """
     return assemble(lower(module, entry, kinds, blocks=blocks), fma=fma and not module.file.debug, expand=expand)
 
 
 def lower(module: Module, entry: Entry, kinds: Sequence[Kind], *, blocks: bool = False) -> Graph:
-    """The graph of a kernel."""
+    """Return the graph of a kernel."""
     function = module.file.functions[entry.name]
     if module.file.address_size != 64:
         raise module.source.error(0, "PTX with addresses of 32 bits is not modelled", "compile it with `-m64`")
@@ -111,7 +111,7 @@ def _place(graph: Graph, code: Instruction) -> str:
 
 
 def name_modules(e: Emitter) -> None:
-    """Enter the variables and functions that are used, of each file that is reached."""
+    """Enter the used variables and functions of each reached file."""
     for path, module in e.reached.modules.items():
         scope = e.scopes[path] = {}
         used = e.reached.names[path]
@@ -126,14 +126,14 @@ _LIMITS = frozenset(
     "maxnreg maxntid reqntid minnctapersm maxnctapersm maxclusterrank noreturn pragma abi_preserve "
     "abi_preserve_control reqnctapercluster explicitcluster blocksareclusters".split()
 )
-"""performance directives that change no result, or are dealt with elsewhere (11.4): a launch without clusters is within
-every limit of their size"""
+"""performance directives without effect on results, or handled elsewhere (11.4); a launch without clusters satisfies
+every limit on their size"""
 _IN_CLUSTERS = ("reqnctapercluster", "explicitcluster", "blocksareclusters")
 """directives of a kernel that is always launched in clusters (11.7)"""
 
 
 def _clusters(function: Function) -> Clusters:
-    """Return the cluster requirement of a kernel; without a number the launch specifies it, and nothing is known."""
+    """Return the cluster requirement of a kernel; if the kernel gives no number, only the launch decides."""
     asked = [name for name in _IN_CLUSTERS if name in function.directives]
     if not asked:
         most = function.directives.get("maxclusterrank")
@@ -143,7 +143,7 @@ def _clusters(function: Function) -> Clusters:
 
 
 _REGISTERS, _THREADS, _MOST = 1 << 16, 2048, 256
-"""registers and threads of a multiprocessor, from sm_80 on except for the small ones; maximum registers of a thread"""
+"""registers and threads of a multiprocessor, for sm_80 and later data-center GPUs; maximum registers of a thread"""
 _UNIT, _WARPS, _LANES = 8, 4, 32
 """registers of a thread are allocated in units of 8, warps in units of four"""
 

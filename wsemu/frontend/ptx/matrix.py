@@ -1,7 +1,7 @@
 """Matrix instructions of a warp (PTX ISA 9.7.14): mma.sync, ldmatrix, stmatrix, movmatrix.
 
-`ldmatrix` is a load of 16 bytes by each lane that gives an address, and an exchange between lanes; `stmatrix` the
-reverse.
+`ldmatrix` is a load of 16 bytes by each lane that supplies an address, followed by an exchange between lanes;
+`stmatrix` is the reverse.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ _PARTS_OF_WMMA = {"f16", "bf16"}
 
 
 def multiply(e: Emitter, instruction: Instruction) -> None:
-    """mma.sync.aligned.shape.row.col{.satfinite}.d.a.b.c{.xor,.and}{.popc} d, a, b, c; ptxas also accepts `.satfinite`
-    after the types"""
+    """Lower mma.sync.aligned.shape.row.col{.satfinite}.d.a.b.c{.xor,.and}{.popc} d, a, b, c; ptxas also accepts
+    `.satfinite` after the types."""
     match instruction.modifiers:
         case ("sync", "aligned", shape, "row", "col", *rest):
             pass
@@ -106,7 +106,7 @@ def _parse_matrix_shape(modifiers: tuple[str, ...]) -> tuple[int, str, str]:
 
 
 class _Lanes:
-    """The code that only the lanes which give a row's address execute under the guard."""
+    """Code that only the lanes which supply the address of a row execute, under the guard."""
 
     def __init__(self, e: Emitter, count: int) -> None:
         self.e, self.kept = e, (e.guard, e.negated)
@@ -125,7 +125,7 @@ class _Lanes:
 
 
 def load_matrix(e: Emitter, instruction: Instruction) -> None:
-    """ldmatrix.sync.aligned.m8n8.num{.trans}{.shared}.b16 r, [row]"""
+    """Lower ldmatrix.sync.aligned.m8n8.num{.trans}{.shared}.b16 r, [row]."""
     count, trans, space = _parse_matrix_shape(instruction.modifiers)
     destination, source = instruction.operands
     address, offset, array = lower_address(e, source, space)
@@ -139,7 +139,7 @@ def load_matrix(e: Emitter, instruction: Instruction) -> None:
 
 
 def store_matrix(e: Emitter, instruction: Instruction) -> None:
-    """stmatrix.sync.aligned.m8n8.num{.trans}{.shared}.b16 [row], r"""
+    """Lower stmatrix.sync.aligned.m8n8.num{.trans}{.shared}.b16 [row], r."""
     count, trans, space = _parse_matrix_shape(instruction.modifiers)
     destination, source = instruction.operands
     address, offset, array = lower_address(e, destination, space)
@@ -153,7 +153,7 @@ def store_matrix(e: Emitter, instruction: Instruction) -> None:
 
 
 def move_matrix(e: Emitter, instruction: Instruction) -> None:
-    """movmatrix.sync.aligned.m8n8.trans.b16 d, a"""
+    """Lower movmatrix.sync.aligned.m8n8.trans.b16 d, a."""
     if instruction.modifiers != ("sync", "aligned", "m8n8", "trans", "b16"):
         raise UnhandledForm
     destination, source = instruction.operands

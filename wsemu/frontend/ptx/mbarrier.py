@@ -1,8 +1,9 @@
-"""Barriers in shared memory, and what waits at them (PTX ISA 9.7.13.15): `mbarrier`, `cp.async.mbarrier.arrive`.
+"""Mbarriers, and operations that arrive at them or wait for them (PTX ISA 9.7.13.15): `mbarrier`,
+`cp.async.mbarrier.arrive`.
 
-`.shared::cluster` may name another CTA's.  A scope of `.cta` counts where it is written: none written is taken for one
-that is wide enough, as compilers and libraries have it.  Which loop of waits blocks the assembler finds out, of the
-code as a whole.
+With `.shared::cluster`, an address may name an mbarrier of another CTA. A scope of `.cta` applies only if it is
+written: a missing scope is treated as wide enough, as compilers and libraries rely on.  The assembler determines which
+loops of waits block, from the code as a whole.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ OWN = frozenset({"shared", "shared::cta"})
 """spaces of the CTA's own memory"""
 ANY = OWN | {"shared::cluster"}
 _FAR = ("", "shared::cluster")
-"""spaces of an mbarrier that may be another CTA's; "": the address is generic"""
+"""state spaces in which an mbarrier may belong to another CTA; "": the address is generic"""
 SCOPES = frozenset({"cta", "cluster"})
 _ELEMENT = "uint64"
 """declared type of an mbarrier"""
@@ -35,7 +36,7 @@ Flags = tuple[str, ...]
 
 
 class _Place(NamedTuple):
-    """The address of an mbarrier, as the bytecode has it."""
+    """The address of an mbarrier, as an operand of the bytecode."""
 
     base: Register
     offset: int
@@ -53,7 +54,8 @@ def _effect(
 
 
 def _parse_memory_order(flags: Flags, what: frozenset[str], orders: frozenset[str], spaces: frozenset[str]) -> Flags:
-    """Return (what, order, scope, space) of an operation; an order appears with its scope or not at all."""
+    """Return (operation, order, scope, space) of an operation; order and scope are either both present or both
+    missing."""
     extra, order, scope, space = pick_flags(flags, what, orders, SCOPES, spaces)
     if bool(order) != bool(scope):
         raise UnhandledForm
@@ -62,7 +64,7 @@ def _parse_memory_order(flags: Flags, what: frozenset[str], orders: frozenset[st
 
 # -- life ------------------------------------------------------------------------------------------------------------
 def _init(flags: Flags) -> Lower:
-    """mbarrier.init{.shared}.b64 [bar], count"""
+    """Lower mbarrier.init{.shared}.b64 [bar], count."""
     (space,) = pick_flags(flags, OWN)
 
     def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
@@ -73,7 +75,7 @@ def _init(flags: Flags) -> Lower:
 
 
 def _inval(flags: Flags) -> Lower:
-    """mbarrier.inval{.shared}.b64 [bar]"""
+    """Lower mbarrier.inval{.shared}.b64 [bar]."""
     (space,) = pick_flags(flags, OWN)
 
     def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
@@ -89,7 +91,7 @@ _ARRIVALS = {"": 0, "expect_tx": EXPECT, "noComplete": NO_COMPLETE}
 
 
 def _arrive(drop: int) -> Callable[[Flags], Lower]:
-    """mbarrier.arrive{_drop}{.expect_tx,.noComplete}{.sem.scope}{.space}.b64 state, [bar]{, count}"""
+    """Lower mbarrier.arrive{_drop}{.expect_tx,.noComplete}{.sem.scope}{.space}.b64 state, [bar]{, count}."""
 
     def choose(flags: Flags) -> Lower:
         extra, order, scope, space = _parse_memory_order(flags, frozenset(_ARRIVALS), _RELEASES, ANY)
@@ -117,7 +119,7 @@ def _arrive(drop: int) -> Callable[[Flags], Lower]:
 
 
 def _bytes(operation: str) -> Callable[[Flags], Lower]:
-    """mbarrier.expect_tx, mbarrier.complete_tx{.relaxed.scope}{.space}.b64 [bar], bytes"""
+    """Lower mbarrier.expect_tx and mbarrier.complete_tx{.relaxed.scope}{.space}.b64 [bar], bytes."""
 
     def choose(flags: Flags) -> Lower:
         *_, space = _parse_memory_order(flags, frozenset(), frozenset({"relaxed"}), ANY)
@@ -132,8 +134,8 @@ def _bytes(operation: str) -> Callable[[Flags], Lower]:
 
 
 def copies_arrive(flags: Flags) -> Lower:
-    """cp.async.mbarrier.arrive{.noinc}{.shared}.b64 [bar]; a register of 32 bits is an address in shared memory, also
-    where no space is named: so ptxas has it, and the headers of CUDA."""
+    """Lower cp.async.mbarrier.arrive{.noinc}{.shared}.b64 [bar]; a 32-bit register is an address in shared memory even
+    without a state space, as ptxas accepts it and the headers of CUDA use it."""
     noinc, space = pick_flags(flags, frozenset({"noinc"}), OWN)
 
     def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
@@ -145,7 +147,7 @@ def copies_arrive(flags: Flags) -> Lower:
 
 
 def _is_short(e: Emitter, operand: Operand) -> bool:
-    """Return whether an address is a register of 32 bits."""
+    """Return whether an address is in a 32-bit register."""
     if not isinstance(operand, Address) or not isinstance(operand.base, Name):
         return False
     found = e.lookup(operand.base)
@@ -154,8 +156,8 @@ def _is_short(e: Emitter, operand: Operand) -> bool:
 
 # -- waits -----------------------------------------------------------------------------------------------------------
 def _wait(tries: int) -> Callable[[Flags], Lower]:
-    """mbarrier.{test,try}_wait{.parity}{.sem.scope}{.shared}.b64 done, [bar], phase{, time}; how long a try lasts
-    changes no answer that anything may rest on."""
+    """Lower mbarrier.{test,try}_wait{.parity}{.sem.scope}{.shared}.b64 done, [bar], phase{, time}; programs must not
+    depend on how long a try waits."""
 
     def choose(flags: Flags) -> Lower:
         parity, order, scope, space = _parse_memory_order(
@@ -181,7 +183,7 @@ def _wait(tries: int) -> Callable[[Flags], Lower]:
 
 
 def _pending(flags: Flags) -> Lower:
-    """mbarrier.pending_count.b64 count, state"""
+    """Lower mbarrier.pending_count.b64 count, state."""
     pick_flags(flags)
 
     def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:

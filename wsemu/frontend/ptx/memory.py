@@ -1,12 +1,13 @@
-"""Loads, stores, and what turns addresses of one space into those of another (PTX ISA 9.7.9, 9.7.13).
+"""Loads, stores, and conversions of addresses between state spaces (PTX ISA 9.7.9, 9.7.13).
 
-Cache operators have no effect here, except for `.nc`: such a load, and `ldu`, requires bytes that the whole launch only
-reads.  A relaxed, acquire or release access is strong: it is ordered against other strong accesses of its location.  In
-the model these are atomics, so a load becomes an `or` with 0 and a store an `exch`.  A volatile access of a number in
-global memory is a relaxed one of the scope `sys` (PTX ISA, "ld").  So is one in shared memory if a loop of the kernel
-polls such a one.  Others are plain: they order nothing, and race.
+Cache operators have no effect here, except for `.nc`: such a load, and `ldu`, requires bytes that no thread writes
+during the launch.  A relaxed, acquire or release access is strong: it is ordered with other strong accesses to its
+location.  In the model these are atomics, so a load becomes an `or` with 0 and a store an `exch`.  A volatile access of
+a number in global memory is a relaxed one of the scope `sys` (PTX ISA, "ld").  So is one in shared memory if a loop of
+the kernel polls a volatile load of shared memory.
 
-A modifier that is not listed here is not modelled: the run ends where the instruction is reached.
+Other volatile accesses are plain: they order nothing, and may race.  An instruction with a modifier that is not listed
+here is not modeled: the run ends if a lane reaches it.
 """
 
 from __future__ import annotations
@@ -60,14 +61,14 @@ SPACES = {
     "shared": "shared", "shared::cta": "shared", "shared::cluster": "shared",
     "global": "global", "const": "const", "local": "local",
 }  # fmt: skip
-"""state spaces of an access; one that names none has a generic address"""
+"""state spaces of an access; an access without one has a generic address"""
 FENCES = {"cta": "fence.cta", "cluster": "fence.cta", "gpu": "fence.gpu", "gl": "fence.gpu", "sys": "fence.sys"}
 """fence of each scope; without clusters each CTA is its own cluster, and with them CLUSTER_WIDE distinguishes the
 two"""
 STRONG = frozenset({"relaxed", "acquire", "release", "acq_rel", "mmio"})
 SCOPES = frozenset({"cta", "cluster", "gpu", "sys"})
 _NARROW = {"cta": OF_CTA, "cluster": OF_CLUSTER, "gpu": OF_GPU}
-"""scopes that leave other CTAs or other GPUs out"""
+"""scopes that exclude other CTAs or other GPUs"""
 LENGTHS = {"v2": 2, "v4": 4, "v8": 8}
 _HINTS = frozenset(
     {
@@ -78,7 +79,7 @@ _HINTS = frozenset(
 """cache hints, which do not affect results"""
 _PLACE = frozenset({*SPACES, *LENGTHS, *_HINTS})
 _FRESH = frozenset({"cg", "cv", "volatile"})
-"""modifiers of loads that pass by the cache of a multiprocessor"""
+"""modifiers of loads that bypass the cache of a multiprocessor"""
 _ORDERED = frozenset({"weak", "volatile", "relaxed", "mmio", *SCOPES})
 _KNOWN = {
     "ld": _PLACE | _ORDERED | {"acquire", "ca", "cg", "cs", "lu", "cv", "nc"},
@@ -86,23 +87,23 @@ _KNOWN = {
     "st": _PLACE | _ORDERED | {"release", "wb", "cg", "cs", "wt"},
     "cvta": frozenset({*SPACES, "to"}),
 }
-"""opcode -> modifiers besides the type, at the end"""
+"""opcode -> valid modifiers besides the type, which is last"""
 _ONE_ACCESS = (4, 8, 16)
-"""bytes of a vector whose strong access is one, as hardware has it and CUB needs"""
+"""sizes in bytes of vectors whose strong access is a single access, as on hardware; CUB relies on it"""
 _ATOMIC_BITS = 64
-"""bits of an atomic of the bytecode"""
+"""maximum bits of an atomic of the bytecode"""
 _ELEMENTS = {"f": "float", "s": "int", "u": "uint", "b": "uint"}
 
 
 def element_name(type_: str) -> str:
-    """The name that NumPy has for a PTX type, for reports."""
+    """Return NumPy's name of a PTX type, for reports."""
     if type_ in ("f16x2", "bf16x2", "bf16"):
         return f"uint{8 * TYPE_BYTES[type_]}"
     return _ELEMENTS[type_[0]] + str(8 * TYPE_BYTES[type_])
 
 
 def state_space(instruction: Instruction) -> str:
-    """The state space of an access: shared, global, local, const, param or "" for a generic address."""
+    """Return the state space of an access: shared, global, local, const, param or "" for a generic address."""
     return next((SPACES[m] for m in instruction.modifiers if m in SPACES), "")
 
 
@@ -116,7 +117,7 @@ FORBIDDEN = {
     "const": ANYWHERE & ~IN_CONSTANT,
     "param": IN_SHARED | IN_ARRAY,
 }
-"""state space of an access -> kinds of memory that it must not reach; parameters are in local memory, or read-only"""
+"""state space of an access -> kinds of memory that it must not access; parameters are in local memory, or read-only"""
 
 
 def space_bits(e: Emitter, modifiers: Iterable[str]) -> int:
@@ -129,7 +130,8 @@ def space_bits(e: Emitter, modifiers: Iterable[str]) -> int:
 
 
 def access_scope(instruction: Instruction) -> int:
-    """The scope of a strong access, as the bytecode has it: none is written for `.sys`; atomics without are `.gpu`."""
+    """Return the scope of a strong access, as the bytecode encodes it: 0 for `.sys`; an atomic without a scope has
+    `.gpu`."""
     default = OF_GPU if instruction.opcode in ("atom", "red") and "sys" not in instruction.modifiers else 0
     return next((_NARROW[m] for m in instruction.modifiers if m in _NARROW), default)
 
@@ -140,12 +142,12 @@ def strong_bits(e: Emitter, instruction: Instruction) -> int:
 
 
 def lower_address(e: Emitter, operand: Operand, space: str) -> tuple[Register, int, str | None]:
-    """Register and constant offset of an address, as the bytecode has it, and the variable if it is named."""
+    """Return register and constant offset of an address, and the variable if it is named."""
     register, offset, name = _compute_address(e, operand, space)
     if name is None and space in ("", "global") and e.reached.allocates:
         at = e.emit("add.b64", register, e.constant("b64", offset)) if offset else register
         return heap_place(e, at), 0, None
-    return register, (offset + (1 << 63)) % (1 << 64) - (1 << 63), name  # addresses wrap
+    return register, (offset + (1 << 63)) % (1 << 64) - (1 << 63), name  # address arithmetic wraps
 
 
 def _compute_address(e: Emitter, operand: Operand, space: str) -> tuple[Register, int, str | None]:
@@ -176,14 +178,14 @@ def _compute_address(e: Emitter, operand: Operand, space: str) -> tuple[Register
 
 
 def full_address(e: Emitter, operand: Operand, space: str) -> Register:
-    """An address with its offset in one register."""
+    """Return an address with its offset in one register."""
     base, offset, _ = lower_address(e, operand, space)
     return e.emit("add.b64", base, e.constant("b64", offset)) if offset else base
 
 
 # -- loads and stores ------------------------------------------------------------------------------------------------
 def load(e: Emitter, instruction: Instruction) -> None:
-    """`ld`, `ldu`: to one register or a vector of them."""
+    """Lower `ld` and `ldu`, to one register or a vector."""
     type_, length, space = _shape(e, instruction)
     if not type_:
         return
@@ -224,7 +226,7 @@ def load(e: Emitter, instruction: Instruction) -> None:
 
 
 def store(e: Emitter, instruction: Instruction) -> None:
-    """`st`: from one register or a vector of them; `st.bulk`."""
+    """Lower `st`, from one register or a vector, and `st.bulk`."""
     if instruction.modifiers[:1] == ("bulk",):
         _fill(e, instruction)
         return
@@ -251,7 +253,7 @@ def store(e: Emitter, instruction: Instruction) -> None:
 
 
 class _Strong(NamedTuple):
-    """A strong access: what both halves of a vector of 128 bits have in common."""
+    """The properties of a strong access that both halves of a 128-bit vector share."""
 
     address: Register
     offset: int
@@ -295,7 +297,7 @@ def _half(where: _Strong, which: int) -> _Strong:
 
 
 def _check_alignment(e: Emitter, where: _Strong) -> None:
-    """End the run in lanes with a vector of 128 bits at a misaligned address: a half needs a multiple of 8 only."""
+    """End the run in lanes whose 128-bit vector is misaligned: its halves alone would require only a multiple of 8."""
     at = e.emit("add.b64", where.address, e.constant("b64", where.offset)) if where.offset else where.address
     undefined_where(
         e,
@@ -307,9 +309,9 @@ def _check_alignment(e: Emitter, where: _Strong) -> None:
 
 
 _MOST_NARROW = 4
-"""most elements of a vector of less than 32 bits each"""
+"""maximum number of elements of a vector with elements of less than 32 bits"""
 _MOST_BITS, _WIDE_BITS = 128, 256
-"""bits of an access of the bytecode, and of the widest vector"""
+"""maximum bits of an access of the bytecode, and of the widest vector"""
 
 
 def _halves(
@@ -335,7 +337,7 @@ def _parts(length: int) -> int:
 
 
 def _join_vector(e: Emitter, values: tuple[Register, ...]) -> Register:
-    """The elements of a vector side by side in one register, the first one lowest."""
+    """Return the elements of a vector in one register, the first one lowest."""
     bits = e.bits(values[0])
     width = bits * len(values)
     whole, *others = (e.resize(value, width) for value in values)
@@ -345,7 +347,7 @@ def _join_vector(e: Emitter, values: tuple[Register, ...]) -> Register:
 
 
 def _fill(e: Emitter, instruction: Instruction) -> None:
-    """`st.bulk{.weak}{.shared::cta} [a], bytes, 0`: zeros."""
+    """Lower `st.bulk{.weak}{.shared::cta} [a], bytes, 0`, which stores zeros."""
     pick_flags(instruction.modifiers[1:], frozenset({"weak"}), frozenset({"shared::cta"}))
     destination, size, value = instruction.operands
     if type(value) is not Number or value.value:
@@ -362,12 +364,12 @@ def _strong(e: Emitter, instruction: Instruction, space: str, length: int, bits:
 
 
 def _as(width: str, operand: Operand, type_: str) -> str:
-    """Return the type as which a stored operand is read: a decimal literal has to be a floating-point number."""
+    """Return the type as which a stored operand is read: a decimal literal must be a floating-point number."""
     return type_ if type(operand) is Number and type_ in ("f32", "f64") else width
 
 
 def _shape(e: Emitter, instruction: Instruction) -> tuple[str, int, str]:
-    """(type, elements, state space); no type for what is not modelled, which ends the run here."""
+    """Return (type, elements, state space); no type for an access that is not modeled, which ends the run here."""
     modifiers = instruction.modifiers
     type_ = modifiers[-1] if modifiers else ""
     if not _has_known_modifiers(instruction):
@@ -381,7 +383,7 @@ def _shape(e: Emitter, instruction: Instruction) -> tuple[str, int, str]:
         type_, length = "b64", 2
     size = TYPE_BYTES[type_]
     wide = size * length == _WIDE_BITS // 8 and not strong and state_space(instruction) in ("", "global")
-    strange = length > _MOST_NARROW and size < 4  # ptxas takes them, PTX has no such vectors
+    strange = length > _MOST_NARROW and size < 4  # ptxas accepts these vectors, although PTX does not define them
     strange |= strong and length > 1 and size * length not in _ONE_ACCESS
     if (size * length > 16 and not wide) or size > 8 or strange:
         e.emit_unsupported()
@@ -402,7 +404,7 @@ def spelling(instruction: Instruction) -> str:
 
 
 def _two(e: Emitter, instruction: Instruction) -> tuple[Operand, Operand]:
-    """The two operands; a cache policy after them means nothing here."""
+    """Return the two operands; a cache policy after them is ignored."""
     most = 3 if "L2::cache_hint" in instruction.modifiers else 2
     if len(instruction.operands) > most:
         raise UnhandledForm
@@ -418,38 +420,38 @@ def _sign(type_: str) -> str:
 
 
 def emit_fence(e: Emitter, scope: str, auxiliary: int) -> None:
-    """A fence of a scope."""
+    """Emit a fence of a scope."""
     e.effect(FENCES[scope], immediate=CLUSTER_WIDE if scope == "cluster" else 0, auxiliary=auxiliary)
 
 
 def fence_of_instruction(e: Emitter, instruction: Instruction, auxiliary: int) -> None:
-    """The fence of the instruction's scope; the whole system without one."""
+    """Emit the fence of the instruction's scope; without a scope, of the whole system."""
     emit_fence(e, next((m for m in instruction.modifiers if m in FENCES), "sys"), auxiliary)
 
 
 def emit_cta_rank(e: Emitter, address: Register) -> Register:
-    """The rank of the CTA that an address is in, b64."""
+    """Return the rank of the CTA that contains an address, b64."""
     with e.looking_up():
         inside = e.emit("and.b64", address, e.constant("b64", OFFSET_MASK))
         return e.emit("shr.u64", inside, e.emit("cvt.b64.u32", e.special("window")))
 
 
 def emit_segment_number(e: Emitter, address: Register, offset: int) -> Register:
-    """The number of the segment of an address."""
+    """Return the number of the segment of an address."""
     with e.looking_up():
         there = e.emit("add.b64", address, e.constant("b64", offset))
         return e.emit("shr.u64", there, e.constant("b64", SEGMENT_SHIFT))
 
 
 def refuse_unless_shared(e: Emitter, instruction: Instruction, address: Register, offset: int) -> None:
-    """End the run where a generic address leaves shared memory."""
+    """End the run if a generic address is outside of shared memory."""
     if not state_space(instruction):
         outside = e.emit("setp.ne.b64", emit_segment_number(e, address, offset), e.constant("b64", SHARED))
         refuse_where(e, outside, f"`{spelling(instruction)}` outside of shared memory")
 
 
 def refuse_where(e: Emitter, condition: Register, what: str) -> None:
-    """End the run, as not modelled, in lanes that execute this instruction and of which a condition is true."""
+    """End the run, as not modeled, in lanes that execute this instruction and for which a condition is true."""
     if e.guard != TRUE:
         condition = e.emit("andn.pred" if e.negated else "and.pred", condition, e.guard)
     kept = e.guard, e.negated
@@ -459,7 +461,8 @@ def refuse_where(e: Emitter, condition: Register, what: str) -> None:
 
 
 def undefined_where(e: Emitter, condition: Register, message: str, note: str, remedy: str) -> None:
-    """End the run with `undefined-behavior` in lanes that execute this instruction and of which a condition is true."""
+    """End the run with `undefined-behavior` in lanes that execute this instruction and for which a condition is
+    true."""
     if e.guard != TRUE:
         condition = e.emit("andn.pred" if e.negated else "and.pred", condition, e.guard)
     kept = e.guard, e.negated
@@ -477,7 +480,7 @@ def emit_misaligned_test(e: Emitter, address: Register, bytes_: int) -> Register
 
 # -- parameters ------------------------------------------------------------------------------------------------------
 def _parameter(e: Emitter, operand: Operand) -> tuple[EntryParameter | CallParameter, int] | None:
-    """The parameter that an address names, and the offset in it; None for a register."""
+    """Return the parameter that an address names, and the offset in it; None for a register."""
     if type(operand) is Address and type(operand.base) is Name:
         found = e.lookup(operand.base)
         if isinstance(found, (EntryParameter, CallParameter)):
@@ -488,7 +491,7 @@ def _parameter(e: Emitter, operand: Operand) -> tuple[EntryParameter | CallParam
 def _load_parameter(
     e: Emitter, instruction: Instruction, type_: str, targets: tuple[Operand, ...], source: Operand
 ) -> bool:
-    """Return whether the load named bytes of a parameter; one through a register is a load from memory."""
+    """Return whether the load names bytes of a parameter; a load through a register is a load from memory."""
     named = _parameter(e, source)
     if named is None:
         return False
@@ -506,7 +509,8 @@ def _load_parameter(
 
 
 def _leaves(parameter: EntryParameter | CallParameter, offset: int, size: int) -> bool:
-    """Return whether an access leaves the bytes of a parameter: then it is one of memory, and is reported there."""
+    """Return whether an access exceeds the bytes of a parameter; such an access is lowered as one of memory, which
+    reports it."""
     whole = variable_size(parameter.variable)
     return bool(whole) and not 0 <= offset <= whole - size
 
@@ -529,8 +533,8 @@ def _store_parameter(e: Emitter, type_: str, values: tuple[Register, ...], desti
 
 # -- addresses -------------------------------------------------------------------------------------------------------
 def convert_address(e: Emitter, instruction: Instruction) -> None:
-    """`cvta`: addresses in shared memory have two forms here; those of other spaces may be short.  Of a generic
-    address in another space `cvta.to.shared` makes one outside of shared memory."""
+    """Lower `cvta`: addresses in shared memory have two forms here; addresses in other spaces may be short.  If a
+    generic address is in another space, `cvta.to.shared` returns an address outside of shared memory."""
     if not _has_known_modifiers(instruction):
         e.emit_unsupported()
         return
@@ -544,7 +548,7 @@ def convert_address(e: Emitter, instruction: Instruction) -> None:
             number = e.emit("shr.u64", value, e.constant("b64", SEGMENT_SHIFT))
             inside = e.emit("setp.eq.b64", number, e.constant("b64", SHARED))
         offset = e.emit("and.b64", value, e.constant("b64", OFFSET_MASK))
-        # a sum, so that the address stays one of its variable (`confine.py`)
+        # a sum keeps the address in its variable (`confine.py`)
         away = e.emit("selp.b64", e.constant("b64", 0), e.constant("b64", 1 << FARTHEST), inside)
         e.write(destination, "add.b64", offset, away)
     else:
@@ -558,12 +562,11 @@ _SEGMENTS: dict[str, Callable[[Emitter, Register], Register]] = {
     "local": lambda e, n: e.emit("setp.eq.b64", n, e.constant("b64", LOCAL)),
     "global": lambda e, n: e.emit("setp.gt.u64", n, e.constant("b64", LOCAL)),
 }
-"""for each state space, a test of whether a segment is in it; variables in constant memory and parameters do not have a
-window here"""
+"""state space -> test of whether a segment is in it; variables in constant memory and parameters have no window here"""
 
 
 def is_space(e: Emitter, instruction: Instruction) -> None:
-    """`isspacep`: constants count as global memory here."""
+    """Lower `isspacep`: constant memory counts as global memory here."""
     (space,) = instruction.modifiers or ("",)
     if space in ("shared", "shared::cta"):
         _is_own(e, instruction)

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from wsemu.frontend.ptx.syntax import File
 
 Kind = Literal["address", "value", "number"]
-"""kind of argument that a parameter is bound to: an array, whose address it is, or bytes; bytes without an address are
-a number"""
+"""kind of argument to which a parameter is bound: an array by its address, or bytes; `number`: bytes that contain no
+address"""
 TYPE_BYTES = {
     **{f"{kind}{bits}": bits // 8 for kind in "bus" for bits in (8, 16, 32, 64, 128)},
     "f16": 2, "bf16": 2, "f16x2": 4, "bf16x2": 4, "tf32": 4, "f32": 4, "f64": 8,
@@ -51,10 +51,10 @@ class Entry:
     cluster: tuple[int, ...]
     """CTAs of a cluster by dimension, if PTX requires a number"""
     explicit: bool
-    """the launch has to say of how many CTAs its clusters are"""
+    """true if the launch must specify the size of its clusters"""
     line: int
     end_line: int
-    """its text in the PTX, from 1"""
+    """last line of its text in the PTX, from 1"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +65,14 @@ class Module:
     source: Source
     entries: dict[str, Entry]
     paths: dict[int, str | None] = field(default_factory=dict)
-    """number of a source file -> where it lies, None if it is not there"""
+    """number of a source file -> its location, None if it does not exist"""
     hidden: dict[int, str] = field(default_factory=dict)
-    """number of a source file that is not to be shown -> where it lies"""
+    """number of a source file that must not be shown -> its location"""
     symbols: Symbols | None = None
-    """symbols that the linked files define"""
+    """symbols that the linked files define, None if there is only one file"""
 
     def function(self, name: str) -> tuple[Module, Function] | None:
-        """The function of a name, and the file that defines it; a declaration where none does."""
+        """Return the function with a name, and the file that defines it; only a declaration if no file does."""
         own = self.file.functions.get(name)
         found = self.symbols.functions.get(name) if self.symbols is not None else None
         if found is not None and (own is None or own.body is None or own.linkage in _EXPORTED):
@@ -80,7 +80,7 @@ class Module:
         return (self, own) if own is not None else None
 
     def variable(self, name: str) -> tuple[Module, Variable] | None:
-        """The variable of a name, and the file that defines it; a declaration where none does."""
+        """Return the variable with a name, and the file that defines it; only a declaration if no file does."""
         own = self.file.variables.get(name)
         found = self.symbols.variables.get(name) if self.symbols is not None else None
         if found is not None and own is not None and own.linkage in ("extern", *_EXPORTED):
@@ -90,20 +90,20 @@ class Module:
 
 _T = TypeVar("_T", Function, Variable)
 _EXPORTED = ("visible", "weak", "common")
-"""linkage of symbols that other files may name (PTX ISA, "Linking Directives")"""
+"""linkage of symbols that other files may refer to (PTX ISA, "Linking Directives")"""
 
 
 @dataclass(slots=True)
 class Symbols:
-    """The symbols that several files define for each other, by name."""
+    """Symbols that several files define for each other, by name."""
 
     functions: dict[str, tuple[Module, Function]] = field(default_factory=dict)
     variables: dict[str, tuple[Module, Variable]] = field(default_factory=dict)
 
 
 def link(modules: Sequence[Module]) -> tuple[Module, ...]:
-    """The files, each with what the others define; of several weak definitions the first one holds, or one that is not
-    weak.  KernelError names a function or variable that two files define."""
+    """Return the files, each with the definitions of the others.  A definition that is not weak wins, otherwise the
+    first weak one.  A function or variable with two such definitions raises a KernelError."""
     symbols = Symbols()
     linked = tuple(replace(module, symbols=symbols) for module in modules)
     for module in linked:
@@ -126,7 +126,8 @@ def _define(into: dict[str, tuple[Module, _T]], module: Module, what: _T) -> Non
 
 
 def parse(text: str, file: str, roots: Sequence[str] = ()) -> Module:
-    """The kernels of PTX text; `file` is its path, for messages and to look for sources, as below the folders `roots`.
+    """Return the kernels of PTX text.  `file` is its path, for messages and for the search for sources, which also
+    considers the folders `roots`.  KernelError names line and column of an error.
 
     KernelError names line and column of the error.
     """
@@ -136,7 +137,7 @@ def parse(text: str, file: str, roots: Sequence[str] = ()) -> Module:
 
 
 def make_module(tree: File, text: str, file: str, roots: Sequence[str] = ()) -> Module:
-    """Return the module of a text that is parsed, with the sources that exist now."""
+    """Return the module of a parsed text, with the sources that exist now."""
     source = Source(text, file)
     folder = os.path.dirname(file)
     paths, hidden = find_sources(tree.sources, folder, roots)
@@ -163,7 +164,7 @@ def _entry(function: Function, source: Source) -> Entry:
 
 
 def variable_size(variable: Variable) -> int:
-    """Bytes of a variable; an extent that is left open counts what its initializer has."""
+    """Return the bytes of a variable; the initializer determines an open extent."""
     count = variable.vector
     for extent in variable.shape:
         count *= extent or len(variable.initial)

@@ -8,7 +8,7 @@ from wsemu.frontend.ptx.tokens import NAME, NUMBER
 
 _CLOSING = {"(": ")", "{": "}"}
 _BEGINS = frozenset(("-", "~", "+", "!", "(", WARP_SIZE))
-"""tokens that a constant expression may begin with, besides a number"""
+"""tokens besides a number with which a constant expression may begin"""
 
 
 class Operands(Constants):
@@ -55,8 +55,8 @@ class Operands(Constants):
         return operand
 
     def _address(self) -> Operand:
-        """`[%rd1+16]`; of a texture, `[name, {%f1, %f2}]`, a list.  `.unified` after it means that the host has the
-        same address, which has no effect here."""
+        """Parse `[%rd1+16]`, or the list of a texture operand, `[name, {%f1, %f2}]`.  A following `.unified` means that
+        the host has the same address, which has no effect here."""
         i = self.i
         at = self.starts[i]
         self.i = i + 1

@@ -1,7 +1,7 @@
-"""`printf` and `assert` of CUDA C++ (`vprintf`, `__assertfail`): what a traced run shows, by constant strings.
+"""Lower `printf` and `assert` of CUDA C++ (`vprintf`, `__assertfail`) with constant strings, for traces.
 
-Compilers pass strings as addresses of variables of the module.  They are followed back to these variables: a format
-decides which bytes of the buffer of values a call loads.
+Compilers pass strings as addresses of variables of the module.  The addresses are traced back to these variables,
+because the format determines which bytes of the buffer of values a call loads.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     Operands = tuple[Operand, ...]
 
 MAX_VALUES = 32
-"""values that `printf` takes on a GPU (CUDA C++ Programming Guide, "Formatted Output")"""
+"""maximum number of values of `printf` on a GPU (CUDA C++ Programming Guide, "Formatted Output")"""
 _MAX_WIDTH = 3
-"""digits of a width or precision"""
+"""maximum digits of a width or precision"""
 _CONVERSION = re.compile(r"%(?:%|([-+ #0]*)(\*|\d*)(?:\.(\*|\d*))?(hh|h|ll|l|j|z|t|L)?([cdiouxXpeEfFgGaAs]))")
 _WIDE = ("ll", "l", "j", "z", "t")
 _COPIES = {"mov.b64": slice(0, 1), "selp.b64": slice(0, 2)}
-"""operations whose result is one of these operands"""
+"""operation -> the operands, one of which is its result"""
 
 
 class Value(NamedTuple):
@@ -49,7 +49,7 @@ class Format(NamedTuple):
 
 
 def parse_format(text: str) -> Format:
-    """Split a format into text and conversions; the rest stays text."""
+    """Split a format into text and conversions; an invalid conversion remains text."""
     parts, values, at = list[str](), list[Value](), 0
     for found in _CONVERSION.finditer(text):
         parts.append(text[at : found.start()])
@@ -71,7 +71,7 @@ def parse_format(text: str) -> Format:
 
 
 def print_values(e: Emitter, results: Operands, arguments: Operands) -> None:
-    """`vprintf`: show the values of a call; the result is their number."""
+    """Lower `vprintf`: show the values of a call; its result is the number of values."""
     address, buffer = (read_argument(e, operand) for operand in arguments)
     found = _find_strings(e, address)
     if found is None:
@@ -98,7 +98,7 @@ def print_values(e: Emitter, results: Operands, arguments: Operands) -> None:
 
 
 def show_assertion(e: Emitter, arguments: Operands) -> None:
-    """`__assertfail`: show the message, if its strings are constant."""
+    """Lower `__assertfail`: show the message if its strings are constant."""
     message, file, line, function = (*arguments, *[None] * 4)[:4]
     texts = [_constant_string(e, operand) for operand in (file, function, message)]
     if any(text is None for text in texts):
@@ -121,7 +121,7 @@ def _show(e: Emitter, parts: tuple[str, ...], values: tuple[Register, ...]) -> N
 
 
 def _load_values(e: Emitter, buffer: Register, values: tuple[Value, ...]) -> tuple[Register, ...]:
-    """Load the values of a call, each at a multiple of its size."""
+    """Load the values of a call, each aligned to its size."""
     loaded: list[Register] = []
     at = 0
     for value in values:
@@ -150,7 +150,8 @@ def _store_result(e: Emitter, results: Operands, value: int) -> None:
 
 
 def _find_strings(e: Emitter, address: Register) -> list[tuple[str, Register]] | None:
-    """Return the strings that an address may be of, with the registers of their addresses; None if it is of others."""
+    """Return the strings that an address may refer to, with the registers of their addresses; None if it may refer to
+    anything else."""
     definitions = _find_definitions(e)
     found: dict[Register, str] = {}
     waiting, seen = [address], set[int]()

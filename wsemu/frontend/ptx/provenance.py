@@ -1,9 +1,9 @@
-"""The array that an access goes to, by name: addresses are followed from their computation.
+"""Find the array that an access means, from the computation of its address.
 
-PTX does not say which variable `[%rd7+8]` is in.  An address that was computed from the address of one variable, and
-from numbers, is in that variable; at joins of two variables it is unknown.  These names are for reports, and for
-guesses that are checked when the kernel runs.  The accesses also determine the elements of variables, which compilers
-declare as bytes.
+PTX does not declare which variable `[%rd7+8]` is in.  An address that is computed from the address of one variable and
+from numbers is in that variable; after a join of two variables, it is unknown.  The names are used in reports, and for
+assumptions that are checked when the kernel runs.  The accesses also determine the element types of variables, which
+compilers declare as bytes.
 """
 
 from __future__ import annotations
@@ -35,11 +35,12 @@ _ACCESSES = frozenset(
     or (o.kind == "async" and o.operands[:1] == ("b64",) and o.operands[1:2] != ("b64",))
     or name.startswith("mbarrier.wait")
 ) - {"mbarrier.pending_count"}
-"""operations at one address, the first operand"""
+"""operations that access one address, their first operand"""
 
 
 def name_accesses(graph: Graph, function: Function, origins: Mapping[Register, str]) -> None:
-    """Fill in `array` of every access to memory that is known, and the elements of variables.
+    """Set `array` of every access to memory for which it is known, and the element types of variables.  `origins` are
+    registers that hold the address of a variable.
 
     `origins` are registers that hold the address of a variable.
     """
@@ -87,7 +88,7 @@ def propagate_provenance(graph: Graph, held: dict[Register, int]) -> dict[Regist
 
 
 def _retype(graph: Graph, elements: Mapping[str, set[str]]) -> None:
-    """Arrays of bytes get the elements that all accesses to them have."""
+    """Give arrays of bytes the element type that all accesses to them have."""
     graph.shared[:] = [_with_elements(array, elements) for array in graph.shared]
     graph.locals[:] = [_with_elements(array, elements) for array in graph.locals]
     for register, constant in graph.constant_arrays.items():
@@ -104,7 +105,7 @@ def _with_elements(array: SharedArray, elements: Mapping[str, set[str]]) -> Shar
 
 def _element(found: set[str] | None, size: int, declared: np.dtype[Any]) -> np.dtype[Any] | None:
     """Return the dtype of the elements of `size` bytes, None to leave it unchanged.  A name such as float32 is more
-    specific than int32, and that more than uint32, which represents untyped accesses, too."""
+    specific than int32, and int32 is more specific than uint32, which also represents untyped accesses."""
     if not found or declared != np.uint8:
         return None
     dtypes = sorted({np.dtype(name) for name in found}, key=lambda dtype: "fiu".index(dtype.kind))

@@ -1,5 +1,5 @@
-"""Functions and variables that a kernel reaches by name, in all files that are linked; functions whose address is
-taken, and functions that may call themselves."""
+"""Functions and variables that a kernel reaches by name, in all linked files; functions whose address is taken; and
+functions that may call themselves."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from wsemu.frontend.ptx.syntax import Operand, Statement, Targets, Variable
 
 _NAME = re.compile(r"[\w$.%]+", re.ASCII)
-"""a name, or an opcode with its modifiers, which is none"""
+"""a name, or an opcode with its modifiers, which is not a name"""
 _INDIRECT = re.compile(r"\.call(?:prototype|targets)\b")
 _SHORT = re.compile(r"\bmov\.[bu]32\s+[^,;]+,\s*([A-Za-z_$][\w$]*)\s*;", re.ASCII)
 _SHARED = re.compile(r"\.shared\b[^;]*?([\w$]+)\s*(?:\[[^;]*)?;", re.ASCII)
@@ -33,20 +33,20 @@ _RECURSION = INPUT_LIMITS["ptx-recursion"].most
 
 
 def _short(home: Module, text: str) -> set[str]:
-    """Names that a function moves into registers of 32 bits, without those of shared memory."""
+    """Return the names that a function moves into 32-bit registers, without those of shared memory."""
     shared = set(_SHARED.findall(text))
     found = set(_SHORT.findall(text)) - shared
     return {name for name in found if (known := home.variable(name)) is None or known[1].space == "const"}
 
 
 def uses_heap(home: Module, names: Container[str]) -> bool:
-    """Return whether one of these names, in a file, is that of the system's `malloc` or `free`."""
+    """Return whether one of these names, in a file, refers to the system's `malloc` or `free`."""
     found = [home.function(name) for name in ON_HEAP if name in names]
     return any(function is not None and function[1].body is None for function in found)
 
 
 class Reached:
-    """The functions and names that a kernel reaches.
+    """The functions and names that a kernel reaches.  `allocates`: any address may be in a heap block.
 
     `allocates`: addresses may be those of blocks of the heap, wherever they come from.
     """
@@ -63,14 +63,14 @@ class Reached:
         self.copies_tiles = False
         """true if there are tensor copies"""
         self.short_names: set[str] = set()
-        """variables outside of shared memory whose addresses are taken as 32 bits"""
+        """variables outside of shared memory whose addresses are taken in 32 bits"""
         self.maps_addresses = False
-        """true if addresses in the shared memory of other CTAs are possible: `mapa`"""
+        """true if addresses in the shared memory of other CTAs can occur (`mapa`)"""
         self.polls_shared = False
-        """true if a loop only waits for a volatile load of shared memory"""
+        """true if some loop only waits for a volatile load of shared memory"""
         self.allocates = allocates
         """true if the kernel uses `malloc` or `free`, so that addresses may be those of heap blocks"""
-        for home, function in self.functions:  # which grows meanwhile
+        for home, function in self.functions:  # the loop body extends this list
             self.short_names |= _short(home, home.file.text[function.at : function.end])
             self.copies_tiles |= home.file.text.find(".async.bulk.tensor", function.at, function.end) >= 0
             self.maps_addresses |= home.file.text.find("mapa", function.at, function.end) >= 0
@@ -81,7 +81,7 @@ class Reached:
             self._calls[id(function)] = self._use(home, names)
 
     def _use(self, home: Module, names: set[str]) -> set[int]:
-        """Note names that are used in a file; the functions among them."""
+        """Record names that are used in a file; return the functions among them."""
         used = self.names.setdefault(home.source.path, set())
         self.modules.setdefault(home.source.path, home)
         functions = set()
@@ -102,8 +102,7 @@ class Reached:
             self.functions.append(found)
 
     def _follow_initializer(self, home: Module, variable: Variable) -> None:
-        """Follow the names in a variable's initial value, which are used as well; functions are used by their
-        addresses."""
+        """Record the names in a variable's initializer as used, functions by their addresses."""
         named = {item.name for item in variable.initial if isinstance(item, Symbol)}
         if named:
             self._use(home, named)
@@ -114,7 +113,7 @@ class Reached:
 
     # -- addresses of functions ---------------------------------------------------------------------------------------
     def address(self, function: Function) -> int:
-        """The number that stands for a function."""
+        """Return the number that represents a function."""
         return self.addresses()[id(function)]
 
     def addresses(self) -> dict[int, int]:
@@ -141,7 +140,8 @@ class Reached:
 
     # -- recursion ----------------------------------------------------------------------------------------------------
     def together(self, function: Function, other: Function) -> bool:
-        """Return whether two functions may call each other, directly or through others; one function: itself."""
+        """Return whether two functions may call each other, directly or through others; for one function, whether it
+        may call itself."""
         cycle = self._cycles.get(id(function))
         return cycle is not None and cycle == self._cycles.get(id(other))
 
@@ -152,7 +152,7 @@ class Reached:
 
     @functools.cached_property
     def _cycles(self) -> dict[int, int]:
-        """id of a function that may call itself -> number of its group of functions that may call each other."""
+        """Return id of a function that may call itself -> number of its group of mutually recursive functions."""
         calls = {number: sorted(self._called_functions(number)) for number in self._found}
         groups = strong_components(calls, calls)
         for group in groups:
@@ -193,7 +193,7 @@ def _values(body: Block) -> Iterator[str]:
 
 
 def _flat(body: Block) -> Iterator[Statement]:
-    """The statements of a body and of the blocks in it."""
+    """Yield the statements of a body, including those of nested blocks."""
     for statement in body.statements:
         if isinstance(statement, Block):
             yield from _flat(statement)
@@ -202,9 +202,9 @@ def _flat(body: Block) -> Iterator[Statement]:
 
 
 def _polls(body: Block | None) -> bool:
-    """Return whether a loop only loads a volatile number of shared memory until it may continue."""
+    """Return whether some loop only repeats a volatile load of shared memory until it may continue."""
     begun: dict[str, bool] = {}
-    """for each label followed only by polls, whether there is such a load"""
+    """for each label after which only polls follow: whether there is a volatile load of shared memory"""
     for statement in _flat(body) if body is not None else ():
         if isinstance(statement, Label):
             begun[statement.name] = False
@@ -230,7 +230,7 @@ def _operand_names(operand: Operand) -> Iterator[str]:
 
 
 def candidates(reached: Reached, targets: Targets) -> list[tuple[int, Module, Function]]:
-    """The functions that a call with `.calltargets` or a `.callprototype` may reach."""
+    """Return the functions that a call with `.calltargets` or a `.callprototype` may reach."""
     if targets.prototype is None:
         return [found for found in reached.callable() if found[2].name in targets.labels]
     wanted = _form(targets.prototype.results), _form(targets.prototype.parameters)
@@ -238,5 +238,5 @@ def candidates(reached: Reached, targets: Targets) -> list[tuple[int, Module, Fu
 
 
 def _form(variables: tuple[Variable, ...]) -> list[tuple[str, int]]:
-    """Return the properties in which two declarations have to agree."""
+    """Return the properties in which two declarations must agree."""
     return [(variable.space, variable_size(variable)) for variable in variables]

@@ -1,9 +1,10 @@
-"""Memory that a generic address can refer to, by its inputs: variables and arrays, or numbers alone.
+"""Determine the memory that a generic address can refer to, from the inputs of its computation.
 
-A GPU has some memory at some numbers, and PTX does not say which.  An address computed from constants, special
-registers and numbers of the launch does not refer to any variable.  One computed from the addresses of arrays does not
-refer to shared memory, whatever their distance here.  An address from memory may be any.  A constant as large as the
-address of an allocation of a device memory may be one: compilers at run time put addresses into code.
+PTX does not specify which numbers are addresses of which memory.  An address that is computed only from constants,
+special registers and numbers of the launch refers to no variable.  An address that is computed from the addresses of
+arrays does not refer to shared memory, whatever the distance between the two is here.  An address loaded from memory
+may refer to anything.  A constant in the range of device allocations may be such an address, because run-time compilers
+put addresses into code.
 """
 
 from __future__ import annotations
@@ -34,17 +35,18 @@ if TYPE_CHECKING:
 _BASES = {"shared": IN_SHARED, "dynamic": IN_SHARED, "local": IN_LOCAL}
 """special values that are addresses"""
 _LAST_SEGMENT = 127
-"""number of the last segment of addresses of 47 bits"""
+"""number of the last segment of 47-bit addresses"""
 _STEPS = frozenset({"mov.b64", "add.b64", "selp.b64"})
-"""operations whose result may be in the array that a constant is the address of"""
+"""operations whose result may be in the same array as the constant address from which it is computed"""
 _SHARES = "an address of local memory is stored where another warp may load it, to which it means its own memory"
 _ACCESSES = ("load", "store", "atomic")
 _ANY_SPACE = frozenset({0, FORBIDDEN["global"]})
-"""kinds that are excluded for a generic address, or for one of global memory"""
+"""excluded kinds of memory for a generic address, or for one of global memory"""
 
 
 def forbid_by_origin(graph: Graph, kinds: Sequence[Kind], windowed: Iterable[Register]) -> None:
-    """Forbid the memory to each access that its address cannot lead to.
+    """Forbid, for each access, the memory that its address cannot refer to.  `windowed` are registers with generic
+    addresses made from offsets in shared memory.
 
     `windowed` are registers with generic addresses made of offsets in shared memory.
     """
@@ -77,7 +79,7 @@ def _shares_local(instruction: Instruction, held: dict[Register, int]) -> bool:
 
 
 def _origins(graph: Graph, kinds: Sequence[Kind], windowed: Iterable[Register]) -> dict[Register, int]:
-    """Return the kinds of memory that each register may hold an address of."""
+    """Return the kinds of memory to which the address in each register may refer."""
     leads: dict[Register, list[Register]] = defaultdict(list)
     held = _sources(graph, kinds)
     held.update(dict.fromkeys(windowed, IN_SHARED))
@@ -107,7 +109,7 @@ def _origins(graph: Graph, kinds: Sequence[Kind], windowed: Iterable[Register]) 
 
 
 def _literal_addresses(graph: Graph) -> set[Register]:
-    """Return the constants that may be addresses of allocations of a device memory."""
+    """Return the constants that may be addresses of device allocations."""
     return {
         register for (type_, value), register in graph.constants.items()
         if type_ == "b64" and isinstance(value, int) and FIRST_ARRAY <= value >> SEGMENT_SHIFT <= _LAST_SEGMENT

@@ -1,14 +1,14 @@
-"""Functions that may call themselves, and memory of a thread's stack: `alloca`.
+"""Recursive functions, and the stack memory of a thread for `alloca`.
 
 Other functions are inlined.  Functions that may call each other are emitted once for each call site from outside, with
 a first and a last block.  A call among them saves the registers that are needed later on the thread's stack, in local
-memory, and a number at the end of the callee selects the return block.  So lanes of one warp are at different depths,
-and meet where functions end.
+memory, and a number selects the block to which the callee returns.  So lanes of one warp may be at different depths;
+they reconverge where functions end.
 
 On an H200 the lanes no longer converge if a function calls itself more than once and lanes took different paths through
 the calls (measured: `fibonacci(lane)`).  Ptxas, which assumes convergence, emits no waits for the others: shuffles read
-missing lanes, and `bar.sync` lets part of a warp proceed.  A function that calls itself once, and one through which all
-lanes go alike, was not seen to do that.  So each lane keeps which calls it made.
+missing lanes, and `bar.sync` lets part of a warp proceed.  This was not observed for a function with one recursive
+call, nor if all lanes took the same path.  So each lane records the calls that it made.
 """
 
 from __future__ import annotations
@@ -37,52 +37,52 @@ if TYPE_CHECKING:
     from wsemu.frontend.ptx.syntax import Function, Variable
 
 MOST = 16 << 10
-"""bytes of a thread's stack"""
+"""maximum bytes of a thread's stack"""
 UNIT = STACK_UNIT
-"""bytes that each part of it is a multiple of"""
+"""allocation unit of the stack in bytes"""
 Places = Sequence["Place | Register"]
 Body = Callable[["Emitter", "Function"], None]
 """function that emits the body of a function"""
 Pieces = list[tuple[int, str]]
-"""(offset, type) of the registers in which a parameter or result is passed"""
+"""(offset, type) of each register that passes a parameter or result"""
 
 
 @dataclass(slots=True)
 class Stack:
-    """A thread's stack, after its variables in local memory."""
+    """A thread's stack, which follows its variables in local memory."""
 
     top: Register
-    """the address of the first byte that is free"""
+    """address of the first free byte"""
     frame: Register
-    """address of the variables of the running function, of those that call themselves"""
+    """address of the variables of the running recursive function"""
     way: Register
-    """register with the calls within regions that the thread performed, one after the other, as one number"""
+    """register with the sequence of calls within regions, as one number"""
     returned: Register
-    """1 once one of the calls within this region has ended"""
+    """1 once a call within this region has ended"""
     tree: Register
-    """1 once another one was made after that"""
+    """1 once another call followed a call that had ended"""
     starts: list[tuple[GraphInstruction, int]] = field(default_factory=list)
-    """instructions whose second operand is a number of bytes of it, and what is added to the size of the variables"""
+    """instructions whose second operand is a number of stack bytes, and what is added to the size of the variables"""
     largest: int = 0
-    """bytes that one step may go beyond the limit"""
+    """maximum bytes by which one step may exceed the limit"""
     sites: list[_Site] = field(default_factory=list)
 
 
 @dataclass(slots=True)
 class Instance:
-    """A function of a region."""
+    """A function of a region, which is emitted once."""
 
     module: Module
     function: Function
     begin: Block
     end: Block
     names: dict[str, Register | Place]
-    """meaning of the names of its parameters and results"""
+    """the parameters and results by name"""
     passed: list[tuple[int, str, Register]]
-    """(offset, type, register) of its results, each after the other, while they are passed"""
+    """(offset, type, register) of its results while they are passed"""
     local_bytes: int = 0
     entered: set[int] = field(default_factory=set)
-    """offsets of variables before which their extents are on the stack"""
+    """offsets of the variables whose extents are stored before them on the stack"""
     callers: list[tuple[int, Block]] = field(default_factory=list)
     """(number, block after the call)"""
     size: GraphInstruction | None = None
@@ -95,7 +95,7 @@ class Region:
 
     function: Function
     first: int
-    """the number of the first of its blocks"""
+    """number of its first block"""
     number: Register
     """selects the block that follows the end of a function"""
     instances: dict[int, Instance] = field(default_factory=dict)
@@ -105,7 +105,7 @@ class Region:
 
 @dataclass(slots=True)
 class _Site:
-    """A call from a function of a region to another one: what it keeps, and where."""
+    """A call from a function of a region to another one, with the registers that it saves and their offsets."""
 
     save: Block
     restore: Block
@@ -116,7 +116,7 @@ class _Site:
 
 # -- the stack ---------------------------------------------------------------------------------------------------------
 def stack(e: Emitter) -> Stack:
-    """Return the kernel's stack, which its first use allocates."""
+    """Return the kernel's stack; the first call allocates it."""
     if e.stack_memory is None:
         new = e.graph.new
         e.stack_memory = Stack(new("b64"), new("b64"), new("b64"), new("b32"), new("b32"))
@@ -124,7 +124,7 @@ def stack(e: Emitter) -> Stack:
 
 
 def check(e: Emitter, what: str) -> None:
-    """End the run where more is on the stack than it holds."""
+    """End the run if the stack exceeds its maximum size."""
     own = stack(e)
     with e.looking_up():
         used = e.emit("sub.b64", own.top, e.special("local"))
@@ -138,7 +138,7 @@ def check(e: Emitter, what: str) -> None:
 
 
 def allocate(e: Emitter, size: Register, alignment: int) -> Register:
-    """Room for some bytes (a b64 register), under the guard."""
+    """Allocate some bytes on the stack under the guard; return the address as a b64 register."""
     own = stack(e)
     mask = e.constant("b64", -max(alignment, UNIT))
     begin = e.emit("and.b64", e.emit("add.b64", own.top, e.constant("b64", max(alignment, UNIT) - 1 + UNIT)), mask)
@@ -153,12 +153,12 @@ def allocate(e: Emitter, size: Register, alignment: int) -> Register:
 
 # -- calls -------------------------------------------------------------------------------------------------------------
 def enter(e: Emitter, home: Module, function: Function, arguments: Places, results: Places, body: Body) -> None:
-    """Emit a call from outside: a region with the functions that it may call."""
+    """Emit a call from outside of a region: the region, with the functions that it may call."""
     region = Region(function, len(e.graph.blocks), e.graph.new("b32"))
     own = stack(e)
     e.assign(own.returned, "mov.b32", e.constant("b32", 0))
     trees = e.emit("setp.ne.b32", own.tree, e.constant("b32", 0))
-    e.assign(own.way, "selp.b64", own.way, e.constant("b64", 0), trees)  # else no way that matters
+    e.assign(own.way, "selp.b64", own.way, e.constant("b64", 0), trees)  # otherwise the path does not matter
     instance = _instance(e, region, home, function)
     _pass(e, instance, _values(e, function.parameters, arguments))
     after = _go(e, region, instance)
@@ -168,7 +168,7 @@ def enter(e: Emitter, home: Module, function: Function, arguments: Places, resul
 
 
 def again(e: Emitter, home: Module, function: Function, arguments: Places, results: Places) -> None:
-    """A call from within a region to a function of it."""
+    """Emit a call from within a region to a function of the same region."""
     region = e.frames[-1].region
     assert region is not None
     instance = _instance(e, region, home, function)
@@ -185,7 +185,7 @@ def again(e: Emitter, home: Module, function: Function, arguments: Places, resul
     e.place(restore)
     own = stack(e)
     e.assign(own.returned, "mov.b32", e.constant("b32", 1))
-    e.assign(own.way, "mul.b64", own.way, e.constant("b64", FACTOR))  # calls in each other are no calls in turn
+    e.assign(own.way, "mul.b64", own.way, e.constant("b64", FACTOR))  # nested calls differ from consecutive calls
     behind = e.new_block()
     e.jump(behind)
     e.place(behind)
@@ -202,7 +202,7 @@ def _note_call(e: Emitter, number: int) -> None:
 
 
 def check_ways(e: Emitter) -> None:
-    """Before an operation of the lanes of a warp together: end the run if they took different paths through calls."""
+    """Before a warp-wide operation, end the run if the lanes took different paths through calls."""
     own = stack(e)
     trees = e.emit("setp.ne.b32", own.tree, e.constant("b32", 0))
     way = e.emit("selp.b64", own.way, e.constant("b64", 0), trees)
@@ -237,7 +237,7 @@ def _place(e: Emitter, variable: Variable) -> Register | Place:
 
 
 def pieces(variable: Variable) -> Pieces:
-    """A number as it is; of a structure words, then bytes."""
+    """Return the pieces of a variable: a number as it is, a structure as words and then bytes."""
     if variable.space == "reg" or not variable.shape:
         return [(0, REGISTER_TYPES[variable.type])]
     size = variable_size(variable)
@@ -246,7 +246,7 @@ def pieces(variable: Variable) -> Pieces:
 
 
 def _values(e: Emitter, parameters: Sequence[Variable], arguments: Places) -> list[Register]:
-    """Copies of arguments, piece after piece."""
+    """Return copies of arguments, piece by piece."""
     values = []
     for variable, place in zip(parameters, arguments, strict=True):
         for at, type_ in pieces(variable):
@@ -256,7 +256,7 @@ def _values(e: Emitter, parameters: Sequence[Variable], arguments: Places) -> li
 
 
 def _pass(e: Emitter, instance: Instance, values: Sequence[Register]) -> None:
-    """Put arguments where the function reads them."""
+    """Copy arguments to the registers from which the function reads them."""
     registers = list(_registers(e, instance.function.parameters, instance))
     for (type_, register), value in zip(registers, values, strict=True):
         e.assign(register, move(type_), value)
@@ -280,7 +280,7 @@ def _go(e: Emitter, region: Region, instance: Instance) -> Block:
 
 
 def _take(e: Emitter, instance: Instance, results: Places) -> None:
-    """Move results to the registers of the caller."""
+    """Copy results to the registers of the caller."""
     passed = iter(instance.passed)
     for variable, place in zip(instance.function.results, results, strict=True):
         for _ in pieces(variable):
@@ -291,7 +291,7 @@ def _take(e: Emitter, instance: Instance, results: Places) -> None:
 
 # -- regions -----------------------------------------------------------------------------------------------------------
 def _emit(e: Emitter, region: Region, body: Body) -> None:
-    """The functions, then their ends, when it is known who calls them."""
+    """Emit the functions, then their ends, once all callers are known."""
     for instance in region.pending:  # which grows meanwhile
         _function(e, region, instance, body)
     for instance in region.pending:
@@ -332,7 +332,7 @@ def _end(e: Emitter, region: Region, instance: Instance) -> None:
             at, type_, register = next(passed)
             value = place if isinstance(place, int) else place.load(e, type_, at)  # type: ignore[attr-defined]
             e.assign(register, move(type_), value)
-    for offset in sorted(instance.entered):  # they end here, whoever keeps their addresses
+    for offset in sorted(instance.entered):  # the variables end here, even if their addresses are still in use
         e.effect("st.b64", (own.frame, e.constant("b64", 0)), immediate=offset - UNIT)
     e.assign(own.top, "mov.b64", own.frame)
     for number, back in instance.callers[:-1]:
@@ -344,9 +344,10 @@ def _end(e: Emitter, region: Region, instance: Instance) -> None:
     e.jump(instance.callers[-1][1])
 
 
-# -- what calls keep ---------------------------------------------------------------------------------------------------
+# -- saved registers ---------------------------------------------------------------------------------------------------
 def finish(e: Emitter) -> None:
-    """Complete a kernel that is emitted whole: the values that calls keep on the stack, and the start of the stack."""
+    """Complete a kernel after all its code is emitted: the values that calls save on the stack, and the start of the
+    stack."""
     own = e.stack_memory
     if own is None:
         return
@@ -363,7 +364,7 @@ def finish(e: Emitter) -> None:
     ]
     order[0].instructions[:0] = [begin, GraphInstruction("mov.b64", (own.frame,), (begin.results[0],)), *nothing]
     sites = [site for site in own.sites if site.behind.index in kept]
-    for site in sites:  # what is needed behind a call is needed before it, whatever the function does
+    for site in sites:  # a register needed after a call is needed before it, because the function may not write it
         site.save.successors = (*site.save.successors, site.behind.index)
     liveness = Liveness(order, fixed_registers(graph), again_)
     for site in sites:
@@ -383,7 +384,8 @@ def finish(e: Emitter) -> None:
 
 
 def _keep(e: Emitter, own: Stack, site: _Site, needed: Sequence[Register], order: Sequence[Block]) -> None:
-    """Save before a call, and restore after it, the registers that are needed there and that the call may change."""
+    """Save before a call, and restore after it, the registers that are needed afterwards and that the call may
+    change."""
     written = {
         register
         for block in order

@@ -32,8 +32,7 @@ _BY_CALL = {
 
 
 def remedy(opcode: str, modifiers: Sequence[str], what: str) -> str:
-    """Return the remedy for an instruction that is not modelled, which messages call `what`; an empty text if none is
-    known."""
+    """Return the remedy for an instruction that is not modeled, which messages call `what`; empty if none is known."""
     for name, told in _BY_CALL.items():
         if opcode == "call" and f"`{name}`" in what:
             return told

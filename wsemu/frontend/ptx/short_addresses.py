@@ -1,8 +1,8 @@
-"""Addresses of 32 bits in the state spaces of parameters, constants and local memory, as LLVM makes them where it knows
-that these spaces are small: `mov.b32 %r1, map; cvt.u64.u32 %rd1, %r1; cvta.param.u64 %rd2, %rd1;`.
+"""32-bit addresses in the state spaces of parameters, constants and local memory, as LLVM computes them because these
+spaces are small: `mov.b32 %r1, map; cvt.u64.u32 %rd1, %r1; cvta.param.u64 %rd2, %rd1;`.
 
-In local memory they are the low bits of an address.  Of a parameter or a constant, each of which has a segment of its
-own here, they are its number and the offset in it; the highest bit is set.
+In local memory, they are the low bits of the 64-bit address.  For a parameter or a constant, which have their own
+segments here, they consist of its number and the offset in it, with the highest bit set.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 SPACES = ("param", "const", "local")
 _MARK, _SHIFT = 1 << 31, 16
-"""no variable of these spaces has more bytes than a parameter or a bank of constants, 64 KiB"""
+"""the highest bit, and the bits of an offset: no parameter or bank of constants has more than 64 KiB"""
 
 
 def short_address(e: Emitter, place: Place) -> Register | None:
-    """Return the short address of a variable; None for one without its own."""
+    """Return the short address of a variable; None if it has none."""
     if isinstance(place, (LocalPlace, FramePlace)):
         return place.short_address(e)
     if not e.reached.short_names:
@@ -34,7 +34,7 @@ def short_address(e: Emitter, place: Place) -> Register | None:
 
 
 def _short_variables(e: Emitter) -> Iterator[tuple[int, Place]]:
-    """Parameters and constants whose short addresses are taken, with their numbers."""
+    """Yield the parameters and constants whose short addresses are taken, with their numbers."""
     places = (place for scope in (*e.scopes.values(), *e.names[1:2]) for name, place in scope.items()
               if name in e.reached.short_names and not isinstance(place, int))  # fmt: skip
     kept = [place for place in places if _has_segment(place)]
@@ -48,7 +48,7 @@ def _has_segment(place: Place) -> bool:
 
 
 def extend_address(e: Emitter, address: Register) -> Register:
-    """An address of 64 bits in one of these spaces, which may be a short one."""
+    """Return a 64-bit address in one of these spaces, given one that may be short."""
     if not e.reached.short_names:
         return address
     with e.looking_up():

@@ -1,4 +1,4 @@
-"""The text of a PTX file: offsets to lines, and errors that name them."""
+"""The text of a PTX file: conversion of offsets to lines, and errors with locations."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Source:
         self._assemblies: list[int] | None = None
 
     def is_inside_assembly(self, at: int) -> bool:
-        """Return whether an offset is inside inline assembly and after the first `.loc` there: LLVM adds the lines of
-        the assembly's text to that one, which no line of the source corresponds to."""
+        """Return whether an offset is inside inline assembly and after the first `.loc` there: LLVM adds the line
+        numbers within the assembly to that line, and the sum is not a line of the source."""
         edges = self._assemblies
         if edges is None:
             edges = self._assemblies = []
@@ -35,7 +35,7 @@ class Source:
         return bisect_right(edges, at) % 2 == 1
 
     def position(self, at: int) -> tuple[int, int]:
-        """(line from 1, column from 0) of an offset."""
+        """Return (line from 1, column from 0) of an offset."""
         starts = self._starts
         if starts is None:
             starts = self._starts = [0]
@@ -47,7 +47,7 @@ class Source:
         return line, at - starts[line - 1]
 
     def span(self, at: int, end: int = 0) -> Span:
-        """From an offset to another one, or to the end of its line."""
+        """Return the span from an offset to another one, or to the end of its line."""
         line, column = self.position(at)
         if not end:
             end = self.text.find("\n", at)
@@ -56,7 +56,7 @@ class Source:
         return Span(self.path, line, column, last, end_column)
 
     def place(self, at: int) -> str:
-        """`kernel.ptx:12`, for messages."""
+        """Return `kernel.ptx:12`, for messages."""
         return f"{os.path.basename(self.path)}:{self.position(at)[0]}"
 
     def error(self, at: int, message: str, remedy: str = "", end: int = 0) -> KernelError:

@@ -1,10 +1,10 @@
-"""Source files that PTX may name: `.file` has text that anyone may have written, and reports show lines of the named
-file.
+"""Decide which source files reports may show: a `.file` directive of untrusted PTX can name any file, and reports show
+lines of it.
 
 A source is shown if it is the file of a Python module that this process has loaded.  It is also shown if it is a
 regular file of at most `MAX_SOURCE_BYTES` with the suffix of a source below an allowed folder.  Allowed folders, all
 links resolved, are the PTX's folder, the working folder and those of `WSEMU_SOURCE_ROOTS` (`--source-root`).  Otherwise
-findings show PTX, as if the source were gone.
+findings show PTX, as if the source did not exist.
 """
 
 from __future__ import annotations
@@ -20,19 +20,21 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 VARIABLE = "WSEMU_SOURCE_ROOTS"
-"""environment variable: folders whose sources are shown, as PATH lists them"""
+"""environment variable with the folders whose sources are shown, separated as in PATH"""
 MAX_SOURCE_BYTES = 16 << 20
 SUFFIXES = frozenset(
     (".cu", ".cuh", ".cuf", ".c", ".cc", ".cpp", ".cxx", ".h", ".hh", ".hpp", ".hxx", ".inl", ".ipp", ".inc",
      ".py", ".jl", ".rs", ".cl", ".f90", ".f", ".mojo", ".ptx")
 )  # fmt: skip
-"""suffixes of sources that compilers of CUDA, and of languages that are compiled to PTX, name"""
+"""source suffixes of CUDA compilers and of languages that are compiled to PTX"""
 
 
 def find_sources(
     names: Mapping[int, str], folder: str, roots: Sequence[str] = ()
 ) -> tuple[dict[int, str | None], dict[int, str]]:
-    """Return where the sources that `.file` names are located, and where those are that are not to be shown.
+    """Return two tables by number of `.file`: the locations of the sources that may be shown, None for any other, and
+    the locations of existing sources that must not be shown.  `folder` is the folder of the PTX, or empty for PTX
+    without a file; `roots` are further folders whose sources may be shown.
 
     `folder` is the PTX's, or `` for PTX without a file; `roots` are more folders whose sources may be shown.  The first
     table has None for a source that is not shown; the second one has those of them that exist, outside of all folders.
@@ -97,13 +99,13 @@ def _may_be_shown(path: str, folders: Sequence[str]) -> bool:
         real = os.path.realpath(path)
     except (OSError, ValueError):
         return False
-    if not _has_suffix(real):  # a link to something else
+    if not _has_suffix(real):  # a link to a file that is not a source
         return False
     return real.startswith(tuple(folders)) or (real.endswith(".py") and real in _module_files(len(sys.modules)))
 
 
 @functools.lru_cache(maxsize=1)
 def _module_files(count: int) -> frozenset[str]:
-    """Return the files of the Python modules of this process, of which there are `count`."""
+    """Return the files of the Python modules of this process; `count` is their number."""
     files = (getattr(module, "__file__", None) for module in [*sys.modules.values()])
     return frozenset(os.path.realpath(file) for file in files if isinstance(file, str))

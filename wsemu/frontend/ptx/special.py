@@ -1,9 +1,9 @@
 """Special registers (PTX ISA, chapter 10): name -> how to compute the value.
 
-In a launch without clusters, each CTA is a cluster of its own, as PTX specifies.  Clocks vary from run to run, and so
-do registers for the position of a warp on the hardware: %smid, %warpid ("its value may change during execution") and
-%nwarpid.  All of them have a value, but a launch is `incomplete` if its control flow depends on one (`taint.py`).
-Performance counters, and sizes that the driver or ptxas chooses, are not modeled.
+In a launch without clusters, each CTA is a cluster of its own, as PTX specifies.  Clocks vary between runs, and so do
+the registers that identify hardware resources: %smid, %warpid ("its value may change during execution") and %nwarpid.
+All of them have a value, but a launch is `incomplete` if its control flow depends on one (`taint.py`).  Performance
+counters, and sizes that the driver or ptxas chooses, are not modeled.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     Special = Callable[[Emitter], Register]
 
 _WARPS_OF_MULTIPROCESSOR = 64
-"""value of %nwarpid: that of an H100"""
+"""value of %nwarpid, as on an H100"""
 
 
 def _read_special(name: str) -> Special:
@@ -53,7 +53,7 @@ def _up_to_here(e: Emitter) -> Register:
 
 
 def _warp(e: Emitter) -> Register:
-    """Return the number of the warp in its CTA, as the value of %warpid; on a GPU it names a slot of the
+    """Return the number of the warp in its CTA, as the value of %warpid; on a GPU, %warpid names a slot of the
     multiprocessor."""
     row = e.emit("mad.b32", e.special("ntid.y"), e.special("tid.z"), e.special("tid.y"))
     thread = e.emit("mad.b32", e.special("ntid.x"), row, e.special("tid.x"))
@@ -88,7 +88,7 @@ def _high(e: Emitter) -> Register:
 
 
 def _varying(value: int) -> Special:
-    """Return a special register whose number the hardware chooses; here it is `value`."""
+    """Return a special register whose value the hardware chooses; here it is `value`."""
     return lambda e: e.emit("varying.b32", e.constant("b32", value))
 
 

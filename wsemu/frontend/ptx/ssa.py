@@ -1,12 +1,12 @@
-"""Registers of PTX to values that are assigned once, with phis at joins.
+"""Convert PTX registers to values that are assigned once, with phis at joins.
 
-PTX assigns registers as often as it likes.  What follows (copies, contraction, rows) knows more of a value that is
-assigned once, before each of its uses.  Phis are on the iterated dominance frontier of a register's assignments, if
-they are needed.
+PTX may assign a register any number of times.  The following passes (copies, contraction, rows) need values that are
+assigned once, before each use.  Phis are on the iterated dominance frontier of a register's assignments, if they are
+needed.
 
-Registers written under a guard keep their old value in the lanes without it, and stay as they are.  What may be read
-before it is written is undefined (`Graph.undefined`), and 0 here.
-(Cytron et al., "Efficiently computing static single assignment form and the control dependence graph", TOPLAS 1991.)
+Registers that are written under a guard keep their old value in lanes whose guard is false, and are not converted.  A
+register that may be read before it is written is undefined (`Graph.undefined`), and 0 here.  (Cytron et al.,
+"Efficiently computing static single assignment form and the control dependence graph", TOPLAS 1991.)
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 Values = dict["Register", "Register"]
 """value of each PTX register at a position"""
 ALWAYS = (TRUE, False)
-"""the guard of an instruction that all lanes execute"""
+"""guard of an instruction that all lanes execute"""
 
 
 def assign_once(graph: Graph, given: Iterable[Register] = ()) -> None:
@@ -58,7 +58,8 @@ def assign_once(graph: Graph, given: Iterable[Register] = ()) -> None:
 
 
 def _read_elsewhere(graph: Graph, guarded: set[Register]) -> set[Register]:
-    """Return the registers that lanes read without having written them just before.
+    """Return the registers that lanes may read without having written them just before.  Excluded are reads under the
+    same guard as the last write in the same block, by which a lowering passes a value between its steps.
 
     A read under the guard of the last write in the same block is not among them: so a lowering passes a value from one
     of its steps to the next.
@@ -81,7 +82,7 @@ def _read_elsewhere(graph: Graph, guarded: set[Register]) -> set[Register]:
 
 
 def _undefined_register(graph: Graph, register: Register) -> Register:
-    """Return the register that stands for what a register holds before anything writes it."""
+    """Return the register that represents the contents of a register before any write."""
     type_ = graph.types[register]
     if register in graph.zeros:
         return graph.constant(type_, False if type_ == "p" else 0)
@@ -91,7 +92,7 @@ def _undefined_register(graph: Graph, register: Register) -> Register:
 
 
 def _name(graph: Graph, register: Register) -> str:
-    """Return the name of a register in the source; empty for one that the source does not declare."""
+    """Return the name of a register in the source; empty if the source does not declare it."""
     for first, count, name in graph.declared:
         if first <= register < first + max(count, 1):
             return f"{name}{register - first}" if count else name
@@ -99,7 +100,7 @@ def _name(graph: Graph, register: Register) -> str:
 
 
 class _Renaming:
-    """Values for the registers in `candidates`."""
+    """Renames the registers in `candidates`."""
 
     def __init__(self, graph: Graph, blocks: dict[int, Block], liveness: Liveness, candidates: set[Register]) -> None:
         self.graph = graph
@@ -107,7 +108,8 @@ class _Renaming:
         self.candidates = candidates
         self.before = predecessors(blocks)
         self.needed = liveness.before_all(candidates)
-        self.dominator = immediate_post_dominators(self.before)  # of the graph the other way round: from the entry on
+        # dominators are the post-dominators of the reversed graph
+        self.dominator = immediate_post_dominators(self.before)
         self.after: dict[int, Values] = {}
         """block -> values at its end"""
 
@@ -135,7 +137,7 @@ class _Renaming:
                     phi.incoming[way] = source[register]
 
     def _phis(self) -> dict[int, dict[Register, Phi]]:
-        """Block -> register -> the phi that it needs there."""
+        """Return block -> register -> the phi that it needs there."""
         frontier = self._frontiers()
         needed = {index: set(self.needed[index]) for meetings in frontier.values() for index in meetings}
         assigned: dict[Register, set[int]] = {register: {0} for register in self.needed[0]}
@@ -166,7 +168,7 @@ class _Renaming:
         return {index: list(meetings) for index, meetings in found.items()}
 
     def _order(self) -> Iterator[int]:
-        """Blocks, each after the one that dominates it."""
+        """Yield blocks, each after its dominator."""
         below: dict[int, list[int]] = {}
         for index, dominator in self.dominator.items():
             below.setdefault(dominator, []).append(index)
@@ -177,7 +179,7 @@ class _Renaming:
             stack.extend(below.get(index, ()))
 
     def _rename(self, block: Block, values: Values) -> None:
-        """Read and assign values instead of registers; `values` becomes those at the end of the block."""
+        """Replace registers in a block by values; afterwards `values` holds those at the end of the block."""
         candidates, get, types = self.candidates, values.get, self.graph.types
         for instruction in block.instructions:
             if values:

@@ -1,4 +1,4 @@
-"""Arithmetic without effects, step by step: what an instruction of PTX is lowered to, and a compound one is made of."""
+"""Emission of arithmetic without side effects, step by step, for lowered PTX instructions and compound operations."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BITS = {"p": 1, **{type_: 8 * size for type_, size in SIZE.items()}}
 
 
 def move(type_: str) -> str:
-    """The operation that copies a register of a type, whatever its bits mean."""
+    """Return the operation that copies a register of a type."""
     return "mov.pred" if type_ == "p" else f"mov.b{BITS[type_]}"
 
 
@@ -29,16 +29,16 @@ class Steps:
         self.graph = graph
         self.code: list[Instruction] = []
         self.exact = 1
-        """auxiliary of products and sums that must not be contracted: those that name a rounding, or are a part of
-        something else (PTX ISA 9.7.3)"""
+        """auxiliary of products and sums that must not be contracted: those with a rounding modifier, and parts of
+        other instructions (PTX ISA 9.7.3)"""
         self.about: str | None = None
-        """label of the steps that follow, such as the array that they concern"""
+        """label of the following steps, such as the array that they concern"""
         self.span = 0
         self.stack: tuple[int, ...] = ()
-        """spans of the calls that led here"""
+        """spans of the calls that lead to the current code"""
 
     def emit(self, operation: str, *operands: Register, immediate: int = 0) -> Register:
-        """A fresh register with the result of a pure operation."""
+        """Return a new register with the result of a pure operation."""
         result = self.graph.new(RESULT[operation])
         self.code.append(
             Instruction(
@@ -55,7 +55,7 @@ class Steps:
         return result
 
     def constant(self, type_: str, value: int) -> Register:
-        """The register of a constant, given by its bits; a negative integer by its value."""
+        """Return the register of a constant, given by its bits; a negative integer by its value."""
         if type_ == "p":
             return self.graph.constant("p", bool(value))
         bits = BITS[type_]

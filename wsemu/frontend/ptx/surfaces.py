@@ -1,6 +1,6 @@
 """Loads and stores of surfaces: `suld.b`, `sust.b` (PTX ISA 9.7.11).
 
-They are loads and stores of the array of the surface, of whole rows of bytes: x counts bytes, y rows, z slices.
+They load and store elements of the surface's array: x counts bytes, y rows, z slices.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _CACHES = ("ca", "cg", "cs", "cv", "wb", "wt")
 
 
 def _form(instruction: Instruction) -> tuple[str, int, int, str]:
-    """Geometry, elements, bits of each, and what is done outside."""
+    """Return geometry, number of elements, bits per element, and the handling of coordinates outside."""
     kind, geometry, *rest = instruction.modifiers
     if rest and rest[0] in _CACHES:
         rest.pop(0)
@@ -78,20 +78,20 @@ class _Place:
     def _within(self, registers: list[Register]) -> Register:
         zero = self._e.constant("b32", 0)
         tests = [self._e.emit("setp.le.u32", x, limit) for x, limit in zip(registers, self._limits, strict=True)]
-        tests += [self._e.emit("setp.ge.s32", limit, zero) for limit in self._limits]  # a row that is too short
+        tests += [self._e.emit("setp.ge.s32", limit, zero) for limit in self._limits]  # a row may be too short
         first, *others = tests
         for other in others:
             first = self._e.emit("and.pred", first, other)
         return first
 
     def _beyond(self, registers: list[Register]) -> Register:
-        """An address that is outside of any array: the launch traps there."""
+        """Return an address outside of any array, where the launch traps."""
         e, described = self._e, self._described
         far = e.emit("add.b64", described.pair(Word.ADDRESS), e.constant("b64", 1 << 38))
         return e.emit("add.b64", far, e.emit("cvt.b64.u32", registers[-1]))
 
     def where(self) -> Register:
-        """The guard of the access: nothing is done outside with `.zero`."""
+        """Return the guard of the access: with `.zero`, an access outside is skipped."""
         e = self._e
         if self.outside != "zero":
             return e.guard
@@ -100,12 +100,12 @@ class _Place:
         return e.emit("andn.pred" if e.negated else "and.pred", self.inside, e.guard)
 
     def operation(self, what: str) -> str:
-        """`ld.v4.b32`"""
+        """Return the operation, such as `ld.v4.b32`."""
         return f"{what}.b{self.bits}" if self.length == 1 else f"{what}.v{self.length}.b{self.bits}"
 
 
 def load(e: Emitter, instruction: Instruction) -> None:
-    """`suld.b.2d.b32.trap {a}, [handle, {x, y}];`"""
+    """Lower `suld.b.2d.b32.trap {a}, [handle, {x, y}];`."""
     target, source = instruction.operands
     place = _Place(e, instruction, source)
     type_ = f"b{place.bits}"
@@ -121,7 +121,7 @@ def load(e: Emitter, instruction: Instruction) -> None:
 
 
 def store(e: Emitter, instruction: Instruction) -> None:
-    """`sust.b.2d.b32.trap [handle, {x, y}], {a};`"""
+    """Lower `sust.b.2d.b32.trap [handle, {x, y}], {a};`."""
     target, source = instruction.operands
     place = _Place(e, instruction, target)
     values = tuple([e.read(item, f"b{place.bits}") for item in _items(e, source, place.length)])
@@ -132,7 +132,7 @@ def store(e: Emitter, instruction: Instruction) -> None:
 
 
 def _items(e: Emitter, operand: Operand, length: int) -> tuple[Operand, ...]:
-    """Return a vector, which is written in braces even if it has one element."""
+    """Return the elements of a vector, which is in braces even if it has only one element."""
     return operand.items if length == 1 and isinstance(operand, Vector) else e.elements(operand, length)
 
 

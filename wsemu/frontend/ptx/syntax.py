@@ -1,6 +1,6 @@
 """PTX as a tree: what `parse` makes of a file.  Data only; `at` is always an offset in the text.
 
-Names are kept as they are written: registers with their `%`, labels and symbols without quotes.  Chapter numbers are
+Names are spelled as in the text: registers with their `%`, labels and symbols without quotes.  Chapter numbers are
 those of the PTX ISA 9.0.
 """
 
@@ -31,7 +31,7 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """`[base+offset]`, in bytes; without brackets (`mov.u64 %rd1, table+8`) it is a value."""
+    """`[base+offset]`, with an offset in bytes; without brackets (`mov.u64 %rd1, table+8`) it is a value."""
 
     base: Name | Number
     offset: int
@@ -40,7 +40,7 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class Vector:
-    """`{%f1, %f2}`, also the lists in parentheses of a call."""
+    """`{%f1, %f2}`, or one of the parenthesized lists of a call."""
 
     items: tuple[Operand, ...]
     at: int
@@ -70,7 +70,7 @@ class Not:
 
 @dataclass(frozen=True, slots=True)
 class Minus:
-    """`-%r1`, of `vmad`."""
+    """`-%r1`, an operand of `vmad`."""
 
     name: Name
     at: int
@@ -78,7 +78,7 @@ class Minus:
 
 @dataclass(frozen=True, slots=True)
 class Sink:
-    """`_`: a result that is unused."""
+    """`_`, the destination of an unused result."""
 
     at: int
 
@@ -118,8 +118,8 @@ class Location:
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    """The address of a variable or function in an initializer, plus some bytes; with a mask, `0xFF00(name)`, a byte of
-    it."""
+    """The address of a variable or function in an initializer, plus an offset in bytes; with a mask, `0xFF00(name)`,
+    one byte of it."""
 
     name: str
     offset: int
@@ -131,7 +131,7 @@ class Symbol:
 class Variable:
     """A register, parameter or piece of memory, or `count` registers `name0`, `name1`, ...
 
-    `shape` has the extents of an array, 0 for one that is left open; `vector` is 2 or 4 for `.v2`, `.v4`.
+    `shape` has the extents of an array, 0 for an open extent; `vector` is 2 or 4 for `.v2`, `.v4`.
     """
 
     space: str
@@ -142,18 +142,18 @@ class Variable:
     vector: int = 1
     shape: tuple[int, ...] = ()
     alignment: int = 0
-    """in bytes; 0 where none is given"""
+    """alignment in bytes; 0 if none is declared"""
     count: int = 0
     """size of a range of registers `%r<count>`; 0 for a single name"""
     initial: tuple[Number | Symbol, ...] = ()
-    """elements in row-major order, as far as they are given"""
+    """elements in row-major order, up to the last given one"""
     linkage: str = ""
     """extern, visible, weak, common or nothing"""
 
 
 @dataclass(frozen=True, slots=True)
 class Prototype:
-    """Results and parameters of `.callprototype`; their names mean nothing."""
+    """Results and parameters of a `.callprototype`; their names have no meaning."""
 
     results: tuple[Variable, ...]
     parameters: tuple[Variable, ...]
@@ -172,7 +172,7 @@ class Targets:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """`{ ... }`: names declared in it are known in it only."""
+    """`{ ... }`: a scope for the names declared in it."""
 
     statements: tuple[Statement, ...]
     at: int
@@ -180,14 +180,15 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class UsedBytes:
-    """`.pragma "used_bytes_mask 15";`: the bytes that matter of a load by the next instruction, bit 0 the first one."""
+    """`.pragma "used_bytes_mask 15";`: the bytes that matter in a load by the next instruction; bit 0 is the first
+    byte."""
 
     mask: int
 
 
 @dataclass(frozen=True, slots=True)
 class UnknownDirective:
-    """A directive that is not known here, with its operands."""
+    """An unknown directive, with its operands."""
 
     text: str
     at: int
@@ -197,7 +198,7 @@ Statement = Instruction | Label | Location | UsedBytes | Variable | Targets | Bl
 
 
 class Directive(NamedTuple):
-    """The numbers of a directive."""
+    """The numbers in a directive."""
 
     values: tuple[int, ...]
     text: str
@@ -232,7 +233,7 @@ class File:
     target: str
     address_size: int
     debug: bool
-    """made for a debugger: ptxas optimises nothing"""
+    """true if compiled for a debugger: ptxas does not optimize such code"""
     variables: dict[str, Variable] = field(default_factory=dict)
     functions: dict[str, Function] = field(default_factory=dict)
     sources: dict[int, str] = field(default_factory=dict)

@@ -34,7 +34,7 @@ _MULTICAST = frozenset({"multicast::cluster"})
 
 
 def _ctas(e: Emitter, operand: Operand) -> Register:
-    """The mask of CTAs of a multicast, as a b32 register."""
+    """Return the CTA mask of a multicast as a b32 register."""
     if isinstance(operand, Number):
         return e.constant("b32", int(operand.value) & 0xFFFF)
     return e.resize(e.read(operand, "b16"), 32)
@@ -47,12 +47,12 @@ def _parse_rank(flags: Flags) -> int:
 
 
 def _spaces(flags: Flags) -> tuple[Flags, Flags]:
-    """The state spaces among modifiers after the rank, and the others."""
+    """Return the state spaces among the modifiers after the rank, and the other modifiers."""
     return tuple([f for f in flags[1:] if f in _STATES]), tuple([f for f in flags[1:] if f not in _STATES])
 
 
 def _tile(e: Emitter, operand: Operand, rank: int) -> tuple[Register, tuple[Register, ...]]:
-    """The map's address and the coordinates of `[map, {x, y}]`."""
+    """Return the address of the map and the coordinates in `[map, {x, y}]`."""
     if not isinstance(operand, Vector) or len(operand.items) != 2:
         raise e.error(operand.at, "a tensor map and coordinates belong here", "write `[map, {x, y}]`")
     place, coordinates = operand.items
@@ -61,7 +61,7 @@ def _tile(e: Emitter, operand: Operand, rank: int) -> tuple[Register, tuple[Regi
 
 
 def _operands(e: Emitter, operands: tuple[Operand, ...], count: int, hint: str) -> tuple[Operand, ...]:
-    """So many operands, without the cache policy after them."""
+    """Return `count` operands, without a cache policy after them."""
     if len(operands) != count + bool(hint):
         raise UnhandledForm
     if hint:
@@ -70,8 +70,8 @@ def _operands(e: Emitter, operands: tuple[Operand, ...], count: int, hint: str) 
 
 
 def lower_tensor_load(flags: Flags) -> Lower:
-    """cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [to], [map, {x, y}], [bar], or
-    .global.shared::cta.tile.bulk_group [map, {x, y}], [from]; with .L2::cache_hint a policy after that"""
+    """Lower cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [to], [map, {x, y}],
+    [bar], or .global.shared::cta.tile.bulk_group [map, {x, y}], [from]; with .L2::cache_hint, a policy follows."""
     rank = _parse_rank(flags)
     spaces, others = _spaces(flags)
     if spaces == _STORE:
@@ -107,7 +107,7 @@ def _lower_tensor_store(rank: int, others: Flags) -> Lower:
 
 
 def lower_tensor_reduce(flags: Flags) -> Lower:
-    """cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group [map, {x, y}], [from]"""
+    """Lower cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group [map, {x, y}], [from]."""
     rank = _parse_rank(flags)
     spaces, others = _spaces(flags)
     what, _, group, hint = pick_flags(others, _WHATS, _TILE, _GROUP, _HINT)
@@ -126,7 +126,7 @@ def _outward(operation: str, rank: int, auxiliary: int, hint: str) -> Lower:
 
 
 def lower_tensor_prefetch(flags: Flags) -> Lower:
-    """cp.async.bulk.prefetch.tensor.2d.L2.global.tile [map, {x, y}]"""
+    """Lower cp.async.bulk.prefetch.tensor.2d.L2.global.tile [map, {x, y}]."""
     rank = _parse_rank(flags)
     spaces, others = _spaces(flags)
     level, _, hint = pick_flags(others, frozenset({"L2"}), _TILE, _HINT)

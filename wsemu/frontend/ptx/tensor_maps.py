@@ -1,8 +1,8 @@
-"""Tensor maps that a kernel changes (PTX ISA, "tensormap.replace", "tensormap.cp_fenceproxy"): the bits of the fields,
-where `model/tensor_map.py` has them.
+"""Tensor maps that a kernel changes (PTX ISA, "tensormap.replace", "tensormap.cp_fenceproxy"): the layout of the fields
+is in `model/tensor_map.py`.
 
-The fields are written as ptxas of CUDA 13.0 does. Words 16 and 18, which the driver derives from others, stay as they
-are, and so does the bit of TF32 if the new type is another one.
+The fields are written as ptxas of CUDA 13.0 does.  Words 16 and 18, which the driver derives from others, are not
+changed.  The TF32 bit stays set even if the new type is not TF32.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
 
 _SPACES = {"global": "global", "shared::cta": "shared"}
 _STRIDES_IN_BYTES = 8.5
-"""version of PTX from which on a stride is in bytes; before, in units of 16 (ptxas of CUDA 12.5)"""
+"""PTX version from which on a stride is in bytes; in earlier versions, in units of 16 bytes (ptxas of CUDA 12.5)"""
 _FLAGS = {"interleave_layout": (11, 2, 3), "swizzle_mode": (13, 2, 4), "fill_mode": (15, 1, 2)}
-"""field that is given by a number -> (first bit in word 2, bits, values)"""
+"""field with an enumerated value -> (first bit in word 2, bits, number of values)"""
 _NARROW = {"box_dim": 8, "element_stride": 3}
-"""field that has a number for each dimension, less 1 -> its bits"""
+"""field with a number for each dimension, stored minus 1 -> its bits"""
 _LAST_TYPE = 12
-"""code of `elemtype`: 11 and 12 are those of TF32"""
+"""highest code of `elemtype`; 11 and 12 are TF32"""
 _TF32, _WORD_OF_TYPE = 16, 2
 
 
 def change(e: Emitter, instruction: Instruction) -> None:
-    """`tensormap.replace` or `tensormap.cp_fenceproxy`"""
+    """Lower `tensormap.replace` or `tensormap.cp_fenceproxy`."""
     kind, *modifiers = instruction.modifiers
     if kind == "replace":
         _replace(e, modifiers, instruction.operands)
@@ -46,7 +46,7 @@ def change(e: Emitter, instruction: Instruction) -> None:
 
 
 def _replace(e: Emitter, modifiers: list[str], operands: tuple[Operand, ...]) -> None:
-    """tensormap.replace.tile.global_dim.shared::cta.b1024.b32 [map], 1, %r1"""
+    """Lower tensormap.replace.tile.global_dim.shared::cta.b1024.b32 [map], 1, %r1."""
     mode, field, *rest = modifiers
     space = _SPACES[rest.pop(0)] if rest[0] in _SPACES else ""
     if mode != "tile" or rest not in (["b1024", "b32"], ["b1024", "b64"]):
@@ -65,7 +65,7 @@ def _replace(e: Emitter, modifiers: list[str], operands: tuple[Operand, ...]) ->
     (value,) = operands[1:]
     if field == "global_address":
         address = e.read(value, "b64")
-        with e.looking_up():  # what a map is of is no number
+        with e.looking_up():  # the address in a map is not used as a number
             word = e.emit("or.b64", address, address)
         e.effect("st.b64", (place, word), auxiliary=own)
     elif field == "rank":
@@ -80,7 +80,7 @@ def _replace(e: Emitter, modifiers: list[str], operands: tuple[Operand, ...]) ->
 
 
 def _put(e: Emitter, place: Register, word: int, first: int, bits: int, value: Register, own: int) -> None:
-    """Bits of a word of the map; `own` as of `space_bits`."""
+    """Write bits of a word of the map; `own` as in `space_bits`."""
     (old,) = e.effect("ld.b32", (place,), ("b32",), immediate=4 * word, auxiliary=own)
     mask = (1 << bits) - 1
     kept = e.emit("and.b32", old, e.constant("b32", ~(mask << first)))
@@ -89,7 +89,7 @@ def _put(e: Emitter, place: Register, word: int, first: int, bits: int, value: R
 
 
 def _extent_of_box(e: Emitter, place: Register, field: str, operands: tuple[Operand, ...], own: int) -> None:
-    """`box_dim` and `element_stride` of a dimension."""
+    """Write `box_dim` or `element_stride` of a dimension."""
     _, at, value = operands
     if not isinstance(at, Number) or not 0 <= at.value < MOST_RANK:
         raise UnhandledForm
@@ -104,7 +104,7 @@ def _extent_of_box(e: Emitter, place: Register, field: str, operands: tuple[Oper
 
 
 def _type(e: Emitter, place: Register, code: int, own: int) -> None:
-    """Codes 11 and 12 are f32 and f32.ftz, with a bit for loads that round to TF32."""
+    """Write the element type: codes 11 and 12 are f32 and f32.ftz, plus a bit for loads that round to TF32."""
     rounds = code > _LAST_TYPE - 2
     if rounds:
         _put(e, place, _WORD_OF_TYPE, _TF32, 1, e.constant("b32", 1), own)
@@ -117,7 +117,7 @@ def _extent(e: Emitter, place: Register, at: int, value: Operand, own: int) -> N
 
 
 def _stride(e: Emitter, place: Register, at: int, value: Operand, own: int) -> None:
-    """36 bits, in units of 16 bytes: 32 in a word of its own."""
+    """Write a stride: 36 bits, in units of 16 bytes, of which 32 are in a word of their own."""
     units = e.read(value, "b64")
     if float(e.module.file.version) >= _STRIDES_IN_BYTES:
         units = e.emit("shr.u64", units, e.constant("b64", 4))
@@ -127,8 +127,8 @@ def _stride(e: Emitter, place: Register, at: int, value: Operand, own: int) -> N
 
 
 def _copy(e: Emitter, modifiers: list[str], operands: tuple[Operand, ...]) -> None:
-    """tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [to], [from], 128: each
-    lane copies a word."""
+    """Lower tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [to], [from], 128:
+    each lane copies a word."""
     to, origin, proxies, order, scope, *how = modifiers
     known = (to, origin, proxies, order) == ("global", "shared::cta", "tensormap::generic", "release")
     size = operands[2] if len(operands) == 3 else None
@@ -144,7 +144,7 @@ def _copy(e: Emitter, modifiers: list[str], operands: tuple[Operand, ...]) -> No
 
 
 def fence(e: Emitter, kind: str, operands: tuple[Operand, ...]) -> None:
-    """fence.proxy.tensormap::generic.release.gpu, fence.proxy.tensormap::generic.acquire.gpu [map], 128"""
+    """Lower fence.proxy.tensormap::generic.release.gpu and fence.proxy.tensormap::generic.acquire.gpu [map], 128."""
     _, order, scope = kind.rsplit(".", 2)
     if len(operands) != 2 * (order == "acquire"):
         raise UnhandledForm

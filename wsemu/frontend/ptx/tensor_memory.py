@@ -1,7 +1,7 @@
 """tcgen05: tensor memory, and matrix operations on it (PTX ISA 9.7.16).
 
-Not modelled: `shift`, `ashift`, `alloc.exclusive`, reductions of `ld`, sparse operands, scale-input-d, zero-column
-masks, and everything of sm_107.
+Not modeled: `shift`, `ashift`, `alloc.exclusive`, reductions of `ld`, sparse operands, scale-input-d, zero-column
+masks, and all instructions of sm_107.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _REPEATS = {f"x{1 << n}": n for n in range(8)}
 
 
 def _place(e: Emitter, operand: Operand) -> Register:
-    """The address in tensor memory of `[%r1+8]`."""
+    """Return the address in tensor memory of `[%r1+8]`."""
     if not isinstance(operand, Address):
         raise e.error(operand.at, "an address in tensor memory belongs here", "write it in brackets: `[%r1]`")
     base = e.read(operand.base, "b32")
@@ -58,7 +58,7 @@ def _place(e: Emitter, operand: Operand) -> Register:
 
 
 def _alloc(e: Emitter, flags: Flags, operands: tuple[Operand, ...]) -> None:
-    """alloc.cta_group::1.sync.aligned{.shared::cta}.b32 [to], columns"""
+    """Lower alloc.cta_group::1.sync.aligned{.shared::cta}.b32 [to], columns."""
     group, *rest = flags
     space = rest[2:-1]
     if tuple(rest[:2]) != _WHOLE or rest[-1] != "b32" or space not in ([], ["shared::cta"]):
@@ -69,7 +69,7 @@ def _alloc(e: Emitter, flags: Flags, operands: tuple[Operand, ...]) -> None:
 
 
 def _dealloc(e: Emitter, flags: Flags, operands: tuple[Operand, ...]) -> None:
-    """dealloc.cta_group::1.sync.aligned.b32 address, columns"""
+    """Lower dealloc.cta_group::1.sync.aligned.b32 address, columns."""
     group, *rest = flags
     if tuple(rest) != (*_WHOLE, "b32"):
         raise UnhandledForm
@@ -89,7 +89,7 @@ def _relinquish(e: Emitter, flags: Flags, operands: tuple[Operand, ...]) -> None
 
 
 def _move_auxiliary(flags: Flags, packing: str) -> int:
-    """Return the aux of a ld or st: sync.aligned.32x32b.x4{.pack::16b}.b32"""
+    """Return the aux of a ld or st such as sync.aligned.32x32b.x4{.pack::16b}.b32."""
     whole, (shape, repeat, *packed, type_) = flags[:2], flags[2:]
     if whole != _WHOLE or type_ != "b32" or packed not in ([], [packing]):
         raise UnhandledForm
@@ -153,7 +153,7 @@ _CP: dict[Flags, int] = {
 
 
 def _copy(e: Emitter, flags: Flags, operands: tuple[Operand, ...]) -> None:
-    """cp.cta_group::1.32x128b.warpx4{.b8x16.b4x16_p64} [to], descriptor"""
+    """Lower cp.cta_group::1.32x128b.warpx4{.b8x16.b4x16_p64} [to], descriptor."""
     group, *rest = flags
     packed = ""
     if "b8x16" in rest:
@@ -166,7 +166,7 @@ def _copy(e: Emitter, flags: Flags, operands: tuple[Operand, ...]) -> None:
 
 
 def _commit(e: Emitter, flags: Flags, operands: tuple[Operand, ...]) -> None:
-    """commit.cta_group::1.mbarrier::arrive::one{.shared::cluster}{.multicast::cluster}.b64 [bar]{, ctas}"""
+    """Lower commit.cta_group::1.mbarrier::arrive::one{.shared::cluster}{.multicast::cluster}.b64 [bar]{, ctas}."""
     group, *rest = flags
     one, space, many, type_ = pick_flags(
         tuple(rest), frozenset({"mbarrier::arrive::one"}), _SHARED, frozenset({"multicast::cluster"}),
@@ -205,7 +205,7 @@ def _collector_auxiliary(flag: str, buffers: tuple[str, ...]) -> int:
 
 
 def _multiply(e: Emitter, flags: Flags, operands: tuple[Operand, ...]) -> None:
-    """mma{.ws}.cta_group::1.kind::f16{.block_scale{.block32}}{.collector::a::use} [d], a, b, i, ..., p"""
+    """Lower mma{.ws}.cta_group::1.kind::f16{.block_scale{.block32}}{.collector::a::use} [d], a, b, i, ..., p."""
     weights = flags[:1] == ("ws",)
     group, kind, *rest = flags[weights:]
     number = KINDS.index(kind.removeprefix("kind::"))

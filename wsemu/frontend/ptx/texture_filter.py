@@ -37,11 +37,11 @@ class Weight(NamedTuple):
     part: Register
     """weight of the corner in 256ths, as b32"""
     counts: Register
-    """predicate: whether the texel is looked at; it may be with a part that is rounded to 0"""
+    """predicate: whether the texel is read; it may be read although its weight is rounded to 0"""
 
 
 def corner_weights(e: Emitter, fractions: list[Register]) -> dict[Corner, Weight]:
-    """The weights of the corners, from the 256ths along x, y and z (b32)."""
+    """Return the weights of the corners, from the 256ths along x, y and z (b32)."""
     whole = e.constant("b32", 256)
     nothing = [e.emit("setp.ne.b32", fraction, e.constant("b32", 0)) for fraction in fractions]
     rest = [e.emit("sub.b32", whole, fraction) for fraction in fractions]
@@ -61,7 +61,7 @@ def corner_weights(e: Emitter, fractions: list[Register]) -> dict[Corner, Weight
 
 
 def _share(e: Emitter, part: Register, of: Register, half: int) -> Register:
-    """part * of / 256, rounded to the nearest; a half up (128) or down (127)."""
+    """Return part * of / 256, rounded to nearest; a half up (128) or down (127)."""
     return e.emit(
         "shr.u32", e.emit("add.b32", e.emit("mul.b32", part, of), e.constant("b32", half)), e.constant("b32", 8)
     )
@@ -78,7 +78,7 @@ def _both(e: Emitter, nothing: list[Register], corner: Corner) -> Register:
 def filter_channel(
     e: Emitter, described: Described, corners: Mapping[Corner, Weight], texels: Mapping[Corner, Register]
 ) -> Register:
-    """A channel of a cell, from those of its corners as they are read, b32."""
+    """Return a channel of a cell, from the channel of its corners as they are read, b32."""
     half = described.equals(Word.READ, HALF)
     made = _filter_floats(e, corners, texels, half)
     for number, largest in ((UNORM, 65535), (SNORM, 32767)):
@@ -91,8 +91,7 @@ def filter_channel(
 def _filter_integers(
     e: Emitter, corners: Mapping[Corner, Weight], texels: Mapping[Corner, Register], most: int
 ) -> Register:
-    """Filter texels that are fractions of the largest number, as 16-bit numbers again, of which `most` is the
-    largest."""
+    """Filter integers that are read as fractions of the largest integer `most`; the result is a 16-bit integer."""
     largest = e.emit("cvt.rn.f32.u32", e.constant("b32", most))
     total = e.constant("b32", 128)
     for corner, weight in corners.items():
@@ -106,13 +105,13 @@ def _filter_integers(
 _EXPONENT = 0x7F800000
 _MANTISSA, _LEAD = 0x7FFFFF, 0x800000
 _SPARE = 4
-"""bits of a mantissa that are kept after the last one"""
+"""bits kept below the last bit of a mantissa"""
 
 
 def _filter_floats(
     e: Emitter, corners: Mapping[Corner, Weight], texels: Mapping[Corner, Register], half: Register
 ) -> Register:
-    """Filter floats in f32; those with `half` were f16."""
+    """Filter floats in f32; with `half`, the texels are f16."""
     bits = {corner: e.emit("ftz.f32", x) for corner, x in texels.items()}
     total = None
     for behind in sorted({corner[2:] for corner in corners}):
@@ -134,7 +133,7 @@ def _exponent(e: Emitter, x: Register) -> Register:
 def _sum_weighted(
     e: Emitter, corners: Mapping[Corner, Weight], bits: Mapping[Corner, Register], half: Register
 ) -> Register:
-    """The sum of weighted numbers, f64; exact but for the bits that are cut off."""
+    """Return the sum of weighted numbers as f64, exact except for the truncated bits."""
     zero = e.constant("b32", 0)
     largest = zero
     for corner, weight in corners.items():
@@ -161,15 +160,15 @@ def _sum_weighted(
 
 
 def _round_sum(e: Emitter, total: Register, half: Register) -> Register:
-    """A sum as f32, or as f16 in f32: to the nearest, a half away from zero."""
-    away = e.emit("add.b64", total, e.constant("b64", 1))  # as an integer: the next f64 away from zero
+    """Return a sum as f32, or as f16 in f32, rounded to nearest, with halves away from zero."""
+    away = e.emit("add.b64", total, e.constant("b64", 1))  # plus 1 as an integer is the next f64 away from zero
     single = e.emit("ftz.f32", e.emit("cvt.f32.f64", away))
     short = e.emit("cvt.f32.f16", e.emit("cvt.f16.f64", away))
     return e.emit("selp.b32", short, single, half)
 
 
 def _zero(e: Emitter, corners: Mapping[Corner, Weight], bits: Mapping[Corner, Register]) -> Register:
-    """A sum of zeros: -0 where all of them are."""
+    """Return a sum of zeros: -0 if all of them are, else +0."""
     sign = e.constant("b32", 1 << 31)
     found = sign
     for corner, weight in corners.items():

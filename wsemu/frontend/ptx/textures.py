@@ -1,8 +1,8 @@
 """Fetches from textures: `tex`, `tld4`, `txq` (PTX ISA 9.7.10; CUDA C++ Programming Guide, "Texture Fetching").
 
 A handle is the address of a description (`model/texture.py`), which is read at each fetch, and so are texels.  The
-loads require bytes that the whole launch only reads, as texture caches do.  What a coordinate becomes and how texels
-are filtered is arithmetic of the bytecode, without branches.
+loads require bytes that the whole launch only reads, as texture caches do.  Coordinates and filters are lowered to
+arithmetic of the bytecode, without branches.
 """
 
 from __future__ import annotations
@@ -42,20 +42,20 @@ if TYPE_CHECKING:
 
 CHANNELS = 4
 LEVELS = frozenset({"base", "level", "grad"})
-"""levels of the mipmap: here each texture has one"""
+"""mipmap modes; each texture has one level here"""
 _SIZES = {1: "ld.b8", 2: "ld.b16", 4: "ld.b32", 8: "ld.v2.b32", 16: "ld.v4.b32"}
-"""bytes of a texel -> how it is loaded"""
+"""bytes of a texel -> load operation"""
 
 
 class Described:
-    """The description of a texture or surface that a handle leads to, in registers."""
+    """The description of a texture or surface, loaded from a handle."""
 
     def __init__(self, e: Emitter, handle: Register) -> None:
         self._e, self._handle = e, handle
         self._quads: dict[int, tuple[Register, ...]] = {}
 
     def word(self, word: Word, more: int = 0) -> Register:
-        """b32"""
+        """Return a word of the description, b32."""
         quad, place = divmod(word + more, 4)
         if quad not in self._quads:
             types = ("b32",) * 4
@@ -64,17 +64,17 @@ class Described:
         return self._quads[quad][place]
 
     def pair(self, word: Word) -> Register:
-        """Two words as b64."""
+        """Return two words as b64."""
         e = self._e
         high = e.emit("shl.b64", e.emit("cvt.b64.u32", self.word(word, 1)), e.constant("b64", 32))
         return e.emit("or.b64", e.emit("cvt.b64.u32", self.word(word)), high)
 
     def extent(self, axis: int) -> Register:
-        """Texels along x, y or z."""
+        """Return the number of texels along x, y or z."""
         return self.word(Word.WIDTH, axis)
 
     def admit(self, kind: int, geometry: str, what: str) -> None:
-        """End the run where the handle is of something else."""
+        """End the run if the handle refers to anything but this kind and geometry."""
         e = self._e
         other = e.emit("setp.ne.b32", self.word(Word.KIND), e.constant("b32", kind))
         shape = e.constant("b32", GEOMETRIES.index(geometry))
@@ -102,7 +102,7 @@ class Described:
 
 
 def handle_and_coordinates(e: Emitter, operand: Operand) -> tuple[Register, tuple[Operand, ...]]:
-    """`[%rd1, {%f1, %f2}]`"""
+    """Return the parts of `[%rd1, {%f1, %f2}]`."""
     if not isinstance(operand, Vector) or not isinstance(operand.items[0], Address) or len(operand.items) != 2:
         raise UnhandledForm
     where = operand.items[1]
@@ -113,7 +113,7 @@ def handle_and_coordinates(e: Emitter, operand: Operand) -> tuple[Register, tupl
 def layer_and_rest(
     e: Emitter, geometry: str, given: tuple[Operand, ...], described: Described
 ) -> tuple[Register | None, tuple[Operand, ...]]:
-    """The layer, the nearest that there is, and the operands of the other coordinates."""
+    """Return the layer, clamped to the existing ones, and the operands of the other coordinates."""
     axes = int(geometry[-2])
     layered = geometry[0] == "a"
     wanted = axes + layered
@@ -128,20 +128,20 @@ def layer_and_rest(
 
 # -- coordinates -------------------------------------------------------------------------------------------------------
 class Along(NamedTuple):
-    """A coordinate along one dimension: the texel, the next one for the linear filter, and its weight."""
+    """A coordinate along one dimension, resolved to a texel, the next texel for the linear filter, and its weight."""
 
     texels: tuple[Register, Register]
     inside: tuple[Register, Register]
-    """predicates: whether they are texels, and not the border"""
+    """predicates: whether the two are texels, not the border"""
     weight: Register
     """weight of the second corner, in 256ths"""
 
 
 def _along(e: Emitter, described: Described, axis: int, x: Register, linear: Register, gathers: bool = False) -> Along:
-    """Resolve a coordinate in f32; with `gathers` for the four texels of a cell that may be outside."""
+    """Resolve a coordinate in f32; with `gathers`, for the four texels of a cell that may be outside."""
     place = _scale_to_512ths(e, described, axis, x)
     half = e.emit("shr.s64", e.emit("add.b64", place, e.constant("b64", 1)), e.constant("b64", 1))
-    half = e.emit("sub.b64", half, e.constant("b64", 128))  # in 256ths, from the middle of the first texel
+    half = e.emit("sub.b64", half, e.constant("b64", 128))  # in 256ths, relative to the center of the first texel
     if not gathers:
         half = e.emit("selp.b64", _between(e, described, axis, half), half, described.equals(Word.MODE, CLAMP, axis))
     cell = e.emit("shr.s64", half, e.constant("b64", 8))
@@ -152,7 +152,7 @@ def _along(e: Emitter, described: Described, axis: int, x: Register, linear: Reg
 
 
 def _between(e: Emitter, described: Described, axis: int, half: Register) -> Register:
-    """Return a position between the middle of the first texel and that of the last, in 256ths."""
+    """Return a position between the centers of the first and the last texel, in 256ths."""
     last = e.emit("sub.b64", e.emit("cvt.b64.u32", described.extent(axis)), e.constant("b64", 1))
     above = e.emit("max.s64", half, e.constant("b64", 0))
     return e.emit("min.s64", above, e.emit("shl.b64", last, e.constant("b64", 8)))
@@ -163,7 +163,9 @@ _WHOLE = 21
 
 
 def _scale_to_512ths(e: Emitter, described: Described, axis: int, x: Register) -> Register:
-    """A coordinate in 512ths of a texel, cut downwards, b64; so far outside as matters where it is far outside.
+    """Return a coordinate in 512ths of a texel, rounded down, b64; a coordinate far outside stays far outside.  A
+    normalized coordinate is truncated to 21 fraction bits before it is scaled.  If it repeats, only its position within
+    two repetitions matters.  A nan is 0, and so is an infinity that repeats (measured).
 
     A normalized one is cut to 21 fraction bits before it counts texels.  Only its position between two repetitions and
     the next two matters if it repeats.  A nan is 0, and so is an infinity that repeats (measured)."""
@@ -215,7 +217,7 @@ def _texel_pair(e: Emitter, described: Described, axis: int, first: Register, we
 
 
 def _whole(e: Emitter, described: Described, axis: int, index: Register) -> Along:
-    """Resolve an integer coordinate: in any mode, there is no texel outside (`tex1Dfetch`; for more dimensions,
+    """Resolve an integer coordinate: in any mode, a texel outside does not exist (`tex1Dfetch`; for more dimensions,
     measured)."""
     extent = described.extent(axis)
     inside = e.emit("setp.lt.u32", index, extent)
@@ -224,7 +226,7 @@ def _whole(e: Emitter, described: Described, axis: int, index: Register) -> Alon
 
 # -- texels ------------------------------------------------------------------------------------------------------------
 def _raw(e: Emitter, described: Described, address: Register, where: Register) -> list[Register]:
-    """Return the 16 bytes of a texel, zeros after its end and in lanes for which `where` does not hold."""
+    """Return the 16 bytes of a texel, with zeros after its end and in lanes for which `where` is false."""
     words = [e.graph.new("b32") for _ in range(CHANNELS)]
     for word in words:
         e.assign(word, "mov.b32", e.constant("b32", 0))
@@ -242,7 +244,7 @@ def _raw(e: Emitter, described: Described, address: Register, where: Register) -
 
 
 def _apply_guard(e: Emitter, condition: Register) -> Register:
-    """A condition under the guard of the instruction."""
+    """Return a condition combined with the guard of the instruction."""
     if e.guard == TRUE:
         return condition
     return e.emit("andn.pred" if e.negated else "and.pred", condition, e.guard)
@@ -270,23 +272,23 @@ def _channel(e: Emitter, described: Described, words: list[Register], channel: i
 
 
 def _part(e: Emitter, number: Register, eight: Register, of_byte: int, of_short: int) -> Register:
-    """A number over the largest of its type."""
+    """Return a number divided by the largest number of its type."""
     largest = [e.emit("cvt.rn.f32.u32", e.constant("b32", n)) for n in (of_byte, of_short)]
     return e.emit("div.f32", number, e.emit("selp.b32", *largest, eight))
 
 
 class _Fetch:
-    """One fetch: what it reads and how."""
+    """One fetch: its coordinates, its layer, and its border mode."""
 
     def __init__(
         self, e: Emitter, described: Described, along: list[Along], layer: Register | None, has_border: bool = True
     ) -> None:
-        """Without a border there is nothing but zeros outside."""
+        """`has_border`: texels outside have the border color; otherwise they are zeros."""
         self._e, self._described, self._along, self._layer = e, described, along, layer
         self._has_border = has_border
 
     def texel(self, corner: tuple[int, ...], where: Register) -> list[Register]:
-        """The channels of a corner, read where `where` holds; the border's outside."""
+        """Return the channels of a corner, read if `where` holds; outside, those of the border."""
         e, described = self._e, self._described
         inside = self.inside(corner)
         place = tuple(along.texels[n] for along, n in zip(self._along, corner, strict=True))
@@ -306,20 +308,20 @@ class _Fetch:
         return first
 
     def point(self) -> list[Register]:
-        """The channels of the nearest texel."""
+        """Return the channels of the nearest texel."""
         return [self.clamp_level(x) for x in self._nearest()]
 
     def _nearest(self) -> list[Register]:
         return self.texel((0,) * len(self._along), self._e.constant("p", 1))
 
     def clamp_level(self, x: Register) -> Register:
-        """The least integer is -1, like the next one; the filter still distinguishes them."""
+        """Map the smallest integer to -1, like the next one; the filter still distinguishes the two."""
         e = self._e
         cut = e.emit("max.f32", x, e.constant("b32", 0xBF800000))
         return e.emit("selp.b32", cut, x, self._described.equals(Word.READ, SNORM))
 
     def filter_texels(self, linear: Register) -> list[Register]:
-        """The channels; those of the nearest texel where the filter is not linear."""
+        """Return the filtered channels; those of the nearest texel if the filter is not linear."""
         e = self._e
         corners = corner_weights(e, [along.weight for along in self._along])
         nearest = self._nearest()
@@ -337,7 +339,7 @@ class _Fetch:
 
 # -- instructions ------------------------------------------------------------------------------------------------------
 def fetch(e: Emitter, instruction: Instruction) -> None:
-    """`tex.2d.v4.f32.f32 {a, b, c, d}, [handle, {x, y}];`"""
+    """Lower `tex.2d.v4.f32.f32 {a, b, c, d}, [handle, {x, y}];`."""
     modifiers = list(instruction.modifiers)
     level = modifiers.pop(0) if modifiers[:1] and modifiers[0] in LEVELS else ""
     if len(modifiers) != 4 or modifiers[0] not in GEOMETRIES or modifiers[1] != "v4":
@@ -346,7 +348,7 @@ def fetch(e: Emitter, instruction: Instruction) -> None:
     if type_ not in ("u32", "s32", "f32") or of_coordinates not in ("s32", "f32"):
         raise UnhandledForm
     if len(instruction.operands) != 2 + {"level": 1, "grad": 2}.get(level, 0):
-        raise UnhandledForm  # with offsets, or a comparison of depths
+        raise UnhandledForm  # offsets, or a depth comparison
     handle, given = handle_and_coordinates(e, instruction.operands[1])
     described = Described(e, handle)
     what = f"`{spelling(instruction)}` of an object that is no such texture"
@@ -369,7 +371,8 @@ _GATHERED = ((0, 1), (1, 1), (1, 0), (0, 0))
 
 
 def gather(e: Emitter, instruction: Instruction) -> None:
-    """`tld4.r.2d.v4.f32.f32 {a, b, c, d}, [handle, {x, y}];`: a channel of the four texels of the linear filter."""
+    """Lower `tld4.r.2d.v4.f32.f32 {a, b, c, d}, [handle, {x, y}];`: one channel of the four texels of the linear
+    filter."""
     modifiers = list(instruction.modifiers)
     if modifiers[:-2] not in [[c, g, "v4"] for c in "rgba" for g in ("2d", "a2d")] or modifiers[-1] != "f32":
         raise UnhandledForm
@@ -396,7 +399,7 @@ _ASKED = {"width": Word.WIDTH, "height": Word.HEIGHT, "depth": Word.DEPTH, "arra
 
 
 def query(e: Emitter, instruction: Instruction) -> None:
-    """`txq.width.b32 size, [handle];` and `suq`"""
+    """Lower `txq.width.b32 size, [handle];` and `suq`."""
     if len(instruction.modifiers) != 2 or instruction.modifiers[1] != "b32" or len(instruction.operands) != 2:
         raise UnhandledForm
     asked, place = _ASKED.get(instruction.modifiers[0]), instruction.operands[1]

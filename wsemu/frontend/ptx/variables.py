@@ -1,7 +1,7 @@
-"""Variables of PTX: where they lie, and what their names stand for (chapters 5.1 and 7).
+"""Variables of PTX: their memory, and the meaning of their names (chapters 5.1 and 7).
 
-An address in shared memory is the offset in the CTA's window, as PTX has it, since compilers keep it in 32 bits.
-Addresses of the other spaces are those of the bytecode, which are generic.
+An address in shared memory is the offset in the CTA's window, as in PTX, because compilers keep it in 32 bits.
+Addresses in other spaces are the generic addresses of the bytecode.
 """
 
 from __future__ import annotations
@@ -25,13 +25,14 @@ if TYPE_CHECKING:
     from wsemu.frontend.ptx.syntax import Variable
 
 LARGEST = {"global": 1 << 28, "const": 1 << 16, "local": MOST_LOCAL, "param": 1 << 15}
-"""space -> the most bytes of a variable; those of local memory together (512 KiB a thread, as on a GPU)"""
+"""state space -> maximum bytes of a variable; for local memory, of all variables together (512 KiB per thread, as on a
+GPU)"""
 MOST_BYTES = 16
 """maximum bytes of an access by one lane"""
 _SHORT_NUMBERS = 1 << 32 - LOCAL_SHIFT
-"""numbers of variables that addresses of 32 bits have room for"""
+"""number of variables that 32-bit addresses can distinguish"""
 WINDOW = SHARED << SEGMENT_SHIFT
-"""the bits of an address that are an offset"""
+"""address of offset 0 in the window of shared memory"""
 
 
 @dataclass(slots=True)
@@ -49,7 +50,7 @@ class SharedPlace:
         return e.emit("and.b64", full, e.constant("b64", OFFSET_MASK))
 
     def direct(self, e: Emitter) -> tuple[Register, int, str]:
-        """Base and constant offset for an access that names the variable."""
+        """Return base and constant offset for an access that names the variable."""
         return e.special("shared"), self.offset, self.variable.name
 
 
@@ -60,14 +61,14 @@ class DynamicPlace:
     variable: Variable
 
     def address(self, e: Emitter) -> Register:
-        """The offset in the window."""
+        """Return the offset in the window."""
         self._used(e)
         offset = e.emit("and.b64", e.special("dynamic"), e.constant("b64", OFFSET_MASK))
         e.origins[offset] = self.variable.name
         return offset
 
     def direct(self, e: Emitter) -> tuple[Register, int, str]:
-        """Base and constant offset for an access that names the variable."""
+        """Return base and constant offset for an access that names the variable."""
         self._used(e)
         return e.special("dynamic"), 0, self.variable.name
 
@@ -84,7 +85,7 @@ class LocalPlace:
     variable: Variable
     offset: int
     number: int
-    """by which its addresses name it, from 1"""
+    """number of the variable in its addresses, from 1"""
 
     def address(self, e: Emitter) -> Register:
         """Return the address of the thread's own copy."""
@@ -101,7 +102,7 @@ class LocalPlace:
         return address
 
     def direct(self, e: Emitter) -> tuple[Register, int, str]:
-        """Base and constant offset for an access that names the variable."""
+        """Return base and constant offset for an access that names the variable."""
         return e.special("local"), self.offset, self.variable.name
 
     def at(self, e: Emitter, distance: int) -> tuple[Register, int, str]:
@@ -112,13 +113,13 @@ class LocalPlace:
 
 @dataclass(slots=True)
 class FramePlace:
-    """A variable of local memory of a function that calls itself: each call has its own, on the stack."""
+    """A variable in local memory of a recursive function: each call has its own copy, on the stack."""
 
     variable: Variable
     frame: Register
     offset: int
     entered: set[int]
-    """offsets of the variables of the function whose extents are on the stack, before them"""
+    """offsets of the function's variables whose extents are stored before them on the stack"""
 
     def address(self, e: Emitter) -> Register:
         """Return the address in the part of the stack that the call has."""
@@ -135,13 +136,13 @@ class FramePlace:
         return address
 
     def at(self, e: Emitter, distance: int) -> tuple[Register, int, str]:
-        """Base and constant offset for an access so many bytes from the variable's start."""
+        """Return base and constant offset for an access at this distance in bytes from the variable's start."""
         if _is_inside(self.variable, distance):
             return self.frame, self.offset + distance, self.variable.name
         return self.address(e), distance, self.variable.name
 
     def direct(self, e: Emitter) -> tuple[Register, int, str]:
-        """Base and constant offset for an access that names the variable."""
+        """Return base and constant offset for an access that names the variable."""
         return self.frame, self.offset, self.variable.name
 
 
@@ -162,17 +163,17 @@ class FunctionPlace:
 
 @dataclass(slots=True)
 class ModulePlace:
-    """A variable of global or constant memory: a segment of its own."""
+    """A variable in global or constant memory, with its own segment."""
 
     variable: Variable
     register: Register
 
     def address(self, e: Emitter) -> Register:
-        """The first byte."""
+        """Return the address of the first byte."""
         return self.register
 
     def direct(self, e: Emitter) -> tuple[Register, int, str]:
-        """Base and constant offset for an access that names the variable."""
+        """Return base and constant offset for an access that names the variable."""
         return self.register, 0, self.variable.name
 
 
@@ -183,7 +184,7 @@ class UnknownPlace:
     what: str
 
     def address(self, e: Emitter) -> Register:
-        """No address; the run ends where it would be used."""
+        """Raise an error, because the object has no address; the run ends if a lane would use it."""
         e.emit_unsupported(self.what)
         return e.constant("b64", 0)
 
@@ -194,7 +195,7 @@ class UnknownPlace:
 
 @dataclass(slots=True)
 class EntryParameter:
-    """A parameter of the kernel: rows of the argument's bytes, or its address."""
+    """A parameter of the kernel: rows with the argument's bytes, or its address."""
 
     variable: Variable
     number: int
@@ -203,7 +204,7 @@ class EntryParameter:
     _kept: Register | None = None
 
     def load(self, e: Emitter, type_: str, offset: int) -> Register | None:
-        """The row of `type_` (b8 to b64) at a byte offset; None where there is none."""
+        """Return the row of `type_` (b8 to b64) at a byte offset; None if there is none."""
         found = self._rows.get((type_, offset))
         if found is None:
             size = variable_size(self.variable)
@@ -216,12 +217,13 @@ class EntryParameter:
 
     @property
     def stays(self) -> bool:
-        """Return whether its address is that of the argument: it may be a tensor map, or contain one."""
+        """Return whether its address must be that of the argument, which may be a tensor map or contain one."""
         aligned = self.variable.alignment >= MAP_ALIGNMENT
         return not self.is_address and aligned and variable_size(self.variable) >= MAP_BYTES
 
     def address(self, e: Emitter) -> Register:
-        """A copy in local memory, as ptxas makes it where it cannot address parameters; or where it is passed."""
+        """Copy the parameter to local memory, as ptxas does if it cannot address parameters, or return the address of
+        the argument."""
         if not self.stays:
             return _copy_parameter(self, e)
         if self._kept is None:
@@ -236,14 +238,14 @@ class EntryParameter:
 
 @dataclass(slots=True)
 class CallParameter:
-    """A parameter or result of a function that is inlined: a register for each piece that is stored."""
+    """A parameter or result of an inlined function: one register for each stored piece."""
 
     variable: Variable
     pieces: dict[tuple[int, int], Register] = field(default_factory=dict)
     """(offset, bytes) -> register"""
 
     def store(self, e: Emitter, type_: str, offset: int) -> Register:
-        """The register for a piece."""
+        """Return the register for a piece."""
         key = (offset, TYPE_BYTES[type_])
         if key not in self.pieces:
             self.pieces[key] = e.graph.new(type_)
@@ -278,16 +280,16 @@ class CallParameter:
         return any(at < offset + size and offset < at + length for at, length in self.pieces)
 
     def address(self, e: Emitter) -> Register:
-        """A copy in local memory."""
+        """Copy the parameter to local memory, and return the address."""
         return _copy_parameter(self, e)
 
     def direct(self, e: Emitter) -> tuple[Register, int, str]:
-        """A copy in local memory."""
+        """Copy the parameter to local memory, and return the address for an access."""
         return _copy_parameter(self, e), 0, self.variable.name
 
 
 def _copy_parameter(parameter: EntryParameter | CallParameter, e: Emitter) -> Register:
-    """The address of a copy of a parameter in local memory, made here."""
+    """Return the address of a new copy of a parameter in local memory."""
     size = variable_size(parameter.variable)
     place = local(e, parameter.variable, writable=not isinstance(parameter, EntryParameter))
     start, first, _ = place.direct(e)
@@ -303,12 +305,13 @@ def _copy_parameter(parameter: EntryParameter | CallParameter, e: Emitter) -> Re
 
 
 def _is_inside(variable: Variable, distance: int) -> bool:
-    """Return whether any access at this distance is inside, whatever its size."""
+    """Return whether an access of any size at this distance is inside."""
     return 0 <= distance <= variable_size(variable) - MOST_BYTES
 
 
 def enter_stack_variable(e: Emitter, start: Register, size: Register) -> Register:
-    """Enter the extent of a variable on the stack before it, and return an address that names the variable.
+    """Store the extent of a variable on the stack before it, and return an address that names the variable.  `start` is
+    its address without a name, a multiple of STACK_UNIT; `size` its bytes; both are 64-bit registers.
 
     `start` is its address without a name, a multiple of STACK_UNIT; `size` are its bytes, as registers of 64 bits.
     """
@@ -324,12 +327,12 @@ def enter_stack_variable(e: Emitter, start: Register, size: Register) -> Registe
 
 # -- allocation ------------------------------------------------------------------------------------------------------
 def alignment(variable: Variable) -> int:
-    """Bytes that the address is a multiple of."""
+    """Return the alignment of a variable in bytes."""
     return max(variable.alignment, TYPE_BYTES.get(variable.type, 8) * variable.vector, 1)
 
 
 def allocate_shared(graph: Graph, variable: Variable) -> SharedPlace:
-    """Room in the CTA's shared memory."""
+    """Allocate a variable in the CTA's shared memory."""
     offset = -(-graph.shared_bytes // alignment(variable)) * alignment(variable)
     graph.shared_bytes = offset + variable_size(variable)
     graph.shared.append(_array(variable, offset))
@@ -337,7 +340,7 @@ def allocate_shared(graph: Graph, variable: Variable) -> SharedPlace:
 
 
 def local(e: Emitter, variable: Variable, *, writable: bool = True) -> LocalPlace | FramePlace:
-    """Room in each thread's local memory; for each call of a function that calls itself."""
+    """Allocate a variable in each thread's local memory; in a recursive function, for each call."""
     instance, graph = e.frames[-1].instance if e.frames else None, e.graph
     if instance is not None and e.stack_memory is not None:
         unit = max(alignment(variable), STACK_UNIT)
@@ -352,7 +355,7 @@ def local(e: Emitter, variable: Variable, *, writable: bool = True) -> LocalPlac
 
 
 def module(graph: Graph, variable: Variable) -> ModulePlace:
-    """A segment for a variable of global or constant memory, with its first contents."""
+    """Create a segment for a variable of global or constant memory, with its initial contents."""
     register = graph.new("b64")
     graph.constant_arrays[register] = ConstantArray(
         0, variable.name, contents(variable), writable=variable.space == "global", alignment=alignment(variable)
@@ -364,7 +367,7 @@ _KINDS = {"s": "i", "u": "u", "b": "u", "f": "f"}
 
 
 def element_dtype(type_: str) -> np.dtype[np.generic]:
-    """The elements of a variable, as NumPy names them."""
+    """Return NumPy's type of the elements of a variable."""
     size = TYPE_BYTES.get(type_, 8)
     return np.dtype(f"{_KINDS.get(type_[0], 'u') if size <= 8 and 'x' not in type_ else 'u'}{min(size, 8)}")
 
@@ -378,7 +381,7 @@ def _array(variable: Variable, offset: int) -> SharedArray:
 
 
 def contents(variable: Variable) -> np.ndarray[tuple[int], np.dtype[np.generic]]:
-    """The first contents of a variable: its initializer, then zeros."""
+    """Return the initial contents of a variable: its initializer, then zeros."""
     size = TYPE_BYTES.get(variable.type, 8)
     data = bytearray(variable_size(variable))
     for n, item in enumerate(variable.initial):

@@ -1,14 +1,14 @@
-"""Arithmetic on numbers in registers and parts of them (PTX ISA 9.7.18).  `vadd`, `vmad`, `vset`, ... operate on one
-byte, half or word of each operand; `vadd4`, `vabsdiff2`, `vset4`, ..., which nvcc emits for `__vsadu4` and the like, on
-two or four.
+"""Video instructions: arithmetic on registers or parts of them (PTX ISA 9.7.18).  `vadd`, `vmad`, `vset`, ... operate
+on one byte, half or word of each operand; `vadd4`, `vabsdiff2`, `vset4`, ..., which nvcc emits for `__vsadu4` and the
+like, on two or four.
 
-An operand may say which of its parts it means (`%r1.b0`, `%r2.h32`).  Numbers are computed with extra bits, and clamped
-to the range of the result's type if `.sat` requests it.  Then they are added to a third operand, compared with it, or
-inserted in place of some of its parts.
+An operand may say which of its parts it means (`%r1.b0`, `%r2.h32`).  Results are computed with extra bits, and clamped
+to the range of the result's type with `.sat`.  Then they are added to a third operand, compared with it, or inserted in
+place of some of its parts.
 
-For those on one number, an H100 computes results from the code of ptxas that differ from the text.  Examples are a sum
-of `u32` that `.sat` does not clamp, a high half that is 0 if a result goes there, and scaled products.  `_ALIKE` has
-the forms that were the same for both on all numbers tried; others are not modelled.
+For instructions on one number, the code that ptxas generates for an H100 computes results that differ from the text of
+the PTX ISA.  Examples are a sum of `u32` that `.sat` does not clamp, a high half that is 0 if a result goes there, and
+scaled products.  `_ALIKE` has the forms that agreed on all tested numbers; other forms are not modeled.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 _TYPES = frozenset(("u32", "s32"))
 _RELATIONS = ("eq", "ne", "lt", "le", "gt", "ge")
 _SELECTED = re.compile(r"(.*)\.([bh])([0-7]{1,4})")
-"""a register, and the parts of it that an operand names: bytes or halves, the highest first"""
+"""a register, and the parts that an operand selects: bytes or halves, the highest first"""
 
 
 class Part(NamedTuple):
@@ -50,7 +50,7 @@ _WORD, _HIGH = Part(0, 32), Part(16, 16)
 
 # -- operands --------------------------------------------------------------------------------------------------------
 def _parse_selector(operand: Operand) -> tuple[Operand, str, tuple[int, ...]]:
-    """An operand without what it selects, `b` or `h`, and the numbers of its parts, the lowest first."""
+    """Return an operand without its selector, `b` or `h`, and the numbers of the selected parts, the lowest first."""
     found = _SELECTED.fullmatch(operand.text) if isinstance(operand, Name) else None
     if found is None:
         return operand, "", ()
@@ -58,7 +58,7 @@ def _parse_selector(operand: Operand) -> tuple[Operand, str, tuple[int, ...]]:
 
 
 def _part(operand: Operand) -> tuple[Operand, Part]:
-    """An operand, and the one part that it selects; all of it where it selects none."""
+    """Return an operand and the single part that it selects; the whole register by default."""
     operand, kind, numbers = _parse_selector(operand)
     length = {"": 32, "b": 8, "h": 16}[kind]
     if len(numbers) > 1 or any(number * length >= 32 for number in numbers):
@@ -67,7 +67,8 @@ def _part(operand: Operand) -> tuple[Operand, Part]:
 
 
 def _parts(operand: Operand, count: int, usual: range, most: int) -> tuple[Operand, tuple[int, ...]]:
-    """An operand, and the numbers of the parts that it selects: by default those of a range; below `most`."""
+    """Return an operand and the numbers of the parts that it selects, by default `usual`; each number must be below
+    `most`."""
     operand, kind, numbers = _parse_selector(operand)
     if kind not in ("", {2: "h", 4: "b"}[count]) or any(number >= most for number in numbers):
         raise UnhandledForm
@@ -75,7 +76,7 @@ def _parts(operand: Operand, count: int, usual: range, most: int) -> tuple[Opera
 
 
 def _wide(e: Emitter, operand: Operand, type_: str) -> Register:
-    """A number, or the part of it that the operand selects, with 64 bits."""
+    """Return a number, or the part of it that the operand selects, with 64 bits."""
     operand, part = _part(operand)
     read = e.read(operand, "b32")
     if part != _WORD:
@@ -108,9 +109,9 @@ _ARITHMETIC: dict[str, Callable[[str], Binary]] = {
     "vmax": lambda row: _plain(f"max.s{row}"),
     "vabsdiff": _distance,
 }
-"""name -> what it computes on numbers of `row` bits, which have room for the sign and the carry"""
+"""name -> its operation on numbers of `row` bits, which include space for the sign and the carry"""
 _SECOND = {"add": "add.b64", "min": "min.s64", "max": "max.s64"}
-"""secondary operation -> that of the bytecode"""
+"""secondary operation -> operation of the bytecode"""
 _PLAIN = frozenset(("", "add", "part"))
 _CLAMPED = frozenset(("sat", "sat add"))
 _SIGNED = frozenset(f"sat{second} s32" for second in ("", " add", " min", " max"))
@@ -119,12 +120,12 @@ _ALIKE = {
     "vadd": _PLAIN | _SIGNED, "vsub": _PLAIN | _SIGNED, "vabsdiff": _PLAIN | {"min", "max"},
     "vmin": _EXTREMES, "vmax": _EXTREMES, "vshl": _PLAIN, "vshr": _PLAIN | _CLAMPED, "vset": _PLAIN,
 }  # fmt: skip
-"""for each name, whether a result may be clamped, and what may follow: nothing, a secondary operation, or insertion
-into a part; of a result of type s32 alone, if it is given"""
+"""for each name, the valid forms: whether the result may be clamped, and what may follow (nothing, a secondary
+operation, or an insertion into a part); if a type is given, only for results of s32"""
 
 
 def _compare_formula(relation: str, row: str) -> Binary:
-    """1 where a relation holds."""
+    """Return a formula that is 1 if a relation holds."""
     operation = f"setp.{relation}.{f'b{row}' if relation in ('eq', 'ne') else f's{row}'}"
 
     def formula(e: Emitter, a: Register, b: Register) -> Register:
@@ -134,7 +135,7 @@ def _compare_formula(relation: str, row: str) -> Binary:
 
 
 def _shift_formula(what: str, mode: str) -> Binary:
-    """vshl, vshr: a number of 32 bits and a sign, by at most 32 positions"""
+    """Return the formula of vshl and vshr: a signed 32-bit number, shifted by at most 32 positions."""
 
     def formula(e: Emitter, a: Register, b: Register) -> Register:
         if mode == "clamp":
@@ -147,7 +148,7 @@ def _shift_formula(what: str, mode: str) -> Binary:
 
 
 def _scalar(what: str, types: Sequence[str], first: Binary, flags: tuple[str, ...]) -> Lower:
-    """`first` on a part of a and of b, to be combined with c."""
+    """Apply `first` to a part of a and a part of b, and combine the result with c."""
     to, *sources = types
     seconds = [flag for flag in flags if flag in _SECOND]
     if len(sources) != 2 or {to, *sources} - _TYPES or len(seconds) > 1:
@@ -175,7 +176,7 @@ def _scalar(what: str, types: Sequence[str], first: Binary, flags: tuple[str, ..
 
 
 def arithmetic_form(what: str) -> Callable[[Form], Lower]:
-    """vadd, vsub, vmin, vmax, vabsdiff"""
+    """Lower vadd, vsub, vmin, vmax, vabsdiff."""
 
     def choose(form: Form) -> Lower:
         return _scalar(what, form.types, _ARITHMETIC[what]("64"), form.only("sat", *_SECOND).flags)
@@ -184,7 +185,7 @@ def arithmetic_form(what: str) -> Callable[[Form], Lower]:
 
 
 def shift_form(what: str) -> Callable[[Form], Lower]:
-    """vshl, vshr"""
+    """Lower vshl, vshr."""
 
     def choose(form: Form) -> Lower:
         mode = form.only("sat", "clamp", "wrap", *_SECOND).find_flag("clamp", "wrap")
@@ -196,13 +197,13 @@ def shift_form(what: str) -> Callable[[Form], Lower]:
 
 
 def comparison_form(form: Form) -> Lower:
-    """vset: 1 for true"""
+    """Lower vset: 1 for true."""
     relation = form.only(*_RELATIONS, *_SECOND).find_flag(*_RELATIONS)
     return _scalar("vset", ("u32", *form.types), _compare_formula(relation, "64"), form.flags)
 
 
 def product_form(form: Form) -> Lower:
-    """vmad: a * b + c, also plus 1, and with one of them negated"""
+    """Lower vmad: a * b + c, optionally plus 1, or with one of them negated."""
     to, *sources = form.only("po").types
     if len(sources) != 2 or {to, *sources} - _TYPES:
         raise UnhandledForm
@@ -213,7 +214,7 @@ def product_form(form: Form) -> Lower:
         a, b, c = (operand.name if isinstance(operand, Minus) else operand for operand in given)
         if sum(negative) > ("po" not in form.flags):
             raise UnhandledForm
-        # 32 bits are all that is needed of it
+        # only 32 bits of it are needed
         x, y = (e.emit("cvt.b32.s64", _wide(e, *one)) for one in zip((a, b), sources, strict=True))
         product, z = e.emit("mul.b32", x, y), e.read(c, "b32")
         if negative[2]:
@@ -228,7 +229,7 @@ def product_form(form: Form) -> Lower:
 
 # -- several numbers in a register -----------------------------------------------------------------------------------
 def _average(e: Emitter, a: Register, b: Register) -> Register:
-    """Half of a sum, rounded away from 0 where it is positive, and down where it is negative."""
+    """Return half of a sum, rounded up if it is positive, and down if it is negative."""
     one, zero = e.constant("b32", 1), e.constant("b32", 0)
     total = e.emit("add.b32", a, b)
     up = e.emit("selp.b32", one, zero, e.emit("setp.ge.s32", total, zero))
@@ -236,12 +237,12 @@ def _average(e: Emitter, a: Register, b: Register) -> Register:
 
 
 _PARTS: dict[str, Binary] = {**{name: made("32") for name, made in _ARITHMETIC.items()}, "vavrg": _average}
-"""parts have at most 17 bits with their sign: as s32 nothing overflows"""
+"""operations on parts; a part has at most 17 bits with its sign, so that an s32 does not overflow"""
 
 
 def _several(n: int, types: tuple[str, ...], first: Binary, clamps: str, adds: bool) -> Lower:
-    """`first` on n parts of a and b, clamped to those of a type, if one is named; the results in place of parts of c,
-    or (`adds`) added to c, uncut."""
+    """Apply `first` to n parts of a and b, and clamp the results to the range of a type if one is given.  The results
+    replace parts of c, or are added to c (`adds`)."""
     if len(types) != 2 or set(types) - _TYPES:
         raise UnhandledForm
     size = 32 // n
@@ -272,7 +273,7 @@ def _several(n: int, types: tuple[str, ...], first: Binary, clamps: str, adds: b
 
 
 def parts_form(what: str, n: int) -> Callable[[Form], Lower]:
-    """vadd2, vadd4, ..."""
+    """Lower vadd2, vadd4, ..."""
 
     def choose(form: Form) -> Lower:
         to, *sources = form.only("sat", "add").types
@@ -284,7 +285,7 @@ def parts_form(what: str, n: int) -> Callable[[Form], Lower]:
 
 
 def parts_comparison_form(n: int) -> Callable[[Form], Lower]:
-    """vset2, vset4: 1 for true"""
+    """Lower vset2 and vset4: 1 for true."""
 
     def choose(form: Form) -> Lower:
         relation = form.only("add", *_RELATIONS).find_flag(*_RELATIONS)
@@ -294,7 +295,7 @@ def parts_comparison_form(n: int) -> Callable[[Form], Lower]:
 
 
 def _video(choose: Callable[[Form], Lower]) -> Handler:
-    """Return a handler that lowers by the result of `choose` for the form; operands may select something unknown."""
+    """Return a handler that lowers by the result of `choose` for the form; an unknown selector is not modeled."""
 
     @functools.cache
     def lowering(modifiers: tuple[str, ...]) -> Lower | None:

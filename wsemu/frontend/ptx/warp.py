@@ -17,24 +17,24 @@ if TYPE_CHECKING:
 
 
 _INDEPENDENT = 70
-"""the first architecture whose lanes are scheduled by themselves; those before it run them in lockstep"""
+"""first architecture whose lanes are scheduled independently; earlier ones run them in lockstep"""
 
 
 def _architecture(target: str) -> int:
-    """90 of `sm_90a`; the newest where it has no number."""
+    """Return 90 for `sm_90a`; the newest architecture if the target has no number."""
     found = re.search(r"\d+", target)
     return int(found[0]) if found else _INDEPENDENT
 
 
 def _active(e: Emitter) -> Register:
-    """The mask of the lanes that run this together."""
+    """Return the mask of the lanes that execute the instruction together."""
     converged = _architecture(e.module.file.target) < _INDEPENDENT
     (mask,) = e.effect("activemask", results=("b32",), auxiliary=CONVERGED * converged)
     return mask
 
 
 def _members(e: Emitter, form: Form, operands: list[Operand]) -> Register:
-    """The member mask, the last operand; forms without `.sync` are among the lanes that run them together."""
+    """Return the member mask, the last operand; without `.sync`, the lanes that execute the instruction together."""
     if "sync" in form.flags:
         return e.read(operands.pop(), "b32")
     return _active(e)
@@ -51,7 +51,7 @@ _MODES = ("idx", "up", "down", "bfly")
 
 
 def shuffle_form(form: Form) -> Lower:
-    """shfl{.sync}.mode.b32 d|p, a, b, c{, members}"""
+    """Lower shfl{.sync}.mode.b32 d|p, a, b, c{, members}."""
     mode = form.only("sync", *_MODES).find_flag(*_MODES)
     if form.type != "b32":
         raise UnhandledForm
@@ -96,7 +96,7 @@ def _source_lane(e: Emitter, mode: str, b: Register, c: Register) -> tuple[Regis
 
 # -- vote, match, redux ----------------------------------------------------------------------------------------------
 def vote_form(form: Form) -> Lower:
-    """vote{.sync}.{all,any,uni}.pred and .ballot.b32"""
+    """Lower vote{.sync}.{all,any,uni}.pred and .ballot.b32."""
     mode = form.only("sync", "all", "any", "uni", "ballot").find_flag("all", "any", "uni", "ballot")
     result = "b32" if mode == "ballot" else "p"
     if form.type != ("b32" if mode == "ballot" else "pred"):
@@ -113,7 +113,7 @@ def vote_form(form: Form) -> Lower:
 
 
 def match_form(form: Form) -> Lower:
-    """match.any.sync d, a, members and match.all.sync d|p, a, members"""
+    """Lower match.any.sync d, a, members and match.all.sync d|p, a, members."""
     mode = form.only("sync", "any", "all").find_flag("any", "all")
     type_ = form.type
     if type_ not in ("b32", "b64"):
@@ -130,7 +130,7 @@ def match_form(form: Form) -> Lower:
 
 
 def reduction_form(form: Form) -> Lower:
-    """redux.sync.{add,min,max}.{u32,s32}, .{and,or,xor}.b32, {min,max}{.abs}{.NaN}.f32"""
+    """Lower redux.sync.{add,min,max}.{u32,s32}, .{and,or,xor}.b32, {min,max}{.abs}{.NaN}.f32."""
     if form.types == ("f32",):
         return _float_reduction(form)
     whats = ("add", "min", "max", "and", "or", "xor")
@@ -148,7 +148,8 @@ def reduction_form(form: Form) -> Lower:
 
 
 def _float_reduction(form: Form) -> Lower:
-    """redux.sync.{min,max}{.abs}{.NaN}.f32: a reduction of integers in the same order.
+    """Lower redux.sync.{min,max}{.abs}{.NaN}.f32 to a reduction of integers in the same order.  A nan becomes the
+    largest or smallest integer: it loses, or wins with `.NaN`.
 
     A nan is the largest or the smallest of them: it loses, or wins with `.NaN`.
     """
@@ -174,7 +175,7 @@ def _float_reduction(form: Form) -> Lower:
 
 
 _LARGEST, _SMALLEST, _INFINITY = 0x7FFFFFFF, 0x80000000, 0x7F800000
-"""the integers that stand for a nan, of which the first one is the canonical nan; and the bits of infinity"""
+"""the integers that represent a nan, the first of which is the canonical nan; and the bits of infinity"""
 
 
 def active_form(form: Form) -> Lower:
@@ -189,7 +190,7 @@ def active_form(form: Form) -> Lower:
 
 
 def elect_form(form: Form) -> Lower:
-    """elect.sync d|p, members: the lowest of the participating lanes."""
+    """Lower elect.sync d|p, members: the lowest participating lane is elected."""
     form.only("sync")
     if form.types:
         raise UnhandledForm

@@ -32,15 +32,15 @@ _OF_TYPES = {
 
 
 _ONES = {"s8", "u8", "b1"}
-"""types whose number of columns is coarser, and without scales"""
+"""types with a coarser step of the column count, and without scales"""
 
 
 _TURNED = {"f16", "bf16"}
-"""types with either orientation in shared memory"""
+"""types that may have either orientation in shared memory"""
 
 
 def _columns(shape: str, type_: str) -> tuple[int, str]:
-    """(n, `k16`) of m64n128k16."""
+    """Return (n, `k16`) of m64n128k16."""
     found = re.fullmatch(r"m64n(\d+)(k\d+)", shape)
     n = int(found[1]) if found else 0
     if found is None or n % 8 or not 8 <= n <= 256 or (type_ in _ONES and n > 32 and n % 16) or str(n) != found[1]:
@@ -49,7 +49,7 @@ def _columns(shape: str, type_: str) -> tuple[int, str]:
 
 
 def _group_multiply(e: Emitter, modifiers: tuple[str, ...], operands: tuple[Operand, ...]) -> None:
-    """wgmma.mma_async.sync.aligned.shape{.satfinite}.d.a.b{.and.popc} d, a, b, scale-d{, scales{, turns}}"""
+    """Lower wgmma.mma_async.sync.aligned.shape{.satfinite}.d.a.b{.and.popc} d, a, b, scale-d{, scales{, turns}}."""
     shape, *rest = modifiers
     clamped = rest[0] == "satfinite"
     d_type, a_type, b_type, *how = rest[clamped:]

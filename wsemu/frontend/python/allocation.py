@@ -26,7 +26,7 @@ from wsemu.model.program import SharedArray
 
 
 def host_dtype(value: Value) -> np.dtype[Any]:
-    """Return the NumPy dtype that `np.float32`, `numba.float32`, `float` or a record dtype names."""
+    """Return the NumPy dtype of `np.float32`, `numba.float32`, `float` or a record dtype."""
     if isinstance(value, Static):
         if isinstance(value.object, np.dtype):
             return value.object
@@ -71,7 +71,7 @@ def allocate(call: Any, space: str, shape: Value, dtype: Value, alignment: Value
 
 
 def _never_used(b: Builder, space: str, name: str, extents: tuple[int, ...], dtype: np.dtype[Any]) -> ArrayValue:
-    """Return an array for code that never runs, without memory."""
+    """Return an array without memory, for code that never runs."""
     nowhere = b.constant("b64", 0)
     shape = tuple(Scalar(int64, None, extent) for extent in extents)
     bounds = Scalar(int64, nowhere), constant(int64, 0)

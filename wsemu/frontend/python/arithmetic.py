@@ -1,8 +1,8 @@
-"""Python's operators on numbers, with Numba-CUDA's types and the bits that its compiled code gives.
+"""Python's operators on numbers, with Numba-CUDA's types and bit-identical results.
 
-Integers are computed in 64 bits; `//` and `%` of integers floor and give 0 for a zero divisor.  Float `%` is a
-remainder by division, not the exact one, as the GPU's compiler implements it.  Products and sums are emitted apart: the
-assembler fuses them.
+Integers are computed in 64 bits; `//` and `%` of integers round down, and return 0 for a zero divisor.  Float `%` is a
+remainder by division, not the exact one, as the GPU's compiler implements it.  Products and sums are separate
+operations, which the assembler fuses.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _RELATIONS = {"<": "lt", "<=": "le", "==": "eq", "!=": "ne", ">": "gt", ">=": "g
 
 
 def binary(b: Builder, op: str, x: Value, y: Value) -> Value:
-    """`x op y` for one of + - * / // % ** << >> & | ^; tuples can be added."""
+    """Return `x op y` for one of + - * / // % ** << >> & | ^; tuples can be added."""
     if op == "+" and isinstance(x, TupleValue) and isinstance(y, TupleValue):
         return TupleValue(x.items + y.items)
     left, right = _operands(op, x, y)
@@ -95,7 +95,7 @@ def _remedy(op: str, x: NumberType, y: NumberType) -> str:
 
 
 def _scalar_binary(b: Builder, op: str, x: Scalar, y: Scalar) -> Scalar:
-    """Both operands have the type of the result."""
+    """Return `x op y`; both operands have the type of the result."""
     type_ = x.type
     if op in ("//", "%"):
         return (floor_quotient if op == "//" else floor_remainder)(b, x, y)
@@ -113,7 +113,7 @@ def _scalar_binary(b: Builder, op: str, x: Scalar, y: Scalar) -> Scalar:
 
 
 def _neutral(op: str, x: Scalar, y: Scalar) -> Scalar | None:
-    """x + 0, x * 1 and the like need no instruction."""
+    """Return x for x + 0, x * 1 and similar, which need no instruction; None otherwise."""
     if y.literal == 0 and op in ("+", "-", "|", "^", "<<", ">>"):
         return Scalar(x.type, x.register, x.literal)
     if y.literal == 1 and op == "*":
@@ -127,7 +127,7 @@ def _neutral(op: str, x: Scalar, y: Scalar) -> Scalar | None:
 
 
 def floor_quotient(b: Builder, x: Scalar, y: Scalar) -> Scalar:
-    """`x // y`, both operands of the type of the result."""
+    """Return `x // y`; both operands have the type of the result."""
     if x.type.kind == "f":
         return _float_quotient(b, x, y)
     if _is_power_of_two(y):
@@ -136,7 +136,7 @@ def floor_quotient(b: Builder, x: Scalar, y: Scalar) -> Scalar:
 
 
 def floor_remainder(b: Builder, x: Scalar, y: Scalar) -> Scalar:
-    """`x % y`, both operands of the type of the result."""
+    """Return `x % y`; both operands have the type of the result."""
     if x.type.kind == "f":
         return _float_remainder(b, x, y)
     if _is_power_of_two(y):
@@ -168,14 +168,14 @@ class _Float:
         return compute(self.b, f"cvt.rmi.{self.type.register}.{self.type.register}", self.type, x)
 
     def rest(self, x: Scalar, y: Scalar) -> Scalar:
-        """|x| - floor(|x| / |y|) * |y| with the sign of x: what the compiler makes of LLVM's `frem`."""
+        """Return |x| - floor(|x| / |y|) * |y| with the sign of x, as the compiler lowers LLVM's `frem`."""
         size, divisor = self("abs", x), self("abs", y)
         rest = self("sub", size, self("mul", self.floor(self("div", size, divisor)), divisor))
         return choose(self.b, self.is_("lt", x, constant(self.type, 0.0)), self("neg", rest), rest)
 
 
 def _float_remainder(b: Builder, x: Scalar, y: Scalar) -> Scalar:
-    """The rest with the sign of the divisor."""
+    """Return the remainder with the sign of the divisor."""
     f, zero = _Float(b, x.type), constant(x.type, 0.0)
     rest = f.rest(x, y)
     negative = f.is_("lt", y, zero)
@@ -186,7 +186,7 @@ def _float_remainder(b: Builder, x: Scalar, y: Scalar) -> Scalar:
 
 
 def _float_quotient(b: Builder, x: Scalar, y: Scalar) -> Scalar:
-    """CPython's float floor division, as Numba compiles it; `x / y` for a zero divisor."""
+    """Return CPython's float floor division, as Numba compiles it; `x / y` for a zero divisor."""
     f, zero = _Float(b, x.type), constant(x.type, 0.0)
     rest = f.rest(x, y)
     ratio = f("div", f("sub", x, rest), y)
@@ -205,7 +205,7 @@ def _float_quotient(b: Builder, x: Scalar, y: Scalar) -> Scalar:
 
 
 def unary(b: Builder, op: str, x: Value) -> Value:
-    """`-x`, `+x`, `~x` or `not x`."""
+    """Return `-x`, `+x`, `~x` or `not x`."""
     if op == "not":
         return negate(b, truth(b, x))
     operand = number(x, f"`{op}`")
@@ -241,7 +241,8 @@ def _negative(b: Builder, x: Scalar) -> Scalar:
 
 
 def compare(b: Builder, op: str, x: Value, y: Value) -> Scalar:
-    """`x op y` for one of < <= == != > >=, on numbers, tuples, and host objects such as strings, None and dtypes."""
+    """Return `x op y` for one of < <= == != > >=, on numbers, tuples, and host objects such as strings, None and
+    dtypes."""
     if isinstance(x, TupleValue) and isinstance(y, TupleValue):
         return _compare_tuples(b, op, x.items, y.items)
     if isinstance(x, Static) or isinstance(y, Static):
@@ -266,7 +267,7 @@ def compare(b: Builder, op: str, x: Value, y: Value) -> Scalar:
 
 
 def _narrower(x: Scalar, y: Scalar, common: NumberType) -> NumberType:
-    """An int32 against a literal that int32 can hold needs no 64-bit comparison."""
+    """Return int32 instead of the 64-bit type if an int32 is compared with a literal that fits int32."""
     if common.kind in "iu":
         for known, other in ((x, y), (y, x)):
             wide = other.literal is None and other.type.kind in "iu" and other.type.bits >= 32
@@ -287,7 +288,7 @@ def _compare_scalars(b: Builder, relation: str, x: Scalar, y: Scalar) -> Scalar:
 
 
 def _compare_bools(b: Builder, relation: str, x: Scalar, y: Scalar) -> Scalar:
-    """False lies below True."""
+    """Compare bools: False is less than True."""
     if relation in ("eq", "ne"):
         different = differ(b, x, y)
         return different if relation == "ne" else negate(b, different)
@@ -297,7 +298,7 @@ def _compare_bools(b: Builder, relation: str, x: Scalar, y: Scalar) -> Scalar:
 
 
 def _compare_tuples(b: Builder, op: str, x: tuple[Value, ...], y: tuple[Value, ...]) -> Scalar:
-    """Item by item: the first that differ decide, then the lengths."""
+    """Compare tuples item by item: the first items that differ decide, then the lengths."""
     if op == "!=":
         return negate(b, _compare_tuples(b, "==", x, y))
     if op == "==":
@@ -316,11 +317,11 @@ def _compare_tuples(b: Builder, op: str, x: tuple[Value, ...], y: tuple[Value, .
 
 
 def _compare_static(op: str, x: Value, y: Value) -> Scalar:
-    """Host objects are equal as in Python; a host object equals no run-time value."""
+    """Compare host objects as Python does; a host object equals no run-time value."""
     if op not in ("==", "!="):
         raise refusal(f"`{op}` is not defined for {describe(x)} and {describe(y)}", "compare numbers", x, y)
     equal = False
-    if isinstance(x, Static) and isinstance(y, Static):  # to NumPy, None is a dtype
+    if isinstance(x, Static) and isinstance(y, Static):  # NumPy treats None as a dtype
         nothing = x.object is None or y.object is None
         equal = x.object is y.object if nothing else bool(x.object == y.object)
     return TRUE if equal == (op == "==") else FALSE

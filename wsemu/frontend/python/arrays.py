@@ -28,15 +28,15 @@ from wsemu.model.errors import KernelError, UnsupportedError
 from wsemu.model.isa import SEGMENT_SHIFT
 
 _ELEMENTS = {element_dtype(t): t for t in NUMBERS.values()}
-"""the common case of `number_type`"""
+"""lookup table for the common dtypes of `number_type`"""
 ZERO, ONE = Scalar(int64, None, 0), Scalar(int64, None, 1)
 
 
 def element_type(dtype: np.dtype[Any], name: str) -> NumberType:
-    """The number type of an element; KernelError for one that kernels cannot hold."""
+    """Return the number type of an element; raise a KernelError for one that kernels do not support."""
     found = _ELEMENTS.get(dtype) or number_type(dtype)
     if found is None:
-        kind = UnsupportedError if dtype.kind in "Mm" else KernelError  # which Numba has
+        kind = UnsupportedError if dtype.kind in "Mm" else KernelError  # Numba supports dates
         raise kind(
             f"array `{name}` has elements of {dtype}", remedy="use numbers of up to 64 bits, or a record of them"
         )
@@ -44,7 +44,7 @@ def element_type(dtype: np.dtype[Any], name: str) -> NumberType:
 
 
 def check_elements(dtype: np.dtype[Any], name: str) -> None:
-    """KernelError unless the elements are numbers, or records of them."""
+    """Raise a KernelError unless the elements are numbers, or records of numbers."""
     if dtype.subdtype is not None:
         check_elements(dtype.subdtype[0], name)
     elif dtype.fields:
@@ -56,7 +56,7 @@ def check_elements(dtype: np.dtype[Any], name: str) -> None:
 
 # -- addresses -------------------------------------------------------------------------------------------------------
 def as_index(b: Builder, x: Value, name: str) -> Scalar:
-    """An integer index, of a type that `index` takes."""
+    """Return an integer index, in a type that `index` accepts."""
     if not isinstance(x, Scalar):
         raise KernelError(f"array `{name}` is indexed with {describe(x)}", remedy="index with integers or slices")
     if x.type.kind == "f":
@@ -65,7 +65,7 @@ def as_index(b: Builder, x: Value, name: str) -> Scalar:
 
 
 def element_address(b: Builder, array: ArrayValue, indices: list[Value]) -> tuple[Register, int]:
-    """(address register, byte offset) of the element, or of the sub-array, that the leading indices select."""
+    """Return (address register, byte offset) of the element, or of the sub-array, that the leading indices select."""
     address, immediate = array.address, 0
     dynamic = []
     for axis, raw in enumerate(indices):
@@ -75,7 +75,8 @@ def element_address(b: Builder, array: ArrayValue, indices: list[Value]) -> tupl
             if 0 <= position < extent.literal:
                 immediate += position * int(stride.literal)
                 continue
-        if index.literal is not None and index.literal < 0:  # a literal negative index means the end: nothing to report
+        # a literal negative index counts from the end, which is not an error
+        if index.literal is not None and index.literal < 0:
             index = arithmetic.binary(b, "+", extent, index)  # type: ignore[assignment]
         dynamic.append((register(b, index), index, extent, stride))
     dynamic.sort(key=lambda item: b.homes.get(item[0], 0))
@@ -87,7 +88,7 @@ def element_address(b: Builder, array: ArrayValue, indices: list[Value]) -> tupl
 
 
 def add_offset(b: Builder, address: Register, offset: int) -> Register:
-    """An address further on by a constant number of bytes."""
+    """Return an address advanced by a constant number of bytes."""
     return b.emit("add.b64", address, b.constant("b64", offset)) if offset else address
 
 
@@ -102,7 +103,8 @@ def byte_address(b: Builder, array: ArrayValue, distance: Scalar, width: int) ->
             return base, int(distance.literal)
     else:
         start = b.emit("sub.b64", array.address, register(b, first))
-        start = b.emit("and.b64", start, b.constant("b64", (1 << SEGMENT_SHIFT) - 1))  # but for flags of the address
+        # without the flags of the address
+        start = b.emit("and.b64", start, b.constant("b64", (1 << SEGMENT_SHIFT) - 1))
         base, after = b.emit("sub.b64", array.address, start), plus(b, Scalar(int64, start), distance)
     room = plus(b, size, Scalar(int64, None, 1 - width))
     room = choose(b, arithmetic.compare(b, "<", room, ZERO), ZERO, room)
@@ -117,7 +119,7 @@ def load(b: Builder, array: ArrayValue, indices: list[Value]) -> Value:
 
 
 def store(b: Builder, array: ArrayValue, indices: list[Value], value: Value) -> None:
-    """Write an element, converted to the array's type."""
+    """Store a value at `indices`, converted to the array's type."""
     address, offset = element_address(b, array, indices)
     write(b, array.dtype, address, offset, array, value)
 
@@ -158,7 +160,7 @@ def _read_number(
 
 
 def why_not_writable(target: ArrayValue | RecordValue) -> str:
-    """`constant` for a host array that the kernel names, `read-only` for an argument."""
+    """Return `constant` for a host array that the kernel names, `read-only` for an argument."""
     return "constant" if target.space == "constant" else "read-only"
 
 
@@ -189,7 +191,7 @@ def write(
 def _write_whole(
     b: Builder, dtype: np.dtype[Any], address: Register, offset: int, target: ArrayValue | RecordValue, value: Value
 ) -> None:
-    """Store a record or an array inside of one, part by part: all are read before the first is written."""
+    """Store a record, or an array in a record, part by part: all parts are read before the first is written."""
     parts: list[tuple[np.dtype[Any], int, Value]] = []
     _whole_parts(b, dtype, 0, value, parts, target.name)
     for part, distance, item in parts:
@@ -204,7 +206,7 @@ def _whole_parts(
     parts: list[tuple[np.dtype[Any], int, Value]],
     name: str,
 ) -> None:
-    """(dtype, distance, value) of each number or text of a record that `value` is assigned to."""
+    """Collect (dtype, distance, value) of each number or text of a record to which `value` is assigned."""
     if dtype.fields is not None and isinstance(value, RecordValue) and value.dtype.names == dtype.names:
         for field_name in dtype.names or ():
             part, at = dtype.fields[field_name][:2]
@@ -233,7 +235,7 @@ def _write_number(b: Builder, x: Scalar, address: Register, offset: int, target:
 
 
 def field(b: Builder, record: RecordValue, name: str) -> tuple[np.dtype[Any], Register, int]:
-    """(dtype, address, offset) of a field of a record."""
+    """Return (dtype, address, offset) of a field of a record."""
     fields = record.dtype.fields
     if fields is None or name not in fields:
         raise KernelError(
@@ -241,7 +243,7 @@ def field(b: Builder, record: RecordValue, name: str) -> tuple[np.dtype[Any], Re
             remedy=f"its fields are {', '.join(record.dtype.names or ())}",
         )
     dtype, offset = fields[name][:2]
-    if offset % dtype.base.alignment:  # as in Numba-CUDA
+    if offset % dtype.base.alignment:  # Numba-CUDA does the same
         raise KernelError(
             f"field `{name}` of record `{record.name}` is a {dtype.base} at byte {offset}, which is not aligned",
             remedy="make the dtype with `np.dtype(..., align=True)`",
@@ -254,7 +256,7 @@ def plus(b: Builder, x: Scalar, y: Scalar) -> Scalar:
 
 
 def row_major(b: Builder, shape: tuple[Scalar, ...], itemsize: int) -> tuple[Scalar, ...]:
-    """Strides in bytes of a C-contiguous array."""
+    """Return the strides in bytes of a C-contiguous array."""
     strides: list[Scalar] = []
     stride = Scalar(int64, None, itemsize)
     for extent in reversed(shape):

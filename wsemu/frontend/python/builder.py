@@ -1,4 +1,5 @@
-"""Emission of a graph: pure operations are value-numbered and moved out of loops, the rest stays in its position."""
+"""Emission of a graph: pure operations are value-numbered and moved out of loops, other operations stay in their
+position."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ class Scope:
     """for a loop, the block for instructions that do not change inside"""
     entered: list[Key] = field(default_factory=list)
     made: list[Register] = field(default_factory=list)
-    """registers of phis, loads and other effects"""
+    """registers of phis, loads and other effects in this scope"""
 
 
 class Builder:
@@ -41,7 +42,8 @@ class Builder:
         self.before: Callable[[str], None] | None = None
         """callback for each non-arithmetic operation before it is emitted"""
         self.partial: dict[int, tuple[str, object]] = {}
-        """id of a value -> the variable that some path to it has not assigned, and the value, which keeps the id"""
+        """id of a value that some path does not assign -> the variable, and the value itself, which keeps the id
+        valid"""
 
     # -- registers ----------------------------------------------------------------------------------------------------
     def constant(self, type_: str, value: int | float | bool) -> Register:
@@ -51,7 +53,7 @@ class Builder:
         return self.graph.special(name)
 
     def new(self, type_: str) -> Register:
-        """A register defined at the present depth."""
+        """Return a register defined at the current depth."""
         register = self.graph.new(type_)
         self.homes[register] = len(self.scopes) - 1
         self.scopes[-1].made.append(register)
@@ -59,7 +61,7 @@ class Builder:
 
     # -- instructions -------------------------------------------------------------------------------------------------
     def emit(self, operation: str, *operands: Register, immediate: int = 0) -> Register:
-        """The result of a pure operation: the one that is there already, or a new one as far out as it can be."""
+        """Return the result of a pure operation: an existing register, or a new one in the outermost possible scope."""
         key = (operation, operands, immediate)
         found = self.known.get(key)
         if found is not None:
@@ -77,7 +79,7 @@ class Builder:
         return result
 
     def _depth(self, operands: tuple[Register, ...]) -> int:
-        """Depth of the scope in which an operation on `operands` is computed."""
+        """Return the depth of the scope in which an operation on `operands` is computed."""
         here = len(self.scopes) - 1
         homes = self.homes
         least = max((homes.get(o, 0) for o in operands), default=0)
@@ -96,7 +98,7 @@ class Builder:
         array: str | None = None,
         element: str | None = None,
     ) -> tuple[Register, ...]:
-        """Append an instruction that stays where it is; new registers of the types `results`."""
+        """Append an instruction that stays in its position; return new registers of the types `results`."""
         if self.before is not None:
             self.before(operation)
         made = tuple(self.new(t) for t in results)
@@ -136,7 +138,7 @@ class Builder:
 
     @contextlib.contextmanager
     def elsewhere(self, block: Block) -> Iterator[None]:
-        """Emit at the end of another block, of which nothing is known here."""
+        """Emit inside at the end of another block, where no values are known."""
         kept = self.block, self.known, self.scopes
         self.block, self.known, self.scopes = block, {}, [Scope() for _ in self.scopes]
         try:
@@ -145,14 +147,14 @@ class Builder:
             self.block, self.known, self.scopes = kept
 
     def open(self) -> Block:
-        """A new block, into which instructions now go."""
+        """Create a block into which the following instructions go."""
         dead = self.block.dead
         self.block = self.graph.block()
         self.block.dead = dead
         return self.block
 
     def dead_end(self) -> Block:
-        """A block that control never reaches, for the end of an edge that has types alone."""
+        """Create a block that control never reaches, as the end of an edge that only contributes types."""
         block = self.graph.block()
         block.dead = True
         return block
@@ -168,7 +170,7 @@ class Builder:
         source.span, source.stack = self.span, self.stack
 
     def finish(self, source: Block, how: str, trap: int = 0) -> None:
-        """`exit` or `trap`; see `Block.trap`."""
+        """End a block by `exit` or `trap`; see `Block.trap`."""
         source.end = how
         source.successors = ()
         source.trap = trap

@@ -40,7 +40,7 @@ from wsemu.model.tensor_map import TensorMap
 
 @dataclass(frozen=True, slots=True)
 class ArrayType:
-    """An array argument: its elements, dimensions, layout (C, F or A) and whether it may be written."""
+    """The type of an array argument: elements, dimensions, layout (C, F or A), and whether it is writable."""
 
     dtype: np.dtype[Any]
     ndim: int
@@ -50,7 +50,7 @@ class ArrayType:
 
 @dataclass(frozen=True, slots=True)
 class StaticType:
-    """An argument that is a compile-time object, by identity."""
+    """The type of an argument that is a compile-time object, compared by identity."""
 
     object: Any
 
@@ -63,10 +63,10 @@ class StaticType:
 
 @dataclass(frozen=True, slots=True)
 class KnownType:
-    """A part of an argument that is known at compile time, by value."""
+    """The type of a part of an argument that is known at compile time, compared by value."""
 
     type: type
-    """without it True and 1 were one"""
+    """type of the value, without which True and 1 would be equal"""
     value: Any
 
 
@@ -78,21 +78,22 @@ class TupleType:
 
 @dataclass(frozen=True, slots=True)
 class MemberType:
-    """An argument that is a member of an enumeration of integers: int64, and `is` compares its class."""
+    """The type of an argument that is a member of an integer enumeration: int64, whose class `is` compares."""
 
     cls: enum.EnumMeta
 
 
 @dataclass(frozen=True, slots=True)
 class TensorMapType:
-    """An argument that is a tensor map."""
+    """The type of an argument that is a tensor map."""
 
     rank: int
 
 
 @dataclass(frozen=True, slots=True)
 class PatternType:
-    """An argument that is a frozen dataclass with methods for kernels, such as a transfer pattern.
+    """The type of an argument that is a frozen dataclass with kernel methods, such as a transfer pattern.  Its
+    positional fields are values of the launch, like other arguments; its keyword-only fields are compiled in.
 
     Its positional fields are values of the launch, like other arguments; keyword-only fields shape the code and are
     compiled in.
@@ -103,13 +104,13 @@ class PatternType:
 
 
 DEPTH = 12_000
-"""frames of the interpreter that a compilation may use: recursive functions are walked in place"""
+"""maximum interpreter frames of a compilation, because recursive functions are inlined"""
 ArgumentType = NumberType | MemberType | ArrayType | TupleType | PatternType | TensorMapType | StaticType
 
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A kernel's program, the types its variables got, and remarks for the report."""
+    """A kernel's program, the inferred types of its variables, and notes for the report."""
 
     program: Program
     variables: list[TypedVariable]
@@ -117,7 +118,7 @@ class Compiled:
 
 
 def argument_type(value: Any, name: str = "argument") -> ArgumentType:
-    """The type of a host argument; UsageError names the argument that cannot be passed."""
+    """Return the type of a host argument; UsageError names an argument that cannot be passed."""
     if isinstance(value, np.ndarray):
         if number_type(value.dtype) is None and value.dtype.names is None and value.dtype.kind not in "SU":
             what = f"argument `{name}` is an array of {value.dtype}"
@@ -169,7 +170,7 @@ def _single(value: np.generic) -> str:
 
 
 def _pattern_type(value: Any, name: str) -> PatternType:
-    """Fields by name: the type of a positional one, the value of a keyword-only one."""
+    """Return the type of a pattern: for each positional field its type, for each keyword-only field its value."""
     fields: list[tuple[str, Any]] = []
     for part in dataclasses.fields(value):
         item = getattr(value, part.name)
@@ -188,11 +189,11 @@ def compile_kernel(
     stepping: bool = False,
     link: Sequence[Any] = (),
 ) -> Compiled:
-    """Compile a kernel for arguments of these types. `registers` is the number that a thread has at launch, 0 if
-    unknown; with `debug` exceptions reach the host, with `stepping` each statement shows its variables; `link` has
-    files of PTX.
+    """Compile a kernel for arguments of these types.  `registers` is the number of registers of a thread at launch, 0
+    if unknown.
 
-    KernelError and UnsupportedError say what is wrong with it.
+    With `debug`, exceptions reach the host; with `stepping`, each statement shows its variables.  `link` has PTX files.
+    KernelError and UnsupportedError describe errors in the kernel.
     """
     walker = _walk_function(function, types, registers, debug, stepping, link)
     if walker.recursive and has_together(walker.b.graph):
@@ -211,7 +212,7 @@ def _walk_function(
     link: Sequence[Any],
     regions: Regions = (),
 ) -> Walker:
-    """Walk a kernel, and return the walker; `regions` are functions whose mutual calls it keeps."""
+    """Walk a kernel, and return the walker; `regions` are mutually recursive functions that are not inlined."""
     graph = Graph(function.__name__, registers=registers)
     builder = Builder(graph)
     walker = Walker(builder, debug=debug, stepping=stepping)
@@ -237,7 +238,7 @@ def _walk_function(
 
 
 def _expansion(walker: Walker) -> Any:
-    """Return the function that expands compound operations of PTX, if there are some."""
+    """Return the function that expands compound operations of PTX, or None if there are none."""
     if not walker.has_ptx:
         return None
     from wsemu.frontend.ptx.expand import expand
@@ -246,7 +247,7 @@ def _expansion(walker: Walker) -> Any:
 
 
 def _argument(b: Builder, walker: Walker, n: int, name: str, type_: ArgumentType, path: tuple[int | str, ...]) -> Value:
-    """The value that an argument, or the part of it at `path`, has in the kernel."""
+    """Return the value of an argument, or of its part at `path`, in the kernel."""
 
     def parameter(register_type: str, part: str, axis: int = 0) -> int:
         register = b.graph.new(register_type)

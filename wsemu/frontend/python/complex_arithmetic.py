@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class _Part:
-    """Arithmetic on the parts: `f("mul", a, c)` in their float type."""
+    """Arithmetic on the parts of complex numbers: `f("mul", a, c)` in their float type."""
 
     def __init__(self, b: Builder, z: ComplexValue) -> None:
         self.b = b
@@ -28,7 +28,7 @@ class _Part:
 
 
 def binary(b: Builder, op: str, x: Number, y: Number) -> ComplexValue:
-    """`x op y` for + - * /; a zero divisor gives nan (Numba's code ends the thread there)."""
+    """Return `x op y` for + - * /; a zero divisor gives nan (Numba's code ends the thread there)."""
     assert isinstance(x, ComplexValue)
     assert isinstance(y, ComplexValue)
     f = _Part(b, x)
@@ -43,7 +43,7 @@ def binary(b: Builder, op: str, x: Number, y: Number) -> ComplexValue:
 
 
 def _divide(f: _Part, x: ComplexValue, y: ComplexValue) -> ComplexValue:
-    """CPython's: divide through by the larger part of the divisor."""
+    """Return the quotient as CPython computes it: scaled by the larger part of the divisor."""
     by_real = f.is_("ge", f("abs", y.real), f("abs", y.imag))
     large, small = choose(f.b, by_real, y.real, y.imag), choose(f.b, by_real, y.imag, y.real)
     ratio = f("div", small, large)
@@ -56,23 +56,23 @@ def _divide(f: _Part, x: ComplexValue, y: ComplexValue) -> ComplexValue:
 
 
 def negative(b: Builder, z: ComplexValue) -> ComplexValue:
-    """-z."""
+    """Return -z."""
     f = _Part(b, z)
     return ComplexValue(z.type, f("neg", z.real), f("neg", z.imag))
 
 
 def conjugate(b: Builder, z: ComplexValue) -> ComplexValue:
-    """z with the sign of its imaginary part flipped."""
+    """Return z with the sign of its imaginary part flipped."""
     return ComplexValue(z.type, z.real, _Part(b, z)("neg", z.imag))
 
 
 def absolute(b: Builder, z: ComplexValue) -> Scalar:
-    """|z|, by hypot."""
+    """Return |z|, by hypot."""
     return _Part(b, z)("hypot", z.real, z.imag)
 
 
 def equal(b: Builder, op: str, x: Number, y: Number) -> Scalar:
-    """`x == y` or `x != y`: both parts are equal, or one is not."""
+    """Return `x == y` or `x != y`, from both parts."""
     assert isinstance(x, ComplexValue)
     assert isinstance(y, ComplexValue)
     f = _Part(b, x)
@@ -82,7 +82,7 @@ def equal(b: Builder, op: str, x: Number, y: Number) -> Scalar:
 
 
 def power(b: Builder, x: ComplexValue, y: ComplexValue) -> ComplexValue:
-    """x ** y in polar form; 1 for a zero exponent, 0 for a zero real part of both base and exponent."""
+    """Return x ** y in polar form; 1 for a zero exponent, 0 if base and exponent both have a zero real part."""
     f = _Part(b, x)
     size = f("hypot", x.real, x.imag)
     angle = f("atan2", x.imag, x.real)

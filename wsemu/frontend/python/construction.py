@@ -1,4 +1,5 @@
-"""Objects that a kernel makes: of a pattern's class on the host where all fields are known, else field by field."""
+"""Objects that a kernel constructs: on the host if the class is a pattern's and all fields are known, otherwise field
+by field."""
 
 # mypy: disable-error-code="misc"
 # (the methods of each part of `Walker` have the whole of it as self)
@@ -23,10 +24,10 @@ _signature = functools.lru_cache(maxsize=1024)(inspect.signature)
 
 
 class Construction:
-    """Calls of classes."""
+    """Methods of `Walker` for calls of classes."""
 
     def construct(self: Walker, cls: type, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
-        """A pattern object built inside the kernel: on the host if all its fields are known, else field by field."""
+        """Construct a pattern object: on the host if all its fields are known, otherwise field by field."""
         own = inspect.getattr_static(cls, "__init__", None)
         by_field = not isinstance(own, FunctionType) or _generates_init(cls)
         fields = self.collect_fields(cls, args, kwargs, node) if by_field else {}
@@ -39,7 +40,7 @@ class Construction:
                 )
             except KernelError:
                 raise
-            except Exception as error:  # whatever its checks raise
+            except Exception as error:  # the checks of the class may raise anything
                 raise self.refused_fields(cls, error, node) from error
         if not by_field:
             return self.initialise(PatternValue(cls, {}), cls, args, kwargs, node)
@@ -50,7 +51,7 @@ class Construction:
     def collect_fields(
         self: Walker, cls: type, args: list[Value], kwargs: dict[str, Value], node: ast.AST
     ) -> dict[str, Any]:
-        """The fields of an object whose parameters they are, by name; defaults as they are on the host."""
+        """Return the fields by name, for a class whose parameters are its fields; defaults are host values."""
         signature = _signature(cls)
         try:
             bound = signature.bind(*args, **kwargs)
@@ -68,7 +69,7 @@ class Construction:
         kwargs: dict[str, Value],
         node: ast.AST,
     ) -> KernelError:
-        """The error of arguments that are not the fields of a class."""
+        """Return the error for arguments that are not the fields of a class."""
         remedy = f"its fields are {', '.join(signature.parameters)}"
         strange = next((key for key in kwargs if key not in signature.parameters), None)
         if strange is not None:
@@ -88,14 +89,14 @@ class Construction:
         return self.error(node, f"`{cls.__name__}`: {what}", remedy or f"check its fields: {names}")
 
     def try_fields(self: Walker, cls: type, fields: dict[str, Value], node: ast.AST) -> None:
-        """Refuse known fields that the class does not accept, whatever the others are."""
+        """Reject known fields that the class does not accept, whatever the other fields are."""
         known, unknown = {}, []
         for name, value in fields.items():
             is_known, known[name] = self.to_host(value)
             if is_known:
                 continue
             if not isinstance(value, Scalar) or value.type.kind not in "iu":
-                return  # a class may ask for its type, say
+                return  # for example, a class may check types
             unknown.append(name)
             del known[name]
         error = trial.refusal(cls, known, tuple(unknown))
@@ -105,9 +106,9 @@ class Construction:
     def initialise(
         self: Walker, receiver: Value, cls: type, args: list[Value], kwargs: dict[str, Value], node: ast.AST
     ) -> Value:
-        """The object after the `__init__` of a plain class."""
+        """Return the object after the `__init__` of a plain class."""
         function = inspect.getattr_static(cls, "__init__", None)
-        if not isinstance(function, FunctionType):  # object's own, which does nothing
+        if not isinstance(function, FunctionType):  # `object.__init__`, which does nothing
             return receiver
         return self.walk_function(function, [receiver, *args], kwargs, node, builds=function.__code__.co_varnames[0])
 
@@ -120,7 +121,7 @@ class Construction:
         args: list[Value],
         kwargs: dict[str, Value],
     ) -> Value:
-        """`super().name(...)`; the parent's `__init__` fills in more of the object that is being built."""
+        """Lower `super().name(...)`; the parent's `__init__` sets further fields of the object under construction."""
         building = self.frame.builds
         if name == "__init__" and building:
             self.env[building] = self.initialise(receiver, parent, args, kwargs, node)
@@ -129,5 +130,6 @@ class Construction:
 
 
 def _generates_init(cls: type) -> bool:
-    """Dataclasses, pydantic models and named tuples: their fields are their parameters."""
+    """Return whether a class has a generated `__init__`, whose parameters are its fields: a dataclass, a pydantic
+    model, a named tuple."""
     return any(hasattr(cls, name) for name in ("__dataclass_fields__", "__pydantic_fields__", "_fields"))

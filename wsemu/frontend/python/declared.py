@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def arguments(
     b: Builder, declared: Sequence[signatures.Declared], args: Sequence[Value], name: str
 ) -> tuple[list[Value], NumberType | None]:
-    """Return the arguments as the best signature requires them, and the number type of the result if it declares
+    """Return the arguments converted for the best-matching signature, and the number type of the result if it declares
     one."""
     chosen = signatures.best(declared, [x.type if isinstance(x, (Scalar, ComplexValue)) else None for x in args])
     if chosen is None:

@@ -1,7 +1,7 @@
-"""Floats of 8 bits in kernels, by the arithmetic of CUDA's `cuda_fp8.hpp`: from numbers, and back.
+"""Conversions between 8-bit floats and other numbers in kernels, by the arithmetic of CUDA's `cuda_fp8.hpp`.
 
-From a float16, bfloat16, float32 or an integer, which is a float32 first, by `cvt.rn.satfinite` (PTX ISA): a nan
-becomes 0x7F.  From a float64 in one rounding; a nan keeps its sign.
+A float16, bfloat16 or float32, and an integer after conversion to float32, is converted by `cvt.rn.satfinite` (PTX
+ISA): a nan becomes 0x7F. A float64 is rounded once; a nan keeps its sign.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _FORMS = {
 
 
 def convert_float8(b: Builder, x: Scalar, to: NumberType) -> Scalar:
-    """`x` as `to`, one of which is a float of 8 bits."""
+    """Convert `x` to type `to`; one of the two types is an 8-bit float."""
     if to not in EIGHTS:
         return _number(b, x, to)
     if x.type in EIGHTS:
@@ -68,8 +68,8 @@ def _reinterpret_small(b: Builder, bits: Scalar, to: NumberType) -> Scalar:
 
 
 def round_to_float8(b: Builder, x: Scalar, to: NumberType, saturate: bool = True) -> Scalar:
-    """The bits, as uint32, of a float32 or float64 as `to`, to nearest even; a number beyond the largest one becomes
-    that, or without `saturate` infinity, or no number where there is none."""
+    """Return the bits, as uint32, of a float32 or float64 rounded to nearest even as `to`.  A number out of range
+    becomes the largest number; without `saturate`, it becomes infinity, or nan if the type has no infinity."""
     form = _FORMS[to]
     single = scalar_cast(b, x, float32)
     bits = scalars.to_odd(b, x, single) if x.type is float64 else reinterpret(single, uint32)
@@ -77,7 +77,7 @@ def round_to_float8(b: Builder, x: Scalar, to: NumberType, saturate: bool = True
     odd = _op(b, "and", _op(b, "shr", size, dropped), 1)
     tie = compute(b, "add.b32", uint32, _op(b, "add", size, (1 << dropped - 1) - 1), odd)
     normal = _op(b, "sub", _op(b, "shr", tie, dropped), 127 - form.bias << form.mantissa)
-    # added to a number whose last place is that of a subnormal, it is rounded there
+    # adding a number whose last place is that of a subnormal rounds the sum at that place
     unit = constant(uint32, 127 + 23 + 1 - form.bias - form.mantissa << 23)
     sum_ = compute(b, "add.f32", float32, reinterpret(size, float32), reinterpret(unit, float32))
     small = compute(b, "sub.b32", uint32, reinterpret(sum_, uint32), unit)
@@ -119,7 +119,7 @@ def _number(b: Builder, x: Scalar, to: NumberType) -> Scalar:
 
 
 def _clamp_to_int8(b: Builder, x: Scalar, to: NumberType) -> Scalar:
-    """Return a float32 as an integer of 8 bits, the nearest that there is; 0 for a nan."""
+    """Return a float32 as the nearest 8-bit integer; 0 for a nan."""
     least, most = (-128, 127) if to.kind == "i" else (0, 255)
     whole = scalar_cast(b, x, int32)
     low, high = constant(int32, least), constant(int32, most)
@@ -137,7 +137,8 @@ def _relation(b: Builder, name: str, x: Scalar, y: int) -> Scalar:
 
 
 def store_float8(b: Builder, x: Scalar, saturate: Scalar, form: Scalar) -> Scalar:
-    """`cvt_float_to_fp8` and `cvt_double_to_fp8`: the bits as uint8; `saturate` is 0 for NOSAT, `form` 0 for E4M3."""
+    """Lower `cvt_float_to_fp8` and `cvt_double_to_fp8`: the bits as uint8; `saturate` is 0 for NOSAT, `form` 0 for
+    E4M3."""
 
     def one(to: NumberType) -> Scalar:
         return _choose_lazily(

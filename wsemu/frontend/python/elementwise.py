@@ -1,4 +1,4 @@
-"""NumPy's functions on whole arrays: `np.add(x, y, out)` is, in each thread, a loop over the elements of `out`."""
+"""NumPy's functions on whole arrays: each thread executes `np.add(x, y, out)` as a loop over the elements of `out`."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 def is_meant(ufunc: np.ufunc, args: list[Value]) -> bool:
-    """Return whether a call has an array to write to, after the operands."""
+    """Return whether a call has an output array after the operands."""
     return len(args) == ufunc.nargs and isinstance(args[-1], ArrayValue)
 
 
 def call(walker: Walker, ufunc: np.ufunc, args: list[Value], node: ast.AST) -> Value:
-    """Walk the loop in place of the call; all of it has the location of the call."""
+    """Inline the loop in place of the call; all its code has the location of the call."""
     names = [f"operand{n}" for n in range(ufunc.nin)] + ["out"]
     out = args[-1]
     assert isinstance(out, ArrayValue)
@@ -41,7 +41,7 @@ def call(walker: Walker, ufunc: np.ufunc, args: list[Value], node: ast.AST) -> V
 
 
 def _loop(names: list[str], args: list[Value], ndim: int) -> ast.FunctionDef:
-    """The function that does it, for operands of these dimensions; extents of 1 are broadcast."""
+    """Return a function with the loop, for operands of these dimensions; extents of 1 are broadcast."""
     indices = [f"i{axis}" for axis in range(ndim)]
     lines = [f"def elementwise({', '.join(names)}):"]
     lines += [f"{'  ' * (axis + 1)}for {i} in range(out.shape[{axis}]):" for axis, i in enumerate(indices)]

@@ -73,17 +73,17 @@ UNARY: dict[type[ast.AST], str] = {ast.USub: "-", ast.UAdd: "+", ast.Invert: "~"
 
 
 COMPUTED = (ast.BinOp, ast.UnaryOp, ast.Call, ast.IfExp, ast.BoolOp)
-"""expressions whose types follow from those of their parts"""
+"""expressions whose types follow from the types of their parts"""
 
 
 def as_tuple(value: PatternValue) -> TupleValue:
-    """A named tuple that the kernel builds, as a tuple."""
+    """Return a named tuple of the kernel as a tuple."""
     names: tuple[str, ...] = value.cls._fields  # type: ignore[attr-defined]
     return TupleValue(tuple(value.fields[name] for name in names), names)
 
 
 class Expressions:
-    """One method per expression, and what calls and names mean."""
+    """Methods of `Walker`: one per kind of expression, and the meaning of calls and names."""
 
     def evaluate(self: Walker, node: ast.expr) -> Value:
         handler = self.expressions.get(type(node))
@@ -99,7 +99,8 @@ class Expressions:
         return value
 
     def note_type(self: Walker, node: ast.expr, type_: NumberType) -> None:
-        """Refuse an expression in a loop whose type an earlier walk of the body found to be another, not a part of it.
+        """Reject an expression in a loop if an earlier walk of the body found another type for it.  Numba's inference
+        never discards a type: it computes in the first one and converts to a type that covers both.
 
         Numba's inference never takes a type back: it computes in the one and converts to what covers both.
         """
@@ -116,7 +117,7 @@ class Expressions:
             self.types_seen[key] = type_
 
     def condition(self: Walker, node: ast.expr) -> Scalar:
-        """The truth of an expression; `and`, `or` and `not` without branches where the parts are simple."""
+        """Return the truth of an expression; `and`, `or` and `not` need no branches if their operands are simple."""
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
             return negate(self.b, self.condition(node.operand))
         if isinstance(node, ast.BoolOp):
@@ -143,7 +144,7 @@ class Expressions:
         return result
 
     def short_circuit(self: Walker, left: Scalar, part: ast.expr, is_and: bool) -> Scalar:
-        """`left and part`, where `part` is evaluated only if it decides."""
+        """Return `left and part`, or `left or part`, where `part` is evaluated only if it decides."""
         known = constant(boolean, not is_and)
         arms: tuple[Callable[[], Value], Callable[[], Value]] = (lambda: self.condition(part), lambda: known)
         result = self.either_way(left, *(arms if is_and else arms[::-1]))
@@ -151,7 +152,7 @@ class Expressions:
         return result
 
     def either_way(self: Walker, test: Scalar, then: Callable[[], Value], other: Callable[[], Value]) -> Value:
-        """The value of whichever is evaluated, by a branch."""
+        """Return the value of the side that is evaluated, by a branch."""
         self.hidden += 1
         name = f" value {self.hidden}"
 
@@ -224,7 +225,7 @@ class Expressions:
         return arithmetic.binary(self.b, op, left, right)
 
     def check_divisor(self: Walker, op: str, divisor: Value) -> None:
-        """With `debug` a division by zero raises, as in Python."""
+        """With `debug`, raise for a division by zero, as Python does."""
         if self.debug and op in ("/", "//", "%") and isinstance(divisor, Scalar):
             zero = arithmetic.compare(self.b, "==", divisor, constant(divisor.type, 0))
             self.fail_where(zero, ZeroDivisionError, "division by zero")
@@ -245,7 +246,7 @@ class Expressions:
         return result
 
     def get_BoolOp(self: Walker, node: ast.BoolOp) -> Value:
-        """The deciding operand itself, as Python has it."""
+        """Return the operand that decides, as Python does."""
         is_and = isinstance(node.op, ast.And)
         result = self.evaluate(node.values[0])
         tested: ast.expr | None = node.values[0]
@@ -266,7 +267,7 @@ class Expressions:
     def select(
         self: Walker, test: Scalar, then: Callable[[], Value], other: Callable[[], Value], simple: bool
     ) -> Value:
-        """`then() if test else other()`, by selection if both are simple numbers, else by a branch."""
+        """Return `then() if test else other()`, by selection if both are simple numbers, otherwise by a branch."""
         if simple:
             x, y = then(), other()
             if isinstance(x, (Scalar, ComplexValue)) and isinstance(y, (Scalar, ComplexValue)):
@@ -289,7 +290,8 @@ class Expressions:
         return self.compare_from(node, 0, self.evaluate(node.left))
 
     def compare_from(self: Walker, node: ast.Compare, at: int, left: Value) -> Scalar:
-        """The comparisons of a chain from number `at` on; a later operand is evaluated only if those before it hold."""
+        """Return the comparisons of a chain from number `at` on; a later operand is evaluated only if all earlier
+        comparisons hold."""
         right = self.evaluate(constant_container(node.ops[at], node.comparators[at]))
         self.at(node)
         one = self.compare_one(node, node.ops[at], left, right)
@@ -310,7 +312,7 @@ class Expressions:
             if isinstance(left, Static) and isinstance(right, Static):
                 same = left.object is right.object
             elif isinstance(left, Static) or isinstance(right, Static):
-                same = False  # only one of them can be None
+                same = False  # at most one of them is None
             elif isinstance(left, (Scalar, ComplexValue)) and isinstance(right, (Scalar, ComplexValue)):
                 alike = joining.same_types(left, right)
                 equal = arithmetic.compare(self.b, "==", left, right) if alike else FALSE
@@ -356,7 +358,7 @@ class Expressions:
         return self.checked_slice(SliceValue(*parts))
 
     def checked_slice(self: Walker, made: SliceValue) -> SliceValue:
-        """A slice; threads whose step is 0 end."""
+        """Return a slice; threads whose step is 0 end."""
         if made.step is not None and made.step.literal is None:
             zero = arithmetic.compare(self.b, "==", made.step, constant(int64, 0))
             self.fail_where(zero, ValueError, "slice step cannot be zero")
@@ -413,7 +415,7 @@ class Expressions:
         return result
 
     def tuple_items(self: Walker, node: ast.AST, value: Value) -> tuple[Value, ...]:
-        """The items of a tuple, or of an array whose first extent is a constant."""
+        """Return the items of a tuple, or of an array whose first extent is constant."""
         if isinstance(value, TupleValue):
             return value.items
         if isinstance(value, PatternValue) and hasattr(value.cls, "_fields"):

@@ -1,7 +1,7 @@
-"""The value of an operation whose operands are known: what the machine would compute, bit for bit.
+"""Constant folding: the value of an operation with known operands, bit-identical to the result of the machine.
 
-Integers wrap at the operation's width; float32 is computed in float32.  Library functions (`sin`, `pow`, ...) are left
-to the machine, so that a constant and a variable give the same bits.
+Integers wrap at the operation's width; float32 is computed in float32.  Library functions (`sin`, `pow`, ...) are not
+folded, so that a constant and a variable give the same bits.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ _SCALAR: dict[int, type[np.floating[Any]]] = {16: np.float16, 32: np.float32, 64
 
 
 def wrap(value: int, bits: int, signed: bool) -> int:
-    """`value` modulo 2**bits, as a signed or unsigned number."""
+    """Return `value` modulo 2**bits, as a signed or unsigned number."""
     value &= (1 << bits) - 1
     return value - (1 << bits) if signed and value >> (bits - 1) else value
 
 
 def round_to(value: float, bits: int) -> float:
-    """`value` rounded to a float of 16, 32 or 64 bits, to nearest even."""
+    """Return `value` rounded to nearest even as a float of 16, 32 or 64 bits."""
     with np.errstate(all="ignore"):
         return float(_SCALAR[bits](value))
 
@@ -40,23 +40,24 @@ def bfloat16_bits(value: float) -> int:
     with np.errstate(all="ignore"):
         single = np.float32(value)
     bits = int(single.view(np.uint32))
-    if float(single) != value and math.isfinite(value):  # to odd: the second rounding then knows on which side it lay
+    # round to odd: the second rounding then knows the side of the exact value
+    if float(single) != value and math.isfinite(value):
         bits = (bits - (abs(float(single)) > abs(value))) | 1
     return (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
 
 
 def bfloat16_value(bits: int) -> float:
-    """The number that 16 bits are as a bfloat16."""
+    """Return the number that 16 bits encode as a bfloat16."""
     return float(np.uint32(bits << 16).view(np.float32))
 
 
 def _divide(a: int, b: int, bits: int) -> int:
-    """Toward zero; all ones for a zero divisor."""
+    """Divide, rounded toward zero; all ones for a zero divisor."""
     return -1 if b == 0 else abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
 
 
 def _floor(a: int, b: int, bits: int) -> tuple[int, int]:
-    """Python's quotient and remainder; (0, 0) for a zero divisor and for the most negative number by -1."""
+    """Return Python's quotient and remainder; (0, 0) for a zero divisor and for the most negative number by -1."""
     return (0, 0) if b == 0 or (b == -1 and a == -1 << (bits - 1)) else divmod(a, b)
 
 
@@ -118,7 +119,7 @@ _ROUND: dict[str, Callable[[float], int]] = {"rni": round, "rzi": math.trunc, "r
 
 
 def evaluate(operation: str, operands: tuple[Any, ...]) -> Number | None:
-    """The result of `operation` of the bytecode on known operands; None where it is left to the machine."""
+    """Return the result of an `operation` of the bytecode on known operands; None if it is not folded."""
     base, *_, type_ = operation.split(".")
     if base == "selp":
         return operands[0] if operands[2] else operands[1]  # type: ignore[no-any-return]
@@ -134,7 +135,7 @@ def evaluate(operation: str, operands: tuple[Any, ...]) -> Number | None:
     if base not in _INTEGER:
         return None
     bits, signed = int(type_[1:]), type_[0] == "s"
-    if base in ("shl", "shr"):  # the amount is unsigned whatever the shifted value is
+    if base in ("shl", "shr"):  # the amount is always unsigned
         operands = (wrap(operands[0], bits, signed), wrap(operands[1], bits, False))
     else:
         operands = tuple(wrap(a, bits, signed) for a in operands)
@@ -159,7 +160,7 @@ def _compare(operation: str, a: Any, b: Any) -> bool:
 
 
 def _convert(operation: str, value: Any) -> Number:
-    """`cvt.b64.s32`, `cvt.rn.f32.s64`, `cvt.rzi.s32.f32`, `cvt.rmi.f32.f32`, `cvt.f16.f32`."""
+    """Fold `cvt.b64.s32`, `cvt.rn.f32.s64`, `cvt.rzi.s32.f32`, `cvt.rmi.f32.f32`, `cvt.f16.f32`."""
     _, *rounding, to, source = operation.split(".")
     bits = int(to[1:])
     if source[0] != "f":
@@ -186,7 +187,7 @@ def _saturate(rounding: str, value: float, bits: int, signed: bool, source: str)
 
 @functools.cache
 def foldable(operation: str) -> bool:
-    """Return whether `evaluate` may know this operation."""
+    """Return whether `evaluate` may fold this operation."""
     base, *rounding, type_ = operation.split(".")
     if base in ("selp", "setp", "cvt"):
         return True

@@ -1,4 +1,4 @@
-"""Frames of the walk: its state for each function and loop that it is inside of."""
+"""Frames of the walk: the state for each open function and loop."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NONE = Static(None)
 
 
 class Widen(Exception):
-    """The body of a loop widened a variable: walk it again."""
+    """The body of a loop widened a variable: the body has to be walked again."""
 
 
 class Unreachable(Exception):
@@ -47,16 +47,16 @@ class Frame:
     outer: Environment = field(default_factory=dict)
     """variables of `maker`, the enclosing function"""
     builds: str = ""
-    """the name of the object that an `__init__` fills in"""
+    """name of the object that an `__init__` fills in"""
     returns: list[tuple[Block, Value]] = field(default_factory=list)
     loops: list[Loop] = field(default_factory=list)
     undefined: set[str] = field(default_factory=set)
-    """names read in a loop before the assignment further down in its body was walked"""
+    """names that a loop reads before their assignment further down in its body"""
     env: Environment = field(default_factory=dict)
-    """its variables while a function that it calls is walked"""
+    """its variables, saved while a called function is walked"""
     arguments: Environment = field(default_factory=dict)
-    """values that its parameters were given"""
+    """values of the function's parameters"""
     last: Environment = field(default_factory=dict)
-    """last value that was assigned to each variable, on whatever path"""
+    """last value assigned to each variable, on any path"""
     constants: dict[str, Value] = field(default_factory=dict)
-    """host objects that it names"""
+    """host objects that the function names"""

@@ -1,4 +1,5 @@
-"""Calls: functions and methods are walked in place, pattern objects built, library functions handled by `library`."""
+"""Calls: functions and methods are inlined by walking their bodies, pattern objects are constructed, library functions
+are handled by `library`."""
 
 # mypy: disable-error-code="misc"
 # (the methods of each part of `Walker` have the whole of it as self)
@@ -44,13 +45,14 @@ if TYPE_CHECKING:
     from wsemu.frontend.python.walker import Walker
 
 RECURSION = {0: 64, 1: 64, 2: 10}
-"""self-calls in a recursive function, or in those that call each other -> the depth to which it is walked in place"""
+"""number of self-calls in a recursive function, or in a group of functions that call each other -> maximum inlining
+depth"""
 DEEP = 6
 """maximum depth for a function that calls itself at several call sites"""
 MOST_WALKED = 10_000
-"""calls of functions that are being walked already; the code after the last one is a trap"""
+"""maximum number of nested calls that are walked; a call beyond it becomes a trap"""
 TOO_DEEP = "recursion deeper than"
-"""first words of the trap of a call beyond that depth"""
+"""first words of the trap for a call beyond the maximum depth"""
 
 
 class Functions:
@@ -71,7 +73,7 @@ class Functions:
             value = mark_value(self, keyword.value, self.evaluate(keyword.value))
             if keyword.arg is not None:
                 kwargs[keyword.arg] = value
-            elif isinstance(value, Keywords):  # what the function was given, handed on
+            elif isinstance(value, Keywords):  # forwards the keyword arguments of the function
                 kwargs |= value.items
             else:
                 raise self.unsupported_error(keyword, "`**` in a call", "write the arguments by name")
@@ -80,7 +82,7 @@ class Functions:
         return self.call(node, callee, args, kwargs)
 
     def super_call(self: Walker, node: ast.Call) -> Value | None:
-        """`super().method` in a pattern's method."""
+        """Lower `super().method` in a pattern's method."""
         func = node.func
         if not (
             isinstance(func, ast.Attribute)
@@ -139,9 +141,9 @@ class Functions:
         return library.Call(self.b, args, kwargs, self, name)
 
     def call_static(self: Walker, node: ast.Call, obj: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
-        """Call of a host object: a library function, a device function, a class."""
+        """Lower a call of a host object: a library function, a device function, a class."""
         if isinstance(obj, Foreign):
-            from wsemu.frontend.python.linking import call_foreign  # few kernels are linked
+            from wsemu.frontend.python.linking import call_foreign  # imported here because few kernels are linked
 
             made = call_foreign(self, node, obj, args)
             if made is not None:
@@ -172,7 +174,7 @@ class Functions:
         if isinstance(obj, KernelFunction):
             raise self.unsupported_error(node, f"`{obj.name}` is not modelled", "check the kernel without it")
         if isinstance(obj, MethodType) and obj.__name__ == "from_buffer" and type(obj.__self__).__name__ == "FFI":
-            return args[0]  # cffi's pointer to an array
+            return args[0]  # a pointer of cffi to an array
         if isinstance(obj, MethodType):
             return self.walk_function(_plain(obj.__func__), [Static(obj.__self__), *args], kwargs, node)
         if isinstance(obj, type) and (
@@ -182,7 +184,7 @@ class Functions:
         if _is_pattern_instance(obj):
             return self.call_method(Static(obj), type(obj), "__call__", args, kwargs, node)
         name = getattr(obj, "__qualname__", None) or getattr(obj, "__name__", repr(obj))
-        module = (getattr(obj, "__module__", "") or "").lstrip("_")  # `_io`, as some Pythons name `io`
+        module = (getattr(obj, "__module__", "") or "").lstrip("_")  # some Python versions name `io` `_io`
         what = f"`{module}.{name}`" if module and module != "builtins" else f"`{name}`"
         if callable(obj):
             remedy = "call what `wsemu.cuda`, `wsemu.ptx` and `math` have"
@@ -201,7 +203,7 @@ class Functions:
         node: ast.AST | None,
         builds: str = "",
     ) -> Value:
-        """The value that a host function returns for these arguments, its body walked in place."""
+        """Return the value that a host function returns for these arguments, by walking its body in place."""
         code = function.__code__
         self.check_function(function, node)
         source = find_source(function)
@@ -210,7 +212,7 @@ class Functions:
         for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
             try:
                 cells[name] = cell.cell_contents
-            except ValueError:  # not assigned yet
+            except ValueError:  # the cell is not assigned yet
                 continue
         assigned = frozenset((*code.co_varnames, *code.co_cellvars))
         frame = Frame(source, function.__globals__, cells, assigned, code, builds=builds)
@@ -219,7 +221,7 @@ class Functions:
         return self.enter(frame, dict(env), source.node, node)
 
     def check_function(self: Walker, function: FunctionType, node: ast.AST | None) -> None:
-        """Generators and coroutines cannot be walked."""
+        """Reject generators and coroutines, which cannot be walked."""
         flags = function.__code__.co_flags
         if flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
             kind = "a generator" if flags & inspect.CO_GENERATOR else "an `async` function"
@@ -233,7 +235,8 @@ class Functions:
     def walk_closure(
         self: Walker, closure: Closure, args: list[Value], kwargs: dict[str, Value], node: ast.AST
     ) -> Value:
-        """Walk a call of a function or lambda of the kernel; it sees its maker's variables as they are now."""
+        """Walk a call of a function or lambda of the kernel; it sees the current variables of the enclosing
+        function."""
         maker, env, defaults = closure.scope
         if maker is self.frame:
             env = self.env
@@ -252,7 +255,7 @@ class Functions:
     def enter(
         self: Walker, frame: Frame, env: Environment, body: ast.FunctionDef | ast.Lambda, node: ast.AST | None
     ) -> Value:
-        """Walk a body as a call at `node`; its value where its returns meet."""
+        """Walk a body as a call at `node`; return the merged value of its returns."""
         kept_env, kept_stack, kept_span, kept_node = self.env, self.b.stack, self.b.span, self.node
         if node is not None:
             self.at(node)
@@ -263,7 +266,7 @@ class Functions:
         self.env = env
         again = self.note_call(frame.code)
         depth = len(self.b.scopes)
-        self.b.push()  # what comes after an early return is not known to the caller
+        self.b.push()  # values computed after an early return are unknown to the caller
         try:
             if isinstance(body, ast.Lambda):
                 self.suite([ast.copy_location(ast.Return(body.body), body.body)])
@@ -281,8 +284,7 @@ class Functions:
             self.env, self.b.stack, self.b.span, self.node = kept_env, kept_stack, kept_span, kept_node
 
     def note_call(self: Walker, code: CodeType | None) -> bool:
-        """Return whether the call of the top frame, of a function that may call itself, comes from within these
-        functions."""
+        """Return whether the call of the top frame, of a recursive function, comes from within these functions."""
         region = self.ways.find_region(code) if self.ways is not None else ()
         if not region or self.ways is None:
             return False
@@ -304,7 +306,7 @@ class Functions:
         return joining.used(env[""], "the returned value")
 
     def check_depth(self: Walker, code: CodeType) -> None:
-        """A call beyond the bound of recursion becomes a trap."""
+        """Turn a call beyond the maximum recursion depth into a trap."""
         depth = sum(frame.code is code for frame in self.frames)
         if depth == 0:
             return
@@ -312,7 +314,7 @@ class Functions:
         self.recursions += 1
         limit = self._limit(code)
         if depth >= limit or self.recursions > MOST_WALKED:
-            if self.b.block.dead:  # the walk for types ends here
+            if self.b.block.dead:  # end the walk for types
                 self.b.finish(self.b.block, "exit")
                 self.reachable = False
                 raise Unreachable
@@ -323,20 +325,19 @@ class Functions:
             raise Unreachable
 
     def _limit(self: Walker, code: CodeType) -> int:
-        """Return the depth to which a function is walked in place, together with those through which it calls
-        itself."""
+        """Return the maximum inlining depth of a function, together with those through which it calls itself."""
         around = self.frames[[frame.code for frame in self.frames].index(code) :]
         names = frozenset(frame.code.co_name for frame in around if frame.code is not None)
         bodies = {id(frame.source.node): frame.source.node for frame in around}
         return RECURSION.get(max(count_calls(body, names) for body in bodies.values()), DEEP)
 
     def _codes_from(self: Walker, code: CodeType) -> list[CodeType]:
-        """The functions that are being walked, from this one on."""
+        """Return the functions that are being walked, starting with this one."""
         codes = [frame.code for frame in self.frames if frame.code is not None]
         return codes[codes.index(code) :]
 
     def host_defaults(self: Walker, function: FunctionType) -> dict[str, Value]:
-        """The defaults of a host function's parameters."""
+        """Return the defaults of a host function's parameters."""
         code, values = function.__code__, function.__defaults__ or ()
         names = code.co_varnames[code.co_argcount - len(values) : code.co_argcount]
         found = {name: self.host_value(value, name) for name, value in zip(names, values, strict=True)}
@@ -353,12 +354,12 @@ class Functions:
         defaults: dict[str, Value],
         node: ast.AST | None,
     ) -> Environment:
-        """The variables with which a function starts."""
+        """Return the initial variables of a function."""
         names = [a.arg for a in (*spec.posonlyargs, *spec.args)]
         keyword_only = [a.arg for a in spec.kwonlyargs]
         env: Environment = dict(zip(names, args, strict=False))
 
-        own = names[:1] in (["self"], ["cls"])  # not what the caller writes
+        own = names[:1] in (["self"], ["cls"])  # the caller does not pass `self` or `cls`
 
         def complain(message: str) -> KernelError:
             listed = ", ".join([*names[own:], *keyword_only])
@@ -393,8 +394,8 @@ class Functions:
     def forwarded_argument_error(
         self: Walker, node: ast.AST | None, *, surplus: int = 0, lacking: str = ""
     ) -> KernelError | None:
-        """Return the error of wrong arguments that a method of a pattern was called with and passes as `*index`, for
-        the call that the user wrote.  Return None if the call at `node` is not of that kind."""
+        """Return the error for the call that the user wrote, if a method of a pattern forwards its wrong arguments as
+        `*index`.  Return None if the call at `node` is not of that kind."""
         files = [frame.source.file for frame in self.frames]
         first = next((n for n, file in enumerate(files) if file.startswith(PATTERNS)), 0)
         inside = first and not is_own(files[first - 1]) and files[-1].startswith(PATTERNS)
@@ -417,7 +418,7 @@ class Functions:
     def call_method(
         self: Walker, receiver: Value, cls: type, name: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST
     ) -> Value:
-        """A method of a pattern object, with self = the object."""
+        """Lower a method call of a pattern object, with `self` bound to the object."""
         member = inspect.getattr_static(cls, name, None)
         if isinstance(member, staticmethod):
             return self.walk_function(_plain(member.__func__), args, kwargs, node)
@@ -431,7 +432,7 @@ class Functions:
 
 
 def drop_literal(value: Value) -> Value:
-    """A default, whose number is not part of its type in Numba."""
+    """Return a default value whose number is not part of its Numba type."""
     if type(value) is Scalar and value.is_python_literal and value.type.kind != "f":
         return replace(value, is_python_literal=False)
     return value

@@ -1,4 +1,4 @@
-"""Joins of paths: one value for each variable that differs between them."""
+"""Joins of control-flow paths: one value for each variable that differs between them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Edge = tuple[Block, Environment]
 
 @dataclass(frozen=True, slots=True)
 class Ambiguous(Value):
-    """A variable whose values on different paths have no common type: an error when it is used."""
+    """A variable whose values on different paths have no common type: using it is an error."""
 
     first: Value
     second: Value
@@ -47,11 +47,11 @@ A = TypeVar("A", ArrayValue, RecordValue)
 
 
 class NoCommonType(Exception):
-    """Two values cannot be one variable."""
+    """Two values cannot be merged into one variable."""
 
 
 def convert_in_block(b: Builder, block: Block, value: Any, type_: NumberType) -> Any:
-    """A number converted at the end of another block, unknown to value numbering."""
+    """Convert a number at the end of another block, outside of value numbering."""
     if value.type is type_:
         return value
     with b.elsewhere(block):
@@ -59,7 +59,7 @@ def convert_in_block(b: Builder, block: Block, value: Any, type_: NumberType) ->
 
 
 def join(b: Builder, edges: list[Edge]) -> Environment:
-    """Open the block where `edges` meet; the environment in it."""
+    """Open the block in which `edges` meet; return its environment."""
     block = b.open()
     block.dead = all(source.dead for source, _ in edges)
     for source, _ in edges:
@@ -82,7 +82,8 @@ def join(b: Builder, edges: list[Edge]) -> Environment:
 
 
 def merge_values(b: Builder, block: Block, sources: list[Block], values: list[Value | None]) -> Value:
-    """One value for a variable; None where a path does not assign it (it is zero there).
+    """Return one value for a variable; None if a path does not assign it (it is zero there).  Edges from unreachable
+    blocks only influence its type.
 
     Edges from blocks that control never reaches have a say in its type alone.
     """
@@ -114,7 +115,7 @@ def merge_values(b: Builder, block: Block, sources: list[Block], values: list[Va
 
 
 def typed_as(b: Builder, value: Value, other: Value) -> Value:
-    """`value`, in the type of a variable that holds it or `other`."""
+    """Return `value`, in the type of a variable that holds it or `other`."""
     match value, other:
         case (Unread(), _) | (_, Unread()):
             return value if isinstance(value, Unread) else other
@@ -134,7 +135,7 @@ def typed_as(b: Builder, value: Value, other: Value) -> Value:
             return value
     nothing = Static(None)
     if same_value(value, other) or same_value(value, nothing) or same_value(other, nothing):
-        return value  # with `None` it is an optional, which computes as what it holds
+        return value  # a variable that may be `None` is an optional, which has the type of its value
     raise NoCommonType
 
 
@@ -154,7 +155,8 @@ def same_value(a: Any, v: Any) -> bool:
         case TupleValue():
             return len(a.items) == len(v.items) and all(map(same_value, a.items, v.items))
         case Static():
-            plain = (str, bytes, np.dtype)  # of one kind: NumPy has `np.dtype("float64") == None`
+            # compare only within one kind, because in NumPy `np.dtype("float64") == None`
+            plain = (str, bytes, np.dtype)
             alike = isinstance(a.object, plain) and isinstance(v.object, type(a.object))
             return a.object is v.object or (alike and bool(a.object == v.object))
         case Closure():
@@ -236,7 +238,7 @@ _shape, _strides, _bounds = (attrgetter(name) for name in ("shape", "strides", "
 
 
 def merge_descriptions(values: list[A]) -> A:
-    """The first of some arrays or records, with the name, space and access that fit all of them."""
+    """Return the first of some arrays or records, with the name, space and access that fit all of them."""
     first = values[0]
     names = dict.fromkeys(part for v in values for part in v.name.split(" or "))
     name = first.name if len(names) == 1 else " or ".join(sorted(names))
@@ -272,7 +274,7 @@ def _scalar_phi(b: Builder, block: Block, sources: list[Block], numbers: list[Sc
 
 
 def phi(b: Builder, block: Block, type_: str, sources: list[Block], registers: list[Register]) -> Register:
-    """A register that holds `registers[k]` when control came from `sources[k]`."""
+    """Return a register that holds `registers[k]` when control came from `sources[k]`."""
     if all(r == registers[0] for r in registers):
         return registers[0]
     result = b.new(type_)
@@ -283,7 +285,7 @@ def phi(b: Builder, block: Block, type_: str, sources: list[Block], registers: l
 # -- loop headers ----------------------------------------------------------------------------------------------------
 @dataclass(slots=True)
 class Carried:
-    """A value that a loop carries: its phis, to be given their other ends at the back edges."""
+    """A value that a loop carries: its phis, whose back-edge operands are set later."""
 
     value: Value
     phis: list[tuple[Phi, NumberType | None]]
@@ -291,7 +293,7 @@ class Carried:
 
 def carry(b: Builder, block: Block, source: Block, value: Value, seed: Value | None) -> Carried:
     """Return phis at a loop header for a variable that the body assigns; `seed` has the types that an earlier walk
-    needs."""
+    found necessary."""
     unread = next((v for v in (value, seed) if isinstance(v, Unread)), None)
     if unread is not None:
         return Carried(unread, [])
@@ -337,7 +339,7 @@ def carry(b: Builder, block: Block, source: Block, value: Value, seed: Value | N
 
 
 def leaves(v: Value) -> list[Any]:
-    """The numbers and addresses of a value, in the order in which `carry` makes phis."""
+    """Return the numbers and addresses of a value, in the order in which `carry` creates phis."""
     match v:
         case Scalar():
             return [v]
@@ -355,7 +357,7 @@ def leaves(v: Value) -> list[Any]:
 
 
 def widest(a: Value, v: Value) -> Value | None:
-    """A value of the form and types that a variable needs to hold both; None if there is none."""
+    """Return a value with the form and types that a variable needs to hold both values; None if there is none."""
     try:
         return _widest(a, v)
     except NoCommonType:
@@ -388,7 +390,7 @@ def _widest(a: Value, v: Value) -> Value:
 
 
 def zero_constant(type_: NumberType) -> Value:
-    """Zero of a type, real or complex."""
+    """Return the zero of a type, real or complex."""
     if type_.kind == "c":
         part = constant(part_type(type_), 0)
         return ComplexValue(type_, part, part)
@@ -412,7 +414,7 @@ def same_types(a: Value, v: Value) -> bool:
 
 
 def alike(a: Value, v: Value) -> bool:
-    """Return whether two values have the same types, whichever arrays they are."""
+    """Return whether two values have the same types; arrays may differ in identity."""
     match a, v:
         case TupleValue(), TupleValue() if len(a.items) == len(v.items):
             return all(map(alike, a.items, v.items))
@@ -439,17 +441,18 @@ def _two_types(value: Ambiguous) -> tuple[Value, Value]:
 
 
 def used(value: Value, name: str) -> Value:
-    """`value`, unless it has no single type."""
+    """Return `value`; raise an error if it has no single type."""
     if isinstance(value, Unread):
         error = value.error
         place = f" (line {error.span.line})" if error.span is not None else ""
         what = f"{error.message}{place}: it never runs, but Numba takes the type of `{name}` from it"
-        if "it never runs, but Numba" in error.message:  # by way of another variable
+        if "it never runs, but Numba" in error.message:  # the value came through another variable
             what = error.message
         raise UnsupportedError(what, remedy=error.remedy)
     if isinstance(value, Ambiguous):
         both = _two_types(value)
-        objects = any(isinstance(one, (Static, Closure)) for one in both)  # None and a number are one type to Numba
+        # Numba treats None and a number as one optional type
+        objects = any(isinstance(one, (Static, Closure)) for one in both)
         raise (UnsupportedError if objects else KernelError)(
             f"`{name}` is {describe(both[0])} on one path and {describe(both[1])} on another",
             remedy="use two names, or convert to one type",

@@ -1,7 +1,8 @@
-"""Functions that are PTX: `cuda.declare_device` and the files of `link=`, where PTX is all that they are.
+"""Functions in PTX: `cuda.declare_device` and the PTX files of `link=`.
 
-A call passes numbers, pointers, and arrays as Numba's conventions require.  In its own ("numba") the address of the
-result comes first, and a status is returned; in C's the result is.  What is CUDA C++ or machine code takes Numba-CUDA.
+A call passes numbers, pointers, and arrays by one of Numba's calling conventions.  In the "numba" convention, the
+address of the result is the first argument, and a status is returned; in the "c" convention, the result is returned.
+Functions in CUDA C++ or machine code require Numba-CUDA.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ _RESULT = 16
 
 
 def call_foreign(w: Walker, node: ast.AST, declared: Foreign, args: list[Value]) -> Value | None:
-    """Return the result of a declared function; None if no PTX of it is linked."""
+    """Return the result of a declared function; None if no linked PTX defines it."""
     if declared.path != "declare_device" or declared.made is None:
         return None
     _, (name, signature, *_), named = declared.made
@@ -86,7 +87,7 @@ def _several(given: Any) -> tuple[Any, ...]:
 
 
 def _function(name: str, sources: Iterable[Any]) -> tuple[Module, Function] | None:
-    """The function in what is linked, if that is PTX that has it."""
+    """Return the function in the linked PTX, or None."""
     texts = tuple(dict.fromkeys(text for source in sources if (text := _text(source)) is not None))
     modules = _modules(texts) if texts else ()
     found = modules[0].function(name) if modules else None
@@ -94,7 +95,7 @@ def _function(name: str, sources: Iterable[Any]) -> tuple[Module, Function] | No
 
 
 def _text(source: Any) -> tuple[str, str] | None:
-    """Return PTX and the file that it is shown from; None for text that is not PTX, or a missing file."""
+    """Return the PTX text and the file name to show; None for text that is not PTX, or for a missing file."""
     if isinstance(source, Foreign):
         if source.path != "PTXSource" or source.made is None or not source.made[1]:
             return None
@@ -114,7 +115,7 @@ def _text(source: Any) -> tuple[str, str] | None:
 
 # -- arguments --------------------------------------------------------------------------------------------------------
 def _flatten_argument(w: Walker, value: Value, type_: Any) -> list[Scalar]:
-    """The numbers that an argument is passed as."""
+    """Return the numbers as which an argument is passed."""
     items = signatures.items(type_)
     if items is not None and isinstance(value, TupleValue):
         return [part for item, of in zip(value.items, items, strict=True) for part in _flatten_argument(w, item, of)]
@@ -136,7 +137,7 @@ def _flatten_argument(w: Walker, value: Value, type_: Any) -> list[Scalar]:
 
 
 def _as(w: Walker, value: Scalar, type_: str) -> Register:
-    """A number as a register of a parameter's type: the small ones are widened by their sign."""
+    """Return a number as a register of a parameter's type: small types are sign-extended."""
     wide = {"b32": 32, "b64": 64}.get(type_, 0)
     if value.type is boolean:
         value = scalar_cast(w.b, value, uint8)
@@ -165,7 +166,7 @@ def _load_result(w: Walker, place: Register, type_: NumberType, name: str) -> Va
 
 
 def _unpack_result(w: Walker, result: Register, type_: NumberType) -> Value:
-    """A result that is returned: small ones in the low bits."""
+    """Return a result that the call returns: a small one is in the low bits."""
     graph = w.b.graph
     w.b.homes[result] = len(w.b.scopes) - 1
     w.b.scopes[-1].made.append(result)

@@ -4,8 +4,7 @@ A loop's body is walked with the types that variables have at its entry.  If the
 to assign one that it reads earlier, the emitted code is dropped, and the body is walked again with the new types.
 """
 
-# mypy: disable-error-code="misc"
-# (the methods of each part of `Walker` take the whole class as self)
+# mypy: disable-error-code="misc" (in the methods of each part, `self` is the whole `Walker`)
 from __future__ import annotations
 
 import ast
@@ -131,14 +130,14 @@ class Loops:
         frame.loops.pop()
         if orelse and exits:
             self.meet(exits)
-            self.b.push()  # a `break` goes around it
+            self.b.push()  # a `break` skips it
             self.suite(orelse)
             self.b.pop()
             exits = [(self.b.block, self.env)] if self.reachable else []
         self.meet([*exits, *done.breaks])
 
     def meet(self: Walker, edges: list[Edge]) -> None:
-        """Continue in a new block at which these edges meet; conditional exits get it as their target."""
+        """Continue in a new block, which becomes the target of these edges."""
         self.reachable = bool(edges)
         if not edges:
             return
@@ -174,7 +173,7 @@ class Loops:
                     self.b.partial[id(made.value)] = name, made.value
         return header
 
-    # -- the way back -------------------------------------------------------------------------------------------------
+    # -- back edges ---------------------------------------------------------------------------------------------------
     def latch(self: Walker) -> bool:
         """Continue where all paths back to the header meet; return False if there is none."""
         if self.reachable:
@@ -196,7 +195,7 @@ class Loops:
         if any(wider):
             raise Widen
         for name, entry in header.carried.items():
-            if isinstance(entry.value, (joining.Ambiguous, Unread)):  # of no type, and nothing is carried
+            if isinstance(entry.value, (joining.Ambiguous, Unread)):  # the value has no type, and nothing is carried
                 continue
             for (made, type_), leaf in zip(entry.phis, joining.leaves(self.env[name]), strict=True):
                 if type_ is not None and isinstance(leaf, Scalar):
@@ -239,7 +238,8 @@ class Loops:
         self.at(node.test)
         if tested.at_end:
             return self.while_to_its_end(node, names)
-        later = read_outside(self.frame.source.node, node)  # its header is the exit, so it has their phis
+        # the loop's header is its exit, so the phis of these variables are there
+        later = read_outside(self.frame.source.node, node)
         self.frame.undefined.update(name for name in names if name in later and name not in self.env)
         header = self.header(names)
         condition = self.condition(node.test)
@@ -313,7 +313,7 @@ class Loops:
             held = dict(self.env)
             done = Loop((), unrolled=True)
             self.frame.loops.append(done)
-            self.b.push()  # the next iteration knows nothing of code after a `continue` or `break`
+            self.b.push()  # values after a `continue` or `break` are unknown in the next iteration
             self.for_body(node, item)
             self.b.pop()
             self.frame.loops.pop()
@@ -387,7 +387,7 @@ class Loops:
         """Walk a loop over a range once, and return the edges that leave it at the end of the range."""
         self.b.span = place
         exits = [self.enter_body(first)]
-        self.b.push()  # the preheader runs only where the guard holds
+        self.b.push()  # the preheader runs only if the guard holds
         source = self.b.block
         header = self.header(names)
         counter_phi = joining.carry(self.b, header.block, source, span.start, None)

@@ -48,10 +48,11 @@ _BY_ANY_NAME = frozenset(
     "shfl_xor_sync all_sync any_sync eq_sync ballot_sync ldca ldcg ldcs ldlu ldcv stcg stcs stwb stwt libdevice types "
     "bf16 cg".split()
 )
-"""names that Numba-CUDA also accepts when they are imported from `numba.cuda` directly"""
+"""names that Numba-CUDA also accepts if they are imported from `numba.cuda` directly"""
 _QUALIFIED = {
     id(getattr(cuda, name)): f"cuda.{name}"
-    for name in (*cuda.FUNCTIONS, *cuda.VALUES)  # its types are none, and to ask for some of them loads Numba
+    # types are excluded: they are not markers, and reading some of them imports Numba
+    for name in (*cuda.FUNCTIONS, *cuda.VALUES)
     if name not in _BY_ANY_NAME
     if isinstance(getattr(cuda, name), (KernelFunction, KernelValue, Namespace))
 }
@@ -64,7 +65,7 @@ _NO_PATTERNS = (
 
 
 def is_pattern(obj: Any) -> bool:
-    """Return whether an object is one whose methods a kernel may call, itself as `self`."""
+    """Return whether a kernel may call methods of an object, with the object as `self`."""
     kind: Any = type(obj)
     return not isinstance(obj, _NO_PATTERNS) and not hasattr(obj, "py_func") and has_methods(kind)
 
@@ -76,19 +77,19 @@ class Names:
         return self.read_name(node, node.id)
 
     def is_own_library(self: Walker) -> bool:
-        """Return whether a function is wsemu's own, written for this front end alone: Numba never types it."""
+        """Return whether a function is part of wsemu and written for this front end: Numba never types it."""
         file = self.frame.source.file
         return is_own(file) and not file.startswith(PATTERNS)
 
     def side(self: Walker, test: ast.expr, condition: Scalar) -> bool | None:
-        """Return which side of a branch is left where Numba drops the other one; None if it types both.  Of wsemu's own
-        functions one is left where the condition is known."""
+        """Return which side of a branch remains if Numba drops the other one; None if it types both.  In wsemu's own
+        functions, a known condition decides."""
         if self.is_own_library():
             return None if condition.literal is None else bool(condition.literal)
         return decide_branch(self, test)
 
     def read_name(self: Walker, node: ast.AST, name: str) -> Value:
-        """The variable, the variable of an enclosing function, or the host object of this name."""
+        """Return the variable, the variable of an enclosing function, or the host object with this name."""
         found = self.env.get(name)
         if found is not None:
             if self.b.partial:
@@ -96,34 +97,34 @@ class Names:
             return found if type(found) is Scalar else joining.used(found, name)
         frame = self.frame
         if name in frame.assigned:
-            if any(name in loop.names for loop in frame.loops):  # assigned further down: known in the next walk
+            if any(name in loop.names for loop in frame.loops):  # assigned further down, and so known in the next walk
                 frame.undefined.add(name)
                 return literal(0)
-            if name in frame.last:  # on paths that do not come here: zero, as Numba has it
+            if name in frame.last:  # assigned only on other paths: zero, as in Numba
                 self.b.graph.doubts[self.doubtful(node, name)] = None
                 return joining.blank(self.b, frame.last[name])
             raise self.error(node, f"`{name}` is used before it is assigned", "assign it first")
         maker, outer = frame.maker, frame.outer
-        while maker is not None:  # outwards
+        while maker is not None:  # search the enclosing functions
             if name in outer:
                 return joining.used(outer[name], name)
             outer, maker = maker.outer, maker.maker
         return self.read_host_name(node, name)
 
     def doubt(self: Walker, node: ast.AST, value: Value) -> None:
-        """Note a use of a variable that not all paths have assigned."""
+        """Record a use of a variable that some path does not assign."""
         name = self.b.partial.get(id(value), ("", value))[0]
         if name and not self.b.block.dead:
             self.b.graph.doubts[self.doubtful(node, name)] = None
 
     def doubtful(self: Walker, node: ast.AST, name: str) -> str:
-        """Return the note on such a use."""
+        """Return the note for a use of a variable that some path does not assign."""
         span = self.frame.source.span(node)
         where = f"{short(span.file)}:{span.line}"
         return f"{where}: not all paths to this use of `{name}` assign it: it is 0 on the others, as in Numba-CUDA"
 
     def read_host_name(self: Walker, node: ast.AST, name: str) -> Value:
-        """A closure cell, a global or a builtin."""
+        """Return a closure cell, a global or a builtin."""
         frame = self.frame
         known = frame.constants.get(name)
         if known is not None:
@@ -140,14 +141,14 @@ class Names:
         )
 
     def refuse_bare(self: Walker, node: ast.AST, name: str, value: Any) -> None:
-        """Numba-CUDA knows `cuda.threadIdx`, but not a `threadIdx` imported by its own name."""
+        """Reject a `threadIdx` that is imported by its own name: Numba-CUDA only accepts `cuda.threadIdx`."""
         full = _QUALIFIED.get(id(library.canonical(value)))
         if full is not None:
             what = f"`{name}` is `{full}` under a name that Numba-CUDA lacks"
             raise self.error(node, what, f"write `{full}`, with `cuda` imported")
 
     def host_value(self: Walker, value: Any, name: str) -> Value:
-        """A host object that a kernel names: numbers and arrays become constants."""
+        """Return the value of a host object that a kernel names: numbers and arrays become constants."""
         if isinstance(value, (FunctionType, ModuleType, BuiltinFunctionType)):
             return Static(value)
         if isinstance(value, enum.Enum) and not isinstance(value, int):
@@ -167,7 +168,7 @@ class Names:
         return Static(value) if made is None else made
 
     def host_number(self: Walker, value: Any, name: str) -> Value:
-        """A number known on the host; it has to fit into 64 bits."""
+        """Return the value of a number known on the host, which must fit into 64 bits."""
         if isinstance(value, (np.str_, np.bytes_, np.void)):
             return Static(value)
         if isinstance(value, int) and not -(1 << 63) <= value < 1 << 64:
@@ -175,7 +176,7 @@ class Names:
         return literal(value)
 
     def constant_array(self: Walker, array: Any, name: str) -> Value:
-        """A host array as constant memory: what it holds now is frozen into the program."""
+        """Return a host array as constant memory: its current contents become part of the program."""
         found = self.constant_arrays.get(id(array))
         if found is None:
             data = np.array(array, order="C")
@@ -192,10 +193,10 @@ class Names:
         return found
 
     def captured_array(self: Walker, value: Any, name: str) -> Value:
-        """A device array that a kernel names: its memory is part of every launch, as that of an argument is."""
+        """Return a device array that a kernel names: its memory is part of every launch, like that of an argument."""
         try:
             array = as_cuda_array(value)
-        except UsageError as error:  # not memory of this process
+        except UsageError as error:  # the memory does not belong to this process
             raise self.unsupported_error(self.node, f"`{name}`: {error}", "pass it as a NumPy array") from error
         arrays.check_elements(array.dtype, name)
         register = self.captured.get(id(value))
@@ -206,7 +207,7 @@ class Names:
         if array.ndim == 0 and array.dtype.names:
             return RecordValue(array.dtype, register, 0, name, "global", array.flags.writeable)
         low, high = byte_bounds(array)
-        before = array.__array_interface__["data"][0] - low  # where an axis runs backwards
+        before = array.__array_interface__["data"][0] - low  # for an axis with a negative stride
         first = arrays.add_offset(self.b, register, -before)
         shape, strides = (tuple(Scalar(int64, None, n) for n in part) for part in (array.shape, array.strides))
         bounds = Scalar(int64, first), Scalar(int64, None, high - low if array.size else 0)
@@ -247,7 +248,7 @@ class Names:
         return None
 
     def member_value(self: Walker, value: EnumValue) -> Value | None:
-        """`.value` of a member that the launch chooses."""
+        """Return `.value` of a member that the launch chooses."""
         known = enumerations.member_values(value.cls)
         if not known:
             return None
@@ -258,7 +259,7 @@ class Names:
         return found
 
     def static_attribute(self: Walker, obj: Any, name: str, node: ast.AST) -> Value:
-        """An attribute of a host object, looked up when the kernel is compiled."""
+        """Return an attribute of a host object, read when the kernel is compiled."""
         obj = library.canonical(obj)
         if is_pattern(obj):
             member = getattr(type(obj), name, None)
@@ -268,15 +269,15 @@ class Names:
             found = getattr(obj, name)
         except UnsupportedError as error:
             raise self.unsupported_error(node, error.message, "check the kernel without it") from error
-        except Exception as error:  # whatever a property raises
+        except Exception as error:  # a property may raise anything
             what = f"`{getattr(obj, '__name__', type(obj).__name__)}`" if obj is not None else "`None`"
-            said, _, near = str(error).partition("; ")  # our own modules add the nearest names
+            said, _, near = str(error).partition("; ")  # modules of wsemu add similar names
             text = said if said.startswith(("`", "module `wsemu")) else f"{what} has no attribute `{name}`"
             raise self.error(node, text, near if near.startswith("did you mean") else "check the spelling") from error
         return self.host_value(found, name)
 
     def pattern_attribute(self: Walker, value: PatternValue, name: str, node: ast.AST) -> Value | None:
-        """A field, property, method or class attribute of a pattern object built in the kernel."""
+        """Return a field, property, method or class attribute of a pattern object of the kernel."""
         if name in value.fields:
             return value.fields[name]
         member = getattr(value.cls, name, None)
@@ -287,7 +288,7 @@ class Names:
         return None if member is None else self.host_value(member, name)
 
     def to_host(self: Walker, value: Value) -> tuple[bool, Any]:
-        """(known at compile time?, the host object) of a value."""
+        """Return (whether a value is known at compile time, the host object)."""
         if isinstance(value, Static):
             return True, value.object
         if isinstance(value, Scalar) and value.literal is not None:

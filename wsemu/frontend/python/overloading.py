@@ -1,4 +1,4 @@
-"""Calls of functions with `@overload`: the meaning that fits the types of the arguments, as Numba's types."""
+"""Calls of functions with `@overload`: the types of the arguments, as Numba types, select the implementation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def find_overload(function: Any, args: list[Value], kwargs: dict[str, Value]) -> FunctionType | None:
-    """Return the function that a call selects by an overload; None if there is none."""
+    """Return the function that `@overload` selects for a call; None if there is none."""
     choosers = overloads.of(function)
     if not choosers:
         return None
@@ -28,7 +28,7 @@ def find_overload(function: Any, args: list[Value], kwargs: dict[str, Value]) ->
 
 
 def numba_type(value: Value) -> Any:
-    """The type that Numba gives a value."""
+    """Return Numba's type of a value."""
     types, from_dtype = load_numba("numba.core.types"), load_numba("numba.np.numpy_support").from_dtype
 
     match value:

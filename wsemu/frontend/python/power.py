@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from wsemu.language.promotion import Signature
 
 CUTOFF = 0x10000
-"""larger exponents go to the library's pow, in float64"""
+"""exponents above this value go to the library's pow, in float64"""
 
 
 def raise_to(b: Builder, x: Number, y: Number, signature: Signature) -> Number:

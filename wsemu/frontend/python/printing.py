@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from wsemu.frontend.python.walker import Walker
 
 MOST = 32
-"""maximum values of the GPU's `printf` (CUDA C++ Programming Guide, "Formatted Output"); with more, it prints the
-format"""
+"""maximum number of values of the GPU's `printf` (CUDA C++ Programming Guide, "Formatted Output"); with more, only the
+format is printed"""
 _RAW = {"%i": "%lld", "%u": "%llu", "%f": "%f", "%b": "%s"}
 
 

@@ -1,12 +1,12 @@
-"""Branches that Numba-CUDA drops before it types a function (`dead_branch_prune` of its `core/analysis.py`).
+"""Find the branches that Numba-CUDA drops before it types a function (`dead_branch_prune` of its `core/analysis.py`).
 
-It looks at each jump that Python's compiler made.  A jump has one direction if it tests a constant, or an operation on
-two.  Constants are numbers of the source, names from outside the function, the dimensions of an argument, and the
-length of a tuple argument.  Variables are constants if one assignment gives them such a value on every path or in the
-whole function.  It computes nothing else and looks into nothing: `N + 1 > 3`, `math.pi > 4` and `N in (1, 2)` stay
-branches.  Both sides of a branch that stays are typed, whether they can run or not.  Nested functions are part of their
-maker.  A jump with one direction reduces `and`, `or`, a conditional expression or a chain of comparisons to a value,
-which is that of a variable as if it were alone.
+Numba-CUDA examines each jump of Python's bytecode.  A jump has one direction if it tests a constant, or an operation on
+two constants.  Constants are numbers of the source, names from outside the function, the number of dimensions of an
+argument, and the length of a tuple argument.  A variable is a constant if a single assignment gives it such a value.
+Nothing else is computed: `N + 1 > 3`, `math.pi > 4` and `N in (1, 2)` remain branches.  Both sides of a remaining
+branch are typed, even if one can never run.  Nested functions are part of the enclosing function.  If a jump in `and`,
+`or`, a conditional expression or a chain of comparisons has one direction, the expression reduces to the remaining
+operand.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ _COMPARE: dict[type[ast.cmpop], Any] = {
 _FOLDED_NOT: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is,
 }  # fmt: skip
-"""comparisons whose negation Python's compiler makes one comparison of; Numba never drops a branch on `not in`"""
+"""comparisons that Python's compiler merges with a preceding `not`; Numba never drops a branch on `not in`"""
 _COMPUTE: dict[type[ast.operator], Any] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
     ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod, ast.BitAnd: operator.and_, ast.BitOr: operator.or_,
     ast.BitXor: operator.xor, ast.LShift: operator.lshift, ast.RShift: operator.rshift,
 }  # fmt: skip
 _TESTS = (ast.Compare, ast.Name, ast.BinOp, ast.Call)
-"""conditions that Numba finds in the definition of a variable"""
+"""kinds of conditions that Numba finds in the definition of a variable"""
 
 
 class Known(NamedTuple):
@@ -50,7 +50,7 @@ class Known(NamedTuple):
 
 
 def mark_value(w: Walker, node: ast.expr, value: Value) -> Value:
-    """The value of an expression as a variable of its own, which remembers whether Numba finds it."""
+    """Return the value of an expression as a separate variable, which remembers whether Numba finds it."""
     if type(value) is not Scalar or value.literal is None:
         return value
     node = _prune_expression(w, node)
@@ -86,7 +86,7 @@ def _prune_expression(w: Walker, node: ast.expr) -> ast.expr:
 
 
 def _links(node: ast.Compare) -> list[ast.Compare]:
-    """The comparisons of a chain."""
+    """Return the comparisons of a chain."""
     sides = [node.left, *node.comparators]
     return [ast.Compare(a, [op], [b]) for a, op, b in zip(sides, node.ops, node.comparators, strict=False)]
 
@@ -130,7 +130,8 @@ def _lookup_name(w: Walker, name: str) -> Known | None:
 
 
 def _variable(w: Walker, name: str) -> tuple[Frame, Value | None] | None:
-    """The function, of this one and those around it, that has a variable of a name, and what is known of its value."""
+    """Return the function, this one or an enclosing one, that has a variable with a name, and what is known of its
+    value."""
     frame: Frame | None = w.frame
     env = w.env
     while frame is not None:
@@ -160,7 +161,7 @@ def _value_knowledge(frame: Frame, value: Value) -> Known | None:
 
 
 def _argument(w: Walker, node: ast.expr) -> Value | None:
-    """The argument that an expression is, of the function or of one around it."""
+    """Return the argument that an expression names, of the function or of an enclosing one."""
     if not isinstance(node, ast.Name):
         return None
     _, value = _variable(w, node.id) or (None, None)
@@ -197,7 +198,7 @@ def decide_branch(w: Walker, test: ast.expr) -> bool | None:
 
 
 def jump(w: Walker, test: ast.expr) -> bool | None:
-    """Return how a single jump goes, on the value of an expression."""
+    """Return the direction of a single jump, on the value of an expression."""
     if isinstance(test, ast.Compare) and len(test.ops) == 1:
         left, right = test.left, test.comparators[0]
         found = fold_comparison(test.ops[0], constant_object(w, left), constant_object(w, right))
@@ -209,7 +210,7 @@ def jump(w: Walker, test: ast.expr) -> bool | None:
     if isinstance(test, ast.Tuple) and all(isinstance(part, ast.Constant) for part in test.elts):
         return bool(test.elts)
     if isinstance(test, ast.Call) and isinstance(test.func, ast.Name) and test.func.id in ("isinstance", "hasattr"):
-        value = w.condition(test).literal  # decided by types: nothing is emitted
+        value = w.condition(test).literal  # types decide it, so nothing is emitted
         return None if value is None else bool(value)
     _, named = (isinstance(test, ast.Name) and _variable(w, test.id)) or (None, None)
     if isinstance(named, Scalar) and named.dropped:
@@ -245,5 +246,5 @@ def _fold_operation(function: Any, left: Known | None, right: Known | None) -> b
         return None
     try:
         return bool(function(left.object, right.object))
-    except Exception:  # of whatever objects a program has
+    except Exception:  # objects of the program may raise anything
         return None

@@ -1,9 +1,9 @@
-"""Functions of Python that call themselves: which calls each lane made, as in PTX (`frontend/ptx/recursion.py`).
+"""Recursive functions of Python: record which calls each lane made, as in PTX (`frontend/ptx/recursion.py`).
 
-Calls are walked in place, so that lanes meet after each.  On a GPU the functions call each other, and lanes that took
-different paths through several calls stay diverged.  These functions are known after the kernel has been walked.  If it
-has operations of the lanes of a warp together, it is walked once more, and records the calls among them in a thread's
-local memory.  Before such an operation the lanes are compared.
+Calls are inlined here, so that lanes reconverge after each.  On a GPU the functions call each other, and lanes that
+took different paths through several calls stay diverged.  The recursive functions are known only after the kernel has
+been walked.  If the kernel has warp-wide operations, it is walked a second time, and each thread records its recursive
+calls in local memory.  Before a warp-wide operation, the records of the lanes are compared.
 """
 
 from __future__ import annotations
@@ -28,11 +28,12 @@ Regions = tuple[frozenset[CodeType], ...]
 _ASYNCHRONOUS = frozenset("cluster.arrive cluster.wait grid.arrive grid.wait setmaxnreg.inc setmaxnreg.dec".split())
 _NAME = "the way through a recursion"
 _WAY, _RETURNED, _TREE = 0, 8, 16
-"""offsets in a thread's local memory: its path; 1 once a call within the region has ended; 1 once another followed"""
+"""offsets in a thread's local memory: its path; 1 once a call within the region has ended; 1 once another call
+followed"""
 
 
 def is_together(operation: str) -> bool:
-    """Return whether the lanes of a warp execute an operation together."""
+    """Return whether an operation is warp-wide."""
     kind = OPERATIONS[operation].kind
     return operation in _ASYNCHRONOUS or (kind in ("barrier", "warp", "matrix") and operation not in LOOSE)
 
@@ -42,7 +43,7 @@ def has_together(graph: Graph) -> bool:
 
 
 def enter_region(regions: list[set[CodeType]], codes: Sequence[CodeType]) -> None:
-    """Merge functions that may call each other, the last one calling the first, into one region."""
+    """Merge mutually recursive functions into one region; the last function calls the first."""
     new = set(codes)
     for known in [region for region in regions if region & new]:
         new |= known
@@ -74,7 +75,7 @@ class Ways:
         if not within:
             none = b.constant("b64", 0)
             tree = b.emit("setp.ne.b64", self._load(_TREE), none)
-            self._store(_WAY, b.emit("selp.b64", self._load(_WAY), none, tree))  # else 0: no path
+            self._store(_WAY, b.emit("selp.b64", self._load(_WAY), none, tree))  # otherwise 0: no path
             self._store(_RETURNED, none)
             return
         longer = b.emit("mul.b64", self._load(_WAY), b.constant("b64", FACTOR))
@@ -86,8 +87,7 @@ class Ways:
         self._store(_RETURNED, self._b.constant("b64", 1))
 
     def _check(self, operation: str) -> None:
-        """Emit a check before an operation that lanes of a warp execute together: a trap if they took different
-        paths."""
+        """Emit a check before a warp-wide operation: a trap if the lanes took different paths."""
         if not is_together(operation):
             return
         b = self._b

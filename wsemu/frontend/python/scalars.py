@@ -1,7 +1,7 @@
 """Numbers as values of the front end: literals, conversions, selection.
 
-An operation on known numbers is computed at compile time (`folding`); on others it is emitted.  A literal is held as a
-Python number within its type's range: signed or unsigned int, float rounded to the type, bool.
+An operation on known numbers is computed at compile time (`folding`); an operation on other numbers is emitted.  A
+literal is held as a Python number within its type's range: signed or unsigned int, float rounded to the type, bool.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ TRUE, FALSE = (Scalar(boolean, None, value, True) for value in (True, False))
 
 
 def constant(type_: NumberType, value: int | float | bool) -> Scalar:
-    """A known number of this type; `value` is wrapped, rounded or tested for truth as a conversion would."""
+    """Return a known number of this type; `value` is wrapped, rounded or tested for truth as in a conversion."""
     if type_.kind == "b":
         return TRUE if value else FALSE
     if type_ is bfloat16:
@@ -56,7 +56,8 @@ def constant(type_: NumberType, value: int | float | bool) -> Scalar:
 
 
 def literal(value: Any) -> Number:
-    """A host number as Numba types it: int is int64 (or uint64), float is float64, `np.float32(3)` is float32."""
+    """Return a host number as Numba types it: int is int64 (or uint64), float is float64, `np.float32(3)` is
+    float32."""
     if isinstance(value, np.generic):
         return _numpy_literal(value)
     if isinstance(value, bool):
@@ -87,26 +88,27 @@ def _numpy_literal(value: np.generic) -> Number:
 
 
 def part_type(type_: NumberType) -> NumberType:
-    """The type of the real part: float32 for complex64."""
+    """Return the type of the real part: float32 for complex64."""
     return float32 if type_.bits == 64 else float64
 
 
 def register(b: Builder, x: Scalar) -> Register:
-    """The register that holds `x`; a literal gets one."""
+    """Return the register that holds `x`; a literal gets one."""
     if x.register is not None:
         return x.register
     assert x.literal is not None, "a scalar has a register or a literal"
     value = x.literal
     if x.type is bfloat16:
         value = folding.wrap(folding.bfloat16_bits(float(value)), 16, True)
-    elif x.type.kind in "iu":  # one spelling for one bit pattern
+    elif x.type.kind in "iu":  # equal bit patterns share a constant
         value = folding.wrap(int(value), x.type.bits, True)
     made: Register = b.constant(x.type.register, value)
     return made
 
 
 def compute(b: Builder, operation: str, result: NumberType, *operands: Scalar, immediate: int = 0) -> Scalar:
-    """`operation` of the bytecode on `operands`, as a number of type `result`; folded if all operands are known."""
+    """Return the result of a bytecode `operation` on `operands`, as a number of type `result`; folded if all operands
+    are known."""
     if not immediate and folding.foldable(operation) and all(x.literal is not None for x in operands):
         value = folding.evaluate(operation, tuple(x.literal for x in operands))
         if value is not None:
@@ -136,13 +138,13 @@ def describe(x: Value) -> str:
 
 
 def refusal(message: str, remedy: str, *values: Value) -> KernelError:
-    """The error of an operation on values that it does not take here: UnsupportedError where Numba may take them."""
+    """Return the error for an operation on unsupported values: UnsupportedError if Numba may support them."""
     kind = UnsupportedError if any(map(_is_of_numba_alone, values)) else KernelError
     return kind(message, remedy=remedy)
 
 
 def _is_of_numba_alone(x: Value) -> bool:
-    """Return whether a value is of a kind on which Numba computes and the emulator does not."""
+    """Return whether a value is of a kind that Numba supports and the emulator does not."""
     if isinstance(x, TupleValue):
         return any(map(_is_of_numba_alone, x.items))
     if isinstance(x, Static):
@@ -162,7 +164,10 @@ def number(x: Value, what: str) -> Number:
 
 
 def cast(b: Builder, x: Value, to: NumberType) -> Number:
-    """`x` as a number of type `to`, as an assignment to an element or `np.float32(x)` converts it.
+    """Convert `x` to type `to`, as an assignment to an element or `np.float32(x)` does.  Integers wrap.  A float
+    becomes an integer by truncation, saturating at the type's range; nan gives 0, or only the sign bit if one of the
+    types has 64 bits.  As in compiled code, 8-bit integers saturate at 16 bits and then wrap, and float16 rounds to the
+    nearest integer.
 
     Integers wrap.  A float becomes an integer by truncation, saturating at the type's range; nan gives 0, or the sign
     bit alone where 64 bits take part.  As in the compiled code, 8-bit integers saturate at 16 bits and then wrap, and
@@ -181,11 +186,11 @@ def cast(b: Builder, x: Value, to: NumberType) -> Number:
 
 
 SPECIAL_CASTS: dict[NumberType, Callable[[Builder, Scalar, NumberType], Scalar]] = {}
-"""conversions of these types to others and back, filled by the modules that define them"""
+"""number type -> function for conversions from and to it, entered by the module that defines the type"""
 
 
 def scalar_cast(b: Builder, x: Scalar, to: NumberType) -> Scalar:
-    """`cast` between real numbers."""
+    """Return the result of `cast` between real numbers."""
     if x.type is to:
         return x
     if is_time(x.type) or is_time(to):
@@ -199,7 +204,7 @@ def scalar_cast(b: Builder, x: Scalar, to: NumberType) -> Scalar:
 
 
 def _time_to_time(b: Builder, x: Scalar, to: NumberType) -> Scalar:
-    """A date or duration in a finer unit; NaT stays what it is."""
+    """Convert a date or duration to a finer unit; NaT is unchanged."""
     if not (is_time(x.type) and is_time(to) and is_date(x.type) == is_date(to)):
         raise KernelError(f"a {x.type} does not convert to {to}", remedy="pass the array as `array.view(np.int64)`")
     factor = ratio(x.type, to)
@@ -247,8 +252,8 @@ def _float_to_integer(b: Builder, x: Scalar, to: NumberType) -> Scalar:
 
 
 def _with_sticky_bits(b: Builder, x: Scalar) -> Scalar:
-    """An integer of 64 bits that float64 holds and that rounds to the same bfloat16: one that has 33 bits or more
-    gets its last 16 gathered into the one before them."""
+    """Return a 64-bit integer that float64 represents exactly and that rounds to the same bfloat16: in an integer of 33
+    or more bits, the last 16 are merged into the bit above them."""
     low, bit = constant(x.type, 0xFFFF), constant(x.type, 1 << 16)
     rest = compute(b, "setp.ne.b64", boolean, compute(b, "and.b64", x.type, x, low), constant(x.type, 0))
     high = compute(b, "and.b64", x.type, x, constant(x.type, ~0xFFFF))
@@ -261,7 +266,8 @@ def _with_sticky_bits(b: Builder, x: Scalar) -> Scalar:
 
 
 def to_bfloat16(b: Builder, x: Scalar, mode: str = "rn") -> Scalar:
-    """A number as bfloat16, rounded once: to nearest even, or with `mode` "rz", "rd" or "ru" toward zero, down or up.
+    """Return a number as bfloat16, rounded once: to nearest even, or with `mode` "rz", "rd" or "ru" toward zero, down
+    or up.  A nan becomes 0x7FFF (PTX ISA, `cvt`).
 
     A nan becomes 0x7FFF (PTX ISA, `cvt`).
     """
@@ -289,8 +295,8 @@ def to_bfloat16(b: Builder, x: Scalar, mode: str = "rn") -> Scalar:
 
 
 def to_odd(b: Builder, x: Scalar, single: Scalar) -> Scalar:
-    """The bits of the float64 `x`, whose nearest float32 is `single`, as a float32 rounded to odd: a rounding after
-    that knows on which side it lay."""
+    """Return the bits of the float64 `x`, whose nearest float32 is `single`, as a float32 rounded to odd, so that a
+    later rounding knows the side of the exact value."""
     bits, one = reinterpret(single, uint32), constant(uint32, 1)
     back = scalar_cast(b, single, float64)
     beyond = compute(b, "setp.gt.f64", boolean, *(compute(b, "abs.f64", float64, y) for y in (back, x)))
@@ -300,7 +306,7 @@ def to_odd(b: Builder, x: Scalar, single: Scalar) -> Scalar:
 
 
 def _from_bfloat16(b: Builder, x: Scalar) -> Scalar:
-    """A bfloat16 as float32, which has its bits in the upper half."""
+    """Return a bfloat16 as float32: its bits are the upper half."""
     if x.literal is not None:
         return constant(float32, x.literal)
     bits = compute(b, "shl.b32", uint32, scalar_cast(b, reinterpret(x, uint16), uint32), constant(uint32, 16))
@@ -326,12 +332,13 @@ _CASTS = {
 
 
 def widen_half(b: Builder, x: Scalar) -> Scalar:
-    """A float16 or bfloat16 as float32, in which its arithmetic is done; any other float as it is."""
+    """Return a float16 or bfloat16 as float32, the type of its arithmetic; any other float is unchanged."""
     return scalar_cast(b, x, float32) if x.type in HALVES else x
 
 
 def truth(b: Builder, x: Value) -> Scalar:
-    """`bool(x)`: a number other than 0 (nan is true), a tuple with items, a host object by Python's rules."""
+    """Return `bool(x)`: true for a nonzero number (and nan), and for a tuple with items; for a host object by Python's
+    rules."""
     match x:
         case Scalar():
             return _scalar_truth(b, x)
@@ -358,7 +365,7 @@ def _scalar_truth(b: Builder, x: Scalar) -> Scalar:
 
 
 def both(b: Builder, p: Scalar, q: Scalar) -> Scalar:
-    """p and q."""
+    """Return p and q."""
     if p.literal is not None:
         return q if p.literal else FALSE
     if q.literal is not None:
@@ -367,7 +374,7 @@ def both(b: Builder, p: Scalar, q: Scalar) -> Scalar:
 
 
 def either(b: Builder, p: Scalar, q: Scalar) -> Scalar:
-    """p or q."""
+    """Return p or q."""
     if p.literal is not None:
         return TRUE if p.literal else q
     if q.literal is not None:
@@ -376,17 +383,17 @@ def either(b: Builder, p: Scalar, q: Scalar) -> Scalar:
 
 
 def negate(b: Builder, p: Scalar) -> Scalar:
-    """not p."""
+    """Return not p."""
     return compute(b, "not.pred", boolean, p)
 
 
 def differ(b: Builder, p: Scalar, q: Scalar) -> Scalar:
-    """p is not q."""
+    """Return whether p and q differ."""
     return compute(b, "xor.pred", boolean, p, q)
 
 
 def choose(b: Builder, condition: Scalar, x: Scalar, y: Scalar) -> Scalar:
-    """`x` where `condition` holds, else `y`; both of one type."""
+    """Return `x` if `condition` holds, else `y`; both have the same type."""
     assert x.type is y.type, f"{x.type} and {y.type}"
     if condition.literal is not None:
         return x if condition.literal else y
@@ -395,7 +402,7 @@ def choose(b: Builder, condition: Scalar, x: Scalar, y: Scalar) -> Scalar:
 
 
 def choose_number(b: Builder, condition: Scalar, x: Number, y: Number) -> Number:
-    """`choose` for real and complex numbers of one type."""
+    """Return the result of `choose` for real and complex numbers of one type."""
     if isinstance(x, ComplexValue):
         assert isinstance(y, ComplexValue)
         return ComplexValue(x.type, choose(b, condition, x.real, y.real), choose(b, condition, x.imag, y.imag))

@@ -177,7 +177,8 @@ def _read_source(function: FunctionType) -> Source:
     try:
         return _code_source(code, code.co_filename)
     except UnsupportedError:
-        if not linecache.lazycache(code.co_filename, function.__globals__):  # a module whose loader has the text
+        # true if the loader of the module has the text
+        if not linecache.lazycache(code.co_filename, function.__globals__):
             raise
         return _code_source(code, code.co_filename)
 

@@ -1,4 +1,4 @@
-"""Statements of the kernel dialect, but for loops."""
+"""Statements of the kernel dialect, except loops."""
 
 # mypy: disable-error-code="misc"
 # (the methods of each part of `Walker` have the whole of it as self)
@@ -64,7 +64,7 @@ UNSUPPORTED: dict[type[ast.AST], tuple[str, str]] = {
 
 
 def fits(w: Walker, pattern: ast.pattern, subject: Known | None) -> bool | None:
-    """Return whether a pattern of `match` fits, where Numba drops the branches on it; None where it keeps them."""
+    """Return whether a pattern of `match` fits, if Numba drops the branches on it; None if it keeps them."""
     match pattern:
         case ast.MatchValue():
             return fold_comparison(ast.Eq(), subject, constant_object(w, pattern.value))
@@ -77,10 +77,10 @@ def fits(w: Walker, pattern: ast.pattern, subject: Known | None) -> bool | None:
 
 
 class Statements:
-    """One method per statement."""
+    """Methods of `Walker`: one for each kind of statement."""
 
     def suite(self: Walker, body: list[ast.stmt]) -> None:
-        """Statements one after the other, as far as they can be reached."""
+        """Walk statements in order, up to the first that is unreachable."""
         depth, loops = len(self.b.scopes), len(self.frame.loops)
         for statement in body:
             if not self.reachable:
@@ -113,7 +113,8 @@ class Statements:
             self.leave_unread(node, located)
 
     def leave_unread(self: Walker, node: ast.stmt, error: KernelError) -> None:
-        """Go on after a statement that never runs and that is not modelled: what it assigns has no type."""
+        """Continue after a statement that never runs and that is not modeled: the variables that it assigns have no
+        type."""
         unread = Unread(error)
         self.b.block, self.reachable = self.b.dead_end(), True
         self.env.update(dict.fromkeys(assignment_targets(node), unread))
@@ -156,14 +157,14 @@ class Statements:
         storable = (Scalar, ComplexValue, ArrayValue, RecordValue, TextValue)
         if isinstance(first, ast.Subscript) and not isinstance(value, storable) and not text.is_text(value):
             what = f"{describe(value)} cannot be stored into an array"
-            if isinstance(value, TupleValue):  # into a slice or a record
+            if isinstance(value, TupleValue):  # assigned to a slice or a record
                 raise self.unsupported_error(node.value, what, "store numbers, one by one")
             raise self.operand_error(node.value, what, "give a number", value)
         for target in node.targets:
             self.assign(target, value, keep=True)
 
     def evaluate_named(self: Walker, target: ast.expr, node: ast.expr) -> Value:
-        """The value of an expression; an array that it makes is called after the target."""
+        """Return the value of an expression; an array that it creates is named after the target."""
         self.target = target.id if isinstance(target, ast.Name) else ""
         value = self.evaluate(node)
         self.target = ""
@@ -213,14 +214,14 @@ class Statements:
         frame = self.frame
         if len(self.frames) == 1 and value is not NONE and not (isinstance(value, Static) and value.object is None):
             raise self.error(node.value or node, "a kernel returns a value", "store results in an array argument")
-        if len(self.frames) == 1:  # a kernel's return is the end of the thread, here and now
+        if len(self.frames) == 1:  # a kernel's return ends the thread at once
             self.b.finish(self.b.block, "exit")
         else:
             frame.returns.append((self.b.block, self.env[frame.builds] if frame.builds else value))
         self.reachable = False
 
     def do_Assert(self: Walker, node: ast.Assert) -> None:
-        """A thread that fails an assertion ends, as Numba compiles it without `debug`."""
+        """End the threads for which the assertion fails, as Numba compiles it without `debug`."""
         condition = self.condition(node.test)
         if condition.literal:
             return
@@ -236,7 +237,7 @@ class Statements:
         self.env = dict(env)
 
     def do_Raise(self: Walker, node: ast.Raise) -> None:
-        """The thread ends; with `debug` the host raises it (else Numba's code only returns)."""
+        """End the thread; with `debug`, the host raises the exception (otherwise Numba's code only returns)."""
         self.end_thread(self.raising(node.exc) if self.debug and node.exc is not None else FAILS)
 
     def end_thread(self: Walker, how: int) -> None:
@@ -244,7 +245,7 @@ class Statements:
         self.reachable = False
 
     def failing(self: Walker, kind: type[BaseException], message: ast.expr | None = None, text: str = "") -> int:
-        """Return the `aux` of the exit of a thread that fails by an exception of this kind."""
+        """Return the `aux` of the exit of a thread that fails with an exception of this kind."""
         if not self.debug:
             return ASSERTS if kind is AssertionError else FAILS
         arguments: tuple[Any, ...] = (text,) if text else ()
@@ -257,7 +258,7 @@ class Statements:
         return FAILS | len(raises) << RAISES
 
     def raising(self: Walker, node: ast.expr) -> int:
-        """Return how a thread ends at a `raise` of a class, or of a call of one with constant arguments."""
+        """Return how a thread ends at a `raise` of a class, or of a call of a class with constant arguments."""
         callee = node.func if isinstance(node, ast.Call) else node
         known, kind = self.to_host(self.evaluate(callee))
         if not known or not isinstance(kind, type) or not issubclass(kind, BaseException):
@@ -271,7 +272,7 @@ class Statements:
         return how
 
     def fail_where(self: Walker, condition: Scalar, kind: type[BaseException], text: str) -> None:
-        """End threads in which a condition holds by an exception; the others continue."""
+        """End the threads for which a condition holds with an exception; the others continue."""
         if condition.literal is False:
             return
         start, env = self.b.block, self.env
@@ -291,10 +292,10 @@ class Statements:
 
     # -- assignment ---------------------------------------------------------------------------------------------------
     def assign(self: Walker, target: ast.expr, value: Value, *, keep: bool = False) -> None:
-        """Bind a name, store an element, or unpack; `keep` what Numba finds of the value."""
+        """Bind a name, store an element, or unpack; `keep`: retain whether Numba finds the value."""
         match target:
             case ast.Name():
-                if type(value) is Scalar and value.literal is not None:  # a value of its own for each assignment
+                if type(value) is Scalar and value.literal is not None:  # each assignment has its own value
                     value = replace(value) if keep else unmark_value(replace(value))
                 self.env[target.id] = self.frame.last[target.id] = joining.used(value, target.id)
                 if isinstance(value, (Scalar, ComplexValue)):
@@ -334,7 +335,7 @@ class Statements:
         return tuple(views.subscript(self.b, value, constant(int64, n)) for n in range(count))
 
     def do_Global(self: Walker, node: ast.Global) -> None:
-        """Nothing, for a name that is read alone."""
+        """Do nothing, if the name is only read."""
         assigned = [name for name in node.names if name in assigned_names(self.frame.source.node)]
         if assigned:
             raise self.unsupported_error(node, "`global` in a kernel", "pass an array, and store into it")
@@ -360,7 +361,7 @@ class Statements:
             self.fill(node, views.make_view(self.b, container, items), value)
 
     def store_field(self: Walker, target: ast.Attribute, record: Value, value: Value) -> None:
-        """`record.field = value`, or a field of the object that an `__init__` fills in."""
+        """Lower `record.field = value`, or an assignment to a field of the object that an `__init__` fills in."""
         match record:
             case RecordValue():
                 self.at(target)
@@ -376,7 +377,7 @@ class Statements:
                 raise self.error(target, what, "assign to an array element")
 
     def fill(self: Walker, node: ast.expr, view: ArrayValue, value: Value) -> None:
-        """`view[...] = value`: a number into every element, or an array element by element."""
+        """Lower `view[...] = value`: store a number in every element, or an array element by element."""
 
         def one(indices: list[Value]) -> None:
             element = value
@@ -408,8 +409,8 @@ class Statements:
         )
 
     def forget_merged(self: Walker, node: ast.If | ast.While) -> None:
-        """After a branch that Numba drops late, because it tests a variable of several assignments, look into no
-        variable that its arms assign: their merged values still exist."""
+        """After a branch that Numba drops late, because it tests a variable with several assignments, treat the
+        variables that its arms assign as unknown: their merged values still exist."""
         stores = stored_names(self.frame.source.node)
         if any(stores.get(name, 0) > 1 for name in collect_names(node.test)):
             for name in assignment_targets(node):
@@ -417,7 +418,8 @@ class Statements:
                     self.env[name] = unmark_value(self.env[name])
 
     def branch(self: Walker, condition: Scalar, then: Callable[[], None], other: Callable[[], None] | None) -> None:
-        """Walk two arms and continue where they meet; of a known condition one of them for its types alone."""
+        """Walk two arms, and continue where they meet; if the condition is known, walk one of them only for its
+        types."""
         start, env = self.b.block, self.env
         known = condition.literal
         if known is not None:
@@ -464,7 +466,7 @@ class Statements:
         self.match_cases(subject, constant_object(self, node.subject), node.cases)
 
     def match_cases(self: Walker, subject: Value, found: Known | None, cases: list[ast.match_case]) -> None:
-        """Walk the first case that fits; the others are in the other arm of its branch."""
+        """Walk the first case; the other cases are in the other arm of its branch."""
         if not cases:
             return
         case, rest = cases[0], cases[1:]

@@ -1,4 +1,4 @@
-"""Stops for a debugger: each statement shows the variables of its function, by an operation that does nothing else."""
+"""Stops for a debugger: each statement shows the variables of its function, by an operation without other effects."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MOST = 1 << PRINTED
 
 
 def stop(w: Walker, *, breaks: bool = False) -> None:
-    """Emit a stop before the present statement."""
+    """Emit a stop before the current statement."""
     shown: list[tuple[str, Shown]] = []
     values: list[Register] = []
     for name, value in w.env.items():
@@ -61,7 +61,7 @@ def _describe_shown(w: Walker, value: Value, parts: list[Register]) -> Shown | N
 
 
 def _bits(w: Walker, value: Scalar) -> Register:
-    """The 64 bits of a number: those of a float64 for a float."""
+    """Return the 64 bits of a number; a float is converted to float64."""
     if value.type.kind == "f":
         return register(w.b, reinterpret(scalar_cast(w.b, value, float64), int64))
     return register(w.b, scalar_cast(w.b, value, uint64 if value.type.kind == "u" else int64))

@@ -11,20 +11,20 @@ SIMPLE = (
     ast.Name, ast.Constant, ast.BinOp, ast.UnaryOp, ast.Compare, ast.BoolOp, ast.Attribute, ast.IfExp,
     ast.operator, ast.unaryop, ast.cmpop, ast.boolop, ast.expr_context,
 )  # fmt: skip
-"""expressions without effects or loads, if their parts are such"""
+"""expressions without side effects or loads, if their parts are such expressions"""
 FACTS = 1 << 14
-"""nodes whose facts are kept"""
+"""maximum number of nodes whose facts are cached"""
 
 
 @functools.lru_cache(maxsize=FACTS)
 def is_simple(node: ast.expr) -> bool:
-    """Evaluating it where its value is not needed does no harm."""
+    """Return whether an expression can be evaluated without harm even if its value is not needed."""
     return all(isinstance(part, SIMPLE) for part in ast.walk(node))
 
 
 @functools.lru_cache(maxsize=FACTS)
 def _is_constant(node: ast.expr) -> bool:
-    """Return whether an expression is one of numbers alone."""
+    """Return whether an expression consists only of numbers."""
     if isinstance(node, ast.BinOp):
         return _is_constant(node.left) and _is_constant(node.right)
     if isinstance(node, ast.UnaryOp):
@@ -35,8 +35,8 @@ def _is_constant(node: ast.expr) -> bool:
 
 
 def fold_constant(node: ast.expr) -> int | float | complex | None:
-    """The number that Python's compiler makes of an expression of numbers, before Numba sees it: `2 ** -1` is 0.5, and
-    `2**64 - 1` fits.  None for what it leaves as it is, such as a division by 0."""
+    """Return the number to which Python's compiler folds an expression before Numba sees it: `2 ** -1` is 0.5, and
+    `2**64 - 1` fits.  None for an expression that it does not fold, such as a division by 0."""
     if not _is_constant(node):
         return None
     with warnings.catch_warnings():
@@ -59,12 +59,12 @@ def constant_container(op: ast.cmpop, node: ast.expr) -> ast.expr:
 
 @functools.lru_cache(maxsize=FACTS)
 def is_folded(node: ast.expr) -> bool:
-    """Return whether Python's compiler makes one number of an expression."""
+    """Return whether Python's compiler folds an expression to a number."""
     return fold_constant(node) is not None
 
 
 def assigned_names(node: ast.AST) -> tuple[str, ...]:
-    """Names that a loop or a function assigns, in order of appearance; not those inside functions nested in it."""
+    """Return the names that a loop or a function assigns, in order of appearance, without those in nested functions."""
     if isinstance(node, (ast.For, ast.While)):
         parts: list[ast.AST] = [*node.body, node.target if isinstance(node, ast.For) else node.test]
     else:
@@ -76,7 +76,7 @@ def assigned_names(node: ast.AST) -> tuple[str, ...]:
 
 
 def assignment_targets(statement: ast.stmt) -> tuple[str, ...]:
-    """Names that a statement assigns, whatever it is."""
+    """Return the names that a statement of any kind assigns."""
     found: list[str] = []
     _collect(statement, found)
     return tuple(dict.fromkeys(found))
@@ -101,7 +101,7 @@ def _collect(node: ast.AST, found: list[str]) -> None:
 
 @functools.lru_cache(maxsize=FACTS)
 def read_outside(function: ast.AST, loop: ast.AST) -> frozenset[str]:
-    """The names that a function reads outside of one of its loops."""
+    """Return the names that a function reads outside of one of its loops."""
     found: set[str] = set()
     pending = [function]
     while pending:
@@ -115,13 +115,13 @@ def read_outside(function: ast.AST, loop: ast.AST) -> frozenset[str]:
 
 @functools.lru_cache(maxsize=FACTS)
 def collect_names(node: ast.AST) -> frozenset[str]:
-    """Every name in a piece of source."""
+    """Return all names in a piece of source."""
     return frozenset(part.id for part in ast.walk(node) if isinstance(part, ast.Name))
 
 
 @functools.lru_cache(maxsize=FACTS)
 def stored_names(function: ast.AST) -> dict[str, int]:
-    """Name -> how often a function assigns it."""
+    """Return name -> number of assignments in a function."""
     found: list[str] = []
     for statement in ast.iter_child_nodes(function):
         _collect(statement, found)
@@ -130,7 +130,7 @@ def stored_names(function: ast.AST) -> dict[str, int]:
 
 @functools.lru_cache(maxsize=FACTS)
 def has_continue(loop: ast.For | ast.While) -> bool:
-    """Return whether a loop has a `continue` of its own."""
+    """Return whether a loop has a `continue` that is not in a nested loop."""
     pending: list[ast.AST] = [*loop.body]
     while pending:
         part = pending.pop()
@@ -149,8 +149,8 @@ _WALKS = 3
 
 @functools.lru_cache(maxsize=FACTS)
 def count_calls(node: ast.AST, names: frozenset[str]) -> int:
-    """Return the number of calls of functions or methods by these names in a piece of source; those in a loop count as
-    often as it may be walked."""
+    """Return the number of calls of functions or methods by these names in a piece of source; a call in a loop counts
+    as often as the loop may be walked."""
 
     def count(inner: ast.AST, times: int) -> int:
         func = inner.func if isinstance(inner, ast.Call) else None

@@ -1,4 +1,4 @@
-"""Text in arrays (dtypes `S` and `U`): elements are assigned from constants and others, compared, and measured."""
+"""Text in arrays (dtypes `S` and `U`): assignment from constants and other elements, comparison, and length."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from wsemu.frontend.python.builder import Builder
 
 MOST = 256
-"""code units of an element that is handled one by one"""
+"""maximum code units of an element, each of which gets its own instructions"""
 
 
 def is_text(value: Value) -> bool:
@@ -25,7 +25,7 @@ def is_text(value: Value) -> bool:
 
 
 def code_unit_type(dtype: np.dtype[Any]) -> NumberType:
-    """The type of a code unit."""
+    """Return the type of a code unit."""
     return NUMBERS["uint8" if dtype.kind == "S" else "uint32"]
 
 
@@ -59,7 +59,7 @@ def units(b: Builder, value: Value, count: int) -> list[Scalar]:
 
 
 def write(b: Builder, dtype: np.dtype[Any], address: Register, offset: int, name: str, value: Value) -> None:
-    """Store a text as an element; what does not fit is cut off, as in NumPy."""
+    """Store a text as an element; a text that is too long is truncated, as in NumPy."""
     type_ = code_unit_type(dtype)
     for n, unit in enumerate(units(b, value, code_unit_count(dtype, name))):
         b.effect(
@@ -85,7 +85,7 @@ def equal(b: Builder, left: Value, right: Value) -> Scalar:
 
 
 def length(b: Builder, value: TextValue) -> Scalar:
-    """Characters up to the zeros at the end."""
+    """Return the number of characters before the zeros at the end."""
     result = constant(int64, 0)
     for n, unit in enumerate(units(b, value, code_unit_count(value.dtype, value.name)), 1):
         used = arithmetic.compare(b, "!=", unit, constant(int64, 0))

@@ -111,7 +111,7 @@ def _scale_duration(b: Builder, op: str, x: Scalar, y: Scalar) -> Scalar:
         divisor = scalar_cast(b, y, int64)
         missing = either(b, missing, compute(b, "setp.eq.b64", boolean, divisor, constant(int64, 0)))
         found = compute(b, "floordiv.s64", int64, raw, divisor)
-        if op == "/":  # toward zero
+        if op == "/":  # round toward zero
             rest = compute(b, "floormod.s64", int64, raw, divisor)
             inexact = compute(b, "setp.ne.b64", boolean, rest, constant(int64, 0))
             negative = compute(b, "setp.lt.s64", boolean, found, constant(int64, 0))

@@ -1,7 +1,7 @@
-"""Trial of an object's `__post_init__` on its known fields, if only the launch knows the others.
+"""Trial run of an object's `__post_init__` if only the launch knows some of its fields.
 
-It is run on the host with an open number in place of each unknown one.  A test on an open number has both results, one
-after the other; an error that is raised on every path is one for all numbers.
+It runs on the host, with an open number in place of each unknown field.  A test of an open number is tried with both
+results; an error that is raised on every path occurs for all numbers.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _COMPARED = "lt le gt ge eq ne".split()
 
 
 class _Way:
-    """The answers that tests on open numbers get, in their order: those given, then no."""
+    """The results of the tests of open numbers on one path: first the given ones, then false."""
 
     def __init__(self, answers: tuple[bool, ...]) -> None:
         self.answers = list(answers)
@@ -36,7 +36,7 @@ class _Way:
 
 
 class _Open(int):
-    """An integer that is not known, and what is computed from one."""
+    """An unknown integer, or a number computed from one."""
 
     way: _Way
 
@@ -88,7 +88,7 @@ def refusal(cls: type, known: Mapping[str, Any], unknown: tuple[str, ...]) -> Us
         except UsageError as error:
             if _OPEN not in str(error):
                 found = found or error
-        except Exception:  # it does more with a number than to test it
+        except Exception:  # it uses a number for more than tests
             return None
         else:
             return None

@@ -1,7 +1,8 @@
 """Types and values of a kernel while the front end walks through its source.
 
 A value is the meaning of an expression at compile time.  It is a number in a register, a tuple of values, a view of an
-array, or something that exists only then (a module, a function, a dtype, `None`).  Types are Numba's, by name.
+array, or an object that exists only at compile time (a module, a function, a dtype, `None`).  Types are Numba's, by
+name.
 """
 
 from __future__ import annotations
@@ -25,25 +26,25 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Scalar(Value):
-    """A number or bool.  `literal` is its value when known at compile time (`register` is then made on demand,
-    or None)."""
+    """A number or bool.  `literal` is its value if it is known at compile time (`register` is then None, or created on
+    demand)."""
 
     type: NumberType
     register: Register | None
     literal: int | float | bool | None = None
     is_python_literal: bool = False
-    """written in the source or a host int/float: Numba's Literal[int], which types like int64"""
+    """true for a literal of the source or a host int or float: Numba's Literal[int], which is typed like int64"""
     enumeration: EnumMeta | None = None
-    """class of integers that it is a member of (`enum.IntEnum`), which `is` also compares"""
+    """integer enumeration of which it is a member (`enum.IntEnum`), which `is` also compares"""
     fixed: bool = False
     """true if Numba-CUDA also knows the number when it drops branches (`pruning`)"""
     dropped: bool = False
-    """true if Numba-CUDA drops a branch on it, a comparison of values that Numba knows"""
+    """true if Numba-CUDA drops a branch on this comparison of values that it knows"""
 
 
 @dataclass(frozen=True, slots=True)
 class ComplexValue(Value):
-    """complex64 or complex128 as two floats."""
+    """A complex64 or complex128, as two floats."""
 
     type: NumberType
     real: Scalar
@@ -52,21 +53,21 @@ class ComplexValue(Value):
 
 @dataclass(frozen=True, slots=True)
 class TupleValue(Value):
-    """A tuple; `names` when it came from a named tuple."""
+    """A tuple; `names` has the field names of a named tuple."""
 
     items: tuple[Value, ...]
     names: tuple[str, ...] = ()
     object: tuple[Any, ...] | None = None
-    """the host's tuple, where Numba-CUDA knows that it is that, when it drops branches (`pruning`)"""
+    """the host's tuple, if Numba-CUDA knows it when it drops branches (`pruning`)"""
 
 
 @dataclass(frozen=True, slots=True)
 class ArrayValue(Value):
-    """A view: element (i, j, ...) lies at `address + i * strides[0] + j * strides[1] + ...` bytes.
+    """A view of an array: element (i, j, ...) is at `address + i * strides[0] + j * strides[1] + ...` bytes.
 
     `space` is global, shared, local or constant; `name` the source name, for messages.  `writable` is False for
-    constants.  `bounds` are those of the memory that it is a view of, the array that was declared or passed: the
-    address of its first byte, and how many there are.
+    constants.  `bounds` describe the underlying array, which was declared or passed: the address of its first byte, and
+    its size in bytes.
     """
 
     dtype: np.dtype[Any]
@@ -85,14 +86,14 @@ class ArrayValue(Value):
 
 @dataclass(frozen=True, slots=True)
 class FlatValue(Value):
-    """`array.flat`: its elements one after the other, the last index first."""
+    """`array.flat`: its elements in row order, with the last index varying fastest."""
 
     array: ArrayValue
 
 
 @dataclass(frozen=True, slots=True)
 class RecordValue(Value):
-    """One element of a structured array: fields lie at `address` + their offset."""
+    """One element of a structured array: a field is at `address` plus its offset."""
 
     dtype: np.dtype[Any]
     address: Register
@@ -104,7 +105,7 @@ class RecordValue(Value):
 
 @dataclass(frozen=True, slots=True)
 class TensorMapValue(Value):
-    """A tensor map that was passed: the address of its bytes, and how many dimensions it has."""
+    """A tensor map argument: the address of its bytes, and its number of dimensions."""
 
     address: Register
     rank: int
@@ -113,7 +114,7 @@ class TensorMapValue(Value):
 
 @dataclass(frozen=True, slots=True)
 class RangeValue(Value):
-    """range(start, stop, step), all of one integer type."""
+    """A range(start, stop, step), whose parts have one integer type."""
 
     start: Scalar
     stop: Scalar
@@ -122,7 +123,7 @@ class RangeValue(Value):
 
 @dataclass(frozen=True, slots=True)
 class SliceValue(Value):
-    """start:stop:step in a subscript; a missing part is None."""
+    """A start:stop:step in a subscript; a missing part is None."""
 
     start: Scalar | None
     stop: Scalar | None
@@ -138,8 +139,8 @@ class Static(Value):
 
 @dataclass(frozen=True, slots=True)
 class Unread(Value):
-    """A variable that Numba types by code that never runs and that the front end does not read: an error when it is
-    used."""
+    """A variable that Numba types by code that never runs and that the front end does not support: using it is an
+    error."""
 
     error: KernelError
 
@@ -172,7 +173,8 @@ class Bound(Value):
 
 @dataclass(frozen=True, slots=True)
 class Closure(Value):
-    """A nested function or lambda with the variables it sees (name -> Value, by reference to the maker's scope)."""
+    """A nested function or lambda with the variables that it sees (name -> Value, by reference to the enclosing
+    scope)."""
 
     node: Any
     scope: Any
@@ -187,14 +189,14 @@ class Keywords(Value):
 
 @dataclass(frozen=True, slots=True)
 class PatternValue(Value):
-    """A pattern object built inside a kernel: its class and its fields, some of them run-time values."""
+    """A pattern object of a kernel: its class and its fields, some of which are run-time values."""
 
     cls: type
     fields: dict[str, Value]
 
 
 class TypedVariable(NamedTuple):
-    """One assignment of one variable and the type it was given, to compare with Numba's."""
+    """One assignment of a variable and its inferred type, for comparison with Numba's."""
 
     name: str
     line: int

@@ -29,7 +29,7 @@ from wsemu.model.errors import KernelError, UnsupportedError
 
 # -- subscripts ------------------------------------------------------------------------------------------------------
 def expand_indices(array: ArrayValue, index: Value) -> list[Value]:
-    """The parts of a subscript, `...` spelled out."""
+    """Return the parts of a subscript, with `...` expanded."""
     items = list(index.items) if isinstance(index, TupleValue) else [index]
     dots = [n for n, item in enumerate(items) if isinstance(item, Static) and item.object is Ellipsis]
     if dots:
@@ -43,7 +43,7 @@ def expand_indices(array: ArrayValue, index: Value) -> list[Value]:
 
 
 def subscript(b: Builder, array: ArrayValue, index: Value) -> Value:
-    """`array[index]`: an element, or a view."""
+    """Lower `array[index]`: an element, or a view."""
     if array.dtype.names and isinstance(index, Static) and isinstance(index.object, str):
         return _field_view(b, array, index.object)
     items = expand_indices(array, index)
@@ -53,7 +53,7 @@ def subscript(b: Builder, array: ArrayValue, index: Value) -> Value:
 
 
 def make_view(b: Builder, array: ArrayValue, items: list[Value]) -> ArrayValue:
-    """The view that integers and slices select."""
+    """Return the view that integers and slices select."""
     address = array.address
     shape: list[Any] = []
     strides: list[Any] = []
@@ -83,7 +83,7 @@ def _advance(b: Builder, address: Register, start: Scalar, stride: Scalar) -> Re
 
 
 def slice_bounds(b: Builder, s: SliceValue, extent: Scalar) -> tuple[Scalar, Scalar, Scalar]:
-    """(start, length, step) of a slice of a dimension, as Python clamps it."""
+    """Return (start, length, step) of a slice of a dimension, clamped as in Python."""
     step = ONE if s.step is None else scalar_cast(b, as_index(b, s.step, "slice"), int64)
     if step.literal is None:
         return _open_slice(b, s, extent, step)
@@ -135,7 +135,7 @@ def _clamp(b: Builder, raw: Scalar, extent: Scalar, low: Scalar, high: Scalar) -
 
 # -- attributes and methods ------------------------------------------------------------------------------------------
 def element_count(b: Builder, array: ArrayValue) -> Scalar:
-    """Number of elements."""
+    """Return the number of elements."""
     total = ONE
     for extent in array.shape:
         total = arithmetic.binary(b, "*", total, extent)  # type: ignore[assignment]
@@ -143,12 +143,12 @@ def element_count(b: Builder, array: ArrayValue) -> Scalar:
 
 
 def places(b: Builder, array: ArrayValue, number: Scalar) -> list[Value]:
-    """The indices of an element by its number in row order."""
+    """Return the indices of an element, given its number in row order."""
     return indices_of_shape(b, array.shape, number)
 
 
 def indices_of_shape(b: Builder, shape: tuple[Scalar, ...], number: Scalar) -> list[Value]:
-    """The indices that element `number` of an array of this shape has."""
+    """Return the indices of element `number` of an array with this shape."""
     found: list[Value] = []
     rest: Any = number
     for extent in reversed(shape[1:]):
@@ -161,11 +161,11 @@ METHODS = frozenset(("view", "reshape", "ravel", "transpose", "fill"))
 
 
 REDUCTIONS = frozenset("sum prod mean var std all any min max argmin argmax".split())
-"""methods that go over all elements"""
+"""methods that reduce all elements"""
 
 
 def attribute(b: Builder, array: ArrayValue, name: str) -> Value | None:
-    """An attribute of an array, or None if it has no such attribute."""
+    """Return an attribute of an array, or None if it has no such attribute."""
     if name in METHODS or name in REDUCTIONS:
         return Bound(array, name)
     if array.dtype.fields is not None and name in array.dtype.fields:
@@ -196,7 +196,7 @@ def attribute(b: Builder, array: ArrayValue, name: str) -> Value | None:
 
 
 def _field_view(b: Builder, array: ArrayValue, name: str) -> ArrayValue:
-    """A field of all records of an array, as a view."""
+    """Return a view of one field of all records of an array."""
     fields: Any = array.dtype.fields or {}
     if name not in fields:
         raise KernelError(
@@ -212,7 +212,7 @@ def _field_view(b: Builder, array: ArrayValue, name: str) -> ArrayValue:
 
 
 def _part_view(b: Builder, array: ArrayValue, name: str) -> ArrayValue | None:
-    """The real or imaginary parts of a complex array, as a view; a real array is its own real part."""
+    """Return a view of the real or imaginary parts of a complex array; a real array is its own real part."""
     if array.dtype.kind != "c":
         return array if name == "real" else None
     part = np.dtype(f"f{array.dtype.itemsize // 2}")
@@ -224,7 +224,7 @@ def transpose(array: ArrayValue) -> ArrayValue:
 
 
 def method(b: Builder, array: ArrayValue, name: str, args: list[Value]) -> Value:
-    """`array.view(dtype)`, `array.reshape(...)`, `array.ravel()`, `array.transpose()`."""
+    """Lower `array.view(dtype)`, `array.reshape(...)`, `array.ravel()`, `array.transpose()`."""
     if name == "transpose" and not args:
         return transpose(array)
     if name == "view" and len(args) == 1:
@@ -259,7 +259,8 @@ def _view_as_dtype(b: Builder, array: ArrayValue, dtype: Value) -> ArrayValue:
 
 
 def _reshape(b: Builder, array: ArrayValue, shape: tuple[Scalar, ...]) -> ArrayValue:
-    """Return the elements in another shape, as Numba has it.
+    """Return a view with another shape, by Numba's rules.  One of the extents may be negative, possibly only at run
+    time: it is then computed from the others.  Only an array with contiguous elements can be reshaped.
 
     Of the extents, which may be known at run time only, one may be negative and stands for what is left.  Only an array
     whose elements are contiguous has another shape.
@@ -281,7 +282,7 @@ def _reshape(b: Builder, array: ArrayValue, shape: tuple[Scalar, ...]) -> ArrayV
 
 
 def _is_contiguous(b: Builder, array: ArrayValue) -> Scalar:
-    """Return whether the elements are contiguous, the last index first; an extent of 1 has no step."""
+    """Return whether the elements are contiguous in row order; the stride of an extent of 1 does not matter."""
     result = TRUE
     for extent, stride, wanted in zip(
         array.shape, array.strides, row_major(b, array.shape, array.dtype.itemsize), strict=True
@@ -292,7 +293,7 @@ def _is_contiguous(b: Builder, array: ArrayValue) -> Scalar:
 
 
 def _fitting(b: Builder, array: ArrayValue, made: ArrayValue, fits: Scalar) -> Register:
-    """The address of an array, flagged as outside where it does not have the shape that is `made` of it."""
+    """Return the address of an array, flagged as out of bounds if the array does not have the shape `made`."""
     if fits.literal is None:
         wanted = element_count(b, made)
         room = choose(b, fits, plus(b, wanted, ONE), ZERO)

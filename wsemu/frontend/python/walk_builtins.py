@@ -1,4 +1,4 @@
-"""Python's builtins whose meaning needs the walk itself; the others are in `library_builtins`."""
+"""Python's builtins that need the walker; the others are in `library_builtins`."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
     from wsemu.frontend.python.walker import Walker
 
 _RANGES = {count: same((int32, int64, uint64), count) for count in (1, 2, 3)}
-"""number of arguments -> the types in which Numba counts"""
+"""number of arguments -> types in which Numba counts"""
 _LENGTH, _SMALLEST = library.FUNCTIONS[len], library.FUNCTIONS[min]
 
 
 def _check_argument_count(
     w: Walker, node: ast.Call, name: str, args: list[Value], kwargs: dict[str, Value], *counts: int
 ) -> None:
-    """Raise an error unless the number of arguments is one of `counts`, all by position."""
+    """Raise an error unless all arguments are positional, and their number is one of `counts`."""
     if kwargs or len(args) not in counts:
         problem = f"takes no argument `{next(iter(kwargs))}`" if kwargs else f"got {len(args)} arguments"
         raise w.error(node, f"`{name}` {problem}", f"give {' or '.join(map(str, counts))}, by position")
@@ -68,14 +68,14 @@ def _range(w: Walker, node: ast.Call, args: list[Value], kwargs: dict[str, Value
 
 @dataclass(frozen=True, slots=True)
 class Stepped(Value):
-    """The sequence of a `for` loop, `count` items long: `item` gives number i."""
+    """The sequence of a `for` loop, with `count` items: `item` returns item i."""
 
     count: Scalar
     item: Callable[[Scalar], Value]
 
 
 def make_stepped(w: Walker, node: ast.expr, value: Value) -> Stepped:
-    """An array, a range or a tuple as something that a loop counts through."""
+    """Return an array, a range or a tuple as a sequence for a counting loop."""
     match value:
         case Stepped():
             return value
@@ -98,7 +98,7 @@ def _number_of_range(w: Walker, span: RangeValue, i: Scalar) -> Value:
 
 
 def _has_runtime_length(value: Value) -> bool:
-    """Return whether a loop over it has to count: its length is known at run time only."""
+    """Return whether the length is known only at run time, so that a loop must count."""
     if isinstance(value, ArrayValue):
         return not value.ndim or value.shape[0].literal is None
     if isinstance(value, RangeValue):
@@ -140,7 +140,7 @@ def _slice(w: Walker, node: ast.Call, args: list[Value], kwargs: dict[str, Value
 
 
 def _lower_limits(w: Walker, node: ast.Call, args: list[Value], kwargs: dict[str, Value], kind: Any) -> Value:
-    """`np.finfo` or `np.iinfo` of a type or a number."""
+    """Lower `np.finfo` or `np.iinfo` of a type or a number."""
     _check_argument_count(w, node, f"np.{kind.__name__}", args, kwargs, 1)
     given = args[0]
     try:
@@ -194,7 +194,7 @@ def _reverse_items(w: Walker, node: ast.Call, args: list[Value], kwargs: dict[st
 
 
 def _isinstance(w: Walker, node: ast.Call, args: list[Value], kwargs: dict[str, Value]) -> Value:
-    """Decided at compile time, from the type of the value."""
+    """Decide `isinstance` at compile time, from the type of the value."""
     _check_argument_count(w, node, "isinstance", args, kwargs, 2)
     ok, types = w.to_host(args[1])
     wanted = types if isinstance(types, tuple) else (types,)
@@ -211,7 +211,7 @@ def _isinstance(w: Walker, node: ast.Call, args: list[Value], kwargs: dict[str, 
 
 
 def _breakpoint(w: Walker, node: ast.Call, args: list[Value], kwargs: dict[str, Value]) -> Value:
-    """A stop of the debugger; without one it does nothing."""
+    """Emit a stop of the debugger; without a debugger, nothing."""
     _check_argument_count(w, node, "breakpoint", args, kwargs, 0)
     if w.stepping:
         stepping.stop(w, breaks=True)

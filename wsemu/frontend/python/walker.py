@@ -1,8 +1,9 @@
 """Walk the syntax tree of a kernel once, with known types, and emit its graph.
 
-Each name is bound to a value.  An assignment binds a new version, as in Numba.  Where paths meet, versions merge
-(`joining`).  Functions that the kernel calls are walked in place.  The modules `expressions`, `names`, `functions`,
-`construction`, `statements` and `loops` have one method for each kind of node; `Walker` has the state that they share.
+Each name is bound to a value.  An assignment binds a new version, as in Numba.  Where paths meet, versions are merged
+(`joining`).  Functions that the kernel calls are inlined by walking their bodies.  The modules `expressions`, `names`,
+`functions`, `construction`, `statements` and `loops` have one method for each kind of node; `Walker` has the state that
+they share.
 """
 
 # mypy: disable-error-code="misc"
@@ -94,7 +95,7 @@ class Walker(Expressions, Names, Functions, Construction, Statements, Loops):
         if self.reachable:
             self.b.finish(self.b.block, "exit")
 
-    # -- places -------------------------------------------------------------------------------------------------------
+    # -- source locations ---------------------------------------------------------------------------------------------
     def at(self, node: ast.AST) -> None:
         """Attribute the code that is emitted from now on to this node."""
         self.node = node
@@ -127,7 +128,7 @@ class Walker(Expressions, Names, Functions, Construction, Statements, Loops):
     def error(self, node: ast.AST | None, message: str, remedy: str = "") -> KernelError:
         return self.locate(KernelError(message, remedy=remedy), node)
 
-    # -- what the array helpers ask for -------------------------------------------------------------------------------
+    # -- queries of the array helpers ---------------------------------------------------------------------------------
     def node_key(self) -> Any:
         """Return the identity of the current function, for static allocations: two calls of a function share its
         arrays."""

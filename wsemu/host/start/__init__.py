@@ -1,1 +1,1 @@
-"""The folder in `PYTHONPATH` of processes that a program starts: its `sitecustomize` hands wsemu on to them."""
+"""A folder for the `PYTHONPATH` of the processes that a program starts: its `sitecustomize` enables wsemu in them."""

@@ -1,4 +1,4 @@
-"""Startup code of Python in processes of a program under wsemu: there, too, `numba.cuda` is `wsemu.cuda`.
+"""Python startup code for processes of a program under wsemu: `numba.cuda` is `wsemu.cuda` there as well.
 
 Nothing of wsemu is imported before a program imports Numba-CUDA.  A `sitecustomize` that this one hides is also run.
 """
@@ -13,7 +13,7 @@ _ROOTS = ("numba.cuda", "numba_cuda", "numba_cuda_mlir")
 
 
 class _Waiting:
-    """Stands in `sys.meta_path` until Numba-CUDA is imported."""
+    """Finder in `sys.meta_path` that waits until Numba-CUDA is imported."""
 
     def find_spec(self, name, path=None, target=None):
         if not name.startswith(_ROOTS):
@@ -21,7 +21,7 @@ class _Waiting:
         sys.meta_path.remove(self)
         try:
             from wsemu.host import takeover
-        except ImportError:  # another Python, without wsemu
+        except ImportError:  # a Python installation without wsemu
             return None
         takeover.install()
         return importlib.util.find_spec(name)

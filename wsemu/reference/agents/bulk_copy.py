@@ -1,4 +1,5 @@
-"""`cp.async.bulk` and `cp.reduce.async.bulk`: copies of a lane in the asynchronous proxy, both sides of them.
+"""`cp.async.bulk` and `cp.reduce.async.bulk`: copies that a lane issues, which read and write through the asynchronous
+proxy.
 
 PTX ISA, "cp.async.bulk", "cp.reduce.async.bulk", "st.bulk"; measured rules T1 to T10.
 """
@@ -23,16 +24,16 @@ if TYPE_CHECKING:
     from wsemu.reference.warp import WarpRun
 
 UNIT = 16
-"""bytes of which a copy has a multiple, and its addresses are one"""
+"""unit of a bulk copy in bytes: size and addresses must be multiples of it"""
 ZEROS = 8
-"""likewise for `st.bulk`"""
+"""unit of `st.bulk` in bytes: size and address must be multiples of it"""
 NOT_OF_UNIT, NOT_OF_ZEROS = 0, 2
 """`what` of a copy-size finding"""
 
 
 def load(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
-    """From global `b`, or shared `b` of the CTA, to shared `a`, `c` bytes, with which the mbarrier at `imm` is
-    credited, in the CTA that they go to (T11)."""
+    """Copy `c` bytes from global `b`, or from shared `b` of the issuing CTA, to shared `a`.  The mbarrier at `imm` in
+    the destination's CTA is credited with the bytes (T11)."""
     sizes = _sizes(run, fields, lanes)
     moving = sum(1 << lane for lane, size in sizes.items() if size)
     check_mbarriers(run, name, fields[3], fields[6], moving, own=name == "bulk.load" and bool(fields[7] & 1))
@@ -52,9 +53,9 @@ def load(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
 def check_mbarriers(
     run: WarpRun, name: str, to: int, row: int, lanes: int, *, own: bool = False, pair: bool = False
 ) -> None:
-    """Stop if lanes do not name an mbarrier that their copies may credit.  It must be in the CTA that they go to, whose
-    address is in row `to`, or in the current CTA if the copy requires that (`own`).  A multicast of bytes uses its
-    offset alone (PTX ISA, "cp.async.bulk", "cp.async.bulk.tensor", "st.async")."""
+    """Stop the run if lanes do not name an mbarrier that their copies may credit.  The mbarrier must be in the CTA of
+    the destination (row `to`), or in the issuing CTA if the copy requires that (`own`).  A multicast uses only the
+    offset of the mbarrier (PTX ISA, "cp.async.bulk", "cp.async.bulk.tensor", "st.async")."""
     if lanes and not run.launch.clusters:
         mbarrier.targets(run, row, 0, lanes)
     elif lanes:
@@ -64,8 +65,8 @@ def check_mbarriers(
 
 
 def _together(run: WarpRun, named: dict[int, int], to: int, lanes: int, *, own: bool, pair: bool) -> None:
-    """Stop where the mbarrier that a lane names lies in another CTA than its copy goes to; `named`: address of an
-    mbarrier -> lanes."""
+    """Stop the run if the mbarrier that a lane names and the destination of its copy are in different CTAs; `named`:
+    address of an mbarrier -> lanes."""
     here = run.launch.grouping.of(run.cta.number)[1]
     bars = {lane: address for address, there in named.items() for lane in list_lanes(there)}
     goals = {}
@@ -81,7 +82,7 @@ def _together(run: WarpRun, named: dict[int, int], to: int, lanes: int, *, own: 
 
 
 def ranks(run: WarpRun, name: str, masks: int, lane: int, row: int) -> list[int]:
-    """The addresses that a lane's copy goes to: of a multicast one in each CTA of a mask, which stands in a row."""
+    """Return the destination addresses of a lane's copy: for a multicast, one in each CTA of the mask in a row."""
     to = run.read(row, "b64", lane)
     if not name.endswith(".multicast"):
         return [to]
@@ -90,8 +91,9 @@ def ranks(run: WarpRun, name: str, masks: int, lane: int, row: int) -> list[int]
 
 
 def find_live(run: WarpRun, name: str, row: int, lane: int, to: int, *, pair: bool = False) -> mbarrier.Mbarrier:
-    """Return the mbarrier that a lane names; of a multicast the one at that offset in the CTA that the copy goes to
-    (T11).  A copy of a pair credits the CTA of the goal's pair that has the parity of the named one."""
+    """Return the mbarrier that a lane names.  For a multicast, it is the one at the named offset in the destination's
+    CTA (T11).  A copy for a CTA pair credits the CTA of the destination's pair that has the same parity as the named
+    one."""
     address = run.read(row, "b64", lane)
     if name.endswith(".multicast") and run.launch.clusters:
         rank = peers.member_rank(run, to & OFFSET_MASK)
@@ -111,7 +113,7 @@ def _load(
     to: int,
     combine: Callable[[bytes, bytes], bytes] | None,
 ) -> None:
-    """One lane's copy to one CTA, or what it combines with what is there."""
+    """Perform one lane's copy to one CTA, or its reduction into the old value there."""
     inside = name.startswith("bulk.send")
     source = _locate(run, fields[4], lane, size, writes=False, shared=inside)
     own = False if inside else True if name == "bulk.load" and fields[7] & 1 else None
@@ -121,7 +123,7 @@ def _load(
         agent = copies.make(lane, Side(source, size, range(size)), side, combine)
         left = Side(source, size, ()).address if inside else side.address
         run.cta.issued.append(Issued(run.group.pc, run.warp.number, lane, agent, left, size, reads=inside))
-    else:  # so that nobody waits for it for ever
+    else:  # so that no thread waits for it forever
         agent = run.cta.order.fork(run.cta.number)
     if target:
         peers.reach(run, peers.member_rank(run, target[2]), 1 << lane, agent)
@@ -129,9 +131,9 @@ def _load(
 
 
 def store_one(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
-    """`st.async`, `red.async`: a value of each lane goes to shared `a` in the cluster, and the mbarrier at `b` there is
-    credited with its bytes.  In the generic proxy (PTX ISA, "st.async": a weak operation, in a cluster of several
-    CTAs; "red.async": to another one)."""
+    """Perform `st.async` or `red.async`: store or combine a value of each lane at shared `a` of a CTA in the cluster,
+    and credit the mbarrier at `b` there with its bytes.  The access is in the generic proxy (PTX ISA, "st.async": a
+    weak operation, in a cluster of several CTAs; "red.async": to another CTA)."""
     reduces, size = name.startswith("async.reduce"), 4 if name.endswith("b32") else 8
     what, type_ = BULK_REDUCTIONS[fields[7]] if reduces else ("", "")
     check_mbarriers(run, name, fields[3], fields[4], lanes)
@@ -161,7 +163,7 @@ def _combination(what: str, type_: str, value: bytes) -> Callable[[bytes, bytes]
 
 
 def store(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
-    """From shared `b` to global `a`, `c` bytes, of each 16 those that the mask in `imm` names."""
+    """Copy `c` bytes from shared `b` to global `a`; the mask in `imm` selects the bytes of each 16 that are written."""
     copies = Copies(run, bulk=True)
     for lane, size in _sizes(run, fields, lanes).items():
         mask = run.read(fields[6], "b32", lane)
@@ -174,7 +176,7 @@ def store(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
 
 
 def reduce(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
-    """Shared `b` into global `a`, element by element (T10)."""
+    """Combine shared `b` with global `a`, element by element (T10)."""
     what, type_ = BULK_REDUCTIONS[fields[7]]
     copies = Copies(run, bulk=True, kind=ATOMIC, width=SIZES[type_])
     for lane, size in _sizes(run, fields, lanes).items():
@@ -193,7 +195,7 @@ def _give(
     what: str = "",
     type_: str = "",
 ) -> None:
-    """A copy to global memory of one lane."""
+    """Perform one lane's copy to global memory."""
     if not size:
         return
     source = _locate(run, fields[4], lane, size, writes=False, shared=True)
@@ -211,7 +213,8 @@ def _give(
 
 
 def _sizes(run: WarpRun, fields: list[int], lanes: int) -> dict[int, int]:
-    """Bytes of each lane's copy, rounded down (T1) where that is a finding."""
+    """Return the bytes of each lane's copy; a size that is not a multiple of the unit is a finding, and is rounded down
+    (T1)."""
     sizes = {}
     for lane in list_lanes(lanes):
         size = run.read(fields[5], "b32", lane)
@@ -233,7 +236,7 @@ def commit(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
 
 
 def wait(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
-    """For groups as a whole, or until they have read their sources."""
+    """Wait until groups have completed, or until they have read their sources."""
     cta, warp = run.cta, run.warp.number
     only_read = bool(fields[7] & ONLY_READ)
     for lane in list_lanes(lanes):
@@ -244,12 +247,12 @@ def wait(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
 
 
 def _reads(agents: int) -> int:
-    """Return the epochs of having read among these: every other bit."""
+    """Return the epochs, among these, that mean that an agent has read its source: every other bit."""
     return agents & int("01" * (agents.bit_length() // 2 + 1), 2)
 
 
 def prefetch(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
-    """Nothing happens, but for a bad address (T2)."""
+    """Check the address (T2); a prefetch has no other effect here."""
     for lane in list_lanes(lanes):
         address = to_unsigned(run.read(fields[3], "b64", lane) + fields[6], 64)
         size = run.read(fields[4], "b32", lane)
@@ -261,7 +264,7 @@ def prefetch(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
 
 
 def zero(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
-    """PTX ISA, "st.bulk": a plain store of zeros by each lane."""
+    """Store zeros, as a plain store of each lane (PTX ISA, "st.bulk")."""
     ranges: dict[int, tuple[Place, int]] = {}
     for lane in list_lanes(lanes):
         size = run.read(fields[4], "b32", lane)

@@ -1,4 +1,5 @@
-"""The common part of asynchronous copies: they are performed immediately, at their issue, by an agent that forks there.
+"""The common part of asynchronous copies.  A copy is performed at its issue, by an agent that is created there: one
+legal schedule of it.  Clocks decide whether other schedules give the same result.
 
 That is one legal schedule of them; whether others would give the same is for the clocks to say.
 """
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Side(NamedTuple):
-    """One side of a copy: where, how many bytes, and which of them count, from the first."""
+    """One side of a copy: address, size in bytes, and the bytes that are copied, counted from the first."""
 
     place: Place
     size: int
@@ -36,7 +37,7 @@ class Side(NamedTuple):
 
 @dataclass(slots=True)
 class Issued:
-    """An agent that moves bytes, until the CTA ends."""
+    """An issued copy, kept until the CTA ends."""
 
     pc: int
     warp: int
@@ -48,11 +49,11 @@ class Issued:
     """true if a wait covers the read of the source, at the address, in the shared memory of its CTA; otherwise it
     covers the write"""
     stores: bool = False
-    """it writes global memory, which does not end with the CTA"""
+    """true if the copy writes global memory, which outlives the CTA"""
 
 
 class Copies:
-    """The agents that one instruction forks, lane after lane."""
+    """The agents of one instruction, created lane by lane."""
 
     def __init__(self, run: WarpRun, *, bulk: bool, kind: int = WRITE, width: int = 0) -> None:
         self._run = run
@@ -65,7 +66,7 @@ class Copies:
     def make(
         self, lane: int, source: Side | None, target: Side, combine: Callable[[bytes, bytes], bytes] | None = None
     ) -> int:
-        """Let an agent of a lane copy, or combine; returns the agent.  A source that is None is not touched."""
+        """Copy or combine as an agent of a lane, and return the agent.  A source of None is not read."""
         run = self._run
         agent = run.cta.order.fork(run.cta.number)
         held = b""
@@ -108,7 +109,7 @@ class Copies:
             self._found += watch.touch_as_agent(now, lane, (first + q for q in side.bytes))
 
     def tell(self) -> None:
-        """Report what they conflict with."""
+        """Report the conflicts of all these copies."""
         run, watch = self._run, self._run.launch.watch
         assert isinstance(watch, ThreadWatch)
         watch.tell(run, run.group.pc, self._found)
@@ -118,7 +119,7 @@ class Copies:
 
 
 def _unused_mask(side: Side) -> int:
-    """Return a mask of the bytes that do not count."""
+    """Return a mask of the bytes that are not copied."""
     return sum(1 << q for q in set(range(side.size)) - set(side.bytes)) if len(side.bytes) < side.size else 0
 
 
@@ -128,9 +129,9 @@ def _content(side: Side) -> bytes:
 
 
 def report_outliving(group: CtaGroup) -> None:
-    """Report, when the CTAs of a group have ended, the agents that no thread had observed complete when it ended, in
-    the order of issue. For those that read shared memory, threads of that CTA count alone, since the source ends with
-    it."""
+    """Report the copies that no thread of a group of CTAs had observed complete when the group ended, in the order of
+    issue.  For copies that read shared memory, only threads of the same CTA count, because the source ends with that
+    CTA."""
     every = [(issued.agent, issued, cta) for cta in group.ctas for issued in cta.issued]
     ended = {cta.number: cta.order.join_exited(cta.number).came for cta in group.ctas} if every else {}
     for _, issued, cta in sorted(every, key=lambda item: item[0]):

@@ -21,7 +21,7 @@ TOO_MANY = 1
 
 
 def copy(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
-    """`c` bytes of each lane from `b` to shared `a`; zeros up to the operation's size."""
+    """Copy `c` bytes of each lane from `b` to shared `a`, and fill up to the operation's size with zeros."""
     size = CP_ASYNC[name]
     copies = Copies(run, bulk=False)
     for lane in list_lanes(lanes):
@@ -56,7 +56,7 @@ def commit(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
 
 
 def wait(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
-    """`cp.async.wait_group` counts groups alone (C6); `cp.async.wait_all` waits for loose copies as well."""
+    """Wait for groups only (`cp.async.wait_group`, C6), or also for copies outside of groups (`cp.async.wait_all`)."""
     cta, warp = run.cta, run.warp.number
     everything = fields[7] & ALL
     for lane in list_lanes(lanes):

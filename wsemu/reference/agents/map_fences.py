@@ -1,9 +1,9 @@
-"""Tensor maps that the launch changes, and the fences between those changes and copies through them.
+"""Fences that a tensor map needs between a change of it in this launch and a copy that uses it.
 
 PTX ISA, "membar, fence" (`fence.proxy.tensormap::generic`), "tensormap.cp_fenceproxy", "Causality order": tensor copies
-read their map through the tensormap proxy.  A change is visible to a copy under three conditions.  A thread that
-observed the change has released it, a thread of the copy's CTA that observed the release has acquired the map, and the
-issuing thread has observed the acquisition.
+read their map through the tensormap proxy.  A change is visible to a copy under three conditions.  First, a thread that
+observed the change has released it.  Second, a thread of the copy's CTA that observed this release has acquired the
+map.  Third, the thread that issues the copy has observed this acquire.
 """
 
 from __future__ import annotations
@@ -30,8 +30,7 @@ NOT_RELEASED, NOT_ACQUIRED = range(2)
 
 
 class Acquired(NamedTuple):
-    """The writes of a map that a lane has acquired: for each byte the last write, or None if that was not released to
-    it."""
+    """An acquire of a map by a lane: for each byte, the last write that was released to the lane, or None."""
 
     cta: int
     warp: int
@@ -41,7 +40,7 @@ class Acquired(NamedTuple):
 
 
 def release(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
-    """Release what the lanes have observed and done to later acquires."""
+    """Release to later acquires what the lanes have observed and done."""
     cta, warp = run.cta, run.warp.number
     cta.order.release_maps((cta.number, warp), lanes, widely=fields[7] != OF_CTA_ALONE)
     run.launch.watch.happen("proxy", cta.number, warp, run.group.pc, lanes=lanes)
@@ -49,7 +48,7 @@ def release(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
 
 
 def acquire(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
-    """Lanes acquire the map at `a`, which lies in global memory."""
+    """Let lanes acquire the map at `a` in global memory."""
     watch = _watch(run)
     for lane in list_lanes(lanes):
         place = locate(
@@ -70,13 +69,13 @@ def acquire(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
 
 
 def written_otherwise(run: WarpRun, address: int) -> bool:
-    """Return whether something else than a plain store has written to a map: an asynchronous operation or an atomic."""
+    """Return whether an asynchronous operation or an atomic has written to a map."""
     return _watch(run).written_otherwise(range(address, address + MAP_BYTES))
 
 
 def judge(run: WarpRun, lane: int, address: int) -> None:
-    """Report the first write to a map that a lane's copy need not see; of one that it does not know of nothing is said,
-    which races."""
+    """Report the first write to a map that a lane's copy may miss.  A write that is unordered with the copy is a race,
+    which is reported elsewhere."""
     watch, clocks = _watch(run), _clocks(run, lane)
     seen = [
         acquired
@@ -122,8 +121,8 @@ def _knows(run: WarpRun, known: Known, made: Made) -> bool:
 
 
 def _was_released(run: WarpRun, clocks: Clocks, made: Made, *, wide: bool) -> bool:
-    """Return whether a lane knows that a write was released, and a fence of it, which may be `wide`, acquires that:
-    each of the two has the CTA of the other in its scope."""
+    """Return whether a lane has observed a release of a write, and this release and an acquire by the lane match: each
+    has the CTA of the other in its scope.  A `wide` acquire has all CTAs in its scope."""
     own = made.by.cta == run.cta.number
     flags = run.launch.code[made.by.pc][7]
     if (flags & PUBLISHED and (wide or own)) or (flags & PUBLISHED_IN_CTA and own):

@@ -1,4 +1,6 @@
-"""Asynchronous operations of a lane that it has not waited for, and the groups that it put them into.
+"""Asynchronous operations that a lane has not waited for, and the groups into which it committed them.  PTX ISA,
+"cp.async.commit_group", "cp.async.wait_group", "cp.async.bulk.commit_group", "cp.async.bulk.wait_group": each lane has
+its own groups, which complete in the order of their commits.
 
 PTX ISA, "cp.async.commit_group", "cp.async.wait_group", "cp.async.bulk.commit_group", "cp.async.bulk.wait_group":
 groups are a lane's own, and complete in the order in which they were made.
@@ -11,22 +13,22 @@ from wsemu.model.data import dataclass, field
 
 @dataclass(slots=True)
 class Groups:
-    """Operations of one kind of a lane, each by its agent's epochs (bits of `Known.agents`)."""
+    """A lane's operations of one kind, each as the epochs of its agent (bits of `Known.agents`)."""
 
     loose: int = 0
-    """operations that belong to no group"""
+    """operations that are in no group"""
     groups: list[int] = field(default_factory=list)
     """groups of the thread, oldest first"""
     waited: int = 0
-    """operations that were waited for since the last arrival that covered copies"""
+    """operations that the lane waited for since its last arrival that covered copies"""
 
     def commit(self) -> None:
-        """The loose ones become a group."""
+        """Put the operations that are in no group into a new group."""
         self.groups.append(self.loose)
         self.loose = 0
 
     def wait(self, left: int, *, forget: bool = True) -> int:
-        """All but the newest `left` groups are waited for; whose epochs these are."""
+        """Wait for all groups but the newest `left`; return the epochs of their operations."""
         done = self.groups[: max(len(self.groups) - left, 0)]
         if forget:
             del self.groups[: len(done)]
@@ -34,7 +36,8 @@ class Groups:
         return _union(done)
 
     def epochs_to_publish(self) -> int:
-        """The epochs that an arrival tells of: of all that were not waited for, or since the last such arrival."""
+        """Return the epochs that an arrival publishes: operations that were not waited for, or only since the last such
+        arrival."""
         agents = _union(self.groups) | self.loose | self.waited
         self.waited = 0
         return agents

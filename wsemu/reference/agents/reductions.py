@@ -1,7 +1,7 @@
 """Semantics of `cp.reduce.async.bulk` on an element, in exact arithmetic (measured rule T10).
 
-Sums of floats are rounded to nearest even and keep subnormals; a minimum or maximum is that of the numbers. A nan
-result is 0x7fffffff (f32) or 0x7fff (f16, bf16), and for f64 the operand's.
+Sums of floats are rounded to nearest even and keep subnormals; a minimum or maximum ignores a nan.  A nan result is
+0x7fffffff (f32) or 0x7fff (f16, bf16), and for f64 the operand's.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def combine_elements(what: str, type_: str, old: bytes, new: bytes) -> bytes:
 
 
 def flush_subnormals(data: bytes) -> bytes:
-    """Elements of f32, zero where they are subnormal (measured rule T27)."""
+    """Return f32 elements with subnormals replaced by zero (measured rule T27)."""
     words = (data[at : at + 4] for at in range(0, len(data), 4))
     return b"".join(word if int.from_bytes(word, "little") & 0x7F800000 else bytes(4) for word in words)
 
@@ -73,12 +73,12 @@ def _float(what: str, type_: str, a: int, b: int) -> int:
 
 
 def _decode_float(bits: int, type_: str) -> float:
-    """The number; a bf16 is the upper half of an f32."""
+    """Decode a float; a bf16 is the upper half of an f32."""
     return to_float(bits << 16, "f32") if type_ == "bf16" else to_float(bits, type_)
 
 
 def _encode_sum(x: float, y: float, type_: str) -> int:
-    """x + y, rounded once."""
+    """Return x + y, rounded once."""
     if not (math.isfinite(x) and math.isfinite(y)):
         total = x + y
         if math.isnan(total):
@@ -98,7 +98,7 @@ def _round_to_bits(exact: Fraction, type_: str) -> int:
 
 
 def _brain(exact: Fraction) -> int:
-    """A number other than 0 as bf16: 8 bits of precision, the exponents of f32."""
+    """Encode a nonzero number as bf16: 8 bits of precision, the exponents of f32."""
     size = abs(exact)
     exponent = size.numerator.bit_length() - size.denominator.bit_length()
     exponent -= Fraction(2) ** exponent > size

@@ -1,7 +1,7 @@
 """`cp.async.bulk.tensor`, `cp.reduce.async.bulk.tensor`: copies of a tile that a tensor map describes, by an agent.
 
-PTX ISA, "Tensors", "cp.async.bulk.tensor", "cp.reduce.async.bulk.tensor"; measured rules T20 to T29.  A tile is rows
-along dimension 0; a row has the bytes that lie in the tensor, and others, which loads fill and stores leave out.
+PTX ISA, "Tensors", "cp.async.bulk.tensor", "cp.reduce.async.bulk.tensor"; measured rules T20 to T29.  A tile consists
+of rows along dimension 0.  Some bytes of a row may lie outside of the tensor: loads fill them, stores skip them.
 """
 
 from __future__ import annotations
@@ -53,13 +53,12 @@ _REDUCES = {
     "dec": ("u32",),
     **dict.fromkeys(("and", "or", "xor"), ("u32", "s32", "u64")),
 }
-"""T27: what a reduction does, and to elements of which types"""
+"""T27: reduction -> the element types that it supports"""
 
 
 class Row(NamedTuple):
-    """A row of a tile: the address of its first byte in the tensor, whether or not that exists, and in shared memory,
-    before the swizzle.  The others are the first of its bytes that is in the tensor, and the first after it that is
-    not."""
+    """A row of a tile.  It has the address of its first byte in the tensor, which may lie outside of it; the address in
+    shared memory before the swizzle; and the range of its bytes in the tensor, from first to last + 1."""
 
     outside: int
     inside: int
@@ -68,7 +67,7 @@ class Row(NamedTuple):
 
 
 class Tile(NamedTuple):
-    """The tile that a lane's copy moves."""
+    """The tile that a lane's copy transfers."""
 
     fields: MapFields
     map: Place
@@ -78,11 +77,12 @@ class Tile(NamedTuple):
     start: int
     """address of the tile in the tensor"""
     own: bool
-    """it has to lie in the CTA's own shared memory"""
+    """true if the tile must be in the CTA's own shared memory"""
 
     @property
     def span(self) -> int:
-        """From its first byte in shared memory to its last one; those of the last line may change places."""
+        """Return the bytes from the tile's first byte in shared memory to its last; the swizzle may permute the bytes
+        of the last line."""
         last = self.rows[-1].inside
         units = range(max(0, self.fields.row_bytes - 8 * UNIT), self.fields.row_bytes, UNIT)
         return max(self.swizzle_address(last + q) for q in units) + UNIT - self.to
@@ -98,7 +98,7 @@ class Tile(NamedTuple):
             yield q, self.swizzle_address(row.inside + q)
 
     def shared_runs(self, *, whole: bool) -> Iterator[tuple[int, int]]:
-        """(address, bytes) in shared memory: of the whole tile, or of what lies in the tensor."""
+        """Yield (address, bytes) in shared memory: of the whole tile, or of its part in the tensor."""
         length = self.fields.row_bytes
         apart = self.fields.interleave and self.fields.swizzle
         if whole and self.fields.pitch == length and not apart:
@@ -115,7 +115,8 @@ class Tile(NamedTuple):
 
 
 def load(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
-    """The tile of the map at `b` to shared `a`; the mbarrier at `c` is credited with all its bytes (T23)."""
+    """Copy the tile of the map at `b` to shared `a`; the mbarrier at `c` is credited with all bytes of the tile
+    (T23)."""
     own, pair = bool(fields[7] & OWN_TILE), bool(fields[7] & PAIR_TILE)
     bulk_copy.check_mbarriers(run, name, fields[3], fields[5], lanes, own=own, pair=pair)
     goals: dict[int, list[int]] = {}
@@ -144,7 +145,7 @@ def _retarget(tile: Tile, to: int) -> Tile:
 
 
 def store(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
-    """The tile at shared `a` to where the map at `b` has it; a bulk group of the lane."""
+    """Copy the tile at shared `a` to the tensor of the map at `b`, as an operation of the lane's bulk groups."""
     copies = _Copies(run)
     for lane, tile in _tiles(run, fields, lanes, stores=True).items():
         copies.store(lane, tile)
@@ -153,7 +154,8 @@ def store(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
 
 
 def reduce(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
-    """Combine the tile at shared `a` with the tensor, element by element (T27); a bulk group of the lane."""
+    """Combine the tile at shared `a` with the tensor, element by element (T27), as an operation of the lane's bulk
+    groups."""
     what = TENSOR_REDUCTIONS[fields[7] >> 3 & 7]
     tiles = _tiles(run, fields, lanes, stores=True, what=what)
     copies = _Copies(run)
@@ -164,7 +166,7 @@ def reduce(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
 
 
 def prefetch(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
-    """Nothing happens, but for what no copy of the tile could do."""
+    """Check what every copy of the tile requires; a prefetch has no other effect here."""
     _tiles(run, fields, lanes, stores=False)
 
 
@@ -172,7 +174,7 @@ def prefetch(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
 
 
 def _tiles(run: WarpRun, fields: list[int], lanes: int, *, stores: bool, what: str = "") -> dict[int, Tile]:
-    """Lane -> what it moves; stops the run where the hardware does (T21, T27, T29)."""
+    """Return the tile of each lane; stop the run if the hardware does (T21, T27, T29)."""
     rank = fields[7] & TENSOR_RANK
     tiles = {}
     for lane in list_lanes(lanes):
@@ -217,7 +219,7 @@ def _tile(run: WarpRun, fields: list[int], lane: int, at: Sequence[int], *, stor
 
 
 def _rows(fields: MapFields, at: Sequence[int], to: int, *, stores: bool) -> Iterator[Row]:
-    """The rows of a tile in the order in which they lie in shared memory: dimension 1 fastest (T20, T28)."""
+    """Yield the rows of a tile in the order of shared memory: dimension 1 varies fastest (T20, T28)."""
     unit, length = fields.unit, fields.row_bytes
     end = fields.extents[0] * unit
     if stores:
@@ -237,8 +239,8 @@ def _rows(fields: MapFields, at: Sequence[int], to: int, *, stores: bool) -> Ite
 def accessed_ranges(
     run: WarpRun, name: str, fields: list[int], lane: int
 ) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
-    """(address, bytes) of what a lane's copy is about to access in shared memory, and in the tensor; nothing of one
-    that cannot be made."""
+    """Return the (address, bytes) that a lane's copy is about to access in shared memory, and in the tensor; both are
+    empty if the copy is invalid."""
     number, offset = divmod(run.read(fields[4], "b64", lane), 1 << SEGMENT_SHIFT)
     segment = find_segment(run, number)
     decoded = decode(bytes(segment.data[offset : offset + MAP_BYTES])) if segment is not None else None
@@ -258,14 +260,14 @@ def accessed_ranges(
 
 
 class _Copies:
-    """The agents that one instruction forks, lane after lane."""
+    """The agents of one instruction, created lane by lane."""
 
     def __init__(self, run: WarpRun) -> None:
         self._run = run
         self._found: list[Conflict] = []
 
     def load(self, lane: int, tile: Tile) -> int:
-        """Let an agent of a lane fill the tile, if it can; returns the agent."""
+        """Fill the tile as an agent of a lane, if the tile is valid; return the agent."""
         run, fields = self._run, tile.fields
         runs = [(row.outside + row.low, row.high - row.low) for row in tile.rows if row.high > row.low]
         made = self._places(lane, tile, runs, stores=False)
@@ -297,7 +299,7 @@ class _Copies:
         return agent
 
     def store(self, lane: int, tile: Tile, what: str = "") -> None:
-        """Let an agent of a lane store the tile, or combine it, if it can."""
+        """Store or combine the tile as an agent of a lane, if the tile is valid."""
         run, fields = self._run, tile.fields
         runs = [(row.outside + row.low, row.high - row.low) for row in tile.rows if row.high > row.low]
         made = self._places(lane, tile, runs, stores=True)
@@ -339,7 +341,7 @@ class _Copies:
         )
 
     def tell(self) -> None:
-        """Report what they conflict with."""
+        """Report the conflicts of all these copies."""
         watch = self._run.launch.watch
         assert isinstance(watch, ThreadWatch)
         watch.tell(self._run, self._run.group.pc, self._found)
@@ -368,7 +370,7 @@ class _Copies:
             self._touch(lane, agent, READ, (number << SEGMENT_SHIFT) + offset, size)
 
     def _judge_written(self, lane: int, runs: Sequence[tuple[Place, int]]) -> None:
-        """Report the first run of bytes of which nobody wrote some."""
+        """Report the first run of bytes that contains an uninitialized byte."""
         for (segment, number, offset), size in runs:
             if segment.undefined and self._run.launch.undefined is not None:
                 self._run.launch.undefined.consume(self._run, lane, segment, offset, size)
@@ -380,7 +382,8 @@ class _Copies:
                 return
 
     def _touch_map(self, lane: int, agent: int, tile: Tile) -> None:
-        """It reads its map, by order alone: the proxy is another one than that of what it copies."""
+        """Record that the agent reads the map.  Only the order of this read is checked, because it uses another proxy
+        than the copied data."""
         _, number, offset = tile.map
         address = (number << SEGMENT_SHIFT) + offset
         map_fences.judge(self._run, lane, address)
@@ -403,7 +406,7 @@ class _Copies:
         run.launch.watch.happen("copy", run.cta.number, run.warp.number, run.group.pc, address, -1, 1 << lane, size)
 
     def _clobbers(self, lane: int, tile: Tile, target: Place) -> None:
-        """Report the first run of the tile that has bytes of an mbarrier."""
+        """Report the first run of the tile that contains bytes of an mbarrier."""
         mbarriers = self._run.cta.mbarriers
         for address, size in tile.shared_runs(whole=True) if mbarriers.live else ():
             place = target[0], target[1], target[2] + address - tile.to
@@ -417,7 +420,7 @@ def _content(place: Place, size: int) -> bytes:
 
 
 def _round_to_tf32(data: bytes) -> bytes:
-    """Elements of TF32, rounded to its 10 bits, to nearest even; a nan is 0x7FFFE000 (T25)."""
+    """Round elements to TF32, which has 10 fraction bits, to nearest even; a nan becomes 0x7FFFE000 (T25)."""
     result = b""
     for at in range(0, len(data) // 4 * 4, 4):
         bits = int.from_bytes(data[at : at + 4], "little")
@@ -430,7 +433,7 @@ def _round_to_tf32(data: bytes) -> bytes:
 
 
 _AS = {"f32_ftz": "f32", "tf32": "f32", "tf32_ftz": "f32"}
-"""type of a map -> how its elements are combined; those that flush do so before"""
+"""type of a map -> type in which its elements are combined; types that flush subnormals do so before"""
 _BITS = {"u32": "b32", "s32": "b32", "u64": "b64"}
 
 

@@ -23,7 +23,7 @@ Matrix = dict[tuple[int, int], int]
 
 
 class Registers(Protocol):
-    """The registers of a warp, or the masks of their undefined bits."""
+    """The registers of a warp, or instead of them the masks of their undefined bits."""
 
     def read(self, row: int, type_: str, lane: int, /) -> int: ...
 
@@ -31,7 +31,7 @@ class Registers(Protocol):
 
 
 def execute(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
-    """Let some lanes of a warp, which should be all, execute a matrix operation."""
+    """Execute a matrix operation for some lanes of a warp, which should be all its lanes."""
     gather_lanes(run, lanes)
     if run.launch.undefined is not None:
         run.launch.undefined.multiply(run, name, fields, lanes)
@@ -54,7 +54,8 @@ def execute(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
 
 
 def mark_elements(masks: Registers, name: str, fields: list[int], lanes: int) -> None:
-    """Write the masks of undefined bits of a product: those of its row, its column, or what it is added to."""
+    """Write the masks of undefined bits of a product's elements: each element depends on its row, its column, and its
+    addend."""
     shape = MMA[name]
     rows = {i for (i, _), mask in _fragment_a(masks, shape, fields[3]).items() if mask}
     columns = {j for (_, j), mask in _fragment_b(masks, shape, fields[4]).items() if mask}
@@ -65,13 +66,13 @@ def mark_elements(masks: Registers, name: str, fields: list[int], lanes: int) ->
 
 
 def gather_lanes(run: WarpRun, lanes: int) -> None:
-    """All lanes must be here; they are ordered, as by a shuffle."""
+    """Require that all live lanes execute the operation, and order their accesses as a shuffle does."""
     warp = run.warp
     if lanes != ALL_LANES:
         run.cta.finding(
             "barrier-divergence", run.group.pc, warp.number, lanes, barrier=-1, alive=warp.alive, members=ALL_LANES
         )
-    met = lanes | (ALL_LANES & ~warp.alive)  # what lanes did before they exited
+    met = lanes | (ALL_LANES & ~warp.alive)  # including the accesses of lanes that have exited
     run.launch.watch.happen("warp", run.cta.number, warp.number, run.group.pc, met)
 
 
@@ -79,7 +80,7 @@ def gather_lanes(run: WarpRun, lanes: int) -> None:
 
 
 def _parts(run: Registers, shape: Mma, row: int, lane: int) -> list[int]:
-    """The elements that a lane has in a register."""
+    """Return the elements that a lane has in a register."""
     value = run.read(row, shape.register, lane)
     return [value >> shape.width * n & ((1 << shape.width) - 1) for n in range(shape.parts)]
 
@@ -106,7 +107,7 @@ def _fragment_b(run: Registers, shape: Mma, first: int) -> Matrix:
 
 
 def _place(shape: Mma, lane: int, number: int) -> tuple[int, int]:
-    """Row and column of a lane's accumulator."""
+    """Return the row and column of a lane's accumulator."""
     return (lane >> 2) + 8 * (number >> 1), 2 * (lane & 3) + (number & 1)
 
 
@@ -142,7 +143,7 @@ def move_elements(run: Registers, name: str, fields: list[int], lanes: int) -> N
     held = [[run.read(fields[3] + r * ROW, "b32", lane) for lane in range(LANES)] for r in range(sources)]
 
     def held_element(matrix: int, i: int, j: int) -> int:
-        """From where it is held."""
+        """Return element (i, j) of a matrix from the words in `held`."""
         if what == SPREAD:
             return held[j // 2][8 * matrix + i] >> 16 * (j & 1) & 0xFFFF
         if what == COLLECT and turned:

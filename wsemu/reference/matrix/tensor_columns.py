@@ -1,8 +1,8 @@
 """Tensor memory of a CTA: its words, its allocations, and the accesses to it.
 
-PTX ISA, "Tensor Memory", "Tensor Memory Consistency Model".  Each word has its
-last write and the reads since.  An access must be ordered after those that it conflicts with: its issuer has observed
-their end, or they are a pipelined pair with it.
+PTX ISA, "Tensor Memory", "Tensor Memory Consistency Model".  Each word has its last write and the reads since.  An
+access must be ordered after each conflicting access: its issuer has observed the end of the earlier access, or the two
+form a pipelined pair.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 Word = tuple[int, int]
 """(lane, column)"""
 OPERAND, SUM, COPY, COPY_ROWS, LOAD, STORE, ALLOCATION, RELEASE, USE = range(9)
-"""classes of accesses: an mma reads A, scale factors or metadata; it reads and writes D; a cp, of shape 4x256b; a ld, a
-st; an alloc, a dealloc; a use of columns that are released"""
+"""classes of accesses: an mma reads A, scale factors or metadata (`OPERAND`), and reads and writes D (`SUM`); `cp`, and
+`cp` of shape 4x256b; `ld`, `st`; `alloc`, `dealloc`; use of released columns"""
 _READS = (OPERAND, LOAD)
 _AFTER = {
     OPERAND: (SUM, COPY, COPY_ROWS),
@@ -38,18 +38,18 @@ _AFTER = {
     STORE: (LOAD, STORE),
     LOAD: (STORE,),
 }
-"""pipelined pairs: an access -> those that come after it where the same warp issues them later, of one cta_group; of
-sums those of the same D and shape do"""
+"""pipelined pairs: an access -> the accesses that are ordered after it if the same warp issues them later, with the
+same cta_group; two sums are a pair if they have the same D and shape"""
 NO_WAIT_FOR_LOADS, NO_WAIT_FOR_STORES = 2, 1
-"""`missing`: the wait without which the issue of an access is known, and its end is not"""
+"""`missing`: the missing wait, if the issue of an access has been observed but not its end"""
 
 
 class Access(NamedTuple):
-    """By an asynchronous operation of a lane; of ld and st the lowest lane of the warp."""
+    """An access by an asynchronous operation of a lane; for `ld` and `st`, of the lowest lane of the warp."""
 
     agent: int
     warp: int
-    """by its number in the group of CTAs"""
+    """number of the warp in the group of CTAs"""
     lane: int
     time: int
     pc: int
@@ -60,14 +60,14 @@ class Access(NamedTuple):
 
 
 class History(NamedTuple):
-    """Accesses to a word since its last write, and that write."""
+    """The last write to a word, and the accesses to it since."""
 
     write: Access | None = None
     reads: tuple[Access, ...] = ()
 
 
 class Allocation(NamedTuple):
-    """Granules that belong together."""
+    """The granules of one allocation."""
 
     granules: int
     pc: int
@@ -96,7 +96,7 @@ class TensorMemory:
         self.allocations: dict[int, Allocation] = {}
         """first granule of an allocation -> the allocation"""
         self.remains: set[int] = set()
-        """granules that are still allocated after a release of the first ones of their allocation"""
+        """granules that stay allocated after a release of only the first granules of their allocation"""
         self.relinquished: tuple[int, int] | None = None
         """(instruction, warp)"""
         self.last: tuple[int, int, int] | None = None
@@ -104,18 +104,19 @@ class TensorMemory:
         self.group: tuple[int, int, int] | None = None
         """(cta_group, instruction, warp) of the first operation"""
         self.offered: int | None = None
-        """the granule that the even CTA of a pair has found, until the odd one takes it"""
+        """the granule that the even CTA of a pair has chosen, until the odd CTA takes it"""
         self.moves: defaultdict[tuple[int, int], int] = defaultdict(int)
-        """(warp, LOAD or STORE) -> epochs of operations that it has not waited for"""
+        """(warp, LOAD or STORE) -> epochs of the operations that it has not waited for"""
         self.issued: defaultdict[tuple[int, int], int] = defaultdict(int)
         """(warp, lane) -> epochs of all its other operations"""
         self.buffers: dict[int, Filled] = {}
         """collector buffers: 0 for A, 1 to 4 for B with `.ws`"""
         self.released: list[tuple[range, Access]] = []
-        """columns, and their release, since they were allocated last"""
+        """released columns that are not allocated again, each range with its release"""
 
     def note_issue(self, run: WarpRun, lane: int, agent: int) -> None:
-        """Enter a product or copy of a lane, and what the lane knew at its issue: that has ended before it begins."""
+        """Record a product or copy of a lane, and what the lane had observed at the issue: the observed operations end
+        before the new one begins."""
         known = run.cta.order.clocks((run.cta.number, run.warp.number), lane).all.agents
         self.issued[run.warp.number, lane] |= known | 3 << 2 * agent
 
@@ -125,7 +126,7 @@ class TensorMemory:
         return self.remains | {first + n for first, made in self.allocations.items() for n in range(made.granules)}
 
     def release(self, granules: range) -> None:
-        """Release granules, and no more: the rest of their allocations remains."""
+        """Release only these granules: the rest of their allocations remains."""
         kept = self.owned_granules().difference(granules)
         self.allocations = {first: made for first, made in self.allocations.items() if first not in granules}
         self.remains = set()
@@ -152,7 +153,8 @@ class TensorMemory:
         return True
 
     def report_released(self, run: WarpRun, lanes: int, columns: range, what: int, pc: int) -> bool:
-        """Report a release that has come first and is not ordered before this; return whether there is one."""
+        """Report a release of these columns that precedes this access in this run but is not ordered with it; return
+        whether there is one."""
         order, actor = run.cta.order, (run.cta.number, run.warp.number)
         for released, x in self.released:
             first = max(columns.start, released.start)
@@ -172,7 +174,7 @@ class TensorMemory:
 
     # -- who accessed what --------------------------------------------------------------------------------------------
     def touch(self, run: WarpRun, lanes: int, now: Access, words: Iterable[Word]) -> None:
-        """Judge and enter an access; `lanes` issue it."""
+        """Check and record an access that `lanes` issue."""
         watch = run.launch.watch
         assert isinstance(watch, ThreadWatch)
         if not (watch.options.races or watch.options.recycling):
@@ -201,7 +203,7 @@ class TensorMemory:
             )  # fmt: skip
 
     def _judge(self, run: WarpRun, lanes: int, x: Access, now: Access) -> tuple[str, int] | None:
-        """Return the error in the order of two accesses that conflict: a code, and the missing wait."""
+        """Return the missing order of two conflicting accesses: a finding code, and the missing wait."""
         if _are_pipelined(x, now) or self._is_read_between(x, now):
             return None
         order, actor = run.cta.order, (run.cta.number, run.warp.number)
@@ -215,21 +217,21 @@ class TensorMemory:
         return "tmem-read-unfinished" if missing == NO_WAIT_FOR_LOADS else "tmem-race", missing
 
     def _is_read_between(self, x: Access, now: Access) -> bool:
-        """Return whether a write comes after an earlier one by a read in between.  The read is of a word that the
-        earlier one wrote; it forms a pipelined pair with each."""
+        """Return whether a read orders a write after an earlier write: the read is of a word that the earlier one
+        wrote, and forms a pipelined pair with each of the two writes."""
         if x.what in _READS or now.what in _READS or x.warp != now.warp:
             return False
         reads = (read for before in self.history.values() if before.write == x for read in before.reads)
         return any(_are_pipelined(x, read) and _are_pipelined(read, now) for read in reads)
 
     def _missing_wait(self, x: Access, warp: int, clocks: Clocks) -> int:
-        """Return the missing wait of an earlier ld or st whose issue, and not its end, has been observed."""
+        """Return the missing wait of an earlier `ld` or `st`, if its issue has been observed but not its end."""
         if x.what not in (LOAD, STORE) or not (x.warp == warp or clocks.all.includes_lane(x.warp, x.lane, x.time)):
             return 0
         return NO_WAIT_FOR_LOADS if x.what == LOAD else NO_WAIT_FOR_STORES
 
     def forget(self, column: int, count: int) -> None:
-        """Words of columns that are free, or new, hold nothing."""
+        """Mark the words of newly allocated or released columns as uninitialized."""
         inside = range(column, column + count)
         self.words = {word: value for word, value in self.words.items() if word[1] not in inside}
         self.history = {word: history for word, history in self.history.items() if word[1] not in inside}
@@ -249,7 +251,8 @@ def _after(before: History, now: Access) -> History:
 
 
 def reach_peer(run: WarpRun, lanes: int, agent: int, members: Sequence[Cta]) -> None:
-    """Enter the access of a pair's operation to the peer, which must run until it is over (PTX ISA, "CTA Pair")."""
+    """Record the access of an operation of a CTA pair to the peer, which must run until the operation is complete (PTX
+    ISA, "CTA Pair")."""
     for member in members:
         if member is not run.cta:
             peers.reach(run, run.launch.grouping.of(member.number)[1], lanes, agent, told=agent >= 0)

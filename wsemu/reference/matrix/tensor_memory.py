@@ -1,7 +1,7 @@
 """`tcgen05` on the reference engine: allocations, loads, stores, copies, products, commits, waits.
 
-PTX ISA, "TensorCore 5th Generation Family Instructions".  An operation is made when it is issued; when it is over for
-whom is for the clocks to say.
+PTX ISA, "TensorCore 5th Generation Family Instructions".  An operation is performed at its issue; the clocks decide
+which threads observe its completion.
 """
 
 from __future__ import annotations
@@ -64,19 +64,19 @@ NOT_OWNED, NOT_FIRST, NOT_ALL = range(3)
 
 
 def cta_columns(cta: Cta) -> TensorMemory:
-    """The tensor memory of a CTA."""
+    """Return the tensor memory of a CTA."""
     found: TensorMemory = cta.objects[KIND]
     return found
 
 
 def make_access(run: WarpRun, lane: int, agent: int, what: int, group: int, key: tuple[int, ...] = ()) -> Access:
-    """An access of an asynchronous operation that a lane issues now."""
+    """Return the access of an asynchronous operation that a lane issues now."""
     order, actor = run.cta.order, (run.cta.number, run.warp.number)
     return Access(agent, order.number(actor), lane, order.time(actor), run.group.pc, what, group, key)
 
 
 def check_group(run: WarpRun, fields: list[int], lanes: int) -> None:
-    """All operations of a kernel name one cta_group."""
+    """Check that all operations of a kernel have the same cta_group."""
     memory, group = cta_columns(run.cta), 2 if fields[7] & PAIR else 1
     if memory.group is None:
         memory.group = group, run.group.pc, run.warp.number
@@ -95,7 +95,7 @@ def _report(run: WarpRun, code: str, lanes: int, other_pc: int, other_warp: int,
 
 
 def allocate(run: WarpRun, name: str, fields: list[int], lanes: int) -> bool:
-    """Return whether the warp has to wait until columns are free."""
+    """Allocate columns; return whether the warp has to wait until columns are free."""
     gather_lanes(run, lanes)
     check_group(run, fields, lanes)
     memory, columns = cta_columns(run.cta), run.read(fields[4], "b32", list_lanes(lanes)[0])
@@ -130,7 +130,8 @@ def _free(taken: set[int], count: int, wanted: int = 0) -> int:
 
 
 def _preferred_granule(cta: Cta, count: int, ranks: int) -> int:
-    """Return where to look first for free granules: in each CTA, or pair of CTAs, of a group somewhere else."""
+    """Return where the search for free granules begins: at a different granule for each CTA, or CTA pair, of a
+    group."""
     first = cta.launch.first_granule
     return first and first + count * (cta.launch.grouping.of(cta.number)[1] // ranks)
 
@@ -159,7 +160,7 @@ def _first_granule(cta: Cta, fields: list[int], count: int) -> int:
 
 
 def _allocate(run: WarpRun, fields: list[int], lanes: int, pc: int) -> None:
-    """The columns are the CTA's from now on, and their address is stored."""
+    """Give the columns to the CTA, and store their address."""
     cta, memory, lane = run.cta, cta_columns(run.cta), list_lanes(lanes)[0]
     count = run.read(fields[4], "b32", lane) // GRANULE
     start = _first_granule(cta, fields, count)
@@ -196,7 +197,7 @@ def _publish(run: WarpRun, lane: int, agent: int, pc: int, column: int) -> None:
 
 
 def _fork_known(run: WarpRun) -> int:
-    """An asynchronous operation that is over at once: the lanes of the warp know that."""
+    """Create an asynchronous operation that is complete at once, as the lanes of the warp have observed."""
     cta = run.cta
     agent = cta.order.fork(cta.number)
     for lane in list_lanes(run.warp.alive):
@@ -205,7 +206,7 @@ def _fork_known(run: WarpRun) -> int:
 
 
 def may_go(run: WarpRun, group: Group) -> bool:
-    """Return whether there are columns now for a warp that waits at an alloc."""
+    """Return whether enough columns are free for a warp that waits at an alloc."""
     fields = run.launch.code[group.pc - 1]
     return _fits(run.cta, fields, run.read(fields[4], "b32", list_lanes(group.lanes)[0]))
 
@@ -279,7 +280,7 @@ def waits(cta: Cta) -> Iterator[ObjectWait]:
 
 
 def _word(shape: str, t: int, r: int, first: int, column: int, distance: int, *, packed: bool) -> Word:
-    """The word that register r of lane t is, or where it is packed the first of two."""
+    """Return the word of register r of lane t; if the register is packed, the first of its two words."""
     lane, c = {
         "32x32b": (t, r),
         "16x64b": (8 * (t % 2) + t // 4, t // 2 % 2 + 2 * r),
@@ -292,7 +293,7 @@ def _word(shape: str, t: int, r: int, first: int, column: int, distance: int, *,
 
 
 def move(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
-    """Execute a ld or st of a warp, in the lanes of its quarter whatever the address names."""
+    """Execute a `ld` or `st` of a warp, in the lanes of its own quarter, whatever lanes the address names."""
     gather_lanes(run, lanes)
     cta, memory, stores = run.cta, cta_columns(run.cta), name == TENSOR_STORE
     auxiliary, lane = fields[7], list_lanes(lanes)[0]
@@ -351,7 +352,7 @@ def move(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
 
 
 def wait(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
-    """The loads, or the stores, of a warp are over."""
+    """Wait until the loads, or the stores, of a warp are complete."""
     gather_lanes(run, lanes)
     cta, warp = run.cta, run.warp.number
     agents = cta_columns(cta).moves.pop((warp, STORE if fields[7] & OF_STORES else LOAD), 0)
@@ -362,7 +363,7 @@ def wait(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
 
 
 def fence(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
-    """PTX ISA, "tcgen05.fence": order operations of other threads across a relaxed synchronization."""
+    """Order operations of other threads across a relaxed synchronization (PTX ISA, "tcgen05.fence")."""
     for lane in list_lanes(lanes):
         clocks = run.cta.order.clocks((run.cta.number, run.warp.number), lane)
         if fields[7] & OF_STORES:
@@ -375,7 +376,7 @@ def fence(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
 
 
 def issue(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
-    """Every lane that is there issues an operation of its own."""
+    """Issue an operation for each active lane."""
     check_group(run, fields, lanes)
     if lanes & lanes - 1:
         run.cta.finding("tcgen05-issued-by-many", run.group.pc, run.warp.number, lanes)
@@ -388,7 +389,7 @@ def issue(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
 
 
 def participating_ctas(run: WarpRun, fields: list[int]) -> list[Cta]:
-    """The CTAs that an operation is of: the even one first."""
+    """Return the CTAs that an operation uses, the even one first."""
     ctas = run.cta.group.ctas
     if not fields[7] & PAIR:
         return [run.cta]
@@ -397,7 +398,7 @@ def participating_ctas(run: WarpRun, fields: list[int]) -> list[Cta]:
 
 
 def _goals(shape: int, row: int) -> list[int]:
-    """The lanes of a row of a cp."""
+    """Return the destination lanes of a row of a cp."""
     return {
         0: [row],
         1: [32 * row],
@@ -458,7 +459,7 @@ def _copy(run: WarpRun, fields: list[int], lane: int) -> None:
 
 
 def commit_goals(run: WarpRun, fields: list[int], lanes: int) -> Iterator[tuple[int, int, int]]:
-    """Yield the arrivals of a commit: an address, its lane, and the operations that must be over before."""
+    """Yield the arrivals of a commit: the address, the lane, and the operations that must be complete before."""
     for lane in list_lanes(lanes):
         address = run.read(fields[3], "b64", lane)
         goals = [address]

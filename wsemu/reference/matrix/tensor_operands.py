@@ -21,15 +21,16 @@ if TYPE_CHECKING:
 
 PIECE = 16
 VERSION, SWIZZLE, RESERVED, SHAPE, TYPES, SPARSITY, LAYOUT, LANE = range(1, 9)
-"""errors in the descriptors of an operation, by number"""
+"""error numbers for the descriptors of an operation"""
 _SWIZZLES = {0: (16, 0, 0), 1: (128, 3, 5), 2: (128, 7, 4), 4: (64, 3, 4), 6: (32, 1, 4)}
-"""swizzle -> (bytes of a row, which bits of the line above it are exclusive-ored, to where)"""
+"""swizzle -> (bytes of a row, mask of the line's address bits that are exclusive-ored, distance by which they are
+shifted)"""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A matrix in shared memory: some rows of some pieces of 16 bytes each; `turned`: rows lie side by side, elements
-    of `size` bytes."""
+    """A matrix in shared memory, as rows of pieces of 16 bytes.  If `turned`, consecutive elements of `size` bytes
+    belong to different rows."""
 
     descriptor: int
     rows: range
@@ -37,14 +38,14 @@ class Source:
     turned: bool = False
     size: int = 1
     bits: int = 0
-    """bits of an element of less than a byte, in groups of 16 bytes"""
+    """size of an element in bits if it is less than a byte; such elements are in groups of 16 bytes"""
 
     @property
     def swizzle(self) -> int:
         return self.descriptor >> 61 & 7
 
     def wrong(self, *, for_copy: bool = False, dense: bool = False) -> int:
-        """Return the error in the descriptor, or 0; `dense`: elements of 4 bits without padding."""
+        """Return the error in the descriptor, or 0; `dense`: 4-bit elements without padding."""
         if self.descriptor >> 46 & 7 != 1:
             return VERSION
         if any(self.descriptor >> bit & 1 for bit in (14, 15, 30, 31, *range(52, 61))):
@@ -57,7 +58,7 @@ class Source:
         return 0
 
     def offset(self, row: int, k: int) -> int:
-        """Return the offset of (row, byte of k), or if it is turned of the element (row, k)."""
+        """Return the offset of byte k of a row; if `turned`, of element k of a row."""
         d = self.descriptor
         start, leading, stride = (16 * (d >> at & 0x3FFF) for at in (0, 16, 32))
         width, mask, shift = _SWIZZLES[self.swizzle]
@@ -75,7 +76,7 @@ class Source:
         return at ^ (at // 128 - (d >> 49 & 7) & mask) << shift
 
     def places(self) -> list[tuple[int, list[int]]]:
-        """(offset of 16 bytes, the rows that have a part in them), row after row."""
+        """Return (offset of a piece of 16 bytes, rows that have a part in it), row after row."""
         if not self.turned:
             return [(self.offset(row, PIECE * q), [row]) for row in self.rows for q in range(self.pieces)]
         along, steps = 16 // self.size, 32 // self.size
@@ -90,7 +91,7 @@ class Source:
         return memoryview(member.shared.data)[run.launch.shared_address(member.number) & OFFSET_MASK :]
 
     def element(self, data: memoryview, row: int, k: int) -> int:
-        """Bits of an element, those of less than a byte at its top."""
+        """Return the bits of an element; an element of less than a byte is in the high bits of a byte."""
         if self.bits:
             chunk = self.offset(row, k // 16 * 16)
             packed = int.from_bytes(data[chunk : chunk + 16], "little")
@@ -122,7 +123,7 @@ def locate_all(run: WarpRun, member: Cta, lane: int, source: Source) -> list[Pla
 
 
 def read_shared(run: WarpRun, member: Cta, lane: int, agent: int, source: Source, narrow: int = 0) -> set[int]:
-    """An asynchronous operation of a lane reads it; the rows of which all bytes are written that count."""
+    """Read a matrix as an asynchronous operation of a lane; return the rows whose used bytes are all initialized."""
     watch, cta, warp = run.launch.watch, run.cta, run.warp.number
     assert isinstance(watch, ThreadWatch)
     used = 2 * narrow if narrow else PIECE

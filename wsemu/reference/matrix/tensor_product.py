@@ -1,4 +1,4 @@
-"""`tcgen05.mma`: what its descriptors say, where the elements of A, B and D lie, and the product.
+"""`tcgen05.mma`: its descriptors, the locations of the elements of A, B and D, and the product.
 
 PTX ISA, "Instruction descriptor", "Data Path Layout Organization", "tcgen05.mma".
 """
@@ -71,12 +71,12 @@ _RESERVED = {
     **dict.fromkeys(KINDS[:3], (3, 6, 23, 29)), "i8": (6, 23, 29),
     "mxf8f6f4": (0, 1, 3, 6, 24, 25, 26, 31), **dict.fromkeys(KINDS[5:], (0, 1, 3, 6, 12, 15, 16, 24, 25, 26)),
 }  # fmt: skip
-"""bits of an instruction descriptor that are 0"""
+"""bits of an instruction descriptor that must be 0"""
 
 
 @dataclass(slots=True)
 class Product:
-    """One instruction of a lane."""
+    """One `tcgen05.mma` of a lane."""
 
     run: WarpRun
     fields: list[int]
@@ -114,17 +114,17 @@ class Product:
 
     @property
     def dense(self) -> bool:
-        """Elements of 4 bits, two in a byte."""
+        """Return whether elements have 4 bits, two in a byte."""
         return KINDS.index(self.kind) > SCALED
 
     @property
     def rows(self) -> int:
-        """Rows of A or D in one CTA."""
+        """Return the rows of A or D in one CTA."""
         return self.m // len(self.members)
 
     @property
     def steps(self) -> int:
-        """Elements of k."""
+        """Return the number of elements along k."""
         return 64 if self.dense else {"f16": 16, "tf32": 8}.get(self.kind, 32)
 
     @property
@@ -134,7 +134,7 @@ class Product:
         return "f32" if self.has_factors or self.bits >> 4 & 3 else "f16"
 
     def element(self, of_b: bool) -> Element | str | None:
-        """Return the type of A or B; None if the number means nothing."""
+        """Return the type of A or B; None if the descriptor has no such type."""
         number = self.bits >> (10 if of_b else 7) & (3 if of_b and self.dense else 7)
         if self.kind == "f16":
             return (F16, BF16)[number] if number < 2 else None
@@ -159,7 +159,7 @@ class Product:
 
     @property
     def layout(self) -> str:
-        """By the letters of PTX."""
+        """Return the layout, by the letters of PTX."""
         if self.auxiliary & WEIGHTS:
             return {32: "G", 64: "E"}.get(self.m, "D")
         if len(self.members) == 2:
@@ -167,7 +167,7 @@ class Product:
         return "F" if self.m == 64 else "D"
 
     def wrong(self) -> tuple[int, int]:
-        """(what is wrong with its descriptors, which one), or (0, 0)."""
+        """Return (error, descriptor with the error), or (0, 0)."""
         if self.bits >> 2 & 1 != bool(self.auxiliary & SPARSE):
             return SPARSITY, self.bits
         shift = () if self.auxiliary & WEIGHTS or self.has_factors else (30, 31)
@@ -179,7 +179,7 @@ class Product:
             return SHAPE, self.bits
         if self.at_lane and (self.layout != "F" or self.at_lane != 16):
             return LANE, self.bits
-        if self.in_columns and self.a >> 16 & 0xFFFF != self.at_lane:  # A has the lanes of D
+        if self.in_columns and self.a >> 16 & 0xFFFF != self.at_lane:  # A must be in the lanes of D
             return LANE, self.bits
         for of_b in (False, True) if not self.in_columns else (True,):
             source = self.source(of_b)
@@ -190,7 +190,8 @@ class Product:
         return 0, 0
 
     def _clear_bits(self) -> list[int]:
-        """Return the low bits of the first bytes of factors: it is 0 or 2 for two factors, 0 for four."""
+        """Return the low bits of the position of the first factor: 0 or 2 if there are two factors, 0 if there are
+        four."""
         count = self.auxiliary >> VECTOR_SHIFT & VECTOR_BITS if self.has_factors else 0
         return [first + n for first in (4, 29) for n in range(count)]
 
@@ -214,7 +215,7 @@ class Product:
 
     # -- where ---------------------------------------------------------------------------------------------------------
     def place(self, row: int, column: int) -> Word:
-        """The word of an element of D."""
+        """Return the word of an element of D."""
         n = self.n
         match self.layout:
             case "F":
@@ -227,7 +228,7 @@ class Product:
                 return row, self.column + column
 
     def leaves_out(self, member: int, lane: int) -> bool:
-        """Return whether a lane of D is not written."""
+        """Return whether the product does not write a lane of D."""
         if not self.auxiliary & MASKED:
             return False
         row = self.fields[2] + ROW * (ROWS_BEFORE_MASKS + 4 * member + lane // 32)
@@ -237,7 +238,7 @@ class Product:
         return self.run.read(self.fields[2] + ROW * (2 if of_b else 1), "b32", self.lane)
 
     def factors(self, of_b: bool) -> int:
-        """The first column of scale factors."""
+        """Return the first column of the scale factors."""
         return self._factor_address(of_b) & 0xFFFF
 
     def factor_columns(self) -> int:
@@ -245,7 +246,7 @@ class Product:
         return -(-(self.n // 2 if self.layout == "B" else self.n) // 32)
 
     def touched_words(self) -> tuple[list[Word], list[list[Word]]]:
-        """Words of D, and of each operand in tensor memory."""
+        """Return the words of D, and of each operand in tensor memory."""
         sums = list(dict.fromkeys(self.place(row, c) for row in range(self.rows) for c in range(self.n)))
         operands = []
         if self.in_columns:
@@ -271,7 +272,7 @@ class Product:
 
     # -- values --------------------------------------------------------------------------------------------------------
     def row_of_a(self, member: Cta, memory: TensorMemory, row: int, column: int) -> list[int] | None:
-        """The elements of a row of A as a column of D has them; None where it is not all written."""
+        """Return the elements of the row of A that a column of D uses; None if part of the row is not initialized."""
         if not self.in_columns:
             return self._from_shared(self.source(False), member, row)
         lane = self.place(row, column)[0]
@@ -298,7 +299,8 @@ class Product:
         return self._from_shared(self.source(True), self.members[column // part], column % part)
 
     def scales(self, memory: TensorMemory, row: int, of_b: bool) -> list[Number] | None:
-        """The factors of a row of A or a column of B; None where a copy of them is not written, or differs."""
+        """Return the scale factors of a row of A or a column of B; None if one of their copies is uninitialized, or
+        differs."""
         quarters = range(4)
         if of_b and self.layout == "B":
             half, row = divmod(row, self.n // 2)
@@ -325,9 +327,9 @@ class Product:
 
 
 def issue_product(run: WarpRun, fields: list[int], lane: int, members: list[Cta]) -> None:
-    """A product of a lane, at once."""
+    """Compute a product of a lane immediately."""
     product = Product(run, fields, lane, members)
-    if product.dense and product.bits >> 31:  # K = 96, which is not modelled
+    if product.dense and product.bits >> 31:  # K = 96 is not modeled
         raise TrapError(run.group.pc, run.warp.number)
     what, value = product.wrong()
     if what:
@@ -379,8 +381,8 @@ def _touch(product: Product, memory: TensorMemory, agent: int) -> None:
 
 
 def _collect(product: Product, memories: list[TensorMemory]) -> None:
-    """Follow what a product does to a collector buffer, which may keep A, or B with `.ws`, for later products.  A use
-    needs an earlier fill that is still valid (PTX ISA, "tcgen05.mma", `.collector_usage`)."""
+    """Update the collector buffers, which may keep A, or B with `.ws`, for later products.  A use needs an earlier fill
+    that is still valid (PTX ISA, "tcgen05.mma", `.collector_usage`)."""
     run, buffers = product.run, product.run.cta.objects[KIND].buffers
     how = COLLECTS[product.auxiliary >> COLLECT_SHIFT & COLLECT_BITS]
     of_b = bool(product.auxiliary & WEIGHTS)
@@ -448,7 +450,7 @@ def _elements(product: Product) -> Iterator[tuple[int, int]]:
 def _sum(
     product: Product, memory: TensorMemory, row: int, column: int, of_a: list[int], of_b: list[int], before: int
 ) -> int | None:
-    """An element of D."""
+    """Return an element of D."""
     if product.kind == "i8":
         types = product.element(False), product.element(True)
         x_values, y_values = [

@@ -1,8 +1,9 @@
 """Elements of a product of `tcgen05.mma`, in exact arithmetic, by the published model of the hardware.
 
 Products and the accumulator are added at once.  The exponent of a term is the sum of the exponents of its factors,
-without normalization of subnormal numbers; zeros count with a least exponent.  Terms are cut toward zero some bits
-after the largest exponent; the exact sum is cut to an f32, or rounded to nearest even to an f16 (arXiv 2511.10909).
+without normalization of subnormal numbers; a zero counts with the smallest exponent.  Each term is truncated a fixed
+number of bits below the largest exponent.  The exact sum of the truncated terms is truncated to an f32, or rounded to
+nearest even to an f16 (arXiv 2511.10909).
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ if TYPE_CHECKING:
 
 BITS, FLOORS = 25, {"f32": -133, "f16": -21}
 GROUP_BITS, GROUP_FLOOR = 35, -139
-"""fraction bits and least exponent of sums of groups of 16 elements with scale factors"""
+"""fraction bits and smallest exponent of sums of groups of 16 elements with scale factors"""
 
 
 class Number(NamedTuple):
-    """significand * 2 ** (exponent - fraction), or an infinity or a nan."""
+    """A number, significand * 2 ** (exponent - fraction), or an infinity or a nan."""
 
     significand: int
     exponent: int
@@ -34,12 +35,12 @@ class Number(NamedTuple):
 
 
 _RESULTS = {"f32": (8, 23, 127, 0x7FFFFFFF), "f16": (5, 10, 15, 0x7FFF)}
-"""type of a sum -> bits of the exponent, of the mantissa, bias, its nan"""
+"""type of a sum -> exponent bits, mantissa bits, bias, nan"""
 
 
 @functools.lru_cache(1 << 14)
 def float_value(bits: int, exponent: int, mantissa: int, bias: int, special: int) -> Number:
-    """Take a number apart."""
+    """Decode the bits of a float."""
     sign = -1 if bits >> (exponent + mantissa) & 1 else 1
     field, low = bits >> mantissa & ((1 << exponent) - 1), bits & ((1 << mantissa) - 1)
     if field == (1 << exponent) - 1 and special:
@@ -52,7 +53,7 @@ def float_value(bits: int, exponent: int, mantissa: int, bias: int, special: int
 
 
 def element_number(bits: int, element: Element) -> Number:
-    """Return the value of an element of A or B, at the top of its container."""
+    """Return the value of an element of A or B, which is in the high bits of its container."""
     return float_value(bits >> element.dropped, element.exponent, element.mantissa, element.bias, element.special)
 
 
@@ -71,7 +72,7 @@ def _special(kinds: set[tuple[str, bool]], type_: str) -> int:
 
 
 def _add_terms(terms: list[tuple[int, int, int]], bits: int, floor: int, type_: str) -> int:
-    """The sum of significand * 2 ** (exponent - fraction)."""
+    """Return the bits of the sum of significand * 2 ** (exponent - fraction)."""
     top = max([floor, *(exponent for significand, exponent, _ in terms if significand)])
     total = 0
     for significand, exponent, fraction in terms:
@@ -86,7 +87,7 @@ def _add_terms(terms: list[tuple[int, int, int]], bits: int, floor: int, type_: 
 def add_products(
     row: Sequence[Number], column: Sequence[Number], before: int, type_: str, up: int = 0, *, is_nan: bool = False
 ) -> int:
-    """Bits of a sum; `up`: exponents of scale factors, `is_nan`: one of them is."""
+    """Return the bits of a sum; `up`: exponents of scale factors, `is_nan`: one of the factors is a nan."""
     start = _accumulator_value(before, type_)
     terms, kinds = [(start.significand, start.exponent, start.fraction)], set[tuple[str, bool]]()
     if start.kind:
@@ -106,7 +107,8 @@ def add_products(
 def add_groups(
     row: Sequence[Number], column: Sequence[Number], before: int, of_a: Sequence[Number], of_b: Sequence[Number]
 ) -> int:
-    """Bits of an f32: each 16 products are added exactly, and multiplied by a factor of the row and of the column."""
+    """Return the bits of an f32: the products of each 16 elements are added exactly, and multiplied by a factor of the
+    row and a factor of the column."""
     start = _accumulator_value(before, "f32")
     if start.kind == "nan" or any(factor.kind for factor in (*of_a, *of_b)):
         return _RESULTS["f32"][3]
@@ -125,7 +127,7 @@ def add_groups(
 
 
 def add_integers(row: Sequence[int], column: Sequence[int], before: int, *, clamps: bool) -> int:
-    """Bits of an s32."""
+    """Return the bits of an s32."""
     total = sum(x * y for x, y in zip(row, column, strict=True)) + to_signed(before, 32)
     if clamps:
         total = min(max(total, -(1 << 31)), (1 << 31) - 1)
@@ -133,7 +135,7 @@ def add_integers(row: Sequence[int], column: Sequence[int], before: int, *, clam
 
 
 def scale_factor(bits: int, *, fine: bool) -> Number:
-    """A scale factor: ue4m3 where it is `fine`, whose sign is ignored, else ue8m0."""
+    """Return a scale factor: ue4m3, whose sign is ignored, if `fine`, else ue8m0."""
     if fine:
         return float_value(bits & 0x7F, 4, 3, 7, 1)
     return Number(1, bits - 127, 0, "nan" if bits == 0xFF else "")

@@ -1,9 +1,10 @@
 """A `wgmma` as one operation of the four warps of a warpgroup.
 
-It is over when all four have issued it and its reads have been made (PTX ISA: `wgmma.mma_async` is performed "across
-warpgroup", `wgmma.wait_group` signals "the completion of a preceding warpgroup operation").  So a wait comes after what
-each of the four did before its last `wgmma` of that group, in time; memory is not ordered by it, but for those reads.
-A commit stands until all that have not exited have committed as often (W14).
+It completes when all four warps have issued it and its reads are complete (PTX ISA: `wgmma.mma_async` is performed
+"across warpgroup", `wgmma.wait_group` signals "the completion of a preceding warpgroup operation").  So a wait follows,
+in time, everything that each of the four warps did before its last `wgmma` of that group.  Of memory accesses, it
+orders only the reads of the `wgmma`.  A warp waits at a commit until all live warps of the warpgroup have committed the
+same number of times (W14).
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ COMMIT = "wgmma.commit"
 
 @dataclass(slots=True)
 class Issues:
-    """The operations that a warp has issued: epochs of agents, and what preceded the last of them in time."""
+    """The operations that a warp has issued: epochs of their agents, and what preceded the last of them in time."""
 
     agents: int = 0
     before: Clocks | None = None
@@ -37,7 +38,7 @@ class Issues:
 
 @dataclass(slots=True)
 class Part:
-    """A warp's part of the groups of its warpgroup."""
+    """The groups of a warpgroup, as far as one of its warps has issued them."""
 
     groups: list[Issues] = field(default_factory=list)
     open: Issues = field(default_factory=Issues)
@@ -48,13 +49,13 @@ class Part:
 
 
 def _others(cta: Cta, warp: int) -> range:
-    """The warps of its warpgroup, itself included; it alone where that is not whole."""
+    """Return the warps of a warp's warpgroup, itself included; only the warp itself if the warpgroup is incomplete."""
     first = warp - warp % WARPS
     return range(first, first + WARPS) if first + WARPS <= len(cta.warps) else range(warp, warp + 1)
 
 
 def issue(run: WarpRun, lanes: int, agents: int) -> None:
-    """A warp issues a `wgmma` whose reads have these epochs."""
+    """Record that a warp issues a `wgmma` whose reads have these epochs."""
     cta, warp = run.cta, run.warp.number
     issues = cta.parts_of_groups[warp].open
     issues.agents |= agents
@@ -63,7 +64,7 @@ def issue(run: WarpRun, lanes: int, agents: int) -> None:
 
 
 def await_groups(run: WarpRun, left: int) -> None:
-    """All lanes of a warp wait for all groups but the last `left` ones."""
+    """Let all lanes of a warp wait for all groups but the last `left`."""
     cta, warp = run.cta, run.warp.number
     parts = cta.parts_of_groups
     end = max(len(parts[warp].groups) - left, 0)
@@ -78,14 +79,14 @@ def await_groups(run: WarpRun, left: int) -> None:
 
 
 def behind(cta: Cta, warp: int) -> list[int]:
-    """The warps of its warpgroup that have committed less often, and have not exited."""
+    """Return the live warps of the warpgroup that have committed fewer times."""
     parts = cta.parts_of_groups
     own = len(parts[warp].groups)
     return [w for w in _others(cta, warp) if cta.warps[w].alive and len(parts[w].groups) < own]
 
 
 def stands(cta: Cta, warp: int) -> bool:
-    """Return whether a warp has to stand at its commit."""
+    """Return whether a warp has to wait at its commit."""
     return bool(behind(cta, warp))
 
 
@@ -94,7 +95,7 @@ def may_go(run: WarpRun, group: Group) -> bool:
 
 
 def go(run: WarpRun, group: Group) -> None:
-    """Nothing is left to be done."""
+    """Do nothing: a commit has no effect after its wait."""
 
 
 def waits(cta: Cta) -> Iterator[ObjectWait]:

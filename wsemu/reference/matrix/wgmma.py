@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from wsemu.reference.warp import WarpRun
 
 PIECE = 16
-"""bytes that lie together, and are read at once"""
+"""bytes that are contiguous in shared memory, and are read together"""
 ROWS = 16
 """rows of a tile per warp"""
 INCOMPLETE, ABSENT, DIFFERENT = range(3)
@@ -57,7 +57,7 @@ def fence(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
 
 
 def commit(run: WarpRun, name: str, fields: list[int], lanes: int) -> bool:
-    """Return whether the warp has to stand there, for others of its warpgroup."""
+    """Commit, and return whether the warp has to wait there for other warps of its warpgroup."""
     gather_lanes(run, lanes)
     cta, warp = run.cta, run.warp.number
     cta.parts_of_groups[warp].commit()
@@ -66,7 +66,7 @@ def commit(run: WarpRun, name: str, fields: list[int], lanes: int) -> bool:
 
 
 def wait(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
-    """All lanes of the warp wait."""
+    """Let all lanes of the warp wait."""
     gather_lanes(run, lanes)
     cta, warp = run.cta, run.warp.number
     cta.registers_of_groups[warp].wait(fields[6])
@@ -79,12 +79,12 @@ def wait(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
 
 
 class GroupRegisters:
-    """The marked `wgmma` of a warp whose registers must not be touched, and those that would use registers that no
-    fence has ordered."""
+    """Registers of a warp's `wgmma`: those in flight, which must not be accessed, and those that no fence orders before
+    a `wgmma` that would use them."""
 
     def __init__(self) -> None:
         self.flying = [0] * (OLDEST_GROUP + 1)
-        """by commits since they were issued"""
+        """registers in flight, indexed by the number of commits since the issue"""
         self.unfenced = 0
 
     def commit(self) -> None:
@@ -105,8 +105,8 @@ def touch(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
 
 
 def check(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
-    """Report that the next instruction uses registers of a `wgmma` in flight, or is one whose registers no fence has
-    ordered."""
+    """Report if the next instruction uses registers of a `wgmma` in flight, or is a `wgmma` whose registers no fence
+    has ordered."""
     registers, age = run.cta.registers_of_groups[run.warp.number], fields[7]
     wrong = fields[6] & (registers.unfenced if age == UNFENCED else registers.flying[age])
     if wrong:
@@ -118,7 +118,8 @@ def check(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
 
 
 def offset_of(d: Descriptor, row: int, k: int, size: int, *, turned: bool) -> int:
-    """Return the offset of the element (row of a or column of b, k) of `size` bytes: W12.
+    """Return the offset of the element (row of a or column of b, k) of `size` bytes (W12).  A group of 8 rows is 8
+    lines; the length of a line in bytes is given by the swizzle.  If `turned`, a line has one k and several rows.
 
     A group of 8 rows is 8 lines of as many bytes as the swizzle has; if it is `turned`, a line has one k and several
     rows.
@@ -142,7 +143,7 @@ def offset_of(d: Descriptor, row: int, k: int, size: int, *, turned: bool) -> in
 
 
 class _Operand:
-    """An operand in shared memory: some of its rows."""
+    """An operand in shared memory, or a part of its rows."""
 
     def __init__(self, descriptor: int, part: Mma, rows: range, *, turned: bool) -> None:
         self.descriptor, self.part, self.rows, self.turned = Descriptor.of(descriptor), part, rows, turned
@@ -150,7 +151,7 @@ class _Operand:
         self.count = 2 * PIECE // self.size
 
     def pieces(self) -> list[int]:
-        """Offsets of all its 16 bytes, row after row, or 8 rows after 8 rows and k after k."""
+        """Return the offsets of all pieces of 16 bytes: row by row, or by groups of 8 rows and then by k."""
         d, size = self.descriptor, self.size
         if self.turned:
             return [offset_of(d, row, k, size, turned=True) for row in self.rows[::8] for k in range(self.count)]
@@ -184,7 +185,7 @@ def _operand_places(run: WarpRun, lane: int, operands: list[_Operand]) -> list[P
 
 
 def _read(run: WarpRun, lane: int, places: list[Place], first: int) -> None:
-    """An agent of the warp reads all of it."""
+    """Read all pieces as an agent of the warp."""
     cta, warp, watch = run.cta, run.warp.number, run.launch.watch
     assert isinstance(watch, ThreadWatch)
     size = PIECE * len(places)
@@ -207,7 +208,7 @@ def _read(run: WarpRun, lane: int, places: list[Place], first: int) -> None:
 
 
 def _operands(run: WarpRun, name: str, fields: list[int], lane: int) -> list[_Operand]:
-    """Return the operands in shared memory: b, and before it a if it is there."""
+    """Return the operands in shared memory: b, preceded by a if a is in shared memory."""
     part, auxiliary = WGMMA[name].part, fields[7]
     columns, first = 8 * (auxiliary & COLUMNS), ROWS * (run.warp.number % 4)
     b = _Operand(run.read(fields[4], "b64", lane), part, range(columns), turned=bool(auxiliary & TURNS_B))
@@ -218,13 +219,13 @@ def _operands(run: WarpRun, name: str, fields: list[int], lane: int) -> list[_Op
 
 
 def ranges_to_read(run: WarpRun, name: str, fields: list[int], lane: int) -> list[tuple[int, int]]:
-    """(address, bytes) of what a warp is about to read."""
+    """Return the (address, bytes) that a warp is about to read."""
     start = run.launch.shared_address(run.cta.number)
     return [(start + at, PIECE) for operand in _operands(run, name, fields, lane) for at in operand.pieces()]
 
 
 def multiply(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
-    """The rows of a warp, at once."""
+    """Compute the rows of a warp immediately."""
     gather_lanes(run, lanes)
     part, shared, auxiliary = WGMMA[name].part, WGMMA[name].shared, fields[7]
     lane = list_lanes(lanes)[0]
@@ -257,7 +258,7 @@ def multiply(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
 
 
 def compare_warps(cta: Cta) -> None:
-    """At the CTA's end: the four warps of a warpgroup must have executed the same."""
+    """Check at the end of a CTA that the four warps of each warpgroup executed the same `wgmma`."""
     count = len(cta.warps)
     for first in range(0, count, 4):
         group = range(first, min(first + 4, count))
@@ -295,7 +296,7 @@ def _element(
 
 
 def _register_operand(run: WarpRun, part: Mma, row: int, first: int) -> dict[tuple[int, int], int]:
-    """`a`, as mma.sync has it."""
+    """Return `a` from registers, with the layout of mma.sync."""
     found = {}
     for lane in range(LANES):
         g, t = lane >> 2, lane & 3
@@ -308,7 +309,7 @@ def _register_operand(run: WarpRun, part: Mma, row: int, first: int) -> dict[tup
 
 
 def _places(columns: int, lane: int) -> list[tuple[int, int]]:
-    """Row and column of each accumulator of a lane, in the order of its registers."""
+    """Return the row and column of each accumulator of a lane, in the order of its registers."""
     g, t = lane >> 2, lane & 3
     return [(g + 8 * h, 8 * block + 2 * t + x) for block in range(columns // 8) for h in range(2) for x in range(2)]
 

@@ -11,7 +11,8 @@ from wsemu.reference.arithmetic import Bits, Meaning, semantics, to_float
 
 
 def _float_min_max(what: str, type_: str) -> Meaning:
-    """Atomic min and max compare; those with `nan` in their name also replace a nan in memory, but never by a nan."""
+    """Return an atomic min or max.  A variant with `nan` in its name also replaces a nan in memory; no variant stores a
+    nan."""
     replaces_nan = what.startswith("nan")
 
     def meaning(old: Bits, operand: Bits) -> Bits:
@@ -24,7 +25,7 @@ def _float_min_max(what: str, type_: str) -> Meaning:
 
 
 def _atomic(what: str, type_: str) -> Callable[[Bits, Bits, Bits], Bits]:
-    """(old, operand, new value of cas) -> what is written back."""
+    """Return the function (old, operand, new value of cas) -> value written back."""
     n = 8 * SIZE[type_]
     base, _, kind = what.partition(".")
     if base in ("min", "max") and kind != "f":
@@ -46,7 +47,7 @@ def _atomic(what: str, type_: str) -> Callable[[Bits, Bits, Bits], Bits]:
 
 
 def _half_operation(name: str) -> Callable[[Bits, Bits, Bits], Bits]:
-    """f16 and bf16, and pairs of them, as bulk reductions have them."""
+    """Return the operation on f16, bf16 or pairs of them, with the semantics of bulk reductions."""
     what, size = ATOMICS[name][0].removesuffix(".f"), SIZE[ATOMICS[name][1]]
 
     def meaning(old: Bits, operand: Bits, new: Bits) -> Bits:

@@ -1,4 +1,4 @@
-"""Memory of the reference interpreter: which accesses can be made, and what they do, byte by byte."""
+"""Memory of the reference interpreter: validity of accesses, and their effect, byte by byte."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ Place = tuple[Segment, int, int]
 
 
 def find_segment(run: WarpRun, number: int) -> Segment | None:
-    """The segment of that number, or None."""
+    """Return the segment with a number, or None."""
     if number == SHARED:
         return run.cta.shared
     if number == LOCAL:
@@ -63,7 +63,8 @@ def find_segment(run: WarpRun, number: int) -> Segment | None:
 
 
 def _is_in_window(run: WarpRun, offset: int, size: int) -> bool:
-    """Return whether bytes lie in the shared memory of a single CTA: this CTA's, or of another one in a cluster."""
+    """Return whether bytes are in the shared memory of a single CTA: the accessing CTA, or another CTA of its
+    cluster."""
     launch = run.launch
     member, inside = divmod(offset, 1 << launch.window)
     own = launch.grouping.of(run.cta.number)[1]
@@ -81,7 +82,10 @@ def locate(
     own: bool | None = None,
     forbidden: int = 0,
 ) -> Place | None:
-    """(segment, its number, offset) of one lane's access, or None after reporting why it cannot be made.
+    """Return the location of one lane's access, or None after reporting why it is invalid.  `alignment` is the access
+    size by default.  `shared`: True, the access must be in shared memory; False, in an array.  `own`: True, it must be
+    in the shared memory of its own CTA; False, in that of another CTA (PTX ISA, "cp.async.bulk": `.shared::cta`, and
+    from there to `.shared::cluster`).  `forbidden`: kinds of memory other than the state space that the access names.
 
     `alignment` is the size by default. `shared`: True, the access must be in shared memory; False, in
     an array. `own`: True, it must be in the shared memory of its own CTA; False, in that of another CTA (PTX ISA,
@@ -163,8 +167,8 @@ def _locate_in_local(
 
 
 def _variable(run: WarpRun, number: int, thread: int) -> tuple[int, int, bool]:
-    """(start, length, whether it may be written) of the variable of that number, in the memory of a thread that begins
-    at `thread`; the length is 0 if there is none any more."""
+    """Return (start, length, writable) of the variable with a number, in the memory of a thread that begins at
+    `thread`.  The length is 0 if the variable no longer exists."""
     program = run.launch.program
     if not number & ON_STACK:
         if number == 0:
@@ -200,7 +204,7 @@ def _outside(run: WarpRun, lane: int, size: int, **detail: int) -> None:
 
 
 def check_written(run: WarpRun, places: dict[int, Place], size: int, unused: int = 0) -> None:
-    """Report the lanes that read a byte which nobody wrote; a byte whose bit in `unused` is set does not matter."""
+    """Report the lanes that read an uninitialized byte; a byte whose bit in `unused` is set does not count."""
     all_matter = not unused & (1 << size) - 1
     matter = [] if all_matter else [q for q in range(size) if not unused >> q & 1]
     bad = {}
@@ -275,7 +279,7 @@ def atomic(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     places = _places(run, fields, lanes, size, ATOMIC)
     if not fields[7] & NO_STORE:
         run.launch.watch.read_only.note(run, places, size, stores=True)
-    if fields[7] & USES_OLD or not name.startswith("atom.exch"):  # else it may be the first write
+    if fields[7] & USES_OLD or not name.startswith("atom.exch"):  # otherwise it may be the first write
         check_written(run, places, size)
     charge(run, places, size, "atomic", fields[7] & SERVED)
     kept: dict[int, int] = {}

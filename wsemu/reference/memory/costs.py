@@ -16,9 +16,10 @@ if TYPE_CHECKING:
 
 
 def charge(run: WarpRun, places: dict[int, Place], size: int, kind: str, service: int) -> None:
-    """Count one access of a warp: `places` of its lanes, bytes a lane, `load`, `store` or `atomic`, how it is served.
+    """Count one access of a warp: `places` of its lanes, bytes per lane, `load`, `store` or `atomic`, and how the
+    access is served.
 
-    What an atomic costs in global memory is not modelled.
+    The cost of global atomics is not modeled.
     """
     if not places:
         return
@@ -26,7 +27,7 @@ def charge(run: WarpRun, places: dict[int, Place], size: int, kind: str, service
     count = outcome.accesses.setdefault(run.group.pc, AccessCount())
     count.executions += 1
     count.lanes += len(places)
-    if peers.go_far(run, places):  # no cost is known of accesses to other CTAs
+    if peers.go_far(run, places):  # the cost of accesses to other CTAs is unknown
         return
     model = ARCHS[outcome.arch].costs
     addresses = {lane: (number << SEGMENT_SHIFT) + offset for lane, (_, number, offset) in places.items()}
@@ -49,7 +50,8 @@ def charge(run: WarpRun, places: dict[int, Place], size: int, kind: str, service
 
 
 def _worse(run: WarpRun, known: Pattern | None, cost: int, addresses: Offsets) -> Pattern:
-    """The pattern of this execution if it costs more than the one that is known, or as much and in an earlier CTA."""
+    """Return the pattern of this execution if it costs more than the known one, or costs the same in an earlier CTA;
+    otherwise the known one."""
     of, cta = run.launch.grouping.of, run.cta.number
     if known is not None and (known.cost > cost or (known.cost == cost and of(known.cta) <= of(cta))):
         return known

@@ -1,11 +1,11 @@
-"""Order of accesses by lanes in the reference interpreter: of lanes of one warp (`intra-warp-race`), and of lanes of
-other warps if each lane has its own clock.
+"""Order of accesses by lanes in the reference interpreter: between lanes of one warp (`intra-warp-race`), and between
+lanes of different warps if each lane has its own clock.
 
 Each byte has a list of accesses, each with the set of its lanes: the last plain write and all accesses after it.  A
-plain write starts a new list.  A read removes from earlier reads the lanes that one of its own lanes has observed: a
-thread that observes this read has observed those as well.  An atomic does the same with atomics of its width.  All
-lanes of one access are judged against the same list, so lanes of one access conflict only if they store different
-values.
+plain write starts a new list.  A read by some lanes removes, from earlier reads, the lanes that one of the reading
+lanes has observed: a thread that observes the new read has observed those earlier reads as well.  Atomics do the same
+with earlier atomics of the same width.  All lanes of one access are judged against the same list, so lanes of one
+access conflict only if they store different values.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Checks of the reference interpreter on loads through the read-only cache: each byte's first such load, and first
 store.
 
-PTX ISA, "ld.global.nc": the memory that such a load reads must be read-only for the duration of the kernel.  So it does
-not matter who stores to it, when, and what orders the two.
+PTX ISA, "ld.global.nc": the memory that such a load reads must be read-only for the duration of the kernel.  So every
+store to it is an error, whichever thread performs it and whatever orders it.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class ReadOnly:
         """for loads and for stores: address of a byte -> (number of its first access, lane)"""
 
     def note(self, run: WarpRun, places: Mapping[int, Place], size: int, *, stores: bool, unused: int = 0) -> None:
-        """An access by lanes, `size` bytes each; of several lanes at a byte the lowest one counts.  A byte whose bit in
-        `unused` is set does not matter."""
+        """Record an access by lanes, `size` bytes each.  If several lanes access a byte, the lowest lane is recorded.
+        A byte whose bit in `unused` is set does not count."""
         if not self.wanted:
             return
         actor = run.cta.number, run.warp.number

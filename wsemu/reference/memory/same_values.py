@@ -1,17 +1,16 @@
-"""Stores of one value to one place: which unordered stores leave the same bytes, whatever their order.
+"""Find unordered stores of the same value to one location, which leave the same bytes in every order.
 
-As `ThreadWatch`, but a byte has several last stores: those that nothing orders, and that wrote the same value.  A store
-joins them if it leaves the byte as it is, and comes after all that the first of them came after: the stores and reads
-before, which are kept as well.  A proxy fence must also follow those, and the stores of this value that one of the last
-ones has replaced: a store that joins later need not follow that one.  A read, an atomic, or a store of another value
-has to come after all of them; else it is a race, as it is for a single store.  So every two accesses to a byte that
-nothing orders are two reads, two atomics, or two stores of one value.
+The search is that of `ThreadWatch`, except that a byte may have several last stores: unordered stores that wrote the
+same value.  A store joins them under two conditions: it does not change the byte, and it follows every access that the
+first of the last stores had to follow.  These earlier accesses are therefore kept.  A proxy fence must also follow the
+stores of this value that one of the last stores has replaced, because a store that joins later need not follow the
+replacing store.  A read, an atomic, or a store of another value must follow all last stores, otherwise it is a race.
+So two unordered accesses to a byte are two reads, two atomics, or two stores of one value.
 
-Whether a store leaves a byte as it is shows when its instruction is over: what was there before is compared with what
-is there then.
+Whether a store changes a byte is decided after its instruction, by comparing the byte before and after.
 
 A `cas` that fails writes nothing (PTX ISA, `atom`: `.cas` stores if the value at the location equals the operand): here
-it is an atomic that stands for a load.
+it is an atomic that acts as a load.
 """
 
 from __future__ import annotations
@@ -48,7 +47,8 @@ if TYPE_CHECKING:
 
 class Stores(NamedTuple):
     """The history of a byte: its last stores, of one value; the reads and atomics since; and the accesses before these
-    stores that the next one must follow.  Stores of this value that one of the last ones has replaced are kept, too."""
+    stores that the next one must follow.  Stores of this value that one of the last stores has replaced are also
+    kept."""
 
     last: tuple[Made, ...] = ()
     since: tuple[Made, ...] = ()
@@ -59,12 +59,12 @@ class Stores(NamedTuple):
 UNTOUCHED = Stores()
 RACES = ("race", "intra-warp-race")
 MOST_BEFORE = 64
-"""accesses that a byte remembers of before its last stores, if these are several; where more are replaced, those that
-join are a race"""
+"""maximum number of accesses before several last stores that a byte keeps; beyond it, a store that joins is reported as
+a race"""
 
 
 def list_failing_compares(run: WarpRun, places: dict[int, Place]) -> set[int]:
-    """Return the lanes of a `cas` that fail, if the lowest lane is first."""
+    """Return the lanes whose `cas` fails, if the lanes execute in ascending order."""
     fields = run.launch.code[run.group.pc]
     what, type_ = ATOMICS[NAMES[fields[0]]]
     if what != "cas":
@@ -93,12 +93,12 @@ class SameValueWatch(ThreadWatch):
         super().__init__(program, options, report, groups, warps)
         self._asynchronous = program.asynchronous
         self._fails = False
-        """the present access is a `cas` that fails"""
+        """true if the current access is a `cas` that fails"""
         self._states: dict[int, Stores] = {}
         self._open: list[tuple[int, int, list[Conflict]]] = []
-        """entries of the current instruction: byte, old value, the stores that nothing orders"""
+        """entries of the current instruction: byte, old value, the stores that are unordered with it"""
         self._after_all: list[tuple[int, int, Stores, Stores]] = []
-        """stores of the current instruction that follow all others: byte, old value, states before and after"""
+        """stores of the current instruction that follow all earlier ones: byte, old value, states before and after"""
 
     def start_group(self) -> None:
         super().start_group()
@@ -109,11 +109,11 @@ class SameValueWatch(ThreadWatch):
         super().end_group(group)
 
     def settle(self) -> None:
-        """The instruction is over: tell which of its stores that nothing orders left their bytes as they were."""
+        """End an instruction: report which of its unordered stores did not change their bytes."""
         for address, held, old, new in self._after_all:
             before, replaced = (*old.before, *old.since), self._seen_last((*old.replaced, *old.last))
             same = old.last and self._states[address] is new and self._content(address) == held
-            if same and max(len(before), len(replaced)) <= MOST_BEFORE:  # whoever joins it need not come after them
+            if same and max(len(before), len(replaced)) <= MOST_BEFORE:  # a store that joins it need not follow them
                 self._states[address] = new._replace(before=before, replaced=replaced)
         self._after_all = []
         causes: dict[tuple[str, int], list[Conflict]] = {}
@@ -198,7 +198,7 @@ class SameValueWatch(ThreadWatch):
         return False
 
     def _add_store(self, now: Touch, lanes: int, clocks: dict[int, Clocks], state: Stores, ordered: bool) -> Stores:
-        """A byte after an access."""
+        """Return the history of a byte after an access."""
         made = Made(now, lanes)
         if now.kind != WRITE:
             return state._replace(since=(*self._accesses_since(now, lanes, clocks, state.since),))
@@ -209,8 +209,8 @@ class SameValueWatch(ThreadWatch):
         return Stores((*kept, made), (), (*state.before, *state.since), replaced)
 
     def _seen_last(self, replaced: tuple[Made, ...]) -> tuple[Made, ...]:
-        """Return the replaced stores that may lack a proxy fence: no bulk copies, and for stores by the same lanes the
-        last one."""
+        """Return the replaced stores that may lack a proxy fence: not bulk copies, and only the last store by the same
+        lanes."""
         if not self._asynchronous:
             return ()
         lanes = {(m.by.agent, m.by.cta, m.by.warp, m.lanes): m for m in replaced if not m.by.bulk}
@@ -224,7 +224,7 @@ class SameValueWatch(ThreadWatch):
     def _accesses_since(
         self, now: Touch, lanes: int, clocks: dict[int, Clocks], since: tuple[Made, ...]
     ) -> Iterator[Made]:
-        """The reads and atomics since the last stores, with a new one."""
+        """Yield the reads and atomics since the last stores, followed by a new one."""
         for earlier in since:
             if earlier.by == now:
                 lanes |= earlier.lanes

@@ -1,14 +1,14 @@
 """Checks of the reference interpreter: races, recycled barriers, and the trace of a run.
 
-For each byte of shared and global memory: the last plain write, and the reads and atomics since.  An access is judged
-against those that it conflicts with (one of the two writes, not both are atomic), each by `HappensBefore`, and then
-entered.  Of what happens before it, reads are dropped if it is a read, and atomics of its width if it is an atomic:
-whatever comes after the access comes after both.  A read does not stand for an atomic, nor an atomic for a read, since
-they conflict with different accesses.
+For each byte of shared and global memory: the last plain write, and the reads and atomics since.  An access is checked
+against each conflicting access (one of the two writes, and not both are atomic) by `HappensBefore`, and then recorded.
+A new read replaces earlier reads that happen before it, and a new atomic replaces such atomics of the same width: a
+later access that follows the new one follows both.  A read never replaces an atomic, nor an atomic a read, because they
+conflict with different accesses.
 
-Lanes of one access are judged against the same state; two lanes of one store conflict if their values differ.  What
-lanes of one warp do to each other's accesses is judged apart, in `lane_order.py`.
-Reference: Flanagan, Freund, "FastTrack: Efficient and Precise Dynamic Race Detection" (PLDI 2009), section 3.
+All lanes of one access are checked against the same state; two lanes of one store conflict if their values differ.
+Conflicts between lanes of one warp are found in `lane_order.py`.  Reference: Flanagan, Freund, "FastTrack: Efficient
+and Precise Dynamic Race Detection" (PLDI 2009), section 3.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ MOST_EVENTS = 1_000_000
 
 
 class Scope(NamedTuple):
-    """Whom an atomic is atomic with (PTX ISA, "Scope"): the threads of its CTA or of its cluster, or all."""
+    """The scope of an atomic (PTX ISA, "Scope"): the threads of its CTA, of its cluster, or all threads."""
 
     named: int
     """OF_CTA, OF_CLUSTER or 0"""
@@ -66,16 +66,16 @@ class Scope(NamedTuple):
         return self.named != OF_CLUSTER or self.cluster == other.cluster
 
     def meets(self, other: Scope) -> bool:
-        """Return whether each takes in the other's thread (PTX ISA, "Morally strong operations")."""
+        """Return whether each scope includes the other's thread (PTX ISA, "Morally strong operations")."""
         return self.includes(other) and other.includes(self)
 
     def covers(self, other: Scope) -> bool:
-        """Return whether what does not meet the other does not meet this."""
+        """Return whether every scope that does not meet the other scope does not meet this one either."""
         return self.named == other.named and (not self.named or self.cta == other.cta)
 
 
 EVERYONE = Scope(0, -1, -1)
-"""lanes of an access that is not an atomic of lanes"""
+"""scope of an access that is not an atomic of lanes"""
 
 
 class Access(NamedTuple):
@@ -89,7 +89,7 @@ class Access(NamedTuple):
     size: int
     scope: Scope = EVERYONE
     loads: bool = False
-    """an atomic that stands for a load"""
+    """true for an atomic that acts as a load"""
 
     @property
     def actor(self) -> tuple[int, int]:
@@ -108,8 +108,8 @@ class Access(NamedTuple):
         return not atomic or self.size != other.size or not self.scope.meets(other.scope)
 
     def covers(self, earlier: Access) -> bool:
-        """Return whether what conflicts with an earlier access, both being no plain writes, conflicts with this as
-        well."""
+        """Return whether every access that conflicts with an earlier access conflicts with this one as well; neither is
+        a plain write."""
         if self.kind != earlier.kind or self.kind == READ:
             return self.kind == earlier.kind
         return self.size == earlier.size and self.scope.covers(earlier.scope) and self.loads <= earlier.loads
@@ -126,7 +126,8 @@ UNTOUCHED = Byte()
 
 
 class Judged(NamedTuple):
-    """The result of an access to a byte: the earlier accesses that it does not follow, and the byte afterwards."""
+    """The result of checking an access to a byte: the earlier accesses that it must follow but does not, and the new
+    history of the byte."""
 
     before: Byte
     disordered: list[Access]
@@ -134,7 +135,7 @@ class Judged(NamedTuple):
 
 
 class Conflict(NamedTuple):
-    """One lane of an access, and an earlier access that it conflicts with; the least one is reported."""
+    """One lane of an access, and a conflicting earlier access; the first one in order is reported."""
 
     lane: int
     address: int
@@ -145,7 +146,7 @@ class Conflict(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """The options of `reference.run` for findings."""
+    """The options of `reference.run` that select findings."""
 
     races: bool = True
     lockstep: bool = False
@@ -175,7 +176,7 @@ class Order(Protocol):
 
 
 class Watch:
-    """The order of a launch's operations so far, its trace, and who touched its memory."""
+    """The order of a launch's operations so far, its trace, and the accesses to its memory."""
 
     def __init__(
         self,
@@ -197,12 +198,12 @@ class Watch:
         self.read_only = ReadOnly(options.read_only and loads_read_only(program))
 
     def start_group(self) -> None:
-        """CTAs begin, with shared memories of their own."""
+        """Start a group of CTAs, which have their own shared memories."""
         self._shared = {}
         self._lanes.start_group()
 
     def end_group(self, group: int) -> None:
-        """The CTAs of a group have ended."""
+        """End a group of CTAs."""
 
     def together(self, cta: int, other: int) -> bool:
         """Return whether two CTAs are in one group."""
@@ -221,7 +222,7 @@ class Watch:
         lanes: int = ALL_LANES,
         amount: int = 0,
     ) -> None:
-        """An operation happens; it ends the present interval of its warp, or is made in it."""
+        """Record an operation; it ends the current interval of its warp, or is performed in it."""
         interval = 0 if kind == "complete" else self.order.interval((cta, warp))
         event = Event(kind, cta, warp, interval, pc, place, generation, lanes, amount=amount)
         self.order.apply(event)
@@ -236,7 +237,7 @@ class Watch:
             self.trace.complete = False
 
     def executes(self, run: WarpRun, kind: int, addresses: dict[int, int]) -> None:
-        """A warp makes an access: lane -> bits of the address, the lowest lane first."""
+        """Record that a warp performs an access: lane -> bits of the address, the lowest lane first."""
         pc, where = run.group.pc, (run.cta.number, run.warp.number)
         if kind == ATOMIC:
             self.happen("atomic", *where, pc, to_signed(next(iter(addresses.values())), 64))
@@ -249,8 +250,9 @@ class Watch:
                 self._addresses += told
 
     def joins(self, cta: int, now: Participant, barrier: Barrier) -> None:
-        """Judge an operation of a warp that is about to take part in the current generation of a barrier.  Each
-        operation of the previous generation must happen before it, or it can be counted in its place."""
+        """Check an operation of a warp that is about to take part in the current generation of a barrier.  Each
+        operation of the previous generation must happen before it, otherwise the new one can be counted in the previous
+        generation."""
         if not self.options.recycling:
             return
         last = {p.warp: p for p in barrier.before if not p.followed and not self._happens_before(cta, p, now)}
@@ -262,8 +264,8 @@ class Watch:
             self.report(RawFinding("barrier-recycling", now.pc, cta, now.warp, 0, earlier.pc, u, detail))
 
     def _happens_before(self, cta: int, earlier: Participant, now: Participant) -> bool:
-        """Return whether one barrier operation happens before another: some lane of the one that some lane of the other
-        knows of."""
+        """Return whether one barrier operation happens before another: some lane of the later one has observed some
+        lane of the earlier one."""
         actors = (cta, earlier.warp), (cta, now.warp)
         if not self.order.has_lane_clocks(cta, now.lanes):
             return self.order.before((*actors[0], earlier.interval), actors[1])
@@ -276,7 +278,7 @@ class Watch:
     # -- accesses -----------------------------------------------------------------------------------------------------
 
     def touch(self, run: WarpRun, kind: int, places: dict[int, Place], size: int) -> None:
-        """Judge and enter one access of a warp: lane -> where, `size` bytes a lane."""
+        """Check and record one access of a warp: lane -> location, `size` bytes per lane."""
         if not self.options.races:
             return
         lanes_at: dict[int, int] = {}
@@ -292,7 +294,7 @@ class Watch:
         found: list[Conflict] = []
         among: list[LaneConflict] = []
         judged: dict[int, Judged] = {}
-        for address, lanes in lanes_at.items():  # accesses of one size: their bytes are the same or none
+        for address, lanes in lanes_at.items():  # accesses have one size: two of them share all bytes or none
             found += self._touch_bytes(now, lanes, address, judged)
             if not self.options.lockstep:
                 among += self._lanes.touch(now, lanes, address)
@@ -302,11 +304,11 @@ class Watch:
             self._tell_lanes(now, [c for c in among if c.earlier.pc == pc and (c.earlier.actor == actor) == own])
 
     def stands_for_load(self, run: WarpRun, kind: int) -> bool:
-        """Return whether the access that a warp makes now is an atomic that leaves memory as it is."""
+        """Return whether the current access of a warp is an atomic that does not change memory."""
         return kind == ATOMIC and bool(run.launch.code[run.group.pc][7] & NO_STORE)
 
     def _touch_bytes(self, now: Access, lanes: int, address: int, judged: dict[int, Judged]) -> list[Conflict]:
-        """Judge and enter an access of some lanes to the same bytes; bytes that went the same way are `judged` once."""
+        """Check and record an access of some lanes to the same bytes; bytes with the same history are `judged` once."""
         memory = self._shared if address >> SEGMENT_SHIFT == SHARED else self._arrays
         found: list[Conflict] = []
         old = None
@@ -324,8 +326,8 @@ class Watch:
         return found
 
     def _unordered_accesses(self, now: Access, state: Byte) -> list[Access]:
-        """The earlier accesses to a byte that an access does not come after, and must; lane by lane, where they have
-        clocks of their own, is `LaneOrder`'s."""
+        """Return the earlier accesses to a byte that an access must follow but does not.  If lanes have clocks of their
+        own, `LaneOrder` decides instead."""
         return [
             e
             for e in conflicting(now, state)
@@ -336,7 +338,7 @@ class Watch:
         return self.order.before((earlier.cta, earlier.warp, earlier.interval), now.actor)
 
     def _add_access(self, now: Access, state: Byte) -> Byte:
-        """A byte after an access."""
+        """Return the history of a byte after an access."""
         if now.kind == WRITE:
             return Byte(now)
         if not state.since:
@@ -347,12 +349,12 @@ class Watch:
         return Byte(state.write, (*_firsts(earlier), *(e for e, own in zip(kept, here, strict=True) if own), now))
 
     def _tell(self, now: Access, conflicts: list[Conflict]) -> None:
-        """Report the conflicts of one access with one other instruction of other warps."""
+        """Report the conflicts of one access with another instruction of other warps."""
         first = min(conflicts)
         self._report("race", now, first.earlier, first.address, _mask(conflicts), {})
 
     def _tell_lanes(self, now: Access, conflicts: list[LaneConflict]) -> None:
-        """Report the conflicts of one access, lane by lane, with one other instruction: of this warp, or of others."""
+        """Report the conflicts of one access, lane by lane, with another instruction of this warp or of others."""
         first = min(conflicts)
         lanes = {
             "other_lane": (first.lanes & -first.lanes).bit_length() - 1,
@@ -380,7 +382,8 @@ class Watch:
         ]
 
     def stores(self, run: WarpRun, places: dict[int, Place], values: dict[int, bytes]) -> None:
-        """Report two lanes of one store that write different values to the same bytes; the highest lane's stay."""
+        """Report two lanes of one store that write different values to the same bytes; the bytes of the highest lane
+        remain."""
         self._log_stores(run, places, values)
         if not self.options.races:
             return
@@ -410,13 +413,13 @@ class Watch:
 
 
 def conflicting(now: Access, state: Byte) -> list[Access]:
-    """The earlier accesses to a byte that an access must come after."""
+    """Return the earlier accesses to a byte that an access must follow."""
     since = [e for e in state.since if e.conflicts(now)]
     return [state.write, *since] if state.write else since
 
 
 def _mask(conflicts: Sequence[Conflict | LaneConflict]) -> int:
-    """The lanes of some conflicts."""
+    """Return the lanes of some conflicts."""
     lanes = 0
     for conflict in conflicts:
         lanes |= 1 << conflict.lane
@@ -424,7 +427,7 @@ def _mask(conflicts: Sequence[Conflict | LaneConflict]) -> int:
 
 
 def access_scope(run: WarpRun, kind: int) -> Scope:
-    """The scope of the access that a warp makes now."""
+    """Return the scope of the current access of a warp."""
     if kind != ATOMIC:
         return EVERYONE
     cta = run.cta.number
@@ -434,7 +437,7 @@ def access_scope(run: WarpRun, kind: int) -> Scope:
 
 def _firsts(earlier: list[Access]) -> list[Access]:
     """Return, from the accesses of earlier groups, the first read, the first atomic of each width and scope, and the
-    first of those that replace loads: none of them is ordered before this group's accesses."""
+    first atomic that acts as a load.  None of them is ordered before this group's accesses."""
     kinds = [(e.kind, (e.size, e.scope.named, e.loads) if e.kind == ATOMIC else None) for e in earlier]
     firsts = dict(zip(reversed(kinds), reversed(earlier), strict=True))
     return [e for e in earlier if e in firsts.values()]

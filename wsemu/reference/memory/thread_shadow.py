@@ -1,13 +1,14 @@
 """The search for races in launches with asynchronous operations: lane by lane, and agent by agent.
 
-For each byte: the last write, and the reads and atomics since, each with the agent, or lanes of a warp, that made it.
-An access is judged against those that it conflicts with, by what the lane that makes it knows; for an agent that is the
-lane that issued it, at that time.  A generic access is visible to a bulk operation only if a proxy fence is between
-them (PTX ISA, "Causality order": proxy-preserved base causality order).  A generic read and an asynchronous read never
+For each byte, it keeps the last write, and the reads and atomics since, each with the agent or the lanes that performed
+it.  An access is checked against each conflicting access by the clock of the accessing lane; for an agent, by the clock
+of the issuing lane at the issue.  A generic access is visible to a bulk operation only if a proxy fence is between them
+(PTX ISA, "Causality order": proxy-preserved base causality order).  A generic read and an asynchronous read never
 conflict.  Reductions of bulk operations are atomic with each other alone (measured rule T10).
 
 A write empties the list.  A read, or an atomic, of lanes removes earlier ones of its kind that one of these lanes has
-observed.  An agent's removes none, because whoever has observed the agent need not have observed earlier accesses.
+observed.  An access of an agent removes none, because a thread that has observed the agent need not have observed
+earlier accesses.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ if TYPE_CHECKING:
 
 
 class Touch(NamedTuple):
-    """An access of lanes of a warp, or of an agent that a lane issued; `size` bytes a lane, `width` of them atomic."""
+    """An access of lanes of a warp, or of an agent that a lane issued; `size` bytes a lane, `width` bytes of an
+    atomic."""
 
     kind: int
     cta: int
@@ -50,7 +52,7 @@ class Touch(NamedTuple):
     """true for an access in the asynchronous proxy"""
     scope: Scope = EVERYONE
     loads: bool = False
-    """an atomic that stands for a load"""
+    """true for an atomic that acts as a load"""
 
     @property
     def writes(self) -> bool:
@@ -68,7 +70,8 @@ class Touch(NamedTuple):
         return True
 
     def covers(self, earlier: Touch) -> bool:
-        """Return whether what conflicts with an earlier access, both being no writes, conflicts with this as well."""
+        """Return whether every access that conflicts with an earlier access conflicts with this one as well; neither is
+        a write."""
         if self.agent >= 0 or self.kind != earlier.kind:
             return False
         if self.kind == READ:
@@ -78,7 +81,7 @@ class Touch(NamedTuple):
 
 
 class Made(NamedTuple):
-    """An access and the lanes that made it; of an agent the one that issued it."""
+    """An access and the lanes that performed it; for an agent, the lane that issued it."""
 
     by: Touch
     lanes: int
@@ -95,7 +98,7 @@ UNTOUCHED = Byte()
 
 
 class Conflict(NamedTuple):
-    """One lane of an access, and lanes of an earlier one that it does not come after."""
+    """One lane of an access, and lanes of an earlier access that it must follow but does not."""
 
     now: Touch
     lane: int
@@ -120,14 +123,14 @@ class ThreadWatch(Watch):
     def __init__(
         self, program: Program, options: Options, report: Callable[[RawFinding], None], groups: Grouping, warps: int
     ) -> None:
-        """`warps`: of a CTA."""
+        """`warps`: number of warps in a CTA."""
         order = ThreadOrder(groups, warps, uncounted_barriers(program), lockstep=options.lockstep)
         super().__init__(program, options, report, groups, order)
         self.order = order
         self._bytes: dict[int, Byte] = {}
         self._shared_bytes: dict[int, Byte] = {}
         self.acquired: dict[int, list[Acquired]] = {}
-        """by address of a tensor map"""
+        """acquires of tensor maps, by address of the map"""
 
     def start_group(self) -> None:
         self._shared_bytes = {}
@@ -142,8 +145,8 @@ class ThreadWatch(Watch):
         self.touch_ranges(run, kind, {lane: (place, size) for lane, place in places.items()}, size)
 
     def touch_ranges(self, run: WarpRun, kind: int, ranges: dict[int, tuple[Place, int]], unit: int) -> None:
-        """Judge and enter one access of a warp: lane -> (where, how many bytes), in units that start at multiples of
-        their size, or are all there is."""
+        """Check and record one access of a warp: lane -> (location, bytes).  Each range consists of units of `unit`
+        bytes."""
         if not self.options.races:
             return
         lanes_at: dict[int, int] = {}
@@ -166,15 +169,15 @@ class ThreadWatch(Watch):
     # -- accesses of agents -------------------------------------------------------------------------------------------
 
     def touch_as_agent(self, now: Touch, lane: int, addresses: Iterable[int]) -> list[Conflict]:
-        """Judge and enter what the agent does that a lane issues now; addresses are of bytes."""
+        """Check and record an access of an agent that a lane issues now; `addresses` are those of its bytes."""
         return self._make(now, 1 << lane, addresses) if self.options.races else []
 
     def last_write(self, address: int) -> Made | None:
-        """The last write to a byte outside of shared memory."""
+        """Return the last write to a byte outside of shared memory."""
         return self._bytes.get(address, UNTOUCHED).write
 
     def written_otherwise(self, addresses: Iterable[int]) -> bool:
-        """Return whether asynchronous operations or atomics have written to such bytes."""
+        """Return whether asynchronous operations or atomics have written to these bytes."""
         bytes_ = [self._bytes.get(at, UNTOUCHED) for at in addresses]
         by_agent = any(byte.write is not None and byte.write.by.agent >= 0 for byte in bytes_)
         return by_agent or any(made.by.kind == ATOMIC for byte in bytes_ for made in byte.since)
@@ -182,7 +185,7 @@ class ThreadWatch(Watch):
     # -- bytes --------------------------------------------------------------------------------------------------------
 
     def _make(self, now: Touch, lanes: int, addresses: Iterable[int]) -> list[Conflict]:
-        """Judge and enter an access of some lanes to the same bytes."""
+        """Check and record an access of some lanes to the same bytes."""
         actor = now.cta, now.warp
         clocks = {lane: self.order.clocks(actor, lane) for lane in list_lanes(lanes)}
         found: list[Conflict] = []
@@ -190,7 +193,7 @@ class ThreadWatch(Watch):
         for address in addresses:
             memory = self._shared_bytes if address >> SEGMENT_SHIFT == SHARED else self._bytes
             state = memory.get(address, UNTOUCHED)
-            if state is not old:  # bytes that went the same way are judged once
+            if state is not old:  # bytes with the same history are checked once
                 before = (state.write, *state.since) if state.write else state.since
                 for earlier in before:
                     if earlier.by.conflicts(now):
@@ -207,7 +210,7 @@ class ThreadWatch(Watch):
         lone = by.agent < 0 and now.agent < 0 and by.warp == now.warp and by.cta == now.cta
         unordered = "intra-warp-race" if lone else "race"
         for lane, clock in clocks.items():
-            if not self.together(by.cta, now.cta):  # nothing orders them
+            if not self.together(by.cta, now.cta):  # CTAs of different groups are unordered
                 yield Conflict(now, lane, address, unordered, by, earlier.lanes)
                 continue
             unknown = self._unknown(by, earlier.lanes, clock, -1)
@@ -224,16 +227,16 @@ class ThreadWatch(Watch):
                     yield Conflict(now, lane, address, "proxy" if by.writes else "proxy-war", by, unfenced)
 
     def _is_read_back(self, since: tuple[Made, ...], clock: Clocks) -> bool:
-        """Return whether a known read of the generic proxy has returned what the last write stored: then the write has
-        been performed in shared memory, and it is the read that lacks the fence.  Whose read that is does not matter:
-        no thread keeps a copy of shared memory, as the caches of multiprocessors do of global memory."""
+        """Return whether a known read in the generic proxy has returned the value of the last write.  If so, the write
+        has been performed in shared memory, and the read is the access that lacks the fence.  Any thread's read counts,
+        because no thread caches shared memory."""
         return any(
             made.by.kind == READ and made.by.agent < 0 and not self._unknown(made.by, made.lanes, clock, -1)
             for made in since
         )
 
     def _after(self, now: Touch, lanes: int, clocks: dict[int, Clocks], state: Byte) -> Byte:
-        """A byte after an access."""
+        """Return the history of a byte after an access."""
         if now.kind == WRITE:
             return Byte(Made(now, lanes))
         if not state.since:
@@ -255,8 +258,8 @@ class ThreadWatch(Watch):
         return Byte(state.write, (*_firsts(earlier_), *own_, Made(now, merged)))
 
     def _unknown(self, by: Touch, lanes: int, clocks: Clocks, fenced: int) -> int:
-        """Return the lanes of an earlier access that are not observed; if `fenced` is a segment, by the asynchronous
-        proxy there."""
+        """Return the lanes of an earlier access that are not observed; if `fenced` is a segment, not visible to the
+        asynchronous proxy there."""
         known = clocks.all if fenced < 0 else clocks.async_visible(fenced)
         if by.agent >= 0:
             return 0 if known.includes_agent(by.agent, HAS_READ if by.kind == READ else HAS_WRITTEN) else lanes
@@ -266,7 +269,8 @@ class ThreadWatch(Watch):
     # -- reports ------------------------------------------------------------------------------------------------------
 
     def tell(self, run: WarpRun, pc: int, found: list[Conflict]) -> None:
-        """Report the conflicts of one instruction with each other one, those with earlier CTAs apart."""
+        """Report the conflicts of one instruction with every other instruction; those with earlier CTAs are separate
+        reports."""
         causes: dict[tuple[bool, str, int], list[Conflict]] = {}
         for conflict in found:
             own = self.together(conflict.earlier.cta, run.cta.number)
@@ -294,9 +298,10 @@ class ThreadWatch(Watch):
 
 
 def _firsts(earlier: list[Made]) -> list[Made]:
-    """Return the first reads and atomics of earlier groups: none of them is ordered before this group's accesses.
+    """Return the first reads and atomics of earlier groups: the first read, the first atomic of each width and scope,
+    and the first atomic that acts as a load.  None of them is ordered before this group's accesses.
 
-    They are the first read, the first atomic of each width and scope, and the first of those that replace loads.
+    A group cannot wait for an earlier one.
     """
     firsts: dict[tuple[int, int, int, bool, bool], Made] = {}
     for made in earlier:

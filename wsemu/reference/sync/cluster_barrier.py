@@ -1,8 +1,9 @@
 """The barrier of a cluster: `barrier.cluster.arrive`, `barrier.cluster.wait` (PTX ISA 9.7.13.4).
 
-Each thread arrives, goes on, and later waits until all threads of the cluster have arrived that have not exited.  It
-arrives once a phase: again only when it has waited.  An arrive gives what its thread knows, unless it is relaxed, and a
-wait takes what was given to its phase.  Who exits is not waited for any longer, and gives nothing (measured rule L3).
+Each thread arrives, continues, and later waits until all live threads of the cluster have arrived.  A thread arrives
+once per phase, and again only after its wait.  An arrive releases what its thread has observed, unless it is relaxed; a
+wait acquires what was released in its phase.  The barrier stops counting a thread that exits, which releases nothing
+(measured rule L3).
 """
 
 from __future__ import annotations
@@ -31,26 +32,26 @@ WAIT = "cluster.wait"
 
 @dataclass(slots=True)
 class ClusterBarrier:
-    """The open phase, and the one before."""
+    """The current phase, and the previous one."""
 
     group: CtaGroup
     given: Clocks | None = None
     before: Clocks | None = None
     phase: int = 0
     arrived: dict[tuple[int, int], int] = field(default_factory=dict)
-    """(CTA, warp) -> lanes that have arrived in the open phase"""
+    """(CTA, warp) -> lanes that have arrived in the current phase"""
     passed: dict[tuple[int, int], int] = field(default_factory=dict)
-    """likewise for those that arrived in the previous phase, and have not waited"""
+    """(CTA, warp) -> lanes that arrived in the previous phase and have not waited"""
 
     def open(self) -> Clocks:
-        """Return the knowledge released to the current phase."""
+        """Return the clocks released in the current phase."""
         if self.given is None:
             first = self.group.ctas[0]
             self.given = Clocks(first.order.size(first.number))
         return self.given
 
     def missing(self) -> int:
-        """Live threads that have not arrived."""
+        """Return the number of live threads that have not arrived."""
         return sum(
             (warp.alive & ~self.arrived.get((cta.number, warp.number), 0)).bit_count()
             for cta in self.group.ctas
@@ -58,11 +59,11 @@ class ClusterBarrier:
         )
 
     def threads(self) -> int:
-        """Live threads."""
+        """Return the number of live threads."""
         return sum(warp.alive.bit_count() for cta in self.group.ctas for warp in cta.warps)
 
     def complete(self, run: WarpRun, pc: int) -> None:
-        """The phase ends when nobody is missing."""
+        """Complete the phase if no arrive is missing."""
         if self.missing() or not any(self.arrived.values()):
             return
         run.launch.watch.happen("phase", run.cta.number, run.warp.number, pc, CLUSTER_PLACE, self.phase)
@@ -72,7 +73,7 @@ class ClusterBarrier:
 
 
 def arrive(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
-    """Lanes arrive, and go on."""
+    """Let lanes arrive and continue."""
     cta, actor, barrier = run.cta, (run.cta.number, run.warp.number), run.cta.group.barrier
     _whole(run, fields, lanes)
     twice = lanes & (barrier.arrived.get(actor, 0) | barrier.passed.get(actor, 0))
@@ -97,7 +98,7 @@ def arrive(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
 
 
 def wait(run: WarpRun, name: str, fields: list[int], lanes: int) -> bool:
-    """Return whether lanes have to stand there."""
+    """Execute a wait; return whether the lanes have to wait."""
     cta, actor, barrier = run.cta, (run.cta.number, run.warp.number), run.cta.group.barrier
     _whole(run, fields, lanes)
     strangers = lanes & ~(barrier.arrived.get(actor, 0) | barrier.passed.get(actor, 0))
@@ -110,7 +111,7 @@ def wait(run: WarpRun, name: str, fields: list[int], lanes: int) -> bool:
 
 
 def _accept(run: WarpRun, pc: int, lanes: int) -> None:
-    """Lanes go on, and know what the phase was given."""
+    """Let lanes continue after a wait, with the clocks that were released in its phase."""
     cta, actor, barrier = run.cta, (run.cta.number, run.warp.number), run.cta.group.barrier
     passed = lanes & barrier.passed.get(actor, 0)
     if passed and barrier.before is not None:
@@ -121,7 +122,7 @@ def _accept(run: WarpRun, pc: int, lanes: int) -> None:
 
 
 def may_go(run: WarpRun, group: Group) -> bool:
-    """Return whether the phase of lanes that stand at a wait is over."""
+    """Return whether the phase that lanes wait for is complete."""
     return not group.lanes & run.cta.group.barrier.arrived.get((run.cta.number, run.warp.number), 0)
 
 
@@ -130,7 +131,7 @@ def go(run: WarpRun, group: Group) -> None:
 
 
 def exits(run: WarpRun, pc: int) -> None:
-    """Threads have exited: nobody waits for them any longer."""
+    """Record exits: the barrier stops counting these threads."""
     run.cta.group.barrier.complete(run, pc)
 
 

@@ -1,8 +1,8 @@
-"""Mbarriers of the reference interpreter: objects in shared memory, their phases, and who waits for them.
+"""Mbarriers of the reference interpreter: objects in shared memory, their phases, and the lanes that wait for them.
 
 PTX ISA, "Parallel Synchronization and Communication Instructions: mbarrier"; the numbers M1 to M22 are those of rules
-that were measured on an H100.  A live object is kept apart from memory (M17).  Lanes of one instruction at one object
-are counted together (M6), but for `noComplete`, which counts one after the other.
+that were measured on an H100.  The state of a live object is not in memory (M17).  Lanes of one instruction at one
+object are counted together (M6), except with `noComplete`, which counts lane by lane.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ SIZE = 8
 MOST_LIVE = 4096
 """maximum mbarriers of a CTA"""
 OF_INIT, OF_ARRIVALS, OF_BYTES, OF_ALL_BYTES, OF_COMPLETION, OF_BYTES_AT_ONCE, OF_ARRIVALS_AT_ONCE = range(7)
-"""`what` of an mbarrier-range finding; of the last two it is the order that decides: see `proof.outstanding`"""
+"""`what` of an mbarrier-range finding; the last two depend on the order of operations, see `proof.outstanding`"""
 FIELD = (1 << 20) - 1
 
 
@@ -59,36 +59,36 @@ class Mbarrier:
 
     address: int
     made: tuple[Mark, ...]
-    """its init, by each lane of the instruction that named it"""
+    """the initialization, for each lane of the instruction that named the object"""
     pending: int
     expected: int
     open: Phase
     last: Phase
-    """the one that completed last; of a new object one before all"""
+    """the phase that completed last; for a new object, a phase that precedes all others"""
     before: Phase
     phase: int = 0
     tx: int = 0
     uses: phases.Registrants = field(default_factory=dict)
     seen: int = -1
-    """the last phase that a wait has seen complete"""
+    """number of the last phase that a wait observed complete"""
     wanted: int = 0
-    """bytes that the open phase was to wait for so far"""
+    """bytes expected so far in the current phase"""
     brought: int = 0
-    """bytes of it that have come"""
+    """bytes transferred so far in the current phase"""
     added: int = 0
-    """arrivals that `cp.async.mbarrier.arrive` has added to it"""
+    """arrivals that `cp.async.mbarrier.arrive` has added to the current phase"""
     published: int = 0
     """time at which the initializing threads executed a `fence.mbarrier_init`; 0: they did not"""
 
     @property
     def word(self) -> int:
-        """The 64-bit word that the unit keeps (M1), and inval writes to memory."""
+        """Return the 64-bit word of the hardware's state (M1), which inval writes to memory."""
         tx = (-self.tx & ((1 << 21) - 1)) << 21
         return (self.phase & 1) << 63 | (-self.pending & FIELD) << 43 | tx | (-self.expected & FIELD) << 1
 
     @property
     def token(self) -> int:
-        """The token that an arrival returns."""
+        """Return the token of an arrival."""
         return self.word >> 32 << 32 | (self.phase + 1) & 0xFFFFFFFF
 
 
@@ -100,13 +100,13 @@ class Mbarriers:
         self.live: dict[int, Mbarrier] = {}
         self.dead: dict[int, Mark] = {}
         self.commits: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
-        """(warp by its number in the group, lane) -> arrivals of its commits, in their order"""
+        """(warp by its number in the group, lane) -> arrivals of its commits, in order"""
         """address -> its inval"""
         self.initialized: dict[int, tuple[int, int]] = {}
-        """address -> its last initialization and the count"""
+        """address -> its last initialization, with the count"""
 
     def states(self) -> list[PhaseState]:
-        """The live ones, by address."""
+        """Return the live objects, sorted by address."""
         return [
             PhaseState(b.address, b.phase, b.pending, b.expected, b.tx, b.made[0].pc)
             for _, b in sorted(self.live.items())
@@ -120,7 +120,7 @@ class Mbarriers:
     def report_clobbered(
         self, run: WarpRun, kind: int, ranges: dict[int, tuple[Place, int]], size: int, by_agent: int
     ) -> bool:
-        """Report lanes that touch bytes of a live one: lane -> (where, how many bytes); whether there are some."""
+        """Report lanes that access bytes of a live object: lane -> (location, bytes); return whether there are any."""
         found = {lane: hit for lane, (place, length) in ranges.items() if (hit := self._hit(place, length)) is not None}
         if found:
             first = min(found)
@@ -132,7 +132,7 @@ class Mbarriers:
         return bool(found)
 
     def _hit(self, place: Place, length: int) -> tuple[int, int] | None:
-        """The lowest live one that a range of bytes is in, and its first byte there."""
+        """Return the lowest live object that overlaps a range, and its first byte there."""
         _, number, offset = place
         if number != SHARED or not self.live:
             return None
@@ -148,8 +148,8 @@ class Mbarriers:
 def addresses(
     run: WarpRun, row: int, immediate: int, lanes: int, *, far: bool = False, told: bool = True
 ) -> dict[int, int]:
-    """Address -> lanes that name it, in the order of the lowest lane of each; M19.  `far`: another CTA's is allowed;
-    `told` as of `peers.reach`."""
+    """Return address -> lanes that name it, sorted by the lowest lane of each address (M19).  `far`: objects of other
+    CTAs are allowed; `told` as in `peers.reach`."""
     found = _lanes_by_address(run, row, immediate, lanes)
     own = run.launch.grouping.of(run.cta.number)[1]
     for address, there in found.items():
@@ -163,7 +163,7 @@ def addresses(
 
 
 def _lanes_by_address(run: WarpRun, row: int, immediate: int, lanes: int) -> dict[int, int]:
-    """Address -> lanes that name it; M19."""
+    """Return address -> lanes that name it (M19)."""
     found: dict[int, int] = {}
     bad = False
     for lane in list_lanes(lanes):
@@ -182,30 +182,31 @@ def _lanes_by_address(run: WarpRun, row: int, immediate: int, lanes: int) -> dic
 def targets(
     run: WarpRun, row: int, immediate: int, lanes: int, *, far: bool = False, told: bool = True
 ) -> list[tuple[Mbarrier, int]]:
-    """The live mbarriers that lanes name, with these lanes; stops where one is not live."""
+    """Return the live mbarriers that lanes name, each with its lanes; stop the run if one is not live."""
     found = addresses(run, row, immediate, lanes, far=far, told=told)
     return [(live(run, address, there), there) for address, there in found.items()]
 
 
 def is_far(run: WarpRun, mbarrier: Mbarrier) -> bool:
-    """Return whether it is another CTA's."""
+    """Return whether an mbarrier belongs to another CTA."""
     return peers.member_rank(run, mbarrier.address & OFFSET_MASK) != run.launch.grouping.of(run.cta.number)[1]
 
 
 def check(run: WarpRun, row: int, lanes: int) -> dict[int, int]:
-    """Address -> lanes that name it; stops where one is no place for an mbarrier of the CTA or another one."""
+    """Return address -> lanes that name it; stop the run if an address is invalid for an mbarrier of this CTA or of
+    another one."""
     return _lanes_by_address(run, row, 0, lanes)
 
 
 def elsewhere(run: WarpRun, lanes: int, address: int, goal: int) -> NoReturn:
-    """Stop: copies of these lanes go to the CTA of rank `goal`, and name an mbarrier of another one."""
+    """Stop the run: these lanes copy to the CTA of rank `goal`, but name an mbarrier of a different CTA."""
     member = peers.member_rank(run, address & OFFSET_MASK)
     at_(run, lanes).report("remote-mbarrier", lanes, None, address=address, rank=member, goal=goal)
     raise StopError("fault", run.group.pc, run.warp.number)
 
 
 def live(run: WarpRun, address: int, lanes: int) -> Mbarrier:
-    """The mbarrier at an address; stops if there is none."""
+    """Return the mbarrier at an address; stop the run if there is none."""
     mbarriers = run.cta.mbarriers
     if address not in mbarriers.live:
         dead = mbarriers.dead.get(address)
@@ -224,7 +225,7 @@ def at_(run: WarpRun, lanes: int, pc: int | None = None) -> At:
 
 
 def happen(run: WarpRun, kind: EventKind, mbarrier: Mbarrier, lanes: int, amount: int = 0, phase: int = -2) -> None:
-    """An operation at an mbarrier, for the trace."""
+    """Record an operation at an mbarrier in the trace."""
     run.launch.watch.happen(
         kind, run.cta.number, run.warp.number, run.group.pc, mbarrier.address,
         mbarrier.phase if phase == -2 else phase, lanes, amount,
@@ -237,7 +238,7 @@ def _range(run: WarpRun, mbarrier: Mbarrier, lanes: int, value: int, what: int) 
 
 
 def _operands(run: WarpRun, mbarrier: Mbarrier, lanes: int, row: int, what: int) -> dict[int, int]:
-    """Counts that lanes name, each in range."""
+    """Return the counts that lanes name; stop the run if one is out of range."""
     counts = {lane: run.read(row, "b32", lane) for lane in list_lanes(lanes)}
     for count in counts.values():
         if count > MOST_COUNT:
@@ -249,8 +250,8 @@ def _operands(run: WarpRun, mbarrier: Mbarrier, lanes: int, row: int, what: int)
 
 
 def init(run: WarpRun, fields: list[int], lanes: int) -> None:
-    """One object after the other.  Lanes that name one place and one count store one value; PTX leaves a second init of
-    a live object undefined all the same.  A lane of another count finds a live object there."""
+    """Initialize the objects one after the other.  Lanes that name the same address and count store the same value,
+    although PTX leaves a second init of a live object undefined.  A lane with another count finds a live object."""
     found = addresses(run, fields[3], fields[6], lanes)
     of_lane = {lane: address for address, there in found.items() for lane in list_lanes(there)}
     alike: dict[tuple[int, int], int] = {}
@@ -290,8 +291,8 @@ def _init(run: WarpRun, address: int, lanes: int, count: int) -> None:
 
 
 def publish(run: WarpRun, lanes: int) -> None:
-    """`fence.mbarrier_init`: what these lanes have made is made for whoever comes after them, even where nothing but
-    time is told (PTX ISA, "fence.mbarrier_init")."""
+    """Execute `fence.mbarrier_init`: the mbarriers that these lanes initialized are initialized for every thread that
+    follows in time, even without a release (PTX ISA, "fence.mbarrier_init")."""
     order, actor = run.cta.order, (run.cta.number, run.warp.number)
     for mbarrier in run.cta.mbarriers.live.values():
         mine = all(made.warp == order.number(actor) and lanes >> made.lane & 1 for made in mbarrier.made)
@@ -301,7 +302,7 @@ def publish(run: WarpRun, lanes: int) -> None:
 
 
 def inval(run: WarpRun, fields: list[int], lanes: int) -> None:
-    """The object ends; its word goes to memory (M17)."""
+    """Invalidate the object; its word is written to memory (M17)."""
     cta = run.cta
     found = addresses(run, fields[3], fields[6], lanes)
     of_lane = {lane: address for address, there in found.items() for lane in list_lanes(there)}
@@ -331,7 +332,7 @@ def inval(run: WarpRun, fields: list[int], lanes: int) -> None:
 
 
 def arrive(run: WarpRun, fields: list[int], lanes: int) -> None:
-    """PTX ISA, "mbarrier.arrive", with `arrive_drop` and `expect_tx`."""
+    """Execute "mbarrier.arrive" of the PTX ISA, with `arrive_drop` and `expect_tx`."""
     flags = fields[7]
     releases = False
     told = not flags & (RELAXED | NARROW)
@@ -354,7 +355,7 @@ def arrive(run: WarpRun, fields: list[int], lanes: int) -> None:
 
 
 def _arrive(run: WarpRun, fields: list[int], mbarrier: Mbarrier, counts: dict[int, int], lanes: int) -> None:
-    """Lanes that are counted together."""
+    """Execute the arrivals of lanes that are counted together."""
     flags, count = fields[7], sum(counts.values())
     for lane in counts:
         run.write(fields[2], "b64", lane, mbarrier.token)
@@ -378,13 +379,13 @@ def _expects(run: WarpRun, fields: list[int], lane: int) -> bool:
 
 
 def _registering(mbarrier: Mbarrier, lanes: int, adding: int, pending: int) -> int:
-    """Return the lanes that are registrants: a lane that adds no arrival and no byte is none, unless a phase that has
-    `pending` arrivals left completes by that."""
+    """Return the registrants among some lanes.  A lane that adds no arrival and no byte is not a registrant, unless it
+    completes a phase that has `pending` arrivals left."""
     return lanes if not adding and not pending and not mbarrier.tx else adding
 
 
 def _register_arrivals(run: WarpRun, fields: list[int], mbarrier: Mbarrier, lanes: int) -> None:
-    """Register arrivals for the open phase; they give what their lanes know."""
+    """Register arrivals in the current phase; they release what their lanes have observed."""
     cta, flags, at = run.cta, fields[7], at_(run, lanes)
     phases.recycles(at, mbarrier)
     phases.report_unobserved(at, mbarrier)
@@ -414,7 +415,7 @@ def _tell_time(run: WarpRun, at: At, mbarrier: Mbarrier) -> None:
 
 
 def _enough(run: WarpRun, mbarrier: Mbarrier, lanes: int, count: int) -> None:
-    """Stop where more arrive than the phase waits for (M4)."""
+    """Stop the run if more threads arrive than the phase has pending arrivals (M4)."""
     if count > mbarrier.pending:
         at_(run, lanes).report(
             "over-arrival", lanes, None,
@@ -424,7 +425,7 @@ def _enough(run: WarpRun, mbarrier: Mbarrier, lanes: int, count: int) -> None:
 
 
 def _change_bytes(run: WarpRun, mbarrier: Mbarrier, lanes: int, change: int) -> None:
-    """More bytes are missing (M10)."""
+    """Increase the number of pending bytes (M10)."""
     mbarrier.tx += change
     if abs(mbarrier.tx) > MOST_COUNT:
         _range(run, mbarrier, lanes, mbarrier.tx, OF_ALL_BYTES)
@@ -438,7 +439,8 @@ def _change_bytes(run: WarpRun, mbarrier: Mbarrier, lanes: int, change: int) -> 
 
 
 def _complete(run: WarpRun, mbarrier: Mbarrier, at: At) -> bool:
-    """Return whether the phase completes (PTX ISA, "Phase Completion"; M9): then the next one opens."""
+    """Complete the phase if nothing is pending, and begin the next one (PTX ISA, "Phase Completion"; M9); return
+    whether it completes."""
     if mbarrier.pending or mbarrier.tx:
         return False
     phases.completes(at, mbarrier)
@@ -482,7 +484,7 @@ def _count_bytes(run: WarpRun, fields: list[int], lanes: int, *, expects: bool) 
 
 
 def credit(run: WarpRun, mbarrier: Mbarrier, lane: int, agent: int, count: int, *, bulk: bool = True) -> None:
-    """The bytes of a copy that a lane issued have come (PTX ISA, "cp.async.bulk", complete-tx); `bulk`: through the
+    """Count the bytes of a lane's copy as transferred (PTX ISA, "cp.async.bulk", complete-tx); `bulk`: through the
     asynchronous proxy."""
     _change_bytes(run, mbarrier, 1 << lane, -count)
     at = at_(run, 1 << lane)
@@ -498,7 +500,7 @@ def credit(run: WarpRun, mbarrier: Mbarrier, lane: int, agent: int, count: int, 
 
 
 def arrive_async(run: WarpRun, fields: list[int], lanes: int) -> None:
-    """PTX ISA, "cp.async.mbarrier.arrive": the arrival that comes when a lane's copies have landed is an agent."""
+    """Let an agent arrive when a lane's copies are complete (PTX ISA, "cp.async.mbarrier.arrive")."""
     cta, counted = run.cta, bool(fields[7] & NOINC)
     for mbarrier, there in targets(run, fields[3], fields[6], lanes):
         if counted:
@@ -523,7 +525,7 @@ def arrive_async(run: WarpRun, fields: list[int], lanes: int) -> None:
 
 
 def arrive_when_over(run: WarpRun, address: int, lane: int, agents: int) -> None:
-    """PTX ISA, "tcgen05.commit": an arrival, by an agent, when operations of a lane with these epochs are over."""
+    """Let an agent arrive when operations of a lane with these epochs are complete (PTX ISA, "tcgen05.commit")."""
     cta, bit, mbarrier = run.cta, 1 << lane, live(run, address, 1 << lane)
     at = at_(run, bit)
     if is_far(run, mbarrier):
@@ -546,7 +548,7 @@ def arrive_when_over(run: WarpRun, address: int, lane: int, agents: int) -> None
 
 
 def _add_arrivals(run: WarpRun, mbarrier: Mbarrier, lanes: int) -> None:
-    """The phase waits for more arrivals: as a count of arrivals in PTX, as a byte each on an H100 (C8)."""
+    """Increase the pending arrivals of the phase: PTX specifies arrivals, an H100 counts each as a byte (C8)."""
     mbarrier.added += lanes.bit_count()
     mbarrier.wanted += lanes.bit_count()
     if mbarrier.expected + mbarrier.added > MOST_COUNT:
@@ -560,18 +562,18 @@ def _add_arrivals(run: WarpRun, mbarrier: Mbarrier, lanes: int) -> None:
 
 
 class Answer(NamedTuple):
-    """The answer to a lane's wait."""
+    """The result of a lane's wait."""
 
     address: int
     phase: int
-    """phase that it waits for"""
+    """number of the phase that the lane waits for"""
     yes: bool
     stale: bool = False
-    """it asks for a phase that is too old"""
+    """true if the lane waits for a phase that is too old"""
 
 
 def _answer(run: WarpRun, name: str, fields: list[int], lane: int) -> Answer:
-    """Return the answer to a wait in the current state; M13, M14."""
+    """Return the result of a wait in the current state (M13, M14)."""
     address = to_unsigned(run.read(fields[3], "b64", lane) + fields[6], 64)
     mbarrier = run.cta.mbarriers.live.get(address)
     if mbarrier is None:
@@ -590,7 +592,7 @@ def _answer(run: WarpRun, name: str, fields: list[int], lane: int) -> Answer:
 
 
 def wait(run: WarpRun, name: str, fields: list[int], lanes: int) -> bool:
-    """`mbarrier.test_wait`, `mbarrier.try_wait`; returns whether the lanes stand there until a phase completes."""
+    """Execute `mbarrier.test_wait` or `mbarrier.try_wait`; return whether the lanes have to wait for a phase."""
     found = targets(run, fields[3], fields[6], lanes)
     answers = {lane: _answer(run, name, fields, lane) for lane in list_lanes(lanes)}
     for mbarrier, there in found:
@@ -612,7 +614,7 @@ def wait(run: WarpRun, name: str, fields: list[int], lanes: int) -> bool:
 
 
 def _check_observed(run: WarpRun, mbarrier: Mbarrier, lanes: int, answers: dict[int, Answer]) -> None:
-    """R2 of lanes that look at a phase, for the phase that each asks for."""
+    """Check rule R2 for lanes that wait for a phase or test it, each for its own phase."""
     asked: dict[int, int] = {}
     for lane in list_lanes(lanes):
         asked[answers[lane].phase] = asked.get(answers[lane].phase, 0) | 1 << lane
@@ -621,13 +623,13 @@ def _check_observed(run: WarpRun, mbarrier: Mbarrier, lanes: int, answers: dict[
 
 
 def may_go(run: WarpRun, group: Group) -> bool:
-    """Return whether some lane that stands at a wait is told now that its phase has completed."""
+    """Return whether the phase that some waiting lane waits for is complete now."""
     fields, name = run.launch.code[group.pc - 1], run.launch.operation_name(group.pc - 1)
     return any(_answer(run, name, fields, lane).yes for lane in list_lanes(group.lanes))
 
 
 def go(run: WarpRun, group: Group) -> None:
-    """Lanes that stood at a wait go on."""
+    """Let waiting lanes continue."""
     pc = group.pc - 1
     fields, name = run.launch.code[pc], run.launch.operation_name(pc)
     _accept(run, fields, {lane: _answer(run, name, fields, lane) for lane in list_lanes(group.lanes)}, pc)
@@ -639,7 +641,8 @@ def _write(run: WarpRun, fields: list[int], lanes: int, yes: int) -> None:
 
 
 def _accept(run: WarpRun, fields: list[int], answers: dict[int, Answer], pc: int) -> None:
-    """Lanes get their answers; those told yes take what the phase was given (PTX ISA, "mbarrier.test_wait")."""
+    """Write the results of waits; lanes whose wait succeeds acquire what the phase released (PTX ISA,
+    "mbarrier.test_wait")."""
     cta, warp = run.cta, run.warp.number
     actor = cta.number, warp
     relaxed = fields[7] & WAIT_RELAXED
@@ -673,7 +676,7 @@ def _accept(run: WarpRun, fields: list[int], answers: dict[int, Answer], pc: int
 
 
 def pending_count(run: WarpRun, fields: list[int], lanes: int) -> None:
-    """M12: what bits 62 to 43 of a token say."""
+    """Return bits 62 to 43 of a token (M12)."""
     for lane in list_lanes(lanes):
         token = run.read(fields[3], "b64", lane)
         run.write(fields[2], "b32", lane, (1 << 20) - (token >> 43 & FIELD))
@@ -683,7 +686,7 @@ def pending_count(run: WarpRun, fields: list[int], lanes: int) -> None:
 
 
 def waiting(cta: Cta) -> list[PhaseWait]:
-    """The lanes that stand at waits, by warp and lane."""
+    """Return the lanes that wait for phases, by warp and lane."""
     return [wait for warp in cta.warps for wait in _waiting(cta, warp)]
 
 

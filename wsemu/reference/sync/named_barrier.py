@@ -1,4 +1,4 @@
-"""Named barriers of the reference interpreter.  The rules B1 to B14 are those of the table in the documentation.
+"""Named barriers of the reference interpreter.  The documentation has a table of the rules B1 to B14.
 
 A warp takes part as a whole (B3): `count_warp` is called once for each operation of a warp, whichever lanes execute it.
 """
@@ -26,7 +26,7 @@ BAD_ID, BAD_COUNT, LANES_DIFFER = 0, 1, 2
 
 
 class StopError(Exception):
-    """The launch cannot go on: what the hardware answers with an illegal instruction, or a trap."""
+    """The launch cannot continue: the hardware would report an illegal instruction, or trap."""
 
     def __init__(self, status: Status, pc: int, warp: int) -> None:
         super().__init__(status)
@@ -36,7 +36,7 @@ class StopError(Exception):
 
 
 class TrapError(StopError):
-    """The launch reached a `trap`, or what is not modelled."""
+    """The launch reached a `trap`, or an operation that is not modeled."""
 
     def __init__(self, pc: int, warp: int) -> None:
         super().__init__("trap", pc, warp)
@@ -44,17 +44,17 @@ class TrapError(StopError):
 
 @dataclass(slots=True)
 class Participant:
-    """One operation of the open generation: its warp, its instruction, whether it waits; for `bar.red` its votes."""
+    """One operation of the current generation: its warp, its instruction, whether it waits; for `bar.red` its votes."""
 
     warp: int
     pc: int
     waits: bool
     interval: int
-    """interval of its warp that it ends"""
+    """interval of its warp that the operation ends"""
     lanes: int
-    """whose accesses it orders: those that execute it (B14)"""
+    """lanes whose accesses the operation orders: those that execute it (B14)"""
     followed: bool = False
-    """one of its lanes takes part again in this generation"""
+    """true if one of its lanes takes part again in this generation"""
     votes: int | None = None
     voters: int = 0
 
@@ -70,24 +70,24 @@ class Barrier:
     forms: set[str] = field(default_factory=set)
     """forms of the operations in the current generation: `counted`, `whole` (no count), `gives` (an arrive)"""
     reduction: str = ""
-    """the bar.red that it consists of"""
+    """the `bar.red` operation of the current generation, or empty"""
     participants: list[Participant] = field(default_factory=list)
     before: list[Participant] = field(default_factory=list)
     """participants of the previous generation"""
 
     @property
     def warps(self) -> list[int]:
-        """Warps that take part in the open generation."""
+        """Return the warps that take part in the current generation."""
         return sorted({participant.warp for participant in self.participants})
 
     @property
     def previous(self) -> list[int]:
-        """Warps that took part in the generation before."""
+        """Return the warps that took part in the previous generation."""
         return sorted({participant.warp for participant in self.before})
 
 
 def count_warp(run: WarpRun, name: str, fields: list[int], pc: int, lanes: int) -> None:
-    """Count a warp, some lanes of which execute an operation, into a barrier whose operands are good.  Where it waits
+    """Count a warp into a barrier with valid operands; some of its lanes execute the operation.  If the operation waits
     (B4), these lanes are parked already."""
     cta, warp = run.cta, run.warp
     number, count = operands(run, fields, lanes)
@@ -95,7 +95,7 @@ def count_warp(run: WarpRun, name: str, fields: list[int], pc: int, lanes: int) 
     _join_generation(cta, barrier, name, count, (pc, warp.number, lanes))
     waits = name != ARRIVE
     watch = cta.launch.watch
-    gives = lanes if count else lanes | (warp.whole & ~warp.alive)  # B7: the exited ones belong to it
+    gives = lanes if count else lanes | (warp.whole & ~warp.alive)  # B7: exited lanes count
     gives = ALL_LANES if gives == warp.whole else gives
     participant = Participant(warp.number, pc, waits, watch.order.interval((cta.number, warp.number)), gives)
     watch.joins(cta.number, participant, barrier)
@@ -115,7 +115,7 @@ def count_warp(run: WarpRun, name: str, fields: list[int], pc: int, lanes: int) 
 
 
 def _join_generation(cta: Cta, barrier: Barrier, name: str, count: int, where: tuple[int, int, int]) -> None:
-    """Open a generation, or join the open one if the operation goes with the others of it (B5)."""
+    """Begin a generation, or join the current one if the operation matches its other operations (B5)."""
     whole = len(cta.warps) * LANES
     reduction = name if name.startswith("bar.red") else ""
     if not barrier.arrived:
@@ -128,13 +128,13 @@ def _join_generation(cta: Cta, barrier: Barrier, name: str, count: int, where: t
 
 
 def exits_matter(cta: Cta, barrier: Barrier) -> bool:
-    """Operations with a count and without one, where an exit could come between: what the barrier waits for would hang
-    on which of them came first.  Only if all warps of the CTA wait there can none of them have exited."""
+    """Return whether the current generation mixes operations with and without a count, so that an exit of a warp may
+    change the number of threads it expects.  If all warps of the CTA wait there, none of them can have exited."""
     return {"counted", "whole"} <= barrier.forms and ("gives" in barrier.forms or cta.live_warps < len(cta.warps))
 
 
 def mismatch(cta: Cta, barrier: Barrier, count: int, pc: int, warp: int, lanes: int) -> NoReturn:
-    """Report an operation that does not go with those of its generation, and stop."""
+    """Report an operation that does not match those of its generation, and stop."""
     first, whole = barrier.participants[0], len(cta.warps) * LANES
     detail = {
         "barrier": barrier.number, "generation": barrier.generation, "expected": barrier.expected or whole,
@@ -145,14 +145,14 @@ def mismatch(cta: Cta, barrier: Barrier, count: int, pc: int, warp: int, lanes: 
 
 
 def operands(run: WarpRun, fields: list[int], lanes: int) -> tuple[int, int]:
-    """(barrier, count in threads or 0 for the whole CTA) of the lowest of some lanes."""
+    """Return (barrier, count in threads or 0 for the whole CTA) of the lowest of some lanes."""
     lane = list_lanes(lanes)[0]
     number = to_signed(run.read(fields[3], "b32", lane), 32)
     return number, to_signed(run.read(fields[4], "b32", lane), 32) if fields[4] else 0
 
 
 def check_operands(run: WarpRun, fields: list[int], pc: int, lanes: int) -> None:
-    """Report what is wrong with a barrier and a count (B1, B2)."""
+    """Report an invalid barrier number or count (B1, B2)."""
     cta, warp = run.cta, run.warp
     there = [lane for lane in range(LANES) if lanes >> lane & 1]
     numbers = [to_signed(run.read(fields[3], "b32", lane), 32) for lane in there]
@@ -175,7 +175,7 @@ def check_operands(run: WarpRun, fields: list[int], pc: int, lanes: int) -> None
 
 
 def _resume_lanes(warp: Warp) -> None:
-    """The lanes that stood at the barrier run again, the first group first."""
+    """Resume the lanes that waited at the barrier, the first group first."""
     warp.waits = -1
     warp.make_ready([group for group in warp.parked if group.lanes & warp.wait_lanes])
     warp.parked = [group for group in warp.parked if not group.lanes & warp.wait_lanes]
@@ -227,7 +227,7 @@ def _give_result(cta: Cta, warp: Warp, group: Group, votes: list[Participant]) -
 
 
 def warp_exits(cta: Cta, warp: Warp, pc: int) -> None:
-    """A warp has ended: barriers without a count no longer wait for it (B7), those with one do (B8)."""
+    """Record the end of a warp: barriers without a count no longer wait for it (B7), barriers with a count do (B8)."""
     cta.launch.watch.happen("exit", cta.number, warp.number, pc)
     if cta.live_warps:
         for barrier in cta.barriers:
@@ -238,7 +238,7 @@ def warp_exits(cta: Cta, warp: Warp, pc: int) -> None:
 
 
 def report_dangling(cta: Cta) -> None:
-    """At the CTA's end: arrivals that nobody waited for (B11)."""
+    """Report, at the CTA's end, arrivals for which no warp waited (B11)."""
     for barrier in cta.barriers:
         if barrier.arrived:
             first = barrier.participants[0]

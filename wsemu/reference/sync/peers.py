@@ -1,14 +1,14 @@
-"""Accesses to shared memory of other CTAs of a cluster: only while these run (CUDA C++ Programming Guide, "Distributed
-Shared Memory"; measured rule L4).
+"""Check accesses to the shared memory of other CTAs of a cluster, which are valid only while that CTA runs (CUDA C++
+Programming Guide, "Distributed Shared Memory"; measured rule L4).
 
-An access must follow, in time and in every schedule, some operation of a thread of that CTA, which then has started.
-It must precede the exit of some thread of it.
+In every schedule, an access must follow, in time, some operation of a thread of that CTA, so that the CTA has started.
+It must also precede the exit of some thread of the same CTA.
 
-Before the exit it has to be over besides, not only requested.  A release and an acquire wait for that.  After a relaxed
-arrive at the cluster's barrier "there are no memory ordering and visibility guarantees provided for the memory accesses
-performed prior to" it (PTX ISA, "barrier.cluster").  Kernels that ship leave it at that, so it is a finding of its own.
-A copy that somebody has waited for is over, by whatever that is told on; and so is an operation on an mbarrier whose
-phase that CTA has seen complete.
+Before the exit, the access must be complete, not only requested.  A release followed by an acquire ensures completion.
+After a relaxed arrive at the cluster's barrier "there are no memory ordering and visibility guarantees provided for the
+memory accesses performed prior to" it (PTX ISA, "barrier.cluster").  Published kernels rely on it nevertheless, so this
+case has its own finding.  A copy is complete once a thread has waited for it, however that thread synchronizes with the
+CTA.  An operation on an mbarrier is complete once that CTA has observed its phase complete.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def member_rank(run: WarpRun, offset: int) -> int:
-    """The rank of the CTA in whose shared memory an offset lies."""
+    """Return the rank of the CTA whose shared memory contains an offset."""
     return offset >> run.launch.window
 
 
@@ -46,7 +46,7 @@ def remote_address(run: WarpRun, address: int, member: int) -> int:
 
 
 def go_far(run: WarpRun, places: dict[int, Place]) -> bool:
-    """Return whether some of these places are in the shared memory of another CTA."""
+    """Return whether some of these locations are in the shared memory of another CTA."""
     own = run.launch.grouping.of(run.cta.number)[1]
     return run.launch.clusters and any(
         number == SHARED and member_rank(run, offset) != own for _, number, offset in places.values()
@@ -54,7 +54,7 @@ def go_far(run: WarpRun, places: dict[int, Place]) -> bool:
 
 
 def touch(run: WarpRun, places: dict[int, Place]) -> None:
-    """Lanes access memory: lane -> where."""
+    """Record that lanes access memory: lane -> location."""
     if not run.launch.clusters or not run.launch.program.asynchronous:
         return
     own = run.launch.grouping.of(run.cta.number)[1]
@@ -69,7 +69,8 @@ def touch(run: WarpRun, places: dict[int, Place]) -> None:
 
 
 def reach(run: WarpRun, member: int, lanes: int, agent: int, *, told: bool = True) -> None:
-    """Lanes, or the agent of one, access the memory of a CTA of another rank; `told`: a release says it is over."""
+    """Record that lanes, or an agent of a lane, access the memory of the CTA with another rank; `told`: a release
+    publishes its completion."""
     group, order, actor = run.cta.group, run.cta.order, (run.cta.number, run.warp.number)
     if group.ctas[member] is run.cta:
         return
@@ -88,15 +89,16 @@ def reach(run: WarpRun, member: int, lanes: int, agent: int, *, told: bool = Tru
 
 
 def reach_phase(group: CtaGroup, member: int, mbarrier: Mbarrier, marks: Iterable[Mark]) -> None:
-    """An operation that releases nothing on the mbarrier of another CTA: it is over where that CTA sees its phase
-    complete, or where a release comes behind it."""
+    """Record an operation that releases nothing on the mbarrier of another CTA: it is complete once that CTA observes
+    the phase complete, or after a later release."""
     loose = group.loose.setdefault(member, {})
     for mark in marks:
         loose[mark_key(mark)] = mark, mbarrier, mbarrier.phase
 
 
 def report_late(group: CtaGroup) -> None:
-    """Report, when all have ended, accesses that no exit of a CTA follows, and those that may not be over then."""
+    """Report, when all CTAs have ended, accesses that no exit of the target CTA follows, and accesses that may be
+    incomplete at that exit."""
     for member, marks in sorted(group.reached.items()):
         cta = group.ctas[member]
         exited = cta.order.join_exited(cta.number)

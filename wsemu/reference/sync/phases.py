@@ -1,19 +1,21 @@
-"""The rules that make one run speak for all, as far as mbarriers go (docs: the one-run theorem).
+"""Rules about mbarrier phases that make one run representative of all schedules (docs: the one-run theorem).
 
-`registrant`  For a phase: an arrival, an expect-tx operation, or a complete-tx operation (for a copy: its agent).
-              A `cp.async.mbarrier.arrive` has two: the arrival that is recorded at once and the later one (an agent).
-`before`      For an operation: what its lane knows just before it; for an agent, what its lane knows as it issues it.
+`registrant`  An operation that takes part in a phase: an arrival, an expect-tx operation, or a complete-tx operation
+              (for a copy: its agent).  A `cp.async.mbarrier.arrive` counts as two registrants: one at once, and one
+              for the later arrival (an agent).
+`before`      An operation comes before another one if the lane of the other one has observed it just before; for an
+              agent, if the issuing lane has observed it at the issue.
 
-R1  every registrant of a phase comes before every registrant of the next one.
-R2  every registrant of the phase before the one that a wait saw complete comes before what its lane knew ahead of it.
-R3  every wait that saw a phase complete comes before some registrant of the next one.
-R5  every expectation comes before, or is at, an arrival of its phase.
-R6  no phase is left with bytes that are missing or too many.
+R1  Every registrant of a phase comes before every registrant of the next one.
+R2  Every registrant of a phase comes before each wait for the next phase, without what the wait itself acquires.
+R3  Every wait that observes a phase complete comes before some registrant of the next phase.
+R5  Every expect-tx operation comes before an arrival of its phase, or is part of it.
+R6  At the end, no phase has bytes that are missing or too many.
 
-Besides, an arrival that must not complete its phase comes before some other registrant of it: else there is an order in
-which it is the last.
+Besides, an arrival that must not complete its phase comes before some other registrant of it: otherwise some schedule
+has it as the last one.
 
-Where several operations of a lane count in a phase, its latest stands for all: the others come before it.
+If a lane has several operations in a phase, only the latest is kept: the others come before it.
 """
 
 from __future__ import annotations
@@ -34,13 +36,13 @@ if TYPE_CHECKING:
 RECYCLE, EARLY, LATE, STALE = 1, 2, 3, 4
 """`rule` of a phase-alias finding"""
 GIVES_NARROW, TAKES_NARROW = 0, 1
-"""`what` of a scope finding"""
+"""`what` of a scope finding: the release, or the acquire, is too narrow"""
 BYTES, ARRIVAL, MORE = 0, 1, 2
-"""`what` of an uncovered-expectation finding; and what an arrival that must not complete its phase expects"""
+"""`what` of an uncovered-expectation finding; also what an arrival with `noComplete` expects"""
 OF_COMPLETION = 4
 """`what` of an mbarrier-range finding"""
 Registrants = dict[tuple[bool, int], Mark]
-"""(is it an agent?, its number or its thread's) -> the latest"""
+"""(whether it is an agent, number of the agent or thread) -> its latest operation"""
 
 
 class At(NamedTuple):
@@ -61,7 +63,7 @@ class At(NamedTuple):
         return sum(1 << lane for lane in self.clocks)
 
     def marks(self) -> list[Mark]:
-        """It, lane by lane."""
+        """Return the operation as a mark for each lane."""
         actor = self.cta.number, self.warp
         order = self.cta.order
         return [Mark(self.pc, order.number(actor), lane, order.time(actor)) for lane in self.clocks]
@@ -76,42 +78,42 @@ class At(NamedTuple):
 
 
 def _name_lane(launch: Launch, detail: dict[str, int]) -> None:
-    """Leave out the lane of the earlier operation, unless it is asked for."""
+    """Remove the lane of the earlier operation from a finding, unless the option is set."""
     if not launch.watch.options.other_lanes:
         detail.pop("other_lane", None)
 
 
 def mark_key(mark: Mark) -> tuple[bool, int]:
-    """Whom a mark is of."""
+    """Return the agent or thread of a mark."""
     return (True, mark.agent) if mark.agent >= 0 else (False, mark.warp * LANES + mark.lane)
 
 
 @dataclass(slots=True)
 class Phase:
-    """A phase of an mbarrier: who took part, and who saw it complete."""
+    """A phase of an mbarrier: its registrants, and the threads that observed it complete."""
 
     number: int
     given: Clocks
-    """clocks that its arrivals released"""
+    """clocks that the arrivals of the phase released"""
     known: Known
-    """knowledge that its registrants had in common"""
+    """observations that all its registrants have in common"""
     covered: Known
-    """knowledge that its arrivals had in common"""
+    """observations that all its arrivals have in common"""
     followed: Known
-    """operations that its registrants follow"""
+    """operations that precede its registrants"""
     registrants: Registrants = field(default_factory=dict)
     expectations: dict[tuple[int, int], Mark] = field(default_factory=dict)
-    """(thread, `what`) -> the latest"""
+    """(thread, `what`) -> its latest expect-tx operation"""
     seen: dict[int, Mark] = field(default_factory=dict)
-    """thread -> its first wait that saw the phase complete"""
+    """thread -> its first wait that observed the phase complete"""
     left: dict[int, Mark] = field(default_factory=dict)
-    """thread -> its last one"""
+    """thread -> its last wait that observed the phase complete"""
     bytes: Mark | None = None
-    """its last registrant that named bytes"""
+    """its last registrant that specified bytes"""
     last: Mark | None = None
     """last registrant of the phase"""
     far: Mark | None = None
-    """an arrival from another CTA, which gave something"""
+    """an arrival from another CTA that released memory"""
 
 
 def new_phase(number: int, lanes: int) -> Phase:
@@ -122,13 +124,13 @@ def new_phase(number: int, lanes: int) -> Phase:
 
 
 def recycles(at: At, mbarrier: Mbarrier) -> None:
-    """R1, of lanes that are about to register."""
+    """Check rule R1 for lanes that are about to register."""
     _missing(at, mbarrier, mbarrier.last, RECYCLE)
 
 
 def report_unobserved(at: At, mbarrier: Mbarrier) -> None:
-    """An arrival, while no wait that saw the phase before complete comes before it (PTX ISA, "Phase Completion of the
-    mbarrier object": at least one has to)."""
+    """Report an arrival that follows no wait for the previous phase (PTX ISA, "Phase Completion of the mbarrier
+    object": at least one wait has to precede it)."""
     if mbarrier.phase < 1:
         return
     seen = mbarrier.last.seen.values()
@@ -138,7 +140,7 @@ def report_unobserved(at: At, mbarrier: Mbarrier) -> None:
 
 
 def register(at: At, mbarrier: Mbarrier, marks: Iterable[Mark], *, arrives: bool = False, names: bool = False) -> None:
-    """Enter registrants of the open phase: arrivals, or operations that name bytes."""
+    """Record registrants of the current phase: arrivals, or operations that specify bytes."""
     phase = mbarrier.open
     for mark in marks:
         phase.registrants[mark_key(mark)] = phase.last = mark
@@ -151,7 +153,7 @@ def register(at: At, mbarrier: Mbarrier, marks: Iterable[Mark], *, arrives: bool
 
 
 def _follow(at: At, phase: Phase) -> None:
-    """Note what precedes these registrants themselves."""
+    """Record what precedes these registrants."""
     number, now = at.cta.order.number((at.cta.number, at.warp)), at.cta.order.time((at.cta.number, at.warp))
     for known in at.known_by_lane.values():
         before = Known(len(known.lanes))
@@ -162,13 +164,13 @@ def _follow(at: At, phase: Phase) -> None:
 
 
 def expect(mbarrier: Mbarrier, marks: Iterable[Mark], what: int) -> None:
-    """Enter what an arrival of the open phase has to wait for."""
+    """Record an expect-tx operation, which an arrival of the current phase must follow."""
     for mark in marks:
         mbarrier.open.expectations[mark.warp * LANES + mark.lane, what] = mark
 
 
 def completes(at: At, mbarrier: Mbarrier) -> None:
-    """R3 and R5, of the open phase, which completes now."""
+    """Check R3 and R5 for the current phase, which completes now."""
     phase = mbarrier.open
     late = [mark for mark in mbarrier.last.left.values() if not phase.known.of(mark)]
     for mark in _first_by_instruction(late):
@@ -189,7 +191,7 @@ def completes(at: At, mbarrier: Mbarrier) -> None:
 
 
 def covers(group: CtaGroup, mbarrier: Mbarrier) -> None:
-    """R5, of the open phase."""
+    """Check R5 for the current phase."""
     phase = mbarrier.open
     for what in (BYTES, ARRIVAL):
         loose = [m for (_, of), m in phase.expectations.items() if of == what and not phase.covered.of(m)]
@@ -202,14 +204,14 @@ def covers(group: CtaGroup, mbarrier: Mbarrier) -> None:
 
 
 def early(at: At, mbarrier: Mbarrier, asked: int) -> None:
-    """R2, of lanes that wait for a phase, or look at it."""
+    """Check R2 for lanes that wait for a phase, or test it."""
     before = mbarrier.before if asked == mbarrier.phase - 1 else mbarrier.last
     if asked >= 1 and before.number == asked - 1:
         _missing(at, mbarrier, before, EARLY)
 
 
 def sees(mbarrier: Mbarrier, marks: Iterable[Mark]) -> None:
-    """Lanes saw the last phase complete."""
+    """Record that lanes observed the last phase complete."""
     mbarrier.seen = mbarrier.last.number
     for mark in marks:
         thread = mark.warp * LANES + mark.lane
@@ -221,8 +223,8 @@ def sees(mbarrier: Mbarrier, marks: Iterable[Mark]) -> None:
 
 
 def used(at: At, mbarrier: Mbarrier, marks: Iterable[Mark] | None = None) -> None:
-    """R4: an mbarrier is made before it is used, which its users have to see; `marks`: who uses it, if not these
-    lanes."""
+    """Check R4: an mbarrier is initialized before it is used, as the users have observed; `marks`: the users, if they
+    are not these lanes."""
     lanes = sum(1 << lane for lane, clocks in at.clocks.items() if not _initialized_before(mbarrier, clocks))
     if lanes:
         at.report("mbarrier-uninitialized", lanes, mbarrier.made[0], address=mbarrier.address, ordered=1, dead=0)
@@ -243,17 +245,19 @@ def report_unfenced(at: At, mbarrier: Mbarrier) -> None:
 
 
 def _initialized_before(mbarrier: Mbarrier, clocks: Clocks) -> bool:
-    """Return whether who knows this may use an mbarrier: each lane that made it did so before."""
+    """Return whether a thread with these clocks may use an mbarrier: it has observed the initialization by each
+    lane."""
     return all(clocks.all.of(made) or _is_published(mbarrier, made, clocks) for made in mbarrier.made)
 
 
 def _is_published(mbarrier: Mbarrier, made: Mark, clocks: Clocks) -> bool:
-    """Return whether `fence.mbarrier_init` of a thread that made an mbarrier comes before who knows this."""
+    """Return whether `fence.mbarrier_init`, by a thread that initialized the mbarrier, precedes a thread with these
+    clocks."""
     return mbarrier.published > 0 and clocks.came.includes_lane(made.warp, made.lane, mbarrier.published)
 
 
 def ends(at: At, mbarrier: Mbarrier) -> None:
-    """R4: an mbarrier is used before it ends."""
+    """Check R4: an mbarrier is used before it is invalidated."""
     commits = at.cta.mbarriers.commits
     passed = [
         mark for mark in mbarrier.uses.values()
@@ -270,14 +274,14 @@ def ends(at: At, mbarrier: Mbarrier) -> None:
 
 
 def _list_later(commits: dict[tuple[int, int], list[int]], mark: Mark) -> list[int]:
-    """List the arrivals of commits of the same thread after one of them; a commit arrives when what its thread issued
-    is over, and PTX does not say that it arrives after earlier commits."""
+    """List the arrivals of commits of the same thread after one of its commits.  A commit arrives when the operations
+    that its thread issued are complete; PTX does not order it after the arrivals of earlier commits."""
     own = commits.get((mark.warp, mark.lane), [])
     return own[own.index(mark.agent) + 1 :] if mark.agent in own else []
 
 
 def is_left(group: CtaGroup, mbarrier: Mbarrier) -> None:
-    """R5 and R6, of the phase that is open when the CTAs of a group have ended."""
+    """Check R5 and R6 for the phase that is current when the CTAs of a group have ended."""
     phase = mbarrier.open
     if mbarrier.pending == 0:
         covers(group, mbarrier)
@@ -311,8 +315,8 @@ def _missing(at: At, mbarrier: Mbarrier, phase: Phase, rule: int) -> None:
 
 
 def _unknown(at: At, marks: Iterable[Mark]) -> list[tuple[Mark, int]]:
-    """For each instruction that some of these are of the one of the lowest warp that some lanes do not know of, and
-    all lanes that miss any of them."""
+    """Return, for each instruction with marks that some lanes have not observed, the mark of the lowest warp, and all
+    lanes that miss any of its marks."""
     lanes: dict[int, int] = {}
     missed = []
     before = at.known_by_lane

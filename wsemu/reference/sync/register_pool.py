@@ -1,8 +1,8 @@
-"""`setmaxnreg`: warps give registers to a pool of their CTA, and take from it.
+"""`setmaxnreg`: warps release registers to a pool of their CTA, and request registers from it.
 
 PTX ISA, "Miscellaneous Instructions: setmaxnreg"; measured rule L2: it acts warp by warp, and a warp that exits gives
-nothing.  By the text all warps of a warpgroup execute the same ones, and synchronise between two: what they executed is
-compared when the CTA ends, by counts and directions.
+nothing.  PTX requires that all warps of a warpgroup execute the same `setmaxnreg`, and synchronize between two of them.
+The counts and directions that they executed are compared when the CTA ends.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ BAD_COUNT, BAD_DIRECTION, PART, DIFFERENT, AT_ONCE = range(5)
 
 
 class RegisterPool:
-    """The registers of each warp of a CTA, for each thread, and the free ones."""
+    """The number of registers per thread of each warp of a CTA, and the free registers."""
 
     def __init__(self, warps: int, registers: int) -> None:
         self.of_warp = [registers] * warps
         self.free = 0
         self.known = registers > 0
         self.executed: list[list[tuple[str, int, int, int]]] = [[] for _ in range(warps)]
-        """for each warp, the name, count, instruction and interval of each of its operations"""
+        """for each warp, the name, count, instruction and interval of each `setmaxnreg`"""
 
     def take(self, warp: int, count: int) -> None:
         self.free -= count - self.of_warp[warp]
@@ -41,7 +41,7 @@ class RegisterPool:
 
 
 def change(run: WarpRun, name: str, fields: list[int], lanes: int) -> bool:
-    """A warp gives back or asks for registers; returns whether it has to wait for them."""
+    """Execute `setmaxnreg` for a warp; return whether it has to wait for registers."""
     pool, count, warp = run.cta.registers, fields[6], run.warp.number
     present = pool.of_warp[warp]
     gives = name == GIVE
@@ -65,8 +65,8 @@ def change(run: WarpRun, name: str, fields: list[int], lanes: int) -> bool:
 
 
 def _follow(run: WarpRun, name: str, count: int, lanes: int) -> None:
-    """Note what a warp executes; it is wrong where nothing can have synchronised it since the one before.  One of the
-    same count changes nothing."""
+    """Record the `setmaxnreg` of a warp, and report it if no synchronization can separate it from the previous one.  A
+    repeated count changes nothing."""
     pool, warp, watch = run.cta.registers, run.warp.number, run.launch.watch
     done = pool.executed[warp]
     now = watch.order.time((run.cta.number, warp)) if isinstance(watch, ThreadWatch) else -1
@@ -79,7 +79,7 @@ def _follow(run: WarpRun, name: str, count: int, lanes: int) -> None:
 
 
 def compare_warpgroups(cta: Cta) -> None:
-    """At the CTA's end: the warps of a warpgroup must have executed the same."""
+    """Check at the CTA's end that the warps of each warpgroup executed the same `setmaxnreg`."""
     executed = cta.registers.executed
     counts = [[done[:2] for done in of_warp] for of_warp in executed]
     for first in range(0, len(executed), 4):
@@ -94,7 +94,7 @@ def compare_warpgroups(cta: Cta) -> None:
 
 
 def may_go(run: WarpRun, group: Group) -> bool:
-    """Return whether the pool has what a warp waits for."""
+    """Return whether the pool has the registers that a warp waits for."""
     pool = run.cta.registers
     return run.launch.code[group.pc - 1][6] - pool.of_warp[run.warp.number] <= pool.free
 

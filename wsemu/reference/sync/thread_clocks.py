@@ -3,19 +3,19 @@
 `actor`  A lane of the CTA, or an agent: an asynchronous operation, which a lane issues and which runs by itself.
 `time`   For a warp: counts its operations that observers can distinguish; an epoch of a lane is (lane, time).  An agent
          has two epochs: it has read its source, and it has written.
-`H`      What a lane has observed: of every lane up to which time, of every agent which epochs.
+`H`      What a lane has observed: the time of every lane, and the epochs of every agent.
 `A`      The part of H that is visible to the asynchronous proxy, for shared memory and for all else: `fence.proxy` adds
          to it.
 `R`      The part of H that was released to the tensormap proxy (`fence.proxy.tensormap::generic.release`).
 `T`      What precedes in time, in every schedule, whether or not its effects on memory are visible.  The rules of
          phases use it.
 
-Whatever gives or takes does so with all of them; relaxed arrivals and waits, and operations that name bytes, do so with
-T alone.  An agent that completes a phase releases the T that its lane had at its issue.  Otherwise it releases only its
-own epochs (PTX ISA, "Causality order": its completion is ordered after its own accesses only), and not into A.
-Operations of the asynchronous proxy look for each other in H, and the writes of `cp.async`, which are generic, also
-need a proxy fence.  Named barriers, exits and warp-wide operations order as in `proof.happens_before`, lane by lane
-from the start.
+A release publishes all of these clocks and an acquire joins all of them; relaxed arrivals and waits, and operations
+that specify bytes, use only T.  An agent that completes a phase releases the T that its lane had at its issue.
+Otherwise it releases only its own epochs (PTX ISA, "Causality order": its completion is ordered after its own accesses
+only), and not into A.  Operations of the asynchronous proxy are ordered with each other by H. The writes of `cp.async`,
+which are in the generic proxy, also need a proxy fence.  Named barriers, exits and warp-wide operations order as in
+`proof.happens_before`, lane by lane from the start.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ ALL_CTAS = -1
 
 
 class Mark(NamedTuple):
-    """The time at which a lane of a warp, by its number in the group, executed `pc`; or, if `agent` is one, at which
-    the agent had written."""
+    """The time at which a lane of a warp, numbered in the group, executed `pc`; with `agent`, the time at which that
+    agent had written."""
 
     pc: int
     warp: int
@@ -56,32 +56,31 @@ class Mark(NamedTuple):
 
 
 class Known:
-    """The vector clock of a thread: the last time of each lane of a CTA, and the epochs of each agent, that precede
-    now."""
+    """A vector clock: of each lane, the last time that precedes now; of each agent, its epochs that do."""
 
     __slots__ = ("agents", "lanes")
 
     def __init__(self, lanes: int) -> None:
         self.lanes = np.zeros(lanes, np.int64)
         self.agents = 0
-        """two bits for each agent"""
+        """two bits for each agent: it has read, it has written"""
 
     def join(self, other: Known) -> None:
-        """Know what the other knows as well."""
+        """Add everything that another clock contains."""
         np.maximum(self.lanes, other.lanes, out=self.lanes)
         self.agents |= other.agents
 
     def assign(self, other: Known) -> None:
-        """Know what the other knows."""
+        """Replace this clock by another one."""
         self.lanes[:] = other.lanes
         self.agents = other.agents
 
     def includes_lane(self, warp: int, lane: int, time: int) -> bool:
-        """Return whether what a lane did then is known."""
+        """Return whether the operation of a lane at a time has been observed."""
         return bool(self.lanes[warp * LANES + lane] >= time)
 
     def includes_agent(self, agent: int, what: int) -> bool:
-        """Return whether it is known that an agent has read, or written."""
+        """Return whether an epoch of an agent has been observed."""
         return bool(self.agents >> (2 * agent + what) & 1)
 
     def of(self, mark: Mark) -> bool:
@@ -91,8 +90,8 @@ class Known:
 
 
 class Clocks:
-    """The clocks of a thread: what has happened, the part that holds for the asynchronous proxy, and what came before
-    in time."""
+    """The clocks of a thread: what it has observed, the part that is visible to the asynchronous proxy, and what
+    precedes it in time."""
 
     __slots__ = ("all", "came", "elsewhere", "fenced_tensor", "published_tensor", "released", "shared")
 
@@ -100,14 +99,14 @@ class Clocks:
         self.all, self.came = Known(lanes), Known(lanes)
         self.shared, self.elsewhere = Known(lanes), Known(lanes)
         self.released: dict[int, Known] = {}
-        """to the tensormap proxy of all CTAs (ALL_CTAS); by a thread of a CTA to that of its own one"""
+        """goal (a CTA, or ALL_CTAS) -> what has been released to the tensormap proxy of the goal"""
         self.published_tensor = 0
-        """epochs of operations on tensor memory whose end a release or `before_thread_sync` has published"""
+        """epochs of operations on tensor memory whose completion a release or `before_thread_sync` has published"""
         self.fenced_tensor = 0
         """epochs that `after_thread_sync` has ordered before later operations on tensor memory"""
 
     def join(self, other: Clocks) -> None:
-        """Know what the other knows as well."""
+        """Add everything that other clocks contain."""
         self.all.join(other.all)
         self.came.join(other.came)
         self.shared.join(other.shared)
@@ -118,7 +117,7 @@ class Clocks:
         self.fenced_tensor |= other.fenced_tensor
 
     def orders_tensor(self, agent: int) -> bool:
-        """Return whether an operation on tensor memory has ended before later ones of this thread."""
+        """Return whether an operation on tensor memory is complete before later ones of this thread."""
         return bool((self.all.agents | self.fenced_tensor) >> (2 * agent + HAS_WRITTEN) & 1)
 
     def publish_tensor(self) -> None:
@@ -126,13 +125,13 @@ class Clocks:
         self.published_tensor |= self.all.agents | self.fenced_tensor
 
     def release(self, goal: int, known: Known) -> None:
-        """Something is known to have been released to the tensormap proxy, of a CTA or of all."""
+        """Record a release to the tensormap proxy, of a CTA or of all CTAs."""
         if goal not in self.released:
             self.released[goal] = Known(len(known.lanes))
         self.released[goal].join(known)
 
     def complete(self, agents: int, issued: Clocks) -> None:
-        """Agents' epochs come to be known, of agents that were issued by who knew this."""
+        """Add the epochs of completed agents, whose issuer had the clocks `issued`."""
         self.all.agents |= agents
         self.came.join(issued.came)
         self.came.agents |= agents
@@ -148,12 +147,12 @@ PROXY_FENCES = {
     "async.shared::cta": ("shared",),
     "async.shared::cluster": ("shared",),
 }
-"""kind of a proxy fence -> the clocks that it brings up to H"""
+"""kind of a proxy fence -> the clocks that it sets to H"""
 
 
 @dataclass(slots=True)
 class _Generation:
-    """The open generation of a named barrier."""
+    """The current generation of a named barrier."""
 
     given: Clocks
     syncs: list[tuple[int, int]] = field(default_factory=list)
@@ -162,12 +161,12 @@ class _Generation:
 
     @classmethod
     def of(cls, lanes: int) -> _Generation:
-        """One to which nobody has come."""
+        """Return a generation without participants."""
         return cls(Clocks(lanes))
 
 
 class _Group:
-    """The lanes and agents of a group of CTAs, of so many warps, numbered through the group."""
+    """The lanes and agents of a group of CTAs with a given number of warps, numbered in the group."""
 
     def __init__(self, warps: int) -> None:
         self.size = warps * LANES
@@ -178,7 +177,7 @@ class _Group:
         """for each warp, the times at which its intervals ended"""
         self.whole = [ALL_LANES] * warps
         self.open: defaultdict[tuple[int, int], _Generation] = defaultdict(partial(_Generation.of, self.size))
-        """clocks by CTA and barrier"""
+        """released clocks by (CTA, barrier)"""
         self.exited: defaultdict[int, Clocks] = defaultdict(partial(Clocks, self.size))
         """clocks of exited threads, by CTA"""
         self.gone: set[int] = set()
@@ -186,7 +185,9 @@ class _Group:
 
 
 class ThreadOrder:
-    """The clocks of all lanes of a launch: what `HappensBefore` is for launches without asynchronous operations.
+    """The clocks of all lanes of a launch, used instead of `HappensBefore` if there are asynchronous operations.
+    `warps`: number of warps in a CTA of the `groups`; `uncounted` and `lockstep` are as in `HappensBefore`: in
+    lockstep, lanes of a warp have observed all of each other.
 
     `warps` are those of a CTA of the `groups`; `uncounted` and `lockstep` as there: in lockstep lanes of a warp know
     all of each other.
@@ -214,33 +215,33 @@ class ThreadOrder:
         return self._alive[group]
 
     def number(self, actor: Actor) -> int:
-        """A warp by its number in the group."""
+        """Return the number of a warp in its group."""
         return self._grouping.of(actor[0])[1] * self._warps + actor[1]
 
     def set_lanes(self, actor: Actor, lanes: int) -> None:
-        """A warp has these lanes alone, from its start: the last one of a CTA may be smaller."""
+        """Set the lanes of a warp from its start: the last warp of a CTA may have fewer."""
         self._of(actor[0]).whole[self.number(actor)] = lanes
 
     def end(self, group: int) -> None:
-        """The CTAs of a group have ended: nobody asks for their clocks any more."""
+        """End a group of CTAs, whose clocks are not needed any more."""
         self._alive.pop(group, None)
 
     # -- questions ----------------------------------------------------------------------------------------------------
 
     def interval(self, actor: Actor) -> int:
-        """The present interval of a warp."""
+        """Return the current interval of a warp."""
         return self._of(actor[0]).intervals[self.number(actor)]
 
     def time(self, actor: Actor) -> int:
-        """The present time of a warp."""
+        """Return the current time of a warp."""
         return self._of(actor[0]).times[self.number(actor)]
 
     def size(self, cta: int) -> int:
-        """Lanes of a CTA's group, those that the last warp of each CTA lacks as well."""
+        """Return the number of lanes of a CTA's group, including the missing lanes of each CTA's last warp."""
         return self._of(cta).size
 
     def clocks(self, actor: Actor, lane: int) -> Clocks:
-        """Return the clocks of a lane now, its own present included."""
+        """Return the clocks of a lane now, which include its own current time."""
         group, warp = self._of(actor[0]), self.number(actor)
         first = warp * LANES
         own = group.clocks[first + lane]
@@ -249,12 +250,12 @@ class ThreadOrder:
         return own
 
     def has_lane_clocks(self, cta: int, lanes: int = ALL_LANES) -> bool:
-        """Lanes always have clocks of their own."""
+        """Return true: lanes always have clocks of their own."""
         return True
 
     def before(self, epoch: tuple[int, int, int], actor: Actor) -> bool:
-        """Return whether what each lane of a warp did at a barrier that ended an interval comes before what each lane
-        of an actor does now."""
+        """Return whether what each lane of a warp did at a barrier that ended an interval precedes what each lane of an
+        actor does now."""
         cta, warp, interval = epoch
         lanes = range(LANES)
         return all(
@@ -262,8 +263,8 @@ class ThreadOrder:
         )
 
     def lane_happens_before(self, actor: Actor, interval: int, lane: int, later: Actor, later_lane: int) -> bool:
-        """Return whether what a lane did at a barrier that ended an interval of its warp comes before what a lane of a
-        warp of its CTA does now."""
+        """Return whether what a lane did at a barrier that ended an interval of its warp precedes what another lane of
+        the CTA does now."""
         warp = self.number(actor)
         ended = self._of(actor[0]).ended[warp][interval - 1]
         return self.clocks(later, later_lane).came.includes_lane(warp, lane, ended)
@@ -271,32 +272,32 @@ class ThreadOrder:
     # -- what happens -------------------------------------------------------------------------------------------------
 
     def apply(self, event: Event) -> None:
-        """Let an operation happen that `HappensBefore` knows as well."""
+        """Apply an operation that `HappensBefore` also models."""
         rule = self._rules.get(event.kind)
         if rule is not None:
             rule(self._of(event.cta), event)
 
     def give(self, actor: Actor, lanes: int, to: Clocks) -> None:
-        """Let `to` know what some lanes of a warp know and have done."""
+        """Release to `to` what some lanes of a warp have observed and done."""
         for lane in list_lanes(lanes & ALL_LANES):
             to.join(self.clocks(actor, lane))
         to.publish_tensor()
 
     def take(self, actor: Actor, lanes: int, given: Clocks) -> None:
-        """Join released clocks into those of some lanes."""
+        """Join released clocks into the clocks of some lanes."""
         group, first = self._of(actor[0]), self.number(actor) * LANES
         for lane in list_lanes(self._together(actor, lanes)):
             group.clocks[first + lane].join(given)
 
     def take_time(self, actor: Actor, lanes: int, given: Clocks) -> None:
-        """Order some lanes of a warp after what was released, in time alone."""
+        """Order some lanes of a warp after a release, only in time."""
         group, first = self._of(actor[0]), self.number(actor) * LANES
         for lane in list_lanes(self._together(actor, lanes)):
             group.clocks[first + lane].came.join(given.came)
             group.clocks[first + lane].published_tensor |= given.published_tensor
 
     def converge(self, actor: Actor, lanes: int) -> None:
-        """Let each of some lanes of a warp come after all that any of them did until now, in time alone."""
+        """Order each of some lanes of a warp after all that any of them did until now, only in time."""
         clocks = [self.clocks(actor, lane).came for lane in list_lanes(lanes)]
         met = Known(self.size(actor[0]))
         for came in clocks:
@@ -305,28 +306,28 @@ class ThreadOrder:
             came.join(met)
 
     def complete_agents(self, actor: Actor, lane: int, agents: int) -> None:
-        """A lane knows of these epochs of agents."""
+        """Let a lane observe these epochs of agents."""
         group, first = self._of(actor[0]), self.number(actor) * LANES
         for other in list_lanes(self._together(actor, 1 << lane)):
             clocks = group.clocks[first + other]
             clocks.complete(agents, clocks)
 
     def fence_proxy(self, actor: Actor, lanes: int, kind: str) -> None:
-        """The asynchronous proxy may rely on what some lanes of a warp know, each by itself."""
+        """Make what each of some lanes of a warp has observed visible to the asynchronous proxy."""
         for lane in list_lanes(self._together(actor, lanes)):
             clocks = self.clocks(actor, lane)
             for which in PROXY_FENCES.get(kind, ()):
                 getattr(clocks, which).assign(clocks.all)
 
     def release_maps(self, actor: Actor, lanes: int, *, widely: bool) -> None:
-        """Release what each of some lanes has observed to the tensormap proxy, of all CTAs or of their own alone."""
+        """Release what each of some lanes has observed to the tensormap proxy, of all CTAs or only of their own."""
         for lane in list_lanes(self._together(actor, lanes)):
             clocks = self.clocks(actor, lane)
             for goal in (actor[0], ALL_CTAS) if widely else (actor[0],):
                 clocks.release(goal, clocks.all)
 
     def fork(self, cta: int) -> int:
-        """A new agent of a CTA's group."""
+        """Create an agent in a CTA's group, and return it."""
         of = self._of(cta)
         of.agents += 1
         return of.agents - 1
@@ -344,21 +345,21 @@ class ThreadOrder:
         self._of(actor[0]).times[self.number(actor)] += 1
 
     def begin_interval(self, actor: Actor) -> None:
-        """A warp gave or took something."""
+        """Begin an interval of a warp, after it released or acquired something."""
         group, warp = self._of(actor[0]), self.number(actor)
         group.ended[warp].append(group.times[warp])
         group.intervals[warp] += 1
         self.tick(actor)
 
     def _together(self, actor: Actor, lanes: int) -> int:
-        """Return some lanes, with those that share their clocks."""
+        """Return some lanes together with the lanes that share their clocks."""
         lanes &= ALL_LANES
         return self._of(actor[0]).whole[self.number(actor)] if self._lockstep and lanes else lanes
 
     # -- named barriers and warps -------------------------------------------------------------------------------------
 
     def _whole(self, event: Event) -> int:
-        """The lanes that an event's warp has had."""
+        """Return all lanes of an event's warp, including exited ones."""
         actor = event.cta, event.warp
         return self._of(event.cta).whole[self.number(actor)]
 
@@ -379,7 +380,7 @@ class ThreadOrder:
 
     def _complete(self, group: _Group, event: Event) -> None:
         generation = group.open.pop((event.cta, event.place), None) or _Generation.of(group.size)
-        by_exit = self.number((event.cta, event.warp)) in group.gone  # it was this warp's exit that completed it
+        by_exit = self.number((event.cta, event.warp)) in group.gone  # true if this warp's exit completed the barrier
         if generation.uncounted or by_exit:
             generation.given.join(group.exited[event.cta])
         for warp, lanes in generation.syncs:

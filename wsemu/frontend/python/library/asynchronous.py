@@ -1,8 +1,8 @@
 """The asynchronous instructions of `wsemu.ptx` in kernels: mbarriers, copies that run asynchronously, fences between
 proxies.
 
-An array and an index name an address, as those of `ptx.ld_v4` do.  What is known when the kernel is compiled is checked
-here: where arrays lie, counts, sizes.  The rest is left to the engines.
+An array and an index specify an address, as in `ptx.ld_v4`.  Everything that is known when the kernel is compiled is
+checked here: the memory of arrays, counts, sizes.  The engines check the rest.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from wsemu.language.markers import KernelFunction
 
 _EVERY_BYTE = (1 << 16) - 1
-"""byte mask of a bulk store of 16 bytes: all are written"""
+"""byte mask of a 16-byte bulk store that writes every byte"""
 ONE = Scalar(int32, None, 1)
 _WHERE = {"generic": "memory of more than one kind"}
 
@@ -45,26 +45,26 @@ _REMEDIES = {
     "shared": "copy it to a shared array first: `cuda.shared.array(...)`",
     "global": "pass the array as an argument",
 }
-"""for an array that is elsewhere"""
+"""required memory -> remedy for an array in other memory"""
 
 
 # -- operands --------------------------------------------------------------------------------------------------------
 class _Place(NamedTuple):
-    """An element of an array: its address is a register and a constant number of bytes."""
+    """An element of an array; its address is a register plus a constant number of bytes."""
 
     array: ArrayValue
     base: int
     offset: int
 
     def address(self, call: Any) -> int:
-        """The whole address in a register."""
+        """Return the whole address in a register."""
         moved: int = arrays.add_offset(call.b, self.base, self.offset)
         return moved
 
     def effect(
         self, call: Any, operation: str, *operands: int, results: tuple[str, ...] = (), auxiliary: int = 0
     ) -> Any:
-        """An operation on this address and other operands; its result if it has one."""
+        """Emit an operation on this address and other operands; return its result if it has one."""
         made = call.b.effect(
             operation, (self.base, *operands), results=results, immediate=self.offset, auxiliary=auxiliary,
             array=self.array.name, element=str(self.array.dtype),
@@ -73,7 +73,7 @@ class _Place(NamedTuple):
 
 
 def _array(call: Any, function: KernelFunction, ary: Value, space: str, remedy: str) -> ArrayValue:
-    """An array that has to be in `space`."""
+    """Return an array that must be in `space`."""
     target = array(call, ary, f"`{function.name}`")
     if target.space != space:
         where = _WHERE.get(target.space, f"{target.space} memory")
@@ -82,7 +82,7 @@ def _array(call: Any, function: KernelFunction, ary: Value, space: str, remedy: 
 
 
 def element_place(call: Any, function: KernelFunction, ary: Value, index: Value, space: str, remedy: str) -> _Place:
-    """An element of such an array; flagged as outside where it is."""
+    """Return an element of such an array; an index out of range is flagged."""
     target = _array(call, function, ary, space, remedy)
     indices = list(index.items) if isinstance(index, TupleValue) else [index]
     if len(indices) != target.ndim:
@@ -127,7 +127,7 @@ def mbarrier_place(call: Any, function: KernelFunction, bar: Value, index: Value
 def integer_register(
     call: Any, function: KernelFunction, parameter: str, x: Value, allowed: range | None = None
 ) -> int:
-    """The register of a 32-bit integer; what is known must be `allowed`."""
+    """Return the register of a 32-bit integer; a known value must be in `allowed`."""
     what = names.operand_text(function.__name__, parameter)
     number = integer(call, x, what)
     allowed = allowed or names.ALLOWED[function.__name__][parameter]
@@ -137,7 +137,7 @@ def integer_register(
 
 
 def _constant(call: Any, function: KernelFunction, parameter: str, x: Value) -> int:
-    """An integer that is part of the instruction."""
+    """Return an integer that is part of the instruction."""
     number = known_integer(call, x, names.operand_text(function.__name__, parameter))
     integer_register(call, function, parameter, x)
     return number
@@ -199,7 +199,7 @@ def _enter_transaction(function: KernelFunction, operation: str) -> None:
 
 
 def _phase(call: Any, function: KernelFunction, x: Value) -> tuple[str, int]:
-    """The operation of a wait, and the operand that names a phase: a parity or a token."""
+    """Return the operation of a wait, and the operand that specifies a phase: a parity or a token."""
     if function.__name__.endswith("_parity"):
         return "mbarrier.wait.parity", integer_register(call, function, "parity", x)
     return "mbarrier.wait", _token(call, function, x)
@@ -218,7 +218,7 @@ def _enter_test(function: KernelFunction, auxiliary: int) -> None:
 def _enter_wait(function: KernelFunction) -> None:
     @means(function)
     def wait(call: Any, bar: Value, index: Value, phase: Value) -> Value:
-        """A block that tries, and goes back to itself."""
+        """Emit a block that tests, and repeats itself until the test succeeds."""
         place, b = mbarrier_place(call, function, bar, index), call.b
         operation, operand = _phase(call, function, phase)
         before, again = b.block, b.open()
@@ -274,7 +274,7 @@ for _name in names.COPY_BYTES:
 
 
 def _enter_plain(name: str, operation: str, immediate: int = 0, auxiliary: int = 0) -> None:
-    """An operation without operands."""
+    """Enter an operation without operands."""
 
     @means(_NAMES[name])
     def plain(call: Any) -> Value:
@@ -283,7 +283,7 @@ def _enter_plain(name: str, operation: str, immediate: int = 0, auxiliary: int =
 
 
 def _enter_constant(name: str, operation: str, parameter: str, auxiliary: int = 0) -> None:
-    """An operation of one number, which is known."""
+    """Enter an operation with one number, which must be constant."""
     function = _NAMES[name]
 
     @means(function)
@@ -360,7 +360,7 @@ def _enter_bulk_reduction(what: str) -> None:
 
 
 def _enter_alone(name: str, operation: str, space: str) -> None:
-    """An operation on bytes of one array."""
+    """Enter an operation on bytes of one array."""
     function = _NAMES[name]
 
     @means(function)
@@ -386,7 +386,7 @@ _enter_alone("st_bulk", "bulk.zero", "shared")
 def lower_tile_operands(
     call: Any, function: KernelFunction, tmap: Value, coordinates: Value
 ) -> tuple[int, tuple[int, ...]]:
-    """The address of a tensor map, and the coordinates of a tile of it."""
+    """Return the address of a tensor map, and the coordinates of a tile."""
     map_ = _tensor_map(call, function, tmap)
     items = coordinates.items if isinstance(coordinates, TupleValue) else (coordinates,)
     if len(items) != map_.rank:

@@ -151,7 +151,7 @@ def _nearest(b: Any, x: Scalar) -> Scalar:
 
 
 def _round_to(b: Any, x: Scalar, digits: int, signature: Signature) -> Scalar:
-    """Scale, round, scale back in float64; numbers too large to scale stay as they are."""
+    """Scale, round, scale back in float64; numbers that are too large to scale are unchanged."""
 
     def op(name: str, *operands: Scalar) -> Scalar:
         return compute(b, f"{name}.f64", float64, *operands)

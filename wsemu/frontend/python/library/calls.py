@@ -1,7 +1,7 @@
-"""Calls in a kernel: a `Call`, and a table from callables to handlers.
+"""Library calls in a kernel: a `Call`, and a table from callables to handlers.
 
-A handler gets the call and returns its value.  Handlers of `wsemu.cuda` and `wsemu.ptx` get their arguments sorted by
-the signature that the marker states; None stands for an argument that was left out.
+A handler takes the call and returns its value.  Handlers of `wsemu.cuda` and `wsemu.ptx` take their arguments in the
+order of the marker's signature; None represents an omitted argument.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ class Call:
         return KernelError(message, remedy=remedy)
 
     def unsupported_error(self, message: str, remedy: str = "") -> UnsupportedError:
-        """Return an error at this call for a feature that Numba-CUDA has and wsemu lacks."""
+        """Return an error at this call for a feature of Numba-CUDA that wsemu lacks."""
         return UnsupportedError(message, remedy=remedy)
 
 
 Handler = Callable[[Any], Value]
 FUNCTIONS: dict[object, Handler] = {}
-"""callable -> what it means in a kernel"""
+"""callable -> its handler in a kernel"""
 ATTRIBUTES: dict[object, Callable[[Any], Value]] = {}
 """marker of a value, such as `cuda.threadIdx.x` -> function of the builder"""
 
@@ -53,7 +53,7 @@ H = TypeVar("H", bound=Callable[..., Value])
 
 
 def handles(*functions: object) -> Callable[[H], H]:
-    """The decorated function of a `Call` is what `functions` mean."""
+    """Register the decorated function, which takes a `Call`, as the handler of `functions`."""
 
     def enter(handler: H) -> H:
         for function in functions:
@@ -64,7 +64,8 @@ def handles(*functions: object) -> Callable[[H], H]:
 
 
 def means(function: KernelFunction) -> Callable[[H], H]:
-    """The decorated function of a `Call` and the arguments, in the order of its signature, is what `function` means."""
+    """Register the decorated function, which takes a `Call` and the arguments in the order of its signature, as the
+    handler of `function`."""
 
     def enter(handler: H) -> H:
         def sorted_call(call: Any) -> Value:
@@ -77,7 +78,7 @@ def means(function: KernelFunction) -> Callable[[H], H]:
 
 
 def bind(call: Any, function: KernelFunction) -> list[Any]:
-    """Positional and named arguments in the order of the signature; None for a default."""
+    """Return positional and named arguments in the order of the signature; None for a default."""
     parameters = function.parameters
     if parameters and parameters[-1].variadic:
         return list(call.args)
@@ -97,7 +98,7 @@ def bind(call: Any, function: KernelFunction) -> list[Any]:
 
 
 def positional(call: Any, name: str, *counts: int) -> list[Value]:
-    """The arguments of a function that takes them by position only, `counts` of them."""
+    """Return the arguments of a function that takes only positional arguments, one of `counts` many."""
     if call.kwargs or len(call.args) not in counts:
         problem = f"got `{next(iter(call.kwargs))}=`" if call.kwargs else f"got {len(call.args)} arguments"
         wanted = " or ".join(map(str, counts))
@@ -109,10 +110,10 @@ def positional(call: Any, name: str, *counts: int) -> list[Value]:
 
 
 def scalar(call: Any, x: Value, what: str) -> Scalar:
-    """`x` as a real number."""
+    """Return `x` as a real number."""
     value = number(x, what)
     if isinstance(value, ComplexValue):
-        of_numpy = what.startswith("`np.")  # Numba's ufuncs take complex numbers, its other functions do not
+        of_numpy = what.startswith("`np.")  # Numba's ufuncs accept complex numbers, its other functions do not
         raise (call.unsupported_error if of_numpy else call.error)(
             f"{what} needs a real number, not {value.type}", "use the .real and .imag parts"
         )
@@ -120,7 +121,7 @@ def scalar(call: Any, x: Value, what: str) -> Scalar:
 
 
 def integer(call: Any, x: Value, what: str, to: NumberType | None = None) -> Scalar:
-    """`x` as an integer, converted to `to` if that is given."""
+    """Return `x` as an integer, converted to `to` if that is given."""
     value = scalar(call, x, what)
     if value.type.kind not in "iu":
         raise call.error(f"{what} needs an integer, not {value.type}", "convert it with `int(...)`")
@@ -128,14 +129,14 @@ def integer(call: Any, x: Value, what: str, to: NumberType | None = None) -> Sca
 
 
 def array(call: Any, x: Value, what: str) -> ArrayValue:
-    """`x` as an array."""
+    """Return `x` as an array."""
     if not isinstance(x, ArrayValue):
         raise call.error(f"{what} needs an array, not {describe(x)}", "pass the array itself, not an element of it")
     return x
 
 
 def known_integer(call: Any, x: Value, what: str) -> int:
-    """`x` as an int known at compile time."""
+    """Return `x` as an int known at compile time."""
     if isinstance(x, Scalar) and x.literal is not None and x.type.kind in "iu":
         return int(x.literal)
     raise call.error(f"{what} must be a constant integer", "write a literal, or a name defined outside the kernel")
@@ -144,7 +145,7 @@ def known_integer(call: Any, x: Value, what: str) -> int:
 def convert_arguments(
     call: Any, name: str, cases: tuple[promotion.Signature, ...], *values: Value
 ) -> tuple[promotion.Signature, list[Scalar]]:
-    """The signature of `cases` that Numba takes for these arguments, and the arguments converted to it."""
+    """Return the signature of `cases` that Numba selects for these arguments, and the arguments converted to it."""
     numbers = [scalar(call, x, f"`{name}`") for x in values]
     signature = promotion.select(cases, tuple(x.type for x in numbers))
     if signature is None:
@@ -155,11 +156,11 @@ def convert_arguments(
 
 
 def result(type_: NumberType, register: int) -> Scalar:
-    """A number in a register."""
+    """Return a number in a register."""
     return Scalar(type_, register)
 
 
 def known_constant(value: Any) -> Value:
-    """A number known at compile time, that Numba does not see as a literal of the source."""
+    """Return a number known at compile time that is not a literal of the source for Numba."""
     made = literal(value)
     return Scalar(made.type, None, made.literal) if isinstance(made, Scalar) else made

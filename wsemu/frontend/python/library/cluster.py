@@ -65,7 +65,8 @@ def lower_mapa(call: Any, ary: Value, rank: Value) -> Value:
     window = b.emit("cvt.b64.u32", b.special("window"))
     inside = b.emit("and.b64", target.address, b.constant("b64", OFFSET_MASK))
     to = register(b, scalar_cast(b, integer(call, rank, "the rank of `ptx.mapa`"), uint32))
-    known = b.emit("min.u32", to, b.special("cluster_nctarank"))  # others lie past the last CTA's memory
+    # an invalid rank refers to memory after that of the last CTA
+    known = b.emit("min.u32", to, b.special("cluster_nctarank"))
     moved = b.emit("sub.b64", b.emit("cvt.b64.u32", known), b.emit("shr.u64", inside, window))
     apart = b.emit("min.u32", b.special("window"), b.constant("b32", FARTHEST))
     by = b.emit("shl.b64", moved, b.emit("cvt.b64.u32", apart))
@@ -75,7 +76,7 @@ def lower_mapa(call: Any, ary: Value, rank: Value) -> Value:
 
 
 def _narrow(call: Any, function: KernelFunction, scope: Value | None) -> int:
-    """The bit of a scope."""
+    """Return the bit of a scope."""
     name = "cluster" if scope is None else getattr(scope, "object", None)
     if name not in ("cta", "cluster"):
         raise call.error(f"the scope of `{function.name}` is no known one", 'give "cta" or "cluster"')
@@ -117,7 +118,7 @@ _enter_transaction("complete_tx")
 
 # -- copies ----------------------------------------------------------------------------------------------------------
 def _mask(call: Any, function: KernelFunction, ctas: Value) -> int:
-    """The register of a mask of CTAs."""
+    """Return the register of a mask of CTAs."""
     return register(
         call.b, scalar_cast(call.b, integer(call, ctas, names.operand_text(function.__name__, "ctas")), uint32)
     )
@@ -162,7 +163,7 @@ def load_tile_for_all(
 
 
 def _value(call: Any, function: KernelFunction, target: ArrayValue, value: Value) -> tuple[int, str]:
-    """A value as an element of an array, and the type of its register."""
+    """Return a value as an element of an array, and the type of its register."""
     type_ = number_type(target.dtype)
     if type_ is None or target.dtype.itemsize not in (4, 8):
         raise call.error(

@@ -20,7 +20,7 @@ TESTS = "isnan isinf isfinite".split()
 
 
 def as_complex(call: Any, x: Value, name: str) -> ComplexValue:
-    """A number as the complex one that `cmath` makes of it: complex64 for complex64 and float32."""
+    """Return a number as the complex number that `cmath` uses: complex64 for complex64 and float32."""
     value = number(x, f"`{name}`")
     if isinstance(value, ComplexValue):
         return value
@@ -30,13 +30,13 @@ def as_complex(call: Any, x: Value, name: str) -> ComplexValue:
 
 
 def apply(call: Any, function: Callable[..., Any], *values: ComplexValue) -> Value:
-    """A function of `written` on complex numbers; complex and real results in the first one's precision."""
+    """Apply a function of `written` to complex numbers; results have the precision of the first argument."""
     result = inline_function(call, function, *(cast(call.b, z, complex128) for z in values))
     return narrow_result(call, result, values[0].type)
 
 
 def narrow_result(call: Any, result: Value, type_: NumberType) -> Value:
-    """A result in double precision as what belongs to `type_`."""
+    """Return a double-precision result in the precision of `type_`."""
     match result:
         case TupleValue():
             return TupleValue(tuple(narrow_result(call, item, type_) for item in result.items))
@@ -60,14 +60,14 @@ for _name in (*UNARY, *TESTS, "phase", "polar"):
 
 @handles(cmath.log)
 def logarithm(call: Any) -> Value:
-    """Natural, or of a base."""
+    """Lower the logarithm: natural, or to a base."""
     values = [as_complex(call, x, "cmath.log") for x in positional(call, "cmath.log", 1, 2)]
     return apply(call, written.log if len(values) == 1 else written.log_of_base, *values)
 
 
 @handles(cmath.rect)
 def from_polar(call: Any) -> Value:
-    """The complex number of a size and an angle."""
+    """Return the complex number with a magnitude and an angle."""
     parts = [number(x, "`cmath.rect`") for x in positional(call, "cmath.rect", 2)]
     type_ = complex64 if all(x.type is float32 for x in parts) else complex128
     return narrow_result(call, inline_function(call, written.rect, *(cast(call.b, x, float64) for x in parts)), type_)

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 _ALL_INTEGERS = (int8, int16, int32, int64, uint8, uint16, uint32, uint64)
 
 
-# -- where a thread is -----------------------------------------------------------------------------------------------
+# -- thread indices --------------------------------------------------------------------------------------------------
 
 _SPECIAL = {"threadIdx": "tid", "blockIdx": "ctaid", "blockDim": "ntid", "gridDim": "nctaid"}
 
@@ -106,7 +106,8 @@ def this_grid(call: Any) -> Value:
 
 @means(cuda.GRID_GROUP.sync)
 def sync_grid(call: Any) -> Value:
-    """Emit `cudaCGSynchronize`: one thread of each CTA meets those of the others, between two barriers of the CTA."""
+    """Emit `cudaCGSynchronize`: one thread of each CTA synchronizes with those of the other CTAs, between two barriers
+    of the CTA."""
     b = call.b
     zero = b.constant("b32", 0)
     x, y, z = (b.special(f"tid.{axis}") for axis in "xyz")
@@ -132,7 +133,7 @@ def _reduce(function: KernelFunction, operation: str) -> None:
 
 
 def lower_barrier_reduction(b: Any, operation: str, operands: tuple[int, ...], auxiliary: int) -> Scalar:
-    """A `bar.red`: a count as int32, or a bool."""
+    """Lower a `bar.red`; return a count as int32, or a bool."""
     if operation == "bar.red.popc":
         (count,) = b.effect(operation, operands, results=("b32",), auxiliary=auxiliary)
         return result(int32, count)
@@ -256,7 +257,7 @@ def lanemask_lt(call: Any) -> Value:
 
 
 def count_bits(b: Any, operation: str, x: Scalar, to: NumberType) -> Scalar:
-    """`popc` or `clz` of an integer, as a number of type `to`; 8 and 16 bits are counted in 32."""
+    """Return `popc` or `clz` of an integer, as a number of type `to`; integers of 8 and 16 bits are counted in 32."""
     narrow = x.type.bits < 32
     wide = scalar_cast(b, reinterpret_unsigned(b, x), uint32) if narrow else x
     count = compute(b, f"{operation}.b{wide.type.bits}", uint32, wide)
@@ -266,7 +267,7 @@ def count_bits(b: Any, operation: str, x: Scalar, to: NumberType) -> Scalar:
 
 
 def reinterpret_unsigned(b: Any, x: Scalar) -> Scalar:
-    """The bits of an integer as an unsigned number of the same width."""
+    """Return the bits of an integer as an unsigned number of the same width."""
     return scalar_cast(b, x, NUMBERS[f"uint{x.type.bits}"])
 
 

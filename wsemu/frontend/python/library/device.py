@@ -31,14 +31,14 @@ if TYPE_CHECKING:
     from wsemu.language.markers import KernelFunction
 
 DO_NOT_CONTRACT = 1
-"""auxiliary of a product or sum that the assembler leaves as it is"""
+"""auxiliary of a product or sum that the assembler must not fuse"""
 _UNSIGNED = re.compile(r"^cvt\.(?:rn\.f\d+|r[nzmp]i)\.u(\d+)")
 """a conversion from or to an unsigned integer"""
 _INTEGRAL = re.compile(r"^cvt\.(rmi|rpi)\.([su]\d+)\.(f\d+)$")
-"""a conversion to an integer that takes two steps"""
+"""a conversion to an integer that needs two steps"""
 
 
-# -- functions that are no single operation --------------------------------------------------------------------------
+# -- functions of several operations ---------------------------------------------------------------------------------
 
 
 def _round(b: Any, x: Scalar) -> Scalar:
@@ -91,7 +91,7 @@ def _positive_difference(b: Any, x: Scalar, y: Scalar) -> Scalar:
 
 
 def _saturate(b: Any, x: Scalar) -> Scalar:
-    low = compute(b, "max.f32", float32, x, constant(float32, 0.0))  # nan gives 0
+    low = compute(b, "max.f32", float32, x, constant(float32, 0.0))  # a nan gives 0
     return compute(b, "min.f32", float32, low, constant(float32, 1.0))
 
 
@@ -136,7 +136,7 @@ def _round_directed(b: Any, name: str, rounding: str, *x: Scalar) -> Scalar:
     """Return a sum, product, quotient, root or fma that is rounded toward zero (rz), down (rm) or up (rp)."""
     type_ = x[0].type
     one, minus = constant(type_, 1.0), constant(type_, -1.0)
-    zero = constant(type_, 0.0 if rounding == "rm" else -0.0)  # keeps the sign of a product that is zero
+    zero = constant(type_, 0.0 if rounding == "rm" else -0.0)  # preserves the sign of a zero product
     first, last = x[0], x[-1]
     operation, operands = {
         "add": ("fma", (first, one, last)),
@@ -185,7 +185,7 @@ def _apply(call: Any, function: Function, operands: list[Scalar], type_: NumberT
         operands = [compute(call.b, f"cvt.{rounding}.{f}.{f}", operands[0].type, *operands)]
         function = function._replace(operation=f"cvt.rzi.{to}.{f}")
     unsigned = _UNSIGNED.search(function.operation)
-    if unsigned is not None:  # Numba-CUDA types these as signed
+    if unsigned is not None:  # Numba-CUDA declares these as signed
         wide = NUMBERS[f"uint{unsigned[1]}"]
         if operands[0].type.kind == "i":
             return compute(call.b, function.operation, type_, *(reinterpret(x, wide) for x in operands))

@@ -1,4 +1,4 @@
-"""Library functions that are walked where they are called: those of `written`, and reductions of arrays."""
+"""Library functions that are inlined at their calls: those of `written`, and reductions of arrays."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 
 def inline_function(call: Any, function: Any, *args: Value) -> Value:
-    """The value of a function of `written` for these arguments."""
+    """Return the value of a function of `written` for these arguments."""
     body = find_source(function).node
     names = function.__code__.co_varnames
     return walk_body(call, body, frozenset(names), function.__globals__, dict(zip(names, args, strict=False)))
 
 
 def walk_body(call: Any, body: Any, assigned: frozenset[str], space: dict[str, Any], env: dict[str, Value]) -> Value:
-    """The value of a function whose names are those of `space`, with these variables to begin with."""
+    """Return the value of a function body that looks up names in `space`, with these initial variables."""
     walker = call.walker
     node = walker.node
     placed = copy.deepcopy(body)
@@ -37,7 +37,8 @@ def walk_body(call: Any, body: Any, assigned: frozenset[str], space: dict[str, A
 
 @functools.lru_cache(maxsize=256)
 def over_elements(text: str, ndim: int) -> tuple[ast.FunctionDef, frozenset[str]]:
-    """Return a text of `reductions` as a function of an array of this rank, and the names of its variables."""
+    """Return a text of `reductions` as a function of an array with this number of dimensions, and the names of its
+    variables."""
     indices = [f"i{axis}" for axis in range(ndim)]
     text = text.replace("{first}", ", ".join("0" for _ in indices) or "()")
     tree = ast.parse("def reduction(x):\n" + textwrap.indent(text, "  "))
@@ -47,7 +48,7 @@ def over_elements(text: str, ndim: int) -> tuple[ast.FunctionDef, frozenset[str]
 
 
 class _Elements(ast.NodeTransformer):
-    """Loops over `elements` become loops over the dimensions of `x`."""
+    """Turns loops over `elements` into loops over the dimensions of `x`."""
 
     def __init__(self, indices: list[str]) -> None:
         self.indices = indices

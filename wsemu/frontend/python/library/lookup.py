@@ -1,7 +1,7 @@
 """Names that a kernel may call and use: Python's builtins, `math`, NumPy, `wsemu.cuda`, `wsemu.ptx`.
 
-`find` gives the handler of a callable, `marker_value` the value of a marker, `attribute` and `method` the members of a
-number.  The handlers are in this folder, by topic.
+`find` returns the handler of a callable, `marker_value` the value of a marker, `attribute` and `method` the members of
+a number.  The handlers are in this folder, by topic.
 """
 
 from __future__ import annotations
@@ -34,9 +34,10 @@ if TYPE_CHECKING:
 __all__ = ["ATTRIBUTES", "FUNCTIONS", "Call", "Handler", "attribute", "canonical", "find", "marker_value", "method"]
 
 TOPICS: tuple[ModuleType, ...] = (library_builtins, library_math, library_numpy, library_cuda, library_memory)
-"""the modules that fill FUNCTIONS and ATTRIBUTES with what most kernels call"""
+"""modules that enter what most kernels call into FUNCTIONS and ATTRIBUTES"""
 FURTHER = ("device", "halves", "ptx", "asynchronous", "cmath", "operators", "reductions", "cluster", "matrix")
-"""modules that are loaded when a kernel names something else: together they take as long as a small launch"""
+"""modules that are imported only if a kernel uses any other name: importing all of them takes as long as a small
+launch"""
 
 _NUMBA_CUDA = ("numba.cuda", "numba_cuda_mlir.cuda", "numba_cuda.numba.cuda")
 _NAMESPACES = ("shared", "local", "const", "atomic", "bf16", "fp16", "libdevice")
@@ -44,7 +45,7 @@ _NAMESPACES = ("shared", "local", "const", "atomic", "bf16", "fp16", "libdevice"
 
 @functools.cache
 def _numba_objects(module: ModuleType) -> dict[int, object]:
-    """id of an object of Numba-CUDA -> the one of `wsemu.cuda` by the same name."""
+    """Return id of an object of Numba-CUDA -> the object of `wsemu.cuda` with the same name."""
     found: dict[int, object] = {}
     for name in dir(cuda):
         theirs, ours = getattr(module, name, None), getattr(cuda, name)
@@ -59,7 +60,8 @@ def _numba_objects(module: ModuleType) -> dict[int, object]:
 
 
 def canonical(obj: object) -> object:
-    """The object of `wsemu.cuda` that `obj`, a module or member of Numba-CUDA, stands for; anything else is itself."""
+    """Return the object of `wsemu.cuda` that corresponds to `obj`, a module or member of Numba-CUDA; any other object
+    is returned unchanged."""
     for module_name in _NUMBA_CUDA:
         module = sys.modules.get(module_name)
         if module is not None:
@@ -87,7 +89,7 @@ def _load_further() -> None:
 
 
 def find(obj: Any) -> Handler | None:
-    """The handler of a host object that a kernel calls, or None if it has no meaning of its own in kernels."""
+    """Return the handler of a host object that a kernel calls, or None if it has none."""
     if isinstance(obj, Declared):
         return None
     try:
@@ -103,7 +105,7 @@ def find(obj: Any) -> Handler | None:
 
 
 def marker_value(b: Builder, obj: Any) -> Value | None:
-    """The value of a marker such as `cuda.threadIdx.x` or `cuda.laneid`; None for any other object."""
+    """Return the value of a marker such as `cuda.threadIdx.x` or `cuda.laneid`; None for any other object."""
     key = canonical(obj)
     try:
         make = _entry(ATTRIBUTES, key) if isinstance(key, KernelValue) else ATTRIBUTES.get(key)
@@ -116,7 +118,7 @@ def marker_value(b: Builder, obj: Any) -> Value | None:
 
 
 def attribute(b: Builder, x: Value, name: str) -> Value | None:
-    """`x.real` and `x.imag` of a number; None if it has no such attribute."""
+    """Return `x.real` or `x.imag` of a number; None if it has no such attribute."""
     if isinstance(x, ComplexValue):
         return {"real": x.real, "imag": x.imag}.get(name)
     if isinstance(x, Scalar) and x.type.kind != "b":
@@ -125,7 +127,7 @@ def attribute(b: Builder, x: Value, name: str) -> Value | None:
 
 
 def reduce(call: Any, x: ArrayValue, name: str) -> Value:
-    """A method of an array that goes over all of its elements, such as `x.sum()`."""
+    """Return a reduction method of an array, such as `x.sum()`."""
     from wsemu.frontend.python.library import reductions as library_reductions
 
     positional(call, name, 0)
@@ -133,11 +135,11 @@ def reduce(call: Any, x: ArrayValue, name: str) -> Value:
 
 
 METHODS = frozenset(("conjugate", "item", "bit_count", "view"))
-"""names of the methods that numbers have"""
+"""names of the methods of numbers"""
 
 
 def method(call: Any, x: Scalar | ComplexValue, name: str) -> Value:
-    """`x.conjugate()`, `x.item()`, `x.bit_count()` or `x.view(dtype)`."""
+    """Lower `x.conjugate()`, `x.item()`, `x.bit_count()` or `x.view(dtype)`."""
     if name == "conjugate":
         positional(call, name, 0)
         return conjugate(call.b, x) if isinstance(x, ComplexValue) else x

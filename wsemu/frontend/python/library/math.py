@@ -1,7 +1,7 @@
 """The functions of module `math` that Numba-CUDA supports.
 
 float32 stays float32, also in floor, ceil and trunc; integers become float64.  Functions of the C library are evaluated
-in float64 and rounded; a GPU's results differ by a few units in the last place.
+in float64 and rounded; the results of a GPU may differ by a few units in the last place.
 """
 
 from __future__ import annotations
@@ -249,7 +249,7 @@ def ieee_remainder(call: Any) -> Value:
 
     size, divisor = op("abs", x), op("abs", y)
     double = op("add", divisor, divisor)
-    reduced = op("fmod", size, double)  # to below 2 |y|; an infinite 2 |y| leaves |x| as it is
+    reduced = op("fmod", size, double)  # reduce to below 2 |y|; if 2 |y| is infinite, |x| is unchanged
     reduced = choose(b, test("eq", divisor, constant(type_, math.inf)), size, reduced)
 
     def beyond_half(value: Scalar, relation: str) -> Scalar:

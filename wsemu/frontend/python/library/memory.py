@@ -37,7 +37,7 @@ def local_array(call: Any, shape: Value, dtype: Value, alignment: Value | None) 
 
 @means(cuda.const.array_like)
 def constant_array(call: Any, ndarray: Value) -> Value:
-    """A host array that a kernel names is in constant memory already."""
+    """Return a host array that a kernel names; it is in constant memory already."""
     made = array(call, ndarray, "`cuda.const.array_like`")
     if made.space != "constant":
         raise call.error(
@@ -51,8 +51,8 @@ def constant_array(call: Any, ndarray: Value) -> Value:
 
 
 def lower_indices(call: Any, index: Value, what: str) -> list[Value]:
-    """Return the indices of one element, an integer or a tuple of numbers, as int64, to which Numba converts floats,
-    too."""
+    """Return the indices of one element, an integer or a tuple of numbers, as int64, to which Numba also converts
+    floats."""
     if isinstance(index, TupleValue):
         return [scalar_cast(call.b, scalar(call, item, f"the index of {what}"), int64) for item in index.items]
     return [integer(call, index, f"the index of {what}", int64)]
@@ -129,7 +129,7 @@ def _swap(call: Any, function: KernelFunction, ary: Value, index: list[Value], o
     return _atomic(call, f"atom.cas.b{type_.bits}", target, index, expected, value)
 
 
-# -- cache operators: plain accesses here ----------------------------------------------------------------------------
+# -- accesses with cache operators, which are plain here -------------------------------------------------------------
 
 
 def enter_load(function: KernelFunction, auxiliary: int = 0) -> None:
@@ -150,7 +150,7 @@ def enter_load(function: KernelFunction, auxiliary: int = 0) -> None:
 
 
 def check_global(call: Any, source: ArrayValue, function: KernelFunction) -> None:
-    """KernelError for an array that is not in global memory: the read-only cache is that of global memory alone."""
+    """Raise a KernelError for an array that is not in global memory: the read-only cache only serves global memory."""
     if source.space in ("shared", "local"):
         raise call.error(
             f"`{function.name}` of `{source.name}`, which is in {source.space} memory",
@@ -159,7 +159,7 @@ def check_global(call: Any, source: ArrayValue, function: KernelFunction) -> Non
 
 
 def enter_store(function: KernelFunction) -> None:
-    """A store of one element whose cache operator changes nothing here."""
+    """Enter a store of one element whose cache operator has no effect here."""
 
     @means(function)
     def store(call: Any, ary: Value, index: Value, value: Value) -> Value:

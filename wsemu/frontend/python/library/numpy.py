@@ -57,8 +57,8 @@ _LOGIC = _LOOPS[:9]
 
 
 def loop(call: Any, name: str, types: tuple[NumberType, ...], operands: list[Scalar]) -> NumberType:
-    """Return the first of `types` to which every operand can be cast safely; next to a float, an integer fits any
-    float."""
+    """Return the first of `types` to which every operand can be cast safely; if an operand is a float, an integer can
+    be cast to any float type."""
     kinds = {x.type.kind for x in operands}
     mixed = "f" in kinds and bool(kinds & {"i", "u"})
     halves = any(x.type in HALVES for x in operands)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def _barrier(call: Any, function: KernelFunction, barrier: Value, count: Value | None) -> tuple[int, ...]:
-    """Registers of id and count; without a count the whole CTA takes part."""
+    """Return the registers of id and count; without a count, the whole CTA takes part."""
     number = integer(call, barrier, f"the barrier of `{function.name}`", int32)
     if count is None:
         return (register(call.b, number),)
@@ -67,7 +67,7 @@ _enter_barrier("barrier", 0)
 def _vector(
     call: Any, function: KernelFunction, ary: Value, index: Value, length: int
 ) -> tuple[ArrayValue, NumberType, Any, int]:
-    """The array, its element type, and the address of the first element of a vector."""
+    """Return the array, its element type, and the address of the first element of a vector."""
     target = array(call, ary, f"`{function.name}`")
     type_ = number_type(target.dtype)
     if type_ is None or type_.kind not in "iuf":
@@ -95,7 +95,8 @@ def _vector(
 
 
 def _with_last(call: Any, target: ArrayValue, raw: Value, length: int, address: int) -> int:
-    """The address of a vector, flagged as outside if its last element is: the dimension may end before the memory."""
+    """Return the address of a vector, flagged as out of range if its last element is: the dimension may end before the
+    memory."""
     index: Any
     index, extent = arrays.as_index(call.b, raw, target.name), target.shape[-1]
     if index.literal is not None and index.literal < 0:
@@ -150,8 +151,8 @@ def _place(
     call: Any, function: KernelFunction, ary: Value, offset: Value, width: int, qualifier: Value | None,
     known: dict[str, str],
 ) -> tuple[ArrayValue, int, int]:  # fmt: skip
-    """The array, and address register and constant part of the address of `width` bytes, `offset` bytes after its
-    first element."""
+    """Return the array, and address register and constant part of the address of `width` bytes, `offset` bytes after
+    its first element."""
     name = "" if qualifier is None else getattr(qualifier, "object", None)
     if not isinstance(name, str) or name not in known:
         said = repr(name) if qualifier is None or isinstance(name, str) else describe(qualifier)

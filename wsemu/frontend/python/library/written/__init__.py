@@ -1,4 +1,4 @@
-"""Functions of Python's and NumPy's libraries that are kernels' code themselves, walked where they are called.
+"""Functions of Python's and NumPy's libraries, written as kernel code and inlined at their calls.
 
 All of the operations that they emit have the location of the call.
 """

@@ -6,7 +6,7 @@ Written for kernels: `inlined` walks these functions, and Python never calls the
 import math
 
 LARGE = 4.49423283715579e307
-"""from here on a sum of two may overflow: half of the largest float64"""
+"""half of the largest float64: the sum of two larger numbers may overflow"""
 SMALL = 1.4916681462400413e-154
 """root of the smallest normal float64"""
 LN2 = 0.6931471805599453

@@ -12,7 +12,7 @@ WIDE = frozenset(
     "erfinv erfcinv erfcx normcdf normcdfinv j0 j1 y0 y1 jn yn logb ilogb sincos sincospi remquo powi llrint llround "
     "signbit".split()
 )
-"""functions of float64 that are also those of float32"""
+"""functions that are defined on float64, and used for float32 as well"""
 LEAST, MOST = np.int32(-(2**31)), np.int32(2**31 - 1)
 EULER = 0.5772156649015329
 ROOT_OF_PI = 1.772453850905516
@@ -21,7 +21,7 @@ TWO_OVER_PI = 0.6366197723675814
 
 # -- the error function and the normal distribution ------------------------------------------------------------------
 def _central(y):
-    """erfinv for |y| of at most 0.5, by Newton's method."""
+    """Return erfinv for |y| of at most 0.5, by Newton's method."""
     x = y * 0.886226925452758
     for _ in range(5):
         x -= (math.erf(x) - y) * (0.5 * ROOT_OF_PI) * math.exp(x * x)
@@ -29,7 +29,7 @@ def _central(y):
 
 
 def _upper(y):
-    """erfcinv for 0 < y <= 0.5, by Halley's method."""
+    """Return erfcinv for 0 < y <= 0.5, by Halley's method."""
     t = math.sqrt(-2.0 * math.log(y / 2.0))
     x = -0.70711 * ((2.30753 + t * 0.27061) / (1.0 + t * (0.99229 + t * 0.04481)) - t)
     for _ in range(4):
@@ -67,7 +67,7 @@ def erfcx(x):
         return series / (x * ROOT_OF_PI)
     if x < -27.0:
         return math.inf
-    near = np.float64(np.float32(x))  # whose square is exact
+    near = np.float64(np.float32(x))  # the square of `near` is exact
     return math.exp(near * near) * math.exp((x - near) * (x + near)) * math.erfc(x)
 
 
@@ -81,11 +81,11 @@ def normcdfinv(p):
 
 # -- Bessel functions ------------------------------------------------------------------------------------------------
 def _small(x):
-    """J0, J1, Y0, Y1 of 0 < x < 25, from the recurrence downwards (Miller) and Neumann's series of Y."""
+    """Return J0, J1, Y0, Y1 for 0 < x < 25, from the downward recurrence (Miller) and Neumann's series of Y."""
     after, value = 0.0, 1e-250
     total, even, odd, first = 0.0, 0.0, 0.0, 0.0
     for step in range(100):
-        order = 100 - step  # `value` is J of this order, but for a factor
+        order = 100 - step  # `value` is J of this order, up to a factor
         half = order // 2
         sign = 1.0 if half % 2 else -1.0
         if order % 2 == 0:
@@ -109,7 +109,7 @@ def _small(x):
 
 
 def _large(x, order):
-    """J and Y of order 0 or 1 for x of at least 25: Hankel's expansion."""
+    """Return J and Y of order 0 or 1 for x of at least 25: Hankel's expansion."""
     p, q, term = 1.0, 0.0, 1.0
     for k in range(1, 26):
         term *= (4.0 * order * order - (2.0 * k - 1.0) * (2.0 * k - 1.0)) / (k * 8.0 * x)
@@ -122,13 +122,13 @@ def _large(x, order):
         else:
             p += term
     sine, cosine = math.sin(x), math.cos(x)
-    scale = 0.5641895835477563 / math.sqrt(x)  # of sine and cosine of x - pi / 4, and of it less pi / 2
+    scale = 0.5641895835477563 / math.sqrt(x)  # factor of sine and cosine of x - pi / 4, and of x - 3 pi / 4
     c, s = (cosine + sine, sine - cosine) if order == 0 else (sine - cosine, -(cosine + sine))
     return scale * (p * c - q * s), scale * (p * s + q * c)
 
 
 def _all(x):
-    """J0, J1, Y0, Y1 of x > 0."""
+    """Return J0, J1, Y0, Y1 for x > 0."""
     if math.isinf(x):
         return 0.0, 0.0, 0.0, 0.0
     if x < 1e-8:
@@ -169,7 +169,7 @@ def y1(x):
 
 
 def _downwards(n, x):
-    """J of order n > x > 0, by the recurrence downwards from far above."""
+    """Return J of order n > x > 0, by the downward recurrence from a much higher order."""
     start = 2 * ((n + 60 + int(x)) // 2)
     after, value, total, found = 0.0, 1e-250, 0.0, 0.0
     for step in range(start):
@@ -250,7 +250,7 @@ def sincos(x):
 
 
 def sincospi(x):
-    rest = math.fmod(x, 2.0)  # of whole turns
+    rest = math.fmod(x, 2.0)  # remove whole turns
     size = abs(rest)
     sign = math.copysign(1.0, -rest if size > 1.0 else rest)
     size = 2.0 - size if size > 1.0 else size

@@ -1,4 +1,4 @@
-"""NumPy's reductions of arrays, as loops of one thread over all elements in row order, as Numba has them.
+"""NumPy's reductions of arrays, as loops of one thread over all elements in row order, as Numba computes them.
 
 Each is the text of a function of `x`; a loop over `elements` becomes loops over its dimensions.
 `zero`, `one` and `undefined` (nan) have the type of the result; `mean` and `var` call the reductions of these names;
