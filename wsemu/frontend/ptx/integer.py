@@ -183,8 +183,8 @@ def dot_product_form(parts: int) -> Callable[[Form], Lower]:
 
 
 # -- carries (9.7.2) -------------------------------------------------------------------------------------------------
-# On the GPU, the flag is the carry of an adder: a - b is a + ~b + 1, so the flag is set if nothing is borrowed.  The PTX
-# ISA does not document this, but the code that nvcc generates for a 128-bit division adds the flag of a difference.
+# On the GPU, the flag is the carry of an adder: a - b is a + ~b + 1, so the flag is set if nothing is borrowed.  PTX
+# does not document this, but the code that nvcc generates for a 128-bit division adds the flag of a difference.
 _CARRY = "CC.CF"
 
 

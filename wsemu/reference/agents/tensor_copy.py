@@ -57,8 +57,8 @@ _REDUCES = {
 
 
 class Row(NamedTuple):
-    """A row of a tile.  It has the address of its first byte in the tensor, which may lie outside of it; the address in
-    shared memory before the swizzle; and the range of its bytes in the tensor, from first to last + 1."""
+    """A row of a tile.  Its start in the tensor may lie outside of the tensor; its address in shared memory is the one
+    before the swizzle; its range of bytes in the tensor is from first to last + 1."""
 
     outside: int
     inside: int
