@@ -1,7 +1,7 @@
-(** * The converse: a run that violates R1, R2 or R3 does not decide every schedule
+(** * The converse: a run that violates R1, R2, R3 or R4 does not decide every schedule
 
-    R1, R2: consider the first violation: an operation c2 of process u, and a registrant c1 that does not happen before c2 (R1), or before
-    a predecessor of c2 (R2).  Remove c1 and every event that happens after it.  Then u reaches c2 in an earlier phase.
+    R1, R2, R4: consider the first violation: an operation c2 of process u, and a registrant c1 that does not happen before c2 (R1), or before
+    a predecessor of c2 (R2, R4).  Remove c1 and every event that happens after it.  Then u reaches c2 in an earlier phase.
     R3: consider the first phase that completes although a wait for the previous phase does not happen before any of its registrants.
     Remove the wait and every event that happens after it.  The phase still completes, and the wait has missed its phase. *)
 From Coq Require Import List Arith Lia Bool Relations.
@@ -55,7 +55,7 @@ Proof.
   - exists (skipn (length ra) T). split; [exact R2'|]. intros z Z. rewrite <- (firstn_skipn (length ra) T). apply in_or_app. right. exact Z.
 Qed.
 
-(** ** R1 and R2 *)
+(** ** R1, R2 and R4 *)
 Section Early.
 Hypothesis H3 : rule_late T'.
 Variables (u : process) (rb : list process).
@@ -172,6 +172,14 @@ Proof.
     { unfold step. rewrite Pk. unfold effect. rewrite E, Pa. eauto. }
     destruct St as (k2 & St). apply (another_label _ _ _ _ _ _ _ Hk Pk St Ex J) in D; auto. simpl. lia.
   - destruct (D _ _ _ Hk) as [_ _ Ne _ _ _]. apply (Ne u). unfold error. rewrite Pk. lia.
+Qed.
+
+(** R4: c1 initializes b, and the next operation of u is a wait by parity. *)
+Theorem init_violation l p : raw M b = true -> g = 0 -> pending s2 u = Some (l, Wait b (Parity p)) -> ~ decides s0 r0 T f.
+Proof.
+  intros Rw G At D. destruct run_without as (sg & t & k & Hk & Ik & _ & N & Pk & _).
+  pose proof (phase_too_early k Ik N) as Le. rewrite At in Pk.
+  destruct (D _ _ _ Hk) as [_ _ Ne _ _ _]. apply (Ne u). unfold error, first_phase. rewrite Pk, Rw. lia.
 Qed.
 End Early.
 

@@ -10,17 +10,18 @@
     - [Rules.v]    [precedes], [releases], [before]: happens-before.  [closing]: the contents of a phase after all its registrants.
                    [rule_recycle], [rule_early], [rule_late], [rule_init]: R1 to R4.  [no_race].
     - [Gpu.v]      [rule_expect], [rule_balance], [rule_positive]: R5, R6, no empty registrant.
+    - [MemoryModel.v]  [visible], [no_visible_race], [weak_run], [ptx]: for the theorems on the memory model alone.
 
     Not in the machine, so no theorem covers it:
-    - the memory model of a GPU: memory is sequentially consistent, and an access is one step of one address
-    - atomics, strong accesses, spin loops; fences, scopes, proxies; relaxed arrives, which order memory here
+    - a store that a GPU executes before an earlier load of its thread, on which it does not depend; an access is one step of one address
+    - atomics, strong accesses, spin loops (but see [Axioms] in MemoryModel.v); scopes; relaxed arrives, which order memory here
     - lanes, unless a process is a lane: with a process for each warp, the lanes of a warp run together
     - [mbarrier.inval], parity bits of tokens, the width of counts, tensor memory, [setmaxnreg]
     - control flow, addresses or operands that depend on anything but the values that a process has read
     - that an emulator or a GPU implements this machine *)
 From Coq Require Import List Arith Permutation.
 Import ListNotations.
-From Wsemu Require Import Machine Rules Steps Residual Invariant Diamond OneRun Exact Decidable Phases Converse Gpu Stages Groups Clocks Checker Programs Examples Needed Certificate.
+From Wsemu Require Import Machine Rules Steps Residual Invariant Diamond OneRun Exact Decidable Phases Converse Gpu Stages Groups Clocks Checker Programs Examples Needed Certificate MemoryModel Proxies.
 
 (** Processes are arbitrary deterministic automata ([next], [resume]) with local states L and values V.  [objects] gives the kind of each
     object: a named barrier, a group of n threads, an mbarrier with count n, or an uninitialized mbarrier.  [strict] selects
@@ -130,23 +131,22 @@ Proof.
     + exact (No _ _ _ Hs Rk).
 Qed.
 
-(** The converse, for mbarriers without bytes, named barriers and groups: if T violates R1, R2 or R3, then some run of some schedule does
-    not agree with the reference run.  T' is the trace up to the violation, and violates no rule. *)
+(** The converse: if T violates R1, R2, R3 or R4, then some run of some schedule does not agree with the reference run.  T' is the trace up to the
+    violation, and violates no rule.  (Without bytes, R5 and R6 hold: [only_arrivals_rules].) *)
 Section Converse.
-Hypothesis arrivals : only_arrivals L V next resume objects strict T.
 Variables (ra rest : list process) (T' : list (entry M)) (s2 : state M).
 Hypothesis prefix : r0 = ra ++ rest.
 Hypothesis run_to_violation : run s0 ra = Some (T', s2).
 Hypothesis R1_before : rule_recycle T'.
+Hypothesis R5_before : rule_expect L V next resume objects strict T'.
+Hypothesis R6_before : rule_balance L V next resume objects strict T'.
+Hypothesis no_empty_registrant_before : rule_positive L V next resume objects strict T'.
 Hypothesis no_race_before : no_race T'.
 
 Lemma prefix_covers : reference s0 r0 T f -> cover T' /\ last_ends T'.
 Proof.
   intro H. pose proof (prefix_closings _ _ _ _ H ra T' s2 run_to_violation) as Cl.
-  pose proof (distinct (prefix_traced _ _ _ _ run_to_violation)) as U.
-  assert (A : only_arrivals L V next resume objects strict T').
-  { intros e b ar dr ex co g J. eapply arrivals. exact (proj1 (prefix_split _ _ _ _ H _ _ _ _ prefix run_to_violation) _ J). }
-  destruct (only_arrivals_rules L V next resume objects strict T' objects_fresh A) as (R5 & R6 & RP). split.
+  pose proof (distinct (prefix_traced _ _ _ _ run_to_violation)) as U. split.
   - apply gpu_cover; auto.
   - apply gpu_last_ends; auto.
 Qed.
@@ -183,8 +183,40 @@ Proof.
   intros e3 b p h J Ph Others N. assert (H : reference s0 r0 T f) by (split; assumption).
   destruct (prefix_covers H) as (Cv & Le). eapply late_violation; eauto using gpu_commutative.
 Qed.
+
+(** R4: process u waits by parity at b, and the initialization c1 neither is nor happens before a predecessor of the wait. *)
+Theorem violations_of_R4_show : rule_late T' -> forall u rb c1 b y1 l p, objects b = Dead ->
+  rest = u :: rb -> pending s2 u = Some (l, Wait b (Parity p)) ->
+  In (c1, (Register b y1, 0)) T' ->
+  (forall e0, precedes T e0 (u, executed s2 u) -> ~ (c1 = e0 \/ before T c1 e0)) -> ~ decides s0 r0 T f.
+Proof.
+  intros R3 u rb c1 b y1 l p Eb Eu At J N. assert (H : reference s0 r0 T f) by (split; assumption).
+  destruct (prefix_covers H) as (Cv & Le). eapply init_violation; eauto using gpu_commutative. simpl. now rewrite Eb.
+Qed.
 End Converse.
+
+(** The memory model of a GPU.  In a weak execution ([weak_run]) a read returns the value of any earlier write of its address, or the initial
+    value; PTX's axioms Coherence and Causality ([ptx]) restrict which, where causality orders accesses by different proxies only through
+    a proxy fence ([visible]).  If T keeps the rules and causality orders conflicting accesses, each weak execution is a run. *)
+Theorem weak_executions_are_decided : forall direct fence,
+  rules L V next resume objects strict T -> no_visible_race direct fence T ->
+  forall from schedule t s coherence_order, weak_run from s0 schedule t s -> ptx direct fence from t coherence_order ->
+  run s0 schedule = Some (t, s) /\ agrees_with_reference r0 T f schedule t s.
+Proof.
+  intros direct fence R RV. assert (H : reference s0 r0 T f) by (split; assumption).
+  exact (weak_executions_decided direct fence (gpu_commutative _ _ _ _ _ _) _ _ _ _ H (rules_suffice _ _ _ _ _ _ objects_fresh _ _ _ _ H R) RV).
+Qed.
+
+(** With one proxy, this race freedom is the race rule. *)
+Theorem race_rule_suffices_for_weak_memory : no_race T -> no_visible_race all_direct no_fence T.
+Proof. apply no_race_visible. Qed.
 End Statement.
+
+(** For all machines, whose schedules may differ: if no run has a race, each weak execution is a run. *)
+Theorem race_free_programs_are_sequentially_consistent : forall (M : machine) direct fence from (s0 : state M), initial s0 ->
+  (forall schedule t s, run s0 schedule = Some (t, s) -> no_visible_race direct fence t) ->
+  forall schedule t s coherence_order, weak_run from s0 schedule t s -> ptx direct fence from t coherence_order -> run s0 schedule = Some (t, s).
+Proof. intros M direct fence from. exact (weak_executions_are_runs direct fence from). Qed.
 
 (** The checker that [Extract.v] extracts, for a program of commands ([Programs.v]), the kinds of its objects, and one schedule. *)
 Theorem checker_is_sound : forall ks ps schedule, verify ks ps schedule = true ->
@@ -215,6 +247,12 @@ Print Assumptions race_rule_is_exact.
 Print Assumptions violations_of_R1_show.
 Print Assumptions violations_of_R2_show.
 Print Assumptions violations_of_R3_show.
+Print Assumptions violations_of_R4_show.
+Print Assumptions weak_executions_are_decided.
+Print Assumptions race_rule_suffices_for_weak_memory.
+Print Assumptions race_free_programs_are_sequentially_consistent.
+Print Assumptions race_free_executions_are_sequentially_consistent.
+Print Assumptions data_reads_return_the_last_write.
 Print Assumptions checker_is_sound.
 Print Assumptions certificates_are_sound.
 Print Assumptions accepted_certificates_are_certified.
@@ -227,3 +265,5 @@ Print Assumptions expect_needed.
 Print Assumptions balance_needed.
 Print Assumptions positive_needed.
 Print Assumptions race_needed.
+Print Assumptions proxy_needed.
+Print Assumptions fence_suffices.
