@@ -143,7 +143,7 @@ VARIANTS = {f"{family}, changed": family for family in FAMILIES}
 SHARES = {
     "barriers": {**dict.fromkeys(FAMILIES, 2), **dict.fromkeys(LANE_FAMILIES, 2), "diverged": 4},
     "phases": {"ring": 3, "mixed phases": 1},
-    "atomics": {"strong": 1, "protocols": 1},
+    "atomics": {"strong": 2, "protocols": 2, "patterns": 1},
     "clusters": {"clustered": 1},
     "steered": {"steered": 1},
     "maps": {"maps": 1},

@@ -14,6 +14,8 @@ needed.
     `examine(places, settings)`       Return the findings of a launch (source "outcome", "deadlock" or "trap").
                                       With TRACED it takes a third argument, which runs the launch again for its
                                       events.
+    `examine_others(places, others)`  Return the findings of instructions that only other orders of atomics execute:
+                                      `others`; None if they are not known.
     `costliest(places, settings)`     Return the costliest access that does not justify a finding.
 
 All are optional except CODES and the function that its source requires.
@@ -139,6 +141,12 @@ def examine(places: Places, settings: Settings, trace_of: Tracer) -> tuple[list[
         findings += module.examine(places, settings, *traced)
         costliest += module.costliest(places, settings) if hasattr(module, "costliest") else []
     return findings, costliest
+
+
+def examine_others(places: Places, settings: Settings, others: frozenset[int] | None) -> list[Finding]:
+    """Return the findings of the chosen checkers in instructions that only other orders of atomics execute."""
+    modules = [module_of(checker) for checker in _looking(places.outcome, settings)]
+    return [found for m in modules if hasattr(m, "examine_others") for found in m.examine_others(places, others)]
 
 
 def _looking(outcome: Outcome, settings: Settings) -> list[str]:

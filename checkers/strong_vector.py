@@ -1,6 +1,7 @@
 """`strong-vector`: a strong access of a vector, which a GPU performs as one access.
 
-Detects: executed relaxed, acquire and release loads and stores of vectors of 32, 64 or 128 bits in total.
+Detects: executed relaxed, acquire and release loads and stores of vectors of 32, 64 or 128 bits in total, also of those
+that only other orders of atomics may execute.
 Does not detect: plain accesses of vectors, which need not be one access.
 Reference: PTX ISA, "Vector Data-types" in "Memory Consistency Model": scalar accesses in an unspecified order.
 """
@@ -16,6 +17,8 @@ from wsemu.model.isa import ATOMICS, HALVES_OF_VECTOR, OPCODE, PARTS_SHIFT
 from wsemu.model.remedy import Cures
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from wsemu.evidence.places import Places
     from wsemu.model.settings import Settings
 
@@ -26,20 +29,28 @@ _ATOMIC = frozenset(OPCODE[name] for name in ATOMICS)
 
 def examine(places: Places, settings: Settings) -> list[Finding]:
     """Return a finding for each executed strong access of a vector, by its location in the source."""
-    return [_describe(places, pc) for pc in _find_first(places).values()]
+    executed = _find_first(places, lambda pc: bool(places.outcome.executions[pc]))
+    return [_describe(places, pc) for pc in executed.values()]
 
 
-def _find_first(places: Places) -> dict[Any, int]:
-    """Return the first executed strong access of a vector at each location in the source."""
+def examine_others(places: Places, others: frozenset[int] | None) -> list[Finding]:
+    """Return the findings of the locations that only other orders of atomics execute."""
+    executions = places.outcome.executions
+    executed = _find_first(places, lambda pc: bool(executions[pc]))
+    reached = _find_first(places, lambda pc: not executions[pc] and (others is None or pc in others))
+    return [_describe(places, pc) for origin, pc in reached.items() if origin not in executed]
+
+
+def _find_first(places: Places, counts: Callable[[int], bool]) -> dict[Any, int]:
+    """Return the first strong access of a vector that counts at each location in the source."""
     if _ATOMIC.isdisjoint(places.program.opcodes):
         return {}
     code = places.program.code
     parts = code[:, 7] & (3 << PARTS_SHIFT | HALVES_OF_VECTOR)
-    vectors = np.flatnonzero(np.isin(code[:, 0], sorted(_ATOMIC)) & (parts != 0)).tolist()
+    vectors: list[int] = np.flatnonzero(np.isin(code[:, 0], sorted(_ATOMIC)) & (parts != 0)).tolist()
     found: dict[Any, int] = {}
-    for pc in vectors:
-        if places.outcome.executions[pc]:
-            found.setdefault(places.origin(pc), pc)
+    for pc in filter(counts, vectors):
+        found.setdefault(places.origin(pc), pc)
     return found
 
 

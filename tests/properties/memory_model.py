@@ -479,7 +479,7 @@ def _executions(
         effort.spend(_EXECUTION)
         shared = _Shared(base, rf, tuple(tuple(map(of, order)) for _, order in chosen))
         for closed in shared.with_fences(effort):
-            execution = _Execution(shared, closed)
+            execution = _Execution(shared, closed, shared.observed)
             if execution.allowed():
                 yield execution
 
@@ -652,11 +652,11 @@ class _Shared:
 class _Execution:
     """Events with who reads from whom, and in which order writes and fences come."""
 
-    def __init__(self, shared: _Shared, closed: list[int]) -> None:
+    def __init__(self, shared: _Shared, closed: list[int], observed: list[int]) -> None:
         self.shared, self.closed = shared, closed
         self.base, self.rf, self.co = shared.base, shared.rf, shared.co
         self.events = self.base.events
-        self.cause = [now | _union(closed[b] for b in _bits(shared.observed[a])) for a, now in enumerate(closed)]
+        self.cause = [now | _union(closed[b] for b in _bits(observed[a])) for a, now in enumerate(closed)]
 
     def allowed(self) -> bool:
         """Whether the axioms hold."""
@@ -694,13 +694,12 @@ class _Execution:
 
     def _joined(self, vectors: list[int]) -> bool:
         """Whether the axioms hold, too, where the elements of each vector are one event."""
-        causes = list(self.closed)
+        causes, observed = list(self.closed), list(self.shared.observed)
         for vector in vectors:
             causes = [now | vector if now & vector and not vector >> n & 1 else now for n, now in enumerate(causes)]
         for vector in vectors:
-            after = _union(causes[n] for n in _bits(vector))
-            causes = [after if vector >> n & 1 else now for n, now in enumerate(causes)]
-        whole = _Execution(self.shared, _closed(causes))
+            causes, observed = _alike(causes, vector), _alike(observed, vector)
+        whole = _Execution(self.shared, _closed(causes), observed)
         return _acyclic(whole.closed) and whole.allowed()
 
     def _comes_before(self, one: int, other: int) -> bool | None:
@@ -776,6 +775,12 @@ def _union(masks: Iterable[int]) -> int:
     for mask in masks:
         found |= mask
     return found
+
+
+def _alike(follows: list[int], nodes: int) -> list[int]:
+    """The same, where what follows one of these nodes follows each of them."""
+    all_of_them = _union(follows[n] for n in _bits(nodes))
+    return [all_of_them if nodes >> n & 1 else now for n, now in enumerate(follows)]
 
 
 def _closed(follows: list[int]) -> list[int]:

@@ -548,7 +548,59 @@ def _answer(source: random.Random, place: str) -> list[Operation]:
     return [*looks, *(rest if looks[0].until >= 0 else [o._replace(guard=seen) for o in rest])]
 
 
+# -- release and acquire patterns -----------------------------------------------------------------------------------
+def pattern_program(source: random.Random) -> Program:
+    """Messages whose release and acquire patterns are of several accesses: a `cas` that fails among them, stores over
+    what was read, reads before the one that acquires."""
+    while True:
+        threads = [_sends(source), _hears(source)]
+        if source.random() < 0.5:
+            threads.insert(1, [*_hears(source)[:-1], *_sends(source)[1:]] if source.random() < 0.7 else _sends(source))
+        ctas = source.choice((range(3), range(3), (0, 0, 0), (0, 0, 1), (0, 1, 1)))
+        clustered = source.random() < 0.15
+        if sum(map(len, threads)) <= MOST_EVENTS:
+            return tuple(
+                Thread(ctas[n], tuple(own), ctas[n] // 2 if clustered else -1) for n, own in enumerate(threads)
+            )
+
+
+def _sends(source: random.Random) -> list[Operation]:
+    """A store, and strong accesses some of which release it."""
+    made = [Operation(WRITE, "x", 1)]
+    made += [_step(source, ("relaxed", "release", "acq_rel")) for _ in range(source.choice((1, 1, 2, 3)))]
+    if source.random() < 0.2:
+        made.insert(source.randint(1, len(made)), _fence(source, 1.0)[0])
+    return made
+
+
+def _hears(source: random.Random) -> list[Operation]:
+    """Strong accesses some of which acquire, and an access where the last one has read something."""
+    made = [
+        _step(source, ("relaxed", "acquire", "acq_rel"), f"b{k}")._replace(
+            guard=(f"b{k - 1}", source.choice((1, 1, 2)), True) if k and source.random() < 0.4 else None
+        )
+        for k in range(source.choice((1, 2, 2, 3)))
+    ]
+    seen = source.choice([o.result for o in made if o.result] or ["b0"]), source.choice((1, 1, 2, 3)), True
+    if source.random() < 0.2:
+        made.append(_fence(source, 1.0)[0])
+    return [*made, source.choice((Operation(READ, "x"), Operation(WRITE, "x", 2)))._replace(guard=seen)]
+
+
+def _step(source: random.Random, orders: tuple[str, ...], result: str = "") -> Operation:
+    """A strong access of one of two flags."""
+    place, order = source.choice(("f", "f", "g")), source.choice(orders)
+    what = source.random()
+    if what < 0.3 and order != "acq_rel" and (not result or order != "acquire"):
+        return Operation(WRITE, place, source.choice((1, 2)), order, _scope(source))
+    if what < 0.55 and result and order != "acq_rel":
+        return Operation(READ, place, 0, order, _scope(source), result)
+    kind = source.choice(("cas", "cas", "add", "exch"))
+    return Operation(ATOMIC, place, source.choice((1, 1, 2)), order, _scope(source), result, kind)
+
+
 STRONG_FAMILIES = {
+    "patterns": pattern_program,
     "guarded": guarded_program,
     "strong": strong_program,
     "protocols": protocol_program,

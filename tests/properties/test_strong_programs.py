@@ -15,6 +15,7 @@ from tests.properties.strong_programs import (
     counting,
     drawing,
     judged_strong,
+    ptx,
     space_for,
     strong_program,
     verdict,
@@ -154,6 +155,61 @@ def test_what_acquires_comes_after_plain_accesses_that_it_acquires(line: str, ri
     assert verdict(program, engine)[0] == ("verified" if right else "failed")
 
 
+REREAD = (
+    "P0@0: W y 2; A add f 1 release gpu | P1@{0}: R f relaxed gpu until 1; W f 1 relaxed gpu; A add f 1 {1} | "
+    "P2@{2}: R f acquire gpu -> a; ?a=2 W y 1"
+)
+"""the release was read before its value was stored over, and a later access acquires"""
+
+
+@pytest.mark.parametrize(("ctas", "order", "right"), [
+    ((1, 2), "acq_rel gpu", True), ((1, 2), "release gpu", False), ((1, 2), "acquire gpu", False),
+    ((0, 0), "acq_rel cta", True), ((1, 1), "acq_rel cta", False),
+])  # fmt: skip
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+def test_an_access_that_acquires_and_releases_hands_on_what_was_read_before_it(
+    ctas: tuple[int, int], order: str, right: bool, engine: str
+) -> None:
+    program = parse(REREAD.format(ctas[0], order, ctas[1]))
+    assert explore(program).wrong != right
+    assert verdict(program, engine)[0] == ("verified" if right else "failed")
+
+
+REREAD_IN_A_CTA = (
+    "P0@0: W y 2; F sc cta; A add f 1 acq_rel gpu | P1@0: R f relaxed sys -> b; W f 1 relaxed sys; "
+    "?b=1 A add f 1 acq_rel cta | P2@0: R f acquire gpu -> b; ?b=2 W y 1 release gpu; R x; A add f 1 relaxed gpu -> c"
+)
+
+
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+def test_a_narrow_access_hands_on_what_was_read_before_it(engine: str) -> None:
+    found = judged_strong(parse(REREAD_IN_A_CTA), engine, "shared")
+    assert (found.can, found.complaint, found.codes) == ("is right", "", ())
+
+
+FAILING = "P0@0: W x 1; A exch f 5 relaxed gpu; A cas f 1 {0} -> c; {1} | P1@{2}: {3}; R x"
+
+
+@pytest.mark.parametrize("cta", [0, 1])
+@pytest.mark.parametrize(("order", "then", "looks", "right"), [
+    ("release gpu", "W g 1 relaxed gpu", "R g acquire gpu until 1", False),
+    ("release gpu", "W f 1 relaxed gpu", "R f acquire gpu until 1", False),
+    ("acq_rel gpu", "A add g 1 relaxed gpu", "R g acquire gpu until 1", False),
+    ("release gpu", "W g 1 release gpu", "R g acquire gpu until 1", True),
+    ("relaxed gpu; F acq_rel gpu", "W g 1 relaxed gpu", "R g acquire gpu until 1", True),
+])  # fmt: skip
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+def test_a_compare_and_swap_that_fails_releases_nothing(
+    order: str, then: str, looks: str, right: bool, cta: int, engine: str
+) -> None:
+    """Nor does the store that follows it."""
+    program = parse(
+        FAILING.format(order, then, cta, looks).replace("gpu; F acq_rel gpu -> c", "gpu -> c; F acq_rel gpu")
+    )
+    assert explore(program).wrong != right
+    assert verdict(program, engine)[0] == ("verified" if right else "failed")
+
+
 TWO_LAST = (
     "P0@0: W x 1; F sc gpu; A add f 1 -> t | P1@1: F sc gpu; A add f 1 -> t | "
     "P2@2: A add {0} 1 -> t; F sc gpu; ?t={1} R x | P3@3: A add {0} 1 -> t; F sc gpu; ?t={1} R x"
@@ -289,6 +345,40 @@ def test_a_strong_vector_is_seen_as_a_whole(fence: str, said: str, engine: str) 
     """The verdict names that it counts on this: PTX promises each element alone."""
     found = judged_strong(parse(READS_A_VECTOR.format(fence)), engine)
     assert (found.complaint, found.verdict, "strong-vector" in found.codes) == ("", said, True)
+
+
+AS_A_WHOLE = [
+    (
+        "P0@0: W x 1; F acq_rel gpu; W f 1 relaxed gpu & W g 2 relaxed gpu; R g relaxed gpu until 1; F sc gpu; W x 1"
+        " | P1@1: R f relaxed gpu until 1; F acq_rel gpu; R x; A exch g 1 release gpu"
+    ),
+    (
+        "P0@0: W x 1 weak volatile & W y 1 weak volatile; F acq_rel gpu; W f 1 relaxed gpu & W g 2 relaxed gpu; "
+        "R g acquire gpu until 1; W x 1 relaxed gpu & W y 1 relaxed gpu"
+        " | P1@1: R f relaxed gpu until 1; F acq_rel gpu; R x; F sc gpu; W g 1 relaxed gpu"
+    ),
+    # one run executes no vector here
+    (
+        "P0@0: A add f 1 -> t; ?t=1 W x 1 relaxed gpu & ?t=1 W y 2 relaxed gpu; ?t=1 R y relaxed gpu until 1"
+        " | P1@1: A add f 1 -> t; ?t=0 R x relaxed gpu until 1; ?t=0 W y 1 relaxed gpu"
+    ),
+]
+
+
+@pytest.mark.parametrize("line", AS_A_WHOLE)
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+def test_a_store_after_one_element_of_a_vector_comes_after_the_others(line: str, engine: Any) -> None:
+    """Only of a vector that is one access: the verdict names that, and `strict` does not take it for granted."""
+    program = parse(line)
+    assert explore(program).hanging
+    assert not explore(program, vectors_are_one=True).wrong
+    assert verdict(program, engine) == ("verified", ("strong-vector",))
+    source, grid, warps = ptx(program)
+    report = wsemu.check(
+        wsemu.load_ptx(source)["k"], grid, 32 * warps, (np.zeros(16, np.uint32),), engine=engine, strict=True
+    )
+    assert (report.verdict, {finding.code for finding in report.errors}) == ("failed", {"strong-vector"})
+    assert not report.proof
 
 
 @pytest.mark.parametrize(("line", "said"), [

@@ -446,6 +446,7 @@ def _apply_decision(
     and `fence.sc`."""
     kept = [finding for finding in found.kept if not (decided.proven and finding.code == "race")]
     told = [finding for finding in decided.findings if CHECKER_OF[finding.code] in settings.checkers]
+    told += registry.examine_others(places, settings, decided.besides) if decided.proven else []
     more, suppressed, _ = apply_suppressions([_promoted_to(finding, settings) for finding in told], places, settings)
     found = found._replace(kept=[*more, *kept], suppressed=[*found.suppressed, *suppressed])
     if found.has_errors:

@@ -556,13 +556,35 @@ class Knowledge:
         return ((event.cta,), (self.clusters[event.cta],), (WIDE,))[reach]
 
     def _acquire_after(self, event: Event, thread: Thread, place: Place) -> None:
-        """Let an acquire read acquire; in the code, a fence that represents this follows the read."""
-        fence = self.code[event.pc + 1] if event.pc + 1 < len(self.code) else None
-        if fence is None or NAMES[fence[0]] not in FENCES or fence[7] != ACQUIRES or place not in self.locations:
+        """Let an acquire read acquire, also for strong reads of its location before it."""
+        reach = self._acquiring_reach(event)
+        if reach is None or place not in self.locations:
             return
         threads = self._threads(event, ALL_LANES) if self.lockstep else [thread]
-        reach = self._reach(event._replace(kind=NAMES[fence[0]], pc=event.pc + 1))
         self._take_given(event.cta, threads, reach, self.locations[place].given)
+        self._acquire(event, thread, reach, [place])
+
+    def _acquiring_reach(self, event: Event) -> int | None:
+        """Return the reach of an acquire access, None for others; in the code, a fence that represents this follows."""
+        fence = self.code[event.pc + 1] if event.pc + 1 < len(self.code) else None
+        if fence is None or NAMES[fence[0]] not in FENCES or fence[7] != ACQUIRES:
+            return None
+        return self._reach(event._replace(kind=NAMES[fence[0]], pc=event.pc + 1))
+
+    def _add_acquired(self, event: Event, pending: Reached, seen: Reached) -> Reached:
+        """Return what an access releases by itself, with what it acquires: one that does both is the end of an acquire
+        pattern and the beginning of a release pattern."""
+        reach = self._acquiring_reach(event)
+        if reach is None:
+            return pending
+        within = self._within(event.cta, reach)
+        released = [to for to in pending if not parts(to)[1]]
+        for row in (seen[to] for to in within if to in seen):
+            pending = _join_reached(pending, dict.fromkeys(released, row))
+        for kind, fences in zip((BEHIND, FORCED), _fences_to(within, seen), strict=True):
+            for end, row in fences.items():
+                pending = _join_reached(pending, {fence_name(to, kind, end): row for to in released})
+        return pending
 
     def _places_of(self, thread: Thread, part: int) -> tuple[Place, ...]:
         """Return the locations whose earlier reads by a thread a fence turns into acquires."""
@@ -615,6 +637,8 @@ class Knowledge:
         for one in threads:
             self.last[one] = place
         if not wrote or fields[7] & NO_STORE:
+            for one in threads:  # a `cas` that fails releases nothing, nor does what follows it
+                self.pending.pop(one, None)
             return 0, 0
         released: dict[int, Rows] = {}
         own_scope: dict[Thread, tuple[int, ...]] = {}
@@ -624,6 +648,7 @@ class Knowledge:
         for one in threads:
             pending = self.pending.pop(one, {})
             if pending:
+                pending = self._add_acquired(event, pending, self.seen.get((one, place), _NO_REACH))
                 self.own[one, place] = _join_reached(self.own.get((one, place), {}), pending)
                 own_scope[one] = tuple(to for to in pending if not parts(to)[1])
             for more in (self.fenced.get(one, {}), self.own.get((one, place), {})):
