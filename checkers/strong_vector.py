@@ -1,7 +1,7 @@
 """`strong-vector`: a strong access of a vector, which a GPU performs as one access.
 
-Detects: executed relaxed, acquire and release loads and stores of vectors of 32, 64 or 128 bits in total, also of those
-that only other orders of atomics may execute.
+Detects: executed relaxed, acquire and release loads and stores of vectors of 32, 64 or 128 bits in total.  Also detects
+the ones that only other orders of atomics may execute.
 Does not detect: plain accesses of vectors, which need not be one access.
 Reference: PTX ISA, "Vector Data-types" in "Memory Consistency Model": scalar accesses in an unspecified order.
 """
