@@ -334,7 +334,9 @@ def _outside(raw: RawFinding, places: Places) -> Finding:
     verb, size, shape = places.verb(raw.pc), raw.detail["size"], _shape(raw, places)
     base, parts = _indices(raw, places)
     element = np.dtype(places.program.element_of[raw.pc] or "u1").itemsize
-    if gone := places.freed_allocation(raw.detail["address"]):
+    gone = places.freed_allocation(raw.detail["address"])
+    overrun = bool(gone) and places.names_live_array(raw.pc)  # of an argument, into memory that was freed
+    if gone and not overrun:
         message, where = f"{verb} of {size} bytes in `{gone}`, which was freed", places.beyond(raw.detail["address"])[1]
         return _finding(raw, places, message, f"{where}; {_left_out(raw, places)}", _TOO_EARLY)
     if rank := _wrong_rank(raw, places):
@@ -352,8 +354,9 @@ def _outside(raw: RawFinding, places: Places) -> Finding:
     name, note = places.array_name(raw.pc), _left_out(raw, places)
     if not parts or not python:  # a pointer: the source has no extent to compare with
         near, where = places.beyond(raw.detail["address"])
-        if raw.detail.get("elsewhere") and within is not None:  # where another memory has its addresses
+        if within is not None and (overrun or raw.detail.get("elsewhere")):  # where another memory has its addresses
             near, where = name, f"the address is byte {within[0]:,} of {name}, which has {within[1]:,}"
+            where += f", in freed memory (`{gone}`)" * overrun
         name = near if near and not places.program.array_of[raw.pc] else name
         note = f"{where}; {note}"
         if wrapped := _wrapped_index(raw, places):

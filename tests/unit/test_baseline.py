@@ -62,6 +62,17 @@ def test_a_baseline_accepts_the_findings_of_today(run: Any, tmp_path: Path) -> N
     assert check(run).returncode == 1
 
 
+def test_options_of_check_write_nothing_and_are_named_on_the_command_line(run: Any, tmp_path: Path) -> None:
+    done = run("baseline", "--certificate", "launches.txt", "--save-witness", "witnesses", "program.py")
+    note = "note: `wsemu baseline` ignores `--certificate`, `--save-witness`: give it to `wsemu check`"
+    assert (done.returncode, " ".join(done.stdout.split()).startswith(note)) == (0, True)
+    (tmp_path / "pyproject.toml").write_text('[tool.wsemu]\ncertificate = "launches.txt"\nsave-witness = "witnesses"\n')
+    done = run("baseline", "program.py")
+    assert (done.returncode, "ignores" in done.stdout) == (0, False)
+    assert not (tmp_path / "launches.txt").exists()
+    assert not (tmp_path / "witnesses").exists()
+
+
 def test_moved_lines_are_not_new(run: Any) -> None:
     run("baseline", "program.py")
     moved = "# one\n\n" + PROGRAM.replace("@cuda.jit\ndef late", "N = 1\n\n\n@cuda.jit\ndef late")

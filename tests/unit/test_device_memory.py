@@ -335,6 +335,22 @@ def test_allocations_lie_side_by_side_in_an_arena(engine: Engine) -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+def test_an_address_after_a_live_block_is_not_one_in_the_freed_block_behind_it(engine: Engine) -> None:
+    memory = DeviceMemory()
+    at, _ = make_arena(memory)
+    x, gone = memory.place(at, 128, "x"), memory.place(at + 512, 128, "gone")
+    out = memory.allocate(128)
+    table = array(memory, np.array([x + 400], "u8"))
+    memory.free(gone)
+    report = check("sum_table", (table, 1, out), memory, engine)  # nearer to the freed block
+    assert report.findings[0].message == "load of 4 bytes outside `x`"
+    assert "byte 400 of `x`, which has 128;" in report.findings[0].notes[0]
+    memory.write(table, np.uint64(gone))
+    report = check("sum_table", (table, 1, out), memory, engine)
+    assert report.findings[0].message == "load of 4 bytes in `gone`, which was freed"
+
+
+@pytest.mark.parametrize("engine", ENGINES)
 def test_an_array_may_reach_past_the_last_allocation_of_an_arena(engine: Engine) -> None:
     memory = DeviceMemory()
     at, data = make_arena(memory)

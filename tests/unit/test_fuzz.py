@@ -405,3 +405,37 @@ def test_without_hypothesis_its_lack_is_said(tmp_path, monkeypatch, capsys):
     options = {"examples": 1, "batch": 1, "seed": 0}
     assert fuzz_command(f"{tmp_path / 'test_x.py'}::test_x", options, 1, None, fresh=False) == 2
     assert "`wsemu fuzz` needs Hypothesis: pip install hypothesis" in capsys.readouterr().out
+
+
+PROJECTS = {
+    "pyproject.toml": '[tool.pytest.ini_options]\npythonpath = ["src"]\n',
+    "pytest.ini": "[pytest]\npythonpath = src\n",
+    "setup.cfg": "[tool:pytest]\npythonpath = src other\n",
+}
+"""file of pytest's configuration -> its text"""
+
+
+@pytest.mark.parametrize("name", PROJECTS)
+def test_a_project_of_pytest_is_imported_as_pytest_imports_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    (tmp_path / name).write_text(PROJECTS[name])
+    (tmp_path / "src" / "own_kernels").mkdir(parents=True)
+    (tmp_path / "src" / "own_kernels" / "__init__.py").write_text("LIMIT = 5\n")
+    (tmp_path / "conftest.py").write_text("import own_kernels\nown_kernels.LIMIT += 1\n")
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "test_own.py").write_text(
+        "from hypothesis import given, strategies as st\nfrom own_kernels import LIMIT\n\n"
+        "@given(x=st.integers(0, LIMIT))\ndef test_limit(x):\n    assert x <= 6\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", "")
+    done = wsemu("fuzz", "--examples", "50", "--jobs", "1", "tests/test_own.py::test_limit", cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_configuration_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    (tmp_path / "pytest.ini").write_text("pythonpath = src\n")
+    (tmp_path / "test_own.py").write_text(TESTS)
+    done = wsemu("fuzz", "test_own.py::test_good", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "pytest.ini` does not hold a configuration of pytest" in " ".join((done.stdout + done.stderr).split())

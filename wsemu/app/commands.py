@@ -71,6 +71,7 @@ def check(
             printer.finish(USAGE)
         return USAGE
     if accept:
+        _note_unused_options(given)
         return _accept(file, targets, chosen, settings, module=name)
     with sink(chosen.format, all_=chosen.all, program=str(file)) as printer, _counting(chosen) as statistics:
         options: dict[str, Any] = {
@@ -155,6 +156,18 @@ def _counting(chosen: Chosen) -> Iterator[Statistics | None]:
     counts = Statistics()
     with adding_hook(observers, counts.observe), adding_hook(refused, counts.refuse):
         yield counts
+
+
+_OF_CHECK = ("all", "certificate", "format", "limit", "save-witness", "statistics")
+"""options that `wsemu baseline` takes and has no use for, since it shows and saves no launch"""
+
+
+def _note_unused_options(given: Mapping[str, Any]) -> None:
+    """Name the options on the command line of `wsemu baseline` that only `wsemu check` uses; those of the project's
+    configuration are meant for `check`."""
+    unused = [f"`--{name}`" for name in _OF_CHECK if name in given]
+    if unused:
+        Printer().text(f"note: `wsemu baseline` ignores {', '.join(unused)}: give it to `wsemu check`", "warning")
 
 
 def _accept(file: Path, targets: Sequence[Target], chosen: Chosen, settings: Settings, *, module: str) -> int:

@@ -57,9 +57,13 @@ def versions() -> str:
 
 
 def files() -> list[str]:
-    """The files of the modules that are loaded from below the working folder, relative to it."""
+    """The files of the modules that are loaded from below the working folder, and `project_files`, relative to it."""
     here = os.path.realpath(os.getcwd()) + os.sep
     loaded = {getattr(module, "__file__", None) for module in list(sys.modules.values())}
-    paths = sorted({os.path.realpath(file) for file in loaded if file})
-    inside = [path for path in paths if path.startswith(here) and "site-packages" not in path and path.endswith(".py")]
+    paths = {os.path.realpath(file) for file in loaded if file and file.endswith(".py")} | {*project_files}
+    inside = [path for path in sorted(paths) if path.startswith(here) and "site-packages" not in path]
     return [path.removeprefix(here) for path in inside]
+
+
+project_files: list[str] = []
+"""real paths of the files of a project of pytest that modules depend on: its configuration, and `conftest.py`"""

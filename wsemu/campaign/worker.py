@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from wsemu.campaign.falsified import decorator, given_names, leaves, parameters
+from wsemu.campaign.pytest_project import prepare_project
 from wsemu.campaign.user_file import digest_files, exists, files, import_file, sources, versions
 from wsemu.launch.result import CheckFailed
 from wsemu.model.errors import UsageError, WsemuError
@@ -47,7 +48,10 @@ def load(file: Path, name: str) -> Any:
     """Return the test function of Hypothesis in a file; UsageError describes what is wrong with it."""
     exists(file)
     try:
+        prepare_project(file)
         module = import_file(file)
+    except UsageError:
+        raise
     except WsemuError as error:
         raise UsageError(f"`{file}` cannot be imported: {error}") from None
     except (Exception, SystemExit) as error:

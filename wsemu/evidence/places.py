@@ -554,6 +554,13 @@ class Places:
             return ""
         return near[0].name
 
+    def names_live_array(self, pc: int) -> bool:
+        """Return whether an access names an argument that is in live memory of the program."""
+        array = next((one for one in self.arrays if one.name == self.program.array_of[pc]), None)
+        if array is None or self.memory is None:
+            return False
+        return self.memory.find((array.segment << SEGMENT_SHIFT) + array.offset) is not None
+
     def beyond(self, address: int) -> tuple[str, str]:
         """Return the object nearest to an address outside of all memory, `x`, and the position relative to it; empty
         texts if unknown."""

@@ -371,7 +371,13 @@ class DeviceMemory:
         window = self._windows.get(number)
         if window is None or not window.allocations:
             return None
-        one = min(window.allocations, key=lambda one: (max(one.address - address, address - one.end + 1, 0), one.freed))
+
+        def rank(one: Allocation) -> tuple[bool, int, bool]:
+            distance = max(one.address - address, address - one.end + 1, 0)
+            live_first = one.freed and distance > 0
+            return live_first or distance > _NEAR, distance, one.freed
+
+        one = min(window.allocations, key=rank)
         return one, address - one.address
 
     # -- inside --------------------------------------------------------------------------------------------------------
@@ -508,6 +514,8 @@ class DeviceMemory:
         return f"the address is byte {offset:,} of `{one.name}`, which has {one.bytes:,} bytes{gone}"
 
 
+_NEAR = 1 << 20
+"""bytes from a live allocation within which an address belongs to it rather than to a freed one that is nearer"""
 _NO_RESERVE = 0x4000 if sys.platform == "linux" else 0
 """MAP_NORESERVE, which mmap has by name since Python 3.13"""
 
