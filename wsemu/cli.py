@@ -12,13 +12,14 @@ import os
 import sys
 
 GARBAGE = 20_000
-"""objects between two looks for garbage: what a command loads stays, and looking costs it a fifth of its time"""
+"""allocations between two garbage collections: the objects of a command stay alive, and collections would take a fifth
+of its time"""
 
 
 def main() -> None:
-    """The `wsemu` command: whatever goes wrong ends with a message and an exit code."""
+    """Run the `wsemu` command: every error ends with a message and an exit code."""
     gc.set_threshold(GARBAGE, *gc.get_threshold()[1:])
-    if sys.stdout is None or sys.stderr is None:  # closed from the start
+    if sys.stdout is None or sys.stderr is None:  # closed when the process started
         nowhere = open(os.devnull, "w")  # noqa: SIM115 - until the process ends
         sys.stdout, sys.stderr = sys.stdout or nowhere, sys.stderr or nowhere
     try:
@@ -49,16 +50,15 @@ def _command() -> None:
 
 
 def _is_plain(words: list[str]) -> bool:
-    """Return whether a program is to be checked without an option: what reads options takes as long to load as the
-    rest."""
-    completes = "_WSEMU_COMPLETE" in os.environ or sys.platform == "win32"  # there `*` is for us to expand
+    """Return whether a program is checked without any option, so that the parser of options need not be imported."""
+    completes = "_WSEMU_COMPLETE" in os.environ or sys.platform == "win32"  # on Windows, this process has to expand `*`
     return (
         len(words) > 1
         and words[1] != ""
         and words[0] in ("check", "run")
         and not completes
         and "-" not in {w[:1] for w in words}
-        and not any(w.endswith(".py") for w in words[2:])  # a second program gets a note
+        and not any(w.endswith(".py") for w in words[2:])  # a second program causes a note
     )
 
 
@@ -67,7 +67,7 @@ def _check(name: str, file: str, *arguments: str) -> int:
 
     from wsemu.app import commands, program  # noqa: F401 - loaded before the next line
 
-    gc.freeze()  # none of it is garbage before the process ends, nor need that look through it
+    gc.freeze()  # these objects live until the process ends, so collections can skip them
     try:
         return commands.check(Path(file), arguments, {}, {}, quiet=name == "run")
     except BrokenPipeError:
@@ -85,7 +85,7 @@ def _forget_interrupt() -> None:
 
 
 def _report_interrupt() -> int:
-    """Say that a command was interrupted where it does not say more itself, such as while it loads."""
+    """Report an interrupt of a command that does not report it itself, for example while it is imported."""
     with contextlib.suppress(Exception):
         print("interrupted", file=sys.stderr)
     _drop_output()
@@ -93,7 +93,7 @@ def _report_interrupt() -> int:
 
 
 def _report_unexpected_error(error: Exception) -> int:
-    """Say what went wrong, also where a program has changed Python itself."""
+    """Report an error, even if a program has changed Python itself."""
     try:
         from wsemu.app import commands
 
@@ -104,7 +104,7 @@ def _report_unexpected_error(error: Exception) -> int:
 
 
 def _drop_output() -> None:
-    """Let go of output that cannot be written: Python would try again at its end."""
+    """Discard output that cannot be written: otherwise, Python tries again when it exits."""
     try:
         sys.stdout.flush()
     except Exception:

@@ -8,8 +8,8 @@
         if i < x.size:
             x[i] *= a
 
-Indices and dimensions, barriers, fences, shuffles, votes, atomics, shared and local arrays mean inside a kernel what
-they mean in Numba-CUDA.  `jit` and the host functions (`to_device`, `synchronize`, ...) run on the CPU.
+Inside a kernel, indices and dimensions, barriers, fences, shuffles, votes, atomics, shared and local arrays have the
+same meaning as in Numba-CUDA.  `jit` and the host functions (`to_device`, `synchronize`, ...) run on the CPU.
 """
 
 from __future__ import annotations
@@ -49,21 +49,23 @@ else:
 
 
 def declare_device(name: str, sig: Any, link: Any = None, use_cooperative: bool = False, abi: str = "numba") -> Any:
-    """A function that is not Python: PTX that is linked, else the kernel that calls it takes Numba-CUDA's compiler."""
+    """Declare a function that is not written in Python.  If it is linked as PTX, wsemu runs it; otherwise Numba-CUDA
+    has to compile the kernel that calls it."""
     given = {"link": link} if link is not None else {}
     given |= {"abi": abi} if abi != "numba" else {}
     return Foreign("declare_device")(name, sig, **given)
 
 
 def vectorize(*arguments: Any, **options: Any) -> Any:
-    """A function of numbers as one of arrays: `@cuda.vectorize(["float32(float32)"])`."""
+    """Make a function on arrays from a function on numbers: `@cuda.vectorize(["float32(float32)"])`."""
     from wsemu.host import vectorize as host
 
     return host.vectorize(*arguments, **options)
 
 
 def guvectorize(*arguments: Any, **options: Any) -> Any:
-    """A function of arrays as one with loop dimensions: `@cuda.guvectorize(["void(f4[:], f4[:])"], "(n)->(n)")`."""
+    """Make a function with loop dimensions from a function on arrays: `@cuda.guvectorize(["void(f4[:], f4[:])"],
+    "(n)->(n)")`."""
     from wsemu.host import vectorize as host
 
     return host.guvectorize(*arguments, **options)
@@ -93,21 +95,21 @@ _NOT_MODELLED = frozenset(
     ufuncs utils
     """.split()
 )
-"""names of Numba-CUDA that have no meaning here, but for those that imports bring (`takeover`)"""
+"""names of Numba-CUDA that are not implemented here, except for names that `takeover` adds"""
 
 
 _PARTS = frozenset("api args compiler core cudadrv decorators devices driver errors kernels vectorizers".split())
-"""modules of Numba-CUDA that are there without an import of their own"""
+"""modules of Numba-CUDA that are available without a separate import"""
 
 
 _COMPILING = frozenset(
     "compile compile_all compile_for_current_device compile_ptx compile_ptx_for_current_device".split()
 )
-"""names that Numba-CUDA itself answers, where it is installed"""
+"""names that Numba-CUDA itself provides if it is installed"""
 
 
 FOREIGN = frozenset("Archive CUSource Cubin Fatbin LTOIR LinkableCode Object PTXSource fp8".split())
-"""names of Numba-CUDA that kernels use, and that its own compiler alone knows"""
+"""names of Numba-CUDA that kernels use and that only its own compiler supports"""
 
 
 if not TYPE_CHECKING:
@@ -117,7 +119,7 @@ if not TYPE_CHECKING:
             from wsemu.host import driver
 
             return getattr(driver, name)
-        if name == "Kernel":  # what `jit` makes, for annotations
+        if name == "Kernel":  # the result of `jit`, for annotations
             from wsemu.launch.kernel import Kernel
 
             return Kernel

@@ -7,11 +7,12 @@
     def test_old_kernel(wsemu):
         wsemu.launch(butterfly, 1, 32, (x,))
 
-What `[tool.wsemu]` in pyproject.toml says holds for every launch of the tests, also for `kernel[grid, block](...)`.
-Options in pytest's configuration (`wsemu_arch = sm_80`) go before it, those of the command line (`--wsemu-arch sm_80`)
-before both, and a marker before all; the names are the same.  Lists in a configuration are separated by blanks.
+The table `[tool.wsemu]` in pyproject.toml applies to every launch of the tests, including `kernel[grid, block](...)`.
+Options in pytest's configuration (`wsemu_arch = sm_80`) take precedence over the table, options on the command line
+(`--wsemu-arch sm_80`) over both, and a marker over all; the names are the same.  Lists in a configuration are separated
+by blanks.
 
-pytest loads this module at every start: what takes time to import is imported when a test needs it.
+pytest loads this module at every start, so a module that takes time to import is imported only when a test needs it.
 """
 
 from __future__ import annotations
@@ -120,7 +121,7 @@ class _Chosen(NamedTuple):
 
 
 _CHOSEN = pytest.StashKey["_Chosen | None"]()
-"""None where nothing was configured"""
+"""None if nothing was configured"""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -154,7 +155,7 @@ _TAKEN = pytest.StashKey["ExitStack"]()
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
-    """Run the session on the driver, or take the place of Numba-CUDA, before a conftest imports it."""
+    """Run the session on the driver, or replace Numba-CUDA, before a conftest imports it."""
     if _wants_session(early_config, "cuda") and not os.environ.get(_SERVER):
         _run_on_driver(early_config)
     if not _wants_session(early_config, "numba", default=os.environ.get("WSEMU_NUMBA") == "1"):
@@ -175,9 +176,9 @@ def _wants_session(config: pytest.Config, name: str, *, default: bool = False) -
 
 
 _UNDECIDED: list[Report] = []
-"""incomplete launches of Python kernels since the last phase of a test, in a session in place of Numba-CUDA"""
+"""incomplete launches of Python kernels since the last phase of a test, in a session that replaces Numba-CUDA"""
 _SERVER = "WSEMU_SERVER"
-"""variable of the environment of programs on the driver"""
+"""environment variable of programs on the driver"""
 _LAUNCHED = pytest.StashKey[str]()
 """reports of failed launches of the current phase of a test"""
 _SECTION = "wsemu: launches of this test"
@@ -206,7 +207,7 @@ def _run_on_driver(config: pytest.Config) -> None:
 
 
 def _take_reports() -> list[tuple[str, str, str]]:
-    """Return (verdict, kernel, report) of launches on the driver since the last time, but for verified ones."""
+    """Return (verdict, kernel, report) of the launches on the driver since the last call, except verified ones."""
     import ctypes
     import json
 
@@ -225,7 +226,7 @@ _MAX_REPORTS = 4 << 20
 
 
 def _clear_error() -> None:
-    """Forget the error that a launch has left the device with."""
+    """Reset the error state that a launch has left on the device."""
     import ctypes
 
     ctypes.CDLL("libcuda.so.1").wsemu_clear_error()
@@ -287,7 +288,7 @@ def _attach_launches(item: pytest.Item, report: pytest.TestReport) -> None:
     item.stash[_LAUNCHED] = ""
     if not text or text in report.longreprtext:
         return
-    add = getattr(report.longrepr, "addsection", None)  # JUnit's XML has these sections, too
+    add = getattr(report.longrepr, "addsection", None)  # these sections also appear in JUnit's XML
     if add is not None:
         add(_SECTION, text)
     else:
@@ -333,7 +334,7 @@ def _option_or_ini(config: pytest.Config, name: str) -> Any:
 
 
 def _has_table(folder: Path) -> bool:
-    """Return whether a pyproject.toml from here upwards may speak of wsemu: only then it is read."""
+    """Return whether a pyproject.toml from here upwards may configure wsemu: only then it is parsed."""
     for place in (folder, *folder.parents):
         try:
             if _TABLE.search((place / "pyproject.toml").read_bytes()):
@@ -362,7 +363,7 @@ def _resolve_settings(config: pytest.Config, given: Mapping[str, Any]) -> _Chose
 
 
 def _hyphenate_names(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Names as in `[tool.wsemu]`, and lists."""
+    """Return options with the names of `[tool.wsemu]`, and with lists split."""
     return {
         name.replace("_", "-"): list(value) if isinstance(value, (tuple, set, frozenset)) else value
         for name, value in given.items()
@@ -402,13 +403,13 @@ _SETTINGS = pytest.StashKey["Settings | None"]()
 
 
 def _trial() -> Any:
-    """The trial as which a test runs with a mutant of its kernels; None where it runs as it is."""
+    """Return the trial as which a test runs with a mutant of its kernels; None if it runs normally."""
     trials = sys.modules.get("wsemu.campaign.mutate_trials")
     return trials.running[-1] if trials is not None and trials.running else None
 
 
 def _using_settings(item: pytest.Item) -> AbstractContextManager[object]:
-    """The settings of a test hold inside."""
+    """Apply the settings of a test inside the block."""
     chosen = item.stash.get(_SETTINGS, None)
     if chosen is None:
         return nullcontext()
@@ -425,7 +426,7 @@ def _using_settings(item: pytest.Item) -> AbstractContextManager[object]:
 def pytest_runtest_setup(item: pytest.Item) -> Generator[None]:
     item.stash[_SETTINGS] = _test_settings(item)
     recording = sys.modules.get("wsemu.host.recorder")
-    if recording is not None:  # streams of another test are those of another program
+    if recording is not None:  # streams of another test count as those of another program
         recording.recorder.reset()
     with _checking_launches(item), _using_settings(item):
         return (yield)
@@ -443,7 +444,7 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None]:
         with _checking_launches(item), _using_settings(item):
             return (yield)
     finally:
-        if _is_on_driver(item.config):  # the next test is independent
+        if _is_on_driver(item.config):  # so that the next test is independent
             _clear_error()
 
 
@@ -455,7 +456,7 @@ _PASSED = pytest.StashKey[bool]()
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, object]:
-    """With `--wsemu-mutate`: the tests as they are, and those that pass with mutants of what they launch."""
+    """With `--wsemu-mutate`, run the tests, then run those that passed with mutants of the kernels that they launch."""
     done = yield
     config = session.config
     if config.getoption("wsemu_mutate") and not config.option.collectonly and not hasattr(config, "workerinput"):
@@ -465,7 +466,7 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, objec
         items = [item for item in session.items if item.stash.get(_PASSED, False)]
         mutated = config.stash[_MUTANTS] = run(items, config.rootpath, kinds, kernels)
         if mutated is not None and mutated.exit_code == 1:
-            session.testsfailed += 1  # pytest's exit code
+            session.testsfailed += 1  # sets pytest's exit code
         if mutated is not None and mutated.stopped:
             raise KeyboardInterrupt
     return done
@@ -490,7 +491,8 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """A failed check ends in the test, not in wsemu, and an example of Hypothesis comes with the line that keeps it."""
+    """End the traceback of a failed check in the test, not in wsemu, and add the line that repeats an example of
+    Hypothesis."""
     ours = _failures(call.excinfo)
     trial = _trial()
     if call.excinfo is not None and trial is not None:
@@ -510,7 +512,7 @@ def pytest_runtest_makereport(
 
 
 def _cut(traceback: TracebackType | None) -> None:
-    """Take the frames of wsemu out of a traceback."""
+    """Remove the frames of wsemu from a traceback."""
     while traceback is not None:
         following = traceback.tb_next
         while following is not None and os.path.realpath(following.tb_frame.f_code.co_filename).startswith(_HERE):
@@ -520,7 +522,7 @@ def _cut(traceback: TracebackType | None) -> None:
 
 
 def _failures(raised: pytest.ExceptionInfo[BaseException] | None) -> list[Any]:
-    """The failed checks that a test raised."""
+    """Return the failed checks that a test raised."""
     errors = sys.modules.get("wsemu.launch.result")
     if raised is None or errors is None:
         return []
@@ -530,7 +532,7 @@ def _failures(raised: pytest.ExceptionInfo[BaseException] | None) -> list[Any]:
 
 
 def _example_text(error: BaseException, item: pytest.Item) -> str:
-    """`@example(...)` for the parameters with which a test of Hypothesis failed."""
+    """Return `@example(...)` with the parameters for which a test of Hypothesis failed."""
     from wsemu.campaign.falsified import decorator, given_names, parameters
 
     return decorator(parameters(error, given_names(getattr(item, "obj", None))))

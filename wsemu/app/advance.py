@@ -6,7 +6,7 @@ import sys
 import time
 
 PATIENCE = 1.0
-"""seconds after which a launch is long"""
+"""seconds after which the progress of a launch is shown"""
 APART = 0.2
 """seconds between two lines of progress"""
 
@@ -22,12 +22,12 @@ class Advance:
         self.begin()
 
     def begin(self) -> None:
-        """A launch begins."""
+        """Note that a launch begins."""
         self._began = self._last = time.monotonic()
         self._done = self._total = 0
 
     def __call__(self, name: str, done: int, total: int) -> None:
-        """So many of its CTAs have run."""
+        """Show that `done` of `total` CTAs of a launch have run."""
         self._done, self._total = done, total
         now = time.monotonic()
         if self._how == "none" or now - self._last < APART or now - self._began < PATIENCE:
@@ -56,5 +56,5 @@ class Advance:
         self._width = len(text)
 
     def __str__(self) -> str:
-        """` (1,203 of 4,000 CTAs)`, where that is known of the launch."""
+        """Return ` (1,203 of 4,000 CTAs)`, or nothing if the numbers are unknown."""
         return f" ({self._done:,} of {self._total:,} CTAs)" if self._total else ""

@@ -1,4 +1,4 @@
-"""`wsemu baseline FILE`: accept today's findings; and the file that holds them.
+"""`wsemu baseline FILE`: accept the present findings of a program, and read and write the file that lists them.
 
 Each finding has a line of its own, so that two branches merge.  A fingerprint has no line number: it survives edits
 elsewhere in the file, and changes with the source text of the finding.
@@ -31,7 +31,7 @@ FILE = "wsemu-baseline.json"
 """file of `wsemu baseline` without `--baseline`"""
 FORMAT = 1
 LARGEST = 64 << 20
-"""number of bytes of a baseline"""
+"""maximum bytes of a baseline file"""
 _TEXTS = ("fingerprint", "code", "kernel", "file", "text")
 
 
@@ -108,7 +108,7 @@ class Gathering:
 
 
 def _entry_text(text: str) -> str:
-    """Return the text of a finding without its line number, which moves."""
+    """Return the text of a finding without its line number, which changes with edits."""
     head, colon, message = text.partition(": ")
     name, _, number = head.rpartition(":")
     return f"{name if number.isdecimal() else head}{colon}{message}"
@@ -134,7 +134,7 @@ def write_baseline(file: str, found: Gathering, printer: Sink) -> None:
 
 @dataclass(slots=True)
 class BaselineUse:
-    """The entries of a baseline that launches had a use for."""
+    """The entries of a baseline that accepted findings of a program's launches."""
 
     baseline: Baseline
     used: set[int] = field(default_factory=set)
@@ -148,7 +148,7 @@ class BaselineUse:
             self.kernels.add(report.kernel)
 
     def stale_text(self, program: str, checkers: frozenset[str]) -> str:
-        """Return a note on the findings of a program that are gone; nothing if there are none."""
+        """Return a note on accepted findings of a program that no longer occur; empty if there are none."""
         gone = [
             entry
             for key, entry in self.baseline.entries.items()

@@ -1,4 +1,4 @@
-"""Breakpoints of `wsemu debug`: lines, conditions on them, and what is written instead of stopping."""
+"""Breakpoints of `wsemu debug`: lines, their conditions, and texts that are printed instead of a stop."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ _FIELD = re.compile(r"\{([^{}]+)\}")
 
 @dataclass(frozen=True, slots=True)
 class Breakpoint:
-    """A line at which the thread stops."""
+    """A line at which the selected thread stops."""
 
     line: int
     file: str = ""
-    """its real path; empty: of whatever file"""
+    """real path of its file; empty: any file"""
     condition: str = ""
-    """an expression of the variables: it stops where that is true"""
+    """an expression of the kernel's variables; the thread stops only if it is true"""
     log: str = ""
-    """text that is written instead of stopping, with expressions in braces"""
+    """text that is printed instead of a stop, with expressions in braces"""
 
     def __str__(self) -> str:
         return f"{self.line} if {self.condition}" if self.condition else str(self.line)
@@ -43,7 +43,7 @@ class Breakpoints:
 
     @classmethod
     def at_lines(cls, lines: Iterable[int]) -> Breakpoints:
-        """One for each line, of whatever file."""
+        """Return a breakpoint for each line, in any file."""
         return cls({("", line): Breakpoint(line) for line in lines})
 
     def set(self, point: Breakpoint) -> None:
@@ -51,7 +51,7 @@ class Breakpoints:
         self.points[point.file, point.line] = point
 
     def clear(self, line: int) -> None:
-        """None at this line, of whatever file."""
+        """Remove the breakpoint at this line in any file."""
         self.points.pop(("", line), None)
 
     def replace_in_file(self, file: str, points: Iterable[Breakpoint]) -> None:
@@ -61,7 +61,7 @@ class Breakpoints:
             self.set(point)
 
     def at(self, span: Span) -> Breakpoint | None:
-        """Return the breakpoint at a location; None for most."""
+        """Return the breakpoint at a location, or None."""
         if not self.points:
             return None
         found = self.points.get(("", span.line))
@@ -72,13 +72,15 @@ class Breakpoints:
 
 
 def evaluate(text: str, variables: dict[str, Any]) -> Any:
-    """The value of an expression of the variables; raises whatever is wrong with it."""
+    """Return the value of an expression of the variables; any exception propagates."""
     ast.parse(text.strip(), mode="eval")
-    return eval(text.strip(), {"np": np}, variables)  # the user's own words, in the user's own process
+    # the user typed the expression, and it runs in the user's own process
+    return eval(text.strip(), {"np": np}, variables)
 
 
 def holds(condition: str, variables: dict[str, Any]) -> bool:
-    """Return whether a condition holds; one that cannot be evaluated does, so that the user sees it."""
+    """Return whether a condition holds.  A condition that cannot be evaluated counts as true, so that the user notices
+    the error."""
     try:
         return bool(evaluate(condition, variables))
     except Exception:
@@ -86,12 +88,12 @@ def holds(condition: str, variables: dict[str, Any]) -> bool:
 
 
 def fill_in_values(text: str, variables: dict[str, Any]) -> str:
-    """Text with the values of the expressions that it has in braces."""
+    """Return a text in which the expressions in braces are replaced by their values."""
     return _FIELD.sub(lambda found: answer(found[1], variables), text)
 
 
 def answer(text: str, variables: dict[str, Any]) -> str:
-    """The value of an expression as text, or what is wrong with it."""
+    """Return the value of an expression as text, or its error."""
     try:
         return format_value(evaluate(text, variables))
     except Exception as error:
@@ -104,7 +106,7 @@ def format_value(value: Any) -> str:
 
 
 def statement_lines(file: str) -> list[int]:
-    """The lines of a file at which statements begin, in order; none if it cannot be read."""
+    """Return the lines of a file at which statements begin, in order; none if the file cannot be read."""
     try:
         with open(file, encoding="utf-8") as text:
             tree = ast.parse(text.read())

@@ -1,6 +1,6 @@
-"""A check in a process of its own: for `--watch` and the language server, which stay responsive.
+"""Run a check in a separate process, so that `--watch` and the language server stay responsive.
 
-The process writes the source files that it used into a file, whose name it gets in the environment.
+The process writes the names of the sources that it used into a file, whose name is in an environment variable.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ class CheckProcess:
 
     @property
     def code(self) -> int | None:
-        """The exit code; None while it runs."""
+        """Return the exit code; None while the process runs."""
         code = self._process.poll()
         return INTERNAL if code is not None and code < 0 else code
 
     def wait(self, seconds: float) -> int | None:
-        """Wait so long at most; return the exit code, None if it still runs."""
+        """Wait at most this number of seconds; return the exit code, None if the process still runs."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(seconds)
         return self.code
@@ -72,7 +72,7 @@ class CheckProcess:
             self._process.wait()
 
     def close(self) -> list[str]:
-        """End the process if it runs; return the sources that it used, none if it did not finish."""
+        """End the process if it runs; return the sources that it used, or none if it did not finish."""
         self.stop()
         try:
             found = json.loads(Path(self._file).read_text(encoding="utf-8") or "[]")
@@ -97,7 +97,7 @@ def write_sources(files: Iterable[str]) -> None:
 
 
 def _is_source(name: str) -> bool:
-    """Return whether a file is one of the user's: it exists, and belongs to no installed package."""
+    """Return whether a file is a source of the user: it exists, and is not part of an installed package."""
     path = os.path.realpath(name)
     return os.path.isfile(path) and not is_own(path) and not path.startswith(_installed_folders())
 

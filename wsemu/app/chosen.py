@@ -1,6 +1,7 @@
 """Settings of a program: the command line, pyproject.toml, the defaults.
 
-Most programs are checked without either: `config`, which checks what they say, needs Pydantic and is not loaded then.
+Most programs are checked without options or a table: then `config`, which validates them and needs Pydantic, is not
+imported.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Chosen(NamedTuple):
-    """The settings of the program as a whole, which `config.Configuration` explains."""
+    """Settings of the program as a whole; `config.Configuration` explains them."""
 
     format: str = "text"
     all: bool = False
@@ -34,9 +35,9 @@ class Chosen(NamedTuple):
 
 
 def resolve_settings(program: Path, given: Mapping[str, Any], *, baseline: bool = True) -> tuple[Chosen, Settings]:
-    """Return the settings of a program: those `given` by the command line (keys as in the file), else those of the
-    nearest pyproject.toml that has the table, else the defaults. UsageError names the file, the key and its allowed
-    values.  Without `baseline` no baseline is read.
+    """Return the settings of a program.  A setting `given` on the command line (with the key of the file) takes
+    precedence over the nearest pyproject.toml that has the table, and this over the default.  UsageError names the
+    file, the key and its allowed values.  With `baseline` False, no baseline is read.
     """
     path, table = find(program)
     if not table and not given:

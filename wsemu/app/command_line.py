@@ -1,4 +1,4 @@
-"""The commands and their options.  What takes time to import is imported by the command that needs it."""
+"""The commands and their options.  A module that takes time to import is imported only by the command that needs it."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ def _launch(context: typer.Context) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """A value as TOML would give it."""
+    """Return a value as TOML would represent it."""
     if isinstance(value, StrEnum):
         return value.value
     return list(value) if isinstance(value, tuple) else value

@@ -32,7 +32,7 @@ class Fixing(NamedTuple):
     wanted: bool = False
     """true to print verified fixes as a patch"""
     write: bool = False
-    """true to edit the files as well, after a question to the user"""
+    """true to edit the files as well, after the user confirms"""
 
 
 def check(
@@ -96,7 +96,7 @@ def check(
             _report_sources(targets)
             if fixing.wanted and code != INTERRUPTED:
                 options["fixes"].finish(printer, code, write=fixing.write)
-        except KeyboardInterrupt:  # between launches, or while edits are tried
+        except KeyboardInterrupt:  # raised between launches, or while edits are tried
             printer.text("interrupted", "warning")
             code = INTERRUPTED
         for line in statistics.lines() if statistics is not None else ():
@@ -107,7 +107,7 @@ def check(
 
 @contextlib.contextmanager
 def _using_baseline(file: Path, settings: Settings, printer: Sink) -> Iterator[None]:
-    """Use the baseline inside the block; at its end, report accepted findings that no longer occur."""
+    """Use the baseline inside the block; at the end, report accepted findings that no longer occur."""
     if settings.baseline is None:
         yield
         return
@@ -124,7 +124,7 @@ def _using_baseline(file: Path, settings: Settings, printer: Sink) -> Iterator[N
 
 @contextlib.contextmanager
 def _certifying(chosen: Chosen, printer: Sink) -> Iterator[Certificates | None]:
-    """Write the certificates of the launches inside, if they are requested."""
+    """Write the certificates of the launches inside the block, if requested."""
     if not chosen.certificate:
         yield None
         return
@@ -146,7 +146,7 @@ def _report_sources(targets: Sequence[Target]) -> None:
 
 @contextlib.contextmanager
 def _counting(chosen: Chosen) -> Iterator[Statistics | None]:
-    """Count the findings of the launches inside, if statistics are requested."""
+    """Count the findings of the launches inside the block, if requested."""
     if not chosen.statistics:
         yield None
         return
@@ -261,7 +261,7 @@ def explain(code: str | None) -> int:
 
 
 def doctor() -> int:
-    """Run `wsemu doctor`: print the properties of the installation as they are determined; return the exit code."""
+    """Run `wsemu doctor`: print the properties of the installation one by one; return the exit code."""
     from wsemu.app.doctor import examine
 
     printer, bad = Printer(), False
@@ -274,13 +274,12 @@ def doctor() -> int:
 
 
 def report_unexpected_error(error: Exception) -> int:
-    """Report on standard error why a command could not continue, the fault of wsemu or of the system; return the exit
-    code."""
+    """Report on standard error an error of wsemu or of the system that ended a command; return the exit code."""
     import sys
     import traceback
 
     printer = Printer(sys.stderr)
-    if isinstance(error, OSError):  # such as unwritable output, or a removed working folder
+    if isinstance(error, OSError):  # for example, unwritable output or a deleted working folder
         where = f"`{error.filename}`" if error.filename else "the output"
         printer.text(f"error: {where}: {error.strerror or error}", "error")
         return USAGE

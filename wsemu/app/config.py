@@ -54,7 +54,7 @@ class _Table(BaseModel):
         strict=True,
         alias_generator=_hyphenate,
         validate_by_name=True,
-        defer_build=True,  # most programs have no configuration
+        defer_build=True,  # because most programs have no configuration
     )
 
 
@@ -216,7 +216,7 @@ class Configuration(_Table):
 
 
 def _suppressions(entries: Sequence[Suppress], written: Path) -> Iterator[Suppression]:
-    """The entries, with the files that they name relative to the folder of the file that they are written in."""
+    """Yield the entries; their file names are relative to the folder of the configuration file."""
     text = written.read_text(encoding="utf-8").split("\n") if entries and written.is_file() else []
     lines = [n for n, line in enumerate(text, 1) if line.replace(" ", "").startswith("[[tool.wsemu.suppress]]")]
     folder = glob.escape(os.path.realpath(written.parent))
@@ -234,20 +234,20 @@ def _suppressions(entries: Sequence[Suppress], written: Path) -> Iterator[Suppre
 
 
 def parse_table(table: Mapping[str, Any], where: str) -> Configuration:
-    """The model of a table; UsageError starts with `where` and names the first key that is wrong, as an option where
-    it was given as one, with nothing in `where`."""
+    """Return the model of a table.  UsageError starts with `where` and names the first wrong key; if `where` is empty,
+    the key was given as an option and is named like one."""
     if not table:
         return Configuration.model_construct()
     try:
         return Configuration.model_validate(dict(table), by_alias=True, by_name=False)
     except ValidationError as error:
-        wrong = sorted(error.errors(), key=lambda one: one["type"] != "extra_forbidden")  # a slip of the pen first
+        wrong = sorted(error.errors(), key=lambda one: one["type"] != "extra_forbidden")  # misspelled keys first
         said = _explanation(wrong[0])
         raise UsageError(f"`--{said[1:]}" if not where else f"{where} {said}") from None
 
 
 def _explanation(error: ErrorDetails) -> str:
-    """Return the error in a key, and the allowed values."""
+    """Return what is wrong with a key's value, and the allowed values."""
     path, model = error["loc"], Configuration
     entry = f"`suppress` number {int(path[1]) + 1} " if path[0] == "suppress" and len(path) > 2 else ""
     keys = _names(Suppress if entry else model)
@@ -273,7 +273,7 @@ def _names(model: type[_Table]) -> Sequence[str]:
 
 
 def _quote(value: Any) -> str:
-    """A value as text, short and on one line."""
+    """Return a value as a short text on one line."""
     text = ascii(value).replace("'", '"') if isinstance(value, str) else repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 

@@ -48,7 +48,7 @@ def run(
     with contextlib.ExitStack() as stack:
         if adapter is not None:
             stack.enter_context(adapter.running(debugger))
-            printer = Printer()  # it writes to what stands for standard output now
+            printer = Printer()  # created here, because it writes to the current standard output
         stack.enter_context(adding_hook(around, debugger))
         code = program.run(
             target.file, target.arguments, known, quiet=True, printer=printer, limit=chosen.limit, as_ptx=target.is_ptx

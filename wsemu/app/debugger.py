@@ -1,7 +1,8 @@
-"""`wsemu debug FILE`: a launch stepped by hand on the reference engine, a thread at a time.
+"""`wsemu debug FILE`: step manually through a launch on the reference engine, one thread at a time.
 
-Each statement of the kernel is a stop for each thread that executes it.  The run is deterministic: going back is
-running again from the start up to the stop before.  The session works on copies of the arrays; the launch follows it.
+Each statement of the kernel is a stop for each thread that executes it.  The run is deterministic: to step back, the
+debugger runs again from the start up to the previous stop.  The session works on copies of the arrays; the launch
+itself runs afterwards.
 """
 
 from __future__ import annotations
@@ -51,21 +52,21 @@ q(uit)           leave the launch: it runs, checked, to its end
 
 
 class Restart(Exception):
-    """The run is to begin again."""
+    """The run has to start again."""
 
 
 class Quit(Exception):
-    """The session is over."""
+    """The user ends the session."""
 
 
 @dataclass(slots=True)
 class Here:
-    """The position of the thread."""
+    """The position of the selected thread."""
 
     stop: Stop
     span: Span
     calls: tuple[Span, ...]
-    """calls that led there, the outermost first"""
+    """locations of the calls that lead to it, the outermost first"""
     variables: dict[str, Any]
 
     @property
@@ -75,30 +76,31 @@ class Here:
 
 @dataclass(slots=True)
 class Session:
-    """One launch under the debugger: `program` shows its variables, `begin` gives segments as they were, and rows."""
+    """One launch under the debugger: `program` has stops that show variables; `begin` returns the initial segments and
+    rows."""
 
     program: Program
     configuration: LaunchConfiguration
     begin: Callable[[], tuple[Any, Any]]
     read: Callable[[], str]
-    """a command; EOFError at the end of all"""
+    """reads a command; raises EOFError at the end of the input"""
     write: Callable[[str], object]
     cta: int = 0
     thread: int = 0
     breakpoints: Breakpoints = field(default_factory=Breakpoints)
     waits: str = "s"
-    """next stop: s, n, o, c, or `replay`"""
+    """condition of the next stop: s, n, o, c, or `replay`"""
     depth: int = 0
     count: int = 0
-    """stops of the thread so far"""
+    """number of stops of the thread so far"""
     target: int = 0
-    """stop at which a replay ends"""
+    """number of the stop at which a replay ends"""
     values: list[list[int]] = field(default_factory=list)
     hits: list[int] = field(default_factory=list)
-    """stops at breakpoints, by their count"""
+    """numbers of the stops that were at breakpoints"""
 
     def run(self) -> None:
-        """Step through the launch until it ends or is left."""
+        """Step through the launch until it ends or the user quits."""
         while True:
             rows, segments = self.begin()
             self.count, self.values = 0, []
@@ -115,9 +117,9 @@ class Session:
             self.write(f"{self.program.name} has ended")
             return
 
-    # -- the engine's side --------------------------------------------------------------------------------------------
+    # -- called by the engine -----------------------------------------------------------------------------------------
     def handle_stop(self, run: WarpRun, fields: list[int], lanes: int) -> None:
-        """A stop shows a value; with the last one it is a stop of each lane."""
+        """Record a value that a stop shows; the last value completes the stop of each lane."""
         warp, lane = divmod(self.thread, LANES)
         if run.cta.number != self.cta or run.warp.number != warp or not lanes >> lane & 1:
             return
@@ -145,7 +147,7 @@ class Session:
             self.talk(here)
 
     def _should_pause(self, depth: int) -> bool:
-        """Return whether to stop here without a breakpoint as well."""
+        """Return whether to stop here even without a breakpoint."""
         match self.waits:
             case "replay":
                 return self.count >= self.target
@@ -162,7 +164,7 @@ class Session:
             self.write(fill_in_values(point.log, here.variables))
         return not point.log
 
-    # -- the user's side ----------------------------------------------------------------------------------------------
+    # -- commands of the user -----------------------------------------------------------------------------------------
     def talk(self, here: Here) -> None:
         """Execute commands until the thread continues."""
         self.depth = here.depth
@@ -206,7 +208,7 @@ class Session:
         return False
 
     def again(self, target: int) -> NoReturn:
-        """Restart the program, up to a stop."""
+        """Restart the launch, and run to a stop."""
         self.waits, self.target = "replay", target
         raise Restart
 
@@ -230,7 +232,7 @@ class Session:
             self.breakpoints.set(Breakpoint(int(line), condition=condition.strip()))
 
     def go_to(self, rest: str) -> None:
-        """To another thread, `T [CTA]`, from the start of the launch."""
+        """Select another thread, `T [CTA]`, from the start of the launch."""
         try:
             thread, *cta = rest.split()
             self.thread = linear(thread, self.configuration.block, "thread")
@@ -243,7 +245,7 @@ class Session:
 
     @property
     def who(self) -> str:
-        """The thread, in words."""
+        """Return the name of the thread."""
         block, grid = self.configuration.block, self.configuration.grid
         return f"thread {_axes(self.thread, block)} of CTA {_axes(self.cta, grid)}"
 
@@ -259,13 +261,13 @@ class Session:
 
 
 class _Memory:
-    """The memory that a thread sees now."""
+    """The memory that a thread can access now."""
 
     def __init__(self, run: WarpRun) -> None:
         self._run = run
 
     def array(self, address: int, dtype: np.dtype[Any], shape: Sequence[int], strides: Sequence[int]) -> Any:
-        """Return a copy of an array, or a text that describes why it is outside of memory."""
+        """Return a copy of an array; if it is outside of memory, a text that describes why."""
         segment, offset = address >> SEGMENT_SHIFT, address & OFFSET_MASK
         arrays = self._run.launch.arrays
         if segment == SHARED:
@@ -298,7 +300,7 @@ def _width(how: Shown) -> int:
 
 
 def _value(how: Shown, bits: Iterator[int], memory: _Memory) -> Any:
-    """The variable that the values stand for."""
+    """Return the variable's value from the shown values."""
     match how.kind:
         case "number":
             return _number(how.what, next(bits))
@@ -333,7 +335,7 @@ def _axes(index: int, extents: tuple[int, int, int]) -> str:
 
 
 def linear(text: str, extents: tuple[int, int, int], what: str) -> int:
-    """The number of a thread or CTA that is written as `3` or `1,2,0`; UsageError where there is none."""
+    """Return the number of a thread or CTA that is written as `3` or `1,2,0`; UsageError if there is none."""
     try:
         x, y, z = (*(int(part) for part in text.strip("()").split(",")), 0, 0)[:3]
     except ValueError:
@@ -350,7 +352,7 @@ def _line() -> str:
 
 @dataclass(slots=True)
 class Debugger:
-    """The debugger around the launches of a program: it steps through the selected ones, then lets them run."""
+    """The debugger around the launches of a program: it steps through the selected launches, then lets them run."""
 
     wanted: Callable[[Any], bool]
     cta: str = "0"
@@ -363,7 +365,7 @@ class Debugger:
     session: Callable[..., Session] = Session
     points: Breakpoints = field(init=False)
     lines: set[int] = field(default_factory=set)
-    """lines at which a thread could stop, of all kernels"""
+    """lines at which a thread can stop, of all kernels"""
 
     def __post_init__(self) -> None:
         self.points = Breakpoints.at_lines(self.breakpoints)
@@ -377,7 +379,7 @@ class Debugger:
         return run()
 
     def step(self, kernel: Any, configuration: LaunchConfiguration, arguments: Sequence[Any]) -> None:
-        """One session."""
+        """Run one session."""
         arguments = as_declared(kernel, arguments)
         function = kernel.py_func
         names = function.__code__.co_varnames[: function.__code__.co_argcount]
@@ -408,13 +410,13 @@ class Debugger:
         session.run()
 
     def describe_missing_lines(self) -> list[str]:
-        """Return a sentence for each line to stop at where no kernel that ran has code."""
+        """Return a sentence for each requested line at which no kernel that ran has code."""
         missing = sorted(self.breakpoints - self.lines) if self.lines else ()
         return [describe_missing(line, self.lines) for line in missing]
 
 
 def describe_missing(line: int, lines: Iterable[int]) -> str:
-    """Return a sentence about a line without code, with the nearest lines that have some."""
+    """Return a sentence about a line without code, with the nearest lines that have code."""
     before = [max(below)] if (below := [n for n in lines if n < line]) else []
     behind = [min(above)] if (above := [n for n in lines if n > line]) else []
     near = " and ".join(map(str, (*before, *behind)))
@@ -422,7 +424,7 @@ def describe_missing(line: int, lines: Iterable[int]) -> str:
 
 
 def _copy_arguments(arguments: Sequence[Any]) -> tuple[Any, ...]:
-    """The arguments with copies of their arrays; what two of them share they share no longer."""
+    """Return the arguments with separate copies of their arrays, even if arguments share memory."""
     return tuple(
         np.array(value, order="K") if isinstance(value, np.ndarray)
         else _copy_arguments(value) if type(value) is tuple else value

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class _Made(Mapping[str, Any]):
-    """The commands by name, each created on first use: a start pays for its own command only."""
+    """The commands by name, each created on first use, so that the start of a command creates no other one."""
 
     def __init__(self, declared: dict[str, typer.Typer]) -> None:
         self._declared, self._made = declared, dict[str, Any]()
@@ -42,15 +42,15 @@ class _Made(Mapping[str, Any]):
 
 
 class _Commands(TyperGroup):
-    """The commands; errors in their options are reported like all others: `error: ...`, without the control characters
-    of a given word."""
+    """The commands.  Errors in their options are reported in wsemu's format: `error: ...`, without control characters
+    of the given words."""
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
         self.commands = _COMMANDS  # type: ignore[assignment]
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """The page that `wsemu --help` prints without us."""
+        """Print the page of `wsemu --help`, which is also printed without this module."""
         formatter.write(front_page.page())
 
     def make_context(self, *args: Any, **kwargs: Any) -> Any:
@@ -71,7 +71,8 @@ def _reporting_aborts() -> Iterator[None]:
         typer.echo("interrupted", err=True)
         raise typer.Exit(INTERRUPTED) from None
     except Exception as error:
-        is_help = type(error).__name__ == "NoArgsIsHelpError"  # its message is no user's, and has lines
+        # its message is a help page of several lines, not an error of the user
+        is_help = type(error).__name__ == "NoArgsIsHelpError"
         if isinstance(getattr(error, "message", None), str) and not is_help:
             from wsemu.report.diagnostic import clean
 
@@ -83,14 +84,14 @@ def _reporting_aborts() -> Iterator[None]:
 
 
 def _reworded_message(error: Any) -> str:
-    """The message of a wrong option; newer versions of typer hand on Pydantic's words."""
+    """Return the message for a wrong option; newer versions of typer pass on Pydantic's texts."""
     listed = getattr(error.__cause__, "errors", None)
     if listed is None:
         return str(error.message)
     from wsemu.model.wrong_value import expected_text
 
     first = listed()[0]
-    if first["type"] == "value_error":  # of a choice: it says which ones there are
+    if first["type"] == "value_error":  # for a choice, the message lists the allowed values
         return str(first["ctx"]["error"])
     return f"give {expected_text(first)}"
 
@@ -144,7 +145,7 @@ _COMMANDS = _Made(_DECLARED)
 
 
 def command(name: str, **options: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Declares the command of this name; `options` are those of typer."""
+    """Declare the command with this name; `options` are those of typer."""
 
     def declare(function: Callable[..., None]) -> Callable[..., None]:
         one = _DECLARED[name] = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
@@ -181,7 +182,7 @@ def _options(
 
 
 class OwnCommand(TyperCommand):
-    """A command whose options take no option, no `--` and no empty word for their value."""
+    """A command whose option values cannot be an option, `--` or an empty word."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         try:
@@ -197,14 +198,14 @@ class OwnCommand(TyperCommand):
                 formatter.write_dl([*records])
 
     def options_first(self, args: list[str]) -> list[str]:
-        """Return the words in the order in which they are read."""
+        """Return the words in the order in which they are parsed."""
         words, options = iter(args), list[str]()
         for word in words:
             options += [word, *(words if word == "--" else self.values(word, words))]
         return options
 
     def values(self, word: str, words: Iterator[str]) -> list[str]:
-        """Return the words that belong to the option `word`; none if it is not an option."""
+        """Return the words that belong to the option `word`; none if `word` is not an option."""
         name, equals, value = word.partition("=")
         taken = self.taken_values()
         if equals and not value and taken.get(name, 0):
@@ -233,10 +234,10 @@ class _MissingValue(Exception):
 
 
 class ProgramCommand(OwnCommand):
-    """A command that runs a file: its options may be anywhere on the line.
+    """A command that runs a file: options of the command may be anywhere on the line.
 
-    Words after `--`, which follows FILE, belong to the program, and so does any other word there that is not an option
-    of the command.  A file of PTX, a launch file and a folder of them have no words of their own.
+    The words after `--` belong to the program if `--` follows FILE, and so does every other word after FILE that is not
+    an option of the command.  A PTX file, a launch file and a folder of launch files take no arguments.
     """
 
     def options_first(self, args: list[str]) -> list[str]:
@@ -245,7 +246,7 @@ class ProgramCommand(OwnCommand):
         for word in words:
             if word == "--":
                 return [*options, "--", *words]
-            if not word:  # no file
+            if not word:  # there is no file
                 return options
             if not word.startswith("-") or word == "-":
                 return [*options, *self._after_file(word, words)]
@@ -267,7 +268,8 @@ class ProgramCommand(OwnCommand):
         yield from (file, *own)
 
     def _warn_of_slip(self, word: str, file: str) -> None:
-        """Report a word for the program that is a slip of the pen for an option of the command, or a second program."""
+        """Warn about a word for the program that looks like a misspelled option of the command, or like a second
+        program."""
         import difflib
 
         if self.name in ("check", "run") and file.endswith(".py") and word.endswith(".py") and Path(word).is_file():
@@ -281,15 +283,16 @@ class ProgramCommand(OwnCommand):
             typer.echo(f"note: `{name}` is an argument of {file}: {remedy}", err=True)
 
     def _is_data(self, file: Path, words: Sequence[str]) -> bool:
-        """Return whether a file takes no words: CUDA C++ with a `main` does, unless they have an option of a launch."""
+        """Return whether a file takes no arguments; CUDA C++ with a `main` does, unless the words contain a launch
+        option."""
         given = words[: words.index("--")] if "--" in words else words
         launch_options = {option for p in self.params if p.name in LAUNCH_OPTIONS for option in p.opts}
         has_launch = any(word.partition("=")[0] in launch_options - {"--nvcc"} for word in given)
         return is_launch(file) and (has_launch or not has_main(file))
 
     def _is_option(self, word: str) -> bool:
-        """Return whether a word after the file of a program is an option of the command: `-m`, `--help`, and those of
-        launches of PTX are the program's."""
+        """Return whether a word after the file of a program is an option of the command; `-m`, `--help`, and launch
+        options for PTX belong to the program."""
         name = word.partition("=")[0]
         own = (*LAUNCH_OPTIONS, "help", "module")
         parameters = (p for p in self.params if p.name not in own or p.name == "nvcc")

@@ -30,7 +30,7 @@ COSTS = (
     "global_store_sectors",
     "barrier_operations",
 )
-"""counters of a launch that are compared"""
+"""compared counters of a launch"""
 LARGEST = 256 << 20
 """maximum bytes of a report"""
 _RANK = ("verified", "incomplete", "failed")
@@ -38,7 +38,7 @@ _RANK = ("verified", "incomplete", "failed")
 
 
 class Change(NamedTuple):
-    """A number or verdict that differs."""
+    """A number or verdict that differs between the reports."""
 
     launch: str
     name: str
@@ -86,7 +86,7 @@ def _kind(contents: Contents) -> str:
 def _read(file: Path) -> Contents:
     """Return the contents of a report; raise UsageError if the file is not one."""
     try:
-        with file.open("rb") as stream:  # perhaps a pipe
+        with file.open("rb") as stream:  # the file may be a pipe
             text = stream.read(LARGEST + 1)
     except OSError as error:
         raise UsageError(f"`{file}`: {error.strerror or error}: give a report of `wsemu check --format json`") from None
@@ -150,7 +150,7 @@ def _add_findings(contents: Contents, report: dict[str, Any]) -> None:
 
 
 def _launch_name(entry: dict[str, Any], times: Counter[str]) -> str:
-    """Return the name of a launch, `copy[grid 1, block 64]`, numbered from the second equal one on."""
+    """Return the name of a launch, `copy[grid 1, block 64]`; equal launches are numbered from the second on."""
     name = clean(f"{entry['kernel']}[grid {extent(tuple(entry['grid']))}, block {extent(tuple(entry['block']))}]")
     times[name] += 1
     return name if times[name] == 1 else f"{name} #{times[name]}"
@@ -182,7 +182,7 @@ def _texts(contents: Contents, counts: Counter[str]) -> list[str]:
 
 
 def _changes(before: dict[str, Any], after: dict[str, Any], name: str) -> Iterator[Change]:
-    """Yield the launches whose values differ; None represents a launch that is missing in one report."""
+    """Yield the launches whose values differ; None represents a launch that one report does not have."""
     for launch in dict.fromkeys([*before, *after]):
         if before.get(launch) != after.get(launch):
             yield Change(launch, name, before.get(launch), after.get(launch))

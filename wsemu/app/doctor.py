@@ -38,7 +38,7 @@ CLIENTS = {
 """packages that launch through the driver, and the page of each"""
 CPU_TORCH = "install the CPU wheel: pip install torch --index-url https://download.pytorch.org/whl/cpu"
 PATIENCE = 20.0
-"""seconds that the GPU's driver has to answer"""
+"""maximum seconds to wait for the GPU's driver"""
 
 
 class Item(NamedTuple):
@@ -50,8 +50,7 @@ class Item(NamedTuple):
 
 
 def examine(program: Path | None = None) -> Iterator[Item]:
-    """Yield all items, one after the other; `program` (or the working folder) determines which pyproject.toml
-    counts."""
+    """Yield all items; the pyproject.toml that applies to `program`, or to the working folder, is examined."""
     yield Item("good", "wsemu", f"{__version__} in {Path(__file__).parents[1]}")
     yield Item("good", "Python", f"{platform.python_version()} ({sys.implementation.name}), {sys.executable}")
     yield Item("good", "system", f"{platform.platform()}, {os.cpu_count()} processors")
@@ -80,7 +79,7 @@ def _packages() -> Iterator[Item]:
 
 
 def _clients() -> Iterator[Item]:
-    """Yield what `wsemu run` needs for CUDA programs, and the packages here that it runs."""
+    """Yield the requirements of `wsemu run` for CUDA programs, and the installed packages that it supports."""
     from wsemu.native.build import is_built
     from wsemu.native.compiler import find_compiler, find_platform_problem
 
@@ -108,7 +107,7 @@ def _clients() -> Iterator[Item]:
 
 
 def _cuda_of_torch() -> str:
-    """Return the version of CUDA that torch is built for; nothing for the CPU wheel, and if it is not installed."""
+    """Return the CUDA version for which torch is built; empty for the CPU build, or if torch is not installed."""
     spec = importlib.util.find_spec("torch")
     if spec is None or spec.origin is None:
         return ""
@@ -129,7 +128,7 @@ def _version(package: str) -> str:
 
 
 def _nvcc() -> Item:
-    """The compiler of `wsemu check kernel.cu`."""
+    """Report the compiler for `wsemu check kernel.cu`."""
     from wsemu.launch.ptx.nvcc import PACKAGES, find_nvcc
 
     found = find_nvcc()
@@ -137,7 +136,7 @@ def _nvcc() -> Item:
 
 
 def _vm() -> Item:
-    """Return whether the compiled VM of this version exists and works."""
+    """Report whether the compiled VM of this version exists and works."""
     import numpy as np
 
     from wsemu import check, cuda
@@ -161,7 +160,7 @@ def _vm() -> Item:
 
 
 def _cache() -> Item:
-    """Report the location of the compiled VM, and how much of it is there: parts are compiled at their first use."""
+    """Report the location of the compiled VM, and how many of its parts exist: a part is compiled at its first use."""
     from wsemu.machine import cache, shipped
     from wsemu.machine.parts import PARTS
 
@@ -181,7 +180,7 @@ def _cache() -> Item:
 
 
 def _blocks() -> Item:
-    """Report the number of compiled regions in the cache, and whether programs get any."""
+    """Report the number of compiled regions in the cache, and whether programs are compiled."""
     from wsemu.machine import cache
     from wsemu.machine.tier import hot
 
@@ -196,7 +195,7 @@ def _can_be_made(folder: Path) -> bool:
     there = next((place for place in (folder, *folder.parents) if place.exists()), folder)
     try:
         tempfile.TemporaryDirectory(dir=there).cleanup()
-    except OSError:  # permissions do not tell: of /proc, or of a disk that is read-only
+    except OSError:  # permissions alone do not decide, for example in /proc or on a read-only disk
         return False
     return True
 
@@ -218,7 +217,7 @@ def _gpu() -> Item:
 
 
 def _configuration(program: Path | None) -> Item:
-    """The pyproject.toml that counts, and whether it is right."""
+    """Report the pyproject.toml that applies, and whether it is valid."""
     from wsemu.app.chosen import resolve_settings
     from wsemu.app.pyproject import FILE, find
     from wsemu.model.errors import UsageError

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 WORST = (0, 3, 1, 2, 4)
 """exit codes, from the mildest to the worst"""
 OUTCOMES = {1: "failed", 2: "wrong usage or set-up", 3: "incomplete", 4: "internal error"}
-"""exit code of a program that did not pass -> what it means"""
+"""exit code of a program that did not pass -> its meaning"""
 _SUFFIX = {"--sarif": ".sarif", "--junit": ".xml", "--gitlab": ".json"}
 """option for a report of all programs -> usual suffix of the file"""
 _FLAGS, _VALUED = ("--allow-incomplete", "--allow-no-kernels"), (*_SUFFIX,)
@@ -44,8 +44,8 @@ _FLAGS, _VALUED = ("--allow-incomplete", "--allow-no-kernels"), (*_SUFFIX,)
 
 
 def split(words: list[str]) -> tuple[list[str], list[str]]:
-    """Return the options and the files.  Words after `--` are files, and so are earlier words that are neither an
-    option nor its value."""
+    """Return the options and the files.  Words after `--` are files, and so is an earlier word that is neither an
+    option nor the value of one."""
     at = words.index("--") if "--" in words else len(words)
     options, files, valued = list[str](), list[str](), _options_with_values()
     rest = iter(words[:at])
@@ -134,7 +134,8 @@ def _check_files(files: list[str], options: list[str], format_: str, output: str
         try:
             MERGERS[format_]([(file, text)])
             texts.append((file, text))
-        except (SyntaxError, ValueError, KeyError, TypeError):  # the output is an internal error, not a document
+        # the output reports an internal error, it is not a document
+        except (SyntaxError, ValueError, KeyError, TypeError):
             code = INTERNAL
         yield file, code
     try:
@@ -144,8 +145,8 @@ def _check_files(files: list[str], options: list[str], format_: str, output: str
 
 
 def _judge_launches(counted: list[tuple[str, int]], output: str, *, allowed: bool) -> list[int]:
-    """Return the exit codes of programs, without those that launch no kernel unless none does; with a report, name
-    those."""
+    """Return the exit codes of the programs, without those that launch no kernel, unless none does; with a report,
+    print the names of the others."""
     printer = Printer(sys.stderr)
     idle = [file for file, code in counted if code == NO_LAUNCH]
     for file in idle if output else ():
@@ -172,7 +173,7 @@ def _report_failures(counted: list[tuple[str, int]], output: str) -> None:
 
 
 def _mistakes(found: dict[str, list[str]], checked: list[str], *, allowed: bool) -> Iterator[int]:
-    """Report, on standard error, mistakes because of which nothing would be checked; yield the exit codes."""
+    """Report, on standard error, mistakes that would leave nothing to check; yield their exit codes."""
     printer = Printer(sys.stderr)
     for name, files in found.items():
         if not files:
@@ -191,8 +192,8 @@ def _mistakes(found: dict[str, list[str]], checked: list[str], *, allowed: bool)
 
 
 def is_output(file: str, files: list[str], option: str = "--sarif") -> bool:
-    """Return whether a report may be written to a file, and report if not: no name, an input, a folder that does not
-    exist."""
+    """Return whether a report can be written to a file, and report if not: the name is empty, the file is an input, or
+    its folder does not exist."""
     if file and file not in files and not file.endswith((".py", ".ptx", ".cu")):
         if not (reason := _not_writable(Path(file))):
             return True

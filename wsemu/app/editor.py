@@ -1,8 +1,8 @@
 """`wsemu debug --dap FILE`: the debugger for editors, by the Debug Adapter Protocol on standard input and output.
 
-An editor starts the command as its adapter and sends `launch` with any of `stopOnEntry`, `thread` and `cta`.  The GPU
-thread that is stepped is the one thread of the protocol; `thread T [CTA]` in the editor's console goes to another one.
-(Microsoft, "Debug Adapter Protocol", 1.68; https://microsoft.github.io/debug-adapter-protocol.)
+An editor starts the command as its adapter and sends `launch` with any of `stopOnEntry`, `thread` and `cta`.  The
+protocol has one thread, which is the GPU thread that is being stepped; `thread T [CTA]` in the editor's console selects
+another GPU thread.  (Microsoft, "Debug Adapter Protocol", 1.68; https://microsoft.github.io/debug-adapter-protocol.)
 """
 
 from __future__ import annotations
@@ -32,19 +32,20 @@ if TYPE_CHECKING:
 
 Message = dict[str, Any]
 THREAD = 1
-"""the number of the thread that is stepped, in the protocol"""
+"""number of the stepped thread in the protocol"""
 MOST = 256
-"""elements of an array that are shown"""
+"""maximum number of elements of an array that are shown"""
 ABILITIES = (
     "supportsConfigurationDoneRequest supportsConditionalBreakpoints supportsLogPoints supportsStepBack "
     "supportsEvaluateForHovers supportsTerminateRequest supportTerminateDebuggee"
 ).split()
 STEPS = {"next": "n", "stepIn": "s", "stepOut": "o", "continue": "c"}
-"""request -> what the session waits for"""
+"""request -> command of the session"""
 
 
 class Adapter:
-    """The editor's side: messages from it and to it, breakpoints, and which thread waits for what."""
+    """The connection to the editor: messages in both directions, breakpoints, and the thread that waits for
+    requests."""
 
     def __init__(self, incoming: BinaryIO, outgoing: BinaryIO) -> None:
         self.transport = Transport(incoming, outgoing)
@@ -56,19 +57,19 @@ class Adapter:
         self.left = self.pausing = False
         self.name = "GPU thread"
         self.first = 1
-        """the number of the first line in the editor"""
+        """number of the first line, as the editor counts"""
         self._number = 0
         self._lock = threading.Lock()
 
     # -- messages -----------------------------------------------------------------------------------------------------
     def send(self, kind: str, **fields: Any) -> None:
-        """A message to the editor."""
+        """Send a message to the editor."""
         with self._lock:
             self._number += 1
             self.transport.write(json.dumps({"seq": self._number, "type": kind, **fields}).encode())
 
     def event(self, name: str, **body: Any) -> None:
-        """Something that happened."""
+        """Send an event to the editor."""
         self.send("event", event=name, body=body)
 
     def answer(self, request: Message, body: Any = None, error: str = "") -> None:
@@ -78,11 +79,11 @@ class Adapter:
         self.send("response", **given, **more)
 
     def write(self, text: str) -> None:
-        """A line for the editor's console."""
+        """Print a line in the editor's console."""
         self.event("output", category="console", output=f"{text}\n")
 
     def listen(self) -> None:
-        """Receive messages until there are no more."""
+        """Receive messages until the connection ends."""
         while (text := self.transport.read()) is not None:
             with contextlib.suppress(ValueError):
                 self._take(json.loads(text))
@@ -103,7 +104,7 @@ class Adapter:
         if request["command"] == "initialize":
             self.event("initialized")
 
-    # -- what is answered at any time ---------------------------------------------------------------------------------
+    # -- requests that are answered at any time -----------------------------------------------------------------------
     def _initialize(self, given: Message) -> Message:
         self.first = 1 if given.get("linesStartAt1", True) else 0
         return dict.fromkeys(ABILITIES, True)
@@ -156,10 +157,10 @@ class Adapter:
         "threads": _threads, "pause": _pause, "disconnect": _leave, "terminate": _leave,
     }  # fmt: skip
 
-    # -- the program's side -------------------------------------------------------------------------------------------
+    # -- called by the program's thread -------------------------------------------------------------------------------
     @contextlib.contextmanager
     def running(self, debugger: Debugger) -> Iterator[None]:
-        """Inside, the program runs: it begins when the editor is ready, and what it prints goes there."""
+        """Run the program inside the block: it begins when the editor is ready, and its output goes to the editor."""
         self.debugger = debugger
         debugger.points = self.points
         debugger.write = self.write
@@ -170,7 +171,7 @@ class Adapter:
             yield
 
     def report_end(self, code: int) -> None:
-        """The program is over."""
+        """Tell the editor that the program has ended."""
         self.event("exited", exitCode=code)
         self.event("terminated")
 
@@ -191,7 +192,7 @@ class _Output(io.TextIOBase):
 
 
 def standard_stream_adapter() -> Adapter:
-    """An adapter on standard input and output; what else is written there goes to standard error."""
+    """Return an adapter on standard input and output; other output to standard output goes to standard error."""
     transport = standard_transport()
     return Adapter(transport.incoming, transport.outgoing)
 
@@ -202,10 +203,10 @@ class EditorSession(Session):
 
     adapter: Adapter | None = None
     held: list[Any] = field(default_factory=list)
-    """values with parts, by the number that the editor uses for these, from 2"""
+    """composite values, by the number that the editor uses for them, from 2"""
 
     def handle_stop(self, run: WarpRun, fields: list[int], lanes: int) -> None:
-        """Handle a stop as `Session` does, and honor requests of the editor to disconnect or pause."""
+        """Handle a stop as `Session` does, and handle requests of the editor to disconnect or pause."""
         assert self.adapter is not None
         if self.adapter.left:
             raise Quit
@@ -278,7 +279,7 @@ class EditorSession(Session):
         return {"stackFrames": frames[begin : begin + (given.get("levels") or len(frames))], "totalFrames": len(frames)}
 
     def _scopes(self, given: Message, here: Here) -> Message:
-        """The variables; of the innermost function alone, for those of its callers are not shown."""
+        """Return the variables, only of the innermost function: those of its callers are not available."""
         scopes = [{"name": "Locals", "presentationHint": "locals", "variablesReference": 1, "expensive": False}]
         return {"scopes": scopes if given.get("frameId", 0) == 0 else []}
 

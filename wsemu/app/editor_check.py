@@ -1,6 +1,7 @@
-"""`python -m wsemu.app.editor_check COSTS FILE`: the check that the language server runs in a process of its own.
+"""`python -m wsemu.app.editor_check COSTS FILE`: the check that the language server runs in a separate process.
 
-Standard output is the document of `wsemu check --format json`; the file COSTS gets what accesses of each line cost.
+Standard output is the document of `wsemu check --format json`; the cost of the accesses of each line is written to the
+file COSTS.
 """
 
 from __future__ import annotations

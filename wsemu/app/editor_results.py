@@ -1,4 +1,4 @@
-"""The result of a check as an editor shows it: diagnostics, edits, costs of lines, kernels of a file.
+"""The result of a check in the form that editors display: diagnostics, edits, costs of lines, kernels of a file.
 
 Positions are those of the Language Server Protocol: lines and columns from 0, columns in units of UTF-16.  Everything
 here is data for JSON.
@@ -52,7 +52,7 @@ class CheckResult:
     texts: dict[str, str]
     """file -> its text when the check began"""
     document: Json
-    """data of the document that `wsemu check --format json` prints"""
+    """document that `wsemu check --format json` prints, as data"""
     costs: list[LineCost] = field(default_factory=list)
     reports: list[Report] = field(default_factory=list)
 
@@ -60,7 +60,7 @@ class CheckResult:
         self.reports = [Report.model_validate(report) for report in self.document["reports"]]
 
     def path(self, name: str) -> str:
-        """Return the real path of a file of the document, which is relative to the folder of the check."""
+        """Return the real path of a file of the document, whose names are relative to the folder of the check."""
         return os.path.realpath(os.path.join(os.path.dirname(self.file), name))
 
     def text(self, path: str) -> str:
@@ -150,7 +150,8 @@ class CheckResult:
             yield self.path(file) if file else self.file, entry
 
     def actions(self, path: str, first: int, last: int, current: str) -> list[Json]:
-        """Return the proven fixes of findings on these lines of a file, from 0, if its text is the checked one."""
+        """Return the proven fixes of findings on these lines of a file, from 0, if its current text is the checked
+        one."""
         if current != self.text(path):
             return []
         found: list[Json] = []
@@ -184,7 +185,7 @@ class CheckResult:
         return edits
 
     def hover_text(self, path: str, line: int) -> str:
-        """Return the costs of a line, from 0, as Markdown; nothing if it has none."""
+        """Return the costs of a line, from 0, as Markdown; empty if it has none."""
         cost = next((cost for cost in self.costs if (cost.file, cost.line) == (path, line + 1)), None)
         if cost is None:
             return ""
@@ -238,7 +239,7 @@ def defined_kernels(file: str, text: str) -> list[Kernel]:
 
 
 def _python_kernels(text: str) -> Iterator[Kernel]:
-    """Yield the functions that `jit` decorates, without those that are for the device."""
+    """Yield the functions that `jit` decorates, except device functions."""
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from wsemu.app.program_file import Target
 
 _THIN = ("device_array.py", "driver.py", "xoroshiro.py", "reduction.py", "takeover.py", "vectorize.py", "errors.py")
-"""modules of host functions, whose errors are the program's"""
+"""modules of host functions; an error that they raise is the program's fault"""
 _MOST_FRAMES = 6
 """maximum number of the program's own frames that are shown for an exception"""
 
@@ -55,7 +55,7 @@ def _code_of_failure(launches: Launches) -> int:
 
 
 def handle_refusal(error: WsemuError, launches: Launches, target: Target) -> int:
-    """Report a launch that could not be checked, or a check in the program that failed, and return the exit code."""
+    """Report a launch that could not be checked, or a failed check in the program, and return the exit code."""
     if isinstance(error, CheckFailed):
         launches.printer.text(f"the program stopped at a failed check of `{error.report.kernel}`", "error")
         return FAILED
@@ -82,7 +82,8 @@ def _locate_error(error: WsemuError, target: Target) -> WsemuError:
 
 
 def handle_exception(error: BaseException, launches: Launches, target: Target) -> int:
-    """Report an exception of the program or of wsemu: the innermost frame of either determines which."""
+    """Report an exception, and decide by the innermost frame whether the program or wsemu is at fault; return the exit
+    code."""
     printer = launches.printer
     frames = [frame for frame in _frames(error, target) if frame.filename != remembered.__file__]
     message = "".join(traceback.format_exception_only(error)).strip()
@@ -98,7 +99,7 @@ def handle_exception(error: BaseException, launches: Launches, target: Target) -
 
 
 def _way(frames: list[traceback.FrameSummary]) -> str:
-    """Return the lines of the program that led to an exception, without the middle ones if they are many."""
+    """Return the lines of the program that led to an exception; if there are many, omit the middle ones."""
     if len(frames) <= _MOST_FRAMES:
         return "".join(traceback.format_list(frames))
     left_out = f"  ... {len(frames) - _MOST_FRAMES:,} calls more\n"
@@ -107,9 +108,9 @@ def _way(frames: list[traceback.FrameSummary]) -> str:
 
 
 def _frames(error: BaseException, target: Target) -> list[traceback.FrameSummary]:
-    """Return the frames from the program's first one on, without those that ran the program."""
+    """Return the frames from the program's first one on, without frames that run the program."""
     frames = list(traceback.extract_tb(error.__traceback__))
-    if target.is_ptx:  # no frames of its own
+    if target.is_ptx:  # PTX has no Python frames
         return frames
     program, files = os.path.realpath(target.file), [os.path.realpath(frame.filename) for frame in frames]
     return frames[files.index(program) :] if program in files else []
@@ -121,13 +122,14 @@ def _is_hidden(frame: traceback.FrameSummary) -> bool:
 
 
 def _is_ours(frame: traceback.FrameSummary) -> bool:
-    """Return whether an exception in a frame is a fault of wsemu, and not of a program that called NumPy through it."""
-    asked = frame.name == "__getattr__"  # the program used a name that does not exist
+    """Return whether an exception in a frame is a fault of wsemu, and not of a program that calls NumPy through
+    wsemu."""
+    asked = frame.name == "__getattr__"  # true if the program used a name that does not exist
     return is_own(frame.filename) and os.path.basename(frame.filename) not in _THIN and not asked
 
 
 def _is_program(frames: list[traceback.FrameSummary], file: Path) -> bool:
-    """Return whether the program runs again above wsemu: a device function called on the host."""
+    """Return whether code of the program runs above wsemu's frames: a device function called on the host."""
     return any(os.path.realpath(frame.filename) == os.path.realpath(file) for frame in frames)
 
 

@@ -6,4 +6,4 @@ NO_LAUNCH, EACH = 5, "WSEMU_EACH"
 sets; it is `USAGE` otherwise"""
 
 WORST = (0, NO_LAUNCH, INCOMPLETE, FAILED, USAGE, INTERNAL, INTERRUPTED)
-"""exit codes in ascending severity: the result of several runs is the last one here"""
+"""exit codes in ascending severity: of several runs, the most severe code is returned"""

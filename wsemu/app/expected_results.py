@@ -26,7 +26,7 @@ class Expected:
         """the contents that are expected"""
 
     def accepts(self, found: Array) -> bool:
-        """Return whether an array is as expected."""
+        """Return whether an array has the expected contents."""
         try:
             self.check(found)
         except (ResultError, UsageError):

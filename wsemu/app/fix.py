@@ -1,6 +1,6 @@
-"""`wsemu check --fix`: the edits that cure a program's launches, as a patch, and written into its files.
+"""`wsemu check --fix`: edits that fix a program's launches, printed as a patch or written into its files.
 
-A kernel that several launches failed with gets the first edit that cures all of them.
+A kernel with several failed launches gets the first edit that fixes all of them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Fixes:
     reports: dict[str, list[Report]] = field(default_factory=dict)
 
     def observe(self, report: Report) -> None:
-        """Keep a launch that edits may cure."""
+        """Keep a launch that edits may fix."""
         if report.findings:
             known = self.reports.setdefault(report.kernel, [])
             if len(known) < _LAUNCHES:
@@ -72,7 +72,8 @@ class Fixes:
         )
 
     def _cures(self) -> Iterator[Cure]:
-        """For each kernel an edit that cures all of its launches, and breaks no other one; one edit of each file."""
+        """Yield, for each kernel, an edit that fixes all of its launches and breaks no other launch; at most one edit
+        per file."""
         files: set[str] = set()
         for reports in self.reports.values():
             cure = _cure_for_all(reports)
@@ -98,14 +99,14 @@ class Fixes:
 
 
 def _read(path: Path) -> tuple[str, str]:
-    """The text of a Python file with its ends of lines, and its encoding."""
+    """Return the text of a Python file, with its line ends, and its encoding."""
     data = path.read_bytes()
     encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
     return data.decode(encoding), encoding
 
 
 def _apply_cure(cure: Cure, text: str) -> str:
-    """The text with the edits; lines that come end as the first one does."""
+    """Return the text with the edits; new lines end like the first line."""
     if "\r\n" not in text:
         return cure.applied(text)
     changes = ((edit, [c.model_copy(update={"text": c.text.replace("\n", "\r\n")}) for c in edit.changes])
@@ -115,7 +116,8 @@ def _apply_cure(cure: Cure, text: str) -> str:
 
 
 def _cure_for_all(reports: list[Report]) -> Cure | None:
-    """The first edit that cures some launches of a kernel, and breaks none that came before them or after."""
+    """Return the first edit that fixes all failed launches of a kernel, and breaks no other launch of it, earlier or
+    later."""
     first, *others = reports
 
     def right(cure: Cure) -> bool:
@@ -123,13 +125,13 @@ def _cure_for_all(reports: list[Report]) -> Cure | None:
 
     known = first.cures()
     found = next(filter(right, known), None)
-    if found is None and any(map(first.breaks_with, known)):  # launches that came after it
+    if found is None and any(map(first.breaks_with, known)):  # a later launch breaks with the edit
         found = next(filter(right, first.cures(budget=current().fix_budget)), None)
     return found
 
 
 def _ask_user(question: str) -> bool:
-    """Return whether the user answers yes; no, if there is no terminal."""
+    """Return whether the user answers yes; False without a terminal."""
     print(question, end="", file=sys.stderr, flush=True)
     try:
         return input().strip().lower() in ("y", "yes")

@@ -1,4 +1,4 @@
-"""The output of `wsemu --help`, which does not wait for the commands to load."""
+"""The output of `wsemu --help`, which is printed before the commands are imported."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ COMMANDS = {
     "lsp": "Serve an editor: findings, fixes and costs as you save.",
     "doctor": "Print the environment: versions, cache, GPU.",
 }
-"""command -> what it does, in the order of the page"""
+"""command -> its description, in the order of the page"""
 _LEAST, _MOST = 50, 78
 """minimum and maximum columns of text"""
 
 
 def page() -> str:
-    """The page, as wide as the terminal is."""
+    """Return the page, in the width of the terminal."""
     width = max(min(_columns() - 2, _MOST), _LEAST)
     summary = textwrap.fill(SUMMARY, width, initial_indent="  ", subsequent_indent="  ")
     rows = [*_rows("Options", OPTIONS, width), "", *_rows("Commands", COMMANDS, width)]

@@ -44,12 +44,12 @@ _OPTIONS: dict[str, dict[str, Parse]] = {
 
 
 def option_names(kind: str) -> tuple[str, ...]:
-    """The names of the options of `tex` or `surf`."""
+    """Return the names of the options of `tex` or `surf`."""
     return tuple(_OPTIONS[kind])
 
 
 def handle(kind: str, array: npt.NDArray[Any], options: Mapping[str, str], text: str) -> Surface:
-    """A texture (`tex`) or surface (`surf`) of an array, with options as they are written in `text`."""
+    """Return the texture (`tex`) or surface (`surf`) of an array, with options as they are written in `text`."""
     given = {}
     for name, value in options.items():
         try:
@@ -60,7 +60,7 @@ def handle(kind: str, array: npt.NDArray[Any], options: Mapping[str, str], text:
 
 
 def format_handle(value: Surface, array: str) -> str:
-    """The text of a texture or surface, whose array is written as `array`."""
+    """Return the text of a texture or surface, with its array written as `array`."""
     options = [f"channels={value.channels}"] * (value.channels > 1) + ["layered=true"] * value.layered
     if not isinstance(value, Texture):
         return f"surf({', '.join([array, *options])})"

@@ -1,8 +1,8 @@
 """`wsemu lsp`: the language server, on standard input and output (Language Server Protocol 3.17, by `pygls`).
 
-A check runs when a file is saved, or when its code lens is used, in a process of its own: the server stays responsive,
-and a newer check replaces it.  Nothing runs when a file is opened, because a check executes the program.  The debug
-adapter uses the same transport.
+A check runs when a file is saved, or when its code lens is used.  It runs in a separate process, so that the server
+stays responsive, and a newer check replaces it.  Nothing runs when a file is opened, because a check executes the
+program.  The debug adapter uses the same transport.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from wsemu.app.transport import Transport
 
 SECONDS = 0.05
-"""between two looks at a process"""
+"""interval in seconds between two polls of a process"""
 SUFFIXES = (".py", ".ptx", ".cu")
-"""files that are checked when they are saved"""
+"""suffixes of files that are checked when they are saved"""
 CHECK, TIME, DEBUG = "wsemu.check", "wsemu.time", "wsemu.debug"
-"""commands of code lenses; the editor itself handles the last one"""
+"""commands of code lenses; the editor itself executes the last one"""
 
 
 class Editor:
@@ -53,7 +53,7 @@ class Editor:
 
     # -- requests of the editor ---------------------------------------------------------------------------------------
     def handle_save(self, params: Any) -> None:
-        """Check a file that was saved, if it can hold kernels."""
+        """Check a saved file if it may contain kernels."""
         file = to_path(params.text_document.uri)
         if file.endswith(SUFFIXES) and has_kernels(file):
             self.check(file)
@@ -105,7 +105,7 @@ class Editor:
 
     def run_check(self, uri: str, kernel: str = "") -> None:
         """Check a file, for its code lens."""
-        del kernel  # a program runs as a whole
+        del kernel  # a check always runs the whole program
         self.check(to_path(uri))
 
     def run_time(self, uri: str, kernel: str = "") -> None:
@@ -125,7 +125,7 @@ class Editor:
         self._start(file, None, finish)
 
     def _start(self, file: str, words: list[str] | None, finish: Callable[[str, str], None]) -> None:
-        """Run a command on a file, a check without one, and hand its output on."""
+        """Run a command on a file that no check occupies, and pass its output to `finish`."""
         folder = tempfile.TemporaryDirectory(prefix="wsemu-lsp-")
         output, costs = (Path(folder.name, name) for name in ("output", "costs"))
         module = "wsemu" if words is not None else "wsemu.app.editor_check"
@@ -155,7 +155,7 @@ class Editor:
             self._message(f"wsemu could not run: {error}", self.types.MessageType.Error)
 
     def _replace(self, file: str, process: CheckProcess | None) -> None:
-        """Stop the check of a file that runs, if any, and note another one."""
+        """Stop the running check of a file, if any, and register another process."""
         with self._lock:
             before = self.running.pop(file, None)
             if process is not None:
@@ -170,7 +170,7 @@ class Editor:
 
     # -- answers ------------------------------------------------------------------------------------------------------
     def show(self, result: CheckResult) -> None:
-        """Publish the diagnostics of a check, and new titles of code lenses."""
+        """Publish the diagnostics of a check, and update the titles of code lenses."""
         self.results[result.file] = result
         before = self.shown.get(result.file, set())
         self.shown[result.file] = {*result.diagnostics()}
@@ -259,7 +259,7 @@ def serve(transport: Transport) -> int:
         while (text := transport.read()) is not None:
             try:
                 protocol.handle_message(json.loads(text, object_hook=protocol.structure_message))
-            except Exception as error:  # of an invalid message: the library's errors have no common class
+            except Exception as error:  # an invalid message: the library's errors have no common class
                 print(f"wsemu lsp: a message is not understood: {type(error).__name__}: {error}", file=sys.stderr)
     except SystemExit as ended:
         return int(ended.code or 0)
@@ -269,7 +269,7 @@ def serve(transport: Transport) -> int:
 
 
 def run() -> int:
-    """`wsemu lsp`: serve on standard input and output."""
+    """Run `wsemu lsp`: serve on standard input and output."""
     from wsemu.app.exit_codes import USAGE
     from wsemu.app.transport import standard_transport
     from wsemu.report.terminal import Printer

@@ -55,9 +55,9 @@ if TYPE_CHECKING:
     from wsemu.launch.result import Report
 
 _UNIONS = ("tuple[str, ...]", "dict[str,str]", "ExpectForm", "str")
-"""names of alternatives in the locations of Pydantic's errors"""
+"""names of union members in the locations of Pydantic's errors"""
 MAX_FILES = 10_000
-"""launch files of a folder"""
+"""maximum number of launch files in a folder"""
 
 
 class LaunchFile(LaunchForm):
@@ -78,7 +78,7 @@ class LaunchFile(LaunchForm):
 
     @classmethod
     def of(cls, options: Options) -> LaunchFile:
-        """The launch of these options; UsageError for a value that no launch has."""
+        """Return the launch file for these options; UsageError for an invalid value."""
         try:
             form: dict[str, Any] = {
                 "entry": options.entry, "grid": _extents(options.grid), "block": _extents(options.block),
@@ -93,7 +93,7 @@ class LaunchFile(LaunchForm):
             raise UsageError(f"it cannot be read: {error}") from None
 
     def options(self, path: Path, given: Mapping[str, Any]) -> Options:
-        """The options of the launch; those that are given go before those of the file."""
+        """Return the options of the launch; `given` ones take precedence over those of the file."""
         own: dict[str, Any] = {
             "entry": self.entry, "grid": ",".join(map(str, self.grid)), "block": ",".join(map(str, self.block)),
             "dynamic_shared": str(self.dynamic_shared), "arg": self.texts, "cluster": ",".join(map(str, self.cluster)),
@@ -110,12 +110,12 @@ class LaunchFile(LaunchForm):
 
 
 def _extents(text: str) -> tuple[int, ...]:
-    """`8,4`; nothing where none are given."""
+    """Parse `8,4`; an empty text gives no extents."""
     return tuple(int(part) for part in text.split(",")) if text else ()
 
 
 def checked_flags(path: Path, launch: LaunchFile) -> str:
-    """Return the flags of `nvcc` that a launch file gives; UsageError for those that it may not give."""
+    """Return the flags of `nvcc` in a launch file; UsageError for flags that a launch file must not have."""
     if not launch.nvcc:
         return ""
     from wsemu.launch.ptx.nvcc import check_flags
@@ -143,7 +143,7 @@ def ptx_file(path: Path, launch: LaunchFile) -> Path:
 
 
 def launches(path: Path) -> list[Target]:
-    """Return what a launch file describes, or all of a folder."""
+    """Return the launches that a launch file, or a folder of launch files, describes."""
     files = sorted(path.glob("*.json")) if path.is_dir() else [path]
     read = ((file, LaunchFile.read(file)) for file in files)
     return [Target(ptx_file(file, launch), launch.options(file, {}).words(), True) for file, launch in read]
@@ -238,7 +238,7 @@ _SCALARS = {numpy: ptx for ptx, numpy in reversed(TYPES.items())}
 
 
 def _type_arguments(args: Sequence[Any], file: Path, entry: str) -> list[Any]:
-    """Arguments, Python's numbers among them with the types of the kernel's parameters."""
+    """Return the arguments, with Python numbers converted to the types of the kernel's parameters."""
     if not any(isinstance(value, (int, float)) and not isinstance(value, np.generic) for value in args):
         return [*args]
     types = [parameter.type for parameter in load_ptx(file)[entry].entry.parameters]
@@ -246,7 +246,7 @@ def _type_arguments(args: Sequence[Any], file: Path, entry: str) -> list[Any]:
 
 
 def _number(value: Any, type_: str) -> Any:
-    """A number of Python with the type of a parameter that holds it; anything else as it is."""
+    """Return a Python number in the type of its parameter; anything else unchanged."""
     known = TYPES.get(type_.replace("b", "i" if isinstance(value, int) and value < 0 else "u"))
     fits = isinstance(value, int) or (isinstance(value, float) and type_[:1] == "f")
     if known is None or isinstance(value, np.generic) or not fits:
@@ -257,7 +257,7 @@ def _number(value: Any, type_: str) -> Any:
 
 
 def _texts(values: Sequence[Any], path: Path, names: Iterator[int]) -> list[str]:
-    """Arguments as text; arrays go to files."""
+    """Return arguments as text; arrays are written to files."""
     ways = [(str(number), value) for number, value in enumerate(values)]
     arrays = _arrays([found for way, value in ways for found in _arrays_with_paths(value, way)], path, names)
     return [_format_argument(value, way, path, arrays) for way, value in ways]
@@ -294,7 +294,7 @@ def _arrays(held: Sequence[tuple[str, npt.NDArray[Any]]], path: Path, names: Ite
 def _format_shared_arrays(
     members: Sequence[tuple[str, npt.NDArray[Any]]], low: int, high: int, path: Path, names: Iterator[int]
 ) -> dict[str, str]:
-    """The texts of arrays in one stretch of memory, of which the first one has the file."""
+    """Return the texts of arrays in one range of memory, which is saved in the file of the first one."""
     (first, array), *others = members
     name = f"{path.stem}.{next(names)}.npy"
     if array.flags.c_contiguous and all(_alike(array, other) for _, other in others):
@@ -311,7 +311,7 @@ def _alike(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> bool:
 
 
 def _view(array: npt.NDArray[Any], low: int, memory: str, path: Path) -> str:
-    """An array as a part of memory that begins at `low`."""
+    """Return the text of an array as a part of memory that begins at `low`."""
     if array.dtype.name not in _SCALARS or min(array.strides, default=0) < 0:
         what = "records" if array.dtype.name not in _SCALARS else "axes that run backwards"
         raise UsageError(f"an array of {what} that shares memory cannot be written to `{path}`: pass a copy")
@@ -320,7 +320,7 @@ def _view(array: npt.NDArray[Any], low: int, memory: str, path: Path) -> str:
 
 
 def _format_argument(value: Any, way: str, path: Path, arrays: Mapping[str, str]) -> str:
-    """An argument, or a field of one, as text."""
+    """Return an argument, or a field of one, as text."""
     if isinstance(value, TensorMap):
         return _tensor_map(value, arrays[way], path)
     if isinstance(value, Surface):

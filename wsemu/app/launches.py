@@ -1,4 +1,4 @@
-"""The launches of a program that is run: reported as they come, counted for its exit code."""
+"""The launches of a running program: each is reported when it ends, and counted for the exit code."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Launches:
 
     printer: Sink
     limit: int | None = None
-    """findings that are shown of all launches together; None: `MOST_SHOWN` of each"""
+    """maximum number of findings that are shown for all launches together; None: `MOST_SHOWN` for each launch"""
     quiet: bool = False
     """report only launches that are not verified, each problem once"""
     saver: Saver | None = None
@@ -47,26 +47,26 @@ class Launches:
     advance: Advance = field(default_factory=Advance)
     verdicts: list[Verdict] = field(default_factory=list)
     between: list[Verdict] = field(default_factory=list)
-    """verdicts of reports between launches, without verified ones"""
+    """verdicts of reports about the order between launches, without verified ones"""
     kernels: set[str] = field(default_factory=set)
     reasons: dict[str, None] = field(default_factory=dict)
-    """why launches are incomplete, in the order in which they came"""
+    """reasons for incomplete launches, in order of occurrence"""
     warnings: int = 0
     refused: list[WsemuError] = field(default_factory=list)
     """errors that the program's launches raised"""
     missing: int = 0
-    """launches that did not run, for what is not modelled"""
+    """number of launches that did not run because of something not modeled"""
     unchecked: int = 0
-    """launches that were not selected"""
+    """number of launches that were not selected"""
     told: set[Any] = field(default_factory=set)
     shown: int = 0
     """number of findings that were shown"""
     left_out: int = 0
     """number of findings beyond the limit"""
     used: set[tuple[str, int]] = field(default_factory=set)
-    """suppressions, by file and line"""
+    """suppressions that accepted a finding, by file and line"""
     unused: dict[tuple[str, int], str] = field(default_factory=dict)
-    """suppressions that accept nothing in a launch, and the message about each"""
+    """suppressions that accept nothing in a launch -> the message about each"""
 
     @contextlib.contextmanager
     def observing_launches(self) -> Iterator[None]:
@@ -88,7 +88,7 @@ class Launches:
 
     @property
     def progress_text(self) -> str:
-        """`in `sgemv` (12 of 4,000 CTAs), after 3 launches`"""
+        """Return a text such as `in `sgemv` (12 of 4,000 CTAs), after 3 launches`."""
         where = f"in `{self.running}`{self.advance}, " if self.running else ""
         return f"{where}after {plural(len(self.verdicts), 'launch', 'es')}"
 
@@ -122,8 +122,8 @@ class Launches:
         return self._is_new(report.kernel, *places, *report.notes)
 
     def show(self, report: Report) -> None:
-        """Print a launch, with the number of findings that the limit allows; an interrupt drops the edits, not the
-        findings."""
+        """Print a launch, with at most the number of findings that the limit allows; an interrupt cancels the search
+        for edits, but the findings are printed."""
         try:
             helped = report.helped()
             helped = self.checks.confirm(helped) if self.checks is not None else helped
@@ -140,7 +140,8 @@ class Launches:
         self.printer.report(report, shown)
 
     def refuse(self, kernel: Any, configuration: LaunchConfiguration, error: WsemuError) -> bool:
-        """Count a launch that could not be made; what is not modelled does not end the program."""
+        """Count a launch that could not run; return whether the program continues, as it does if a feature is not
+        modeled."""
         self.refused.append(error)
         if not isinstance(error, UnsupportedError):
             return False
@@ -180,7 +181,7 @@ class Launches:
         return INCOMPLETE if "incomplete" in verdicts else 0
 
     def idle(self) -> None:
-        """Suppressions that no launch had a use for."""
+        """Report suppressions that no launch used."""
         for (file, line), message in self.unused.items():
             if (file, line) not in self.used:
                 self.printer.notice(message, file, line)
@@ -203,6 +204,6 @@ class Launches:
 
 
 def flush() -> None:
-    """Write what the program has printed, unless it took its output away."""
+    """Write the program's buffered output, unless the program has replaced its output."""
     with contextlib.suppress(AttributeError, ValueError):
         sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""`wsemu lean FILE`: which barriers, fences and atomics the proofs of a program's launches do not need."""
+"""`wsemu lean FILE`: find barriers, fences and atomics that the proofs of a program's launches do not need."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _ALL = "barriers, fences and atomics", "barrier, fence or atomic"
 
 
 class _Quiet(Printer):
-    """Says what goes wrong with the program, and nothing of its launches."""
+    """Prints errors of the program, but no reports on its launches."""
 
     def report(self, report: Report, shown: Sequence[Finding] | None = None) -> None:
         pass
@@ -44,10 +44,10 @@ class _Kernels:
     layouts: dict[str, dict[Layout, list[int]]] = field(default_factory=dict)
     """layouts of the shared arrays that save wavefronts, with the number saved in each launch"""
     in_ptx: dict[str, bool] = field(default_factory=dict)
-    """for kernels in PTX, whether their text can be edited; several linked files cannot"""
+    """for kernels in PTX, whether their text can be edited; False for several linked files"""
 
     def observe(self, report: Report, launched: Launched) -> None:
-        """Remove the parts of a verified launch, one after the other."""
+        """Try to remove each part of the synchronization of a verified launch."""
         if report.verdict != "verified":
             return
         x, y, z = report.grid
@@ -103,7 +103,7 @@ class _Kernels:
 
 
 def run(file: Path, arguments: Sequence[str], given: Mapping[str, Any], launch: Mapping[str, Any]) -> int:
-    """Run a program, and say what its proofs do not need; returns the exit code of the program's check."""
+    """Run a program and report redundant synchronization; return the exit code of the program's check."""
     printer = _Quiet()
     try:
         targets = find_targets(file, arguments, launch)

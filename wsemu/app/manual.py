@@ -73,7 +73,7 @@ def _command_lines(name: str, command: Any) -> Iterator[str]:
 
 
 def _usage(parameter: Any) -> str:
-    """Return an operand as a usage line has it."""
+    """Return an operand in the form of a usage line."""
     name = _parameter_name(parameter)
     return f"{name}{'...' if parameter.nargs != 1 else ''}" if parameter.required else f"[{name}]"
 
@@ -104,7 +104,7 @@ def _entries(records: Any) -> Iterator[str]:
 
 
 def _roff(text: str) -> str:
-    """Return a text in which roff reads nothing as a command."""
+    """Return a text with all roff commands escaped."""
     escaped = re.sub(r"\\", r"\\e", text).replace("-", "\\-").replace("`", "\\(ga").replace("'", "\\(aq")
     return f"\\&{escaped}" if escaped.startswith(".") else escaped
 

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
 
 def merge_sarif(outputs: Sequence[tuple[str, str]]) -> str:
-    """Return one log with the runs of all programs, each under its own name, because GitHub takes one run of a name."""
+    """Return one log with the runs of all programs, each under its own name, because GitHub accepts only one run per
+    name."""
     runs: list[dict[str, Any]] = []
     for file, text in outputs:
         name = {"automationDetails": {"id": f"wsemu/{Path(file).as_posix()}/"}}
@@ -32,7 +33,7 @@ def merge_junit(outputs: Sequence[tuple[str, str]]) -> str:
 
 
 def merge_gitlab(outputs: Sequence[tuple[str, str]]) -> str:
-    """Return the issues of all programs; one that several programs have is there once."""
+    """Return the issues of all programs; an issue of several programs appears once."""
     issues: dict[str, dict[str, Any]] = {}
     for _, text in outputs:
         for issue in json.loads(text):

@@ -1,4 +1,4 @@
-"""`wsemu run ./app` and `wsemu run train.py`: a program as it is, each launch checked."""
+"""`wsemu run ./app` and `wsemu run train.py`: run an unmodified program and check each launch."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from wsemu.native.session import Pending
 
 SHOWN_ALIKE = 3
-"""lines that launches of one kernel with one shape and verdict get"""
+"""maximum number of lines for launches with the same kernel, shape and verdict"""
 
 
 LONGEST_NAME = 60
-"""characters of a kernel's name in a line"""
+"""maximum characters of a kernel's name in a line"""
 
 
 class Watched(Watch):
@@ -44,7 +44,7 @@ class Watched(Watch):
         self._saver = saver
         self._pending: Pending | None = None
         self.lacks_package = False
-        """PTX could not be unpacked, because a package is missing"""
+        """true if PTX could not be decompressed because a package is missing"""
 
     def note_launch(self, pending: Pending) -> None:
         """Note a launch that is about to run."""
@@ -57,7 +57,7 @@ class Watched(Watch):
             self._saver.save(kernel, configuration, parameters, memory, module.texts, module.addresses)
 
     def note_refusal(self, what: str, error: WsemuError) -> None:
-        """Report what the program got an error for."""
+        """Report a module or launch for which the program received an error."""
         if isinstance(error, MissingPackageError):
             if not self.lacks_package:
                 self._launches.printer.error(error)
@@ -72,7 +72,7 @@ class Watched(Watch):
 
 
 class Lines:
-    """A line for each launch, those of equal ones counted after the first."""
+    """Prints a line for each launch; equal launches after the first few are only counted."""
 
     def __init__(self, launches: Launches) -> None:
         self._launches = launches
@@ -80,7 +80,7 @@ class Lines:
         self._number = 0
         self._of_kernel: Counter[str] = Counter()
         self._unverified: dict[tuple[str, str], list[str]] = {}
-        """kernel and verdict -> codes and reasons, those of a launch together"""
+        """(kernel, verdict) -> codes and reasons, one text for each launch"""
 
     def observe(self, report: Report) -> None:
         """Print the line of a launch."""
@@ -100,7 +100,7 @@ class Lines:
         self._launches.printer.text(f"{text} ({report.seconds * 1e3:.1f} ms)")
 
     def finish(self) -> None:
-        """Print how many launches got no line."""
+        """Print the number of launches without a line."""
         hidden = sum(max(count - SHOWN_ALIKE, 0) for count in self._seen.values())
         if hidden:
             self._launches.printer.text(f"{plural(hidden, 'more launch', 'es')} like these")
@@ -139,7 +139,7 @@ def run(command: Sequence[str], file: Path, launches: Launches, save: str) -> in
 
 
 def _show_sources(command: Sequence[str], file: Path) -> None:
-    """Have reports show sources below the folders of the program and of the scripts that it is started with."""
+    """Let reports show sources below the folders of the program and of the scripts that start it."""
     files = [file, *(Path(word) for word in command if word.endswith(".py") or word == command[0])]
     folders = dict.fromkeys(os.path.dirname(os.path.abspath(file)) for file in files if file.is_file())
     known = os.environ.get("WSEMU_SOURCE_ROOTS", "")

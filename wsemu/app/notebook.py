@@ -37,7 +37,7 @@ OPTIONS = {
     "--arch": "architecture, such as `sm_100`",
     "--engine": "`vm` or `reference`",
 }
-"""option -> its meaning; the last two have a value"""
+"""option -> its meaning; the last two options take a value"""
 WITH_VALUES = ("--arch", "--engine")
 
 
@@ -61,7 +61,7 @@ def load_ipython_extension(shell: Any) -> None:
 
 
 def unload_ipython_extension(shell: Any) -> None:
-    """Give the notebook Numba-CUDA back."""
+    """Restore Numba-CUDA in the notebook."""
     takeover.remove()
     restore_names(shell.user_ns, _replaced)
     _replaced.clear()
@@ -69,7 +69,7 @@ def unload_ipython_extension(shell: Any) -> None:
 
 @contextlib.contextmanager
 def _replacing_numba(names: dict[str, Any]) -> Iterator[None]:
-    """Inside the `with` block `wsemu.cuda` replaces `numba.cuda`, and what the notebook has of it."""
+    """Inside the `with` block, `wsemu.cuda` replaces `numba.cuda` and Numba-CUDA's objects in the notebook."""
     if takeover.is_in_force():
         yield
         return
@@ -81,7 +81,7 @@ def run_cell(shell: Any, line: str, cell: str) -> Any:
     """Run a cell, display the report of each of its launches, and return the value of its last expression."""
     try:
         chosen, traces = parse_options(line)
-    except UsageError as error:  # which IPython shows without a traceback
+    except UsageError as error:  # IPython shows it without a traceback
         raise importlib.import_module("IPython.core.error").UsageError(str(error)) from None
     with (
         settings.using(dataclasses.replace(settings.current(), **chosen)),
@@ -92,7 +92,7 @@ def run_cell(shell: Any, line: str, cell: str) -> Any:
 
 
 def parse_options(line: str) -> tuple[dict[str, Any], bool]:
-    """Return the settings that a line has, and whether it requests time lines."""
+    """Return the settings in a line, and whether it requests time lines."""
     try:
         words = iter(shlex.split(line))
     except ValueError as error:
@@ -135,7 +135,7 @@ def _displaying(shell: Any, traces: bool) -> Iterator[None]:
 def _execute(shell: Any, cell: str) -> Any:
     """Execute a cell in the user's namespace, with its lines as the notebook shows them: the magic's is the first."""
     source = "\n" + shell.transform_cell(cell)
-    number = len(shell.history_manager.input_hist_parsed) - 1  # of this cell, in every version of IPython
+    number = len(shell.history_manager.input_hist_parsed) - 1  # number of this cell, in every version of IPython
     name = shell.compile.cache(source, number, raw_code=cell)
     statements = ast.parse(source, name)
     last = statements.body.pop() if statements.body and isinstance(statements.body[-1], ast.Expr) else None

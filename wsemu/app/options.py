@@ -88,13 +88,13 @@ def codes(incomplete: str) -> list[tuple[str, str]]:
 
 
 def _set_tier(tier: Tier | None) -> None:
-    """Tell the machine, here and in processes that this one starts."""
+    """Set the tier of the machine in this process and in processes that it starts."""
     if tier is not None:
         os.environ["WSEMU_TIER"] = tier.value
 
 
 def _set_source_roots(folders: list[str] | None) -> None:
-    """Tell the front end, here and in processes that this one starts."""
+    """Set the source folders of the front end in this process and in processes that it starts."""
     for folder in folders or ():
         if not os.path.isdir(folder):
             raise typer.BadParameter(f"{folder} is not a folder: give one that holds the sources of kernels")

@@ -1,7 +1,8 @@
-"""A program's own checks with an edit: the program is run again, in a process that can change nothing outside of it.
+"""Run a program again with an edit, to see whether its own assertions hold: with an edit, a launch may be verified, but
+compute something else.
 
-A launch that is verified may still compute something else than was meant, which assertions of the program show.  The
-process may not write files, start processes or open connections: if the program tries, its checks are unknown.
+The program runs in a process that cannot change anything outside of it.  The process may not write files, start
+processes or open connections: if the program tries, its checks are unknown.
 """
 
 from __future__ import annotations
@@ -36,30 +37,30 @@ if TYPE_CHECKING:
 _PASSED, _FAILED, _UNKNOWN = 0, 1, 2
 """exit codes of the process"""
 _TRIED = 3
-"""edits with which a program is run again"""
+"""maximum number of edits with which a program is run again"""
 _LONGER = 5
-"""times the seconds of a search that a program may run"""
+"""time limit of a run, as a multiple of the seconds of the search for edits"""
 _FORBIDDEN = frozenset(
     "os.remove os.rename os.rmdir os.mkdir os.link os.symlink os.truncate os.chmod os.chown os.system os.exec os.fork "
     "os.forkpty os.posix_spawn os.spawn os.kill os.putenv subprocess.Popen socket.connect socket.bind socket.sendto "
     "shutil.rmtree shutil.move shutil.copyfile".split()
 )
-"""events of which none may happen"""
+"""audit events that the program must not cause"""
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _OWN = ("cache", "/dev/null", "/dev/shm")
-"""parts of paths that may be written: caches of compiled code"""
+"""parts of paths that the program may write: caches of compiled code"""
 _CHECKS = ("assert", "allclose", "array_equal")
-"""parts of names of functions that check"""
+"""parts of the names of functions that check results"""
 _ENDS = re.compile(r"_?(?:System)?[eE]xit$")
 """names of functions that end a program"""
 
 
 class Forbidden(BaseException):
-    """The program would change something outside of the process."""
+    """The program tried to change something outside of the process."""
 
 
 class _Run(NamedTuple):
-    """A program and how it is run."""
+    """A program, its arguments and its settings."""
 
     file: str
     arguments: tuple[str, ...]
@@ -68,12 +69,12 @@ class _Run(NamedTuple):
 
 @dataclass(slots=True)
 class OwnChecks:
-    """The checks of a program that is run."""
+    """The checks of the current program."""
 
     run: _Run
     settings: Settings
     _known: dict[str, str] = field(default_factory=dict)
-    """text of a file -> what the checks do with it"""
+    """text of a file -> the result of the checks with it"""
 
     @classmethod
     def of(cls, file: Path, arguments: tuple[str, ...], module: str, settings: Settings) -> OwnChecks | None:
@@ -85,8 +86,8 @@ class OwnChecks:
         return cls(_Run(str(file), tuple(arguments), module), settings) if has_checks(tree) else None
 
     def confirm(self, report: Report) -> Report:
-        """Return a report whose first fixes say what the program's checks do with them; edits of values with which
-        they fail are left out."""
+        """Return a report whose first fixes include the result of the program's checks; fixes that edit values are
+        removed if the checks fail."""
         trials = report.trials
         if trials is None or not trials.cures or not self.settings.fix_budget:
             return report
@@ -113,7 +114,7 @@ class OwnChecks:
         return trials.model_copy(update={"cures": cures, "stopped": stopped})
 
     def _check(self, cure: Cure) -> str:
-        """Run the program with an edit; return what its checks do."""
+        """Run the program with an edit; return the result of its checks."""
         try:
             text = cure.applied("".join(linecache.getlines(cure.file)))
         except ValueError:
@@ -140,7 +141,7 @@ class OwnChecks:
 
 
 def has_checks(tree: ast.Module) -> bool:
-    """Return whether the host code of a program asserts, compares with a function, or exits with a code."""
+    """Return whether the host code of a program asserts, calls a comparison function, or exits with a code."""
     kernels = {
         id(inner)
         for node in ast.walk(tree)
@@ -159,9 +160,9 @@ def _checks(node: ast.AST) -> bool:
     return any(part in name for part in _CHECKS) or (_ENDS.match(name) is not None and bool(node.args))
 
 
-# -- in the process ----------------------------------------------------------------------------------------------------
+# -- code of the process -----------------------------------------------------------------------------------------------
 def main() -> None:
-    """Run the program that standard input describes; end with what its checks do."""
+    """Run the program that standard input describes; the exit code is the result of its checks."""
     asked = json.loads(sys.stdin.buffer.read())
     answers = os.dup(2)
     quiet = os.open(os.devnull, os.O_RDWR)
@@ -173,7 +174,7 @@ def main() -> None:
 
 
 def _run_edited(run: _Run, asked: dict[str, Any]) -> tuple[int, str]:
-    """Run a program with the text of one file replaced; return the exit code of the process, and how it failed."""
+    """Run a program with the text of one file replaced; return the exit code of the process, and the failure."""
     from wsemu.app.program_file import run_as_main
     from wsemu.host import takeover
     from wsemu.launch.hooks import adding_hook, observers, refused
@@ -205,7 +206,8 @@ def _run_edited(run: _Run, asked: dict[str, Any]) -> tuple[int, str]:
 
 
 def _judge(verdicts: list[str], missing: list[Any], words: str) -> tuple[int, str]:
-    """Return the exit code for a program that ended, with words if it failed; other launches that fail explain that."""
+    """Return the exit code for a program that has ended, with a description if it failed; another launch that fails
+    explains a failure."""
     if "failed" in verdicts or missing or not verdicts:
         return _UNKNOWN, ""
     return (_FAILED, words) if words else (_PASSED, "")
@@ -222,7 +224,7 @@ def _describe(error: Exception, file: str, edited: str) -> str:
 
 
 def _original_line(number: int, edited: str, text: str) -> int:
-    """Return the number that a line of an edited text has in the text."""
+    """Return the number of a line of the edited text in the original text."""
     blocks = difflib.SequenceMatcher(None, text.splitlines(), edited.splitlines(), autojunk=False).get_matching_blocks()
     return next((number - b + a for a, b, size in blocks if b < number <= b + size), number)
 
@@ -242,7 +244,7 @@ def _execute(run: _Run, text: str | None) -> None:
 
 @contextlib.contextmanager
 def _replace_text(file: str, text: str, *names: str) -> Iterator[None]:
-    """Have imports, compilers of kernels and tracebacks see another text of a file, which has these names too."""
+    """Inside the block, imports, kernel compilers and tracebacks read another text for a file."""
     data, real = text.encode(), os.path.realpath(file)
     read = importlib.machinery.SourceFileLoader.get_data
 
@@ -251,7 +253,7 @@ def _replace_text(file: str, text: str, *names: str) -> Iterator[None]:
 
     def path_stats(self: Any, path: str) -> Any:
         if os.path.realpath(path) == real:
-            raise OSError  # its compiled code is of the other text
+            raise OSError  # the cached bytecode belongs to the original text
         return stats(self, path)
 
     stats = importlib.machinery.SourceFileLoader.path_stats

@@ -27,15 +27,16 @@ if TYPE_CHECKING:
     from wsemu.app.ptx_launch import Options
 
 _LARGEST = 16 << 20
-"""bytes of a source that is searched"""
+"""maximum size in bytes of a source that is searched"""
 _BEGIN = re.compile(r"(?P<mark>//|/\*)[ \t]*wsemu:[ \t]*launch\b")
 _FURTHER = re.compile(r"[ \t]*//[ \t]*(?=--)([^\n]*)(?:\n|$)")
 
 
 def find_own(file: Path, given: Mapping[str, Any]) -> list[Options]:
-    """Return the launches that a file describes, with the options `given` instead of theirs; none if it has none.
+    """Return the launches that a file describes, with `given` options in place of the same options there; none if it
+    describes none.
 
-    With `entry` among the options, only launches of the kernel count.  UsageError names the line of a wrong comment.
+    With `entry` among the options, only its launches are returned.  UsageError names the line of an invalid comment.
     """
     from wsemu.app.launch_file import LaunchFile
 
@@ -73,7 +74,7 @@ def _comments(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _read(file: Path, line: int, words: str) -> LaunchFile:
-    """The launch of a comment; UsageError with its line."""
+    """Return the launch of a comment; UsageError names its line."""
     from wsemu.app.launch_file import LaunchFile
     from wsemu.app.ptx_launch import Options
 
@@ -81,7 +82,7 @@ def _read(file: Path, line: int, words: str) -> LaunchFile:
     try:
         given = _split(words)
         if wrong := next((word for word in given[::2] if word.startswith("--") and word not in DATA_OPTIONS), None):
-            Options.read([wrong, ""])  # no option at all
+            Options.read([wrong, ""])  # not a valid option
             raise UsageError(f"`{wrong}` is for the command line")
         options = Options.read(given)
         return LaunchFile.of(options)
@@ -90,7 +91,7 @@ def _read(file: Path, line: int, words: str) -> LaunchFile:
 
 
 def _split(words: str) -> list[str]:
-    """The words of a comment, `--grid=4` as two."""
+    """Return the words of a comment, with `--grid=4` as two words."""
     try:
         split = shlex.split(words)
     except ValueError as error:

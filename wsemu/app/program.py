@@ -38,7 +38,8 @@ if TYPE_CHECKING:
 
 
 class Enough(BaseException):
-    """The end of a program whose purpose is fulfilled; a BaseException, since the program might catch an Exception."""
+    """Ends a program whose remaining part is not needed; a BaseException, because the program may catch any
+    Exception."""
 
 
 def run(
@@ -63,10 +64,10 @@ def run(
     Inside, `numba.cuda` is wsemu's.  `quiet`, as for `wsemu run`, suppresses verified launches; `limit` is the number
     of findings that are shown; `time_limit` is the number of seconds after which the program is stopped.  `saver` keeps
     the witnesses of errors, and `fixes` the edits that fix them.  With a name in `module` that module is run, of which
-    `file` is the source, as by `python -m`.  `progress` is how a long launch shows how far it is: `bar`, `json` or
-    `none`.  With `as_ptx` the file is PTX, whatever its name; None: the name decides.  A program in another language,
-    or one that uses a package which launches through CUDA's driver, runs as it is, in a process of its own; `selection`
-    limits which launches are checked.  CUDA C++ with a `main` is compiled first, with `flags` of `nvcc`.
+    `file` is the source, as by `python -m`.  `progress` is the display for long launches: `bar`, `json` or `none`.
+    With `as_ptx` the file is PTX, whatever its name; None: the name decides.  A program in another language, or one
+    that uses a package which launches through CUDA's driver, runs as it is, in a process of its own; `selection` limits
+    which launches are checked.  CUDA C++ with a `main` is compiled first, with `flags` of `nvcc`.
     """
     as_ptx = is_ptx(file) if as_ptx is None else as_ptx
     printer = printer or Printer()
@@ -106,7 +107,7 @@ def run(
 
 
 def _own_checks(file: Path, arguments: Sequence[str], module: str, settings: _settings.Settings) -> OwnChecks | None:
-    """The program's own checks, if it is in Python and has some."""
+    """Return the program's own checks if it is written in Python and has some."""
     from wsemu.app.own_checks import OwnChecks
 
     return OwnChecks.of(file, tuple(arguments), module, settings) if settings.fix_budget else None
@@ -114,7 +115,7 @@ def _own_checks(file: Path, arguments: Sequence[str], module: str, settings: _se
 
 @contextlib.contextmanager
 def _selecting(selection: Selection, launches: Launches) -> Iterator[None]:
-    """Check the selected launches alone, and report how many others there were."""
+    """Check only the selected launches, and report the number of other launches."""
     if not selection.skip and not selection.most:
         yield
         return
@@ -135,7 +136,7 @@ def _ran(
     time_limit: float | None,
     module: str,
 ) -> tuple[int, BaseException | None]:
-    """Run the program: an exit code for how it ended, and what of wsemu it ended with."""
+    """Run the program; return an exit code, and the exception of wsemu that ended it, if any."""
     printer, file = launches.printer, target.file
     try:
         limits(settings.arch)
@@ -158,12 +159,12 @@ def _ran(
     except Enough:
         raise
     except BrokenPipeError as error:
-        if error.errno is not None:  # of the pipe that all is written to; else raised by the program
+        if error.errno is not None:  # the output pipe is closed; without an `errno`, the program raised the error
             raise
         return _endings().handle_exception(error, launches, target), None
     except WsemuError as error:
         return _endings().handle_refusal(error, launches, target), error
-    except BaseException as error:  # what a program raises need be no Exception
+    except BaseException as error:  # a program may raise any BaseException
         return _endings().handle_exception(error, launches, target), None
     return 0, None
 
@@ -238,7 +239,7 @@ def _execute(target: Target, module: str) -> None:
 def _run_with_breakpoints(
     kernel: Any, configuration: LaunchConfiguration, arguments: Sequence[Any], run: Callable[[], Report]
 ) -> Report:
-    """A launch of `wsemu run`: the debugger steps in where the kernel calls `breakpoint()`."""
+    """Run a launch of `wsemu run`; the debugger starts where the kernel calls `breakpoint()`."""
     code = getattr(getattr(kernel, "py_func", None), "__code__", None)
     if code is not None and "breakpoint" in code.co_names:
         from wsemu.app.debugger import Debugger
@@ -248,7 +249,7 @@ def _run_with_breakpoints(
 
 
 def _end_without_launch(file: Path, settings: _settings.Settings, launches: Launches, how: str) -> int:
-    """Report that no launch was checked; return the exit code, which spares modules of kernels."""
+    """Report that no launch was checked; return the exit code, which is 0 for modules of kernels."""
     if EACH in os.environ and not launches.unchecked and not passed_over:
         launches.printer.text(f"note: `{file}` launched no kernel: nothing was checked")
         return NO_LAUNCH
@@ -298,7 +299,7 @@ def crosscheck(file: Path, arguments: Sequence[str], options: dict[str, Any], la
 
 
 class TimeUp(KeyboardInterrupt):
-    """The time limit is reached; code that can be interrupted is."""
+    """The time limit has been reached; raised in code that can be interrupted."""
 
 
 @contextlib.contextmanager

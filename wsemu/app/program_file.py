@@ -1,4 +1,4 @@
-"""The kind of a program's file."""
+"""Determine the kind of a program's file."""
 
 from __future__ import annotations
 
@@ -16,39 +16,39 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 COMPILED = (".cuh", ".cubin", ".fatbin")
-"""suffixes of files that are not yet, or no longer, PTX"""
+"""suffixes of headers and machine code, which cannot be checked"""
 KERNELS = (".ptx", ".cu")
-"""suffixes of files of kernels, which are launched"""
+"""suffixes of files of kernels, which wsemu launches itself"""
 
 
 LAUNCH_OPTIONS = ("entry", "grid", "block", "arg", "dynamic_shared", "cluster", "set", "link", "nvcc", "out", "like")
-"""options of a launch, for files of kernels alone"""
+"""options of a launch, only for files of kernels"""
 DATA_OPTIONS = tuple(f"--{name.replace('_', '-')}" for name in LAUNCH_OPTIONS[:-2])
-"""options that a file may have, as they are written"""
+"""launch options, in the form of the command line"""
 
 
 _MAIN = re.compile(r"^[ \t]*(?:extern[ \t]+\"C\"[ \t]+)?(?:int|void|auto)\s+main\s*\(", re.MULTILINE)
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _KERNEL = re.compile(r"\bcuda\b(?s:.*)\bjit\b|\bload_ptx\b")
 _LARGEST = 16 << 20
-"""bytes of a source that is searched"""
+"""maximum size in bytes of a source that is searched"""
 
 
 class Target(NamedTuple):
-    """A file that is run."""
+    """A file to run."""
 
     file: Path
     arguments: Sequence[str] = ()
     """arguments of the program, or the words of a launch"""
     is_ptx: bool = False
-    """true if the file is PTX, or CUDA C++ that becomes PTX; it is launched, whatever its name, and never run as
+    """true if the file is PTX, or CUDA C++ to be compiled to PTX: it is launched, whatever its name, and never run as
     Python"""
     flags: tuple[str, ...] = ()
     """options of `nvcc`, for CUDA C++ that is compiled to a program"""
 
 
 def is_ptx(file: Path) -> bool:
-    """Return whether a file is PTX or CUDA C++, by its name: its kernels are launched, and it is not run."""
+    """Return whether a file name is that of PTX or CUDA C++, whose kernels are launched instead of running the file."""
     return file.suffix.lower() in KERNELS
 
 
@@ -70,19 +70,19 @@ def is_launch(file: Path) -> bool:
 
 
 def has_kernels(file: str) -> bool:
-    """Return whether a file is to be checked: not a program that names no kernel and imports no package that launches
-    through the driver."""
+    """Return whether a file can contain checked launches.  A program that names no kernel and imports no package that
+    launches through the driver cannot."""
     if not file.endswith(".py"):
         return True
     try:
         text = Path(file).read_text(encoding="utf-8", errors="replace")
-    except (OSError, ValueError):  # for `wsemu check` to report
+    except (OSError, ValueError):  # `wsemu check` reports the error
         return True
     return _KERNEL.search(text) is not None or uses_device(Path(file))
 
 
 def refusal(file: Path, *, as_ptx: bool = False) -> str:
-    """Why a file cannot be run; nothing where it may be."""
+    """Return the reason why a file cannot be run; empty if it can."""
     if not file.is_file():
         there = "is no ordinary file" if file.exists() else "does not exist"
         kind = "is a folder, not a program" if file.is_dir() else there
@@ -96,7 +96,7 @@ def refusal(file: Path, *, as_ptx: bool = False) -> str:
 
 @contextlib.contextmanager
 def run_as_main(file: Path, arguments: Sequence[str], module: str = "") -> Iterator[None]:
-    """Set `sys.argv` and `sys.path` as `python file arguments...`, or `python -m module`, sets them."""
+    """Set `sys.argv` and `sys.path` as `python file arguments...` or `python -m module` does."""
     argv, path = sys.argv, list(sys.path)
     sys.argv = [str(file), *arguments]
     sys.path[0] = os.getcwd() if module else os.path.dirname(os.path.realpath(file))

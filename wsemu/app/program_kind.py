@@ -1,4 +1,4 @@
-"""Distinguish programs that wsemu runs inside of this process from commands that run as they are."""
+"""Distinguish programs that wsemu runs in this process from programs that it runs unmodified, on its driver."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _ELF, _SCRIPT = b"\x7fELF", b"#!"
 _LARGEST = 4 << 20
-"""bytes of a Python file that is searched for imports"""
+"""maximum size in bytes of a Python file that is searched for imports"""
 _IMPORT = re.compile(r"^[ \t]*(?:from|import)[ \t]+([\w.]+)", re.MULTILINE)
 _SPEAKS_OF_CUDA = re.compile(r"\bcuda\b|\bcpp_extension\b")
 DRIVER_CLIENTS = ("torch", "triton", "cupy", "cupyx", "cutlass", "cuda.core", "cuda.bindings", "pycuda")
@@ -24,8 +24,8 @@ OWN_CLIENTS = ("wsemu", "numba.cuda", "numba_cuda", "numba_cuda_mlir")
 
 
 def find_command(file: Path, arguments: Sequence[str], module: str = "") -> list[str] | None:
-    """Return the command of a program that runs as it is, on the driver of wsemu; None for a Python program whose
-    kernels wsemu reads itself, and if the file does not exist."""
+    """Return the command of a program that runs on the driver of wsemu; None for a Python program whose kernels wsemu
+    compiles itself, and if the file does not exist."""
     path = _find(file)
     if path is None:
         return None
@@ -38,14 +38,15 @@ def find_command(file: Path, arguments: Sequence[str], module: str = "") -> list
 
 
 def uses_device(path: Path) -> bool:
-    """Return whether a Python file is a program on the driver; one that imports torch alone also speaks of CUDA."""
+    """Return whether a Python file is a program for the driver; a file that only imports torch must also mention
+    CUDA."""
     text = _read(path, _LARGEST).decode(errors="replace")
     packages = {name.partition(".")[0] for name in _IMPORT.findall(text)} & {*DRIVER_CLIENTS, "cuda"}
     return is_client(path) and (packages != {"torch"} or _SPEAKS_OF_CUDA.search(text) is not None)
 
 
 def _find(file: Path) -> Path | None:
-    """Return the file, or the command of this name."""
+    """Return the file, or the command with this name."""
     if file.is_file():
         return file
     found = shutil.which(str(file)) if len(file.parts) == 1 and not file.exists() else None

@@ -55,14 +55,14 @@ TYPES = {
        for bits in (8, 16, 32, 64)},
     "f16": "float16", "f32": "float32", "f64": "float64", "bool": "bool",
 }  # fmt: skip
-"""type in PTX -> type in NumPy, which is accepted as well"""
+"""PTX type -> NumPy type, whose name is accepted as well"""
 LARGEST = INPUT_LIMITS["arg-bytes"].most
-"""bytes of an array that is made here"""
+"""maximum bytes of an array that is created here"""
 _LONGEST, _DEEPEST = INPUT_LIMITS["arg-text"], INPUT_LIMITS["arg-nesting"]
 _SHOWN = 60
-"""characters of an argument that a message about its size shows"""
+"""maximum characters of an argument in a message about its size"""
 RANDOM = 100
-"""random integers are below this"""
+"""upper limit of random integers, exclusive"""
 _EXTENT = re.compile(r"\d+(?:[,xX]\d+){0,2}$")
 _ARGUMENT = re.compile(r"(?P<type>\w+)\s*(?:\[(?P<shape>[^\]]*)\])?\s*(?::(?P<value>.*))?$", re.S)
 _GRAMMAR = "write TYPE:VALUE, TYPE[SHAPE]:FILL or FILE.npy, such as `i32:7` and `f32[64,64]:random`"
@@ -73,28 +73,28 @@ class Options:
     """The options that describe a launch, under the names of the command line."""
 
     entry: str = ""
-    """nothing: the only kernel of the file"""
+    """name of the kernel; empty: the only kernel of the file"""
     grid: str = ""
     block: str = ""
     arg: tuple[str, ...] = ()
     dynamic_shared: str = "0"
     """size of dynamic shared memory in bytes"""
     cluster: str = ""
-    """nothing: the kernel's own declaration counts"""
+    """size of clusters; empty: as the kernel declares"""
     set: tuple[str, ...] = ()
-    """NAME=VALUE of variables"""
+    """NAME=VALUE for variables"""
     link: tuple[str, ...] = ()
-    """more files, which define what this one names"""
+    """further files, which define symbols of this file"""
     nvcc: tuple[str, ...] = ()
     """flags of `nvcc`, for CUDA C++"""
     out: str = ""
-    """the file for the arrays after the launch"""
+    """file for the arrays after the launch"""
     arg_folder: str = ""
-    """the folder below which the files of `arg` are located, as a launch file names them; nothing: anywhere"""
+    """folder below which the files of `arg` are, for a launch file; empty: anywhere"""
     set_folder: str = ""
-    """the folder below which the files of `set` are located"""
+    """folder below which the files of `set` are"""
     launch_file: str = ""
-    """the launch file with names of arguments, expected results, and the memory that the launch runs in"""
+    """launch file with names of arguments, expected results, and the initial memory of the launch"""
 
     def words(self) -> list[str]:
         """Return the options as words of a command line."""
@@ -102,7 +102,7 @@ class Options:
 
     @classmethod
     def read(cls, words: Sequence[str]) -> Options:
-        """From `words`; UsageError for others."""
+        """Parse `words`; UsageError for words that are not options."""
         known = {f"--{field.name.replace('_', '-')}": field.name for field in fields(cls)}
         given: dict[str, Any] = {}
         for option, value in zip(words[::2], (*words[1::2], ""), strict=False):
@@ -114,17 +114,17 @@ class Options:
 
 
 class Arrays(dict[str, "npt.NDArray[Any]"]):
-    """The path to an argument, or to a field of one -> its array."""
+    """Path to an argument, or to a field of one -> its array."""
 
     def __init__(self, folder: Path | None = None) -> None:
         super().__init__()
         self.folder = folder
-        """the folder below which files are located; None: anywhere"""
+        """folder below which files are; None: anywhere"""
 
 
 _DIGITS = INPUT_LIMITS["arg-digits"]
 _OF_ARRAYS = (TensorMap, Surface)
-"""arguments that are of an array"""
+"""types of arguments that refer to an array"""
 REPEATED = frozenset(field.name for field in fields(Options) if field.default == ())
 """options that may be repeated"""
 
@@ -140,7 +140,7 @@ def _words(options: Options) -> Iterator[str]:
 def run(file: Path, words: Sequence[str]) -> None:
     """Launch the kernel of `file` that `words` describe, and check it; write the requested results.
 
-    UsageError and KernelError say what is wrong with the file or the options.
+    UsageError and KernelError describe errors in the file or the options.
     """
     options = Options.read(words)
     entries = (options.entry,) if options.entry else ()
@@ -186,7 +186,7 @@ def _read_form(options: Options) -> LaunchForm | None:
 
 
 def arguments_in_order(form: LaunchForm | None, given: Sequence[str], kernel: PtxKernel) -> Sequence[str]:
-    """Return the texts of the arguments: those that are given, unless the launch file has them by name."""
+    """Return the texts of the arguments: the given ones, or those of the launch file by name."""
     if form is None or not isinstance(form.args, dict) or tuple(given) != form.texts:
         return given
     return order_arguments(form.args, kernel.names(()), "`args`")
@@ -226,7 +226,7 @@ def _launch_in_memory(
     dynamic: int,
     arguments: Sequence[Any],
 ) -> None:
-    """Make a launch in the memory of its launch file."""
+    """Run a launch in the memory of its launch file."""
     from wsemu.app.saved_memory import restore
     from wsemu.launch.check import launch
     from wsemu.model.launch_shape import configure
@@ -245,7 +245,7 @@ def _comment(file: Path) -> str:
 
 
 def setting(text: str, number: int = 0, folder: Path | None = None) -> tuple[str, Any]:
-    """Parse `NAME=VALUE`: the name of a variable, and its value, which is written as an argument is, with files below
+    """Parse `NAME=VALUE`: the name of a variable, and its value in the syntax of arguments, with files below
     `folder`."""
     name, equals, value = text.partition("=")
     if not equals or not name.strip():
@@ -280,16 +280,18 @@ def _bytes(text: str) -> int:
 
 
 def parse_arguments(texts: Iterable[str], folder: Path | None = None) -> list[Any]:
-    """Parse the arguments of a launch, in which `same:0` is an array of another one, with files below `folder`."""
+    """Parse the arguments of a launch, in which `same:0` refers to an array of another argument, with files below
+    `folder`."""
     made = Arrays(folder)
     return [argument(text, number, made, str(number)) for number, text in enumerate(texts)]
 
 
 def argument(text: str, number: int = 0, made: Arrays | None = None, way: str = "") -> Any:
-    """Return the argument that a text describes. `number` is its position, and the seed of random numbers without one;
-    `made` are the arrays of the launch so far, to which its own are added at `way`.
+    """Return the argument that a text describes.  `number` is its position, which is also the default seed of random
+    numbers.
 
-    UsageError names the text and what may be written.
+    `made` has the arrays of the launch so far; the arrays of this argument are added at the path `way`.  UsageError
+    names the text and the accepted forms.
     """
     made = Arrays() if made is None else made
     for limit, count in ((_LONGEST, len(text)), (_DEEPEST, way.count("."))):
@@ -401,7 +403,7 @@ def _array(
 
 
 def _small_floats(match: re.Match[str], text: str, number: int, made: Arrays) -> Any:
-    """Return the bits of a number, or of an array, of a format that NumPy lacks; a file has numbers, or bits."""
+    """Return the bits of a number, or of an array, in a format that NumPy lacks; a file contains numbers, or bits."""
     name, fill = match["type"], (match["value"] or "zeros").strip()
     float32 = np.dtype(np.float32)
     if match["shape"] is None:
@@ -418,7 +420,7 @@ def _small_floats(match: re.Match[str], text: str, number: int, made: Arrays) ->
 
 
 def _random(dtype: np.dtype[Any], shape: tuple[int, ...], seed: int) -> npt.NDArray[Any]:
-    """Floats from 0 to 1, integers from 0 to 99."""
+    """Return random floats from 0 to 1, or integers from 0 to 99."""
     generator = np.random.default_rng(seed)
     if dtype.kind == "f":
         return generator.random(shape, np.float64 if dtype.itemsize == 8 else np.float32).astype(dtype)
@@ -426,7 +428,7 @@ def _random(dtype: np.dtype[Any], shape: tuple[int, ...], seed: int) -> npt.NDAr
 
 
 def _load_array(path: str, text: str, made: Arrays) -> npt.NDArray[Any]:
-    """Read an array from a file, which a launch file names relative to its folder, and below it."""
+    """Read an array from a file; a launch file names it relative to its folder, and below it."""
     try:
         return read_array(path if made.folder is None else find_below(made.folder, path, "it"), LARGEST)
     except UsageError as error:
@@ -441,7 +443,7 @@ def _matching(array: npt.NDArray[Any], dtype: np.dtype[Any], shape: tuple[int, .
 
 
 def _fields(text: str, end: str, number: int, made: Arrays, way: str) -> list[Any]:
-    """`{...}` and `[...]`: fields between commas, which may be structures themselves."""
+    """Parse the fields of `{...}` or `[...]`, separated by commas, which may be structures themselves."""
     if not text.endswith(end):
         raise UsageError(f"`--arg {text}` lacks `{end}` at its end")
     parts = enumerate(_parts(text, text[1:-1]))
@@ -449,7 +451,7 @@ def _fields(text: str, end: str, number: int, made: Arrays, way: str) -> list[An
 
 
 def _same(text: str, made: Arrays) -> npt.NDArray[Any]:
-    """`same:1.0`: an array that was made before."""
+    """Parse `same:1.0`: an array of an earlier argument."""
     found = made.get(text.removeprefix("same:").strip())
     if found is None:
         known = ", ".join(f"same:{way}" for way in made) or "none"
@@ -458,7 +460,8 @@ def _same(text: str, made: Arrays) -> npt.NDArray[Any]:
 
 
 def _view(text: str, number: int, made: Arrays, way: str) -> npt.NDArray[Any]:
-    """`view(same:0, f32[4,8], offset=64, strides=[128,4])`: of the memory of an array, from its first byte on."""
+    """Parse `view(same:0, f32[4,8], offset=64, strides=[128,4])`: a view of the memory of an array, from its first byte
+    on."""
     example = "write `view(same:0, f32[4,8], offset=64, strides=[128,4])`"
     parts = _parts(text, text[len("view(") : -1]) if text.endswith(")") else []
     options = dict(_option(part, ("offset", "strides"), text, example) for part in parts[2:])
@@ -483,7 +486,7 @@ def _view(text: str, number: int, made: Arrays, way: str) -> npt.NDArray[Any]:
 
 
 def _option(part: str, known: Sequence[str], text: str, example: str) -> tuple[str, str]:
-    """`name=value`"""
+    """Parse `name=value`."""
     name, equals, value = (word.strip() for word in part.partition("="))
     if not equals or name not in known:
         raise UsageError(f"`--arg {text}`: no option `{part.strip()}`: {', '.join(known)}; {example}")
@@ -491,7 +494,7 @@ def _option(part: str, known: Sequence[str], text: str, example: str) -> tuple[s
 
 
 def _parts(text: str, inside: str) -> list[str]:
-    """Split the text inside brackets at its commas; `text` is the whole."""
+    """Split the text in brackets at its commas; `text` is the whole argument."""
     depth, start, parts = 0, 0, []
     for place, character in enumerate(inside):
         depth += (character in "{[(") - (character in "]})")
@@ -505,11 +508,11 @@ def _parts(text: str, inside: str) -> list[str]:
 
 
 _LISTS, _WORDS = ("box", "strides", "element_strides"), ("swizzle", "interleave", "fill", "type", "promotion")
-"""options of a tensor map: lists of numbers, and words"""
+"""options of a tensor map that take lists of numbers, and those that take words"""
 
 
 def _tensor_map(text: str, number: int, made: Arrays, way: str) -> TensorMap:
-    """`tmap(...)`: an array, then options."""
+    """Parse `tmap(...)`: an array, then options."""
     example = "write `tmap(f16[64,64], box=[64,8], swizzle=128B)`"
     if not text.endswith(")"):
         raise UsageError(f"`--arg {text}` lacks `)` at its end: {example}")
@@ -527,7 +530,7 @@ def _tensor_map(text: str, number: int, made: Arrays, way: str) -> TensorMap:
 
 
 def _handle(text: str, number: int, made: Arrays, way: str) -> Surface:
-    """`tex(...)` or `surf(...)`: an array, then options."""
+    """Parse `tex(...)` or `surf(...)`: an array, then options."""
     from wsemu.app.handles import EXAMPLES, handle, option_names
 
     kind, _, inside = text.partition("(")
@@ -542,7 +545,7 @@ def _handle(text: str, number: int, made: Arrays, way: str) -> Surface:
 
 
 def _extents(value: str, text: str) -> list[int]:
-    """`[64,8]`"""
+    """Parse `[64,8]`."""
     inside = value[1:-1].split(",") if value[:1] == "[" and value[-1:] == "]" else ["?"]
     if not all(part.strip().isdecimal() for part in inside):
         raise UsageError(f"`--arg {text}`: `{value}` is no list of numbers: write `[64,8]`")
@@ -553,7 +556,7 @@ def _extents(value: str, text: str) -> list[int]:
 
 
 def _check_out(out: str) -> None:
-    """UsageError, before the launch, for a file that cannot be written."""
+    """Raise UsageError, before the launch, for a file that cannot be written."""
     if not out:
         return
     path = Path(out)
@@ -564,7 +567,8 @@ def _check_out(out: str) -> None:
 
 
 def _save(path: Path, kernel: PtxKernel, arguments: Sequence[Any]) -> None:
-    """The arrays among the arguments, as `arg0`, `arg1`, ... by position; whole or not at all."""
+    """Save the arrays among the arguments, as `arg0`, `arg1`, ... by position; the file is written as a whole or not at
+    all."""
     arrays: Mapping[str, Any] = {
         f"arg{number}": np.asarray(array)
         for number, value in enumerate(arguments)

@@ -1,4 +1,4 @@
-"""The table `[tool.wsemu]` of pyproject.toml, found and read, unchecked."""
+"""Find and read the table `[tool.wsemu]` of pyproject.toml, without validation."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from wsemu.model.errors import UsageError
 
 FILE = "pyproject.toml"
 LARGEST = 1 << 20
-"""bytes of a file that is read for its table"""
+"""maximum bytes of a pyproject.toml that is read"""
 
 
 def find(program: Path) -> tuple[Path | None, dict[str, Any]]:
-    """The nearest pyproject.toml with `[tool.wsemu]`, from the program's folder upwards, and that table."""
+    """Return the nearest pyproject.toml with `[tool.wsemu]`, from the program's folder upwards, and the table."""
     for folder in Path(os.path.realpath(program)).parents:
         path = folder / FILE
         if path.is_file():
@@ -25,7 +25,8 @@ def find(program: Path) -> tuple[Path | None, dict[str, Any]]:
 
 
 def read(path: Path) -> dict[str, Any] | None:
-    """`[tool.wsemu]` of a file, unchecked; None where it has none.  UsageError if it is not TOML."""
+    """Return the table `[tool.wsemu]` of a file, without validation; None if it has none.  UsageError if the file is
+    not TOML."""
     try:
         size = path.stat().st_size
         text = path.read_text(encoding="utf-8") if size <= LARGEST else ""
@@ -35,7 +36,7 @@ def read(path: Path) -> dict[str, Any] | None:
         raise UsageError(f"{path.name} is not UTF-8: byte {error.start}") from None
     if size > LARGEST:
         raise UsageError(f"{path.name} has {size:,} bytes: wsemu reads at most {LARGEST:,}")
-    import tomllib  # where there is no such file, it is not needed
+    import tomllib  # not needed without such a file
 
     try:
         document = tomllib.loads(text)

@@ -26,7 +26,7 @@ _INTEGERS = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}
 
 @dataclass(frozen=True)
 class _Made:
-    """The result of compiling a kernel."""
+    """The parts of a compiled kernel that a launch file needs."""
 
     ptx: str
     entry: str = ""
@@ -34,14 +34,14 @@ class _Made:
     dynamic_shared: int = 0
     cluster: tuple[int, ...] = ()
     grid_of_clusters: bool = False
-    """the grid counts clusters along its first extent, not CTAs"""
+    """true if the first extent of the grid counts clusters, not CTAs"""
     signature: Mapping[str, Any] | None = None
-    """name -> type of the source's arguments, a tuple of them for a tuple; a `constexpr` is not a parameter"""
+    """name -> type of the source's arguments, a tuple of types for a tuple; a `constexpr` is not a parameter"""
     descriptors: Sequence[Mapping[str, Any]] = ()
-    """tensor maps that replace the arguments which are descriptors of tensors, in their order; without them they become
-    pointers"""
+    """tensor maps that replace arguments which are tensor descriptors, in their order; without them, the descriptors
+    become pointers"""
     scratch: int = 0
-    """bytes of memory that the compiler's runtime brings for each CTA"""
+    """bytes of memory that the compiler's runtime allocates for each CTA"""
 
 
 def record_launch(
@@ -103,7 +103,7 @@ def _describe_compiled(made: Any) -> _Made:
         return _Made(_text(made.code))
     if getattr(made, "__ptx__", None):
         return _Made(_text(made.__ptx__))
-    if hasattr(made, "_get_ptx"):  # what TileLang's `export_ptx` writes
+    if hasattr(made, "_get_ptx"):  # returns the PTX that TileLang's `export_ptx` writes
         return _Made(_text(made._get_ptx()))
     raise UsageError(
         f"a {type(made).__name__} has no PTX: give a compiled kernel of Triton, an `ObjectCode` that was compiled to "
@@ -127,8 +127,8 @@ def _describe_triton(made: Any) -> _Made:
 
 
 def _threads(made: Any) -> tuple[int, ...]:
-    """Return the threads of a CTA, if the PTX does not declare them: with specialized warps it has more than the source
-    requests."""
+    """Return the threads of a CTA if the PTX does not declare them; with specialized warps, there are more than the
+    source requests."""
     return () if ".reqntid" in _text(made.asm["ptx"]) else (int(made.metadata.num_warps) * 32,)
 
 
@@ -154,7 +154,7 @@ def _values(
 
 
 def _order_arguments(made: _Made, args: Sequence[Any] | Mapping[str, Any]) -> list[Any]:
-    """The arguments that are parameters."""
+    """Return the arguments that are parameters."""
     signature = made.signature
     if signature is None:
         if isinstance(args, Mapping):
@@ -175,7 +175,7 @@ def _order_arguments(made: _Made, args: Sequence[Any] | Mapping[str, Any]) -> li
 
 
 def _flat(value: Any, type_: Any, maps: Iterator[Mapping[str, Any]]) -> list[Any]:
-    """The parameters that an argument of Triton becomes."""
+    """Return the parameters that result from an argument of Triton."""
     if isinstance(type_, tuple):
         return [
             part for one, of in zip(value, type_, strict=True) if of != "constexpr" for part in _flat(one, of, maps)
@@ -191,11 +191,11 @@ def _flat(value: Any, type_: Any, maps: Iterator[Mapping[str, Any]]) -> list[Any
 
 
 _DESCRIBED = ("u8", "u16", "u32", "s32", "u64", "s64", "f16", "f32", "f32_ftz", "f64", "bf16")
-"""types of elements, as PTX counts them"""
+"""element types, in the order of PTX's codes"""
 
 
 def _describe_tensor_map(value: Any, told: Mapping[str, Any], shape: list[int], strides: list[int]) -> TensorMap:
-    """The tensor map of a descriptor, as Triton's runtime makes it."""
+    """Return the tensor map of a descriptor, as Triton's runtime creates it."""
     if told.get("is_im2col"):
         raise UsageError("a descriptor of im2col mode, which is not modelled: give a tiled one")
     type_ = "tf32" if getattr(value, "round_f32_to_tf32", False) else _DESCRIBED[told["elem_type"]]
@@ -213,8 +213,8 @@ def _describe_tensor_map(value: Any, told: Mapping[str, Any], shape: list[int], 
 
 
 def _value(value: Any, parameter: Any) -> Any:
-    """Return a value in the form of a launch file.  Python's numbers take the type of the parameter; a structure of 8
-    bytes, as CuTe DSL passes a tensor of known shape, holds the array's address."""
+    """Return a value in the form of a launch file.  A Python number is converted to the type of the parameter; a
+    structure of 8 bytes, as CuTe DSL passes a tensor of known shape, holds the array's address."""
     if isinstance(value, np.ndarray) and (parameter.type, parameter.bytes) == ("b8", 8):
         return (value,)
     if isinstance(value, (np.ndarray, np.generic, TensorMap, tuple, bytes, type(None))):
@@ -229,7 +229,7 @@ def _value(value: Any, parameter: Any) -> Any:
 
 
 def _array(value: Any) -> Any:
-    """A copy of an array of PyTorch, CuPy, Numba or JAX."""
+    """Return a copy of an array of PyTorch, CuPy, Numba or JAX."""
     if hasattr(value, "detach"):
         value = value.detach().cpu()
         if str(value.dtype) == "torch.bfloat16":

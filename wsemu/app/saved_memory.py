@@ -1,7 +1,7 @@
-"""The device memory of a launch in files: beside launch files, as `wsemu run --save-launches` writes them.
+"""Save and restore the device memory of a launch in files next to its launch file, for `wsemu run --save-launches`.
 
-Each allocation has a file of its bytes, and a mask of the written ones if some are not.  Contents name the files, which
-launches share.  Pointers keep their values, because each allocation gets the address that it had.
+Each allocation has a file with its bytes, and a mask of the initialized bytes if some are not.  File names depend on
+the contents, so that launches share files.  Pointers stay valid, because each allocation is restored at its address.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from wsemu.model.launch_shape import LaunchConfiguration
 
 LARGEST = INPUT_LIMITS["arg-bytes"].most
-"""bytes of all allocations of a launch file"""
+"""maximum bytes of all allocations of a launch file"""
 
 
 def restore(path: Path, launch: LaunchForm, module: PtxModule) -> DeviceMemory | None:
-    """Return the memory of a launch file, with the variables of its PTX in it; None if it has none."""
+    """Return the memory of a launch file, including the variables of its PTX; None if the file has none."""
     if not launch.memory:
         return None
     total = sum(one.bytes for one in launch.memory)
@@ -96,7 +96,7 @@ class LaunchSaver:
     """Writes launches into a folder."""
 
     def __init__(self, folder: Path) -> None:
-        """UsageError for a folder that cannot be made, and for one that has launch files."""
+        """Prepare a folder; UsageError if it cannot be created, or already has launch files."""
         self._folder = folder
         self._number = 0
         self._known: dict[bytes, str] = {}

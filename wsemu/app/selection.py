@@ -14,15 +14,15 @@ class Selection(NamedTuple):
     """The launches of a program that are checked."""
 
     skip: int = 0
-    """launches that run unchecked first"""
+    """number of launches that first run unchecked"""
     most: int = 0
-    """launches that are checked after those; 0: all"""
+    """number of launches that are checked after those; 0: all"""
     save: str = ""
-    """folder into which each selected launch is saved, with its memory; nothing: none is"""
+    """folder into which each selected launch is saved, with its memory; empty: none"""
 
     @classmethod
     def of(cls, chosen: Chosen) -> Selection:
-        """Return what the command line and the configuration select."""
+        """Return the selection of the command line and the configuration."""
         return cls(chosen.launch_skip, chosen.launch_count, chosen.save_launches)
 
 
@@ -31,7 +31,7 @@ EVERY = Selection()
 
 @dataclass(slots=True)
 class Selector:
-    """Counts launches, and admits those that are selected."""
+    """Counts launches, and admits the selected ones."""
 
     selection: Selection
     seen: int = 0

@@ -34,7 +34,7 @@ FORMATS = {
 
 
 def decode(name: str, bits: Array) -> Array:
-    """Return the numbers that bits of a format are."""
+    """Return the numbers that bits of a format encode."""
     if name == "bf16":
         return (bits.astype(np.uint32) << 16).view(np.float32)
     numbers: Array = _values(name)[bits]
@@ -42,8 +42,8 @@ def decode(name: str, bits: Array) -> Array:
 
 
 def encode(name: str, numbers: Array) -> Array:
-    """Return the bits of the nearest numbers of a format, ties to even; too large ones are infinite in `bf16`, and the
-    largest finite number in the others, as `cvt.satfinite` makes them."""
+    """Return the bits of the nearest numbers of a format, ties to even.  Numbers out of range become infinite in
+    `bf16`, and the largest finite number in the other formats, as with `cvt.satfinite`."""
     given = np.ascontiguousarray(numbers, np.float32)
     if name == "bf16":
         words = given.view(np.uint32)

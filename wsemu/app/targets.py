@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 
 def find_targets(file: Path, arguments: Sequence[str], launch: Mapping[str, Any]) -> list[Target]:
-    """Return what a command runs: the file with its arguments, or the launches of a launch file or a folder of them.
+    """Return the targets of a command: the file with its arguments, or the launches of a launch file or a folder of
+    launch files.
 
     `launch` are the options of a launch.  UsageError for options and arguments that the file does not take.
     """
@@ -47,7 +48,7 @@ def find_targets(file: Path, arguments: Sequence[str], launch: Mapping[str, Any]
 
 
 def find_target(file: Path, arguments: Sequence[str], launch: Mapping[str, Any]) -> Target:
-    """Return the one thing that a command runs; UsageError for a folder or file of several launches."""
+    """Return the single target of a command; UsageError for a folder or file with several launches."""
     found = find_targets(file, arguments, launch)
     if len(found) > 1:
         remedy = "give one of them" if file.is_dir() else "choose one by `--entry`, or give one with `--like`"
@@ -67,7 +68,7 @@ def _words(file: Path, arguments: Sequence[str], launch: Mapping[str, Any]) -> S
 
 
 def _launches(file: Path, arguments: Sequence[str], launch: Mapping[str, Any]) -> list[Options]:
-    """Return the launches of a file of kernels: that of the options, of `--like`, or those that it describes itself."""
+    """Return the launches of a file of kernels: from the options, from `--like`, or from its comments."""
     if arguments:
         word = arguments[0]
         remedy = "give options without a `--` before them" if word[:1] == "-" else f"give an argument as `--arg {word}`"

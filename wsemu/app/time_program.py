@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from wsemu.timing.prediction import Prediction
 
 MOST_SPANS = 200_000
-"""waits in a trace, of which later ones are left out"""
+"""maximum number of waits in a trace; later ones are omitted"""
 
 
 class Wanted(NamedTuple):
@@ -38,18 +38,18 @@ class Wanted(NamedTuple):
     registers: int = 0
     cta: int | None = None
     launch: int | None = None
-    """counted from 1; None: all"""
+    """number of the launch, from 1; None: all"""
     as_json: bool = False
     runs: bool = True
-    """run and check the launches as well"""
+    """true to run and check the launches as well"""
     resident: int | None = None
-    """CTAs that a multiprocessor has at once; None: all that fit"""
+    """number of co-resident CTAs of a multiprocessor; None: the maximum"""
     output: Path | None = None
     """file for the predicted waits, as a trace for Perfetto"""
 
 
 class _Clock:
-    """Predicts each launch before it runs, while its arrays are as they were."""
+    """Predicts each launch before it runs, when its arrays still have their initial contents."""
 
     def __init__(self, wanted: Wanted, printer: QuietPrinter) -> None:
         self.wanted, self.printer = wanted, printer
@@ -180,7 +180,7 @@ def _answer(targets: Sequence[Target], settings: Settings, wanted: Wanted, text:
 
 
 def _with_option(wanted: Wanted, name: str, value: int) -> Wanted:
-    """Return the options with another value, if the name is one of them."""
+    """Return the options with one option set to another value, if there is an option with the name."""
     if name == "ctas":
         return wanted._replace(resident=value)
     return wanted._replace(registers=value) if name == "registers" else wanted

@@ -35,20 +35,20 @@ OUTPUTS = (".html", ".json")
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """The content and the destination of a drawing."""
+    """Options of a drawing."""
 
     launch: int | None = None
-    """counted from 1; None: the first that failed, else the first with a finding, else the first"""
+    """number of the launch, from 1; None: the first that failed, else the first with a finding, else the first"""
     cta: int | None = None
-    """linear index; None: that of the first finding"""
+    """linear index of the CTA; None: the CTA of the first finding"""
     first: int | None = None
     """first step that is shown"""
     output: Path | None = None
-    """.html or .json; None: the terminal"""
+    """file (.html or .json); None: the terminal"""
 
 
 class _Quiet(Printer):
-    """Says what goes wrong with the program, and leaves its reports to the picture."""
+    """Prints errors of the program, but no reports on its launches."""
 
     def report(self, report: Report, shown: Sequence[Finding] | None = None) -> None:
         pass
@@ -155,7 +155,7 @@ def _save(path: Path, text: str) -> None:
 
 
 def _umask() -> int:
-    """The mask of the process, which can only be read by setting it."""
+    """Return the file mode mask of the process, which can only be read by setting it."""
     mask = os.umask(0)
     os.umask(mask)
     return mask

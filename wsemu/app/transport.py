@@ -1,7 +1,7 @@
 """Messages of editors on two streams, which the debug adapter and the language server share.
 
 A message is JSON after a header with its length (Language Server Protocol 3.17 and Debug Adapter Protocol, "Base
-Protocol"; both define it alike).
+Protocol"; the two definitions are equal).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import threading
 from typing import BinaryIO
 
 LARGEST = 256 << 20
-"""number of bytes of a message"""
+"""maximum bytes of a message"""
 
 
 class Transport:

@@ -1,8 +1,8 @@
 """`wsemu check --watch FILE`: check again after each change of a source.
 
-Changes are found by looking at times and sizes of the files, four times a second.  Looking at some dozen files costs
-nothing measurable and needs no package.  It also works in containers, on network drives and on WSL, where the system
-does not report changes of files.  Each check is a process of its own, so that it loads the sources as they are.
+Changes are detected by polling the times and sizes of the files four times a second.  This has no measurable cost for a
+few dozen files, and needs no package.  It also works in containers, on network drives and on WSL, where the system does
+not report changes of files.  Each check runs in a new process, which imports the current sources.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
 SECONDS = 0.25
-"""between two looks at the files"""
+"""interval between two polls of the files, in seconds"""
 SUFFIXES = (".py", ".cu", ".cuh", ".h", ".hpp", ".inc", ".ptx", ".toml")
 """sources next to the program, watched between checks: a check may write some itself"""
 WRITTEN = (".npz", ".npy", ".html", ".sarif", ".xml")
@@ -50,7 +50,7 @@ def watch_program(words: Sequence[str], *, sleep: Callable[[float], None] = time
                 state = {**read_state(sources), **state}
             watched = {**read_state(_neighbors(sources)), **state}
             if finished is not None:
-                if not watched:  # no file of the command exists
+                if not watched:  # none of the command's files exists
                     return finished
                 printer.text(f"watching {plural(len(watched), 'file')}: Ctrl+C ends")
             while read_state(watched) == watched:
@@ -61,7 +61,7 @@ def watch_program(words: Sequence[str], *, sleep: Callable[[float], None] = time
 
 
 def drop_watch_option(words: Sequence[str]) -> list[str]:
-    """Return the words of the command without `--watch`, which a program may have after `--`."""
+    """Return the words of the command without `--watch`; after `--`, the option belongs to the program and stays."""
     end = words.index("--") if "--" in words else len(words)
     return [*(word for word in words[:end] if word != "--watch"), *words[end:]]
 

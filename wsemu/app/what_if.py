@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from wsemu.timing.prediction import Prediction
 
 OF_MODEL = ("ctas", "registers")
-"""names that are options of the prediction: CTAs of a multiprocessor, registers of a thread"""
+"""names of options of the prediction: co-resident CTAs, registers of a thread"""
 MOST = 64
-"""largest number of values in one question"""
+"""maximum number of values in one question"""
 WITHIN = 0.02
-"""versions that are this much slower than the best one count as equal"""
+"""versions that are slower than the best one by at most this share count as equal"""
 _RANGE = re.compile(r"(\d+)\.\.(\d+)(?::(\d+))?")
 
 
@@ -36,12 +36,12 @@ class Question(NamedTuple):
 
     @property
     def is_of_model(self) -> bool:
-        """Return whether the name is an option of the prediction, and not a constant of the program."""
+        """Return whether the name is an option of the prediction rather than a constant of the program."""
         return self.name.lower() in OF_MODEL
 
 
 class Answer(NamedTuple):
-    """The predictions of a program for one value, and whether its launches are right."""
+    """The predictions of a program for one value, and the verdict on its launches."""
 
     value: int
     found: Sequence[Prediction]
@@ -136,7 +136,7 @@ def format_answers(question: Question, answers: Sequence[Answer]) -> Iterator[st
 
 
 def best_value(rows: Sequence[tuple[Answer, Prediction]]) -> int | None:
-    """Return the smallest value whose time is within 2% of the best one, of versions without errors."""
+    """Return the smallest value whose time is within 2% of the best, among versions without errors."""
     right = [(answer, found) for answer, found in rows if answer.verdict != "failed"]
     if not right:
         return None

@@ -1,6 +1,6 @@
-"""The asynchronous instructions of `wsemu.ptx` for Numba-CUDA: each name is one instruction, as `FORMS` spells it.
+"""The asynchronous instructions of `wsemu.ptx` for Numba-CUDA: each name is one instruction, whose text is in `FORMS`.
 
-Shared memory is named by 32-bit addresses in that state space, global memory by 64-bit ones.
+Addresses in shared memory have 32 bits, those in global memory 64 bits.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ SHARED, GLOBAL = 3, 1
 
 
 class Form(NamedTuple):
-    """An instruction: `<bar>` is the address of an element, `<count>` a number, and `<, count>` is left out where the
-    call has none; `$p` is a predicate, `$0` the result."""
+    """An instruction: `<bar>` is the address of an element, `<count>` a number, and `<, count>` is omitted if the call
+    has none; `$p` is a predicate, `$0` the result."""
 
     text: str
     returns: str = ""
@@ -131,7 +131,7 @@ FORMS |= {
 _FAR, _AXIS = "shared::cluster", re.compile("_(?=[xyz]$)")
 _TELLS = "mbarrier::complete_tx::bytes"
 _MASKED = "{{ .reg .b16 mask; cvt.u16.u32 mask, <ctas>; {} mask; }}"
-"""a mask of CTAs has 16 bits"""
+"""template for instructions with a mask of CTAs, which has 16 bits"""
 FORMS |= {
     **{name: Form(f"mov.u32 $0, %{_AXIS.sub('.', name)};", "count") for name in names.CLUSTER_REGISTERS},
     "cluster_arrive": Form("barrier.cluster.arrive;"),
@@ -167,7 +167,7 @@ FORMS |= {f"{name}_bytes": FORMS[name] for name in (
     "cp_async_bulk_tensor_global_to_shared",
 )}  # fmt: skip
 _ARRAYS = {"bar": ("index", "k"), "dst": ("i", "dst_offset"), "src": ("j", "src_offset")}
-"""an array -> what its index is called, or the bytes from its first element"""
+"""parameter with an array -> names of the parameters for its index and for a byte offset"""
 _RESULTS = {
     "": (types.void, VOID, []), "token": (types.uint64, I64, ["=l"]), "count": (types.int32, I32, ["=r"]),
     "predicate": (types.boolean, I32, ["=r"]),
@@ -175,9 +175,9 @@ _RESULTS = {
 _CONSTANT = {
     "n", *((name, "bytes") for name in names.COPY_BYTES), ("setmaxnreg_inc", "count"), ("setmaxnreg_dec", "count"),
 }  # fmt: skip
-"""operands, or those of an instruction, that are part of it"""
+"""operands that are part of the instruction; a pair names one instruction and its operand"""
 _WIDE = {("st_bulk", "bytes"), *((name, "token") for name in FORMS)}
-"""names of operands of 64 bits"""
+"""(name, operand) of operands with 64 bits"""
 
 
 # -- types -----------------------------------------------------------------------------------------------------------
@@ -201,7 +201,8 @@ def _given_index(given: dict[str, Any], parameter: str) -> str:
 
 
 def _check_number(name: str, parameter: str, kind: Any) -> None:
-    """UsageError for what an instruction cannot have: of its own errors Numba keeps silent, and tries again."""
+    """Raise UsageError for an operand that the instruction cannot have; Numba would suppress its own kind of error and
+    try again."""
     what, value = names.operand_text(name, parameter), literal(kind)
     if not isinstance(kind, types.Integer):
         raise errors.TypingError(f"{what} is {kind}: give an integer")
@@ -245,12 +246,12 @@ def _check_tile(name: str, map_: Any, coordinates: Any) -> None:
 
 
 def _coordinates(kind: Any) -> list[Any]:
-    """The types of coordinates, which are one number or a tuple."""
+    """Return the types of coordinates, which are one number or a tuple."""
     return list(kind) if isinstance(kind, types.BaseTuple) else [kind]
 
 
 def _reduced_type(name: str, given: dict[str, Any]) -> str:
-    """PTX's spelling of the type that a reduction works on."""
+    """Return PTX's spelling of the type that a reduction works on."""
     what = name.rpartition("_")[2]
     mine, theirs = (str(given[parameter].dtype) for parameter in ("dst", "src"))
     if mine != theirs:
@@ -277,7 +278,7 @@ def _sent_type(name: str, given: dict[str, Any]) -> str:
 
 # -- code ------------------------------------------------------------------------------------------------------------
 class _Statement:
-    """An inline assembly statement while its operands are found."""
+    """An inline assembly statement, while its operands are collected."""
 
     def __init__(self, name: str, context: Any, builder: Any, given: dict[str, Any], values: dict[str, Any]) -> None:
         self.name, self.form = name, FORMS[name]
@@ -383,7 +384,7 @@ def mapa() -> Any:
 
 
 def make(name: str) -> Any:
-    """The intrinsic of a name; its parameters are those of the kernel function."""
+    """Return the intrinsic with a name; its parameters are those of the kernel function."""
     if name == "mapa":
         return mapa()
     parameters = names.FUNCTIONS[name].signature.partition("(")[2].rstrip(")")

@@ -1,7 +1,8 @@
-"""Kernels in PTX on a GPU, by the CUDA driver: it compiles their text, and launches them in clusters or cooperatively.
+"""Run PTX kernels on a GPU through the CUDA driver, which compiles their text and launches them, also in clusters or
+cooperatively.
 
-Parameters are bytes, as a launch file has them: addresses of arrays, tensor maps and tables of pointers are put into
-them when these have memory on the GPU.  Arrays are copied there and back.
+Parameters are bytes, as in a launch file.  Addresses of arrays, tensor maps and tables of pointers are inserted into
+them after these have been allocated on the GPU. Arrays are copied to the GPU and back.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _COOPERATIVE, _CLUSTER = 2, 4
 _SHARED, _ANY_CLUSTER = 8, 14
 """CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED"""
 _EVERYWHERE = 8
-"""CTAs of a cluster that every GPU has room for"""
+"""maximum CTAs of a cluster that every GPU supports"""
 _LOG, _LOG_SIZE = 5, 6
 """CU_JIT_ERROR_LOG_BUFFER, and its size in bytes"""
 _LOG_ROOM = 4096
@@ -55,7 +56,7 @@ class _Config(ctypes.Structure):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A kernel of a text in PTX."""
+    """A kernel in a PTX text."""
 
     text: str
     name: str
@@ -63,9 +64,9 @@ class Entry:
     cooperative: bool
     """true if all its CTAs synchronize, and so must be co-resident"""
     clustered: bool
-    """true if the text declares the number of CTAs in a cluster"""
+    """true if the text declares the cluster size"""
     stores: bool
-    """true if launches store to variables of the text, which each launch must find unchanged"""
+    """true if launches store to variables of the text, which must be reset before each launch"""
 
 
 # -- the driver --------------------------------------------------------------------------------------------------------
@@ -82,7 +83,7 @@ def has_gpu() -> bool:
 
 @functools.cache
 def _library() -> Any:
-    """libcuda, with the first device's context current in this process; UsageError where there is none."""
+    """Return libcuda, with the first device's context current in this process; UsageError if there is none."""
     try:
         cuda = ctypes.CDLL("libcuda.so.1")
     except OSError as error:
@@ -95,7 +96,7 @@ def _library() -> Any:
 
 
 def _check_driver_error(cuda: Any, error: int, what: str, said: str = "") -> None:
-    """UsageError where the driver refuses something."""
+    """Raise UsageError if the driver returns an error."""
     if error:
         name = ctypes.c_char_p()
         cuda.cuGetErrorName(error, ctypes.byref(name))
@@ -109,7 +110,7 @@ def _call(name: str, *arguments: Any) -> None:
 
 
 def _function(entry: Entry) -> ctypes.c_void_p:
-    """An entry of a text, compiled by the driver."""
+    """Return a kernel of a text, compiled by the driver."""
     return (_load_module.__wrapped__ if entry.stores else _load_module)(entry.text, entry.name)
 
 
@@ -140,11 +141,11 @@ class _Memory:
 
     def __init__(self) -> None:
         self.held: list[tuple[int, npt.NDArray[Any], npt.NDArray[np.uint8]]] = []
-        """(address there, array, its bytes here)"""
+        """(GPU address, array, its initial bytes)"""
         self.kept: list[ctypes.c_uint64] = []
 
     def room(self, data: npt.NDArray[np.uint8] | bytes) -> int:
-        """The address of memory with these bytes."""
+        """Allocate memory with these bytes, and return its GPU address."""
         given = np.frombuffer(data, np.uint8) if isinstance(data, bytes) else data
         pointer = ctypes.c_uint64()
         _call("cuMemAlloc_v2", ctypes.byref(pointer), ctypes.c_size_t(max(given.nbytes, 1)))
@@ -182,12 +183,12 @@ class _Memory:
         return bytes(data)
 
     def map(self, map_: TensorMap) -> bytes:
-        """A tensor map of an array there."""
+        """Return a tensor map of an array on the GPU."""
         fields = map_.fields
         return encode(fields._replace(address=fields.address + self.address(map_.array)))
 
     def back(self) -> None:
-        """Copy arrays back."""
+        """Copy arrays back from the GPU."""
         for address, array, held in self.held:
             if array.flags.writeable and held.nbytes:
                 there = ctypes.c_uint64(address)
@@ -200,13 +201,13 @@ class _Memory:
 
 # -- launches ----------------------------------------------------------------------------------------------------------
 def ensure_compiled(entry: Entry) -> None:
-    """Compile a kernel, if that was not done."""
+    """Compile a kernel unless it is already compiled."""
     _function(entry)
 
 
 def launch(entry: Entry, configuration: LaunchConfiguration, arguments: Sequence[Any]) -> None:
-    """Run a kernel and wait for it; `arguments` are arrays, which are copied there and back, and what is packed.
-    UsageError where the driver refuses it."""
+    """Run a kernel and wait for it; `arguments` are arrays, which are copied to the GPU and back, and packed
+    parameters.  UsageError if the driver rejects the launch."""
     found, memory = _function(entry), _Memory()
     try:
         values = [
@@ -224,7 +225,7 @@ def launch(entry: Entry, configuration: LaunchConfiguration, arguments: Sequence
 
 
 def _align_parameter(data: bytes) -> tuple[Any, int]:
-    """A parameter in memory that is kept, and where: aligned as a tensor map has to be."""
+    """Return a copy of a parameter that is kept in memory, and its address, aligned as a tensor map requires."""
     alignment = 2 * MAP_ALIGNMENT
     buffer = ctypes.create_string_buffer(len(data) + alignment)
     address = -(-ctypes.addressof(buffer) // alignment) * alignment
@@ -252,11 +253,11 @@ class GpuEntry:
     """A kernel in PTX for launches on the GPU: `kernel.on("gpu")[grid, block, stream, dynamic_shared, cluster]()`."""
 
     def __init__(self, kernel: Any, entry_of: Callable[[Sequence[Any]], Entry]) -> None:
-        """`entry_of`: of fitted arguments."""
+        """`entry_of` returns the kernel for marshaled arguments."""
         self.kernel, self.entry_of = kernel, entry_of
 
     def __getitem__(self, parameters: Any) -> Callable[..., None]:
-        """The launch with these parameters, within the limits of sm_90."""
+        """Return the launch with these parameters, within the limits of sm_90."""
         configuration = self.kernel.apply_cluster(self.kernel.configuration(parameters))
 
         def run(*arguments: Any) -> None:

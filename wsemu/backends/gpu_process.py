@@ -1,8 +1,9 @@
-"""Launches on the GPU in a child process with a time limit: a kernel that hangs takes the device's context with it.
+"""Launches on the GPU in a child process with a time limit, because a kernel that hangs makes the device's context
+unusable.
 
-The child is forked, so that it has the kernels as they are, also those of a program that runs as `__main__`; this
-process must not have used the GPU itself.  One child runs launches one after the other; if one hangs or breaks the
-context, a new child continues with the next.
+The child is forked, so that it has all kernels, including those of a program that runs as `__main__`; this process must
+not have used the GPU itself.  One child runs launches in sequence; if one hangs or breaks the context, a new child
+continues with the next launch.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 _START = 120.0
 """seconds that a child may take to import Numba-CUDA and to compile a kernel"""
 _STARTED = "started"
-"""message of a child when a kernel is compiled and goes to the GPU"""
+"""message of a child when a kernel is compiled and about to run on the GPU"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,18 +54,18 @@ class GpuResult:
     """The results of a launch on the GPU."""
 
     arrays: dict[int, npt.NDArray[Any]] = field(default_factory=dict)
-    """number among the arrays of the arguments (`find_arrays`) -> the array after the first run"""
+    """number of an array among those of the arguments (`find_arrays`) -> its contents after the first run"""
     unequal: int = 0
-    """runs whose arrays differed from the first one's"""
+    """number of runs whose arrays differed from those of the first run"""
     seconds: float = 0.0
-    """duration of all runs, with copies"""
+    """duration of all runs, including copies"""
     error: str = ""
     """reason why there is no result: the driver's message, or a timeout"""
     hung: bool = False
 
 
 def copy_arguments(arguments: Sequence[Any]) -> tuple[Any, ...]:
-    """Arguments with arrays of their own, of the same layout."""
+    """Return the arguments with separate copies of their arrays, in the same layout."""
     return tuple(
         np.array(a, order="K") if isinstance(a, np.ndarray) else a.copied() if hasattr(a, "copied") else a
         for a in arguments
@@ -72,7 +73,7 @@ def copy_arguments(arguments: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def find_arrays(arguments: Sequence[Any]) -> list[tuple[int, str, npt.NDArray[Any]]]:
-    """Return the arrays of arguments, each with the number of its argument, and the path to it in that one: `[0]`."""
+    """Return the arrays in the arguments, each with the number of its argument and the path in it, such as `[0]`."""
     found: list[tuple[int, str, npt.NDArray[Any]]] = []
     for k, value in enumerate(arguments):
         if isinstance(value, TensorMap):
@@ -87,7 +88,8 @@ def find_arrays(arguments: Sequence[Any]) -> list[tuple[int, str, npt.NDArray[An
 
 
 def run(launches: Sequence[GpuLaunch], limit: float, children: int = 1) -> list[GpuResult]:
-    """The results of launches on the GPU, each within `limit` seconds; `children` processes share them."""
+    """Return the results of launches on the GPU, each within `limit` seconds; `children` processes share the
+    launches."""
     if children == 1:
         return _one_by_one(launches, limit)
     with ThreadPoolExecutor(children) as pool:
@@ -109,7 +111,7 @@ def call(function: Callable[[], Any], limit: float) -> Any:
 
 
 class _Child:
-    """A forked process that sends what it makes."""
+    """A forked process that sends results."""
 
     def __init__(self, work: Callable[[Connection], None]) -> None:
         if "fork" not in multiprocessing.get_all_start_methods():
@@ -121,7 +123,8 @@ class _Child:
         sys.stdout.flush()
         sys.stderr.flush()
         self.process = context.Process(target=self._run, args=(work, other), daemon=True)
-        with warnings.catch_warnings():  # Python 3.12 warns of fork where NumPy has threads, which the child lets be
+        # Python 3.12 warns of a fork if NumPy has threads, which the child does not use
+        with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
             self.process.start()
         other.close()
@@ -132,13 +135,13 @@ class _Child:
         with contextlib.suppress(BrokenPipeError):
             try:
                 work(pipe)
-            except BaseException as error:  # the child has nobody else to tell
+            except BaseException as error:  # the child can only report it to the parent
                 pipe.send(GpuResult(error=f"{type(error).__name__}: {error}"))
         pipe.close()
-        os._exit(0)  # a broken context may hang at a proper end
+        os._exit(0)  # a regular exit may hang with a broken context
 
     def receive(self, limit: float) -> Any:
-        """The next thing sent; None when the child is gone or the time is up."""
+        """Return the next message; None if the child has ended or the time is up."""
         try:
             return self.pipe.recv() if self.pipe.poll(limit) else None
         except EOFError:
@@ -151,7 +154,7 @@ class _Child:
 
 
 def _run_in_child(launches: Sequence[GpuLaunch], limit: float) -> list[GpuResult]:
-    """The results up to the first launch that ended the child, that one included."""
+    """Return the results up to and including the first launch that ended the child."""
 
     def work(pipe: Connection) -> None:
         for launch in launches:

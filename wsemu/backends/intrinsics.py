@@ -1,10 +1,10 @@
 """Barriers and accesses of `wsemu.ptx` for Numba-CUDA: each an intrinsic that emits its PTX instruction.
 
-An instruction whose operand Numba knows as a literal has it as an immediate.  All are volatile, and clobber memory as
-nvcc's `asm volatile("..." ::: "memory")` does: without that the compiler moves loads across a barrier, or deletes it.
-Plain vector accesses are LLVM loads and stores, so that the compiler knows what they touch.
+An operand that Numba knows as a literal becomes an immediate.  All statements are volatile and clobber memory, like
+nvcc's `asm volatile("..." ::: "memory")`: otherwise, the compiler may move loads across a barrier, or delete it.  Plain
+vector accesses are LLVM loads and stores, so that the compiler knows their effect on memory.
 
-Imported by `numba_cuda` and `async_intrinsics` alone, and only where Numba-CUDA is installed.
+Only `numba_cuda` and `async_intrinsics` import this module, and only if Numba-CUDA is installed.
 """
 
 from __future__ import annotations
@@ -31,25 +31,25 @@ MOST_BYTES = 16
 
 
 def intrinsic(function: Callable[..., Any]) -> Any:
-    """An intrinsic that sees which of its arguments are literals."""
+    """Return an intrinsic that sees which of its arguments are literals."""
     return _intrinsic(target="cuda", prefer_literal=True)(function)
 
 
 def emit(builder: Any, text: str, constraints: Sequence[str], returns: Any, operands: Sequence[Any]) -> Any:
-    """One inline assembly statement."""
+    """Emit one inline assembly statement."""
     kind = ir.FunctionType(returns, [operand.type for operand in operands])
     asm = ir.InlineAsm(kind, text, ",".join([*constraints, "~{memory}"]), side_effect=True)
     return builder.call(asm, operands, attrs=("convergent", "nounwind"))
 
 
 def literal(type_: Any) -> Any:
-    """The value of a literal type, else None."""
+    """Return the value of a literal type, else None."""
     return type_.literal_value if isinstance(type_, types.Literal) else None
 
 
 # -- barriers --------------------------------------------------------------------------------------------------------
 class Operands:
-    """Operands of a barrier: immediates where they are literals, else registers."""
+    """Operands of a barrier: immediates for literals, otherwise registers."""
 
     def __init__(self, context: Any, builder: Any, first: int) -> None:
         self.context, self.builder = context, builder
@@ -72,9 +72,9 @@ class Operands:
 
 
 def check_barrier(name: str, barrier: Any, count: Any) -> None:
-    """The hardware takes a wrong id silently, and a wrong count as an illegal instruction.
+    """Check literal operands: the hardware ignores a wrong id, and reports an illegal instruction for a wrong count.
 
-    UsageError: of its own errors Numba keeps silent, and tries again without the literals.
+    The error is a UsageError, because Numba suppresses its own kind of error and tries again without the literals.
     """
     for what, type_ in (("barrier", barrier), ("count", count)):
         if not isinstance(type_, (types.Integer, types.NoneType, types.Omitted)):
@@ -87,12 +87,12 @@ def check_barrier(name: str, barrier: Any, count: Any) -> None:
 
 
 def is_none(type_: Any) -> bool:
-    """Return whether an argument was left out."""
+    """Return whether an argument was omitted."""
     return isinstance(type_, (types.NoneType, types.Omitted))
 
 
 def wait_or_arrive(name: str) -> Any:
-    """`bar_sync`, `barrier_arrive`, ..."""
+    """Return the intrinsic for `bar_sync`, `barrier_arrive`, ..."""
     prefix, _, kind = name.partition("_")
     instruction = f"{prefix}.{kind}"
 
@@ -121,7 +121,7 @@ def wait_or_arrive(name: str) -> Any:
 
 
 def reduction(name: str) -> Any:
-    """`bar_red_popc`, `barrier_red_and`, ..."""
+    """Return the intrinsic for `bar_red_popc`, `barrier_red_and`, ..."""
     prefix, _, kind = name.split("_")
     aligned = ".aligned" if prefix == "bar" else ""
     result = types.int32 if kind == "popc" else types.boolean
@@ -150,12 +150,12 @@ def reduction(name: str) -> Any:
 
 # -- accesses --------------------------------------------------------------------------------------------------------
 def data_pointer(context: Any, builder: Any, type_: Any, array: Any) -> Any:
-    """Generic address of the first element, as bytes."""
+    """Return the generic address of the first element, as bytes."""
     return builder.bitcast(context.make_array(type_)(context, builder, array).data, I8.as_pointer())
 
 
 def element_pointer(context: Any, builder: Any, type_: Any, array: Any, index_type: Any, index: Any) -> Any:
-    """Generic address of an element, as bytes; an index has one integer for each dimension."""
+    """Return the generic address of an element, as bytes; an index has one integer for each dimension."""
     made = context.make_array(type_)(context, builder, array)
     if isinstance(index_type, types.BaseTuple):
         parts = list(zip(cgutils.unpack_tuple(builder, index), index_type, strict=True))
@@ -173,7 +173,7 @@ REGISTERS = {8: "h", 16: "h", 32: "r", 64: "l"}
 
 
 class Access:
-    """Loads and stores of `length` elements of `bits` bits, side by side, with a cache operator or none."""
+    """Loads and stores of `length` adjacent elements of `bits` bits, with or without a cache operator."""
 
     def __init__(self, bits: int, length: int, qualifier: str) -> None:
         self.bits, self.length, self.qualifier = bits, length, qualifier
@@ -183,13 +183,13 @@ class Access:
         self.width = bits // 8 * length
 
     def place(self, builder: Any, pointer: Any) -> tuple[str, Any]:
-        """The state space that the instruction names, and the address in it: `.nc` has to be global."""
+        """Return the state space of the instruction, and the address in it: `.nc` requires global memory."""
         if self.qualifier != "nc":
             return "", builder.ptrtoint(pointer, I64)
         return ".global", builder.ptrtoint(builder.addrspacecast(pointer, ir.PointerType(I8, 1)), I64)
 
     def load(self, builder: Any, pointer: Any) -> list[Any]:
-        """The elements, as integers."""
+        """Load the elements, as integers."""
         if not self.qualifier:
             kind = self.element if self.length == 1 else ir.VectorType(self.element, self.length)
             value = builder.load(builder.bitcast(pointer, kind.as_pointer()), align=self.width)
@@ -199,7 +199,7 @@ class Access:
         space, address = self.place(builder, pointer)
         names = ", ".join(f"${k}" for k in range(self.length))
         target = f"{{{names}}}" if self.length > 1 else names
-        # a register holds 16 bits at least
+        # a register has at least 16 bits
         held = ir.IntType(max(self.bits, 16))
         returns = held if self.length == 1 else ir.LiteralStructType([held] * self.length)
         text = f"ld{space}.{self.qualifier}{self.suffix} {target}, [${self.length}];"
@@ -208,7 +208,7 @@ class Access:
         return [builder.trunc(part, self.element) if self.bits < 16 else part for part in parts]
 
     def store(self, builder: Any, pointer: Any, values: Sequence[Any]) -> None:
-        """Integers into memory."""
+        """Store integers."""
         if not self.qualifier:
             kind = self.element if self.length == 1 else ir.VectorType(self.element, self.length)
             value = values[0]
@@ -227,7 +227,7 @@ class Access:
 
 
 def check_array(name: str, array: Any, index: Any, length: int) -> int:
-    """Bits of an element of an array that a vector access can name."""
+    """Return the bits of an element; check that a vector access supports the array and its index."""
     if not isinstance(array, types.Array) or not isinstance(array.dtype, (types.Integer, types.Float)):
         raise errors.TypingError(f"ptx.{name}: {array}: give an array of integers or floats")
     count = len(index) if isinstance(index, types.BaseTuple) else 1
@@ -240,7 +240,7 @@ def check_array(name: str, array: Any, index: Any, length: int) -> int:
 
 
 def typed_load(name: str, length: int, qualifier: str) -> Any:
-    """`ld_v4`, `ld_cs`, `ld_v2_cg`, ...: elements of an array's own type."""
+    """Return the intrinsic for `ld_v4`, `ld_cs`, `ld_v2_cg`, ...: elements of the array's own type."""
 
     def load(typingctx, array, index):  # type: ignore[no-untyped-def]
         access = Access(check_array(name, array, index, length), length, qualifier)
@@ -258,7 +258,7 @@ def typed_load(name: str, length: int, qualifier: str) -> Any:
 
 
 def typed_store(name: str, length: int, qualifier: str) -> Any:
-    """`st_v4`, `st_cs`, `st_v2_cg`, ..."""
+    """Return the intrinsic for `st_v4`, `st_cs`, `st_v2_cg`, ..."""
 
     def store(typingctx, array, index, values):  # type: ignore[no-untyped-def]
         access = Access(check_array(name, array, index, length), length, qualifier)
@@ -329,7 +329,7 @@ def untyped_store() -> Any:
 
 
 def make(name: str) -> Any:
-    """The intrinsic of a barrier or an access."""
+    """Return the intrinsic of a barrier or an access."""
     if name.startswith("bar"):
         return reduction(name) if "_red_" in name else wait_or_arrive(name)
     if name == "ld_bytes":

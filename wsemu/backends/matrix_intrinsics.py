@@ -16,7 +16,7 @@ _CONSTRAINT = {"uint32": "r", "int32": "r", "float32": "f", "float64": "d"}
 
 
 def make(name: str) -> Any:
-    """The intrinsic of a name."""
+    """Return the intrinsic with a name."""
     if name in names.MULTIPLICATIONS:
         return _multiplication(name)
     if name in names.MOVES:
@@ -43,7 +43,7 @@ def _operand_list(first: int, count: int) -> str:
 
 
 def _several(context: Any, builder: Any, text: str, constraints: list[str], results: Any, operands: list[Any]) -> Any:
-    """An instruction with several results, as a tuple of Numba's."""
+    """Emit an instruction with several results, and return them as a tuple of Numba's."""
     kind = context.get_value_type(results.dtype)
     count = results.count
     returns = kind if count == 1 else ir.LiteralStructType([kind] * count)

@@ -1,7 +1,8 @@
-"""Execution of the same kernels on a GPU: rebound to Numba-CUDA and compiled by it, with unchanged code objects.
+"""Execution of the same kernels on a GPU: their names are bound to Numba-CUDA's objects, and Numba-CUDA compiles them,
+with unchanged code objects.
 
-`wsemu.cuda` becomes the real `numba.cuda`, `wsemu.ptx` a module of intrinsics, device functions and pattern classes
-what Numba can call.  Numba-CUDA is imported when a kernel is first compiled.
+`wsemu.cuda` becomes the real `numba.cuda`, `wsemu.ptx` a module of intrinsics; device functions and pattern classes
+become objects that Numba can call.  Numba-CUDA is imported when a kernel is first compiled.
 """
 
 from __future__ import annotations
@@ -32,10 +33,10 @@ _ALONE = (1, 1, 1)
 
 @functools.lru_cache(maxsize=1)
 def numba_cuda() -> ModuleType:
-    """The module `numba.cuda`, from the package numba-cuda; UsageError where it is missing."""
+    """Return the module `numba.cuda`, from the package numba-cuda; UsageError if it is missing."""
     try:
         from numba import cuda as module
-    except Exception as error:  # also what its import raises on a NumPy that it does not know
+    except Exception as error:  # its import may also fail with an unsupported NumPy version
         raise UsageError(f"Numba-CUDA cannot be imported ({error}): {_INSTALL}") from error
     if not hasattr(module, "__file__") or "numba_cuda" not in (module.__file__ or ""):
         raise UsageError(f"Numba-CUDA is not installed: {_INSTALL}")
@@ -52,7 +53,7 @@ def available() -> bool:
 
 @functools.lru_cache(maxsize=1)
 def intrinsics() -> ModuleType:
-    """`wsemu.ptx`, as Numba-CUDA compiles it."""
+    """Return the replacement of `wsemu.ptx` for Numba-CUDA."""
     numba_cuda()
     from wsemu.backends import async_intrinsics, matrix_intrinsics
     from wsemu.backends import intrinsics as plain
@@ -75,8 +76,7 @@ _MODULES: dict[str, Callable[[], ModuleType]] = {
 _dispatchers: dict[tuple[int, int], tuple[Any, Any]] = {}
 """id of a rebound function, and the bound of its CTAs -> the function, and the dispatcher"""
 _BOUNDS = (512, 1024)
-"""numbers of threads of a CTA that the compiler must know, so that a thread does not take more registers than there
-are"""
+"""numbers of threads per CTA that the compiler must know in order to limit registers"""
 
 
 def dispatcher(kernel: Any, threads: int = 0) -> Any:
@@ -86,7 +86,7 @@ def dispatcher(kernel: Any, threads: int = 0) -> Any:
     found = _dispatchers.get((id(kernel), bound))
     if found is None:
         body = rebound(getattr(kernel, "py_func", kernel))
-        found = _dispatchers.get((id(kernel), bound))  # made meanwhile, if it calls itself
+        found = _dispatchers.get((id(kernel), bound))  # already created, if the function calls itself
     if found is None:
         options = dict(getattr(kernel, "options", {}))
         if not isinstance(kernel, Declared) or kernel.device:
@@ -100,8 +100,8 @@ def dispatcher(kernel: Any, threads: int = 0) -> Any:
 
 
 class _Arguments:
-    """The extension by which Numba-CUDA passes a pattern object to a kernel: the fields that are not literals, one
-    after the other."""
+    """The extension by which Numba-CUDA passes a pattern object to a kernel: the values of its fields that are not
+    literals, in order."""
 
     def prepare_args(self, type_: Any, value: Any, stream: Any, retr: Any) -> tuple[Any, Any]:
         from numba import types
@@ -133,20 +133,21 @@ def rebound(function: FunctionType) -> FunctionType:
     )  # fmt: skip
     made.__kwdefaults__ = function.__kwdefaults__
     made.__qualname__, made.__module__, made.__doc__ = function.__qualname__, function.__module__, function.__doc__
-    _rebound[id(function)] = function, made  # before its globals: functions may name each other
+    # stored before its globals are converted, because functions may refer to each other
+    _rebound[id(function)] = function, made
     space = made.__globals__
     space.update(__builtins__=__builtins__, __name__=function.__module__)
     space.update({name: convert_argument(v, name) for name, v in function.__globals__.items() if name in used})
     for cell, own in zip(made.__closure__ or (), function.__closure__ or (), strict=True):
         try:
             cell.cell_contents = convert_argument(own.cell_contents, "a variable")
-        except ValueError:  # not assigned yet
+        except ValueError:  # the cell is not assigned yet
             continue
     return made
 
 
 def _names(code: CodeType) -> set[str]:
-    """The names that a function and those inside it look up."""
+    """Return the names that a function and its nested functions look up."""
     inner = (_names(item) for item in code.co_consts if isinstance(item, CodeType))
     return set(code.co_names).union(*inner)
 
@@ -225,7 +226,7 @@ def _bridge(value: Any) -> None:
 
 
 def argument_type(value: Any) -> Any:
-    """Numba's type of a kernel's argument."""
+    """Return Numba's type of a kernel's argument."""
     from numba.cuda.typing.typeof import typeof
 
     return typeof(value)
@@ -250,7 +251,7 @@ class GpuKernel:
         self.kernel = kernel
 
     def __getitem__(self, parameters: Any) -> Callable[..., None]:
-        """The launch with these parameters, within the limits of sm_90."""
+        """Return the launch with these parameters, within the limits of sm_90."""
         configuration = self.kernel.configuration(parameters)
         stream = parameters[2] if len(parameters) > 2 else 0
 
@@ -269,7 +270,7 @@ def launch(
     kernel: Declared, grid: Any, block: Any, arguments: tuple[Any, ...], *, dynamic_shared: int = 0, stream: Any = 0,
     cluster: tuple[int, int, int] = _ALONE,
 ) -> None:  # fmt: skip
-    """Compile a kernel for the GPU, run it, and wait for it; arrays are copied there and back."""
+    """Compile a kernel for the GPU, run it, and wait for it; arrays are copied to the GPU and back."""
     numba_cuda()
     prepare(arguments)
     with quiet(), _launching_in_clusters(cluster):
@@ -287,8 +288,9 @@ def ensure_compiled(kernel: Declared, threads: int, arguments: Iterable[Any]) ->
 
 @contextlib.contextmanager
 def _launching_in_clusters(cluster: tuple[int, int, int]) -> Iterator[None]:
-    """Launch in clusters of this number of CTAs inside the block.  Numba-CUDA does not pass them to cuda.core, which
-    performs its launches, and whose grid then counts clusters.  UsageError where cuda.core is too old for them."""
+    """Launch in clusters of this number of CTAs inside the block.  Numba-CUDA launches through cuda.core, but does not
+    pass a cluster size; with clusters, the grid of cuda.core counts clusters.  UsageError if cuda.core is too old for
+    clusters."""
     if cluster == _ALONE:
         yield
         return
@@ -311,7 +313,7 @@ def _launching_in_clusters(cluster: tuple[int, int, int]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Without Numba-CUDA's warnings that a launch is small or copies its arrays: it is here to compare."""
+    """Suppress Numba-CUDA's warnings about small launches and copied arrays, which do not matter in a comparison."""
     from numba.cuda.core.errors import NumbaPerformanceWarning
 
     with warnings.catch_warnings():
@@ -320,7 +322,7 @@ def quiet() -> Iterator[None]:
 
 
 def configure_kernel(kernel: Declared, grid: Any, block: Any, dynamic_shared: int = 0, stream: Any = 0) -> Any:
-    """A kernel with its launch shape, for launches that do not wait; patterns among its arguments are `prepare`d."""
+    """Return a kernel with its launch shape, for launches that do not wait; pattern arguments must be `prepare`d."""
     threads = math.prod(block) if isinstance(block, tuple) else block
     made = dispatcher(kernel, threads)[grid, block, stream, dynamic_shared]
     if dynamic_shared > _PLAIN_SHARED:
@@ -329,11 +331,11 @@ def configure_kernel(kernel: Declared, grid: Any, block: Any, dynamic_shared: in
 
 
 _PLAIN_SHARED = 48 * 1024
-"""maximum bytes of shared memory of a CTA that a kernel need not request"""
+"""maximum bytes of shared memory of a CTA without an explicit request"""
 
 
 def _allow_shared(kernel: Any, configuration: Any) -> None:
-    """Request more shared memory than every GPU has, as Numba-CUDA does not."""
+    """Request more than the default maximum of shared memory, because Numba-CUDA does not."""
     from numba.cuda.cudadrv import driver
 
     function = kernel._codelibrary.get_cufunc()

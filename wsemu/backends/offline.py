@@ -1,6 +1,6 @@
-"""Compiling for a GPU where there is none: PTX, and the machine code of an sm_90a.
+"""Compile for a GPU without having one: PTX, and machine code for sm_90a.
 
-Relies on names that numba-cuda does not promise to keep: the tests pin its version.
+This module uses private names of numba-cuda; the tests pin its version.
 """
 
 from __future__ import annotations
@@ -45,20 +45,19 @@ class Compiled:
         return made if isinstance(made, bytes) else bytes(getattr(made, "code", made))
 
     def registers(self) -> int:
-        """Return the registers of a thread, which ptxas notes in the ELF section `.nv.info` of a cubin
-        (EIATTR_REGCOUNT)."""
+        """Return the registers of a thread, from the ELF section `.nv.info` of a cubin (EIATTR_REGCOUNT)."""
         found = re.search(rb"\x04\x2f\x08\x00.{4}(.{4})", self.cubin(), re.DOTALL)
         if found is None:
             raise UnsupportedError("the cubin does not say how many registers a thread has")
         return int.from_bytes(found[1], "little")
 
     def linked_ptx(self) -> str:
-        """The PTX after optimization at link time."""
+        """Return the PTX after link-time optimization."""
         with _device():
             return str(self.library.get_lto_ptx(cc=HOPPER))
 
     def machine_code(self, *options: str) -> str:
-        """The disassembly, by nvdisasm; UnsupportedError where that is missing."""
+        """Return the disassembly by nvdisasm; UnsupportedError if nvdisasm is missing."""
         if shutil.which("nvdisasm") is None:
             raise UnsupportedError("machine code is not shown: `nvdisasm` is missing", remedy="install CUDA's toolkit")
         with tempfile.TemporaryDirectory() as folder:
@@ -86,7 +85,7 @@ def _device() -> Iterator[None]:
 
 
 def call_for_sm_90(name: str, *arguments: Any, **named: Any) -> Any:
-    """Return the result of a function of `numba.cuda`, which finds an sm_90 if it queries the device."""
+    """Return the result of a function of `numba.cuda`; if it queries the device, it finds an sm_90."""
     import numba.cuda
 
     with _device():
@@ -128,7 +127,7 @@ def compile_signature(
 
 
 def _linked_ptx(given: Any, lineinfo: bool) -> str:
-    """The PTX of code that a kernel is linked with; UnsupportedError for machine code."""
+    """Return the PTX of the code that is linked with a kernel; UnsupportedError for machine code."""
     from numba.cuda.cudadrv.linkable_code import CUSource, LinkableCode, PTXSource
     from numba.cuda.memory_management.nrt import NRT_LIBRARY
 
@@ -145,7 +144,8 @@ def _linked_ptx(given: Any, lineinfo: bool) -> str:
 def _compile_cuda_source(source: str | bytes, name: str, lineinfo: bool) -> str:
     """Return the PTX of CUDA C++, by NVRTC; UsageError with NVRTC's message if there is an error.
 
-    Numba-CUDA's own call of it queries the driver for its PTX version, and there may be none.
+    Numba-CUDA's own call of NVRTC is not used, because it queries the driver, which may be missing, for its PTX
+    version.
     """
     from cuda.bindings import nvrtc
 
@@ -178,15 +178,16 @@ def _headers() -> str | None:
 def pack_arguments(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
     """Return the values that a launch passes for the parameters of the PTX, for `wsemu.load_ptx(compiled.ptx).only()`.
 
-    Numba-CUDA passes an array as several parameters (its `_Kernel._prepare_args`). They are memory and parent (0 on the
-    GPU), the number of elements, the size of one in bytes, the address, and the extents and strides of the axes.
+    Numba-CUDA passes an array as several parameters (its `_Kernel._prepare_args`).  They are memory and parent (0 on
+    the GPU), the number of elements, the size of an element in bytes, the address, and the extents and strides of the
+    axes.
     """
     numba_cuda.prepare(arguments)
     return tuple(part for value in arguments for _, part in _parts(value, numba_cuda.argument_type(value)))
 
 
 passed = pack_arguments
-"""the name that earlier programs use"""
+"""previous name of the function `pack_arguments`"""
 
 
 def parameter_names(arguments: tuple[Any, ...], names: Sequence[str]) -> tuple[str, ...]:
@@ -196,7 +197,7 @@ def parameter_names(arguments: tuple[Any, ...], names: Sequence[str]) -> tuple[s
 
 
 def _parts(value: Any, type_: Any, name: str = "") -> Iterator[tuple[str, Any]]:
-    """The parameters of one argument, or of a part of it, each after what its name ends with."""
+    """Yield the parameters of one argument, or of a part of it, each with its name."""
     from numba import types
 
     from wsemu.backends.pattern_types import PatternType

@@ -1,10 +1,9 @@
-"""Pattern objects for Numba-CUDA: a type for each class, whose methods are the very functions the emulator runs.
+"""Pattern objects for Numba-CUDA: a type for each class, whose methods are the same functions that the emulator runs.
 
 A field that is known when a kernel is compiled (a field of an object that the kernel names) is part of the type, as a
-literal; others are values.  So `2 * self.dma_id + 1` folds to a constant for a global object, and is computed for one
-built inside a kernel or passed to it.
-
-Imported by `numba_cuda` alone, and only where Numba-CUDA is installed.
+literal; other fields are values.  So `2 * self.dma_id + 1` folds to a constant for a global object, and is computed for
+an object that is created in a kernel or passed to it.  Only `numba_cuda` imports this module, and only if Numba-CUDA is
+installed.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class PatternType(types.Type):  # type: ignore[misc]
-    """The type of a pattern object; `members` are its fields' types, literals where they are known."""
+    """The type of a pattern object; `members` are its fields' types, as literals if they are known."""
 
     cls: type
     properties: dict[str, Any]
@@ -61,7 +60,7 @@ class PatternType(types.Type):  # type: ignore[misc]
         return all(isinstance(type_, PatternType) and type_.is_known for _, type_ in self.values)
 
     def host_object(self) -> Any:
-        """A host object with the fields that are known, for properties that need no others."""
+        """Return a host object with the known fields, for properties that need no other fields."""
         made: Any = object.__new__(self.cls)
         for name, type_ in self.fields.items():
             if isinstance(type_, types.Literal):
@@ -71,10 +70,10 @@ class PatternType(types.Type):  # type: ignore[misc]
         return made
 
     def known_attribute(self, name: str) -> Any:
-        """The literal type of a property that follows from known fields, else None."""
+        """Return the literal type of a property that follows from known fields, else None."""
         try:
             return types.literal(getattr(self.host_object(), name))
-        except Exception:  # a field that is not known, or a value that is no literal
+        except Exception:  # a field is unknown, or the value is not a literal
             return None
 
 
@@ -83,15 +82,15 @@ TYPES: dict[type, type[PatternType]] = {}
 
 
 def member(field: Any, value: Any, context: Any) -> Any:
-    """The type of a field of a host object: of an argument's, the positional ones are values of the launch."""
+    """Return the type of a field of a host object; for an argument, positional fields are values of the launch."""
     if isinstance(value, (bool, int, str)) and (field.kw_only or context.purpose is not Purpose.argument):
         return types.literal(value)
     return typeof_impl(value, context)
 
 
 def bridge(cls: type, rebind: Rebind, device: Callable[[FunctionType], Any]) -> type[PatternType]:
-    """Make a pattern class known to Numba, once; `rebind` turns its methods into what Numba can compile, `device` into
-    device functions."""
+    """Register a pattern class with Numba, once; `rebind` converts its methods into functions that Numba can compile,
+    `device` makes them device functions."""
     known = TYPES.get(cls)
     if known is not None:
         return known
@@ -109,7 +108,7 @@ def bridge(cls: type, rebind: Rebind, device: Callable[[FunctionType], Any]) -> 
 
 
 def _call(context: Any, function: Any, type_: Any) -> tuple[Any, Any]:
-    """The function type of a device function, and its signature for an object of this type."""
+    """Return the function type of a device function, and its signature for an object of this type."""
     kind = context.resolve_value_type(function)
     return kind, kind.get_call_type(context, (type_,), {})
 
@@ -162,7 +161,7 @@ def _enter_values(cls: type, made: type[PatternType]) -> None:
 
 
 def _enter_construction(cls: type, made: type[PatternType]) -> None:
-    """Construction inside a kernel: `Copy(self, lanes, 1, self.element_bytes)`."""
+    """Register construction inside a kernel: `Copy(self, lanes, 1, self.element_bytes)`."""
     signature = inspect.signature(cls)
 
     @typing_registry.register
@@ -195,7 +194,8 @@ def _enter_construction(cls: type, made: type[PatternType]) -> None:
 
 
 def _enter_class_methods(cls: type, function: Any) -> None:
-    """Class methods that make an object of arguments known when a kernel is compiled: `unspecialized`, `single`."""
+    """Register class methods that create an object from arguments known when a kernel is compiled: `unspecialized`,
+    `single`."""
 
     @typing_registry.register_attr
     class Attributes(AttributeTemplate):  # type: ignore[misc]
@@ -212,7 +212,7 @@ def _enter_class_methods(cls: type, function: Any) -> None:
 
 @functools.cache
 def _class_method(cls: type, name: str) -> Any:
-    """The template of a class method."""
+    """Return the template of a class method."""
 
     class Method(CallableTemplate):  # type: ignore[misc]
         key = (cls, name)
@@ -229,14 +229,14 @@ def _class_method(cls: type, name: str) -> Any:
 
     @lowering_registry.lower(Method.key, types.VarArg(types.Any))
     def construct(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        return cgutils.create_struct_proxy(sig.return_type)(context, builder)._getvalue()  # every field is in the type
+        return cgutils.create_struct_proxy(sig.return_type)(context, builder)._getvalue()  # all fields are in the type
 
     return Method
 
 
 def _known_value(type_: Any) -> Any:
-    """Return the value of an argument whose type is a literal's or a pattern's; TypingError if it is known only at run
-    time."""
+    """Return the value of an argument whose type is that of a literal or a pattern; TypingError if it is known only at
+    run time."""
     if isinstance(type_, types.Literal):
         return type_.literal_value
     if isinstance(type_, PatternType) and type_.is_known:
@@ -245,12 +245,13 @@ def _known_value(type_: Any) -> Any:
 
 
 def _positional_signature(names: Iterable[str]) -> inspect.Signature:
-    """A signature of just these parameters: Numba folds no keyword-only ones, nor leaves one out in the middle."""
+    """Return a signature with only these parameters: Numba supports neither keyword-only parameters nor omitted ones in
+    the middle."""
     return inspect.Signature([inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in names])
 
 
 def _field_type(value: Any) -> Any:
-    """The type of a field that is given a value of this type; integers are kept as int64."""
+    """Return the type of a field that is assigned a value of this type; integers are stored as int64."""
     if isinstance(value, types.Omitted):
         value = value.value
     if not isinstance(value, types.Type):
@@ -261,7 +262,7 @@ def _field_type(value: Any) -> Any:
 
 
 def _constant_overload(function: FunctionType) -> Any:
-    """A function of the same parameters that returns `function`: what Numba's `overload` takes."""
+    """Return a function with the same parameters that returns `function`, as Numba's `overload` requires."""
     parameters = [str(p.replace(annotation=p.empty)) for p in inspect.signature(function).parameters.values()]
     space: dict[str, Any] = {"function": function}
     exec(f"def chosen({', '.join(parameters)}): return function", space)

@@ -1,7 +1,7 @@
-"""Tensor maps for Numba-CUDA: a kernel gets the address of 128 bytes in global memory.
+"""Tensor maps for Numba-CUDA: a kernel receives the address of 128 bytes in global memory.
 
-The driver encodes the map where its Python bindings are there; else the bytes are those that `model/tensor_map.py`
-makes, which are the same on an H100.  Imported by `numba_cuda` alone, and only where Numba-CUDA is installed.
+The driver encodes the map if its Python bindings are installed; otherwise `model/tensor_map.py` does, with the same
+bytes as on an H100.  Only `numba_cuda` imports this module, and only if Numba-CUDA is installed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class TensorMapType(types.Type):  # type: ignore[misc]
-    """The type of a tensor map of this rank."""
+    """The type of a tensor map with this number of dimensions."""
 
     def __init__(self, rank: int) -> None:
         self.rank = rank
@@ -44,7 +44,7 @@ def infer_type(value: TensorMap, context: Any) -> TensorMapType:
 
 
 class _OnDevice:
-    """The memory of a map's array on the GPU, for one launch; called when that has ended."""
+    """The memory of a map's array on the GPU, for one launch; it is called when the launch has ended."""
 
     def __init__(self, array: npt.NDArray[Any]) -> None:
         from numba import cuda
@@ -55,7 +55,7 @@ class _OnDevice:
         self._array = array
         self._device = cuda.to_device(self._host)
         self.maps: list[Any] = []
-        """kept as long as the launch runs"""
+        """tensor maps, kept while the launch runs"""
 
     def address(self, array: npt.NDArray[Any]) -> int:
         """Return the address of an array's first element in this memory."""
@@ -72,7 +72,8 @@ class _OnDevice:
 
 
 def lower_tensor_map_argument(value: TensorMap, retrieve: list[Any]) -> tuple[Any, int]:
-    """The type and value that Numba-CUDA passes for a map; what is in `retrieve` is called after the launch."""
+    """Return the type and value that Numba-CUDA passes for a map; functions in `retrieve` are called after the
+    launch."""
     from numba import cuda
 
     memory = next((m for m in retrieve if isinstance(m, _OnDevice) and m.holds(value.array)), None)
@@ -107,7 +108,8 @@ def driver_bytes(fields: MapFields) -> bytes:
 
 
 def apart(arguments: Sequence[Any]) -> None:
-    """UsageError where the array of a map is passed beside it: each would get memory of its own on the GPU."""
+    """Raise UsageError if the array of a map is also passed as an argument: each would get its own memory on the
+    GPU."""
     maps = [value for value in arguments if isinstance(value, TensorMap)]
     for array in arguments:
         if isinstance(array, np.ndarray) and any(np.may_share_memory(array, map_.array) for map_ in maps):

@@ -1,4 +1,4 @@
-"""An SQLite file that a campaign keeps its results in: whole whenever the process is killed."""
+"""An SQLite file with the results of a campaign, which is consistent even if the process is killed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Database:
     """A file with tables of one command."""
 
     def __init__(self, path: Path, application: int, version: int, tables: str, command: str) -> None:
-        """Open or create a file; UsageError where it is something else."""
+        """Open or create a file; UsageError if it exists and is something else."""
         self.path = path
         try:
             make_folder(path.parent)

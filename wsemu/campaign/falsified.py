@@ -1,5 +1,5 @@
-"""Parser for the note that Hypothesis puts on the exception of a failing example: the minimal parameters, and the
-`@example(...)` line that keeps them.  Text in, text out: Hypothesis is not imported.
+"""Parser for the note that Hypothesis attaches to the exception of a failing example: it has the minimal parameters,
+from which an `@example(...)` line is made.  Text in, text out: Hypothesis is not imported.
 
     Failing test case: test_any_stride(
         transfer=TransferCase(...),
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 _HEAD = re.compile(r"(?:Falsifying|Failing) [a-z ]+: \w+\(\n")
 _ARGUMENT = re.compile(r"^ {4}(\w+)=", re.MULTILINE)
 _END = re.compile(r",?(?:\s+# [^'\"\n]*)?\n*$")
-"""the comma after a value, and a comment of Hypothesis"""
+"""the comma after a value, followed by an optional comment of Hypothesis"""
 _ADDRESS = re.compile(r"\bat 0x[0-9a-fA-F]+")
 _WIDTH = 100
 """maximum width of a decorator on one line"""
 
 
 def leaves(error: BaseException) -> Iterator[BaseException]:
-    """The exceptions in a group, or the one that is none."""
+    """Yield the exceptions in a group, or the exception itself if it is not a group."""
     if isinstance(error, BaseExceptionGroup):
         for inner in error.exceptions:
             yield from leaves(inner)
@@ -34,7 +34,7 @@ def leaves(error: BaseException) -> Iterator[BaseException]:
 
 
 def given_names(test: Any) -> tuple[str, ...] | None:
-    """The parameters of a test function that `@given` draws; None where that is not known."""
+    """Return the parameters of a test function that `@given` draws; None if they are unknown."""
     drawn = getattr(getattr(test, "hypothesis", None), "_given_kwargs", None)
     return None if drawn is None else tuple(drawn)
 
@@ -42,7 +42,7 @@ def given_names(test: Any) -> tuple[str, ...] | None:
 def parameters(error: BaseException, names: Collection[str] | None = None) -> dict[str, str]:
     """Return the parameters of the failing example as source text, of these names alone; empty if no note has them.
 
-    Addresses of objects are left out, which differ from run to run.
+    Addresses of objects are removed, because they differ between runs.
     """
     for note in getattr(error, "__notes__", ()):
         head = _HEAD.match(note)

@@ -2,7 +2,7 @@
 
 The examples of a campaign come in batches.  The seed of a batch follows from the seed of the campaign and the number of
 the batch, and a batch runs alone.  So the results do not depend on the number of processes, or on how often the
-campaign was interrupted.  What is known from before, of the same sources, is not run again.
+campaign was interrupted.  A batch with a known result for the same sources is not run again.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Campaign:
 
     @classmethod
     def of(cls, test: str, examples: int, batch: int, seed: int) -> Campaign:
-        """The campaign of `FILE::function`."""
+        """Return the campaign of `FILE::function`."""
         file, separator, function = test.rpartition("::")
         if not separator or not file or not function.isidentifier():
             raise UsageError(f"`{test}` is no test: give FILE::function, such as tests/test_copy.py::test_any_stride")
@@ -56,7 +56,7 @@ class Campaign:
 
     @property
     def results(self) -> Path:
-        """The file that is taken where none is named."""
+        """Return the default result file."""
         return FOLDER / f"{self.file.stem}-{self.function}.sqlite"
 
     def batches(self) -> Iterator[Batch]:
@@ -82,24 +82,24 @@ class Progress:
 
     campaign: Campaign
     changed: bool = False
-    """there are results of other sources, which do not count"""
+    """true if there are results for other sources, which are ignored"""
     resumed: int = 0
-    """examples that were known from before"""
+    """number of examples with known results"""
     outcomes: dict[Batch, Outcome] = field(default_factory=dict)
     interrupted: bool = False
 
     @property
     def finished_examples(self) -> int:
-        """Examples, those of batches that failed early too."""
+        """Return the number of finished examples, including batches that failed early."""
         return sum(batch.size for batch in self.outcomes)
 
     @property
     def failures(self) -> list[tuple[Batch, Failure]]:
-        """In the order of the campaign."""
+        """Return the failures in the order of the campaign."""
         return [(batch, o.failure) for batch, o in sorted(self.outcomes.items(), key=lambda p: p[0]) if o.failure]
 
     def kinds(self) -> dict[tuple[str, str], list[tuple[Batch, Failure]]]:
-        """Return, for each (title, place), the failures that are alike, those with the shortest parameters first."""
+        """Return (title, place) -> the failures with these, those with the shortest parameters first."""
         found: dict[tuple[str, str], list[tuple[Batch, Failure]]] = {}
         for batch, failure in self.failures:
             found.setdefault((failure.title, failure.place), []).append((batch, failure))
@@ -109,7 +109,7 @@ class Progress:
 
     @property
     def exit_code(self) -> int:
-        """0: all examples passed, 1: one failed, 130: interrupted, and none had failed."""
+        """Return 0 if all examples passed, 1 if one failed, 130 if interrupted before one failed."""
         return 1 if self.failures else 130 if self.interrupted else 0
 
 
@@ -117,7 +117,7 @@ class Watcher(Protocol):
     """Receives the progress of a campaign."""
 
     def show(self, progress: Progress) -> None:
-        """Something is new."""
+        """Show new progress."""
 
 
 # -- processes -------------------------------------------------------------------------------------------------------
@@ -127,7 +127,7 @@ def _outcome(answer: dict[str, Any]) -> Outcome:
 
 
 def _dead(campaign: Campaign, batch: Batch, why: str) -> Outcome:
-    """Return the outcome of a batch at which processes die."""
+    """Return the outcome of a batch that repeatedly ends its process."""
     title = f"the process that ran the test died ({why})"
     last = batch.first + batch.size - 1
     text = f"{title}\nexamples {batch.first} to {last}, @seed({campaign.batch_seed(batch)})"
@@ -135,7 +135,7 @@ def _dead(campaign: Campaign, batch: Batch, why: str) -> Outcome:
 
 
 class _Crew:
-    """The processes of a campaign, a thread each that waits for its answers."""
+    """The processes of a campaign, each with a thread that waits for its answers."""
 
     def __init__(self, campaign: Campaign) -> None:
         self.campaign = campaign
@@ -164,7 +164,7 @@ class _Crew:
             threading.Thread(target=self._work, daemon=True).start()
 
     def _ready(self) -> Process:
-        """A process that has imported the same sources as the first."""
+        """Return a process that has imported the same sources as the first process."""
         with self._lock:
             if self._idle:
                 return self._idle.pop()
@@ -193,7 +193,7 @@ class _Crew:
     def _outcome(self, process: Process, batch: Batch) -> tuple[Outcome, Process | None]:
         """Run a batch, and return its outcome, with the process if that still runs.
 
-        A process that dies gets a second chance.
+        If the process dies, the batch is tried once more.
         """
         request = self.campaign.request(batch)
         try:
@@ -217,14 +217,14 @@ def run(
     campaign: Campaign, jobs: int, file: Path | None, watcher: Watcher, *, fresh: bool = False,
     executor: Executor | None = None, time_limit: float | None = None,
 ) -> Progress:  # fmt: skip
-    """Run what is not yet known of a campaign and keep it in `file`; returns early on KeyboardInterrupt, with what is
-    known by then, or after `time_limit` seconds.  `executor` carries the batches, if not `jobs` processes of this
-    machine.  UsageError where the test or the file will not do."""
+    """Run the batches of a campaign without known results and store the results in `file`.  Return early, with the
+    results so far, on KeyboardInterrupt or after `time_limit` seconds.  `executor` runs the batches, instead of `jobs`
+    processes of this machine.  UsageError if the test or the file is unsuitable."""
     progress = Progress(campaign)
     ends = None if time_limit is None else time.monotonic() + time_limit
     crew: _Crew | None = None
     try:
-        crew = _Crew(campaign)  # first: where there is no such test, no file is made for it
+        crew = _Crew(campaign)  # before the file is created, because the test may not exist
         with Results(file or campaign.results) as results:
             progress.changed = results.begin(campaign.name, campaign.seed, crew.source, fresh=fresh)
             wanted = {*campaign.batches()}
@@ -269,7 +269,7 @@ def _afar(crew: _Crew, left: list[Batch], executor: Executor) -> Iterator[tuple[
 
 
 def _next(crew: _Crew) -> tuple[Batch, Outcome]:
-    """The next answer; waits in steps, between which Ctrl-C is seen on every system."""
+    """Return the next answer; the wait has short steps, so that Ctrl-C is noticed on every system."""
     while True:
         try:
             answer = crew.answers.get(timeout=0.5)
@@ -289,9 +289,9 @@ def command(
     test: str, options: dict[str, int], jobs: int | None, file: Path | None, *, fresh: bool, on: str = "",
     progress: str = "bar", time_limit: float | None = None,
 ) -> int:  # fmt: skip
-    """`wsemu fuzz`: run the campaign of `test` (`options` are those of `Campaign.of`), print its result, and return the
-    exit code.  `on` is the address of a cluster that runs it, `progress` as for `watch.showing_progress`, `time_limit`
-    in seconds."""
+    """Run `wsemu fuzz`: run the campaign of `test` (`options` are those of `Campaign.of`), print its result, and return
+    the exit code.  `on` is the address of a cluster that runs it, `progress` as in `watch.showing_progress`,
+    `time_limit` in seconds."""
     from wsemu.campaign import progress as report
     from wsemu.campaign.user_file import exists
     from wsemu.report.terminal import Printer
@@ -317,13 +317,13 @@ def command(
 
 
 def _save(progress: Progress, results: Path) -> dict[tuple[str, str], Path]:
-    """Write the witness of each kind of failure beside the result file; returns where they are."""
+    """Write the witness of each kind of failure next to the result file; return the paths."""
     from wsemu.launch.replay.witness_file import SUFFIX, Witness
 
     files: dict[tuple[str, str], Path] = {}
     for kind, found in progress.kinds().items():
         failure = found[0][1]
-        with contextlib.suppress(OSError, ValueError):  # a witness less is no reason to keep the rest back
+        with contextlib.suppress(OSError, ValueError):  # the other results do not need this witness
             file = results.with_name(f"{results.stem}-{len(files) + 1}{SUFFIX}")
             if failure.witness:
                 Witness.model_validate_json(failure.witness).save(file)

@@ -1,7 +1,7 @@
-"""Mutants of the kernels that tests launch: which of them does neither a test nor a check detect?
+"""Find mutants of the kernels that tests launch which neither a test nor a check detects.
 
-A trial is what runs: a test, a program.  It is first run unchanged.  Then the functions that its launches are compiled
-from are changed, one location at a time (`wsemu.repair.mutants`), in memory, and it is run again.  A mutant is killed
+A trial is a test or a program.  It is first run unchanged.  Then the functions of its kernels are changed, one location
+at a time (`wsemu.repair.mutants`), in memory, and the trial is run again.  A mutant is killed
 
     `check`    If wsemu finds an error in a launch that had none, or a launch is no longer verified.
     `test`     If the trial fails.
@@ -9,8 +9,8 @@ from are changed, one location at a time (`wsemu.repair.mutants`), in memory, an
     `time`     If the trial does not end.
 
 Otherwise it survives.  A survivor is equivalent, as far as these launches show, if each of them is compiled to the same
-code, or performs the same accesses in the same order.  It is also equivalent if each is verified with the same results
-without what was removed.
+code, or performs the same accesses in the same order.  It is also equivalent if a mutant that removes something is
+verified in each launch, with the same results.
 """
 
 from __future__ import annotations
@@ -58,27 +58,27 @@ _LONGER, _AT_LEAST = 20, 200_000
 _PATIENCE, _SECONDS = 20.0, 10.0
 """factor and minimum in seconds for the duration of a mutant's trial"""
 MOST_TRACED = 200_000
-"""accesses of threads of a launch that is compared access by access"""
+"""maximum number of accesses of threads in a launch that is compared access by access"""
 MOST_KEPT = 64 << 20
-"""bytes of the arrays that launches left, which are compared element by element"""
+"""maximum bytes of a launch's final arrays that are compared element by element"""
 
 
 class Failure(NamedTuple):
-    """Why a trial failed."""
+    """The reason why a trial failed."""
 
     way: Way
     why: str
 
 
 class Trial(Protocol):
-    """A test, as a campaign runs it."""
+    """A test, in the form that a campaign runs."""
 
     @property
     def name(self) -> str:
-        """The name of the test."""
+        """Return the name of the test."""
 
     def run(self) -> Failure | None:
-        """Run it; None where it passes."""
+        """Run the trial; return None if it passes."""
 
 
 def describe_failure(error: BaseException) -> Failure:
@@ -98,11 +98,11 @@ class Told:
 
     way: Way
     why: str = ""
-    """reason in a line: the codes of findings, the test's message; for a survivor, its change"""
+    """reason in one line: the codes of findings or the test's message; for a survivor, its change"""
     test: str = ""
     """the trial that killed it"""
     same: Same = ""
-    """identical part of a survivor, by which it is equivalent for these launches"""
+    """the part of a survivor that is identical to the original, which makes it equivalent for these launches"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,17 +121,17 @@ class Mutant:
 
     @property
     def name(self) -> str:
-        """The name that distinguishes it from other mutants of the same sources."""
+        """Return the name that distinguishes the mutant from others of the same sources."""
         return f"{self.file}:{self.line}:{self.before}:{self.after}"
 
 
 # -- launches ----------------------------------------------------------------------------------------------------------
 class _Worse(BaseException):
-    """A launch has become worse, so that the trial can stop.  No Exception, which a test might catch."""
+    """A launch became worse, so that the trial can stop.  It is not an Exception, because a test may catch those."""
 
 
 class _Late(BaseException):
-    """The time is up."""
+    """The time limit has been reached."""
 
 
 @dataclass(slots=True)
@@ -150,18 +150,18 @@ class _Seen:
 
 @dataclass(slots=True)
 class _Watch:
-    """Looks at the launches of a trial."""
+    """Observes the launches of a trial."""
 
     expected: Sequence[_Seen] | None = None
-    """launches without a mutant; None without a mutant"""
+    """launches without the mutant; None if the trial runs without a mutant"""
     deep: bool = False
-    """true to record their actions"""
+    """true to record the accesses of launches"""
     launches: list[_Seen] = field(default_factory=list)
     lines: dict[str, set[int]] = field(default_factory=dict)
-    """lines of the user's files that the launches' code comes from"""
+    """lines of the user's files with code of the launches"""
     worse: Failure | None = None
     kernels: tuple[str, ...] = ()
-    """patterns of the names of the kernels that count; none: all"""
+    """name patterns of the kernels that count; empty: all"""
     _bound: Bound | None = None
     _kept: int = 0
 
@@ -219,7 +219,8 @@ class _Watch:
 
 
 def _accesses(places: Places, tracer: Tracer) -> bytes:
-    """Return a digest of a launch's accesses and synchronization, in its order; empty if no trace contains it."""
+    """Return a digest of a launch's accesses and synchronization, in order; empty if a trace cannot contain them
+    all."""
     trace = tracer(frozenset(places.outcome.accesses), None)
     if not trace.complete:
         return b""
@@ -229,7 +230,7 @@ def _accesses(places: Places, tracer: Tracer) -> bytes:
     return digest.digest()
 
 
-# -- the bench ---------------------------------------------------------------------------------------------------------
+# -- trials and mutants ------------------------------------------------------------------------------------------------
 @dataclass(slots=True)
 class _Known:
     """The effects of a trial without a mutant."""
@@ -237,7 +238,7 @@ class _Known:
     launches: list[_Seen]
     seconds: float
     functions: set[tuple[str, int]]
-    """file and first line of the functions that its launches are compiled from"""
+    """file and first line of the functions of its kernels"""
     deep: list[_Seen] | None = None
 
 
@@ -247,8 +248,8 @@ class Bench:
     def __init__(
         self, trials: Sequence[Trial], kinds: Sequence[str] = (), kernels: Sequence[str] = (), *, strict: bool = True
     ) -> None:
-        """Run the trials as they are.  UsageError where one fails (if not `strict` it is left out), or none launches
-        anything."""
+        """Run the trials without mutants.  UsageError if one fails (without `strict`, it is skipped), or if none
+        launches anything."""
         self.strict = strict
         self.kinds, self.kernels = frozenset(kinds), tuple(kernels)
         self.texts: dict[str, Text] = {}
@@ -295,7 +296,7 @@ class Bench:
         return [m for m in found if not self.kinds or m.kind in self.kinds]
 
     def mutants(self) -> list[Mutant]:
-        """All of them, as data."""
+        """Return all mutants, as data."""
         found = []
         for m in self.mutations:
             text = self.texts[str(m.file)]
@@ -322,7 +323,7 @@ class Bench:
         return self._survivor(mutation, concerned, launches)
 
     def _trials_to_run(self, mutation: Mutation) -> list[str]:
-        """The trials that launch what is changed, quick ones first."""
+        """Return the trials that launch the changed kernel, fast ones first."""
         function = self.texts[str(mutation.file)].innermost(mutation.line)
         place = str(mutation.file), function.lineno if function is not None else 0
         names = [name for name, known in self.known.items() if place in known.functions]
@@ -330,7 +331,7 @@ class Bench:
 
     @contextlib.contextmanager
     def _applying_mutation(self, mutation: Mutation) -> Iterator[bool]:
-        """Inside, kernels read as the mutant does."""
+        """Inside the block, kernels are compiled from the mutated source."""
         text = self.texts[str(mutation.file)]
         with contextlib.ExitStack() as stack:
             try:
@@ -370,7 +371,7 @@ class Bench:
         return watch.launches
 
     def _as_it_is(self, name: str) -> list[_Seen] | None:
-        """Return the effects of a trial's launches without a mutant; None if they differ from run to run."""
+        """Return the effects of a trial's launches without a mutant; None if they differ between runs."""
         known = self.known[name]
         if known.deep is None:
             with nothing_compiled(), _quick():
@@ -393,7 +394,7 @@ class Bench:
 
 
 class _Pair(NamedTuple):
-    """A launch without a mutant and with it."""
+    """A launch without the mutant, and the same launch with it."""
 
     a: _Seen
     b: _Seen
@@ -429,7 +430,7 @@ def _same_results(a: _Seen, b: _Seen) -> bool:
 
 
 def _alike(one: list[_Seen], other: list[_Seen]) -> bool:
-    """Return whether two runs did the same."""
+    """Return whether two runs had the same effects."""
     return len(one) == len(other) and all(
         (a.program, a.accesses) == (b.program, b.accesses) and _same_results(a, b)
         for a, b in zip(one, other, strict=True)
@@ -438,7 +439,8 @@ def _alike(one: list[_Seen], other: list[_Seen]) -> bool:
 
 @contextlib.contextmanager
 def _quick(budget: int | None = None) -> Iterator[None]:
-    """No edits are tried for what fails, and launches end; what a test chooses itself goes before it."""
+    """Inside the block, no edits are tried for findings, and launches have a step budget; a setting of the test takes
+    precedence."""
     now = settings.current()
     least = now.budget if budget is None else min(now.budget, budget)
     with settings.using(replace(now, fix_budget=0.0, budget=least)):
@@ -447,7 +449,7 @@ def _quick(budget: int | None = None) -> Iterator[None]:
 
 @contextlib.contextmanager
 def within(seconds: float) -> Iterator[None]:
-    """Raise _Late inside after this number of seconds, if the system can interrupt."""
+    """Raise _Late inside the block after this number of seconds, if the system can interrupt."""
     if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
         yield
         return

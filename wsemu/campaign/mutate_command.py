@@ -1,6 +1,6 @@
 """`wsemu mutate FILE::test`: from options to an exit code.
 
-Mutants are tried by processes of this machine (`worker`), each with the tests open in it. Each result is written to a
+Processes of this machine (`worker`), each of which has opened the tests, try the mutants.  Each result is written to a
 file immediately, so that the same command continues after an interruption.
 """
 
@@ -36,7 +36,8 @@ def command(
     file: Path | None = None, fresh: bool = False, progress: str = "bar", time_limit: float | None = None,
     json_format: bool = False, whole: bool = False,
 ) -> int:  # fmt: skip
-    """Try the mutants of a test's kernels, every `sample`-th of these kinds and kernels, and report the survivors."""
+    """Try the mutants of a test's kernels and report the survivors; with `sample`, only every `sample`-th mutant of
+    these kinds and kernels."""
     printer = Printer()
     try:
         unknown = next((kind for kind in kinds if kind not in OF_KERNELS), None)
@@ -63,14 +64,14 @@ def command(
 
 
 def results_file(test: str) -> Path:
-    """The file that is taken where none is named."""
+    """Return the default result file."""
     file, _, name = test.partition("::")
     words = [Path(file).stem, *re.findall(r"\w+", name)]
     return FOLDER / f"{'-'.join(words)[:100]}.sqlite"
 
 
 class Campaign:
-    """The mutants of a test, those that are not known yet."""
+    """The mutants of a test without known outcomes."""
 
     def __init__(
         self, mutated: Mutated, wanted: Sequence[int], results: Results, each: Callable[[State], None],
@@ -80,7 +81,7 @@ class Campaign:
         self.ends = None if time_limit is None else time.monotonic() + time_limit
 
     def run(self, answers: Callable[[Sequence[int]], Iterator[tuple[int, Told]]]) -> None:
-        """Try them; returns early on KeyboardInterrupt and at the time limit."""
+        """Try the mutants; return early on KeyboardInterrupt and at the time limit."""
         mutated, names = self.mutated, [mutant.name for mutant in self.mutated.mutants]
         known = self.results.known_outcomes()
         mutated.told = {n: known[names[n]] for n in self.wanted if names[n] in known}
@@ -130,5 +131,5 @@ def _answers(bundle: spread.Bundle, stamp: str, left: Sequence[int], jobs: int) 
             died = answer.get("died")
             yield number, Told("time", f"the process that ran it died ({died})") if died else Told(**answer)
     finally:
-        spread.dismiss()  # first: whoever waits for a process goes on
+        spread.dismiss()  # before all else, so that threads which wait for a process continue
         executor.shutdown(cancel_futures=True)

@@ -39,12 +39,12 @@ class Mutated:
     mutants: Sequence[Mutant]
     told: dict[int, Told] = field(default_factory=dict)
     resumed: int = 0
-    """mutants that were known from before"""
+    """number of mutants with known outcomes"""
     stopped: str = ""
-    """why not all were tried: interrupted, the time limit"""
+    """reason why not all mutants were tried: interrupted, or the time limit"""
 
     def survivors(self) -> list[tuple[Mutant, Told]]:
-        """Return the mutants that no test detects and no reason explains, in the order of the sources."""
+        """Return the mutants that no test detects and that are not equivalent, in the order of the sources."""
         return self._alive(explained=False)
 
     def equivalent(self) -> list[tuple[Mutant, Told]]:
@@ -60,12 +60,12 @@ class Mutated:
 
     @property
     def exit_code(self) -> int:
-        """1: a mutant survives; 130: stopped before all were tried; else 0."""
+        """Return 1 if a mutant survives, 130 if stopped before all were tried, else 0."""
         return 1 if self.survivors() else 130 if self.stopped else 0
 
 
 def lines(mutated: Mutated, *, whole: bool = False) -> list[tuple[str, Style]]:
-    """The report, in pieces of text with their styles; `whole`: with the diffs of equivalent mutants too."""
+    """Return the report as pieces of text with their styles; `whole`: also print the diffs of equivalent mutants."""
     found: list[tuple[str, Style]] = []
     for mutant, told in mutated.survivors():
         found += [(f"survives: {_place(mutant)} ({mutant.kind})", "strong"), *_diff(mutant), (f"  {told.why}", ""),

@@ -1,4 +1,4 @@
-"""The result file of `wsemu mutate`: a row for every mutant that was tried, of the sources as they are."""
+"""The result file of `wsemu mutate`: a row for every mutant of the current sources that was tried."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ CREATE TABLE IF NOT EXISTS mutant (
 
 
 class Results(Database):
-    """A result file, for one campaign: a test, and the sources as they are now."""
+    """A result file for one campaign: a test with its current sources."""
 
     def __init__(self, path: Path) -> None:
-        """Open or create a file; UsageError where it is something else."""
+        """Open or create a file; UsageError if it exists and is something else."""
         super().__init__(path, APPLICATION, VERSION, _TABLES, "wsemu mutate")
         self._campaign = 0
 
     def begin(self, test: str, source: str, *, fresh: bool = False) -> None:
-        """Choose the campaign; `fresh` forgets what is known of it."""
+        """Choose the campaign; with `fresh`, its known outcomes are deleted."""
         self._execute("INSERT OR IGNORE INTO campaign (test, source) VALUES (?, ?)", (test, source))
         query = "SELECT id FROM campaign WHERE test = ? AND source = ?"
         self._campaign = self._execute(query, (test, source))[0][0]
@@ -42,12 +42,12 @@ class Results(Database):
             self._execute("DELETE FROM mutant WHERE campaign = ?", (self._campaign,))
 
     def add(self, name: str, told: Told) -> None:
-        """Keep what came of a mutant."""
+        """Store the outcome of a mutant."""
         row = (self._campaign, name, json.dumps(asdict(told)))
         self._execute("INSERT OR REPLACE INTO mutant VALUES (?, ?, ?)", row)
 
     def known_outcomes(self) -> dict[str, Told]:
-        """The mutants of the campaign that were tried, by their names."""
+        """Return the mutants of the campaign with known outcomes, by name."""
         rows = self._execute("SELECT name, told FROM mutant WHERE campaign = ?", (self._campaign,))
         try:
             return {str(name): Told(**json.loads(text)) for name, text in rows}

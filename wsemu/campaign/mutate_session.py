@@ -1,5 +1,5 @@
-"""`pytest --wsemu-mutate`: mutants of the kernels that the tests of a session launch, in its process, after they have
-passed."""
+"""`pytest --wsemu-mutate`: try mutants of the kernels that the tests of a session launch, in the process of the
+session, after the tests have passed."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 
 def run(items: Sequence[Any], folder: Path, kinds: Sequence[str], kernels: Sequence[str]) -> Mutated | None:
-    """Return the outcomes of the mutants; None if nothing is launched.
+    """Return the outcomes of the mutants; None if the tests launch nothing.
 
-    Earlier outcomes are reused if no source has changed, nor the selection of tests and mutants.
+    Earlier outcomes are reused if the sources and the selection of tests and mutants are unchanged.
     """
     try:
         bench = Bench([Item(item) for item in items], kinds, kernels, strict=False)

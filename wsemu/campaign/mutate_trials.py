@@ -25,8 +25,8 @@ HELP = "give FILE::test, such as tests/test_copy.py::test_rows, or a program"
 
 
 def run_with_trials(target: str, use: Callable[[Sequence[Trial]], None]) -> None:
-    """Call `use` with the trials of `FILE::test`, `FILE::function` or `FILE`, which can be run as long as it does not
-    return.  UsageError where there are none."""
+    """Call `use` with the trials of `FILE::test`, `FILE::function` or `FILE`; the trials can be run until `use`
+    returns.  UsageError if there are none."""
     file, _, name = target.partition("::")
     path = Path(file)
     if not path.is_file():
@@ -42,7 +42,7 @@ def run_with_trials(target: str, use: Callable[[Sequence[Trial]], None]) -> None
 
 
 def is_test(file: Path, name: str) -> bool:
-    """Return whether pytest runs it."""
+    """Return whether pytest runs a function as a test."""
     if name.isidentifier() and not name.startswith("test"):
         return False
     named = bool(name) or file.name.startswith("test_") or file.stem.endswith("_test")
@@ -69,7 +69,7 @@ class Called:
 
 
 def _load_function(file: Path, name: str) -> Called:
-    """The function of a file."""
+    """Return the function of a file as a trial."""
     try:
         module = import_file(file)
     except WsemuError as error:
@@ -87,7 +87,7 @@ def _load_function(file: Path, name: str) -> Called:
 
 
 class Program:
-    """A program, run as `python FILE` does."""
+    """A program, run like `python FILE`."""
 
     def __init__(self, file: Path) -> None:
         self.file, self.name = file, file.as_posix()
@@ -113,12 +113,12 @@ def _failure(error: BaseException) -> Failure | None:
 
 # -- pytest ------------------------------------------------------------------------------------------------------------
 class Item:
-    """A test in a session of pytest's: run with all its fixtures, the session's too."""
+    """A test in a pytest session, run with all its fixtures, including those of the session."""
 
     def __init__(self, item: Any) -> None:
         self.item, self.name = item, str(item.nodeid)
         self.raised: BaseException | None = None
-        """exception of its last run, as the pytest plugin observed it"""
+        """exception of its last run, as observed by the pytest plugin"""
 
     def run(self) -> Failure | None:
         from _pytest.runner import runtestprotocol
@@ -140,7 +140,7 @@ class Item:
 
 
 running: list[Item] = []
-"""test that runs as a trial, for its plugin"""
+"""the test that runs as a trial, for the plugin"""
 
 
 class _Session:
@@ -177,7 +177,7 @@ def run_in_pytest(target: str, use: Callable[[Sequence[Trial]], None]) -> None:
             return made.loop(session)
 
     options = ["-q", "-p", "no:cacheprovider", *(["-n0"] if importlib.util.find_spec("xdist") else [])]
-    options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # wsemu itself is imported already
+    options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # because wsemu is already imported
     with contextlib.redirect_stdout(io.StringIO()):
         pytest.main([*options, target], plugins=[Plugin()])
     if made.error is not None:

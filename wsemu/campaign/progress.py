@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Bar:
-    """The progress bar of a campaign; nothing if output is not a terminal."""
+    """The progress bar of a campaign; it shows nothing if output is not a terminal."""
 
     def __init__(self, printer: Printer, total: int) -> None:
         self._printer, self._total = printer, total
@@ -60,7 +60,7 @@ def watcher(printer: Printer, total: int, how: str) -> Iterator[Bar | Lines]:
 
 
 class Lines:
-    """Hands a campaign's progress on, as `fuzz.Watcher` has it."""
+    """Passes a campaign's progress on; implements `fuzz.Watcher`."""
 
     def __init__(self, show: Callable[[State], None]) -> None:
         self._show = show
@@ -71,7 +71,7 @@ class Lines:
 
 
 def tell(printer: Printer, progress: Progress, file: Path, witnesses: Mapping[tuple[str, str], Path]) -> None:
-    """The failures, each with its smallest example and the file of its witness, and the sum."""
+    """Print the failures, each with its smallest example and the file of its witness, and the totals."""
     groups = progress.kinds()
     for kind, found in groups.items():
         printer.text("\n".join(_failure_lines(found, progress.campaign.name, witnesses.get(kind))))

@@ -1,7 +1,7 @@
 """The result file of `wsemu fuzz`: an SQLite database with a row for every batch of examples that has run.
 
-A row is written in one transaction when its batch is done, so that a file is whole whenever the process is killed.
-Rows hold nothing that differs from run to run.
+A row is written in one transaction when its batch is done, so that the file is consistent even if the process is
+killed.  Rows contain nothing that differs between runs.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ class Failure:
     parameters: dict[str, str] = field(default_factory=dict)
     """parameters of the example, as source text"""
     example: str = ""
-    """`@example(...)`, or empty where the parameters are not Python's text"""
+    """`@example(...)`, or empty if the parameters are not Python source text"""
     witness: str = ""
-    """a witness file, where there is a schedule to replay"""
+    """a witness file, if there is a schedule to replay"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,20 +59,20 @@ class Outcome:
     """The outcome of a batch."""
 
     examples: int
-    """number of runs of the test, shrinking included"""
+    """number of runs of the test, including shrinking"""
     failure: Failure | None = None
 
 
 class Results(Database):
-    """A result file, for one campaign: a test, a seed, and the sources as they are now."""
+    """A result file for one campaign: a test with its current sources, and a seed."""
 
     def __init__(self, path: Path) -> None:
-        """Open or create a file; UsageError where it is something else."""
+        """Open or create a file; UsageError if it exists and is something else."""
         super().__init__(path, APPLICATION, VERSION, _TABLES, "wsemu fuzz")
         self._campaign = 0
 
     def begin(self, test: str, seed: int, source: str, *, fresh: bool = False) -> bool:
-        """Choose the campaign; `fresh` forgets its batches.  Returns whether the test has run with other sources."""
+        """Choose the campaign; `fresh` deletes its batches.  Return whether there are results for other sources."""
         key = (test, seed, source)
         self._execute("INSERT OR IGNORE INTO campaign (test, seed, source) VALUES (?, ?, ?)", key)
         query = "SELECT id FROM campaign WHERE test = ? AND seed = ? AND source = ?"
@@ -83,14 +83,14 @@ class Results(Database):
         return bool(self._execute(others, key)[0][0])
 
     def add(self, batch: Batch, outcome: Outcome) -> None:
-        """Keep what came of a batch."""
+        """Store the outcome of a batch."""
         failure = outcome.failure
         text = None if failure is None else json.dumps({name: getattr(failure, name) for name in Failure.__slots__})
         row = (self._campaign, batch.first, batch.size, outcome.examples, text)
         self._execute("INSERT OR REPLACE INTO batch VALUES (?, ?, ?, ?, ?)", row)
 
     def known_outcomes(self) -> dict[Batch, Outcome]:
-        """The batches of the campaign, in their order."""
+        """Return the known batches of the campaign, in order."""
         query = "SELECT first, size, examples, failure FROM batch WHERE campaign = ? ORDER BY first, size"
         try:
             return {

@@ -1,9 +1,9 @@
 """Choose sizes at which programs with loops, tiles and pipelines often break, from numbers in the kernel.
 
-A kernel's bytecode shows what its sizes are compared with: constants in comparisons, divisors and masks, steps of
-loops, and threads of a CTA.  It also shows extents of shared arrays; the first of several extents is the depth of a
-pipeline.  Each number is tried with its neighbors on both sides, and so are two and three times a tile or depth.  0, 1
-and a few primes are added.
+A kernel's bytecode shows the numbers at which its behavior may change: constants in comparisons, divisors and masks,
+steps of loops, and threads of a CTA.  It also shows extents of shared arrays; the first of several extents is the depth
+of a pipeline.  Each number is tried together with its neighbors on both sides; so are two and three times a tile or
+depth. 0, 1 and a few primes are added.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 PRIMES = (2, 3, 5, 7, 13, 31, 61, 127, 251)
 MOST_DEPTH = 16
-"""maximum stages of a pipeline; a larger first extent of a shared array is that of a tile"""
+"""maximum stages of a pipeline; a larger first extent of a shared array is taken as a tile size"""
 MOST_SIZE = 1 << 20
-"""a larger constant is a mask or an address"""
+"""maximum size; a larger constant is taken as a mask or an address"""
 _DIVIDES = ("div", "rem", "floordiv", "floormod")
 
 
@@ -32,7 +32,7 @@ class Reading:
     """Numbers at which the behavior of a launch may change."""
 
     compared: set[int] = field(default_factory=set)
-    """numbers that a value is compared with"""
+    """numbers with which values are compared"""
     tiles: set[int] = field(default_factory=set)
     """divisors, steps of loops, extents"""
     depths: set[int] = field(default_factory=set)
@@ -64,7 +64,7 @@ def read(program: Program, configuration: LaunchConfiguration) -> Reading:
 
 
 def _operation(name: str, fields: list[int], known: list[int], found: Reading) -> None:
-    """Add the sizes that one instruction reveals, with these constants among its operands."""
+    """Add the sizes that one instruction reveals, given its constant operands."""
     word, _, type_ = name.partition(".")
     if word == "setp" and not type_.split(".")[-1].startswith("f"):
         found.compared.update(known)
@@ -87,7 +87,8 @@ def edges(reading: Reading, most: int) -> list[int]:
 
 
 def limit_sizes(sizes: Iterable[int], reading: Reading, most: int) -> list[int]:
-    """Return at most `most` of these sizes: first those next to numbers of the kernel, small ones before large ones."""
+    """Return at most `most` of these sizes: those next to numbers of the kernel first, and small ones before large
+    ones."""
     wanted = sorted(set(sizes))
     near = {n + step for n in reading.compared | reading.tiles | reading.depths for step in (-1, 0, 1)}
     ranked = sorted(wanted, key=lambda n: (n > 1 and n not in near, n))

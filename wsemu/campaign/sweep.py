@@ -1,4 +1,4 @@
-"""A function that launches kernels, tried over sizes: which hold, and the smallest that fails.
+"""Try a function that launches kernels with many sizes: report the sizes that hold, and the smallest that fails.
 
     @wsemu.sweep(n=..., tile=(16, 32))
     def scaled(n, tile):
@@ -6,10 +6,10 @@
         scale[-(-n // tile), tile](n, x)
         assert (x == 2).all()
 
-`...` stands for sizes that are chosen from what the kernels compare (`sizes`).  A size holds if every launch is
+For `...`, sizes are chosen from the numbers with which the kernels compare (`sizes`).  A size holds if every launch is
 verified and the function returns.  It fails if a launch fails or the function's assertion does.  It is rejected if the
 function raises another exception, or a launch is impossible, such as a block of 0 threads.  The sizes, and so the
-report, are the same in every run: what is too much is counted in bytes and in warp instructions.
+report, are the same in every run: limits are counted in bytes and in warp instructions, not in seconds.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ Sizes = tuple[int, ...]
 """values of the swept parameters, in their order"""
 Came = Literal["holds", "fails", "incomplete", "refused"]
 MOST = 4096
-"""the largest size that is chosen, but for the largest that memory allows"""
+"""maximum chosen size, except for the largest size that memory allows"""
 TRIES = 200
-"""sizes that are tried, shrinking aside"""
+"""maximum number of tried sizes, without shrinking"""
 OF_EACH = 48
 """maximum number of sizes of one parameter"""
 MEMORY = 1 << 28
-"""bytes of the arrays of a launch from which on no larger one is tried"""
+"""if the arrays of a launch have more bytes, no larger size is tried"""
 WORK = 4_000_000
-"""warp instructions of the launches of one size from which on no larger one is tried"""
+"""if the launches of a size execute more warp instructions, no larger size is tried"""
 _SEED = 2027
 
 
@@ -56,7 +56,7 @@ class Tried:
     sizes: Sizes
     came: Came
     why: str = ""
-    """in a line, where it does not hold"""
+    """reason, in one line, if the size does not hold"""
     launches: int = 0
     report: str = ""
     """report of the first launch that failed, as JSON"""
@@ -76,22 +76,23 @@ class Swept:
     smallest: Tried | None = None
     """smallest size that fails, shrunk"""
     limits: list[str] = field(default_factory=list)
-    """why no larger sizes were tried"""
+    """reasons why no larger sizes were tried"""
     stopped: str = ""
-    """why not all sizes were tried: interrupted, the time limit"""
+    """reason why not all sizes were tried: interrupted, or the time limit"""
     chosen: int = 0
-    """number of selected sizes, before the search for the largest one and the shrinking; 0: neither began"""
+    """number of selected sizes, before the search for the largest size and the shrinking; 0 if neither began"""
 
     def of(self, came: Came) -> list[Tried]:
         return [tried for tried in self.tried.values() if tried.came == came]
 
     def text(self, sizes: Sizes) -> str:
-        """`n=33, tile=32`"""
+        """Return a text such as `n=33, tile=32`."""
         return ", ".join(f"{name}={n:,}" for name, n in zip(self.parameters, sizes, strict=True))
 
     @property
     def exit_code(self) -> int:
-        """1: a size fails; 3: one is incomplete, or none holds; 130: stopped before all were tried; else 0."""
+        """Return 1 if a size fails; 3 if one is incomplete, or none holds; 130 if stopped before all were tried; else
+        0."""
         if self.of("fails"):
             return 1
         if self.of("incomplete") or (not self.of("holds") and not self.stopped):
@@ -109,7 +110,7 @@ def _raised_by_wsemu(error: Exception) -> bool:
 
 # -- one size --------------------------------------------------------------------------------------------------------
 def attempt(function: Callable[..., Any], arguments: Mapping[str, int], reading: Reading | None = None) -> Tried:
-    """Call the function with these sizes; `reading` collects what its launches show about other sizes."""
+    """Call the function with these sizes; `reading` collects the sizes that its launches suggest."""
     sizes = tuple(arguments.values())
     reports: list[Report] = []
     most = [0]
@@ -157,7 +158,7 @@ def _line(error: Exception) -> str:
 
 # -- all sizes -------------------------------------------------------------------------------------------------------
 class Sweep:
-    """A function with what is swept of it; called without arguments it raises where a size fails."""
+    """A function with its swept parameters; calling it without arguments raises if a size fails."""
 
     def __init__(
         self, function: Callable[..., Any], given: Mapping[str, EllipsisType | Iterable[int]], most: int = MOST
@@ -188,14 +189,14 @@ class Sweep:
         each: Callable[[Swept, int], None] = lambda swept, total: None,
         attempts: Callable[[Sequence[Sizes]], Iterator[Tried]] | None = None,
     ) -> Swept:
-        """Try sizes, `tries` of them before the failure is shrunk; ends early on KeyboardInterrupt and after
-        `time_limit` seconds.  `each` is called when one is done; `attempts` tries many, elsewhere."""
+        """Try sizes, at most `tries` before the failure is shrunk; end early on KeyboardInterrupt and after
+        `time_limit` seconds.  `each` is called after each size; `attempts` tries many sizes, in other processes."""
         return _Run(self, tries, time_limit, each, attempts).run()
 
 
 def sweep(**given: EllipsisType | Iterable[int]) -> Callable[[Callable[..., Any]], Sweep]:
-    """Try a function that launches kernels over sizes of its parameters: `...` for sizes that are chosen from the
-    comparisons of its kernels, or the sizes themselves.
+    """Try a function that launches kernels with many sizes of its parameters: `...` chooses sizes from the comparisons
+    of its kernels; otherwise give the sizes.
 
     The decorated function takes the remaining parameters, if any (pytest's fixtures), tries all sizes and raises
     SweepFailed with the smallest failing one; `wsemu sweep FILE::function` reports on all of them.
@@ -206,7 +207,7 @@ def sweep(**given: EllipsisType | Iterable[int]) -> Callable[[Callable[..., Any]
 
 
 class SweepFailed(WsemuError):
-    """A size fails; `swept` has all of them, and the text the smallest with its diagnostics."""
+    """A size fails; `swept` has all outcomes, and the text describes the smallest failing size with its diagnostics."""
 
     __module__ = "wsemu"
 
@@ -221,7 +222,7 @@ class SweepFailed(WsemuError):
 
 
 def of(function: Any) -> Sweep:
-    """The sweep of a function: as it is decorated, or over all its parameters without a default."""
+    """Return the sweep of a function: as decorated, or over all its parameters without a default."""
     if isinstance(function, Sweep):
         return function
     if not inspect.isfunction(function):
@@ -271,7 +272,7 @@ class _Run:
         return attempt(self.what.function, dict(zip(self.names, sizes, strict=True)), self.reading)
 
     def _try(self, wanted: Iterable[Sizes], *, counts: bool = True) -> None:
-        """Try those of these sizes that were not tried yet."""
+        """Try those of these sizes that have not been tried."""
         left = [sizes for sizes in dict.fromkeys(wanted) if sizes not in self.swept.tried]
         if counts:
             left = left[: max(0, self.tries - len(self.swept.tried))]
@@ -284,9 +285,9 @@ class _Run:
         if self.ends is not None and time.monotonic() > self.ends:
             raise TimeoutError
 
-    # -- which sizes --
+    # -- choice of sizes --
     def _first(self) -> None:
-        """A few sizes, here, from whose launches the kernels are read."""
+        """Try a few sizes in this process; their launches show which kernels to read."""
         lists = [sizes if sizes is not ... else (1, 32, 64) for sizes in self.what.given.values()]
         picks = [[sizes[len(sizes) // 2], sizes[0], sizes[-1]] for sizes in map(tuple, lists)]
         for wanted in itertools.islice(itertools.product(*picks), 9):
@@ -298,8 +299,8 @@ class _Run:
         return [chosen if sizes is ... else list(sizes) for sizes in self.what.given.values()]
 
     def _all(self) -> None:
-        """All combinations, where there are few; else each parameter through all its sizes, for small and usual sizes
-        of the others, and pairs at random."""
+        """Return all combinations if there are few.  Otherwise, vary each parameter over all its sizes, with small and
+        usual sizes of the others, and add random pairs."""
         lists = self._lists()
         count = 1
         for sizes in lists:
@@ -319,12 +320,12 @@ class _Run:
         self._try(_smallest_first(wanted))
 
     def _usual(self, n: int, sizes: list[int]) -> int:
-        """A size that held, neither small nor large, where one did."""
+        """Return a size that held and is neither small nor large, if there is one."""
         held = sorted({tried.sizes[n] for tried in self.swept.of("holds")})
         return held[len(held) // 2] if held else sizes[len(sizes) // 2]
 
     def _largest(self) -> None:
-        """Double each chosen size until memory, work or a refusal ends it."""
+        """Double each chosen size until memory, work or a rejection ends it."""
         held = self.swept.of("holds")
         if self.swept.of("fails") or not held:
             return
@@ -350,7 +351,7 @@ class _Run:
             tried = found
 
     def _bisect(self, n: int, good: Sizes, bad: Sizes) -> None:
-        """The largest size of a parameter that is not refused."""
+        """Find the largest size of a parameter that is not rejected."""
         low, high = good[n], bad[n]
         while high - low > 1:
             middle = (low + high) // 2
@@ -369,13 +370,13 @@ class _Run:
         self._try([sizes], counts=False)
         return self.swept.tried[sizes]
 
-    # -- what fails --
+    # -- failures ----
     def _smallest(self) -> None:
         failed = self.swept.of("fails")
         self.swept.smallest = min(failed, key=lambda tried: _weight(tried.sizes), default=None)
 
     def _shrink(self) -> None:
-        """Make the sizes of the smallest failure smaller, one by one, as long as it fails."""
+        """Reduce the sizes of the smallest failure one at a time, as long as it still fails."""
         self._smallest()
         best = self.swept.smallest
         grows = best is not None
@@ -399,7 +400,7 @@ def _smallest_first(wanted: Iterable[Sizes]) -> list[Sizes]:
 
 
 def _check_sizes(name: str, sizes: EllipsisType | Iterable[int]) -> Any:
-    """Sizes that are given, as a tuple; `...` stays."""
+    """Return given sizes as a tuple; `...` is unchanged."""
     if sizes is ...:
         return ...
     try:

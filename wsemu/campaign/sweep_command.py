@@ -23,15 +23,15 @@ if TYPE_CHECKING:
     from wsemu.campaign.sweep import Sizes, Swept
 
 MOST_GIVEN = 10_000
-"""sizes that an option may name"""
+"""maximum number of sizes that an option may list"""
 
 
 def command(
     test: str, given: Sequence[str], options: dict[str, Any], *, most: int | None = None, json_format: bool = False,
     jobs: int = 1, on: str = "", progress: str = "",
 ) -> int:  # fmt: skip
-    """Sweep a function, with these `--size`s, and print the result; `options` are those of `Sweep.run`, and `jobs`
-    processes, or the cluster at `on`, try the sizes."""
+    """Sweep a function with these `--size` options, and print the result; `options` are those of `Sweep.run`.  The
+    sizes are tried by `jobs` processes, or by the cluster at `on`."""
     from wsemu.app.chosen import resolve_settings
     from wsemu.host import takeover
     from wsemu.model.settings import using
@@ -85,7 +85,7 @@ class _Afar:
     def __init__(self, executor: Executor, file: Path, name: str, parameters: tuple[str, ...], sent: bool) -> None:
         self.executor, self.parameters = executor, parameters
         bundle = spread.Bundle("sweep", str(file), name)
-        process = spread.Process(bundle)  # says what it is that the others must have
+        process = spread.Process(bundle)  # its greeting has the stamp that other processes must match
         try:
             hello = process.hello()
         except spread.Died as died:
@@ -135,7 +135,7 @@ def load_sweep(file: Path, name: str, given: Sequence[str] = (), most: int | Non
 
 
 def _sizes(option: str) -> tuple[str, Any]:
-    """`n=0,1,8:12` as the name and its sizes."""
+    """Parse `n=0,1,8:12` into the name and its sizes."""
     name, _, text = option.partition("=")
     if text.strip() == "...":
         return name, ...

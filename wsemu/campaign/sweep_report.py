@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 _WORDS: dict[Came, str] = {"holds": "hold", "fails": "fail", "incomplete": "incomplete", "refused": "refused"}
 """words for several sizes; for one, the keys are used"""
 _MOST = 6
-"""sizes that are named of each kind but those that hold"""
+"""maximum number of sizes that are listed of each kind, except sizes that hold"""
 
 
 def tell(printer: Printer, swept: Swept) -> None:
-    """The smallest failure with its diagnostics, sizes by what came of them, and the sum."""
+    """Print the smallest failure with its diagnostics, the sizes by outcome, and the totals."""
     smallest = swept.smallest
     if smallest is not None:
         if smallest.report:
@@ -41,7 +41,7 @@ def tell(printer: Printer, swept: Swept) -> None:
 
 
 def _that(count: int, came: Came) -> str:
-    """`1 holds`, `2 hold`"""
+    """Return `1 holds`, `2 hold`."""
     return f"{count:,} {came if count == 1 else _WORDS[came]}"
 
 
@@ -101,7 +101,7 @@ def _others(printer: Printer, swept: Swept, came: Came) -> None:
 
 
 def ranges(numbers: list[int]) -> str:
-    """`0-3, 7, 31-33`"""
+    """Return numbers as a text such as `0-3, 7, 31-33`."""
     parts: list[list[int]] = []
     for n in numbers:
         if parts and n == parts[-1][-1] + 1:

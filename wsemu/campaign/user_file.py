@@ -1,4 +1,4 @@
-"""The file that a campaign takes its function from, and what it depends on."""
+"""The file with a campaign's function, and the sources on which it depends."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 
 def exists(file: Path) -> None:
-    """UsageError unless there is the file of a test."""
+    """Raise UsageError unless the file of a test exists."""
     if not file.is_file():
         raise UsageError(f"`{file}` does not exist: give FILE::function, such as tests/test_copy.py::test_any_stride")
 
 
 def import_file(file: Path) -> ModuleType:
-    """The module of a file, with its folder and the working folder to import from, as pytest has them."""
+    """Import a file as a module, with its folder and the working folder on the path, as pytest does."""
     sys.path[:0] = [os.path.dirname(os.path.realpath(file)), os.getcwd()]
     spec = importlib.util.spec_from_file_location(file.stem, file)
     if spec is None or spec.loader is None:
@@ -34,13 +34,13 @@ def import_file(file: Path) -> ModuleType:
 
 
 def sources() -> str:
-    """Return a digest of the modules that are loaded from below the working folder, and of all else that influences a
-    result."""
+    """Return a digest of the modules that are loaded from below the working folder, and of everything else that
+    influences a result."""
     return digest_files(versions(), files())
 
 
 def digest_files(of: str, names: list[str]) -> str:
-    """Return a digest of files, relative to the working folder, and of all else that counts."""
+    """Return a digest of files, relative to the working folder, and of everything else that influences a result."""
     digest = hashlib.sha256(of.encode())
     here = os.path.realpath(os.getcwd())
     for name in names:

@@ -21,12 +21,12 @@ class State(NamedTuple):
     """The progress of a campaign."""
 
     what: str
-    """the function that is swept, the test"""
+    """the swept function, or the test"""
     done: int
     total: int
     unit: str
     more: Mapping[str, int] = {}
-    """further counts: failures"""
+    """further counts, such as failures"""
 
 
 @contextlib.contextmanager

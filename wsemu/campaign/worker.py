@@ -1,4 +1,4 @@
-"""A process of a campaign: imports the function, then answers each line that it reads.
+"""A process of a campaign: it imports the function, then answers each line that it reads.
 
     python -m wsemu.campaign.worker FILE FUNCTION fuzz|sweep|mutate [OPTIONS]
     <- {"source": ..., "stamp": ..., "files": [...]} or {"error": ...}            once, when it is ready
@@ -9,8 +9,8 @@
     -> {"mutants": true} or {"mutant": 7}           the mutants of what a test launches, or one of them
     <- {"mutants": [...]} or {"way": "check", ...}  as `mutate.Mutant` and `mutate.Told` have it
 
-JSON on the standard streams, one object a line; the test's own output goes nowhere.  A batch depends on nothing but the
-sources, its seed and its size: neither on earlier batches nor on the process that runs it.
+JSON on the standard streams, one object a line; the test's own output goes nowhere.  A batch depends only on the
+sources, its seed and its size, not on earlier batches or on the process that runs it.
 """
 
 from __future__ import annotations
@@ -89,7 +89,8 @@ class Batches:
 
         from wsemu.machine import build as native
 
-        native.keep_all()  # takes seconds once per installation, which no deadline of an example should see
+        # takes seconds once per installation, and so must not count toward the deadline of an example
+        native.keep_all()
         _freeze_constants()
         self.test, self.ran = test, 0
         self.names = given_names(test)
@@ -99,7 +100,7 @@ class Batches:
             database=None,
             deadline=None,
             derandomize=False,
-            phases=[Phase.generate, Phase.target, Phase.shrink],  # pytest runs those of @example
+            phases=[Phase.generate, Phase.target, Phase.shrink],  # pytest runs the examples of @example
             print_blob=False,
             report_multiple_bugs=False,
             suppress_health_check=list(HealthCheck),
@@ -115,7 +116,7 @@ class Batches:
         return run
 
     def run(self, seed: int, examples: int) -> dict[str, Any]:
-        """The outcome of a batch: how often the test ran, and the smallest example that fails."""
+        """Return the outcome of a batch: the number of runs of the test, and the smallest failing example."""
         import hypothesis
 
         self.ran = 0
@@ -137,8 +138,8 @@ def _fixture() -> Any:
 
 
 def _leave_out_our_constants() -> None:
-    """Hypothesis draws constants out of the sources of the modules that are loaded, where they are not in
-    `site-packages`.  Not out of wsemu's in a checkout: which of them are loaded depends on what was compiled before."""
+    """Exclude wsemu's constants: Hypothesis draws constants from the sources of loaded modules outside of
+    `site-packages`, and which modules of a checkout of wsemu are loaded depends on earlier compilations."""
     from hypothesis.internal.conjecture import providers
 
     if hasattr(providers, "is_local_module_file"):
@@ -147,8 +148,8 @@ def _leave_out_our_constants() -> None:
 
 
 def _freeze_constants() -> None:
-    """Keep to the constants of the modules that are loaded now: others load in the course of a batch, and a batch must
-    not depend on the ones before it."""
+    """Keep only the constants of the modules that are loaded now: a batch may load others, and batches must not depend
+    on earlier ones."""
     from hypothesis.internal.conjecture import providers
 
     if hasattr(providers, "_get_local_constants"):
@@ -157,10 +158,10 @@ def _freeze_constants() -> None:
 
 
 def describe(error: BaseException, names: tuple[str, ...] | None) -> dict[str, Any]:
-    """A failure as data that is the same in every run.
+    """Return a failure as data that is the same in every run.
 
-    title (one line), place (`file:line` in the test), text (the diagnostics), parameters, example (the decorator that
-    keeps it), witness (JSON); the last two may be empty.
+    It has the title (one line), `place` (`file:line` in the test), text (the diagnostics), parameters, example (the
+    decorator that repeats it), and witness (JSON); the last two may be empty.
     """
     values = parameters(error, names)
     if isinstance(error, CheckFailed):
@@ -179,7 +180,7 @@ def describe(error: BaseException, names: tuple[str, ...] | None) -> dict[str, A
 
 
 def _witness(error: BaseException) -> str:
-    """The schedule of the first error that has one, for `wsemu.replay`."""
+    """Return the schedule of the first error that has one, for `wsemu.replay`."""
     from wsemu.launch.replay.witness_file import Witness
 
     if isinstance(error, CheckFailed) and error.report.inputs is not None:
@@ -203,7 +204,7 @@ def _place(traceback: TracebackType | None) -> str:
 
 # -- the process -----------------------------------------------------------------------------------------------------
 def _streams() -> tuple[TextIO, TextIO]:
-    """The standard streams for ourselves; the test reads nothing and its output goes nowhere."""
+    """Return the standard streams for the protocol; the test has no input, and its output is discarded."""
     reads, writes = os.fdopen(os.dup(0), encoding="utf-8"), os.fdopen(os.dup(1), "w", encoding="utf-8")
     nowhere = os.open(os.devnull, os.O_RDWR)
     for stream in range(3):
@@ -212,8 +213,8 @@ def _streams() -> tuple[TextIO, TextIO]:
 
 
 def _requests(reads: TextIO) -> queue.SimpleQueue[dict[str, Any]]:
-    """Requests as they come.  When there are no more requests, because the requester has ended, the process ends as
-    well, whatever the test is doing."""
+    """Return a queue of requests.  When the requester has ended, this process ends as well, even while the test
+    runs."""
     requests: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
 
     def read() -> None:
@@ -226,7 +227,7 @@ def _requests(reads: TextIO) -> queue.SimpleQueue[dict[str, Any]]:
 
 
 class _Sizes:
-    """A sweep, made ready to try sizes."""
+    """A sweep that is ready to try sizes."""
 
     def __init__(self, file: Path, name: str) -> None:
         from wsemu.campaign.sweep_command import load_sweep
@@ -285,7 +286,7 @@ def main(file: str, name: str, kind: str = "fuzz", options: str = "") -> None:
 
 
 def _open(file: str, name: str, options: str, serve: Callable[[_Mutants], None]) -> None:
-    """Serve with the tests open."""
+    """Serve while the tests are open."""
     from wsemu.campaign.mutate import Bench
     from wsemu.campaign.mutate_trials import run_with_trials
 

@@ -245,9 +245,8 @@ class MemoryInfo(NamedTuple):
 
 class Device:
     """An emulated GPU with the properties that scripts query: those of an H200, with the limits of the current `arch`.
-    It also represents its own context and context manager: `with cuda.gpus[0]:`.
 
-    It is its own context and its own manager of contexts: `with cuda.gpus[0]:`.
+    It also represents its own context and context manager: `with cuda.gpus[0]:`.
     """
 
     name = "wsemu"
@@ -526,11 +525,10 @@ is_float16_supported = is_bfloat16_supported = is_fp8_supported = is_available
 
 class Config:
     """`cuda.config`: the settings of Numba and of Numba-CUDA. Numba-CUDA enables warnings about small grids and about
-    host arrays as arguments by default.  Here, without a GPU, they are off unless the program or
-    `NUMBA_CUDA_LOW_OCCUPANCY_WARNINGS` and `NUMBA_CUDA_WARN_ON_IMPLICIT_COPY` enable them.
+    host arrays as arguments by default.
 
-    Warnings of small grids and of host arrays as arguments are on in Numba-CUDA. Here, without a GPU, they are off
-    unless the program or `NUMBA_CUDA_LOW_OCCUPANCY_WARNINGS` and `NUMBA_CUDA_WARN_ON_IMPLICIT_COPY` enable them.
+    Here, without a GPU, they are off unless the program or `NUMBA_CUDA_LOW_OCCUPANCY_WARNINGS` and
+    `NUMBA_CUDA_WARN_ON_IMPLICIT_COPY` enable them.
     """
 
     CUDA_DEBUGINFO_DEFAULT = 0

@@ -105,7 +105,7 @@ _BULK_COPIES = {
 
 
 class Reduction(NamedTuple):
-    """A `cp.reduce.async.bulk`: what it does to elements, and PTX's type for those of each dtype that it works on."""
+    """A `cp.reduce.async.bulk`: its effect on elements, and PTX's type for each supported dtype."""
 
     doc: str
     types: dict[str, str]
@@ -260,7 +260,7 @@ COPY_BYTES: Final = {
     **dict.fromkeys(("cp_async_ca", "cp_async_ca_bytes"), (4, 8, 16)),
     **dict.fromkeys(("cp_async_cg", "cp_async_cg_bytes"), (16,)),
 }
-"""name -> bytes that it copies"""
+"""name -> valid sizes of its copies in bytes"""
 _COUNT, _TX_BYTES = {"count": range(1, MOST_COUNT + 1)}, {"bytes": range(MOST_COUNT + 1)}
 _PARITY, _GROUPS_LEFT = {"parity": range(2)}, {"n": range(1 << 31)}
 _COUNTED_BYTES = {"bytes": range(0, MOST_COUNT + 1, 16)}
@@ -285,7 +285,7 @@ ALLOWED: Final[dict[str, dict[str, range]]] = {
     "st_bulk": {"bytes": range(0, (1 << 32) - 1, 8)},
     **dict.fromkeys(("setmaxnreg_inc", "setmaxnreg_dec"), _REGISTERS),
 }
-"""name -> parameter -> what it can be (PTX ISA, the instruction's section)"""
+"""name -> parameter -> its valid values (PTX ISA, the instruction's section)"""
 _CALLED = {"bytes": "number of bytes", "n": "number of groups"}
 
 

@@ -1,6 +1,6 @@
 """Numba-CUDA's names inside kernels: indices and dimensions, barriers, fences, shuffles, votes, atomics, arrays.
 
-The vocabulary alone; `wsemu.cuda` offers it to users, with `jit` and the functions of the host.
+This module only defines the names; `wsemu.cuda` exports them, together with `jit` and the functions of the host.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ bf16 = Namespace("cuda.bf16", "Operations on bfloat16.", {
 
 
 class saturation_t(enum.IntEnum):
-    """The conversion of numbers beyond the largest one."""
+    """The handling of numbers out of range in a conversion."""
 
     NOSAT = 0
     SATFINITE = 1
@@ -167,7 +167,7 @@ cuda_fp8 = Namespace("cuda.fp8", "Floats of 8 bits.", {
 
 
 def _libdevice_operation_name(operation: str) -> str:
-    """An operation of the table of libdevice, as its name."""
+    """Return an operation of the table of libdevice by name."""
     return operation.lstrip("=@").partition(":")[0].removeprefix("math.")
 
 
@@ -201,7 +201,7 @@ TYPE_NAMES = frozenset(
     ushort void voidptr
     """.split()
 )
-"""further names of types that `numba.cuda` has, for signatures and conversions"""
+"""further type names of `numba.cuda`, for signatures and conversions"""
 
 _PREFIXES = {
     **{
@@ -212,7 +212,7 @@ _PREFIXES = {
     "float64": ("float64", "double"),
 }  # fmt: skip
 VECTOR_TYPES: dict[str, tuple[str, int]] = {}
-"""name -> (element type, elements), C's names included: float32x4, float4"""
+"""name -> (element type, number of elements), including the names of CUDA C++: float32x4, float4"""
 for _element, (_name, _c_name) in _PREFIXES.items():
     for _count in (1, 2, 3, 4):
         VECTOR_TYPES[f"{_name}x{_count}"] = VECTOR_TYPES[f"{_c_name}{_count}"] = (_element, _count)
@@ -227,7 +227,7 @@ VECTORS = {
 VALUES = (
     "threadIdx blockIdx blockDim gridDim laneid warpsize shared local const atomic bf16 fp16 cg libdevice types".split()
 )
-"""the names here that stand for themselves"""
+"""names of this module that are values, not functions"""
 
 
 def __getattr__(name: str) -> Any:

@@ -1,4 +1,5 @@
-"""The functions of `cuda.libdevice` as a table: name, operand types, and the operation of the bytecode that each is.
+"""The functions of `cuda.libdevice` as a table: name, operand types, and the operation of the bytecode that implements
+it.
 
 The emulator's library functions are evaluated in double and rounded; the hardware's fast ones are less accurate.
 """
@@ -20,7 +21,7 @@ class Function(NamedTuple):
     result: str
     operation: str
     uncontracted: bool = False
-    """its product or sum is never fused with another"""
+    """true if its product or sum is never fused with another operation"""
 
     @property
     def parameters(self) -> str:
@@ -35,11 +36,11 @@ _PLAIN = (
     "acos", "acosh", "asin", "asinh", "atan", "atanh", "cbrt", "cos", "cosh", "erf", "erfc", "exp", "exp2", "expm1",
     "lgamma", "log", "log10", "log1p", "log2", "rsqrt", "sin", "sinh", "sqrt", "tan", "tanh", "tgamma",
 )  # fmt: skip
-"""functions of one float that the bytecode has by that name"""
+"""functions of one float that have an operation of the same name in the bytecode"""
 
 
 def _unary() -> None:
-    """sinf, sin, ...: `{f}` stands for f32 or f64."""
+    """Add sinf, sin, ...; `{f}` is replaced by f32 or f64."""
     names = {n: n + ".{f}" for n in _PLAIN}
     names |= {"fabs": "abs.{f}", "ceil": "cvt.rpi.{f}.{f}", "floor": "cvt.rmi.{f}.{f}", "trunc": "cvt.rzi.{f}.{f}"}
     names |= {"rint": "cvt.rni.{f}.{f}", "nearbyint": "cvt.rni.{f}.{f}"}
@@ -64,7 +65,7 @@ def _binary() -> None:
 
 
 def _add_rounded_operations() -> None:
-    """Operations that the compiler rounds as written."""
+    """Add operations with an explicit rounding mode."""
     for letter, type_, f in (("f", "float32", "f32"), ("d", "float64", "f64")):
         for name in ("add", "sub", "mul", "div"):
             if (letter, name) != ("d", "sub"):
@@ -112,9 +113,9 @@ def _conversions() -> None:
     for c_name, type_, f in (("float", "float32", "f32"), ("double", "float64", "f64")):
         for name, (integer, i) in integers.items():
             for suffix, rounding in roundings.items():
-                signed = integer.removeprefix("u")  # as which Numba-CUDA takes the unsigned ones, too
+                signed = integer.removeprefix("u")  # Numba-CUDA also declares unsigned ones as signed
                 TABLE[f"{c_name}2{name}_{suffix}"] = Function((type_,), signed, f"cvt.{rounding}.{i}.{f}")
-                if suffix != "rn" and f"{name}2{c_name}" not in ("int2double", "uint2double"):  # which are exact
+                if suffix != "rn" and f"{name}2{c_name}" not in ("int2double", "uint2double"):  # those two are exact
                     TABLE[f"{name}2{c_name}_{suffix}"] = Function((signed,), type_, f"@to_{c_name}_{suffix}:{integer}")
             TABLE[f"{name}2{c_name}_rn"] = Function((signed,), type_, f"cvt.rn.{f}.{i}")
     TABLE["double2float_rn"] = Function(("float64",), "float32", "cvt.f32.f64")

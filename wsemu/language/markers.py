@@ -1,7 +1,7 @@
-"""Meaning of the names of `wsemu.cuda` and `wsemu.ptx` outside a kernel: nothing that could be used by accident.
+"""Markers: the host side of names of `wsemu.cuda` and `wsemu.ptx` that only work inside kernels.
 
-Inside a kernel the front end gives each its meaning (`frontend.python.library`).  On the host a marker has a name and a
-docstring; calling it, or computing with it, is an error that explains this.
+Inside a kernel, the front end implements each name (`frontend.python.library`).  On the host, a marker only has a name
+and a docstring; calling it, or computing with it, raises an error that explains this.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class KernelFunction:
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
-        """The parameters of one of the few functions that a kernel calls."""
+        """Return the parameters of the function."""
         rest = self.signature.partition("(")[2]
         parts = (p.strip() for p in rest.rstrip(")").split(",")) if rest != ")" else ()
         return tuple(Parameter(p.partition("=")[0].lstrip("*"), "=" in p, p.startswith("*")) for p in parts)
@@ -92,7 +92,7 @@ class Namespace:
         return member
 
     def has(self, value: object) -> bool:
-        """Return whether it is one of the group."""
+        """Return whether a value is a member of the group."""
         return any(member is value for member in self._members.values())
 
     def __dir__(self) -> list[str]:
@@ -103,9 +103,9 @@ class Namespace:
 
 
 class Declared:
-    """A function that `cuda.jit` has decorated; `launch.kernel.Kernel` can be launched.
+    """A function decorated by `cuda.jit`; `launch.kernel.Kernel` can be launched.
 
-    `py_func` is the function as written, `device` whether only kernels call it, `options` what `jit` was given.
+    `py_func` is the original function, `device` is true if only kernels call it, and `options` are those of `jit`.
     """
 
     py_func: Any
@@ -121,11 +121,11 @@ class ScalarType:
         self.number_name = self.__name__ = name
 
     def __getitem__(self, index: Any) -> Any:
-        """Numba's array type, for signatures: `float32[:]`."""
+        """Return Numba's array type, for signatures: `float32[:]`."""
         return self._numba()[index]
 
     def __call__(self, *arguments: Any) -> Any:
-        """Numba's signature with this result, or a number of this type."""
+        """Return Numba's signature with this result, or a number of this type."""
         return self._numba()(*(a._numba() if isinstance(a, ScalarType) else a for a in arguments))
 
     def _numba(self) -> Any:
@@ -138,7 +138,7 @@ class ScalarType:
 
 
 class NumbaTypes(Namespace):
-    """Types by Numba's names: our own where we have one, which need no Numba, else Numba's."""
+    """Types by Numba's names: wsemu's own types if they exist, which do not need Numba, otherwise Numba's."""
 
     def __getattr__(self, name: str) -> Any:
         if name in self._members or name.startswith("__"):
@@ -150,9 +150,9 @@ class NumbaTypes(Namespace):
 
 
 class Foreign:
-    """A name of Numba-CUDA that means something to its own compiler alone, or what calls of such names made.
+    """A name of Numba-CUDA that only its own compiler supports, or the result of calling one.
 
-    A kernel that uses it is not modelled, unless Numba-CUDA compiles it: there it is what `path` names.
+    A kernel that uses it is not modeled unless Numba-CUDA compiles it: then it is the object at `path`.
     """
 
     def __init__(self, path: str, made: tuple[Any, tuple[Any, ...], dict[str, Any]] | None = None) -> None:
@@ -202,14 +202,15 @@ class NotModelled:
 
 
 def functions(module: str, group: str, table: dict[str, str]) -> dict[str, Any]:
-    """Kernel functions from a table of signature to description, by bare name; `group` is their namespace or empty."""
+    """Return kernel functions by bare name, from a table of signature to description; `group` is their namespace or
+    empty."""
     prefix = f"{group}." if group else ""
     made = (KernelFunction(module, prefix + signature, doc) for signature, doc in table.items())
     return {function.__name__: function for function in made}
 
 
 def unknown(where: str, name: str, known: Iterable[str]) -> str:
-    """Message for a name that `where` lacks, with the nearest ones it has."""
+    """Return the message for a name that `where` lacks, with similar names that it has."""
     import difflib
 
     near = difflib.get_close_matches(name, sorted(known), n=2, cutoff=0.6)

@@ -16,7 +16,7 @@ def _name(shape: Mma) -> str:
 
 
 def _text(shape: Mma, *, clamped: bool = False) -> str:
-    """The instruction without operands."""
+    """Return the instruction without operands."""
     how = "" if shape.combine == "mul" else f".{shape.combine}.popc"
     types = f"{shape.d}.{shape.a}.{shape.b}.{shape.c}"
     return f"mma.sync.aligned.m{shape.m}n8k{shape.k}.row.col{'.satfinite' * clamped}.{types}{how}"
@@ -30,7 +30,7 @@ MULTIPLICATIONS: Final = {
 }
 """name -> (shape, whether sums are clamped, PTX)"""
 REGISTER: Final = {"f32": "float32", "f16": "uint32", "s32": "int32", "f64": "float64"}
-"""type of an accumulator -> the number of a register of it"""
+"""type of an accumulator -> number type of its registers"""
 
 
 def operand_type(shape: Mma) -> str:

@@ -15,7 +15,8 @@ class NumberType:
 
     @property
     def register(self) -> str:
-        """Register type that holds it: `p` for bool, `b64` for int64, `f32` for float32 (complex has two registers)."""
+        """Return the register type that holds it: `p` for bool, `b64` for int64, `f32` for float32 (complex has two
+        registers)."""
         if self.kind == "b":
             return "p"
         if self.name == "bfloat16":
@@ -24,7 +25,7 @@ class NumberType:
 
     @property
     def suffix(self) -> str:
-        """`s64`, `u32`, `f32`: how typed operations spell it."""
+        """Return the suffix of typed operations: `s64`, `u32`, `f32`."""
         return {"i": "s", "u": "u", "f": "f", "b": "u"}[self.kind] + str(self.bits)
 
     def __str__(self) -> str:
@@ -36,9 +37,9 @@ int8, int16, int32, int64 = (NumberType(f"int{n}", "i", n) for n in (8, 16, 32, 
 uint8, uint16, uint32, uint64 = (NumberType(f"uint{n}", "u", n) for n in (8, 16, 32, 64))
 float16, float32, float64 = (NumberType(f"float{n}", "f", n) for n in (16, 32, 64))
 bfloat16 = NumberType("bfloat16", "f", 16)
-"""the upper half of a float32; computed in float32 and rounded, as float16 is"""
+"""the upper half of a float32; computed in float32 and rounded, like float16"""
 fp8_e4m3, fp8_e5m2 = EIGHTS = tuple(NumberType(f"fp8_{form}", "u", 8) for form in ("e4m3", "e5m2"))
-"""floats of 8 bits, as their bits: they convert, and nothing is computed with them"""
+"""8-bit floats, represented by their bits: they can be converted, but not computed with"""
 complex64, complex128 = (NumberType(f"complex{n}", "c", n) for n in (64, 128))
 NUMBERS: dict[str, NumberType] = {
     t.name: t
@@ -47,6 +48,6 @@ NUMBERS: dict[str, NumberType] = {
         float16, float32, float64, complex64, complex128,
     )
 }  # fmt: skip
-"""the types that NumPy also has"""
+"""types that NumPy also has"""
 HALVES = (float16, bfloat16)
 """float types of 16 bits"""

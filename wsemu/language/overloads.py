@@ -1,5 +1,5 @@
-"""`@overload`: implementations of functions in kernels, which programs register, and which the types of the arguments
-select.
+"""`@overload`: implementations of functions for kernels, registered by programs and selected by the types of the
+arguments.
 
 A program registers them with `numba.cuda.extending`, which wsemu provides, or with `numba.extending`, whose registry is
 read.
@@ -20,7 +20,7 @@ _seen = 0
 
 
 def register(function: Any, chooser: Callable[..., Any]) -> None:
-    """Register a further chooser of a function."""
+    """Register another chooser of a function."""
     OWN.setdefault(id(function), (function, []))[1].append(chooser)
 
 
@@ -32,7 +32,7 @@ def of(function: Any) -> list[Callable[..., Any]]:
 
 
 def _numba_overloads(function: Any) -> list[Callable[..., Any]]:
-    """Return the overloads in Numba's registry that programs have added; Numba's own are left out."""
+    """Return the overloads in Numba's registry that programs have added; Numba's own overloads are excluded."""
     global _seen
     templates = sys.modules.get("numba.core.typing.templates")
     if templates is None:

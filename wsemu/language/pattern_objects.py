@@ -9,7 +9,7 @@ from typing import Any
 
 @functools.lru_cache(maxsize=1024)
 def has_methods(cls: Any) -> bool:
-    """A class with plain methods of its own, other than what named tuples and dataclasses generate."""
+    """Return whether a class has plain methods of its own, besides those that named tuples and dataclasses generate."""
     return any(
         isinstance(member, FunctionType) and not name.startswith("_")
         for base in cls.__mro__

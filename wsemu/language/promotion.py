@@ -1,8 +1,8 @@
-"""Numba-CUDA's typing of numbers: which signature an operation takes for the types of its operands.
+"""Numba-CUDA's typing of numbers: the choice of an operation's signature for the types of its operands.
 
-Numba knows, for every operator and function, a list of signatures, and for every pair of types how well one converts
-into the other.  It takes the signature that needs the fewest bad conversions; of equals, the first.  This module states
-the conversions and the lists; everything else (`int32 + int32` is int64, `float32 * int64` is float64, ...) follows.
+Numba has a list of signatures for every operator and function, and a rank for the conversion between every pair of
+types.  It selects the signature with the fewest bad conversions; among equals, the first.  This module defines the
+conversions and the lists; all results (`int32 + int32` is int64, `float32 * int64` is float64, ...) follow from them.
 """
 
 from __future__ import annotations
@@ -62,7 +62,8 @@ class Signature(NamedTuple):
 
 
 def _conversions() -> dict[tuple[NumberType, NumberType], Conversion]:
-    """The best conversion between every two types that have one: a chain is as bad as its worst link."""
+    """Return the best conversion between every two types that have one: a chain of conversions has the rank of its
+    worst step."""
     promote, safe, unsafe = Conversion.PROMOTE, Conversion.SAFE, Conversion.UNSAFE
     forward = [
         (boolean, int8, safe), (boolean, uint8, safe),
@@ -108,7 +109,7 @@ CONVERSIONS = _conversions()
 
 
 def select(cases: tuple[Signature, ...], operands: tuple[NumberType, ...], *, unsafe: bool = True) -> Signature | None:
-    """The signature of `cases` that fits best, or None; `unsafe` allows conversions that lose information."""
+    """Return the signature of `cases` that fits best, or None; `unsafe` allows conversions that lose information."""
     best: tuple[tuple[int, int, int], Signature] | None = None
     for case in cases:
         if len(case.operands) != len(operands):
@@ -123,12 +124,12 @@ def select(cases: tuple[Signature, ...], operands: tuple[NumberType, ...], *, un
 
 
 def same(types: tuple[NumberType, ...], count: int, result: NumberType | None = None) -> tuple[Signature, ...]:
-    """For each type, `count` operands of it and it (or `result`) as result."""
+    """Return, for each type, a signature with `count` operands of the type, and the type (or `result`) as result."""
     return tuple(Signature(result or t, (t,) * count) for t in types)
 
 
 def _widest(*types: NumberType) -> NumberType:
-    """The 64-bit integer that Numba computes integers in: unsigned only if all are."""
+    """Return the 64-bit integer type in which Numba computes: unsigned only if all operands are."""
     return int64 if any(t.kind == "i" for t in types) else uint64
 
 
@@ -198,10 +199,10 @@ _PYTHON: dict[object, NumberType] = {int: int64, float: float64, bool: boolean, 
 
 
 def number_type(obj: Any) -> NumberType | None:
-    """The number type that a host object names, or None.
+    """Return the number type that a host object names, or None.
 
-    `np.float32`, `np.dtype("i4")`, `"float32"`, `int`, `float`, `bool`, `complex`,
-    `numba.float32`, `cuda.types.float32`.
+    Examples are `np.float32`, `np.dtype("i4")`, `"float32"`, `int`, `float`, `bool`, `complex`, `numba.float32`,
+    `cuda.types.float32`.
     """
     if isinstance(obj, NumberType):
         return obj
@@ -237,9 +238,9 @@ def _number_type_of(dtype: np.dtype[Any]) -> NumberType | None:
 
 
 RAW = np.dtype("V2")
-"""the dtype of an array of bfloat16, which NumPy does not have; that of the package ml_dtypes is accepted as well"""
+"""dtype of an array of bfloat16, which NumPy does not have; the dtype of the package ml_dtypes is accepted as well"""
 
 
 def element_dtype(type_: NumberType) -> np.dtype[Any]:
-    """The NumPy dtype of elements of this type."""
+    """Return the NumPy dtype of elements of this type."""
     return RAW if type_ is bfloat16 else np.dtype(type_.name)

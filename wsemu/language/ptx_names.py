@@ -1,4 +1,4 @@
-"""PTX instructions that Numba-CUDA has no name for, as kernels name them; `wsemu.ptx` offers them to users."""
+"""Names for PTX instructions that Numba-CUDA lacks; `wsemu.ptx` exports them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ STORE_QUALIFIERS: Final = {
 }  # fmt: skip
 VECTOR_LENGTHS: Final = {"": 1, "v2": 2, "v4": 4}
 ACCESS_WIDTHS: Final = {4: "b32", 8: "v2.b32", 16: "v4.b32"}
-"""bytes of an untyped access -> how PTX spells it"""
+"""bytes of an untyped access -> its PTX suffix"""
 
 
 def _join(*parts: str) -> str:
@@ -24,7 +24,7 @@ def _join(*parts: str) -> str:
 
 
 def _accesses() -> dict[str, str]:
-    """Loads and stores of 1, 2 and 4 elements with every cache operator, but for those that are `x[i]`."""
+    """Return loads and stores of 1, 2 and 4 elements with every cache operator, except those that are `x[i]`."""
     table: dict[str, str] = {}
     for vector, length in VECTOR_LENGTHS.items():
         what = "the element at `index`" if length == 1 else f"{length} elements from `index` on, in one access"
@@ -63,7 +63,7 @@ FUNCTIONS: Final = {
     **functions("ptx", "", {**_BARRIERS, **_UNALIGNED, **_BYTES, **_accesses()}), **async_names.FUNCTIONS,
     **matrix_names.FUNCTIONS,
 }  # fmt: skip
-"""name -> kernel function; a count of None stands for the whole CTA"""
+"""name -> kernel function; a count of None means the whole CTA"""
 
 
 def __getattr__(name: str) -> Any:

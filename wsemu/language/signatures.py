@@ -1,7 +1,7 @@
 """Signatures given to `jit`: `"void(float32[:], int32)"`, `numba.void(numba.float32[:])`, `(float32[:], int32)`.
 
 A launch, and a call of a device function, converts its numbers to the declared types, as Numba-CUDA does.  It does not
-convert arrays: there an array of other elements would be read as what it is not.
+convert arrays: the elements of an array with another dtype would be misinterpreted.
 """
 
 from __future__ import annotations
@@ -23,32 +23,32 @@ if TYPE_CHECKING:
 
 
 class Declared(NamedTuple):
-    """One signature; types are Numba's."""
+    """One signature; the types are Numba's."""
 
     arguments: tuple[Any, ...]
     result: Any
-    """None where it was left out"""
+    """type of the result; None if the signature omits it"""
 
     def __str__(self) -> str:
         return f"({', '.join(map(str, self.arguments))})"
 
 
 def parse(given: Any, name: str) -> tuple[Declared, ...]:
-    """The signatures in what `jit` was given for the function `name`."""
+    """Return the signatures that `jit` was given for the function `name`."""
     if given is None:
         return ()
     sigutils = load_numba("numba.core.sigutils")
     several = given if isinstance(given, list) else [given]
     try:
         return tuple(Declared(*sigutils.normalize_signature(_plain(item))) for item in several)
-    except Exception as error:  # whatever evaluating the text raises
+    except Exception as error:  # evaluating the text may raise anything
         raise UsageError(
             f'`jit` of `{name}` has the signature {given!r}, which is none ({error}): write "void(float32[:], int32)"'
         ) from error
 
 
 def _plain(item: Any) -> Any:
-    """With Numba's types for our own."""
+    """Return an item with wsemu's own types replaced by Numba's."""
     types, signature = load_numba("numba.types"), load_numba("numba.core.typing").signature
     if isinstance(item, tuple):
         return tuple(getattr(types, t.number_name) if isinstance(t, ScalarType) else t for t in item)
@@ -59,17 +59,18 @@ def _plain(item: Any) -> Any:
 
 
 def number(type_: Any) -> NumberType | None:
-    """The number type that a declared type is, or None for an array, a tuple and others."""
+    """Return the number type of a declared type, or None for an array, a tuple and other types."""
     return None if hasattr(type_, "ndim") or items(type_) is not None else number_type(type_)
 
 
 def items(type_: Any) -> tuple[Any, ...] | None:
-    """The types of the items of a declared tuple; None for what is none."""
+    """Return the types of the items of a declared tuple; None for any other type."""
     return tuple(type_.types) if hasattr(type_, "count") and hasattr(type_, "types") else None
 
 
 def best(declared: Sequence[Declared], numbers: Sequence[NumberType | None]) -> Declared | None:
-    """The signature that needs the fewest bad conversions of the arguments that are numbers; of equals, the first."""
+    """Return the signature with the fewest bad conversions of the arguments that are numbers; among equals, the
+    first."""
 
     def rating(one: Declared) -> tuple[int, int, int]:
         pairs = zip(numbers, map(number, one.arguments), strict=True)
@@ -80,7 +81,7 @@ def best(declared: Sequence[Declared], numbers: Sequence[NumberType | None]) -> 
 
 
 def fit(declared: Sequence[Declared], arguments: Sequence[Any], name: str, names: Sequence[str]) -> tuple[Any, ...]:
-    """The arguments of a launch of the kernel `name`, its numbers converted; MistypedError where no signature
+    """Return the arguments of a launch of the kernel `name` with numbers converted; MistypedError if no signature
     fits."""
     fitting = [one for one in declared if not _misfit(one, arguments, names)]
     chosen = best(fitting, [_number_type_of(value) for value in arguments])
@@ -92,7 +93,7 @@ def fit(declared: Sequence[Declared], arguments: Sequence[Any], name: str, names
 
 
 def _misfit(one: Declared, arguments: Sequence[Any], names: Sequence[str]) -> str:
-    """Why the arguments do not fit a signature; empty where they do."""
+    """Return why the arguments do not fit a signature; empty if they do."""
     if len(one.arguments) != len(arguments):
         return f"the launch has {len(arguments)} arguments, the signature {len(one.arguments)}"
     whys = (_misfit_argument(*each) for each in zip(one.arguments, arguments, names, strict=True))
@@ -100,7 +101,7 @@ def _misfit(one: Declared, arguments: Sequence[Any], names: Sequence[str]) -> st
 
 
 def _misfit_argument(type_: Any, value: Any, name: str) -> str:
-    """Why an argument does not fit its declared type; empty where it does."""
+    """Return why an argument does not fit its declared type; empty if it does."""
     parts = items(type_)
     if parts is not None:
         if not isinstance(value, tuple) or len(value) != len(parts):
@@ -122,8 +123,8 @@ def _misfit_argument(type_: Any, value: Any, name: str) -> str:
 
 
 def _holds(dtype: np.dtype[Any], wanted: NumberType) -> bool:
-    """Return whether elements of `dtype` can be read as the declared ones: Numba-CUDA does not look, and integers of
-    one size differ by their sign alone."""
+    """Return whether elements of `dtype` can be read as the declared elements: Numba-CUDA does not check this, and
+    integers of one size differ only in signedness."""
     given = number_type(dtype)
     if given is None or given is wanted:
         return given is wanted
@@ -146,7 +147,7 @@ def _misfit_number(type_: Any, value: Any) -> str:
 
 
 def _number_type_of(value: Any) -> NumberType | None:
-    """The type of a number as an argument."""
+    """Return the number type of an argument."""
     if isinstance(value, np.generic):
         return number_type(value.dtype)
     return number_type(type(value)) if isinstance(value, (bool, int, float, complex)) else None

@@ -1,4 +1,4 @@
-"""Units of dates and durations, `datetime64[D]` and `timedelta64[h]`: types of int64, one for each name."""
+"""Units of dates and durations, `datetime64[D]` and `timedelta64[h]`: one type, based on int64, for each name."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ _ATTOSECONDS = {
 }
 _MONTHS = {"Y": 12, "M": 1}
 TYPES: dict[str, NumberType] = {}
-"""dates and durations by name"""
+"""types of dates and durations by name"""
 
 
 def time_type(name: str) -> NumberType:
-    """The one type of a name such as `datetime64[D]`."""
+    """Return the type with a name such as `datetime64[D]`; equal names give the same object."""
     return TYPES.setdefault(name, NumberType(name, "i", 64))
 
 
 def is_time(type_: NumberType) -> bool:
-    """Return whether it is a date or a duration."""
+    """Return whether a type is a date or a duration."""
     return type_.name in TYPES
 
 

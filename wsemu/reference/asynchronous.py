@@ -1,9 +1,7 @@
-"""Dispatch operations of kind `async`, and define at which of them lanes may wait.  Operations come in families, one
-for each kind of synchronization object or asynchronous operation.  `enter` adds a family to the tables: those of this
-package at the end of this module, others from outside.
+"""Dispatch operations of kind `async`, and define at which of them lanes may wait.
 
-They come in families, one for each kind of synchronisation object or asynchronous operation, which `enter` puts into
-the tables: those of this package at the end of this module, any others from outside.
+Operations come in families, one for each kind of synchronization object or asynchronous operation.  `enter` adds a
+family to the tables: those of this package at the end of this module, others from outside.
 """
 
 from __future__ import annotations

@@ -208,11 +208,10 @@ class OrderedRun:
         return found
 
     def state(self, cta: int, live: list[frozenset[int]], bytes_: list[int] | None = None) -> tuple[Any, ...]:
-        """Return the state that decides a CTA's further execution.  `live` has the live rows at each instruction;
-        `bytes_` selects the parts that count: of shared memory only these bytes, of phases only their parity.
+        """Return the state that decides a CTA's further execution.
 
-        `live` has the rows that matter at each instruction; `bytes_`: of shared memory these alone, and of phases their
-        parity.
+        `live` has the live rows at each instruction; `bytes_` selects the parts that count: of shared memory only these
+        bytes, of phases only their parity.
         """
         own = self.ctas[cta]
         if not own.live_warps:

@@ -440,10 +440,9 @@ class Cta:
         return able
 
     def goes_past_standing(self) -> bool:
-        """Let lanes continue past a join if nothing else can run, and return whether some do.  Converged lanes wait
-        there for each other.
+        """Let lanes continue past a join if nothing else can run, and return whether some do.
 
-        Lanes that are taken together wait there for each other.
+        Converged lanes wait there for each other.
         """
         if self.launch.watch.options.converged:
             return False

@@ -34,12 +34,10 @@ class Placed(NamedTuple):
 
 
 def arrange(code: Sequence[Instruction], kinds: Sequence[str], registers: int) -> list[Placed]:
-    """Rename the results of a stretch and order its instructions by the longest dependence chain to the end.  `kinds`
-    are those of this execution.  The stretch's final registers keep their numbers, other results get numbers from
-    `registers` on.
+    """Rename the results of a stretch and order its instructions by the longest dependence chain to the end.
 
-    `kinds` are those of this execution; registers that it leaves keep their numbers, others get numbers from
-    `registers` on.
+    `kinds` are those of this execution.  The stretch's final registers keep their numbers, other results get numbers
+    from `registers` on.
     """
     renamed, leaving = _rename(code, registers)
     follow, missing = _dependences(code, kinds, renamed, leaving)

@@ -90,11 +90,10 @@ def run(
     spans: int = 0,
 ) -> Run:
     """Run `ctas` CTAs on one multiprocessor, `resident` at once, while `active` multiprocessors share L2 and DRAM under
-    a load.  `written`: share of the launch's bytes that are written; `merged`: factor of L2's rate for shared tiles;
-    `spans`: number of listed waits.
+    a load.
 
-    `written`: the part of its bytes that the launch writes; `merged`: factor of L2's rate for shared
-    tiles; `spans`: number of waits that are listed.
+    `written`: share of the launch's bytes that are written; `merged`: factor of L2's rate for shared tiles; `spans`:
+    number of listed waits.
     """
     warps = len(made.streams) - 1
     total = warps * resident

@@ -1,10 +1,10 @@
-"""Calls that must be refused, each with what its message has to say."""
+"""Calls that must be rejected, each with a text that its message must contain."""
 
 from __future__ import annotations
 
 from dataclasses import (
     dataclass,
-    replace,  # of patterns, which are classes as a user writes them
+    replace,  # `dataclasses.replace` for patterns, which are ordinary dataclasses
 )
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     Draw = Callable[[st.SearchStrategy[Any]], Any]
     Fields = dict[str, Any]
     Fault = Callable[[Draw, Fields], tuple[Fields, str]]
-    """valid parameters -> those to change, and the message that is due then"""
+    """valid parameters -> the parameters to change, and the message that is then expected"""
 
 
 @dataclass(frozen=True)
@@ -31,10 +31,10 @@ class Invalid:
     """A call with one mistake: `with pytest.raises(UsageError, match=re.escape(wrong.message)): wrong.make()`."""
 
     call: Any
-    """callee: the class of a pattern, `check_transfer`, or the check of a launch's shape"""
+    """the function that is called: the class of a pattern, `check_transfer`, or the check of a launch's shape"""
     arguments: dict[str, Any]
     message: str
-    """part of the text of the UsageError: the parameter, its value and the remedy, where it is one parameter"""
+    """part of the text of the UsageError: the parameter, its value and, if it is a single parameter, the remedy"""
 
     def make(self) -> Any:
         """Make the call."""
@@ -55,7 +55,8 @@ def _wrong_int(draw: Draw, fields: Fields) -> tuple[Fields, str]:
 
 
 def _wrong_multiple(name: str, kind: str, of: int | str, least: int | None = 1) -> Fault:
-    """`name` is not a multiple of `of` (a number, or the parameter of that name), or less than `least` times `of`."""
+    """Make `name` a number that is not a multiple of `of` (a number, or the parameter with that name), or less than
+    `least` times `of`."""
 
     def fault(draw: Draw, fields: Fields) -> tuple[Fields, str]:
         unit = fields[of] if isinstance(of, str) else of
@@ -66,7 +67,7 @@ def _wrong_multiple(name: str, kind: str, of: int | str, least: int | None = 1) 
 
 
 def _wrong_choice(name: str, values: list[Any], remedy: str) -> Fault:
-    """`name` is one of some wrong values."""
+    """Set `name` to one of some invalid values."""
 
     def fault(draw: Draw, fields: Fields) -> tuple[Fields, str]:
         value = draw(st.sampled_from(values))
@@ -224,27 +225,27 @@ def _invalid(cls: Any) -> st.SearchStrategy[Invalid]:
 
 
 def invalid_sequential_transfers() -> st.SearchStrategy[Invalid]:
-    """Transfers of `CudaDMASequential` with one mistake."""
+    """Return transfers of `CudaDMASequential` with one mistake."""
     return _invalid(CudaDMASequential)
 
 
 def invalid_strided_transfers() -> st.SearchStrategy[Invalid]:
-    """Transfers of `CudaDMAStrided` with one mistake."""
+    """Return transfers of `CudaDMAStrided` with one mistake."""
     return _invalid(CudaDMAStrided)
 
 
 def invalid_indirect_transfers() -> st.SearchStrategy[Invalid]:
-    """Transfers of `CudaDMAIndirect` with one mistake, some of them in the indices."""
+    """Return transfers of `CudaDMAIndirect` with one mistake, sometimes in the indices."""
     return _invalid(CudaDMAIndirect)
 
 
 def invalid_halo_transfers() -> st.SearchStrategy[Invalid]:
-    """Transfers of `CudaDMAHalo` with one mistake."""
+    """Return transfers of `CudaDMAHalo` with one mistake."""
     return _invalid(CudaDMAHalo)
 
 
 def invalid_launches(arch: str = DEFAULT) -> st.SearchStrategy[Invalid]:
-    """Shapes of launches with one mistake."""
+    """Return shapes of launches with one mistake."""
 
     @st.composite
     def invalid(draw: Draw) -> Invalid:

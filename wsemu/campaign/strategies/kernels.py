@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class KernelCase:
-    """The construction and launch of a kernel with a pipeline; as text, the call that constructs it.
+    """A kernel with a pipeline and its launch; printed as the call that constructs it.
 
     `kernel[case.launch](x, y, case.trips)`, or `check(kernel, case.grid, case.block, (x, y, case.trips))`.
     """
@@ -30,7 +30,7 @@ class KernelCase:
     stages: int = 1
     """number of buffers of the pipeline"""
     trips: int = 0
-    """trips of the loop that fills and drains the buffers"""
+    """iterations of the loop that fills and drains the buffers"""
     grid: Dimensions = (1, 1, 1)
     """CTAs in x, y, z"""
     block: Dimensions = (WARP, 1, 1)
@@ -44,7 +44,7 @@ class KernelCase:
 
     @property
     def launch(self) -> Launch:
-        """The configuration in the brackets of a launch."""
+        """Return the configuration for the brackets of a launch."""
         return Launch(self.grid, self.block, 0, self.dynamic_shared)
 
     def __repr__(self) -> str:
@@ -61,10 +61,12 @@ def kernels_with(
     alignments: Iterable[int] = (4, 8, 16),
     shapes: st.SearchStrategy[Launch] | None = None,
 ) -> st.SearchStrategy[KernelCase]:
-    """Cases at the edges of a pipeline with one of `stages` buffers: 0, 1, stages - 1, stages and stages + 1 trips.
+    """Return cases at the limits of a pipeline with one of `stages` buffers: 0, 1, stages - 1, stages and stages + 1
+    iterations.
 
-    `alignments` are bytes of an access; `shapes` draws grid and block, if not one to four CTAs of one to four warps.
-    Shrinks toward the fewest stages, no trip, one CTA of one warp, the first alignment and no offset.
+    `alignments` are access sizes in bytes; `shapes` draws grid and block, by default one to four CTAs of one to four
+    warps.  Examples shrink toward the fewest stages, no iteration, one CTA of one warp, the first alignment and no
+    offset.
     """
     buffers, widths = sorted(set(stages)), list(dict.fromkeys(alignments))
     if not buffers or buffers[0] < 1:

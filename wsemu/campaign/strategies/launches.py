@@ -40,10 +40,11 @@ def launches(
     dynamic_shared: int = 0,
     arch: str = DEFAULT,
 ) -> st.SearchStrategy[Launch]:
-    """Launches of up to `ctas` CTAs and `threads` threads in each, in up to `dimensions` dimensions.
+    """Return launches of up to `ctas` CTAs with up to `threads` threads each, in up to `dimensions` dimensions.
 
-    `whole_warps` makes block.x a multiple of 32; `dynamic_shared` is the most bytes of it, drawn in multiples of 16.
-    Shrinks toward one CTA of one thread (with `whole_warps`: 32).  UsageError where `arch` has no room for that much.
+    `whole_warps` makes block.x a multiple of 32; `dynamic_shared` is the maximum of bytes, drawn in multiples of 16.
+    Examples shrink toward one CTA of one thread (with `whole_warps`: 32).  UsageError if `arch` does not allow these
+    maxima.
     """
     configure(ctas, threads, 0, dynamic_shared, arch=arch)
     unit = WARP if whole_warps else 1

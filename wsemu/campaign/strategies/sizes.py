@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 def sizes(
     *, tile: int | Iterable[int] = (), depth: int | Iterable[int] = (), compared: Iterable[int] = (), most: int = 4096
 ) -> st.SearchStrategy[int]:
-    """Sizes up to `most`: 0, 1, primes, multiples of tiles and depths with their neighbours on both sides, and what the
-    kernel compares with; one in four is any size.
+    """Return sizes up to `most`: 0, 1, primes, multiples of tiles and depths with their neighbors on both sides, and
+    the numbers with which the kernel compares; one in four is arbitrary.
 
-    Shrinks toward 0.  UsageError where a tile or depth is below 1, or `most` below 0.
+    Examples shrink toward 0.  UsageError if a tile or depth is below 1, or `most` below 0.
     """
     tiles, depths = _several(tile), _several(depth)
     if most < 0 or any(n < 1 for n in tiles | depths):

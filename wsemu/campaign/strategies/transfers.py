@@ -1,4 +1,4 @@
-"""Transfers that are valid: patterns, where they lie in their arrays, and their indices."""
+"""Valid transfers: patterns, their positions in arrays, and their indices."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ MOST_WARPS = 16
 """maximum warps of each role"""
 MOST_ELEMENTS = 32
 MOST_GAP = 16
-"""units of alignment between elements"""
+"""maximum gap between elements, in units of the alignment"""
 MOST_RADIUS, MOST_SIDE = 8, 63
-"""elements around a tile, and of its sides"""
+"""maximum number of elements around a tile, and along its sides"""
 FLOATS = sorted(max(1, round(abs(NormalDist(256, 256).inv_cdf((k + 0.5) / 1024)))) for k in range(1024))
-"""sizes of elements, the smallest first, each as often as |N(256, 256)| takes it"""
+"""sizes of elements, ascending, with the frequencies of |N(256, 256)|"""
 
 
 # -- transfers -------------------------------------------------------------------------------------------------------
@@ -37,7 +37,7 @@ FLOATS = sorted(max(1, round(abs(NormalDist(256, 256).inv_cdf((k + 0.5) / 1024))
 
 @functools.cache
 def _ready() -> None:
-    """Load the engine and the compiler now, not in the first example, whose deadline Hypothesis watches."""
+    """Load the engine and the compiler in advance, because Hypothesis applies a deadline to the first example."""
     from wsemu.launch.compiled import compile_for_types
     from wsemu.machine import build as native
 
@@ -47,12 +47,13 @@ def _ready() -> None:
 
 
 def _rarely_true(n: int) -> st.SearchStrategy[bool]:
-    """Seldom true, and false where that will do."""
+    """Return a strategy that is seldom true, and shrinks to false."""
     return st.sampled_from([False] * (n - 1) + [True])
 
 
 def _roles(draw: Draw, *, specialized: bool) -> Fields:
-    """The threads of a pattern.  As many choices are made without specialization: fewer would count as simpler."""
+    """Draw the threads of a pattern.  The number of choices does not depend on specialization, because Hypothesis
+    prefers fewer choices."""
     dma, compute = draw(st.integers(1, MOST_WARPS)), draw(st.integers(1, MOST_WARPS))
     gap = draw(st.integers(0, min(1, MOST_THREADS // WARP - dma - compute)))
     dma_first, dma_id = draw(_rarely_true(8)), draw(st.integers(0, MOST_OBJECTS - 1))
@@ -84,12 +85,13 @@ def _up(size: int, to: int) -> int:
 
 
 def _gap(draw: Draw, alignment: int) -> int:
-    """Bytes between elements."""
+    """Return the bytes between elements."""
     return int(alignment * draw(st.integers(0, MOST_GAP)))
 
 
 def _source_stride(draw: Draw, tight: int, alignment: int) -> int:
-    """Bytes from an element of the source to the next: now and then backwards, or so that elements overlap."""
+    """Return the bytes from one source element to the next: occasionally negative, or so small that elements
+    overlap."""
     if draw(_rarely_true(8)):
         most = tight // alignment + MOST_GAP
         return int(alignment * draw(st.integers(-most, most)))
@@ -120,7 +122,7 @@ def _indirect(draw: Draw, alignment: int) -> Fields:
 def _halo(draw: Draw, alignment: int) -> Fields:
     element_bytes = draw(st.sampled_from([4, 8, 16]))
     unit = max(1, alignment // element_bytes)
-    """elements that sizes are multiples of"""
+    """sizes are multiples of this number of elements"""
     radius, tile_x = (unit * draw(st.integers(1, most // unit)) for most in (MOST_RADIUS, MOST_SIDE))
     return {
         "element_bytes": element_bytes,
@@ -133,7 +135,7 @@ def _halo(draw: Draw, alignment: int) -> Fields:
 
 
 def indices(draw: Draw, elements: int, scatter: bool) -> tuple[int, ...]:
-    """Indices of elements, with one more than are used now and then; those of a scatter differ."""
+    """Draw indices of elements, occasionally one more than is used; those of a scatter are distinct."""
     count = elements + draw(_rarely_true(8))
     numbers = st.sampled_from(range(2 * MOST_ELEMENTS))
     return tuple(draw(st.lists(numbers, min_size=count, max_size=count, unique=scatter)))
@@ -148,7 +150,7 @@ _SIZES: dict[Any, Callable[[Draw, int], Fields]] = {
 
 
 def parameters(draw: Draw, cls: Any, *, specialized: bool, engine: str = "warps") -> Fields:
-    """The parameters of a pattern of this class."""
+    """Draw the parameters of a pattern of this class."""
     roles = _roles(draw, specialized=specialized)
     scatter = cls is CudaDMAIndirect and engine != "cp.async" and draw(st.booleans())
     options = _options(draw, scatter=scatter, engine=engine)
@@ -181,23 +183,23 @@ def _transfers(cls: Any, engine: str) -> st.SearchStrategy[TransferCase]:
 
 
 def sequential_transfers(engine: str = "warps") -> st.SearchStrategy[TransferCase]:
-    """Transfers of `CudaDMASequential`, one element, by this engine."""
+    """Return transfers of `CudaDMASequential`, one element, by this engine."""
     return _transfers(CudaDMASequential, engine)
 
 
 def strided_transfers(engine: str = "warps") -> st.SearchStrategy[TransferCase]:
-    """Transfers of `CudaDMAStrided`; one source in eight is read backwards, or some of it twice."""
+    """Return transfers of `CudaDMAStrided`; one source in eight is read backwards, or partly twice."""
     return _transfers(CudaDMAStrided, engine)
 
 
 def indirect_transfers(engine: str = "warps") -> st.SearchStrategy[TransferCase]:
-    """Transfers of `CudaDMAIndirect`, gathers and scatters of elements 0 to 63, whose sizes are multiples of
-    the alignment."""
+    """Return transfers of `CudaDMAIndirect`, gathers and scatters of elements 0 to 63, whose sizes are multiples of the
+    alignment."""
     return _transfers(CudaDMAIndirect, engine)
 
 
 def halo_transfers(engine: str = "warps") -> st.SearchStrategy[TransferCase]:
-    """Transfers of `CudaDMAHalo`, with and without corners."""
+    """Return transfers of `CudaDMAHalo`, with and without corners."""
     return _transfers(CudaDMAHalo, engine)
 
 

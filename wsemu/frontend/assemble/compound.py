@@ -1,8 +1,7 @@
 """Compound operations: products and sums of PTX that ptxas may contract, and that the bytecode executes in several
-steps.  Each is one instruction until `contract` has processed it; then `assemble` lets the front end replace it by its
 steps.
 
-Each is one instruction until `contract` has seen it; then `assemble` lets the front end replace it by the steps.
+Each is one instruction until `contract` has processed it; then `assemble` lets the front end replace it by its steps.
 """
 
 from __future__ import annotations

@@ -64,11 +64,9 @@ class _Sum:
 
 def contract(graph: Graph, blocks: Blocks, *, optimised: bool = False) -> None:
     """Replace additions and subtractions of products by fma as the GPU compiler does; `blocks` is changed in place.
+
     `optimised` code, PTX, has passed LLVM already, so only ptxas contracts it.  Instructions with auxiliary 1 are
     unchanged.  New constants and registers are entered into `graph`.
-
-    Of `optimised` code, PTX, only ptxas is still to come.  Instructions with auxiliary 1 are left alone.  New constants
-    and registers are entered into `graph`.
     """
     roles = {_ROLE[i.operation] for block in blocks.values() for i in block.instructions if i.operation in _ROLE}
     if not roles & {"mul", "div"} or not roles & {"add", "sub"}:

@@ -1,6 +1,4 @@
-"""From a graph to flat bytecode: select the code, assign rows to registers, and determine where lanes reconverge.  The
-order of work: `simplify` (dead code, copies), `contract` (fma), `flow` (live ranges), `allocate` (rows), and here phi
-moves, layout, reconvergence and encoding.
+"""From a graph to flat bytecode: select the code, assign rows to registers, and determine where lanes reconverge.
 
 The order of work: `simplify` (dead code, copies), `contract` (fma), `flow` (live ranges), `allocate` (rows), and here
 phi moves, layout, reconvergence and encoding.
@@ -60,8 +58,7 @@ _BRANCH, _JUMP, _JOIN, _EXIT, _TRAP = (OPCODE[name] for name in ("bra", "jump", 
 
 
 def assemble(graph: Graph, *, fma: bool = True, expand: Callable[[Graph, Blocks], None] | None = None) -> Program:
-    """Return the flat program of a graph; `fma` contracts products and sums as the GPU compiler does.  `expand`
-    replaces `compound` operations by steps, in code that the compiler's first pass has optimized.
+    """Return the flat program of a graph; `fma` contracts products and sums as the GPU compiler does.
 
     `expand` replaces `compound` operations by steps, in code that the compiler's first pass has optimized.
     """
@@ -341,9 +338,9 @@ class _Layout:
 
     def _stays(self, index: int, targets: tuple[int, ...]) -> tuple[int, ...]:
         """Return a branch's successors without the one that only ends the thread: its lanes exit at once, by a guarded
-        exit.  As on the hardware, they do not take part in the barriers that the other lanes reach.
+        exit.
 
-        As on the hardware, they are then missing at the barriers that the others reach.
+        As on the hardware, they do not take part in the barriers that the other lanes reach.
         """
         taken, other = targets
         if taken == other:

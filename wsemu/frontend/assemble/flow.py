@@ -49,12 +49,10 @@ def predecessors(blocks: Mapping[int, Block]) -> dict[int, list[int]]:
 
 
 def immediate_post_dominators(successors: Mapping[int, Sequence[int]]) -> dict[int, int]:
-    """Map each block to the first block that every path to the end must pass, or to EXIT if there is none.  A loop that
-    cannot end gets an imaginary exit at the end of an iteration, so that branches inside still have a reconvergence
-    point: at the latest, the head of the loop.
+    """Map each block to the first block that every path to the end must pass, or to EXIT if there is none.
 
-    A loop that cannot end gets an imaginary exit, at the end of an iteration, so that its inner branches still have a
-    reconvergence point: at its head, at the latest.
+    A loop that cannot end gets an imaginary exit at the end of an iteration, so that branches inside still have a
+    reconvergence point: at the latest, the head of the loop.
     """
     successors = {index: tuple(following) or (EXIT,) for index, following in successors.items()}
     backwards: dict[int, list[int]] = {EXIT: [], **{index: [] for index in successors}}
@@ -83,9 +81,10 @@ def _endless_loops(
     stuck: Sequence[int], successors: Mapping[int, Sequence[int]], backwards: Mapping[int, Sequence[int]]
 ) -> Iterator[tuple[int, set[int]]]:
     """Yield the head and the blocks of each loop that control never leaves; every path from the `stuck` blocks ends in
-    one.  The head is the first block through which control enters the loop.
+    one.
 
-    The head is the first block through which the loop is entered."""
+    The head is the first block through which control enters the loop.
+    """
     place = {index: n for n, index in enumerate(stuck)}
     for component in strong_components(stuck, successors):
         loop = set(component)
@@ -96,9 +95,9 @@ def _endless_loops(
 
 def strong_components(nodes: Iterable[int], edges: Mapping[int, Sequence[int]]) -> list[list[int]]:
     """Return the strongly connected components of the nodes reachable from `nodes`, in reverse topological order.
-    Tarjan, "Depth-first search and linear graph algorithms" (1972), without recursion.
 
-    Tarjan, "Depth-first search and linear graph algorithms" (1972), without recursion."""
+    Tarjan, "Depth-first search and linear graph algorithms" (1972), without recursion.
+    """
     number: dict[int, int] = {}
     lowest: dict[int, int] = {}
     path: list[int] = []
@@ -146,12 +145,10 @@ def _reachable_blocks(start: int, edges: Mapping[int, Sequence[int]]) -> set[int
 def _immediate_dominators(
     root: int, edges: Mapping[int, Sequence[int]], backwards: Mapping[int, Sequence[int]]
 ) -> dict[int, int]:
-    """Return the immediate dominator of each node that `root` reaches; `root` is its own.  Semi-NCA: Georgiadis,
-    Tarjan, Werneck, "Finding dominators in practice" (2006), section 2.3; nearly linear for deeply nested control flow.
-    Nodes are identified by their number in a depth-first search.
+    """Return the immediate dominator of each node that `root` reaches; `root` is its own.
 
-    Semi-NCA: Georgiadis, Tarjan, Werneck, "Finding dominators in practice" (2006), section 2.3; nearly linear where
-    control flow is nested deeply.  Nodes are named by their number in a depth-first search.
+    Semi-NCA: Georgiadis, Tarjan, Werneck, "Finding dominators in practice" (2006), section 2.3; nearly linear for
+    deeply nested control flow.  Nodes are identified by their number in a depth-first search.
     """
     order, parent = _depth_first(root, edges)
     number = {node: n for n, node in enumerate(order)}

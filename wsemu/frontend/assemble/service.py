@@ -47,9 +47,9 @@ _NEUTRAL = {"add": (0,), "or": (0,), "xor": (0,), "and": (-1, 0xFFFFFFFF, 0xFFFF
 
 def mark_without_effect(graph: Graph, blocks: Blocks) -> None:
     """Mark each atomic that leaves memory unchanged, such as `atomicAdd(p, 0)`, in place, as one that stores nothing.
-    Do nothing if strong accesses have narrow scopes: then the atomic is a write for threads outside of its scope.
 
-    Not where strong accesses have narrow scopes: it is a write then for those whose scope does not reach it."""
+    Do nothing if strong accesses have narrow scopes: then the atomic is a write for threads outside of its scope.
+    """
     if any(i.operation in ATOMICS and i.auxiliary & SCOPES for block in blocks.values() for i in block.instructions):
         return
     for block in blocks.values():

@@ -593,10 +593,9 @@ def _simplify_operation(name: str, how: object, operands: list[Any]) -> Value:
 
 
 def _apart(address: Value, offset: int) -> tuple[Value, int]:
-    """Return an address without its constant offset, and the offset.  A 32-bit address is assumed not to wrap:
-    otherwise the repeated waits in shared memory would end the run.
+    """Return an address without its constant offset, and the offset.
 
-    An address of 32 bits does not wrap: the tries of waits in shared memory would end the run if it did.
+    A 32-bit address is assumed not to wrap: otherwise the repeated waits in shared memory would end the run.
     """
     while True:
         wide = str(address[0]).startswith("cvt.b64.") and len(address) == 3

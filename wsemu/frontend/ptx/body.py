@@ -258,10 +258,11 @@ def _memory(e: Emitter, variable: Variable) -> Place:
 
 # -- line information ------------------------------------------------------------------------------------------------
 def _locate(e: Emitter, location: Location) -> None:
-    """Process `.loc`: the following code comes from that location.  Line 0 marks code of the compiler itself, which is
-    attributed to its surroundings.  If the source is not available, instructions are shown in the PTX.
+    """Process `.loc`: the following code comes from that location.
 
-    Where the source is not there, instructions are shown in the PTX."""
+    Line 0 marks code of the compiler itself, which is attributed to its surroundings.  If the source is not available,
+    instructions are shown in the PTX.
+    """
     if location.line == 0:
         return
     chain = [(location.file, location.line, location.column)]

@@ -64,8 +64,7 @@ class _Room(NamedTuple):
 
 
 def confine(graph: Graph, origins: Mapping[Register, str], dynamic: Iterable[str]) -> None:
-    """Insert an `index` before each access that may leave its variable.  `origins` are registers that hold the address
-    of a variable, `dynamic` the names of dynamic shared memory.
+    """Insert an `index` before each access that may leave its variable.
 
     `origins` are registers that hold the address of a variable, `dynamic` the names of dynamic shared memory.
     """
@@ -101,10 +100,9 @@ def _rooms(graph: Graph, dynamic: Iterable[str]) -> dict[str, _Room]:
 
 
 def _sources(graph: Graph, given: Sources) -> Sources:
-    """Return the possible sources of each register, on any path.  For a sum, only the addresses among its operands
-    count; for a choice, all operands.
+    """Return the possible sources of each register, on any path.
 
-    Of a sum, the addresses count; of a choice, all operands.
+    For a sum, only the addresses among its operands count; for a choice, all operands.
     """
     steps = list(_steps(graph))
     made = {result for result, _, _ in steps}

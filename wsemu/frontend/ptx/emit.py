@@ -222,11 +222,10 @@ class Emitter(Steps):
 
     # -- operands -----------------------------------------------------------------------------------------------------
     def read(self, operand: Operand, type_: str) -> Register:
-        """Return the register of a source operand as `type_` (b8 b16 b32 b64 f16 f32 f64 p).  Of a wider register, the
-        low bits are used, as `st` and `cvt` allow (9.4.1); a narrower one is extended with zeros.
+        """Return the register of a source operand as `type_` (b8 b16 b32 b64 f16 f32 f64 p).
 
-        Of a register that is wider the low bits count, as `st` and `cvt` allow (9.4.1); a narrower one is extended
-        with zeros.
+        Of a wider register, the low bits are used, as `st` and `cvt` allow (9.4.1); a narrower one is extended with
+        zeros.
         """
         if type(operand) is Name:
             for scope in reversed(self.names):
@@ -357,10 +356,10 @@ class Emitter(Steps):
         return self.graph.new(type_)
 
     def write(self, operand: Operand, operation: str, *operands: Register, immediate: int = 0) -> None:
-        """Emit the last operation of a PTX instruction, whose result goes to the destination under the guard.  If the
-        widths differ, the result is truncated or extended with zeros.
+        """Emit the last operation of a PTX instruction, whose result goes to the destination under the guard.
 
-        Where the widths differ, the low bits are written, or extended with zeros."""
+        If the widths differ, the result is truncated or extended with zeros.
+        """
         if type(operand) is Sink:
             return
         result = self.target(operand, RESULT[operation])

@@ -84,9 +84,9 @@ def odd_single(e: Steps, x: Register) -> Register:
 
 def round_directed(e: Steps, t: str, x: Register, to: str, nearest: Register, rounding: str) -> Register:
     """Return `nearest`, which is x of type t rounded to nearest in `to`, or its neighbor if the rounding mode (rz, rm,
-    rp) requires it.  The neighbor has the next bit pattern: one up is away from zero.
+    rp) requires it.
 
-    The neighbour has the next bit pattern: one up is away from zero.
+    The neighbor has the next bit pattern: one up is away from zero.
     """
     back, row, minus = widen_float(e, to, nearest, t), ROW[to], e.constant(ROW[to], -1)
     if rounding == "rz":

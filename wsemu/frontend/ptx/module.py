@@ -126,10 +126,10 @@ def _define(into: dict[str, tuple[Module, _T]], module: Module, what: _T) -> Non
 
 
 def parse(text: str, file: str, roots: Sequence[str] = ()) -> Module:
-    """Return the kernels of PTX text.  `file` is its path, for messages and for the search for sources, which also
-    considers the folders `roots`.  KernelError names line and column of an error.
+    """Return the kernels of PTX text.
 
-    KernelError names line and column of the error.
+    `file` is its path, for messages and for the search for sources, which also considers the folders `roots`.
+    KernelError names line and column of an error.
     """
     from wsemu.frontend.ptx.parser import parse_file
 

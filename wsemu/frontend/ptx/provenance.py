@@ -39,8 +39,7 @@ _ACCESSES = frozenset(
 
 
 def name_accesses(graph: Graph, function: Function, origins: Mapping[Register, str]) -> None:
-    """Set `array` of every access to memory for which it is known, and the element types of variables.  `origins` are
-    registers that hold the address of a variable.
+    """Set `array` of every access to memory for which it is known, and the element types of variables.
 
     `origins` are registers that hold the address of a variable.
     """

@@ -46,9 +46,9 @@ def uses_heap(home: Module, names: Container[str]) -> bool:
 
 
 class Reached:
-    """The functions and names that a kernel reaches.  `allocates`: any address may be in a heap block.
+    """The functions and names that a kernel reaches.
 
-    `allocates`: addresses may be those of blocks of the heap, wherever they come from.
+    `allocates`: any address may be in a heap block.
     """
 
     def __init__(self, module: Module, kernel: Function, *, allocates: bool = False) -> None:

@@ -45,10 +45,9 @@ _ANY_SPACE = frozenset({0, FORBIDDEN["global"]})
 
 
 def forbid_by_origin(graph: Graph, kinds: Sequence[Kind], windowed: Iterable[Register]) -> None:
-    """Forbid, for each access, the memory that its address cannot refer to.  `windowed` are registers with generic
-    addresses made from offsets in shared memory.
+    """Forbid, for each access, the memory that its address cannot refer to.
 
-    `windowed` are registers with generic addresses made of offsets in shared memory.
+    `windowed` are registers with generic addresses made from offsets in shared memory.
     """
     held = _origins(graph, kinds, windowed)
     places: dict[str, None] = {}

@@ -33,11 +33,10 @@ def find_sources(
     names: Mapping[int, str], folder: str, roots: Sequence[str] = ()
 ) -> tuple[dict[int, str | None], dict[int, str]]:
     """Return two tables by number of `.file`: the locations of the sources that may be shown, None for any other, and
-    the locations of existing sources that must not be shown.  `folder` is the folder of the PTX, or empty for PTX
-    without a file; `roots` are further folders whose sources may be shown.
+    the locations of existing sources that must not be shown.
 
-    `folder` is the PTX's, or `` for PTX without a file; `roots` are more folders whose sources may be shown.  The first
-    table has None for a source that is not shown; the second one has those of them that exist, outside of all folders.
+    `folder` is the folder of the PTX, or empty for PTX without a file; `roots` are further folders whose sources may be
+    shown.
     """
     folders = _shown_folders(folder, roots)
     paths = {number: _find_shown(name, folder, folders) for number, name in names.items()}

@@ -58,11 +58,10 @@ def assign_once(graph: Graph, given: Iterable[Register] = ()) -> None:
 
 
 def _read_elsewhere(graph: Graph, guarded: set[Register]) -> set[Register]:
-    """Return the registers that lanes may read without having written them just before.  Excluded are reads under the
-    same guard as the last write in the same block, by which a lowering passes a value between its steps.
+    """Return the registers that lanes may read without having written them just before.
 
-    A read under the guard of the last write in the same block is not among them: so a lowering passes a value from one
-    of its steps to the next.
+    Excluded are reads under the same guard as the last write in the same block, by which a lowering passes a value
+    between its steps.
     """
     found: set[Register] = set()
     for block in graph.blocks:

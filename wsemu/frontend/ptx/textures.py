@@ -163,12 +163,11 @@ _WHOLE = 21
 
 
 def _scale_to_512ths(e: Emitter, described: Described, axis: int, x: Register) -> Register:
-    """Return a coordinate in 512ths of a texel, rounded down, b64; a coordinate far outside stays far outside.  A
-    normalized coordinate is truncated to 21 fraction bits before it is scaled.  If it repeats, only its position within
-    two repetitions matters.  A nan is 0, and so is an infinity that repeats (measured).
+    """Return a coordinate in 512ths of a texel, rounded down, b64; a coordinate far outside stays far outside.
 
-    A normalized one is cut to 21 fraction bits before it counts texels.  Only its position between two repetitions and
-    the next two matters if it repeats.  A nan is 0, and so is an infinity that repeats (measured)."""
+    A normalized coordinate is truncated to 21 fraction bits before it is scaled.  If it repeats, only its position
+    within two repetitions matters.  A nan is 0, and so is an infinity that repeats (measured).
+    """
     normalized = e.emit("setp.ne.b32", described.word(Word.NORMALIZED), e.constant("b32", 0))
     wraps, mirrors = (described.equals(Word.MODE, mode, axis) for mode in (WRAP, MIRROR))
     flushed = e.emit("ftz.f32", x)

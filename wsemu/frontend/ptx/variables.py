@@ -310,10 +310,9 @@ def _is_inside(variable: Variable, distance: int) -> bool:
 
 
 def enter_stack_variable(e: Emitter, start: Register, size: Register) -> Register:
-    """Store the extent of a variable on the stack before it, and return an address that names the variable.  `start` is
-    its address without a name, a multiple of STACK_UNIT; `size` its bytes; both are 64-bit registers.
+    """Store the extent of a variable on the stack before it, and return an address that names the variable.
 
-    `start` is its address without a name, a multiple of STACK_UNIT; `size` are its bytes, as registers of 64 bits.
+    `start` is its address without a name, a multiple of STACK_UNIT; `size` its bytes; both are 64-bit registers.
     """
     with e.looking_up():
         begin = e.emit("sub.b64", start, e.special("local"))

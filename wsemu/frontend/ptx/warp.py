@@ -148,10 +148,9 @@ def reduction_form(form: Form) -> Lower:
 
 
 def _float_reduction(form: Form) -> Lower:
-    """Lower redux.sync.{min,max}{.abs}{.NaN}.f32 to a reduction of integers in the same order.  A nan becomes the
-    largest or smallest integer: it loses, or wins with `.NaN`.
+    """Lower redux.sync.{min,max}{.abs}{.NaN}.f32 to a reduction of integers in the same order.
 
-    A nan is the largest or the smallest of them: it loses, or wins with `.NaN`.
+    A nan becomes the largest or smallest integer: it loses, or wins with `.NaN`.
     """
     what = form.only("sync", "min", "max", "abs", "NaN").find_flag("min", "max")
     absolute, keeps = "abs" in form.flags, "NaN" in form.flags

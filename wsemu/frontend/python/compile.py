@@ -92,11 +92,9 @@ class TensorMapType:
 
 @dataclass(frozen=True, slots=True)
 class PatternType:
-    """The type of an argument that is a frozen dataclass with kernel methods, such as a transfer pattern.  Its
-    positional fields are values of the launch, like other arguments; its keyword-only fields are compiled in.
+    """The type of an argument that is a frozen dataclass with kernel methods, such as a transfer pattern.
 
-    Its positional fields are values of the launch, like other arguments; keyword-only fields shape the code and are
-    compiled in.
+    Its positional fields are values of the launch, like other arguments; its keyword-only fields are compiled in.
     """
 
     cls: type

@@ -99,10 +99,9 @@ class Expressions:
         return value
 
     def note_type(self: Walker, node: ast.expr, type_: NumberType) -> None:
-        """Reject an expression in a loop if an earlier walk of the body found another type for it.  Numba's inference
-        never discards a type: it computes in the first one and converts to a type that covers both.
+        """Reject an expression in a loop if an earlier walk of the body found another type for it.
 
-        Numba's inference never takes a type back: it computes in the one and converts to what covers both.
+        Numba's inference never discards a type: it computes in the first one and converts to a type that covers both.
         """
         if any(loop.unrolled for loop in self.frame.loops):
             return

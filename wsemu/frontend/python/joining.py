@@ -82,10 +82,9 @@ def join(b: Builder, edges: list[Edge]) -> Environment:
 
 
 def merge_values(b: Builder, block: Block, sources: list[Block], values: list[Value | None]) -> Value:
-    """Return one value for a variable; None if a path does not assign it (it is zero there).  Edges from unreachable
-    blocks only influence its type.
+    """Return one value for a variable; None if a path does not assign it (it is zero there).
 
-    Edges from blocks that control never reaches have a say in its type alone.
+    Edges from unreachable blocks only influence its type.
     """
     first = next(v for v in values if v is not None)
     if all(v is first for v in values):

@@ -164,14 +164,11 @@ def number(x: Value, what: str) -> Number:
 
 
 def cast(b: Builder, x: Value, to: NumberType) -> Number:
-    """Convert `x` to type `to`, as an assignment to an element or `np.float32(x)` does.  Integers wrap.  A float
-    becomes an integer by truncation, saturating at the type's range; nan gives 0, or only the sign bit if one of the
-    types has 64 bits.  As in compiled code, 8-bit integers saturate at 16 bits and then wrap, and float16 rounds to the
-    nearest integer.
+    """Convert `x` to type `to`, as an assignment to an element or `np.float32(x)` does.
 
-    Integers wrap.  A float becomes an integer by truncation, saturating at the type's range; nan gives 0, or the sign
-    bit alone where 64 bits take part.  As in the compiled code, 8-bit integers saturate at 16 bits and then wrap, and
-    float16 rounds to the nearest integer.
+    Integers wrap.  A float becomes an integer by truncation, saturating at the type's range; nan gives 0, or only the
+    sign bit if one of the types has 64 bits.  As in compiled code, 8-bit integers saturate at 16 bits and then wrap,
+    and float16 rounds to the nearest integer.
     """
     source = number(x, f"conversion to {to}")
     if isinstance(source, ComplexValue):
@@ -267,7 +264,7 @@ def _with_sticky_bits(b: Builder, x: Scalar) -> Scalar:
 
 def to_bfloat16(b: Builder, x: Scalar, mode: str = "rn") -> Scalar:
     """Return a number as bfloat16, rounded once: to nearest even, or with `mode` "rz", "rd" or "ru" toward zero, down
-    or up.  A nan becomes 0x7FFF (PTX ISA, `cvt`).
+    or up.
 
     A nan becomes 0x7FFF (PTX ISA, `cvt`).
     """

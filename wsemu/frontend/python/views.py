@@ -259,11 +259,10 @@ def _view_as_dtype(b: Builder, array: ArrayValue, dtype: Value) -> ArrayValue:
 
 
 def _reshape(b: Builder, array: ArrayValue, shape: tuple[Scalar, ...]) -> ArrayValue:
-    """Return a view with another shape, by Numba's rules.  One of the extents may be negative, possibly only at run
-    time: it is then computed from the others.  Only an array with contiguous elements can be reshaped.
+    """Return a view with another shape, by Numba's rules.
 
-    Of the extents, which may be known at run time only, one may be negative and stands for what is left.  Only an array
-    whose elements are contiguous has another shape.
+    One of the extents may be negative, possibly only at run time: it is then computed from the others.  Only an array
+    with contiguous elements can be reshaped.
     """
     size = element_count(b, array)
     is_open = [arithmetic.compare(b, "<", extent, ZERO) for extent in shape]

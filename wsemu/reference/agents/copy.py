@@ -1,7 +1,7 @@
-"""The common part of asynchronous copies.  A copy is performed at its issue, by an agent that is created there: one
-legal schedule of it.  Clocks decide whether other schedules give the same result.
+"""The common part of asynchronous copies.
 
-That is one legal schedule of them; whether others would give the same is for the clocks to say.
+A copy is performed at its issue, by an agent that is created there: one legal schedule of it.  Clocks decide whether
+other schedules give the same result.
 """
 
 from __future__ import annotations

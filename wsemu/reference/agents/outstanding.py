@@ -1,9 +1,7 @@
-"""Asynchronous operations that a lane has not waited for, and the groups into which it committed them.  PTX ISA,
-"cp.async.commit_group", "cp.async.wait_group", "cp.async.bulk.commit_group", "cp.async.bulk.wait_group": each lane has
-its own groups, which complete in the order of their commits.
+"""Asynchronous operations that a lane has not waited for, and the groups into which it committed them.
 
-PTX ISA, "cp.async.commit_group", "cp.async.wait_group", "cp.async.bulk.commit_group", "cp.async.bulk.wait_group":
-groups are a lane's own, and complete in the order in which they were made.
+PTX ISA, "cp.async.commit_group", "cp.async.wait_group", "cp.async.bulk.commit_group", "cp.async.bulk.wait_group": each
+lane has its own groups, which complete in the order of their commits.
 """
 
 from __future__ import annotations

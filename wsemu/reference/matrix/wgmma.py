@@ -118,11 +118,10 @@ def check(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
 
 
 def offset_of(d: Descriptor, row: int, k: int, size: int, *, turned: bool) -> int:
-    """Return the offset of the element (row of a or column of b, k) of `size` bytes (W12).  A group of 8 rows is 8
-    lines; the length of a line in bytes is given by the swizzle.  If `turned`, a line has one k and several rows.
+    """Return the offset of the element (row of a or column of b, k) of `size` bytes (W12).
 
-    A group of 8 rows is 8 lines of as many bytes as the swizzle has; if it is `turned`, a line has one k and several
-    rows.
+    A group of 8 rows is 8 lines; the length of a line in bytes is given by the swizzle.  If `turned`, a line has one k
+    and several rows.
     """
     plain = d.swizzle == PIECE
     if turned:

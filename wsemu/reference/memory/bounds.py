@@ -82,15 +82,12 @@ def locate(
     own: bool | None = None,
     forbidden: int = 0,
 ) -> Place | None:
-    """Return the location of one lane's access, or None after reporting why it is invalid.  `alignment` is the access
-    size by default.  `shared`: True, the access must be in shared memory; False, in an array.  `own`: True, it must be
-    in the shared memory of its own CTA; False, in that of another CTA (PTX ISA, "cp.async.bulk": `.shared::cta`, and
-    from there to `.shared::cluster`).  `forbidden`: kinds of memory other than the state space that the access names.
+    """Return the location of one lane's access, or None after reporting why it is invalid.
 
-    `alignment` is the size by default. `shared`: True, the access must be in shared memory; False, in
-    an array. `own`: True, it must be in the shared memory of its own CTA; False, in that of another CTA (PTX ISA,
-    "cp.async.bulk": `.shared::cta`, and from there to `.shared::cluster`).
-    `forbidden`: kinds of memory other than the state space that the access names.
+    `alignment` is the access size by default.  `shared`: True, the access must be in shared memory; False, in an array.
+    `own`: True, it must be in the shared memory of its own CTA; False, in that of another CTA (PTX ISA,
+    "cp.async.bulk": `.shared::cta`, and from there to `.shared::cluster`).  `forbidden`: kinds of memory other than the
+    state space that the access names.
     """
     alignment = alignment or size
     if ADDRESS_OUT <= address < 1 << 63:

@@ -299,9 +299,9 @@ class ThreadWatch(Watch):
 
 def _firsts(earlier: list[Made]) -> list[Made]:
     """Return the first reads and atomics of earlier groups: the first read, the first atomic of each width and scope,
-    and the first atomic that acts as a load.  None of them is ordered before this group's accesses.
+    and the first atomic that acts as a load.
 
-    A group cannot wait for an earlier one.
+    None of them is ordered before this group's accesses.
     """
     firsts: dict[tuple[int, int, int, bool, bool], Made] = {}
     for made in earlier:

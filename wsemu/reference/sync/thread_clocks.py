@@ -186,11 +186,9 @@ class _Group:
 
 class ThreadOrder:
     """The clocks of all lanes of a launch, used instead of `HappensBefore` if there are asynchronous operations.
+
     `warps`: number of warps in a CTA of the `groups`; `uncounted` and `lockstep` are as in `HappensBefore`: in
     lockstep, lanes of a warp have observed all of each other.
-
-    `warps` are those of a CTA of the `groups`; `uncounted` and `lockstep` as there: in lockstep lanes of a warp know
-    all of each other.
     """
 
     def __init__(self, groups: Grouping, warps: int, uncounted: Container[int], *, lockstep: bool) -> None:
