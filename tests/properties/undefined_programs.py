@@ -97,6 +97,11 @@ _CHANGES: dict[str, tuple[list[str], Callable[[Any], Any]]] = {
         lambda a: (a & np.uint32(0xFF)) << np.uint32(8),
     ),
     "replaced": (["st.shared.b32 [%c], %r{a};", "st.shared.b32 [%c], 5;", "ld.shared.b32 %r{to}, [%c];"], _five),
+    "counted": (
+        ["st.shared.b32 [%c], %r{a};", "st.shared.b32 [%c], 5;", "atom.shared.add.u32 %r{to}, [%c], 2;"],
+        _five,
+    ),
+    "exchanged": (["st.shared.b32 [%c], %r{a};", "atom.shared.exch.b32 %r{to}, [%c], 2;"], lambda a: a),
     "high": (["mul.hi.u32 %r{to}, %r{a}, 0;"], lambda a: a & np.uint32(0)),
     "own": (["st.local.b32 [own], %r{a};", "ld.local.b32 %r{to}, [own];"], lambda a: a),
     "ones": (
@@ -106,7 +111,7 @@ _CHANGES: dict[str, tuple[list[str], Callable[[Any], Any]]] = {
     "float": (["cvt.rn.f32.u32 %f, %r{a};", "mov.b32 %r{to}, %f;"], lambda a: a.astype(np.float32).view(np.uint32)),
 }
 """name -> (PTX, what it computes of a register)"""
-_BITWISE_CHANGES = ("halves", "byte", "not", "own", "kept", "kept in part", "replaced", "high")
+_BITWISE_CHANGES = ("halves", "byte", "not", "own", "kept", "kept in part", "replaced", "counted", "exchanged", "high")
 _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "setp.eq.u32": lambda a, b: a == b,
     "setp.ne.u32": lambda a, b: a != b,

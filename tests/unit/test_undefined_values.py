@@ -50,6 +50,8 @@ SOURCES = {
     "an element of a matrix": (
         SHARED + "st.shared.u32 [%r4], %r9; bar.warp.sync -1; and.b32 %r5, %r1, 7; mov.u32 %r4, s;"
         "mad.lo.u32 %r5, %r5, 16, %r4; ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r8}, [%r5];", "%r8", REGISTER),
+    "a copy that an atomic returns": (
+        SHARED + "st.shared.u32 [%r4], %r9; atom.shared.exch.b32 %r8, [%r4], 1;", "%r8", REGISTER),
     "a part of a copy": (
         SHARED + "st.shared.u32 [%r4], 0; st.shared.u8 [%r4+2], %r9; ld.shared.u32 %r8, [%r4];"
         "bfe.u32 %r8, %r8, 20, 9;", "%r8", REGISTER),
@@ -76,6 +78,9 @@ DISCARDED = {
     "a replaced copy": SHARED
     + "st.shared.u32 [%r4], %r9; st.shared.u32 [%r4], %r1; ld.shared.u32 %r8, [%r4];"
     + TO.format("%r8"),
+    "a replaced copy that an atomic counts": SHARED
+    + "st.shared.u32 [%r4], %r9; st.shared.u32 [%r4], 7; red.shared.add.u32 [%r4], 1; ld.shared.u32 %r8, [%r4];"
+    + TO.format("%r8"),
     "a copy that an asynchronous one replaces": SHARED + "st.shared.u32 [%r4], %r9;"
     "cp.async.ca.shared.global [%r4], [%rd3], 4; cp.async.wait_all; ld.shared.u32 %r8, [%r4];" + TO.format("%r8"),
     "the upper half of a product with 0": "mul.hi.u32 %r8, %r9, 0;" + TO.format("%r8"),
@@ -101,6 +106,8 @@ DISCARDED = {
     "add.u32 %r6, %r6, %r5; st.shared.u32 [%r6], 7; bar.warp.sync -1; ld.shared.v2.u32 {%r7, %r8}, [%r6];"
     + TO.format("%r7"),
 }
+SLOW = ("a copy in local memory", "a copy that an atomic returns")
+"""sources that only the reference engine follows"""
 SINKS = {
     "store": TO.format("%r9"),
     "branch": "setp.eq.u32 %p1, %r9, 0; @%p1 bra L; st.global.u32 [%rd3], 1; L: st.global.u32 [%rd3], 2;",
@@ -291,7 +298,7 @@ def no_interpreter(monkeypatch):
     monkeypatch.setattr(undefined, "_follow_slowly", lambda *_: pytest.fail("the reference engine followed it"))
 
 
-@pytest.mark.parametrize("source", [source for source in SOURCES if source != "a copy in local memory"])
+@pytest.mark.parametrize("source", [source for source in SOURCES if source not in SLOW])
 def test_values_are_followed_by_the_program_itself(source, no_interpreter):
     body, register, expected = SOURCES[source]
     block = 24 if expected is SHUFFLE else 32

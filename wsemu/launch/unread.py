@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from wsemu.model.isa import (
     ADDRESS_WRAPPED,
     AS_STORE,
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
     from wsemu.evidence.places import Places
     from wsemu.model.outcome import Event, RawFinding, Trace, Tracer
 
+Key = tuple[int, int, int]
+"""an instruction, a CTA and a warp"""
 _STORED = frozenset((SINKS.index("store"), SINKS.index("atomic")))
 
 
@@ -44,7 +48,8 @@ def separate_unread(
     trace = trace_of(accesses)
     if not trace.complete:
         return wanted, []
-    unread = [raw for raw in stored if _is_unread(raw, code, trace)]
+    accessed = _Accessed(trace, code, {_key(raw) for raw in stored})
+    unread = [raw for raw in stored if accessed.is_unread(raw)]
     reasons = dict.fromkeys(
         f"{places.where(raw.detail['sink_pc'])}: publishes an undefined value, which no thread reads in this run"
         for raw in unread
@@ -59,24 +64,42 @@ def _is_published(raw: RawFinding, code: list[list[int]]) -> bool:
     return NAMES[fields[0]] in ATOMICS and fields[7] & SERVED == AS_STORE
 
 
-def _is_unread(raw: RawFinding, code: list[list[int]], trace: Trace) -> bool:
-    pc, of = raw.detail["sink_pc"], (raw.detail["sink_cta"], raw.detail["sink_warp"])
-    at = [
-        (place, place + size) for event, place, size in _list_accesses(trace, code)
-        if event.pc == pc and (event.cta, event.warp) == of
-    ]  # fmt: skip
-    arrays = {start >> SEGMENT_SHIFT for start, _ in at}
-    looked = False
-    for event, place, size in _list_accesses(trace, code):
-        fields = code[event.pc]
-        if NAMES[fields[0]] not in ATOMICS and OPERATIONS[NAMES[fields[0]]].kind != "load":
-            continue
-        if NAMES[fields[0]] in ATOMICS and fields[7] & SERVED == AS_STORE:
-            continue
-        if any(start < place + size and place < end for start, end in at):
+def _key(raw: RawFinding) -> Key:
+    return raw.detail["sink_pc"], raw.detail["sink_cta"], raw.detail["sink_warp"]
+
+
+class _Accessed:
+    """The bytes that a run loads, and those that some warps store by some instructions."""
+
+    def __init__(self, trace: Trace, code: list[list[int]], stores: set[Key]) -> None:
+        """`stores`: the instructions and their warps."""
+        self.stored: dict[Key, list[tuple[int, int]]] = {key: [] for key in stores}
+        loaded: list[tuple[int, int]] = []
+        self.looked: set[int] = set()
+        """the arrays that strong loads access"""
+        reads = [_reads(fields) for fields in code]
+        for event, place, size in _list_accesses(trace, code):
+            key = event.pc, event.cta, event.warp
+            if key in stores:
+                self.stored[key].append((place, place + size))
+            if reads[event.pc]:
+                loaded.append((place, place + size))
+                if code[event.pc][7] & NO_STORE:
+                    self.looked.add(place >> SEGMENT_SHIFT)
+        self.starts, self.ends = np.array(loaded, np.int64).reshape(-1, 2).T
+
+    def is_unread(self, raw: RawFinding) -> bool:
+        """Return whether nothing loads what a warp publishes, in an array that strong loads access."""
+        at = self.stored[_key(raw)]
+        arrays = {start >> SEGMENT_SHIFT for start, _ in at}
+        if not arrays or min(arrays) < FIRST_ARRAY or arrays.isdisjoint(self.looked):
             return False
-        looked |= place >> SEGMENT_SHIFT in arrays and bool(fields[7] & NO_STORE)
-    return looked and min(arrays) >= FIRST_ARRAY
+        return not any(((self.starts < end) & (start < self.ends)).any() for start, end in at)
+
+
+def _reads(fields: list[int]) -> bool:
+    name = NAMES[fields[0]]
+    return fields[7] & SERVED != AS_STORE if name in ATOMICS else OPERATIONS[name].kind == "load"
 
 
 def _list_accesses(trace: Trace, code: list[list[int]]) -> Iterator[tuple[Event, int, int]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from typing import TYPE_CHECKING
 
 from wsemu.model.control_flow import successors
@@ -36,8 +38,13 @@ def _live_rows(
 ) -> list[Rows]:
     decoder = plain_decoder(program)
     code = program.code.tolist()
-    reads: list[set[int]] = []
-    writes: list[set[int]] = []
+    bit_of: dict[int, int] = {}
+
+    def as_bits(rows: set[int]) -> int:
+        return functools.reduce(operator.or_, (1 << bit_of.setdefault(row, len(bit_of)) for row in rows), 0)
+
+    reads: list[int] = []
+    writes: list[int] = []
     for pc, fields in enumerate(code):
         read: set[int] = {fields[1] >> 1} - {0}
         written: set[int] = set()
@@ -48,24 +55,45 @@ def _live_rows(
             read |= {row for row in named if row > 0}
             if not step.guard or pc in overwriting:
                 written |= set(step.writes)
-        reads.append(read)
-        writes.append(written)
-    live: list[set[int]] = [set() for _ in code]
+        reads.append(as_bits(read))
+        writes.append(as_bits(written))
+    return _name_rows(_settle(code, reads, writes, quiet), [*bit_of])
+
+
+def _settle(code: list[list[int]], reads: list[int], writes: list[int], quiet: frozenset[int]) -> list[int]:
+    """Return the live rows before each instruction, as bits, like `reads` and `writes`."""
+    later = [[after for after in successors(pc, fields) if after < len(code)] for pc, fields in enumerate(code)]
     before: list[set[int]] = [set() for _ in code]
-    for pc, fields in enumerate(code):
-        for after in successors(pc, fields):
-            if after < len(code):
-                before[after].add(pc)
-    work = list(range(len(code)))
+    for pc, reached in enumerate(later):
+        for after in reached:
+            before[after].add(pc)
+    live = [0] * len(code)
+    work, queued = list(range(len(code))), [True] * len(code)
     while work:
         pc = work.pop()
-        later = set[int]().union(*(live[s] for s in successors(pc, code[pc]) if s < len(code)))
-        needed = reads[pc] if pc not in quiet or writes[pc] & later else set()
-        now = needed | (later - writes[pc])
+        queued[pc] = False
+        needed = 0
+        for after in later[pc]:
+            needed |= live[after]
+        now = needed & ~writes[pc]
+        if pc not in quiet or writes[pc] & needed:
+            now |= reads[pc]
         if now != live[pc]:
             live[pc] = now
-            work += before[pc]
-    return [frozenset(rows) for rows in live]
+            work += (at for at in before[pc] if not queued[at])
+            for at in before[pc]:
+                queued[at] = True
+    return live
+
+
+def _name_rows(live: list[int], rows: list[int]) -> list[Rows]:
+    """Return the set of rows for each set of bits; equal ones are one object."""
+    known: dict[int, Rows] = {}
+    for bits in live:
+        if bits not in known:
+            digits = f"{bits:b}"[::-1]
+            known[bits] = frozenset(row for row, digit in zip(rows, digits, strict=False) if digit == "1")
+    return [known[bits] for bits in live]
 
 
 def lane_bytes(program: Program) -> dict[int, int]:

@@ -150,6 +150,8 @@ class _Writer:
         """instructions that may write to shared memory, where masks are kept beside it"""
         self.leaves: set[int] = set()
         """instructions that may read it"""
+        self.combines: set[int] = set()
+        """atomics that may access it"""
         self.unfollowed: set[int] = set()
         """accesses to it that such masks do not follow"""
         analysis = Unwritten(program, executions, segment_of, others)
@@ -283,6 +285,8 @@ class _Writer:
         operation = OPERATIONS[name]
         if self.pc in self.enters:
             self._keep(name, fields)
+        if self.pc in self.combines:
+            self._stop_at_copy(name, fields)
         if not used and not results:
             return
         guard = fields[1] >> 1
@@ -626,6 +630,8 @@ class _Writer:
             self.enters.add(use.pc)
         elif kind == "load":
             self.leaves.add(use.pc)
+        elif kind == "atomic":
+            self.combines.add(use.pc)
         elif kind == "async" and not use.leaves:  # it writes defined values: a mask that remains has too many bits
             self.exact = False
         else:
@@ -657,6 +663,16 @@ class _Writer:
             if fields[1]:
                 self._emit("and.pred", found, found, self._negate_guard(fields[1]))
             self._stop("store", found, sure=self.pc in self.in_arrays)
+
+    def _stop_at_copy(self, name: str, fields: list[int]) -> None:
+        """End the run if an atomic accesses an undefined copy in shared memory.  Otherwise its result is defined, and
+        so is what it writes: an undefined operand ends the run as well."""
+        place, inside = self._locate_in_shared(fields)
+        bits = 8 * SIZE[ATOMICS[name][1]]
+        self._append([OPCODE[f"ld.b{bits}"], 2 * inside, self.spare[2], place, 0, 0, self.beside, 0])
+        found = self._any([self._value(f"b{bits}", self.spare[2], self.spare[3])])
+        self._emit("and.pred", found, found, inside)
+        self._stop("atomic", found, sure=False)
 
     def _load_copies(self, name: str, fields: list[int]) -> None:
         """Add the masks beside shared memory to those of loaded values."""
