@@ -5,7 +5,7 @@ typedef unsigned long long Address;
 int cuInit(unsigned), cuDevicePrimaryCtxRetain(void **, int), cuCtxSetCurrent(void *), cuModuleLoad(void **, const char *), cuModuleGetFunction(void **, void *, const char *);
 int cuMemAlloc_v2(Address *, size_t), cuMemAllocAsync(Address *, size_t, void *), cuMemFreeAsync(Address, void *), cuMemsetD32_v2(Address, unsigned, size_t), cuMemsetD32Async(Address, unsigned, size_t, void *);
 int cuMemHostAlloc(void **, size_t, unsigned), cuMemcpyHtoDAsync_v2(Address, const void *, size_t, void *), cuMemcpyHtoD_v2(Address, const void *, size_t);
-int cuStreamCreate(void **, unsigned), cuStreamSynchronize(void *), cuStreamWaitEvent(void *, void *, unsigned), cuStreamQuery(void *), cuEventCreate(void **, unsigned), cuEventRecord(void *, void *), cuCtxSynchronize(void);
+int cuStreamCreate(void **, unsigned), cuStreamSynchronize(void *), cuStreamWaitEvent(void *, void *, unsigned), cuStreamQuery(void *), cuEventCreate(void **, unsigned), cuEventRecord(void *, void *), cuEventSynchronize(void *), cuCtxSynchronize(void);
 int cuLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **);
 int cuLaunchHostFunc(void *, void (*)(void *), void *);
 static void *add;
@@ -30,6 +30,13 @@ int main(int count, char **words) {
         else launch(x, NULL);
         if (!strcmp(what, "first waited")) cuStreamSynchronize(NULL);
         if (!strcmp(what, "first recorded")) { cuEventCreate(&event, 0); cuEventRecord(event, NULL); launch(x + 128, NULL); }
+        if (!strcmp(what, "first synchronized")) { /* the event is recorded again after the wait for it */
+            cuEventCreate(&event, 0);
+            cuEventRecord(event, NULL);
+            cuEventSynchronize(event);
+            launch(x + 128, NULL);
+            cuEventRecord(event, NULL);
+        }
         if (!strcmp(what, "first per thread")) launch(x, (void *)2);
         cuStreamCreate(&a, strcmp(what, "first blocking") != 0);
         if (!strcmp(what, "first recorded")) cuStreamWaitEvent(a, event, 0);

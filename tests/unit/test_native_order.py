@@ -44,6 +44,7 @@ def test_a_copy_of_pageable_memory_is_ordered_as_cuda_promises_if_that_is_strict
         ("waited", ""), ("legacy", ""), ("kept", ""), ("uploaded", ""), ("called", ""),
         ("first", "stream-race"), ("first filled", "stream-race"), ("first waited", ""), ("first recorded", ""),
         ("first blocking", ""), ("first disjoint", ""), ("first per thread", "stream-race"),
+        ("first synchronized", ""),
     ],
 )  # fmt: skip
 def test_what_no_stream_or_event_orders_is_found(client, what, code):

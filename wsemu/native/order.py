@@ -83,9 +83,11 @@ class EarlyWork:
         return 1 + sum(sizes)
 
     def keep(self, action: Action) -> None:
-        """Keep a copy, a fill or the record of an event; drop all once the host has waited for it."""
+        """Keep a copy, a fill or the record of an event; drop what the host has waited for."""
         if action.kind in _WAITS or _waits_in_practice(action):
             self.clear()
+        elif action.kind == ActionKind.SYNC_EVENT:
+            self._drop_to_record(action.event)
         else:
             self._keep(action, action)
 
@@ -96,6 +98,17 @@ class EarlyWork:
             oldest = next(iter(self._kept))
             del self._kept[oldest]
             self._bytes.pop(oldest, None)
+
+    def _drop_to_record(self, event: int) -> None:
+        """Drop what comes before the last record of an event: the host has waited for it."""
+        kept = [*self._kept.items()]
+        records = [
+            n for n, (_, one) in enumerate(kept) if not isinstance(one, EarlyLaunch)
+            and (one.kind, one.event) == (ActionKind.RECORD, event)
+        ]  # fmt: skip
+        for key, _ in kept[: records[-1]] if records else ():
+            del self._kept[key]
+            self._bytes.pop(key, None)
 
     def clear(self) -> None:
         """Drop everything."""
