@@ -15,6 +15,7 @@ from wsemu.launch.explore.describe import Description
 from wsemu.launch.explore.methods import (
     decide_by_counter_abstraction,
     decide_by_draws,
+    decide_by_flags,
     decide_thread_modularly,
     judge_room,
 )
@@ -227,6 +228,10 @@ class _Attempt:
                     return said
             if crowded and result.why:
                 said = self._by(decide_by_counter_abstraction, session, begin)
+                if said is not None:
+                    return said
+            if several and not asynchronous and result.why:
+                said = self._by(decide_by_flags, self.polls.session, begin)
                 if said is not None:
                     return said
             if several and not proves and result.why == "steps":

@@ -96,6 +96,22 @@ def decide_thread_modularly(case: Case) -> Decided | None:
     return judge_room(said, together(session), bound, places)
 
 
+def decide_by_flags(case: Case) -> Decided | None:
+    """Each thread does the same, whichever value of a flag it reads last when it waits for it."""
+    from wsemu.launch.explore.flags import Flags
+
+    bound, _, session, _, begin = case
+    lockstep = bound.settings.lockstep
+    if lockstep or bound.uninitialized or bound.program.asynchronous or begin(Shared(), lockstep=False).by_clusters:
+        return None
+    flags = Flags(
+        bound, session, functools.partial(begin, lockstep=False), begin.keywords["ordered"], begin.keywords["data"]
+    )
+    if not flags.is_proven():
+        return None
+    return judge_room(Decided(proven=True, how="whenever each wait sees its flag"), flags.met, bound, case.places)
+
+
 def decide_by_draws(
     bound: Bound, places: Places, options: dict[str, Any], idle: Callable[[RawFinding], bool]
 ) -> Decided | None:

@@ -1,0 +1,311 @@
+"""Launches whose threads wait for flags, each of which one thread sets: barriers, all-reduces, puts with signals.
+
+Each flag is written by one thread.  A thread that waits for it does so in a loop that only reads it (`find_polls`), and
+that continues with a certain write of the flag, and with all later ones.  So a thread does the same in each execution,
+whenever it reads the flag, if the plain data that it reads is the same (Kahn, "The Semantics of a Simple Language for
+Parallel Programming", 1974).  What it then knows is at least what was released by the first write with which the loop
+continues.  So one execution, in which each wait learns no more than that, decides all: its data races are those of
+all executions, and without any the data is the same.  Each wait ends, since the writer comes to its write in each of
+them.  Weaker memory changes nothing: it lets a loop read an older value once more.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from wsemu.launch.explore.polls import find_polls
+from wsemu.launch.explore.together import Together
+from wsemu.launch.explore.ways import UnfitError, is_own
+from wsemu.model.isa import (
+    ADDRESS_WRAPPED,
+    FIRST_ARRAY,
+    NAMES,
+    NO_STORE,
+    OFFSET_MASK,
+    SCOPES,
+    SEGMENT_SHIFT,
+    access_shape,
+)
+from wsemu.model.outcome import FENCES
+from wsemu.proof.liveness import lane_bytes, live_rows
+from wsemu.proof.threads import Location, Shared, does
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from wsemu.launch.explore.session import Ask, Moved, Session
+    from wsemu.model.bound import Bound
+    from wsemu.model.outcome import Event
+    from wsemu.proof.threads import Knowledge, Made, Place
+
+MOST_STEPS = 4_000
+"""ordered accesses that are made, also to try what a wait does"""
+Thread = tuple[int, int, int]
+"""CTA, warp, lane"""
+
+
+class Flags:
+    """One launch."""
+
+    def __init__(
+        self, bound: Bound, session: Session, begin: Callable[[Shared], Knowledge], ordered: frozenset[int],
+        data: frozenset[int],
+    ) -> None:  # fmt: skip
+        """`ordered` are the strong accesses before which the session stops; `data` others, which count as plain."""
+        self.session, self.begin, self.ordered, self.data = session, begin, ordered, data
+        self.code = bound.program.code.tolist()
+        self.segments = bound.segments
+        self.polls = find_polls(bound.program, ordered)
+        self.live, self.widths = live_rows(bound.program), lane_bytes(bound.program)
+        self.most = int(MOST_STEPS * session.effort)
+        self.steps = 0
+        self.values: dict[Place, list[bytes]] = {}
+        """location -> all values that it has, in their order"""
+        self.writer: dict[Place, Thread] = {}
+        self.met: Together | None = None
+        """the CTAs that wait for each other"""
+
+    def is_proven(self) -> bool:
+        """Return whether the launch is right in all executions; the arrays hold what each of them leaves."""
+        if any(self.code[pc][7] & SCOPES or ".cas." in NAMES[self.code[pc][0]] for pc in self.ordered):
+            return False
+        try:
+            self._collect_values()
+            shared = Shared()
+            while not self._run(shared):
+                pass
+        except UnfitError:
+            return False
+        return True
+
+    # -- executions ----------------------------------------------------------------------------------------------------
+    def _collect_values(self) -> None:
+        """Run the launch once, and collect what is written to each flag."""
+        run = _Run(self, None)
+        run.finish()
+        self.values, self.writer = run.values, run.writer
+
+    def _run(self, shared: Shared) -> bool:
+        """Run the launch with the clocks of its threads; return whether `shared` was complete before."""
+        shared.grown = False
+        run = _Run(self, self.begin(shared))
+        run.finish()
+        if run.values != self.values or run.writer != self.writer:
+            raise UnfitError
+        self.met = Together(run.most_alive, run.waits)
+        return not shared.grown
+
+    def count_step(self) -> None:
+        """Raise UnfitError if the accesses become too many."""
+        self.steps += 1
+        if self.steps > self.most:
+            raise UnfitError
+
+
+class _Run:
+    """One execution: CTAs begin in order, the next one when all before it wait."""
+
+    def __init__(self, flags: Flags, knowledge: Knowledge | None) -> None:
+        self.flags, self.session, self.knowledge = flags, flags.session, knowledge
+        self.values: dict[Place, list[bytes]] = {}
+        self.writer: dict[Place, Thread] = {}
+        self.after: defaultdict[Place, list[Location]] = defaultdict(lambda: [Location()])
+        """location -> what a read of each of its values acquires"""
+        self.plain: set[tuple[int, int]] = set()
+        """(address, bytes) of plain accesses to arrays"""
+        self.number = 0
+        self.most_alive = 1
+        self.waits: Ask | None = None
+
+    def finish(self) -> None:
+        """Run to the end; UnfitError if the launch does not come there, or is not of this kind."""
+        for cta, moved in enumerate(self.session.start()):
+            self._take(cta, moved)
+        begun = 1
+        while True:
+            while sum([self._advance(cta) for cta in range(begun)]):
+                pass
+            if begun == self.session.ctas:
+                break
+            begun += 1
+            alive = sum(1 for cta in range(begun) if self.session.alive(cta) or cta == begun - 1)
+            if alive > self.most_alive:
+                asks = (ask for cta in range(begun) for ask in self.session.asks(cta))
+                self.most_alive, self.waits = alive, next(asks, None)
+        if any(self.session.alive(cta) for cta in range(self.session.ctas)):
+            raise UnfitError
+        strong = {at for place in self.values for at in range(place[1], place[1] + len(self.values[place][0]))}
+        sizes = sum(len(values[0]) for values in self.values.values())
+        if len(strong) < sizes or any(at in strong for start, n in self.plain for at in range(start, start + n)):
+            raise UnfitError
+
+    def _advance(self, cta: int) -> bool:
+        """Give each lane of a CTA that is before an ordered access its turn; return whether one went on."""
+        groups: dict[tuple[int, int], list[Ask]] = {}
+        for ask in self.session.asks(cta):
+            groups.setdefault((ask.warp, ask.pc), []).append(ask)
+        moved = False
+        for (_, pc), asks in groups.items():
+            if asks[0] not in self.session.asks(cta):
+                continue
+            moved |= self._poll(asks) if pc in self.flags.polls else self._pass(asks)
+        return moved
+
+    # -- waits ---------------------------------------------------------------------------------------------------------
+    def _poll(self, asks: list[Ask]) -> bool:
+        """Let the lanes of a loop read their flags once, if one of them goes on then."""
+        first = self._first_values(asks)
+        if not first:
+            return False
+        for ask in asks:
+            if ask not in first:
+                self._go(ask, Location())
+            elif self.knowledge is None or self._is_own(ask):
+                self._go(ask, None)
+            else:
+                self._go(ask, self.after[ask.place][first[ask]])
+        return True
+
+    def _first_values(self, asks: list[Ask]) -> dict[Ask, int]:
+        """Return the lanes whose waits end, with the number of the first value with which they do.  UnfitError if one
+        does not end with a later value."""
+        now = {ask.place: len(self._values(ask.place)) - 1 for ask in asks}
+        able = self._leave(asks, {place: self.values[place][number] for place, number in now.items()})
+        if self.knowledge is None or not able:
+            return dict.fromkeys(able, 0)
+        every = self.flags.values
+        first: dict[Ask, int] = {}
+        for number in range(max(len(every[ask.place]) for ask in asks)):
+            there = {place: every[place][min(number, len(every[place]) - 1)] for place in now}
+            leave = self._leave(asks, there)
+            for ask in able:
+                if number < len(every[ask.place]) and not self._is_own(ask):
+                    if ask in leave:
+                        first.setdefault(ask, number)
+                    elif ask in first:
+                        raise UnfitError
+        return {ask: first.get(ask, now[ask.place]) for ask in able}
+
+    def _leave(self, asks: list[Ask], values: dict[Place, bytes]) -> list[Ask]:
+        """Return the lanes that leave their loop if they read these values."""
+        session, cta = self.session, asks[0].cta
+        saved, memory = session.save(cta), session.save_memory()
+        before = [self._lane_state(ask) for ask in asks]
+        for place, value in values.items():
+            session.write(place, int.from_bytes(value, "little"), len(value))
+        made: list[Event] = []
+        for ask in asks:
+            self.flags.count_step()
+            moved = session.go(ask)
+            if moved.status not in ("stands", "done"):
+                raise UnfitError
+            made += [one.event for one in moved.made]
+        again = {*session.asks(cta)}
+        leave = [
+            ask for ask, state in zip(asks, before, strict=True)
+            if ask not in again or self._lane_state(ask) != state or any(self._does_more(event, ask) for event in made)
+        ]  # fmt: skip
+        session.load(cta, saved)
+        session.load_memory(memory)
+        return leave
+
+    def _does_more(self, event: Event, ask: Ask) -> bool:
+        """Return whether an event shows a lane outside of its loop."""
+        if event.warp != ask.warp or event.kind in FENCES or (event.kind == "access" and event.pc == ask.pc):
+            return False
+        lanes = event.place if event.kind == "warp" else event.lanes
+        return bool(lanes >> ask.lane & 1)
+
+    def _lane_state(self, ask: Ask) -> list[bytes]:
+        """Return the registers of a lane that are live in its loop."""
+        block, found = self.session.snapshot(ask.cta, ask.warp).registers, []
+        for row in sorted(self.flags.live[ask.pc]):
+            size = self.flags.widths.get(row, 8)
+            if size:
+                found.append(block[row + size * ask.lane : row + size * (ask.lane + 1)].tobytes())
+            else:
+                found.append(b"%d" % (int(block[row : row + 4].view(np.uint32)[0]) >> ask.lane & 1))
+        return found
+
+    # -- other accesses ------------------------------------------------------------------------------------------------
+    def _pass(self, asks: list[Ask]) -> bool:
+        """Let lanes store to flags, or read some that only they write, or nobody."""
+        for ask in asks:
+            thread = ask.cta, ask.warp, ask.lane
+            reads_only = bool(self.flags.code[ask.pc][7] & NO_STORE)
+            values = self._values(ask.place)
+            owner = self.flags.writer.get(ask.place, thread)
+            if not reads_only:
+                owner = self.writer.setdefault(ask.place, thread)
+            if owner != thread:
+                raise UnfitError
+            self._go(ask, None)
+            if not reads_only:
+                values.append(self._at(ask.place, len(values[0])))
+                if self.knowledge is not None:
+                    self.after[ask.place].append(self.knowledge.locations[ask.place].copy())
+        return True
+
+    def _is_own(self, ask: Ask) -> bool:
+        """Return whether a thread reads a flag that it alone writes."""
+        return self.flags.writer.get(ask.place) == (ask.cta, ask.warp, ask.lane)
+
+    def _values(self, place: Place) -> list[bytes]:
+        """Return the values of a location so far."""
+        if place not in self.values:
+            if place[0] >= 0 or is_own(place[1]):
+                raise UnfitError
+            sizes = {access_shape(NAMES[self.flags.code[pc][0]])[1] for pc in self.flags.ordered}
+            if len(sizes) != 1:
+                raise UnfitError
+            self.values[place] = [self._at(place, *sizes)]
+        return self.values[place]
+
+    def _at(self, place: Place, size: int) -> bytes:
+        number, offset = (place[1] >> SEGMENT_SHIFT) - FIRST_ARRAY, place[1] & OFFSET_MASK
+        if not 0 <= number < len(self.flags.segments):
+            raise UnfitError
+        return bytes(self.flags.segments[number][0][offset : offset + size])
+
+    def _go(self, ask: Ask, learnt: Location | None) -> None:
+        """Let a lane make its access; one that waits learns what is given, and leaves no trace."""
+        self.flags.count_step()
+        moved = self.session.go(ask)
+        if self.knowledge is None or learnt is None:
+            self._take(ask.cta, moved)
+            return
+        locations = self.knowledge.locations
+        before = locations.get(ask.place)
+        locations[ask.place] = learnt.copy()
+        self._take(ask.cta, moved)
+        locations.pop(ask.place)
+        if before is not None:
+            locations[ask.place] = before
+
+    def _take(self, cta: int, moved: Moved) -> None:
+        """Enter what a CTA did; UnfitError if something is wrong with it."""
+        if moved.status not in ("stands", "done") or moved.findings:
+            raise UnfitError
+        for one in moved.made:
+            if one.event.kind == "access":
+                self._note(one)
+        first, self.number = self.number, self.number + len(moved.made)
+        known = self.knowledge
+        if known is None:
+            return
+        if list(known.apply(cta, moved.made, first)) or known.unclear or known.loose:
+            raise UnfitError
+
+    def _note(self, made: Made) -> None:
+        """Note the bytes of a plain access; UnfitError for an atomic that nothing orders."""
+        pc = made.event.pc
+        atomic, _, size = does(self.flags.code[pc], data=pc in self.flags.data)
+        if not atomic:
+            for _, address in made.addresses:
+                if not is_own(address):
+                    self.plain.add((address & ~ADDRESS_WRAPPED, size))
+        elif pc not in self.flags.ordered:
+            raise UnfitError
