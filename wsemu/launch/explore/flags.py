@@ -5,7 +5,7 @@ that continues with a certain write of the flag, and with all later ones.  So a 
 whenever it reads the flag, if the plain data that it reads is the same (Kahn, "The Semantics of a Simple Language for
 Parallel Programming", 1974).  What it then knows is at least what was released by the first write with which the loop
 continues.  So one execution, in which each wait learns no more than that, decides all: its data races are those of
-all executions, and without any the data is the same.  Each wait ends, since the writer comes to its write in each of
+all executions, and without any the data is the same.  Each wait ends, since the writer reaches its write in each of
 them.  Weaker memory changes nothing: it lets a loop read an older value once more.
 """
 
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from wsemu.launch.explore.nodes import Reached, Result
 from wsemu.launch.explore.polls import find_polls
 from wsemu.launch.explore.together import Together
 from wsemu.launch.explore.ways import UnfitError, is_own
@@ -39,12 +40,20 @@ if TYPE_CHECKING:
     from wsemu.launch.explore.session import Ask, Moved, Session
     from wsemu.model.bound import Bound
     from wsemu.model.outcome import Event
-    from wsemu.proof.threads import Knowledge, Made, Place
+    from wsemu.proof.threads import Knowledge, Made, Place, Race
 
 MOST_STEPS = 4_000
-"""ordered accesses that are made, also to try what a wait does"""
+"""ordered accesses, also those that try what a wait does"""
 Thread = tuple[int, int, int]
 """CTA, warp, lane"""
+
+
+class RacedError(UnfitError):
+    """An execution has a data race."""
+
+    def __init__(self, race: Race, reached: Reached) -> None:
+        super().__init__()
+        self.race, self.reached = race, reached
 
 
 class Flags:
@@ -65,6 +74,8 @@ class Flags:
         self.values: dict[Place, list[bytes]] = {}
         """location -> all values that it has, in their order"""
         self.writer: dict[Place, Thread] = {}
+        self.raced = False
+        """true if there is an execution with a data race"""
         self.met: Together | None = None
         """the CTAs that wait for each other"""
 
@@ -77,9 +88,26 @@ class Flags:
             shared = Shared()
             while not self._run(shared):
                 pass
+        except RacedError:
+            self.raced = True
+            return False
         except UnfitError:
             return False
         return True
+
+    def find_race(self) -> Result | None:
+        """Return the race of an execution in which each wait learns whatever it reads; None if that has none."""
+        shared = Shared()
+        try:
+            while True:
+                shared.grown = False
+                _Run(self, self.begin(shared), learns_all=True).finish()
+                if not shared.grown:
+                    return None
+        except RacedError as raced:
+            return Result(race=raced.race, reached=raced.reached)
+        except UnfitError:
+            return None
 
     # -- executions ----------------------------------------------------------------------------------------------------
     def _collect_values(self) -> None:
@@ -108,7 +136,12 @@ class Flags:
 class _Run:
     """One execution: CTAs begin in order, the next one when all before it wait."""
 
-    def __init__(self, flags: Flags, knowledge: Knowledge | None) -> None:
+    def __init__(self, flags: Flags, knowledge: Knowledge | None, *, learns_all: bool = False) -> None:
+        """Without `knowledge` no clocks are kept.  `learns_all`: a wait learns what all writes before it released."""
+        self.learns_all = learns_all
+        self.asks: list[Ask] = []
+        self.log: list[Made] = []
+        """ordered accesses, and all events, in their order"""
         self.flags, self.session, self.knowledge = flags, flags.session, knowledge
         self.values: dict[Place, list[bytes]] = {}
         self.writer: dict[Place, Thread] = {}
@@ -116,12 +149,11 @@ class _Run:
         """location -> what a read of each of its values acquires"""
         self.plain: set[tuple[int, int]] = set()
         """(address, bytes) of plain accesses to arrays"""
-        self.number = 0
         self.most_alive = 1
         self.waits: Ask | None = None
 
     def finish(self) -> None:
-        """Run to the end; UnfitError if the launch does not come there, or is not of this kind."""
+        """Run to the end; UnfitError if the launch does not end, or is not of this kind."""
         for cta, moved in enumerate(self.session.start()):
             self._take(cta, moved)
         begun = 1
@@ -143,7 +175,7 @@ class _Run:
             raise UnfitError
 
     def _advance(self, cta: int) -> bool:
-        """Give each lane of a CTA that is before an ordered access its turn; return whether one went on."""
+        """Give each lane of a CTA that is before an ordered access its turn; return whether one continued."""
         groups: dict[tuple[int, int], list[Ask]] = {}
         for ask in self.session.asks(cta):
             groups.setdefault((ask.warp, ask.pc), []).append(ask)
@@ -156,14 +188,14 @@ class _Run:
 
     # -- waits ---------------------------------------------------------------------------------------------------------
     def _poll(self, asks: list[Ask]) -> bool:
-        """Let the lanes of a loop read their flags once, if one of them goes on then."""
+        """Let the lanes of a loop read their flags once, if one of them continues then."""
         first = self._first_values(asks)
         if not first:
             return False
         for ask in asks:
             if ask not in first:
-                self._go(ask, Location())
-            elif self.knowledge is None or self._is_own(ask):
+                self._go(ask, None if self.learns_all else Location())
+            elif self.knowledge is None or self.learns_all or self._is_own(ask):
                 self._go(ask, None)
             else:
                 self._go(ask, self.after[ask.place][first[ask]])
@@ -214,7 +246,7 @@ class _Run:
 
     def _does_more(self, event: Event, ask: Ask) -> bool:
         """Return whether an event shows a lane outside of its loop."""
-        if event.warp != ask.warp or event.kind in FENCES or (event.kind == "access" and event.pc == ask.pc):
+        if event.warp != ask.warp or event.pc == ask.pc or event.kind in FENCES:
             return False
         lanes = event.place if event.kind == "warp" else event.lanes
         return bool(lanes >> ask.lane & 1)
@@ -232,7 +264,7 @@ class _Run:
 
     # -- other accesses ------------------------------------------------------------------------------------------------
     def _pass(self, asks: list[Ask]) -> bool:
-        """Let lanes store to flags, or read some that only they write, or nobody."""
+        """Let lanes store to flags, or read a flag that no other thread writes."""
         for ask in asks:
             thread = ask.cta, ask.warp, ask.lane
             reads_only = bool(self.flags.code[ask.pc][7] & NO_STORE)
@@ -271,8 +303,9 @@ class _Run:
         return bytes(self.flags.segments[number][0][offset : offset + size])
 
     def _go(self, ask: Ask, learnt: Location | None) -> None:
-        """Let a lane make its access; one that waits learns what is given, and leaves no trace."""
+        """Let a lane perform its access; one that waits learns what is given, and changes no clock of its flag."""
         self.flags.count_step()
+        self.asks.append(ask)
         moved = self.session.go(ask)
         if self.knowledge is None or learnt is None:
             self._take(ask.cta, moved)
@@ -292,11 +325,14 @@ class _Run:
         for one in moved.made:
             if one.event.kind == "access":
                 self._note(one)
-        first, self.number = self.number, self.number + len(moved.made)
-        known = self.knowledge
+        first, known = len(self.log), self.knowledge
+        self.log += moved.made
         if known is None:
             return
-        if list(known.apply(cta, moved.made, first)) or known.unclear or known.loose:
+        races = [*known.apply(cta, moved.made, first)]
+        if races:
+            raise RacedError(races[0], Reached(tuple(self.asks), tuple(self.log)))
+        if known.unclear or known.loose:
             raise UnfitError
 
     def _note(self, made: Made) -> None:

@@ -10,7 +10,7 @@ from wsemu.evidence.places import Places
 from wsemu.launch.explore.accesses import ACCESSES, find_data, find_kinds, find_ordered, find_scopes, find_steering
 from wsemu.launch.explore.arrays import copy_arrays, put_back
 from wsemu.launch.explore.decided import Case, Decided
-from wsemu.launch.explore.describe import describe_missing_fence, group_by_fence
+from wsemu.launch.explore.describe import Description, describe_missing_fence, group_by_fence
 from wsemu.launch.explore.readings import find_idle
 from wsemu.launch.explore.sessions import make_session
 from wsemu.launch.explore.together import Together, together
@@ -97,7 +97,7 @@ def decide_thread_modularly(case: Case) -> Decided | None:
 
 
 def decide_by_flags(case: Case) -> Decided | None:
-    """Each thread does the same, whichever value of a flag it reads last when it waits for it."""
+    """Each thread does the same, whenever it sees the flag that it waits for; or an execution has a race."""
     from wsemu.launch.explore.flags import Flags
 
     bound, _, session, _, begin = case
@@ -107,9 +107,11 @@ def decide_by_flags(case: Case) -> Decided | None:
     flags = Flags(
         bound, session, functools.partial(begin, lockstep=False), begin.keywords["ordered"], begin.keywords["data"]
     )
-    if not flags.is_proven():
-        return None
-    return judge_room(Decided(proven=True, how="whenever each wait sees its flag"), flags.met, bound, case.places)
+    if flags.is_proven():
+        said = Decided(proven=True, how="whenever each wait sees its flag")
+        return judge_room(said, flags.met, bound, case.places)
+    result = flags.find_race() if flags.raced else None
+    return None if result is None else Description(bound, case.places, session, result, begin).decide()
 
 
 def decide_by_draws(
