@@ -119,8 +119,10 @@ lanes of one instruction that initialize one mbarrier
     test_phase_rules.py::test_r5_bytes_that_no_arrival_waits_for
 values during a copy
     fail/race
-im2col, gather4, scatter4
-    test_ptx_refused.py::GATHERED
+maps written by an atomic
+    test_changed_maps.py
+im2col::w, copies of pixels
+    test_copy_modes.py::test_pixels_outside_of_the_box_are_not_modelled
 measured only in part: stores of interleaved
     -
 stores of up to 15 bytes past
@@ -163,7 +165,7 @@ not measured: layers below 0
     -
 the address mode of a dimension
     test_textures.py::test_layers_are_no_dimension
-conversions to ue8m0
+conversions of s2f6
     test_narrow_floats.py::test_other_conversions_are_never_verified
 `discard`, unknown modifiers
     test_ptx_refused.py::REFUSED

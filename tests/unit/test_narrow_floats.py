@@ -113,8 +113,48 @@ def test_exponents_are_powers_of_2(engine: Engine):
     assert np.array_equal(high, powers[::-1], equal_nan=True)
 
 
+def encode_exponent(x: np.float32, rounding: str, finite: bool) -> int:
+    """Return the exponent of the greatest power of 2 that is not above the size of a number, or of the least one that
+    is not below it."""
+    size = abs(float(x))
+    if np.isnan(x):
+        return 255
+    powers = 2.0 ** (np.arange(255) - 127.0)
+    if rounding == "rz":
+        found = max(int(np.searchsorted(powers, size, "right")) - 1, 0) if size < np.inf else 255
+    else:
+        found = int(np.searchsorted(powers, size, "left"))
+    return min(found, 254) if finite else found
+
+
+@ENGINES
+@pytest.mark.parametrize("finite", [False, True])
+@pytest.mark.parametrize("rounding", ["rz", "rp"])
+def test_scale_factors_are_the_powers_of_2_next_to_a_number(rounding: str, finite: bool, engine: Engine):
+    flag = ".satfinite" * finite
+    text = TEXT.replace(
+        "BODY",
+        f"cvt.{rounding}{flag}.ue8m0x2.f32 %h0, %f1, %f2; mov.b32 %r3, {{%h0, %h0}};"
+        f"mov.b32 %r5, %f1; cvt.{rounding}{flag}.ue8m0x2.bf16x2 %h1, %r5; mov.b32 %r4, {{%h1, %h1}};",
+    )
+    powers = 2.0 ** np.arange(-127, 128).astype(np.float64)
+    special = [0, 1e-45, 2.0**-128, 2.0**-127 * 1.25, np.inf, np.nan]
+    some = np.concatenate([powers, powers * 1.5, powers * 1.999, special])
+    signed = np.concatenate([some, -some])[::2].astype(np.float32)
+    x = np.resize(np.concatenate([signed, np.nextafter(signed[::3], np.float32(0))]), 1024)
+    y, out = x[::-1].copy(), np.zeros((1024, 2), np.uint32)
+    report = wsemu.check(wsemu.load_ptx(text)["k"], 1, 1024, (x.copy(), y.copy(), out), engine=engine)
+    assert report.verdict == "verified", report.notes
+    upper, low = (np.array([encode_exponent(z, rounding, finite) for z in a]) for a in (x, y))
+    assert (out[:, 0] & 0xFFFF == (upper << 8 | low)).all()
+    pairs = x.view(np.uint32)
+    halves = [(word.astype(np.uint32) << 16).view(np.float32) for word in (pairs & 0xFFFF, pairs >> 16)]
+    low, upper = (np.array([encode_exponent(z, rounding, finite) for z in a]) for a in halves)
+    assert (out[:, 1] & 0xFFFF == (upper << 8 | low)).all()
+
+
 @pytest.mark.parametrize("form", [
-    "cvt.rs.satfinite.e2m1x4.f32 %h0, {%f1, %f2, %f1, %f2}, %r1;", "cvt.rp.satfinite.ue8m0x2.f32 %h0, %f1, %f2;",
+    "cvt.rs.satfinite.e2m1x4.f32 %h0, {%f1, %f2, %f1, %f2}, %r1;", "cvt.rn.satfinite.ue8m0x2.f32 %h0, %f1, %f2;",
 ])  # fmt: skip
 def test_other_conversions_are_never_verified(form: str):
     x = np.zeros(32, np.float32)

@@ -74,7 +74,7 @@ setmaxnreg.frobnicated.sync.aligned.u32 64;
 tcgen05.shift.cta_group::1.down [%r3];
 cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [8], [8, {0, 1}], [8];
 clusterlaunchcontrol.query_cancel.frobnicated.b128 %p2, %r4;
-cvt.rp.satfinite.ue8m0x2.f32 %h1, %f1, %f2;
+cvt.rs.satfinite.e4m3x4.f32 %r4, {%f1, %f2, %f1, %f2}, %r5;
 discard.global.L2 [%rd1], 128;
 .frobnicate 1, 2;
 """.strip().splitlines()
@@ -107,8 +107,7 @@ def test_lanes_meet_before_what_is_not_modelled_and_all_come_to():
     assert not report.findings
 
 
-GATHERED = "cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes"
-PIXELS = "cp.async.bulk.tensor.3d.shared::cta.global.im2col.mbarrier::complete_tx::bytes"
+PIXELS = "cp.async.bulk.tensor.3d.shared::cta.global.im2col::w.mbarrier::complete_tx::bytes"
 
 
 @pytest.mark.parametrize(
@@ -117,10 +116,8 @@ PIXELS = "cp.async.bulk.tensor.3d.shared::cta.global.im2col.mbarrier::complete_t
         ("tex.2d.v4.f32.s32 {%f1,%f2,%f3,%f4}, [%rd1, {%r2,%r2}];", "pass a `wsemu.Texture` of that shape and type"),
         ("suld.b.2d.b32.trap %r4, [%rd1, {%r2,%r2}];", "pass a `wsemu.Surface` of that shape"),
         ("tcgen05.shift.cta_group::1.down [%r3];", "use another form of it"),
-        (GATHERED + " [%r3], [%rd1, {%r2,%r2,%r2,%r2,%r2}], [%r3];",
-         "copy each row by a tensor copy of its own"),
-        (PIXELS + " [%r3], [%rd1, {%r2,%r2,%r2}], [%r3], {%h1};",
-         "copy the pixels by tiled maps"),
+        (PIXELS + " [%r3], [%rd1, {%r2,%r2,%r2}], [%r3], {%h1,%h1};",
+         "copy the pixels by tiled maps, or by im2col"),
         ("wgmma.mma_async.sp.sync.aligned.m64n8k32.f32.f16.f16 {%f1,%f2,%f3,%f4}, %rd1, %rd2, %r1, 0, 1, 1, 1, 0, 0;",
          "multiply by the dense matrix"),
     ],

@@ -12,7 +12,7 @@ import pytest
 import wsemu
 from wsemu.app.ptx_launch import argument
 from wsemu.model.errors import UsageError
-from wsemu.model.tensor_map import INTERLEAVES, TYPE_NAMES, MapFields, decode, encode, refusal
+from wsemu.model.tensor_map import INTERLEAVES, TYPE_NAMES, Im2col, MapFields, decode, encode, refusal, refuse_pixels
 
 DATA = Path(__file__).parents[1] / "data"
 
@@ -52,6 +52,21 @@ def test_the_driver_takes_the_same_maps_and_writes_the_same_bytes() -> None:
             assert encode(fields) == data_of(row)
             assert decode(data_of(row)) == fields
     assert taken > 50
+
+
+def pixels_of(row: dict[str, str]) -> MapFields:
+    rank, channels, pixels = (int(row[name]) for name in ("rank", "cpp", "ppc"))
+    return MapFields(
+        TYPE_NAMES[int(row["dtype"])], int(row["addr"], 16), numbers(row, "d", rank), numbers(row, "s", rank - 1), (),
+        numbers(row, "e", rank), int(row["interleave"]), int(row["swizzle"]), row["oob"] == "1", int(row["l2"]),
+        Im2col(numbers(row, "lo", rank - 2), numbers(row, "up", rank - 2), channels, pixels),
+    )  # fmt: skip
+
+
+def test_the_driver_takes_the_same_maps_of_im2col_mode() -> None:
+    for row in rows("tensor-maps-im2col.csv.gz"):
+        assert (not refuse_pixels(pixels_of(row))) == (row["rc"] == "0"), row
+        assert row["rc"] != "0" or encode(pixels_of(row)) == data_of(row)
 
 
 def test_maps_of_im2col_mode_are_read() -> None:
@@ -119,7 +134,9 @@ def test_the_bytes_of_a_driver_and_an_array_are_a_map() -> None:
     made = wsemu.TensorMap(x, [8, 64], swizzle="128B")
     read = wsemu.TensorMap.from_bytes(made.encoded(0x7F00_0000_0000), x)
     assert (read.fields, read.array is x) == (made.fields, True)
-    for data in (bytes(128), b"", data_of(next(row for row in rows("tensor-maps-im2col.csv.gz") if row["rc"] == "0"))):
+    pixels = data_of(next(row for row in rows("tensor-maps-im2col.csv.gz") if row["rc"] == "0"))
+    assert wsemu.TensorMap.from_bytes(pixels, x).fields.im2col
+    for data in (bytes(128), b""):
         with pytest.raises(UsageError, match=r"^tensor map: "):
             wsemu.TensorMap.from_bytes(data, x)
 

@@ -539,9 +539,22 @@ LOW:
   st.global.v2.b32 [%rd3+8], {%v0, %v1};"""
 
 
+FAILED_ASSERTION = (
+    ".extern .func __assertfail(.param .b64 a, .param .b64 b, .param .b32 c, .param .b64 d, .param .b64 e) .noreturn;\n"
+)
+CALLS_IT = "{ .param .b64 a; .param .b32 c; call.uni __assertfail, (a, a, c, a, a); }"
+ASSERTS = f"""setp.gt.u32 %p7, %r1, 4096;
+  @!%p7 bra HOLDS;
+  {CALLS_IT}
+HOLDS:
+  st.global.v2.b32 [%rd3], {{%v0, %v1}};"""
+
+
 @pytest.mark.parametrize("engine", ["vm", "reference"])
 @pytest.mark.parametrize(("used", "code"), [
     ("add.u32 %v0, %v0, %v1; st.global.b32 [%rd3], %v0;", "tmem-read-unwaited"),
+    (ASSERTS, "tmem-read-unwaited"),
+    (ASSERTS.replace(CALLS_IT, "ret;"), "tmem-read-unfinished"),
     ("st.global.v2.b32 [%rd3], {%v0, %v1};", "tmem-read-unwaited"),
     ("add.u32 %v0, %v0, 1; st.global.b32 [%rd3], %v0;", "tmem-read-unfinished"),
     ("add.u32 %v0, %v0, %v1; bar.sync 1, 32; st.global.b32 [%rd3], %v0;", "tmem-read-unfinished"),
@@ -561,7 +574,7 @@ def test_a_load_ends_by_a_wait_or_by_the_use_of_all_its_registers(used: str, cod
     """The warp that loads has the quarter of the one that stores; both run on."""
     store = "tcgen05.st.sync.aligned.32x32b.x2.b32 [%r11], {%r1, %r1};"
     body = OVERWRITES.format(store=store, used=used)
-    text = program("  setp.lt.u32 %p6, %r1, 128;\n" + body)
+    text = program("  setp.lt.u32 %p6, %r1, 128;\n" + body).replace(".visible", FAILED_ASSERTION + ".visible", 1)
     arguments = random_bytes("", 8192), np.zeros((160, 8), np.uint32), np.zeros((160, 8), np.uint32)
     report = wsemu.check(wsemu.load_ptx(text)["k"], 1, 160, arguments, engine=engine)
     assert {finding.code for finding in report.findings} & {"tmem-read-unwaited", "tmem-read-unfinished"} == {code}

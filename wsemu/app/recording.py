@@ -197,7 +197,7 @@ _DESCRIBED = ("u8", "u16", "u32", "s32", "u64", "s64", "f16", "f32", "f32_ftz", 
 def _describe_tensor_map(value: Any, told: Mapping[str, Any], shape: list[int], strides: list[int]) -> TensorMap:
     """Return the tensor map of a descriptor, as Triton's runtime creates it."""
     if told.get("is_im2col"):
-        raise UsageError("a descriptor of im2col mode, which is not modelled: give a tiled one")
+        raise UsageError("a descriptor of im2col mode, which cannot be recorded: give a tiled one")
     type_ = "tf32" if getattr(value, "round_f32_to_tf32", False) else _DESCRIBED[told["elem_type"]]
     size = int(told["elem_size"])
     base = np.ascontiguousarray(_array(value.base))

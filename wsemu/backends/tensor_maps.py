@@ -89,7 +89,10 @@ def lower_tensor_map_argument(value: TensorMap, retrieve: list[Any]) -> tuple[An
 
 
 def driver_bytes(fields: MapFields) -> bytes:
-    """Return the bytes that `cuTensorMapEncodeTiled` writes; none without the driver's Python bindings."""
+    """Return the bytes that `cuTensorMapEncodeTiled` writes; none without the driver's Python bindings, and for a map
+    of im2col mode."""
+    if fields.im2col:
+        return b""
     try:
         from cuda.bindings import driver
     except ImportError:

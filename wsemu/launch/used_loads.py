@@ -54,7 +54,7 @@ def _uses_all_registers(program: Program, load: int, later: int) -> bool:
         fields = code[pc]
         if fields[0] == OPCODE[WAIT] and not fields[7] & OF_STORES:
             continue
-        if fields[0] in _PUBLISHES or pc in (load, later):
+        if _publishes(fields) or pc in (load, later):
             if unused[pc]:
                 return False
             continue
@@ -73,6 +73,12 @@ def _uses_all_registers(program: Program, load: int, later: int) -> bool:
                 held[way] = joined
                 queue.append(way)
     return True
+
+
+def _publishes(fields: list[int]) -> bool:
+    """Return whether other threads may learn from an instruction how far its warp is; a failed assertion ends the
+    launch."""
+    return fields[0] in _PUBLISHES and not (fields[0] == EXIT and fields[7])
 
 
 def _is_movable(fields: list[int]) -> bool:

@@ -1095,7 +1095,10 @@ def _stop_reasons(places: Places, settings: Settings, failed: bool) -> list[str]
     where = f" at {places.where(outcome.fault_pc)}" if outcome.fault_pc >= 0 else ""
     if outcome.is_trap and NAMES[int(places.program.code[outcome.fault_pc, 0])] != "trap":
         if effects_of(NAMES[int(places.program.code[outcome.fault_pc, 0])]).moves.unit == "tile":
-            what = "of im2col mode, interleaved with element strides, or written by an atomic or a copy of the launch"
+            what = (
+                "of another mode than its copy, interleaved with element strides, written by an atomic or a copy of "
+                "the launch, or of pixels that do not begin in its box"
+            )
             return [f"a tensor map {what}, is not modelled{where}"]
         if effects_of(NAMES[int(places.program.code[outcome.fault_pc, 0])]).moves.unit == "columns":
             return [f"a `tcgen05.mma` of K = 96 is not modelled{where}"]

@@ -599,7 +599,13 @@ REQUEST_CLUSTER, CHECK_RESPONSE = "cluster.request", "cluster.check"
 """operations of the control of the launch of clusters"""
 MULTICASTS = ("bulk.multicast", "tensor.multicast")
 TENSOR_RANK = 7
-"""bits of the aux of a tensor copy that say how many coordinates it has"""
+"""bits of the aux of a tensor copy that say how many rows of registers have its coordinates"""
+TILE_MODE_SHIFT = 8
+ROWS_MODE, PIXELS_MODE = 1, 2
+"""bits of the aux above that: it copies four rows of a matrix that are named one by one (gather4, scatter4); it copies
+pixels (im2col), whose offsets have a row of registers after the coordinates, `OFFSET_BITS` each by rank.  0: a tile"""
+OFFSET_BITS = (0, 0, 0, 16, 16, 10)
+NAMED_ROWS = 4
 PAIR_TILE = 64
 """another bit: of a load whose mbarrier may lie in the peer of the CTA that the tile goes to (`cta_group::2`)"""
 OWN_TILE = 128

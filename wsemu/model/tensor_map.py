@@ -69,15 +69,17 @@ PROMOTIONS = (None, "64B", "128B", "256B")
 _SPANS = (0x10, 0x100, 0x200, 0x400)
 """word 18, for each swizzle"""
 MOST_RANK, MOST_BOX, MOST_STEP, MOST_EXTENT = 5, 256, 8, 1 << 32
+MOST_PIXELS = 1024
+"""maximum of pixels that a copy in im2col mode moves"""
 MOST_ADDRESS, MOST_STRIDE = 1 << 57, 1 << 40
 MOST_BYTES = 233_472
 """maximum bytes of a tile: the shared memory that a CTA can have"""
-_CORNER_BITS = {3: 16, 4: 8, 5: 5}
+CORNER_BITS = {3: 16, 4: 8, 5: 5}
 """bits of a corner of im2col mode, by rank"""
 
 
 class Im2col(NamedTuple):
-    """The fields that a map of im2col mode has in place of a box; copies reject it."""
+    """The fields that a map of im2col mode has in place of a box."""
 
     lower: tuple[int, ...]
     upper: tuple[int, ...]
@@ -114,7 +116,10 @@ class MapFields(NamedTuple):
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """The number of elements in each dimension of a tile; in dimension 0 of an interleaved map, of slices."""
+        """The number of elements in each dimension of a tile; in dimension 0 of an interleaved map, of slices.  Of
+        im2col mode: the number of channels and of pixels."""
+        if self.im2col:
+            return self.im2col.channels, self.im2col.pixels
         counts = [self.box[0], *(-(-b // s) for b, s in zip(self.box[1:], self.steps[1:], strict=True))]
         if self.interleave:
             counts[-2] = 1
@@ -158,13 +163,49 @@ def refusal(fields: MapFields, named: Sequence[str] = ()) -> str:
         return f"it has {rank} dimensions: a tensor map has 1 to {MOST_RANK}"
     if fields.interleave and rank < 3:
         return f"it has {rank} dimensions: an interleaved tensor map has 3 to {MOST_RANK}"
-    if fields.address % alignment or not 0 <= fields.address < MOST_ADDRESS:
-        return f"it begins at {fields.address:#x}: a tensor map's address is a multiple of {alignment}"
-    for name, extent, box, step in zip(names, fields.extents, fields.box, fields.steps, strict=True):
-        if not 1 <= extent <= MOST_EXTENT:
-            return f"{name} has {extent:,} elements: a tensor map has 1 to {MOST_EXTENT:,}"
+    for name, box in zip(names, fields.box, strict=True):
         if not 1 <= box <= MOST_BOX:
             return f"the box has {box:,} elements in {name}: 1 to {MOST_BOX}"
+    return _refused_tensor(fields, names, alignment) or _refused_tile(fields, names[0])
+
+
+def refuse_pixels(fields: MapFields) -> str:
+    """Return what the driver rejects in a map of im2col mode, with a remedy; an empty text if it accepts the map.
+
+    This also rejects a box without a position.
+    """
+    im2col, rank, alignment = fields.im2col, fields.rank, 32 if fields.interleave == 2 else UNIT
+    if im2col is None or rank not in CORNER_BITS:
+        return f"it has {rank} dimensions: a tensor map of im2col mode has 3 to {MOST_RANK}"
+    if not (1 <= im2col.channels <= MOST_BOX and 1 <= im2col.pixels <= MOST_PIXELS):
+        return (
+            f"it copies {im2col.pixels:,} pixels of {im2col.channels:,} channels: at most {MOST_PIXELS:,} of {MOST_BOX}"
+        )
+    reach = 1 << CORNER_BITS[rank] - 1
+    for extent, low, high in zip(fields.extents[1:], im2col.lower, im2col.upper, strict=False):
+        if not (-reach <= low < reach and -reach <= high < reach) or low > extent - 1 + high:
+            return f"its box begins {low} and ends {high} beyond {extent:,} elements: give one that has a position"
+    names = [f"dimension {n}" for n in range(rank)]
+    row = im2col.channels * fields.size
+    if row % UNIT:
+        return f"a pixel has {row} bytes: a multiple of {UNIT}"
+    if fields.swizzle and not fields.interleave and row > UNIT << fields.swizzle:
+        most = UNIT << fields.swizzle
+        return f"a pixel has {row} bytes: at most {most} with a swizzle of {SWIZZLES[fields.swizzle]}"
+    if fields.nan and not ELEMENT_TYPES[fields.type].floats:
+        return f"its elements are {fields.type}: only floats can be filled with nan"
+    if row * im2col.pixels > MOST_BYTES:
+        return f"its pixels have {row * im2col.pixels:,} bytes: at most {MOST_BYTES:,}, what a CTA has of shared memory"
+    return _refused_tensor(fields, names, alignment)
+
+
+def _refused_tensor(fields: MapFields, names: Sequence[str], alignment: int) -> str:
+    """Return what the driver rejects in the shape of a tensor."""
+    if fields.address % alignment or not 0 <= fields.address < MOST_ADDRESS:
+        return f"it begins at {fields.address:#x}: a tensor map's address is a multiple of {alignment}"
+    for name, extent, step in zip(names, fields.extents, fields.steps, strict=True):
+        if not 1 <= extent <= MOST_EXTENT:
+            return f"{name} has {extent:,} elements: a tensor map has 1 to {MOST_EXTENT:,}"
         if not 1 <= step <= MOST_STEP:
             return f"the element stride of {name} is {step}: 1 to {MOST_STEP}"
     for name, stride in zip(names[1:], fields.strides, strict=True):
@@ -173,7 +214,7 @@ def refusal(fields: MapFields, named: Sequence[str] = ()) -> str:
                 f"the stride of {name} is {stride:,} bytes: a tensor map's strides are multiples of {alignment}; pad "
                 "the rows of the array"
             )
-    return _refused_tile(fields, names[0])
+    return ""
 
 
 def _refused_tile(fields: MapFields, innermost: str) -> str:
@@ -233,7 +274,7 @@ def encode(fields: MapFields) -> bytes:
 
 
 def _encode_corners(words: list[int], fields: MapFields, im2col: Im2col) -> None:
-    bits = _CORNER_BITS[fields.rank]
+    bits = CORNER_BITS[fields.rank]
     mask = (1 << bits) - 1
     words[13] |= im2col.channels - 1 << 24
     for n, (low, high) in enumerate(zip(im2col.lower, im2col.upper, strict=True)):
@@ -265,7 +306,7 @@ def decode(data: bytes) -> MapFields | None:
     if type_ is None or rank > MOST_RANK:
         return None
     strides = (words[3 + n] << 4 | (words[7] >> 4 * n & 15) << 36 for n in range(rank - 1))
-    im2col = _corners(words, rank) if words[2] & 1 and rank in _CORNER_BITS else None
+    im2col = _corners(words, rank) if words[2] & 1 and rank in CORNER_BITS else None
     box = (words[13] >> 24, *(words[14] >> 8 * n & 255 for n in range(4)))
     fields = MapFields(
         type_, words[1] << 32 | words[0], tuple(word + 1 for word in words[8 : 8 + rank]), tuple(strides),
@@ -278,7 +319,7 @@ def decode(data: bytes) -> MapFields | None:
 
 
 def _corners(words: Sequence[int], rank: int) -> Im2col:
-    bits = _CORNER_BITS[rank]
+    bits = CORNER_BITS[rank]
 
     def corner(at: int) -> tuple[int, ...]:
         values = (words[14] >> at + bits * n & (1 << bits) - 1 for n in range(rank - 2))
@@ -367,7 +408,7 @@ class TensorMap:
         """The map whose 128 bytes a CUDA driver has written, with `array` in place of the memory that it was of: the
         array's first element is where that began.
 
-        UsageError for bytes that are no map, and for a map of im2col mode.
+        UsageError for bytes that are no map.
         """
         try:
             data = bytes(memoryview(data))
@@ -380,8 +421,6 @@ class TensorMap:
             raise UsageError(
                 f"tensor map: {len(data)} bytes that no driver writes: give the {MAP_BYTES} of a CUtensorMap"
             )
-        if fields.im2col:
-            raise UsageError("tensor map: one of im2col mode, which is not modelled: give a tiled one")
         return cls.of(array, fields._replace(address=0))
 
     @property

@@ -219,12 +219,15 @@ class Session:
 
     def _encode_map(self, data: bytes) -> bytes:
         f = TENSOR_MAP.unpack(data)
-        rank = f[1]
+        rank, channels, pixels = f[1], f[32], f[33]
+        im2col = maps.Im2col(f[26 : 24 + rank], f[29 : 27 + rank], channels, pixels) if channels else None
         try:
             fields = maps.MapFields(
-                maps.TYPE_NAMES[f[0]], f[2], f[7 : 7 + rank], f[12 : 11 + rank], f[16 : 16 + rank], f[21 : 21 + rank],
-                f[3], f[4], bool(f[6]), f[5],
+                maps.TYPE_NAMES[f[0]], f[2], f[7 : 7 + rank], f[12 : 11 + rank], () if im2col else f[16 : 16 + rank],
+                f[21 : 21 + rank], f[3], f[4], bool(f[6]), f[5], im2col,
             )  # fmt: skip
+            if maps.refuse_pixels(fields) if im2col else maps.refusal(fields):
+                return _reply(INVALID_VALUE)
             return _reply(0, maps.encode(fields))
         except (IndexError, WsemuError):
             return _reply(INVALID_VALUE)

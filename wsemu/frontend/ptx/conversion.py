@@ -177,6 +177,8 @@ def convert_form(form: Form) -> Lower:
         return _from_bytes_form(form, BYTES[source])
     if (to, source) == ("bf16x2", "ue8m0x2"):
         return _from_exponents_form(form)
+    if to == "ue8m0x2" and source in ("f32", "bf16x2"):
+        return _to_exponents_form(form, source)
     if not {to, source} <= INTEGERS | FLOATS:
         raise UnhandledForm
     formula = _KINDS[to in INTEGERS, source in INTEGERS](form, to, source)
@@ -308,6 +310,38 @@ def _from_exponents_form(form: Form) -> Lower:
         e.write_register(destination, join_halves(e, low, high))
 
     return lower
+
+
+def _to_exponents_form(form: Form, source: str) -> Lower:
+    """cvt.rp{.satfinite}.ue8m0x2.f32 d, a, b: a becomes the upper byte; of .bf16x2 each half becomes one."""
+    if form.only("satfinite").rounding not in ("rz", "rp"):
+        raise UnhandledForm
+
+    def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
+        destination, *sources = operands
+        if source == "f32":
+            upper, low = (e.read(operand, "f32") for operand in sources)
+        else:
+            low, upper = (widen_float(e, "bf16", half, "f32") for half in halves(e, e.read(sources[0], "b32")))
+        low, upper = (_exponent(e, x, up=form.rounding == "rp", finite="satfinite" in form.flags) for x in (low, upper))
+        both = e.emit("or.b32", e.emit("shl.b32", upper, e.constant("b32", 8)), low)
+        e.write_register(destination, e.emit("cvt.b16.s32", both))
+
+    return lower
+
+
+def _exponent(e: Emitter, x: Register, *, up: bool, finite: bool) -> Register:
+    """Return the exponent of the power of 2 next to the size of an f32, whose sign does not count; 255 is nan, and 0
+    the least power, also for what is less."""
+    size = e.emit("and.b32", x, e.constant("b32", 0x7FFFFFFF))
+    moved = e.emit("add.b32", size, e.constant("b32", 0x7FFFFF)) if up else size
+    bits = e.emit("shr.u32", moved, e.constant("b32", 23))
+    if up:
+        least = e.emit("setp.le.u32", size, e.constant("b32", 0x400000))  # 2^-127
+        bits = e.emit("selp.b32", e.constant("b32", 0), bits, least)
+    if finite:
+        bits = e.emit("min.u32", bits, e.constant("b32", 0xFE))
+    return e.emit("selp.b32", e.constant("b32", 0xFF), bits, is_nan(e, "f32", x))
 
 
 def _power(e: Emitter, bits: Register) -> Register:

@@ -17,9 +17,7 @@ _BY_OPCODE = {
 }
 """alternative for all instructions with that opcode"""
 _BY_MODIFIER = {
-    **dict.fromkeys(("im2col", "im2col::w", "im2col::w::128"), "copy the pixels by tiled maps"),
-    "tile::gather4": "copy each row by a tensor copy of its own",
-    "tile::scatter4": "store each row by a tensor copy of its own",
+    **dict.fromkeys(("im2col::w", "im2col::w::128"), "copy the pixels by tiled maps, or by im2col"),
     **dict.fromkeys(("sp", "sp::ordered_metadata"), "multiply by the dense matrix"),
 }
 """alternative for instructions with that modifier"""

@@ -26,23 +26,30 @@ from wsemu.model.isa import (
     ADDRESS_WRAPPED,
     ATOMIC,
     BULK_REDUCTIONS,
+    NAMED_ROWS,
+    OFFSET_BITS,
     OFFSET_MASK,
     OWN_TILE,
+    PIXELS_MODE,
     READ,
     ROW,
+    ROWS_MODE,
     SEGMENT_SHIFT,
     SHARED,
     TENSOR_RANK,
     TENSOR_REDUCTIONS,
+    TILE_MODE_SHIFT,
     WRITE,
     opcodes,
 )
 from wsemu.model.tensor_map import (
+    CORNER_BITS,
     ELEMENT_TYPES,
     MAP_ALIGNMENT,
     MAP_BYTES,
     MOST_ADDRESS,
     MOST_BYTES,
+    MOST_PIXELS,
     MOST_RANK,
     SHARED_ALIGNMENT,
     UNIT,
@@ -61,6 +68,9 @@ CODE = {name: type_.code for name, type_ in ELEMENT_TYPES.items()}
 U32, S64, F16, F32, FLUSHED, F64, BF16 = (CODE[t] for t in ("u32", "s64", "f16", "f32", "f32_ftz", "f64", "bf16"))
 U64 = CODE["u64"]
 HIGHEST = max(CODE.values())
+CORNERS = sum(bits << 8 * rank for rank, bits in CORNER_BITS.items())
+OFFSETS = sum(bits << 8 * rank for rank, bits in enumerate(OFFSET_BITS))
+"""a byte a rank: the bits of a corner of im2col mode, and of an offset in its row of registers"""
 ADD, MIN, MAX, INC, DEC, AND, _, XOR = range(len(TENSOR_REDUCTIONS))
 ADD_U32, AND_B32, INC_U32, DEC_U32 = (
     BULK_REDUCTIONS.index(which) for which in (("add", "u32"), ("and", "b32"), ("inc", "u32"), ("dec", "u32"))
@@ -153,7 +163,17 @@ def pitch_of(p):
 
 
 @compiled
-def rows_of(p):
+def find_mode(i):
+    return (i.aux >> (UNUSED_SHIFT + TILE_MODE_SHIFT)) & 3
+
+
+@compiled
+def rows_of(p, i):
+    """Return the number of rows of a copy; in im2col mode, of pixels."""
+    if find_mode(i) == ROWS_MODE:
+        return NAMED_ROWS
+    if find_mode(i) == PIXELS_MODE:
+        return word(p, 15) + 1
     rows = 1
     for n in range(1, rank_of(p)):
         rows *= count_of(p, n)
@@ -200,21 +220,38 @@ def is_tiled(p):
         return False
     if rank < 5 and word(p, 14) >> (8 * rank - 8):
         return False
+    total = element_size(p)
+    for n in range(rank):
+        total *= box_of(p, n) // step_of(p, n)
+    return has_sound_rows(p) and total <= MOST_BYTES
+
+
+@compiled
+def has_sound_rows(p):
+    """Return whether a map has an address, strides and rows as the driver accepts them."""
     alignment = 32 if interleave_of(p) == 2 else UNIT
     address = load_i64(p)
     if address & (alignment - 1) or address < 0 or address >= MOST_ADDRESS:
         return False
-    total = element_size(p)
-    for n in range(rank):
-        total *= box_of(p, n) // step_of(p, n)
-        if n and stride_of(p, n) & (alignment - 1):
+    for n in range(1, rank_of(p)):
+        if stride_of(p, n) & (alignment - 1):
             return False
     row = box_of(p, 0) * element_size(p)
     if row & (UNIT - 1) or (swizzle_of(p) and interleave_of(p) == 0 and row > UNIT << swizzle_of(p)):
         return False
-    if (word(p, 2) >> 15) & 1 and code_of(p) < F16:
+    return (word(p, 2) >> 15) & 1 == 0 or code_of(p) >= F16
+
+
+@compiled
+def has_pixels(p):
+    """Return whether copies of pixels by a map of im2col mode are modelled: its box is not empty, and it has no
+    interleave."""
+    if not is_im2col(p) or interleave_of(p) or not has_sound_rows(p) or word(p, 15) >= MOST_PIXELS:
         return False
-    return total <= MOST_BYTES
+    for n in range(1, rank_of(p) - 1):
+        if low_corner(p, n) > high_corner(p, n):
+            return False
+    return (word(p, 15) + 1) * box_of(p, 0) * element_size(p) <= MOST_BYTES
 
 
 # -- tiles -------------------------------------------------------------------------------------------------------------
@@ -230,6 +267,11 @@ def row_at(p, registers, i, lane, r):
     """Return (address of the first byte of a row in the tensor, whether the row is inside it, dimension 0 aside)"""
     address = load_i64(p) + coordinate(registers, i, lane, 0) * unit_of(p)
     there = 1
+    if find_mode(i) == ROWS_MODE:
+        y = coordinate(registers, i, lane, 1 + r)
+        return address + y * stride_of(p, 1), 1 if y >= 0 and y <= word(p, 9) else 0
+    if find_mode(i) == PIXELS_MODE:
+        return place_pixel(p, registers, i, lane, r, address)
     rest = r
     for n in range(1, rank_of(p)):
         count = count_of(p, n)
@@ -239,6 +281,67 @@ def row_at(p, registers, i, lane, r):
             there = 0
         address += x * stride_of(p, n)
     return address, there
+
+
+@compiled
+def low_corner(p, n):
+    """Return the first position of the box of a map of im2col mode in a dimension."""
+    bits = (CORNERS >> (8 * rank_of(p))) & 255
+    value = (word(p, 14) >> (bits * (n - 1))) & ((1 << bits) - 1)
+    return value - ((value >> (bits - 1)) << bits)
+
+
+@compiled
+def high_corner(p, n):
+    """Return the last position of the box of a map of im2col mode in a dimension."""
+    bits = (CORNERS >> (8 * rank_of(p))) & 255
+    value = (word(p, 14) >> (16 + bits * (n - 1))) & ((1 << bits) - 1)
+    return word(p, 8 + n) + value - ((value >> (bits - 1)) << bits)
+
+
+@compiled
+def find_offset(p, registers, i, lane, n):
+    """Return by how much pixels are moved in a dimension."""
+    bits = (OFFSETS >> (8 * rank_of(p))) & 255
+    joined = coordinate(registers, i, lane, rank_of(p))
+    return (joined >> (bits * (n - 1))) & ((1 << bits) - 1)
+
+
+@compiled
+def place_pixel(p, registers, i, lane, r, address):
+    """Return as `row_at`, of a pixel: they lie in the box, at multiples of the element strides from where they start,
+    and continue at the start of the box in the next dimension."""
+    last, rest, there = rank_of(p) - 1, r, 1
+    for n in range(1, last):
+        first, low, high, step = coordinate(registers, i, lane, n), low_corner(p, n), high_corner(p, n), step_of(p, n)
+        before = (high - first) // step + 1
+        x = first + rest * step
+        if rest >= before:
+            count = (high - low) // step + 1
+            x = low + (rest - before) % count * step
+            rest = 1 + (rest - before) // count
+        else:
+            rest = 0
+        x += find_offset(p, registers, i, lane, n)
+        if x < 0 or x > word(p, 8 + n):
+            there = 0
+        address += x * stride_of(p, n)
+    image = coordinate(registers, i, lane, last) + rest
+    if image < 0 or image > word(p, 8 + last):
+        there = 0
+    return address + image * stride_of(p, last), there
+
+
+@compiled
+def are_pixels(p, registers, i, lane):
+    """Return whether a copy of pixels starts in the box of its map, with offsets that have room in the instruction."""
+    rank = rank_of(p)
+    bits = (CORNERS >> (8 * rank)) & 255
+    for n in range(1, rank - 1):
+        x = coordinate(registers, i, lane, n)
+        if x < low_corner(p, n) or x > high_corner(p, n) or find_offset(p, registers, i, lane, n) >> bits:
+            return False
+    return True
 
 
 @compiled
@@ -297,17 +400,29 @@ def check_copy(m, w, pc, registers, i, lane):
     address = load_i64(registers + i.b + 8 * lane) & ~ADDRESS_WRAPPED
     if written_otherwise(m, address):
         return TRAP
-    if not is_tiled(p):
-        return TRAP if is_im2col(p) else reject_copy(m, w, pc, lane, address, NOT_THERE, 0)
+    tiled, mode = is_tiled(p), find_mode(i)
+    if not tiled and not is_im2col(p):
+        return reject_copy(m, w, pc, lane, address, NOT_THERE, 0)
     rank, lowest = rank_of(p), coordinate(registers, i, lane, 0)
-    if interleave_of(p) and word(p, 13) & 0x7FFF:
-        return TRAP
-    if rank != (i.aux >> UNUSED_SHIFT) & TENSOR_RANK:
+    rows = (i.aux >> UNUSED_SHIFT) & TENSOR_RANK
+    if mode == ROWS_MODE:
+        if not tiled or interleave_of(p) or (rank == 2 and box_of(p, 1) != 1):
+            return TRAP
+        named = 2
+    elif mode == PIXELS_MODE:
+        named = rows - 1
+        if not has_pixels(p) or (rank == named and not are_pixels(p, registers, i, lane)):
+            return TRAP
+    else:
+        named = rows
+        if not tiled or (interleave_of(p) and word(p, 13) & 0x7FFF):
+            return TRAP
+    if rank != named:
         return reject_copy(m, w, pc, lane, address, RANK, rank)
     if interleave_of(p) == 0 and lowest * element_size(p) & (UNIT - 1):
         return reject_copy(m, w, pc, lane, address, INNER, lowest)
     if i.op == STORE or i.op == REDUCE:
-        for n in range(1, rank):
+        for n in range(1, rows if mode != PIXELS_MODE else 1):
             lowest = min(lowest, coordinate(registers, i, lane, n))
         if lowest < 0:
             return reject_copy(m, w, pc, lane, address, NEGATIVE, lowest)
@@ -367,7 +482,7 @@ def act(m, w, pc, registers, i, lane, action, base, address, size):
 def inner_runs(m, w, pc, registers, i, lane, p, action, base):
     """Do something to each run of bytes that a lane accesses in shared memory: what it loads, or stores of the
     tensor."""
-    to, length, pitch, rows = to_of(m, registers, i, lane) & ~ADDRESS_WRAPPED, length_of(p), pitch_of(p), rows_of(p)
+    to, length, pitch, rows = to_of(m, registers, i, lane) & ~ADDRESS_WRAPPED, length_of(p), pitch_of(p), rows_of(p, i)
     swizzled = swizzle_of(p)
     apart = swizzled and (pitch != length or interleave_of(p))
     if loads(i) and pitch == length and not apart:
@@ -402,7 +517,7 @@ def outer_runs(m, w, pc, registers, i, lane, p, action, base):
     low, high = stretch(p, registers, i, lane)
     if high <= low:
         return 0
-    for r in range(rows_of(p)):
+    for r in range(rows_of(p, i)):
         address, there = row_at(p, registers, i, lane, r)
         if there:
             found = act(m, w, pc, registers, i, lane, action, base, address + low, high - low)
@@ -412,9 +527,9 @@ def outer_runs(m, w, pc, registers, i, lane, p, action, base):
 
 
 @compiled
-def span_of(p, to):
+def span_of(p, i, to):
     """Bytes of shared memory from the start of a tile to its end: those of the last line may change places."""
-    last = to + (rows_of(p) - 1) * pitch_of(p)
+    last = to + (rows_of(p, i) - 1) * pitch_of(p)
     q = max(0, length_of(p) - 8 * UNIT)
     most = 0
     while q < length_of(p):
@@ -427,7 +542,7 @@ def span_of(p, to):
 def inner_place(m, w, pc, registers, i, lane, p, report):
     """Host address of a lane's tile in shared memory, or 0."""
     to = to_of(m, registers, i, lane)
-    span = span_of(p, to & ~ADDRESS_WRAPPED)
+    span = span_of(p, i, to & ~ADDRESS_WRAPPED)
     own = loads(i) == 0 or (i.aux >> UNUSED_SHIFT) & OWN_TILE
     return host_place(m, w, pc, lane, to, span, SHARED_ALIGNMENT, loads(i), OWN if own else 1, report)
 
@@ -451,9 +566,9 @@ def ready(m, w, pc, registers, i, lane, p):
 
 
 @compiled
-def tile_bytes(p):
+def tile_bytes(p, i):
     """Return the bytes that a tile completes (T23)."""
-    return length_of(p) * rows_of(p)
+    return length_of(p) * rows_of(p, i)
 
 
 @compiled
@@ -465,7 +580,7 @@ def load_lane(m, w, pc, registers, i, lane):
         status = ready(m, w, pc, registers, i, lane, p)
     if status != DONE:
         return status
-    size = tile_bytes(p)
+    size = tile_bytes(p, i)
     m.credited = size
     host = inner_place(m, w, pc, registers, i, lane, p, True)
     made = 0
@@ -506,7 +621,7 @@ def fill(m, registers, i, lane, p, shift, to):
     length, pitch = length_of(p), pitch_of(p)
     nan, rounds = (word(p, 2) >> 15) & 1, (word(p, 2) >> 16) & 1
     filler = FILLER * nan
-    for r in range(rows_of(p)):
+    for r in range(rows_of(p, i)):
         address, there = row_at(p, registers, i, lane, r)
         end = high if there else low
         inside = to + r * pitch
@@ -588,7 +703,7 @@ def stores_alike(m, w, pc, registers, i, lane, other):
         return False
     if load_i64(registers + i.b + 8 * lane) != load_i64(registers + i.b + 8 * other):
         return False
-    for n in range(rank_of(map_host(m, w, pc, registers, i, lane, False))):
+    for n in range((i.aux >> UNUSED_SHIFT) & TENSOR_RANK):
         if coordinate(registers, i, lane, n) != coordinate(registers, i, other, n):
             return False
     return True
@@ -600,7 +715,7 @@ def store_lane(m, w, pc, registers, i, lane):
     host = inner_place(m, w, pc, registers, i, lane, p, True)
     if host == 0 or outer_runs(m, w, pc, registers, i, lane, p, PLACE, 1):
         return
-    to, size = to_of(m, registers, i, lane) & ~ADDRESS_WRAPPED, tile_bytes(p)
+    to, size = to_of(m, registers, i, lane) & ~ADDRESS_WRAPPED, tile_bytes(p, i)
     log(m, COPIED, w, pc, load_i64(p), -1, 1 << lane, size)
     inner_runs(m, w, pc, registers, i, lane, p, JUDGE, 0)
     if m.clocks:
@@ -626,7 +741,7 @@ def is_copy_needed(p, registers, i, lane):
     """Return whether any of a tile lies in the tensor."""
     low, high = stretch(p, registers, i, lane)
     if high > low:
-        for r in range(rows_of(p)):
+        for r in range(rows_of(p, i)):
             _, there = row_at(p, registers, i, lane, r)
             if there:
                 return True
@@ -641,7 +756,7 @@ def bring(m, registers, i, lane, p, shift, to):
     number = reduction((i.aux >> (UNUSED_SHIFT + 3)) & 7, code_of(p))
     if high <= low:
         return
-    for r in range(rows_of(p)):
+    for r in range(rows_of(p, i)):
         address, there = row_at(p, registers, i, lane, r)
         if there == 0:
             continue

@@ -12,18 +12,32 @@ from typing import TYPE_CHECKING, NoReturn
 from wsemu.model.data import NamedTuple
 from wsemu.model.isa import (
     ATOMIC,
+    NAMED_ROWS,
+    OFFSET_BITS,
     OFFSET_MASK,
     OWN_TILE,
     PAIR_TILE,
+    PIXELS_MODE,
     READ,
     ROW,
+    ROWS_MODE,
     SEGMENT_SHIFT,
     SHARED,
     TENSOR_RANK,
     TENSOR_REDUCTIONS,
+    TILE_MODE_SHIFT,
     WRITE,
 )
-from wsemu.model.tensor_map import ELEMENT_TYPES, MAP_ALIGNMENT, MAP_BYTES, SHARED_ALIGNMENT, UNIT, decode
+from wsemu.model.tensor_map import (
+    CORNER_BITS,
+    ELEMENT_TYPES,
+    MAP_ALIGNMENT,
+    MAP_BYTES,
+    SHARED_ALIGNMENT,
+    UNIT,
+    decode,
+    refuse_pixels,
+)
 from wsemu.reference.agents import bulk_copy, map_fences
 from wsemu.reference.agents.copy import Issued
 from wsemu.reference.agents.reductions import combine_elements, flush_subnormals
@@ -80,6 +94,11 @@ class Tile(NamedTuple):
     """true if the tile must be in the CTA's own shared memory"""
 
     @property
+    def size(self) -> int:
+        """Return the bytes that its mbarrier counts (T23, T28)."""
+        return self.fields.row_bytes * len(self.rows)
+
+    @property
     def span(self) -> int:
         """Return the bytes from the tile's first byte in shared memory to its last; the swizzle may permute the bytes
         of the last line."""
@@ -133,7 +152,7 @@ def load(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
             if to >> SEGMENT_SHIFT == SHARED:
                 peers.reach(run, peers.member_rank(run, to & OFFSET_MASK), 1 << lane, agent)
             credited = bulk_copy.find_live(run, name, fields[5], lane, to, pair=pair)
-            mbarrier.credit(run, credited, lane, agent, tile.fields.tile_bytes)
+            mbarrier.credit(run, credited, lane, agent, tile.size)
     copies.tell()
     run.cta.order.tick((run.cta.number, run.warp.number))
 
@@ -183,6 +202,62 @@ def _tiles(run: WarpRun, fields: list[int], lanes: int, *, stores: bool, what: s
     return tiles
 
 
+def _find_mode(fields: list[int]) -> int:
+    return fields[7] >> TILE_MODE_SHIFT & 3
+
+
+def _named_rank(fields: list[int]) -> int:
+    """Return the rank of the map that a copy needs."""
+    rows = fields[7] & TENSOR_RANK
+    return {ROWS_MODE: 2, PIXELS_MODE: rows - 1}.get(_find_mode(fields), rows)
+
+
+def _is_modelled(decoded: MapFields, mode: int) -> bool:
+    """Return whether copies in this mode by a map are modelled."""
+    if mode == PIXELS_MODE:
+        return decoded.im2col is not None and not decoded.interleave and not refuse_pixels(decoded)
+    if decoded.im2col is not None:
+        return False
+    if mode == ROWS_MODE:
+        return not decoded.interleave and (decoded.rank != 2 or decoded.box[1] == 1)
+    return not (decoded.interleave and max(decoded.steps) > 1)
+
+
+class _Walk(NamedTuple):
+    """The box that pixels of im2col mode lie in, innermost dimension first, and the offsets of a copy."""
+
+    low: tuple[int, ...]
+    high: tuple[int, ...]
+    offsets: tuple[int, ...]
+
+    @classmethod
+    def of(cls, fields: MapFields, joined: int) -> _Walk:
+        assert fields.im2col is not None
+        bits, count = OFFSET_BITS[fields.rank], fields.rank - 2
+        offsets = tuple(joined >> bits * n & (1 << bits) - 1 for n in range(count))
+        high = (extent - 1 + up for extent, up in zip(fields.extents[1:], fields.im2col.upper, strict=False))
+        return cls(fields.im2col.lower, tuple(high), offsets)
+
+    def starts_inside(self, at: Sequence[int], rank: int) -> bool:
+        inside = all(low <= x <= high for low, x, high in zip(self.low, at[1:], self.high, strict=False))
+        return inside and max(self.offsets) < 1 << CORNER_BITS[rank]
+
+    def pixels(self, fields: MapFields, at: Sequence[int]) -> Iterator[tuple[int, ...]]:
+        """Yield the pixels of a copy, as coordinates in all dimensions but the channels: the innermost one fastest; at
+        the end of the box the next one takes a step."""
+        assert fields.im2col is not None
+        place = list(at[1 : fields.rank])
+        for _ in range(fields.im2col.pixels):
+            yield (*(x + offset for x, offset in zip(place, self.offsets, strict=False)), place[-1])
+            for n, (low, high) in enumerate(zip(self.low, self.high, strict=True)):
+                place[n] += fields.steps[n + 1]
+                if place[n] <= high:
+                    break
+                place[n] = low
+            else:
+                place[-1] += 1
+
+
 def _tile(run: WarpRun, fields: list[int], lane: int, at: Sequence[int], *, stores: bool, what: str) -> Tile:
     place = locate(
         run, run.read(fields[4], "b64", lane), lane, MAP_BYTES, writes=False, alignment=MAP_ALIGNMENT, shared=False
@@ -202,35 +277,51 @@ def _tile(run: WarpRun, fields: list[int], lane: int, at: Sequence[int], *, stor
     written = map_fences.written_otherwise(run, map_address)
     if decoded is None and not written:
         refuse(NO_MAP, 0)
-    if decoded is None or written or decoded.im2col or (decoded.interleave and max(decoded.steps) > 1):
+    mode = _find_mode(fields)
+    if decoded is None or written or not _is_modelled(decoded, mode):
         raise TrapError(run.group.pc, run.warp.number)
-    if decoded.rank != len(at):
+    fits = decoded.rank == _named_rank(fields)
+    if mode == PIXELS_MODE and fits and not _Walk.of(decoded, at[-1]).starts_inside(at, decoded.rank):
+        raise TrapError(run.group.pc, run.warp.number)
+    if not fits:
         refuse(RANK, decoded.rank)
     if not decoded.interleave and at[0] * decoded.size % UNIT:
         refuse(INNER, at[0])
-    if stores and min(at) < 0:
-        refuse(NEGATIVE, min(at))
+    least = at[0] if mode == PIXELS_MODE else min(at)
+    if stores and least < 0:
+        refuse(NEGATIVE, least)
     if what and decoded.type not in _REDUCES[what]:
         refuse(TYPE, ELEMENT_TYPES[decoded.type].code)
     to = run.read(fields[3], "b64", lane)
-    rows = tuple(_rows(decoded, at, to, stores=stores))
+    rows = tuple(_rows(decoded, at, to, mode, stores=stores))
     own = stores or bool(fields[7] & OWN_TILE)
     return Tile(decoded, place, to, rows, decoded.address, own)
 
 
-def _rows(fields: MapFields, at: Sequence[int], to: int, *, stores: bool) -> Iterator[Row]:
-    """Yield the rows of a tile in the order of shared memory: dimension 1 varies fastest (T20, T28)."""
+def _starts(fields: MapFields, at: Sequence[int], mode: int) -> Iterator[tuple[int, ...]]:
+    """Yield where the rows of a copy lie, in all dimensions but the innermost one, in the order in which they lie in
+    shared memory: dimension 1 fastest (T20, T28)."""
+    if mode == ROWS_MODE:
+        yield from ((y,) for y in at[1 : 1 + NAMED_ROWS])
+    elif mode == PIXELS_MODE:
+        yield from _Walk.of(fields, at[-1]).pixels(fields, at)
+    else:
+        outer = [range(count) for count in fields.counts[1:]]
+        for index in itertools.product(*reversed(outer)):
+            yield tuple(at[d] + i * fields.steps[d] for d, i in enumerate(reversed(index), 1))
+
+
+def _rows(fields: MapFields, at: Sequence[int], to: int, mode: int, *, stores: bool) -> Iterator[Row]:
+    """Yield the rows of a copy."""
     unit, length = fields.unit, fields.row_bytes
     end = fields.extents[0] * unit
     if stores:
         end = -(-end // UNIT) * UNIT  # T26
     first = at[0] * unit
     low, high = min(max(-first, 0), length), max(min(end - first, length), 0)
-    outer = [range(count) for count in fields.counts[1:]]
-    for n, index in enumerate(itertools.product(*reversed(outer))):
+    for n, place in enumerate(_starts(fields, at, mode)):
         address, there = fields.address + first, True
-        for d, i in enumerate(reversed(index), 1):
-            x = at[d] + i * fields.steps[d]
+        for d, x in enumerate(place, 1):
             there = there and 0 <= x < fields.extents[d]
             address += x * fields.strides[d - 1]
         yield Row(address, to + n * fields.pitch, low, high if there else low)
@@ -244,14 +335,16 @@ def accessed_ranges(
     number, offset = divmod(run.read(fields[4], "b64", lane), 1 << SEGMENT_SHIFT)
     segment = find_segment(run, number)
     decoded = decode(bytes(segment.data[offset : offset + MAP_BYTES])) if segment is not None else None
-    if segment is None or decoded is None or decoded.rank != fields[7] & TENSOR_RANK:
+    mode = _find_mode(fields)
+    if segment is None or decoded is None or decoded.rank != _named_rank(fields) or not _is_modelled(decoded, mode):
         return [], []
     stores = name in ("tensor.store", "tensor.reduce")
-    at = [to_signed(run.read(fields[2] + k * ROW, "b32", lane), 32) for k in range(decoded.rank)]
+    registers = fields[7] & TENSOR_RANK
+    at = [to_signed(run.read(fields[2] + k * ROW, "b32", lane), 32) for k in range(registers)]
     to = run.read(fields[3], "b64", lane)
-    rows = tuple(_rows(decoded, at, to, stores=stores))
+    rows = tuple(_rows(decoded, at, to, mode, stores=stores))
     tile = Tile(decoded, (segment, number, offset), to, rows, decoded.address, own=stores)
-    goals = bulk_copy.ranks(run, name, fields[2] + decoded.rank * ROW, lane, fields[3])
+    goals = bulk_copy.ranks(run, name, fields[2] + registers * ROW, lane, fields[3])
     inside = [piece for goal in goals for piece in _retarget(tile, goal).shared_runs(whole=not stores)]
     return inside, [(row.outside + row.low, row.high - row.low) for row in rows if row.high > row.low]
 
@@ -275,7 +368,7 @@ class _Copies:
         if made is None:
             return agent
         target, sources = made
-        self._log(lane, tile.to, fields.tile_bytes)
+        self._log(lane, tile.to, tile.size)
         self._clobbers(lane, tile, target)
         self._read(lane, agent, tile, sources)
         runs = list(tile.shared_runs(whole=True))
@@ -293,9 +386,7 @@ class _Copies:
                 filled[tile.swizzle_address(row.inside + q)] = whole[q : q + UNIT]
         for address, value in filled.items():
             put(target[0], target[2] + address - tile.to, value)
-        run.cta.issued.append(
-            Issued(run.group.pc, run.warp.number, lane, agent, tile.to, fields.tile_bytes, reads=False)
-        )
+        run.cta.issued.append(Issued(run.group.pc, run.warp.number, lane, agent, tile.to, tile.size, reads=False))
         return agent
 
     def store(self, lane: int, tile: Tile, what: str = "") -> None:
@@ -307,7 +398,7 @@ class _Copies:
             return
         source, targets = made
         agent = run.cta.order.fork(run.cta.number)
-        self._log(lane, tile.start, fields.tile_bytes)
+        self._log(lane, tile.start, tile.size)
         self._touch_map(lane, agent, tile)
         inner = [
             ((source[0], source[1], source[2] + address - tile.to), size)
@@ -335,7 +426,7 @@ class _Copies:
                     value = _combine_elements(what, fields.type, _content((segment, 0, offset), size), value)
                 put(segment, offset, value)
         run.cta.bulk[run.warp.number, lane].loose |= 3 << 2 * agent
-        moved = fields.tile_bytes if runs else 0
+        moved = tile.size if runs else 0
         run.cta.issued.append(
             Issued(run.group.pc, run.warp.number, lane, agent, tile.to, moved, reads=True, stores=True)
         )
