@@ -73,6 +73,13 @@ def test_options_of_check_write_nothing_and_are_named_on_the_command_line(run: A
     assert not (tmp_path / "witnesses").exists()
 
 
+def test_run_counts_what_it_suppresses(run: Any) -> None:
+    run("baseline", "program.py")
+    done = run("run", "--baseline", "wsemu-baseline.json", "program.py")
+    assert "2 kernels, 2 launches: 2 verified; 2 findings suppressed" in " ".join(done.stdout.split())
+    assert "suppressed" not in run("run", "program.py", program=CURED).stdout
+
+
 def test_moved_lines_are_not_new(run: Any) -> None:
     run("baseline", "program.py")
     moved = "# one\n\n" + PROGRAM.replace("@cuda.jit\ndef late", "N = 1\n\n\n@cuda.jit\ndef late")

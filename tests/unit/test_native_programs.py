@@ -312,6 +312,7 @@ def launch(is_written, size=128):
         assert not cuda.cuMemsetD32_v2(x, 5, ctypes.c_size_t(size // 4))
     arguments = (ctypes.c_void_p * 1)(ctypes.addressof(x))
     assert not cuda.cuLaunchKernel(add, 1, 1, 1, 32, 1, 1, 0, None, arguments, None)
+    return x
 
 def test_right():
     launch(True)
@@ -323,8 +324,11 @@ def test_right_afterwards():
     launch(True)
 
 def test_out_of_bounds():
-    launch(True, 64)
-    assert not cuda.cuCtxSynchronize()
+    x = launch(True, 64)
+    error = cuda.cuCtxSynchronize()
+    cuda.wsemu_clear_error()
+    assert not cuda.cuMemFree_v2(x)
+    assert not error
 
 def test_right_after_an_error():
     launch(True)
@@ -343,6 +347,7 @@ def test_a_session_of_pytest_on_the_driver_fails_the_tests_whose_launches_fail(t
     assert "error[uninitialized-read]" in wrong
     assert "assert not 700" in out_of_bounds
     assert "error[out-of-bounds]" in out_of_bounds
+    assert "which has 64;" in " ".join(out_of_bounds.split())  # as at the launch, and not as one that is freed
     assert done.returncode == 1
 
 

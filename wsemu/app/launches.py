@@ -63,6 +63,8 @@ class Launches:
     """number of findings that were shown"""
     left_out: int = 0
     """number of findings beyond the limit"""
+    suppressed: int = 0
+    """number of findings that the user accepts"""
     used: set[tuple[str, int]] = field(default_factory=set)
     """suppressions that accepted a finding, by file and line"""
     unused: dict[tuple[str, int], str] = field(default_factory=dict)
@@ -105,6 +107,7 @@ class Launches:
             self.kernels.add(report.kernel)
         self.reasons.update(dict.fromkeys(report.reasons))
         self.warnings += len(report.warnings)
+        self.suppressed += len(report.suppressed)
         self.used.update((entry.file, entry.line) for entry in report.suppressed)
         self.unused.update(((entry.file, entry.line), entry.message) for entry in report.unused)
         if not self.quiet:
@@ -200,6 +203,8 @@ class Launches:
             counts = [f"{self.between.count(v)} {v}" for v in ("failed", "incomplete", "verified") if v in self.between]
             parts.append(f"between launches: {', '.join(counts)}")
         more = f"; {plural(self.warnings, 'warning')}, shown by `wsemu check`" if self.quiet and self.warnings else ""
+        if self.quiet and self.suppressed:
+            more = f"; {plural(self.suppressed, 'finding')} suppressed{more}"
         self.printer.text(f"{extent}: {', '.join(parts)}{more}", "strong")
 
 

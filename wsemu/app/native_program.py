@@ -39,6 +39,8 @@ LONGEST_NAME = 60
 class Watched(Watch):
     """The command's observer of a program."""
 
+    renders_reports = False  # the command shows them, and few programs take them
+
     def __init__(self, launches: Launches, saver: LaunchSaver | None) -> None:
         self._launches = launches
         self._saver = saver
@@ -97,7 +99,8 @@ class Lines:
             return
         shape = f"{_extent(report.grid)} x {_extent(report.block)}"
         text = f"launch {self._number:,}: {_shorten(report.kernel)} {shape}: {report.verdict}"
-        self._launches.printer.text(f"{text} ({report.seconds * 1e3:.1f} ms)")
+        accepted = f", {len(report.suppressed)} suppressed" if report.suppressed else ""
+        self._launches.printer.text(f"{text}{accepted} ({report.seconds * 1e3:.1f} ms)")
 
     def finish(self) -> None:
         """Print the number of launches without a line."""

@@ -78,6 +78,9 @@ class Pending(NamedTuple):
 class Watch:
     """The observer of a session, a base class of the command's observer."""
 
+    renders_reports = True
+    """true if reports for the program are rendered at their launch: later, memory that they name may be freed"""
+
     def note_launch(self, pending: Pending) -> None:
         """Note a launch that is about to run."""
 
@@ -97,7 +100,7 @@ class Session:
         self.watch = watch
         self._order = HostOrder(self.memory)
         self.process = 0
-        self._unverified: list[Report] = []
+        self._unverified: list[_Unverified] = []
         """reports that the program has not queried yet"""
         self._kept = kept
         self._bytes: np.ndarray[Any, np.dtype[np.uint8]] = np.empty(0, np.uint8)
@@ -277,7 +280,7 @@ class Session:
         if entered:
             self._order.note_launch(message.stream, *entered[-1])
         self.watch.note_action(Action(ActionKind.LAUNCH, message.stream))
-        self._unverified += [report.drop_launch() for report in reports if report.verdict != "verified"]
+        self._unverified += [self._keep_report(report) for report in reports if report.verdict != "verified"]
         self._unverified = _latest_reports(self._unverified)
         if missing:
             return _reply(NOT_SUPPORTED)
@@ -287,14 +290,30 @@ class Session:
     def _take_reports(self, _: bytes) -> bytes:
         """Return the verdicts and texts of launches that were not verified, since the last time."""
         taken, self._unverified = self._unverified, []
-        texts = [(one.verdict, one.kernel[:1000], _shorten(str(CheckFailed(one)))) for one in taken]
+        texts = [(one.verdict, one.kernel[:1000], one.text or _report_text(one.report)) for one in taken]
         return _reply(0, json.dumps(texts).encode())
 
+    def _keep_report(self, report: Report) -> _Unverified:
+        """Keep a report for a program that may take it."""
+        kept = report.drop_launch()
+        text = _report_text(kept) if self.watch.renders_reports else ""
+        return _Unverified(report.verdict, report.kernel, kept, text)
 
-def _latest_reports(reports: Sequence[Report]) -> list[Report]:
+
+class _Unverified(NamedTuple):
+    """A launch that was not verified."""
+
+    verdict: str
+    kernel: str
+    report: Report
+    text: str
+    """the report as it was after the launch; empty: it is rendered when it is taken"""
+
+
+def _latest_reports(reports: Sequence[_Unverified]) -> list[_Unverified]:
     """Return the latest reports of each verdict, in their order: incomplete launches displace no failed one."""
     counts: Counter[str] = Counter()
-    kept: list[Report] = []
+    kept: list[_Unverified] = []
     for report in reversed(reports):
         counts[report.verdict] += 1
         if counts[report.verdict] <= MAX_KEPT_REPORTS:
@@ -302,8 +321,9 @@ def _latest_reports(reports: Sequence[Report]) -> list[Report]:
     return kept[::-1]
 
 
-def _shorten(text: str) -> str:
-    """Return a report, without its end if it is long."""
+def _report_text(report: Report) -> str:
+    """Return the text of a report, without its end if it is long."""
+    text = str(CheckFailed(report))
     return text if len(text) <= MAX_REPORT_TEXT else f"{text[:MAX_REPORT_TEXT]}\n... the report is longer"
 
 
