@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import sys
 from bisect import bisect_left
 from collections import defaultdict
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TextIO
 
 HEADER: Final = "wsemu-certificate 1"
 MOST_PROCESSES: Final = 100_000
@@ -393,6 +394,14 @@ def _show(line: Line) -> str:
     return f"line {line.number}, `{line.text}`{f' ({line.where})' if line.where else ''}"
 
 
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+
+
+def show(text: str, file: TextIO | None = None) -> None:
+    """Print a line without characters that could move a terminal's cursor: names come from the file that is judged."""
+    print(_CONTROL.sub("\N{REPLACEMENT CHARACTER}", text), file=file)
+
+
 def judge_file(file: str) -> int:
     """Print the verdicts on the certificates in a file; return the exit code."""
     try:
@@ -400,27 +409,28 @@ def judge_file(file: str) -> int:
             is_large = os.fstat(opened.fileno()).st_size > MOST_BYTES
             text = "" if is_large else opened.read(MOST_BYTES + 1)
         if is_large or len(text) > MOST_BYTES:
-            print(f"{file}: more than {MOST_BYTES >> 20} MiB", file=sys.stderr)
+            show(f"{file}: more than {MOST_BYTES >> 20} MiB", file=sys.stderr)
             return 2
         found = parse(text)
     except MalformedError as error:
-        print(f"{file}:{error}", file=sys.stderr)
+        show(f"{file}:{error}", file=sys.stderr)
         return 2
     except (OSError, UnicodeDecodeError) as error:
         why: Any = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        print(f"{file}: {why}", file=sys.stderr)
+        show(f"{file}: {why}", file=sys.stderr)
         return 2
     if not found:
-        print(f"{file}: no certificate", file=sys.stderr)
+        show(f"{file}: no certificate", file=sys.stderr)
         return 2
     code = 0
     for certificate in found:
         why = judge(certificate)
         if why:
-            print(f"refused: {certificate.name}\n  {file}:{why}")
+            show(f"refused: {certificate.name}")
+            show(f"  {file}:{why}")
             code = 1
         else:
-            print(f"accepted: {certificate.name}: {len(certificate.lines)} operations")
+            show(f"accepted: {certificate.name}: {len(certificate.lines)} operations")
     return code
 
 

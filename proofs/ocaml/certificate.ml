@@ -162,20 +162,34 @@ let read file =
   close_in channel;
   List.mapi (fun n line -> n + 1, String.trim line) (String.split_on_char '\n' text)
 
-let judge_file file =
-  match parse (read file) with
-  | exception Malformed (n, why) -> Printf.eprintf "%s:%d: %s\n" file n why; 2
+(* A text without characters that could move a terminal's cursor: names come from the file that is judged. *)
+let inert text =
+  let shown = Buffer.create (String.length text) in
+  let rec copy at =
+    if at < String.length text then begin
+      let c = text.[at] in
+      let is_c1 = c = '\xc2' && at + 1 < String.length text && text.[at + 1] >= '\x80' && text.[at + 1] <= '\x9f' in
+      if c < ' ' || c = '\x7f' || is_c1 then Buffer.add_string shown "\xef\xbf\xbd" else Buffer.add_char shown c;
+      copy (if is_c1 then at + 2 else at + 1)
+    end in
+  copy 0;
+  Buffer.contents shown
+
+let judge_file path =
+  let file = inert path in
+  match parse (read path) with
+  | exception Malformed (n, why) -> Printf.eprintf "%s:%d: %s\n" file n (inert why); 2
   | exception Stack_overflow -> Printf.eprintf "%s: too long for the stack: run `ulimit -s unlimited` first\n" file; 2
-  | exception Sys_error why -> Printf.eprintf "%s\n" why; 2
+  | exception Sys_error why -> Printf.eprintf "%s\n" (inert why); 2
   | [] -> Printf.eprintf "%s: no certificate\n" file; 2
   | found ->
       List.fold_left (fun code c ->
-        let title = if c.name = "" then Printf.sprintf "certificate at line %d" c.at else c.name in
+        let title = if c.name = "" then Printf.sprintf "certificate at line %d" c.at else inert c.name in
         match judge c with
         | exception Stack_overflow ->
             Printf.eprintf "%s: %s is too long for the stack: run `ulimit -s unlimited` first\n" file title; 2
         | None -> Printf.printf "accepted: %s: %d operations\n" title (List.length c.lines); code
-        | Some why -> Printf.printf "refused: %s\n  %s:%s\n" title file why; max code 1) 0 found
+        | Some why -> Printf.printf "refused: %s\n  %s:%s\n" title file (inert why); max code 1) 0 found
 
 (* The extracted code nests as deeply as a certificate is long: it gets all the stack that the system allows. *)
 let with_deep_stack () =

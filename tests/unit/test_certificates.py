@@ -267,6 +267,17 @@ def check(folder: Path, program: str, certificate_file: str = "a.cert", name: st
     return done.returncode, done.stdout + done.stderr
 
 
+@pytest.mark.parametrize("body", ["0 read global 0 4\n1 read global 0 4", "0 write global 0 4\n1 write global 0 4"])
+def test_names_move_no_cursor(tmp_path, capsys, body):
+    text = certificate(body).replace("# a test", "# a \x1b[2J\x9btest")
+    file = tmp_path / "a.cert"
+    file.write_text(text.replace("0 4\nend", "0 4; late\x1b[1A.py:7\nend"), encoding="utf-8")
+    _, shown = judged(file, capsys)
+    assert "a \ufffd[2J\ufffdtest" in shown
+    assert ("late\ufffd[1A.py" in shown) == ("refused" in shown)
+    assert not {*shown} & {"\x1b", "\x9b"}
+
+
 def test_check_writes_the_certificates_of_verified_launches(tmp_path, capsys):
     code, text = check(tmp_path, VERIFIED + "scale[1, 64](np.ones(64, np.float32))\n")
     assert code == 0, text

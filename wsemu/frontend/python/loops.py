@@ -4,7 +4,7 @@ A loop's body is walked with the types that variables have at its entry.  If the
 to assign one that it reads earlier, the emitted code is dropped, and the body is walked again with the new types.
 """
 
-# mypy: disable-error-code="misc" (in the methods of each part, `self` is the whole `Walker`)
+# mypy: disable-error-code="misc"
 from __future__ import annotations
 
 import ast
