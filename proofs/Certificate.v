@@ -9,6 +9,8 @@ From Wsemu Require Import Machine Rules Steps Residual Invariant OneRun Gpu Cloc
 
 (** ** Maps from numbers *)
 Module Map := PositiveMap.
+Arguments Map.Leaf {A}.
+Arguments Map.Node {A} l o r : rename.
 Definition key := Pos.of_succ_nat.
 Definition fetch {A} (default : A) (m : Map.t A) (n : nat) : A := match Map.find (key n) m with Some a => a | None => default end.
 Definition put {A} (n : nat) (a : A) (m : Map.t A) := Map.add (key n) a m.
@@ -34,44 +36,249 @@ Section Certificate.
 Variable objects : object -> content.
 Notation M0 := (gpu unit unit (fun _ => None) (fun l _ => l) objects false).
 Definition line := (event * (bare * nat))%type.
-Definition timed := (line * clock)%type.
-Definition registrant := (event * payload * clock)%type.
 
-(** ** The clocks of [Clocks.v], with maps *)
-Definition look {A} (G : Map.t (Map.t (list A))) b g := fetch [] (fetch (Map.empty _) G b) g.
-Definition enter {A} (G : Map.t (Map.t (list A))) b g l := put b (put g l (fetch (Map.empty _) G b)) G.
-Lemma look_enter {A} G b g (l : list A) b' g' :
-  look (enter G b g l) b' g' = if Nat.eqb b' b && Nat.eqb g' g then l else look G b' g'.
+(** ** The clocks of [Clocks.v], as maps that share their parts
+
+    A [known] has what happens before the next operation of a process: a map, which processes that waited for the same phases share, and a few
+    processes of which more is known: itself, and those that started it.  A phase has the join of its registrants, and the map of the last of
+    them.  So the cost of an operation depends on what its process did not know, not on the number of processes. *)
+Notation tree := (Map.t nat).
+Definition same_number (x y : option nat) := match x, y with Some m, Some n => Nat.eqb m n | None, None => true | _, _ => false end.
+(** Equality of maps.  [Extract.v] replaces it by equality of addresses, which implies it: it only saves work. *)
+Fixpoint same_tree (a b : tree) : bool :=
+  match a, b with
+  | Map.Leaf, Map.Leaf => true
+  | Map.Node l x r, Map.Node l' x' r' => same_number x x' && same_tree l l' && same_tree r r'
+  | _, _ => false
+  end.
+Definition larger (x y : option nat) := match x, y with Some m, Some n => Some (Nat.max m n) | None, _ => y | _, None => x end.
+Fixpoint join_trees (a b : tree) : tree :=
+  if same_tree a b then b else
+  match a, b with
+  | Map.Leaf, _ => b
+  | _, Map.Leaf => a
+  | Map.Node l x r, Map.Node l' x' r' =>
+      let l2 := join_trees l l' in let r2 := join_trees r r' in let x2 := larger x x' in
+      if same_number x2 x' && same_tree l2 l' && same_tree r2 r' then b
+      else if same_number x2 x && same_tree l2 l && same_tree r2 r then a
+      else Map.Node l2 x2 r2
+  end.
+Definition value_of (x : option nat) := match x with Some n => n | None => 0 end.
+Fixpoint leq (a b : tree) : bool :=
+  if same_tree a b then true else
+  match a, b with
+  | Map.Leaf, _ => true
+  | Map.Node l x r, Map.Leaf => Nat.eqb (value_of x) 0 && leq l Map.Leaf && leq r Map.Leaf
+  | Map.Node l x r, Map.Node l' x' r' => Nat.leb (value_of x) (value_of x') && leq l l' && leq r r'
+  end.
+Definition val (t : tree) k := value_of (Map.find k t).
+
+Lemma same_number_equal x y : same_number x y = true -> x = y.
+Proof. destruct x, y; simpl; try discriminate; auto. intro H. apply Nat.eqb_eq in H. now subst. Qed.
+Lemma same_tree_equal a : forall b, same_tree a b = true -> a = b.
 Proof.
-  unfold look, enter. rewrite fetch_put. destruct (Nat.eqb_spec b' b) as [->|]; simpl; auto. now rewrite fetch_put.
+  induction a as [|l IHl x r IHr]; intros [|l' x' r']; simpl; try discriminate; auto. intro H.
+  apply andb_true_iff in H as [H H3]. apply andb_true_iff in H as [H1 H2]. apply same_number_equal in H1. apply IHl in H2. apply IHr in H3. now subst.
 Qed.
-Lemma look_empty {A} b g : look (Map.empty (Map.t (list A))) b g = [].
-Proof. unfold look. now rewrite !fetch_empty. Qed.
+Lemma val_node l x r k : val (Map.Node l x r) k = match k with xH => value_of x | xO k' => val l k' | xI k' => val r k' end.
+Proof. now destruct k. Qed.
+Lemma val_leaf k : val Map.Leaf k = 0. Proof. now destruct k. Qed.
+Lemma val_join a : forall b k, val (join_trees a b) k = Nat.max (val a k) (val b k).
+Proof.
+  induction a as [|l IHl x r IHr]; intros b k; cbn [join_trees].
+  - rewrite val_leaf. now destruct (same_tree _ b), b.
+  - destruct (same_tree (Map.Node l x r) b) eqn:E; [apply same_tree_equal in E; subst b; lia|].
+    destruct b as [|l' x' r']; [rewrite val_leaf; lia|].
+    assert (V : val (Map.Node (join_trees l l') (larger x x') (join_trees r r')) k = Nat.max (val (Map.Node l x r) k) (val (Map.Node l' x' r') k)).
+    { rewrite !val_node. destruct k; auto. destruct x, x'; simpl; lia. }
+    destruct (same_number _ x' && _ && _) eqn:E1; [|destruct (same_number _ x && _ && _) eqn:E2; auto].
+    + apply andb_true_iff in E1 as [E1 Q3]. apply andb_true_iff in E1 as [Q1 Q2].
+      apply same_number_equal in Q1. apply same_tree_equal in Q2. apply same_tree_equal in Q3. now rewrite Q1, Q2, Q3 in V.
+    + apply andb_true_iff in E2 as [E2 Q3]. apply andb_true_iff in E2 as [Q1 Q2].
+      apply same_number_equal in Q1. apply same_tree_equal in Q2. apply same_tree_equal in Q3. now rewrite Q1, Q2, Q3 in V.
+Qed.
+Lemma leq_val a : forall b, leq a b = true -> forall k, val a k <= val b k.
+Proof.
+  induction a as [|l IHl x r IHr]; intros b H k; cbn [leq] in H; [rewrite val_leaf; lia|].
+  destruct (same_tree (Map.Node l x r) b) eqn:E; [apply same_tree_equal in E; now subst b|].
+  destruct b as [|l' x' r']; apply andb_true_iff in H as [H H3]; apply andb_true_iff in H as [H1 H2]; rewrite !val_node.
+  - apply Nat.eqb_eq in H1. rewrite val_leaf. destruct k; [|specialize (IHl _ H2 k); rewrite val_leaf in IHl; auto|lia].
+    specialize (IHr _ H3 k). now rewrite val_leaf in IHr.
+  - apply Nat.leb_le in H1. destruct k; auto.
+Qed.
 
-Fixpoint add_clocks (l : list line) (K : Map.t clock) (G : Map.t (Map.t clock)) : list timed :=
+Definition known := (tree * list (process * nat))%type.
+Definition timed := (line * known)%type.
+Definition registrant := (event * payload * known)%type.
+Definition nothing_known : known := (Map.Leaf, []).
+Definition within (e : event) (y : process * nat) := Nat.eqb (fst e) (fst y) && Nat.ltb (snd e) (snd y).
+Definition has_tree (t : tree) (e : event) := Nat.ltb (snd e) (val t (key (fst e))).
+Definition has (k : known) (e : event) := has_tree (fst k) e || existsb (within e) (snd k).
+Definition record_at_least (t : tree) (y : process * nat) := if Nat.leb (snd y) (val t (key (fst y))) then t else put (fst y) (snd y) t.
+(** The map alone. *)
+Definition flatten (k : known) : tree := fold_left record_at_least (snd k) (fst k).
+Fixpoint bump p n (l : list (process * nat)) : list (process * nat) :=
   match l with
-  | [] => []
+  | [] => [(p, n)]
+  | (q, m) :: l' => if Nat.eqb q p then (q, Nat.max m n) :: l' else (q, m) :: bump p n l'
+  end.
+(** The clock of a phase after a registrant that knows k, and of a process after a wait for the phase. *)
+Definition release (k : known) (phase : tree * tree) : tree * tree :=
+  (fold_left record_at_least (snd k) (if same_tree (snd phase) (fst k) then fst phase else join_trees (fst phase) (fst k)), fst k).
+Definition acquire (k : known) (phase : tree * tree) : known :=
+  (if same_tree (snd phase) (fst k) then fst phase else join_trees (fst k) (fst phase), snd k).
+
+Lemma has_join a b e : has_tree (join_trees a b) e = has_tree a e || has_tree b e.
+Proof. apply eq_true_iff_eq. unfold has_tree. rewrite orb_true_iff, val_join, !Nat.ltb_lt. lia. Qed.
+Lemma has_record t y e : has_tree (record_at_least t y) e = has_tree t e || within e y.
+Proof.
+  apply eq_true_iff_eq. unfold record_at_least, has_tree, within. rewrite orb_true_iff, andb_true_iff, Nat.eqb_eq.
+  destruct (Nat.leb_spec (snd y) (val t (key (fst y)))) as [Le|Lt].
+  - rewrite !Nat.ltb_lt. split; [auto|]. intros [H|(E & H)]; auto. rewrite E. lia.
+  - unfold val at 1. rewrite find_put. destruct (Nat.eqb_spec (fst e) (fst y)) as [E|N]; simpl; rewrite !Nat.ltb_lt.
+    + rewrite E. intuition lia.
+    + unfold val. intuition.
+Qed.
+Lemma has_records l : forall t e, has_tree (fold_left record_at_least l t) e = has_tree t e || existsb (within e) l.
+Proof.
+  induction l as [|y l IH]; intros t e; simpl; [now rewrite orb_false_r|]. now rewrite IH, has_record, orb_assoc.
+Qed.
+Lemma has_flatten k e : has_tree (flatten k) e = has k e.
+Proof. apply has_records. Qed.
+Lemma leq_has a b e : leq a b = true -> has_tree a e = true -> has_tree b e = true.
+Proof. unfold has_tree. intros H K. apply Nat.ltb_lt in K. apply Nat.ltb_lt. pose proof (leq_val _ _ H (key (fst e))). lia. Qed.
+Lemma has_bump e p n l : existsb (within e) (bump p n l) = existsb (within e) l || within e (p, n).
+Proof.
+  induction l as [|[q m] l IH]; simpl; [now rewrite orb_false_r|]. destruct (Nat.eqb_spec q p) as [->|N]; simpl.
+  - apply eq_true_iff_eq. unfold within. simpl. rewrite !orb_true_iff, !andb_true_iff, !Nat.ltb_lt, !Nat.eqb_eq. intuition lia.
+  - now rewrite IH, orb_assoc.
+Qed.
+Lemma has_nothing e : has nothing_known e = false.
+Proof. unfold has, has_tree. simpl. now rewrite val_leaf. Qed.
+
+Lemma release_grows k G e : has_tree (fst G) e = true -> has_tree (fst (release k G)) e = true.
+Proof.
+  intro H. unfold release. simpl. rewrite has_records. apply orb_true_iff. left. destruct (same_tree _ _); auto. rewrite has_join, H. reflexivity.
+Qed.
+Lemma release_extra k G e : existsb (within e) (snd k) = true -> has_tree (fst (release k G)) e = true.
+Proof. intro H. unfold release. simpl. rewrite has_records, H. apply orb_true_r. Qed.
+Lemma release_sound k G e : has_tree (fst (release k G)) e = true -> has_tree (fst G) e = true \/ has k e = true.
+Proof.
+  unfold release, has. simpl. rewrite has_records. intro H. apply orb_true_iff in H as [H|H]; [|right; rewrite H; apply orb_true_r].
+  destruct (same_tree _ _); auto. rewrite has_join in H. apply orb_true_iff in H as [H|H]; auto. right. now rewrite H.
+Qed.
+(** The map of the last registrant is in the join. *)
+Definition last_in (G : tree * tree) := forall e, has_tree (snd G) e = true -> has_tree (fst G) e = true.
+Lemma release_has k G e : last_in G -> has_tree (fst (release k G)) e = has_tree (fst G) e || has k e.
+Proof.
+  intro Li. apply eq_true_iff_eq. rewrite orb_true_iff. split; [apply release_sound|]. intros [H|H]; [now apply release_grows|].
+  unfold has in H. apply orb_true_iff in H as [H|H]; [|now apply release_extra].
+  unfold release. simpl. rewrite has_records. apply orb_true_iff. left. destruct (same_tree _ _) eqn:E.
+  - apply same_tree_equal in E. apply Li. now rewrite E.
+  - rewrite has_join, H. apply orb_true_r.
+Qed.
+Lemma release_last k G : last_in G -> last_in (release k G).
+Proof. intros Li e H. rewrite release_has by auto. simpl in H. unfold has. rewrite H. apply orb_true_r. Qed.
+Lemma acquire_has k G e : last_in G -> has (acquire k G) e = has k e || has_tree (fst G) e.
+Proof.
+  intro Li. apply eq_true_iff_eq. unfold acquire, has. simpl. rewrite !orb_true_iff. destruct (same_tree _ _) eqn:E.
+  - apply same_tree_equal in E. rewrite <- E. intuition.
+  - rewrite has_join, orb_true_iff. intuition.
+Qed.
+
+(** Maps by object and phase. *)
+Definition look_in {A} (d : A) (G : Map.t (Map.t A)) b g := fetch d (fetch (Map.empty _) G b) g.
+Definition enter {A} (G : Map.t (Map.t A)) b g (a : A) := put b (put g a (fetch (Map.empty _) G b)) G.
+Lemma look_enter {A} (d : A) G b g a b' g' :
+  look_in d (enter G b g a) b' g' = if Nat.eqb b' b && Nat.eqb g' g then a else look_in d G b' g'.
+Proof.
+  unfold look_in, enter. rewrite fetch_put. destruct (Nat.eqb_spec b' b) as [->|]; simpl; auto. now rewrite fetch_put.
+Qed.
+Lemma look_empty {A} (d : A) b g : look_in d (Map.empty (Map.t A)) b g = d.
+Proof. unfold look_in. now rewrite !fetch_empty. Qed.
+Notation look := (look_in []).
+Notation phases := (Map.t (Map.t (tree * tree))).
+Notation phase_at := (look_in (@Map.Leaf nat, @Map.Leaf nat)).
+
+Definition after_step p i (o : bare) n (K : Map.t known) (G : phases) : Map.t known * phases :=
+  let pre := fetch nothing_known K p in
+  let acquired := match o, n with Wait b _, S g => acquire pre (phase_at G b g) | _, _ => pre end in
+  let post := (fst acquired, bump p (S i) (snd acquired)) in
+  let K' := put p post K in
+  (match o with Start q _ => put q post K' | _ => K' end,
+   match o with Register b _ => enter G b n (release post (phase_at G b n)) | _ => G end).
+(** Each operation with what is known before it; the clocks of the phases in the end. *)
+Fixpoint add_clocks (l : list line) (K : Map.t known) (G : phases) : list timed * phases :=
+  match l with
+  | [] => ([], G)
   | ((p, i), (o, n)) :: l' =>
-    let pre := fetch [] K p in
-    let acquired := match o, n with Wait b _, S g => join pre (look G b g) | _, _ => pre end in
-    let post := tick p (S i) acquired in
-    let K' := put p post K in
-    let K'' := match o with Start q _ => put q post K' | _ => K' end in
-    let G' := match o with Register b _ => enter G b n (join (look G b n) post) | _ => G end in
-    (((p, i), (o, n)), pre) :: add_clocks l' K'' G'
+    let '(K', G') := after_step p i o n K G in
+    let '(C, G'') := add_clocks l' K' G' in
+    ((((p, i), (o, n)), fetch nothing_known K p) :: C, G'')
   end.
 
-Lemma add_clocks_correct l : forall K G K1 G1, (forall p, fetch [] K p = K1 p) -> (forall b g, look G b g = G1 b g) ->
-  add_clocks l K G = clocks (M := M0) l K1 G1.
+Definition denotes (k : known) (c : clock) := forall e, has k e = includes c e.
+Lemma add_clocks_next p i o n l K G : let next := after_step p i o n K G in
+  add_clocks (((p, i), (o, n)) :: l) K G =
+    ((((p, i), (o, n)), fetch nothing_known K p) :: fst (add_clocks l (fst next) (snd next)), snd (add_clocks l (fst next) (snd next))).
+Proof. simpl. now destruct (add_clocks l _ _). Qed.
+Lemma denotes_tick p i k c : denotes k c -> denotes (fst k, bump p (S i) (snd k)) (tick p (S i) c).
+Proof. intros H e. rewrite includes_tick, <- H. unfold has. simpl. rewrite has_bump, orb_assoc. reflexivity. Qed.
+Lemma denotes_put p k c K K1 : denotes k c -> (forall q, denotes (fetch nothing_known K q) (K1 q)) ->
+  forall q, denotes (fetch nothing_known (put p k K) q) (update K1 p c q).
+Proof. intros H HK q. rewrite fetch_put. unfold update. destruct (Nat.eqb q p); auto. Qed.
+Lemma add_clocks_correct l : forall K G K1 G1, (forall p, denotes (fetch nothing_known K p) (K1 p)) ->
+  (forall b g e, has_tree (fst (phase_at G b g)) e = includes (G1 b g) e) -> (forall b g, last_in (phase_at G b g)) ->
+  Forall2 (fun x y => fst x = fst y /\ denotes (snd x) (snd y)) (fst (add_clocks l K G)) (clocks (M := M0) l K1 G1).
 Proof.
-  induction l as [|[[p i] [o n]] l IH]; intros K G K1 G1 HK HG; [reflexivity|].
-  cbn [add_clocks clocks]. rewrite HK. apply (f_equal (cons (((p, i), (o, n)), K1 p))). apply IH.
-  - intro q. assert (E : forall c, fetch [] (put p c K) q = update K1 p c q).
-    { intro c. rewrite fetch_put, HK. reflexivity. }
-    destruct o as [x|x v|b y|b w|q' u]; try destruct n; try rewrite HG; try apply E;
-      rewrite fetch_put; unfold update at 1; destruct (Nat.eqb q q'); auto.
-  - intros b g. destruct o as [x|x v|b0 y|b0 w|q' u]; auto. rewrite look_enter, HG.
-    destruct (Nat.eqb b b0 && Nat.eqb g n); auto.
+  induction l as [|[[p i] [o n]] l IH]; intros K G K1 G1 HK HG HL; [constructor|].
+  rewrite add_clocks_next. cbn [clocks fst]. constructor; [split; [reflexivity|exact (HK p)]|].
+  pose proof (denotes_tick p i _ _ (HK p)) as Hp.
+  destruct o as [x|x v|b y|b w|q' u]; apply IH; auto; cbn [after_step fst snd].
+  - apply denotes_put; auto.
+  - apply denotes_put; auto.
+  - apply denotes_put; auto.
+  - intros b' g' e. rewrite look_enter. destruct (Nat.eqb_spec b' b), (Nat.eqb_spec g' n); cbn [andb]; auto. subst.
+    rewrite release_has, includes_join, HG, Hp by auto. reflexivity.
+  - intros b' g'. rewrite look_enter. destruct (Nat.eqb b' b && Nat.eqb g' n); auto using release_last.
+  - apply denotes_put; auto. destruct n as [|g]; [exact Hp|]. apply (denotes_tick p i). intro e.
+    rewrite acquire_has, includes_join, HK, HG by auto. reflexivity.
+  - apply denotes_put; [exact Hp|]. apply denotes_put; auto.
+Qed.
+Lemma add_clocks_lines l : forall K G, map fst (fst (add_clocks l K G)) = l.
+Proof. induction l as [|[[p i] [o n]] l IH]; intros K G; [reflexivity|]. rewrite add_clocks_next. cbn [fst map]. now rewrite IH. Qed.
+
+(** The clock of a phase in the end has its registrants and what happens before one of them. *)
+Lemma step_grows p i o n K G b g e : has_tree (fst (phase_at G b g)) e = true -> has_tree (fst (phase_at (snd (after_step p i o n K G)) b g)) e = true.
+Proof.
+  intro H. destruct o as [x|x v|b0 y|b0 w|q' u]; auto. cbn [after_step snd]. rewrite look_enter.
+  destruct (Nat.eqb_spec b b0), (Nat.eqb_spec g n); cbn [andb]; auto. subst. now apply release_grows.
+Qed.
+Lemma phase_grows l : forall K G b g e, has_tree (fst (phase_at G b g)) e = true ->
+  has_tree (fst (phase_at (snd (add_clocks l K G)) b g)) e = true.
+Proof.
+  induction l as [|[[p i] [o n]] l IH]; intros K G b g e H; [exact H|]. rewrite add_clocks_next. cbn [snd]. apply IH. now apply step_grows.
+Qed.
+Lemma phase_includes l : forall K G c b y g pre, In ((c, (Register b y, g)), pre) (fst (add_clocks l K G)) ->
+  has_tree (fst (phase_at (snd (add_clocks l K G)) b g)) c = true.
+Proof.
+  induction l as [|[[p i] [o n]] l IH]; intros K G c b y g pre J; [easy|]. rewrite add_clocks_next in *. cbn [fst snd] in *.
+  destruct J as [J|J]; [|eapply IH; exact J]. inversion J; subst. apply phase_grows. cbn [after_step snd].
+  rewrite look_enter, !Nat.eqb_refl. cbn [andb]. apply release_extra. cbn [snd]. rewrite has_bump.
+  unfold within at 2. cbn [fst snd].
+  rewrite Nat.eqb_refl, (proj2 (Nat.ltb_lt i (S i))) by lia. apply orb_true_r.
+Qed.
+Lemma phase_sound l : forall K G b g e, has_tree (fst (phase_at (snd (add_clocks l K G)) b g)) e = true ->
+  has_tree (fst (phase_at G b g)) e = true \/
+  exists c y pre, In ((c, (Register b y, g)), pre) (fst (add_clocks l K G)) /\ (has pre e = true \/ (fst e = fst c /\ snd e <= snd c)).
+Proof.
+  induction l as [|[[p i] [o n]] l IH]; intros K G b g e H; [now left|]. rewrite add_clocks_next in *. cbn [fst snd] in *.
+  destruct (IH _ _ _ _ _ H) as [H'|(c & y & pre & J & Q)]; [|right; exists c, y, pre; split; [now right|exact Q]].
+  destruct o as [x|x v|b0 y0|b0 w|q' u]; auto. cbn [after_step snd] in H'. rewrite look_enter in H'.
+  destruct (Nat.eqb_spec b b0), (Nat.eqb_spec g n); cbn [andb] in H'; auto. subst. apply release_sound in H' as [H'|H']; auto.
+  right. exists (p, i), y0, (fetch nothing_known K p). split; [now left|]. unfold has in *. cbn [fst snd] in *. rewrite has_bump in H'.
+  apply orb_true_iff in H' as [H'|H']; [left; now rewrite H'|]. apply orb_true_iff in H' as [H'|H']; [left; rewrite H'; apply orb_true_r|].
+  right. unfold within in H'. cbn [fst snd] in H'. apply andb_true_iff in H' as [E1 E2]. apply Nat.eqb_eq in E1. apply Nat.ltb_lt in E2. lia.
 Qed.
 
 (** ** The registrants of each phase *)
@@ -135,27 +342,30 @@ Section Tests.
 Variable C : list timed.
 Variable R : Map.t (Map.t (list registrant)).  (* [index C] *)
 Let T0 : list (entry M0) := map fst C.
+Variable G : phases.  (* the clocks of the phases in the end *)
 Variable Z : Map.t (Map.t content).
 Definition closed_as b g := Map.find (key g) (fetch (Map.empty _) Z b).
 
-Definition precedes_all (pre : clock) (l : list registrant) := forallb (fun r => includes pre (fst (fst r))) l.
+(** All registrants of phase g of b are known, or one of them knows e. *)
+Definition precedes_all (pre : known) b g := leq (fst (phase_at G b g)) (flatten pre).
+Definition precedes_one (e : event) b g := has_tree (fst (phase_at G b g)) e.
 Definition may_complete b g :=
   match look R b g with [] => false | _ => match closed_as b g with Some a => is_full a | None => true end end.
 Definition arrives (r : registrant) := match snd (fst r) with Count ar _ _ _ => negb (Nat.eqb ar 0) | _ => false end.
 
 (** The rules that an operation must keep, by number; 0 is a registrant that adds nothing. *)
 Definition R1_at (x : timed) := match x with
-  | ((_, (Register b _, S g)), pre) => precedes_all pre (look R b g) | _ => true end.
+  | ((_, (Register b _, S g)), pre) => precedes_all pre b g | _ => true end.
 Definition R2_at (x : timed) := match x with
-  | ((_, (Wait b (Parity _), S (S g))), pre) => precedes_all pre (look R b g) | _ => true end.
+  | ((_, (Wait b (Parity _), S (S g))), pre) => precedes_all pre b g | _ => true end.
 Definition R3_at (x : timed) := match x with
-  | ((e, (Wait b (Parity _), h)), _) => negb (may_complete b h) || existsb (fun r => includes (snd r) e) (look R b h) | _ => true end.
+  | ((e, (Wait b (Parity _), h)), _) => negb (may_complete b h) || precedes_one e b h | _ => true end.
 Definition R4_at (x : timed) := match x with
-  | ((_, (Wait b (Parity _), _)), pre) => negb (is_dead (objects b)) || precedes_all pre (look R b 0) | _ => true end.
+  | ((_, (Wait b (Parity _), _)), pre) => negb (is_dead (objects b)) || precedes_all pre b 0 | _ => true end.
 Definition R5_at (x : timed) := match x with
   | ((e, (Register b (Count ar _ ex _), g)), _) => Nat.eqb ex 0 || negb (Nat.eqb ar 0) ||
       match closed_as b g with
-      | Some (Mbarrier _ 0 _) | None => existsb (fun r => arrives r && includes (snd r) e) (look R b g)
+      | Some (Mbarrier _ 0 _) | None => existsb (fun r => arrives r && has (snd r) e) (look R b g)
       | Some _ => true
       end
   | _ => true end.
@@ -167,8 +377,8 @@ Definition nonempty_at (x : timed) := match x with
   | ((_, (Register _ (Count ar _ ex co), _)), _) => negb (Nat.eqb (ar + ex + co) 0) | _ => true end.
 
 (** Races: for each address the last write and the reads since then, each process once. *)
-Definition ordered (pre : clock) (e r : event) := Nat.eqb (fst r) (fst e) || includes pre r.
-Definition ordered_last (pre : clock) (e : event) (w : option event) := match w with Some r => ordered pre e r | None => true end.
+Definition ordered (pre : known) (e r : event) := Nat.eqb (fst r) (fst e) || has pre r.
+Definition ordered_last (pre : known) (e : event) (w : option event) := match w with Some r => ordered pre e r | None => true end.
 Notation accesses := (Map.t (option event * list event)).
 Definition race_step (x : timed) (S : accesses) : option accesses :=
   match x with
@@ -191,22 +401,40 @@ Hypothesis HR : R = index C.
 Lemma closing_unique b g a a' : closing T0 b g a -> closing T0 b g a' -> a = a'.
 Proof. intros (x & E & F) (x' & E' & F'). rewrite E in E'. inversion E'; subst. rewrite F in F'. now inversion F'. Qed.
 
-Hypothesis C_clocked : C = clocked (M := M0) T0.
+Hypothesis known_sound : forall e x pre e1, In ((e, x), pre) C -> has pre e1 = true ->
+  exists e0, precedes T0 e0 e /\ (e1 = e0 \/ before T0 e1 e0).
+Hypothesis registrants_known : forall c b y g pre, In ((c, (Register b y, g)), pre) C -> has_tree (fst (phase_at G b g)) c = true.
+Hypothesis phase_known : forall b g e, has_tree (fst (phase_at G b g)) e = true ->
+  exists c y pre, In ((c, (Register b y, g)), pre) C /\ (has pre e = true \/ (fst e = fst c /\ snd e <= snd c)).
 Hypothesis Or : in_order T0.
 
 Lemma in_T0 x : In x T0 -> exists pre, In (x, pre) C.
 Proof. intro J. apply in_map_iff in J as ([y pre] & E & J). simpl in E. subst. eauto. Qed.
 Lemma T0_in x pre : In (x, pre) C -> In x T0.
 Proof. intro J. exact (in_map fst _ _ J). Qed.
-Lemma precedes_of x e pre e1 : In ((e, x), pre) C -> includes pre e1 = true ->
+Lemma precedes_of x e pre e1 : In ((e, x), pre) C -> has pre e1 = true ->
   exists e0, precedes T0 e0 e /\ (e1 = e0 \/ before T0 e1 e0).
-Proof. intro J. rewrite C_clocked in J. exact (included_precedes (M := M0) T0 Or e x pre e1 J). Qed.
-Lemma before_of x e pre e1 : In ((e, x), pre) C -> includes pre e1 = true -> before T0 e1 e.
-Proof. intro J. rewrite C_clocked in J. exact (included_before (M := M0) T0 Or e x pre e1 J). Qed.
-Lemma all_precede pre b g c y : precedes_all pre (look R b g) = true -> In (c, (Register b y, g)) T0 -> includes pre c = true.
+Proof. apply known_sound. Qed.
+Lemma before_of x e pre e1 : In ((e, x), pre) C -> has pre e1 = true -> before T0 e1 e.
+Proof. intros J H. destruct (precedes_of _ _ _ _ J H) as (e0 & B & Q). eapply upto_edge; [exact Q|]. now left. Qed.
+Lemma all_precede pre b g c y : precedes_all pre b g = true -> In (c, (Register b y, g)) T0 -> has pre c = true.
 Proof.
-  intros H J. destruct (in_T0 _ J) as (pre' & J'). apply in_look in J'. rewrite <- HR in J'.
-  unfold precedes_all in H. rewrite forallb_forall in H. exact (H _ J').
+  intros H J. destruct (in_T0 _ J) as (pre' & J'). rewrite <- has_flatten. eapply leq_has; [exact H|]. eapply registrants_known; eauto.
+Qed.
+Lemma in_order_unique (l : list (entry M0)) e x y : in_order l -> In (e, x) l -> In (e, y) l -> x = y.
+Proof.
+  induction l as [|z l IH]; simpl; [easy|]. intros (A & B) [->|J] [E|J']; auto.
+  - now inversion E.
+  - specialize (A _ J' eq_refl). simpl in A. lia.
+  - subst z. specialize (A _ J eq_refl). simpl in A. lia.
+Qed.
+Lemma one_follows e b w h : In (e, (Wait b w, h)) T0 -> precedes_one e b h = true ->
+  exists c y, In (c, (Register b y, h)) T0 /\ before T0 e c.
+Proof.
+  intros Je H. destruct (phase_known _ _ _ H) as (c & y & pre & J & Q). exists c, y. pose proof (T0_in _ _ J) as Jc. split; auto.
+  destruct Q as [Q|(Q1 & Q2)]; [eapply before_of; eauto|]. destruct (Nat.eq_dec (snd e) (snd c)) as [E|N].
+  - exfalso. assert (e = c) by (destruct e, c; simpl in *; congruence). subst c. pose proof (in_order_unique _ _ _ _ Or Je Jc). discriminate.
+  - apply t_step. left. left. split; [auto|lia].
 Qed.
 
 Lemma R1_sound : forallb R1_at C = true -> rule_recycle T0.
@@ -233,14 +461,13 @@ Qed.
 Lemma R3_sound : forallb R3_at C = true -> rule_late T0.
 Proof.
   rewrite forallb_forall. intros H b p e h J1 Cm. destruct (in_T0 _ J1) as (pre & J). specialize (H _ J). simpl in H.
-  rewrite (completes_may _ _ Cm) in H. simpl in H. apply existsb_exists in H as ([[c y] pre'] & K & I).
-  rewrite HR in K. apply in_look in K. exists c, y. split; [eapply T0_in; eauto|eapply before_of; eauto].
+  rewrite (completes_may _ _ Cm) in H. simpl in H. eapply one_follows; eauto.
 Qed.
 Lemma R5_sound : forallb R5_at C = true -> rule_expect _ _ _ _ objects false T0.
 Proof.
   rewrite forallb_forall. intros H b g e0 x Cl e ar dr ex co J1 P. destruct (in_T0 _ J1) as (pre & J). specialize (H _ J).
   cbn [R5_at] in H. destruct (Nat.eqb_spec ex 0); [lia|]. destruct (Nat.eqb_spec ar 0); [|left; lia]. right. simpl in H.
-  assert (K : existsb (fun r => arrives r && includes (snd r) e) (look R b g) = true).
+  assert (K : existsb (fun r => arrives r && has (snd r) e) (look R b g) = true).
   { destruct (closed_as b g) as [a|] eqn:E; auto. pose proof (closing_unique _ _ _ _ Cl (HZ _ _ _ E)). subst a. exact H. }
   apply existsb_exists in K as ([[c y] pre'] & K & I). apply andb_true_iff in I as [A I]. simpl in I.
   unfold arrives in A. simpl in A. destruct y as [| | |ar' dr' ex' co'|]; try discriminate.
@@ -287,7 +514,7 @@ Lemma upto_before e1 e2 e3 : upto T0 e1 e2 -> before T0 e2 e3 -> before T0 e1 e3
 Proof. intros [->|H] K; auto. eapply t_trans; eauto. Qed.
 
 Section Step.
-Variables (P : list timed) (e : event) (o : bare) (n : nat) (pre : clock) (Q : list timed) (S S' : accesses).
+Variables (P : list timed) (e : event) (o : bare) (n : nat) (pre : known) (Q : list timed) (S S' : accesses).
 Hypothesis split : C = P ++ ((e, (o, n)), pre) :: Q.
 Hypothesis covered : covers P S.
 
@@ -443,10 +670,10 @@ Inductive rule := Rule1 | Rule2 | Rule3 | Rule4 | Rule5 | Rule6 | Empty_registra
 Definition first_broken (test : timed -> bool) (r : rule) C : option (rule * line) :=
   match find (fun x => negb (test x)) C with Some x => Some (r, fst x) | None => None end.
 Definition first_violation (l : list line) : option (rule * line) :=
-  let C := add_clocks l (Map.empty _) (Map.empty _) in
+  let '(C, G) := add_clocks l (Map.empty _) (Map.empty _) in
   let Z := all_closed C in
   let R := index C in
-  let tests := [(R1_at R, Rule1); (R2_at R, Rule2); (R3_at R Z, Rule3); (R4_at R, Rule4); (R5_at R Z, Rule5);
+  let tests := [(R1_at G, Rule1); (R2_at G, Rule2); (R3_at R G Z, Rule3); (R4_at G, Rule4); (R5_at R Z, Rule5);
                 (R6_at Z, Rule6); (nonempty_at, Empty_registrant)] in
   match find (fun x => match x with Some _ => true | None => false end) (map (fun t => first_broken (fst t) (snd t) C) tests) with
   | Some x => x
@@ -464,28 +691,44 @@ Theorem certified_rules (l : list (entry M0)) : (forall b, fresh (objects b)) ->
   rules _ _ _ _ objects false l /\ no_race l.
 Proof.
   intros Hf Or H. unfold certified, first_violation in H.
-  set (C := add_clocks l (Map.empty _) (Map.empty _)) in *.
-  assert (EC : C = clocked (M := M0) l).
-  { unfold C, clocked. apply add_clocks_correct; intros; [apply fetch_empty|apply look_empty]. }
-  assert (El : map fst C = l) by (rewrite EC; unfold clocked; apply (clocks_entries (M := M0))).
-  assert (EC' : C = clocked (M := M0) (map fst C)) by now rewrite El.
+  destruct (add_clocks l (Map.empty _) (Map.empty _)) as [C G] eqn:Eac.
+  pose proof (add_clocks_lines l (Map.empty _) (Map.empty _)) as El. rewrite Eac in El. simpl in El.
   assert (Or' : in_order (M := M0) (map fst C)) by now rewrite El.
+  assert (HK : forall e x pre e1, In ((e, x), pre) C -> has pre e1 = true ->
+    exists e0, precedes (M := M0) (map fst C) e0 e /\ (e1 = e0 \/ before (M := M0) (map fst C) e1 e0)).
+  { intros e x pre e1 J Hh. rewrite El.
+    assert (F : Forall2 (fun x y => fst x = fst y /\ denotes (snd x) (snd y)) C (clocked (M := M0) l)).
+    { replace C with (fst (add_clocks l (Map.empty _) (Map.empty _))) by now rewrite Eac. apply add_clocks_correct.
+      - intros p e2. rewrite fetch_empty, has_nothing, includes_nil. reflexivity.
+      - intros b g e2. rewrite look_empty, includes_nil. unfold has_tree. simpl. now rewrite val_leaf.
+      - intros b g e2. now rewrite look_empty. }
+    assert (K : exists c, In ((e, x), c) (clocked (M := M0) l) /\ denotes pre c).
+    { clear - F J. induction F as [|[x1 k1] [x2 k2] l1 l2 (Q1 & Q2) F IH]; [easy|]. simpl in *. destruct J as [J|J].
+      - inversion J; subst. exists k2. auto.
+      - destruct (IH J) as (c & Jc & D). eauto. }
+    destruct K as (c & Jc & D). rewrite D in Hh. exact (included_precedes (M := M0) l Or e x c e1 Jc Hh). }
+  assert (HI : forall c b y g pre, In ((c, (Register b y, g)), pre) C -> has_tree (fst (phase_at G b g)) c = true).
+  { intros c b y g pre J. pose proof (phase_includes l (Map.empty _) (Map.empty _) c b y g pre) as P. rewrite Eac in P. exact (P J). }
+  assert (HS : forall b g e, has_tree (fst (phase_at G b g)) e = true ->
+    exists c y pre, In ((c, (Register b y, g)), pre) C /\ (has pre e = true \/ (fst e = fst c /\ snd e <= snd c))).
+  { intros b g e He. pose proof (phase_sound l (Map.empty _) (Map.empty _) b g e) as P. rewrite Eac in P. destruct (P He) as [Q|Q]; auto.
+    rewrite look_empty in Q. unfold has_tree in Q. simpl in Q. now rewrite val_leaf in Q. }
   pose proof (all_closed_correct C) as HZ. set (Z := all_closed C) in *.
   set (R := index C) in *.
   destruct (find _ _) as [x|] eqn:E.
   { apply find_some in E as [_ E]. destruct x; discriminate. }
-  assert (G : forall test r, In (test, r) [(R1_at R, Rule1); (R2_at R, Rule2); (R3_at R Z, Rule3); (R4_at R, Rule4); (R5_at R Z, Rule5);
+  assert (Each : forall test r, In (test, r) [(R1_at G, Rule1); (R2_at G, Rule2); (R3_at R G Z, Rule3); (R4_at G, Rule4); (R5_at R Z, Rule5);
       (R6_at Z, Rule6); (nonempty_at, Empty_registrant)] -> forallb test C = true).
   { intros test r J. apply (first_broken_none test r). destruct (first_broken test r C) eqn:B; auto. exfalso.
     apply (in_map (fun t => first_broken (fst t) (snd t) C)) in J. apply (find_none _ _ E) in J. simpl in J. now rewrite B in J. }
   destruct (race_free C (Map.empty _)) eqn:Rc; [discriminate|]. rewrite <- El. split; [split|].
-  - apply (R1_sound C R); auto. eapply G. simpl. eauto 10.
-  - apply (R2_sound C R); auto. eapply G. simpl. eauto 10.
-  - apply (R3_sound C R Z); auto. eapply G. simpl. eauto 10.
-  - apply (R4_sound C R); auto. eapply G. simpl. eauto 10.
-  - apply (R5_sound C R Z); auto. eapply G. simpl. eauto 10.
-  - apply (R6_sound C Z); auto. eapply G. simpl. eauto 10.
-  - apply nonempty_sound; auto. eapply G. simpl. eauto 10.
+  - apply (R1_sound C G); auto. eapply Each. simpl. eauto 10.
+  - apply (R2_sound C G); auto. eapply Each. simpl. eauto 10.
+  - apply (R3_sound C R G Z); auto. eapply Each. simpl. eauto 10.
+  - apply (R4_sound C G); auto. eapply Each. simpl. eauto 10.
+  - apply (R5_sound C R Z); auto. eapply Each. simpl. eauto 10.
+  - apply (R6_sound C Z); auto. eapply Each. simpl. eauto 10.
+  - apply nonempty_sound; auto. eapply Each. simpl. eauto 10.
   - apply race_free_sound; auto.
 Qed.
 End Certificate.

@@ -35,8 +35,8 @@ RULES: Final = (
 RACE: Final = "race: an earlier conflicting access does not happen before this one"
 Event = tuple[int, int]
 """process, number of the operation among its own"""
-Clock = dict[int, int]
-"""process -> how many of its operations happen before"""
+Tree = tuple[Any, int, Any] | None
+"""process + 1, by its binary digits from the last one on -> its operations that happen before; parts are shared"""
 
 
 class MalformedError(Exception):
@@ -74,7 +74,6 @@ class Phase(NamedTuple):
     pending: int
     """those still missing; of a named barrier, those that have come"""
     bytes: int
-    members: frozenset[int] = frozenset()
 
 
 class Step(NamedTuple):
@@ -188,9 +187,7 @@ def _add(phase: Phase, line: Line) -> Phase | None:
     if phase.kind == "group" and verb in ("join", "leave") and phase.pending:
         if verb == "leave":
             return phase._replace(total=max(0, phase.total - 1), pending=phase.pending - 1)
-        if line.process in phase.members:
-            return None
-        return phase._replace(pending=phase.pending - 1, members=phase.members | {line.process})
+        return phase._replace(pending=phase.pending - 1)
     if phase.kind == "mbarrier" and verb == "count" and numbers[1] <= phase.pending:
         _, arrivals, drops, expected, completed = numbers
         rest = phase.bytes + expected - completed
@@ -221,6 +218,8 @@ class _Run:
         self.state = {b: (0, _first(kind)) for b, kind in enumerate(kinds)}
         self.started = set(range(certificate.processes))
         self.done: defaultdict[int, int] = defaultdict(int)
+        self.joined: dict[tuple[int, int], int] = {}
+        """(object, process) -> the last phase of a group in which the process arrived"""
         self.trace: list[Step] = []
         self.registrants: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
         """(object, phase) -> positions in the trace"""
@@ -257,8 +256,10 @@ class _Run:
             label = numbers[1] + 1 if line.verb == "passed" else phase
         elif not line.place:
             added = _add(contents, line)
-            if added is None:
+            if added is None or (line.verb == "join" and self.joined.get((b, process)) == phase):
                 return False
+            if line.verb == "join":
+                self.joined[b, process] = phase
             label = phase
             self.registrants[b, phase].append(len(self.trace))
             self.closed[b, phase] = added
@@ -296,78 +297,137 @@ class _Addresses:
 # -- the rules --------------------------------------------------------------------------------------------------------
 
 
-def _clocks(trace: list[Step]) -> list[Clock]:
-    """Return for each operation what happens before a predecessor of it, or is one."""
-    own: defaultdict[int, Clock] = defaultdict(dict)
-    given: defaultdict[tuple[int, int], Clock] = defaultdict(dict)
-    found = []
-    for (process, number), line, _, phase in trace:
-        clock = own[process]
-        found.append(dict(clock))
-        if line.verb in ("passed", "parity") and phase:
-            _join(clock, given[line.operands[0], phase - 1])
-        clock[process] = number + 1
-        if line.verb == "start":
-            own[line.operands[0]] = dict(clock)
-        elif not line.place and line.verb not in ("passed", "parity"):
-            _join(given[line.operands[0], phase], clock)
-    return found
+class Clock(NamedTuple):
+    """What happens before an operation: a tree, which processes share, and of a few processes more than it has."""
+
+    tree: Tree
+    more: tuple[Event, ...] = ()
+    """of the process itself and of those that started it: the number of operations"""
+
+    def includes(self, event: Event) -> bool:
+        """Return whether an event happens before."""
+        return event[1] < _get(self.tree, event[0]) or any(event[0] == p and event[1] < n for p, n in self.more)
+
+    def flattened(self) -> Tree:
+        """Return all of it as a tree."""
+        tree = self.tree
+        for process, number in self.more:
+            tree = _put(tree, process + 1, number)
+        return tree
+
+    def after(self, process: int, number: int) -> Clock:
+        """Return the clock after an operation of a process, the last one of `number`."""
+        return Clock(self.tree, ((process, number), *(one for one in self.more if one[0] != process)))
 
 
-def _join(clock: Clock, other: Clock) -> None:
-    for process, number in other.items():
-        clock[process] = max(clock.get(process, 0), number)
+def _get(tree: Tree, process: int) -> int:
+    key = process + 1
+    while tree is not None and key > 1:
+        tree = tree[2] if key & 1 else tree[0]
+        key >>= 1
+    return tree[1] if tree is not None else 0
 
 
-def _includes(clock: Clock, event: Event) -> bool:
-    return event[1] < clock.get(event[0], 0)
+def _put(tree: Tree, key: int, number: int) -> Tree:
+    left, value, right = tree or (None, 0, None)
+    if key == 1:
+        return tree if tree and number <= value else (left, number, right)
+    if key & 1:
+        return left, value, _put(right, key >> 1, number)
+    return _put(left, key >> 1, number), value, right
 
 
-def _broken_rule(run: _Run, clocks: list[Clock], position: int, rule: int) -> bool:
-    """Return whether an operation breaks a rule, by its index in `RULES`."""
-    (_, line, _, phase), trace = run.trace[position], run.trace
-    if line.place or line.verb == "start":
-        return False
-    b = line.operands[0]
+def _join(one: Tree, other: Tree) -> Tree:
+    """Return the join of two trees, which is one of them if it has all of the other."""
+    if one is other or one is None:
+        return other
+    if other is None:
+        return one
+    joined = _join(one[0], other[0]), max(one[1], other[1]), _join(one[2], other[2])
+    for same in (other, one):
+        if joined[0] is same[0] and joined[1] == same[1] and joined[2] is same[2]:
+            return same
+    return joined
+
+
+def _is_within(one: Tree, other: Tree) -> bool:
+    """Return whether a tree has all of another one."""
+    if one is other or one is None:
+        return True
+    left, value, right = other or (None, 0, None)
+    return one[1] <= value and _is_within(one[0], left) and _is_within(one[2], right)
+
+
+class _Clocks:
+    """The clock of each operation, and of each phase in the end: its registrants and what happens before them."""
+
+    def __init__(self, trace: list[Step]) -> None:
+        own: defaultdict[int, Clock] = defaultdict(lambda: Clock(None))
+        phases: dict[tuple[int, int], tuple[Tree, Tree]] = {}
+        """(object, phase) -> the join of its registrants, the tree of the last one"""
+        self.before: list[Clock] = []
+        for (process, number), line, _, phase in trace:
+            clock = own[process]
+            self.before.append(clock)
+            waits = line.verb in ("passed", "parity")
+            if waits and phase:
+                given, last = phases.get((line.operands[0], phase - 1), (None, None))
+                clock = Clock(given if last is clock.tree else _join(clock.tree, given), clock.more)
+            own[process] = clock = clock.after(process, number + 1)
+            if line.verb == "start":
+                own[line.operands[0]] = clock
+            elif not line.place and not waits:
+                given, last = phases.get((line.operands[0], phase), (None, None))
+                joined = given if last is clock.tree else _join(given, clock.tree)
+                phases[line.operands[0], phase] = Clock(joined, clock.more).flattened(), clock.tree
+        self.phases = {place: given for place, (given, _) in phases.items()}
+
+
+def _broken_rules(run: _Run, clocks: _Clocks, position: int) -> list[int]:
+    """Return the rules that an operation breaks, by their indexes in `RULES`."""
+    (event, line, _, phase), trace = run.trace[position], run.trace
+    if line.place or line.verb in ("start", "passed"):
+        return []
+    b, known = line.operands[0], clocks.before[position].flattened()
 
     def all_before(earlier: int) -> bool:
-        return all(_includes(clocks[position], trace[n].event) for n in run.registrants[b, earlier])
+        return _is_within(clocks.phases.get((b, earlier)), known)
 
     present = run.registrants[b, phase]
     if line.verb == "parity":
         completes = bool(present) and _is_full(run.closed[b, phase])
-        return {
+        broken = {
             1: phase > 1 and not all_before(phase - 2),
-            2: completes and not any(_includes(clocks[n], trace[position].event) for n in present),
+            2: completes and event[1] >= _get(clocks.phases[b, phase], event[0]),
             3: b in run.dead and not all_before(0),
-        }.get(rule, False)
-    if line.verb == "passed":
-        return False
-    closed = run.closed[b, phase]
-    unsettled = closed.kind != "mbarrier" or closed.pending > 0
-    _, arrivals, _, expected, completed = line.operands if line.verb == "count" else (b, 1, 0, 0, 0)
-    arriving = (n for n in present if trace[n].line.verb == "count" and trace[n].line.operands[1])
-    return {
-        0: phase > 0 and not all_before(phase - 1),
-        4: bool(expected) and not arrivals and not unsettled
-        and not any(_includes(clocks[n], trace[position].event) for n in arriving),
-        5: not unsettled and closed.bytes < 0,
-        6: not arrivals + expected + completed,
-    }.get(rule, False)  # fmt: skip
+        }
+    else:
+        closed = run.closed[b, phase]
+        unsettled = closed.kind != "mbarrier" or closed.pending > 0
+        _, arrivals, _, expected, completed = line.operands if line.verb == "count" else (b, 1, 0, 0, 0)
+        arriving = (n for n in present if trace[n].line.verb == "count" and trace[n].line.operands[1])
+        broken = {
+            0: phase > 0 and not all_before(phase - 1),
+            4: bool(expected) and not arrivals and not unsettled
+            and not any(clocks.before[n].includes(event) for n in arriving),
+            5: not unsettled and closed.bytes < 0,
+            6: not arrivals + expected + completed,
+        }  # fmt: skip
+    return [rule for rule, is_broken in broken.items() if is_broken]
 
 
-def _race(run: _Run, clocks: list[Clock]) -> Step | None:
+def _race(run: _Run, clocks: _Clocks) -> Step | None:
     """Return the first access that nothing orders after an earlier conflicting one."""
     last: dict[int, Event] = {}
     reads: defaultdict[int, dict[int, Event]] = defaultdict(dict)
-    for step, clock in zip(run.trace, clocks, strict=True):
+    for step, clock in zip(run.trace, clocks.before, strict=True):
         event, line, address, _ = step
         if not line.place:
             continue
         earlier = [last[address]] if address in last else []
         if line.verb == "write":
             earlier += reads.pop(address, {}).values()
-        if not all(one[0] == event[0] or _includes(clock, one) for one in earlier):
+        if not all(one[0] == event[0] or clock.includes(one) for one in earlier):
             return step
         if line.verb == "write":
             last[address] = event
@@ -381,11 +441,14 @@ def judge(certificate: Certificate) -> str:
     run = _Run(certificate)
     if run.impossible is not None:
         return f"{_show(run.impossible)}: no run does this here"
-    clocks = _clocks(run.trace)
-    for rule, text in enumerate(RULES):
-        for position, step in enumerate(run.trace):
-            if _broken_rule(run, clocks, position, rule):
-                return f"{_show(step.line)}: {text}"
+    clocks = _Clocks(run.trace)
+    broken: dict[int, Line] = {}
+    """rule -> the first operation that breaks it"""
+    for position, step in enumerate(run.trace):
+        for rule in _broken_rules(run, clocks, position):
+            broken.setdefault(rule, step.line)
+    if broken:
+        return f"{_show(broken[min(broken)])}: {RULES[min(broken)]}"
     race = _race(run, clocks)
     return f"{_show(race.line)}: {RACE}" if race else ""
 

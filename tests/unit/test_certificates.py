@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import wsemu
-from proofs import certify
+from proofs import certify, sizes
 from wsemu.launch.certificate import MOST_OPERATIONS, BeyondTheoremError, write_certificate
 from wsemu.launch.hooks import traceable
 
@@ -103,6 +103,22 @@ def test_a_trace_that_keeps_the_rules_is_accepted(what, tmp_path, capsys):
     file = tmp_path / "a.cert"
     file.write_text(certificate(body, *objects))
     assert judged(file, capsys) == (0, f"accepted: a test: {body.strip().count(chr(10)) + 1} operations\n")
+
+
+@pytest.mark.parametrize("shape", sizes.SHAPES)
+def test_clocks_that_share_their_parts_know_what_happens_before(shape, tmp_path, capsys):
+    (tmp_path / "a.cert").write_text(sizes.SHAPES[shape][0](9))
+    assert judged(tmp_path / "a.cert", capsys)[0] == 0
+
+
+@pytest.mark.parametrize("shape", sizes.SHAPES)
+def test_without_one_wait_a_trace_of_any_size_is_refused(shape, tmp_path, capsys):
+    text = sizes.SHAPES[shape][0](9)
+    waits = [line for line in text.splitlines() if " passed " in line or " parity " in line]
+    for wait in (waits[0], waits[len(waits) // 2], waits[-1]):
+        (tmp_path / "a.cert").write_text(text.replace(f"{wait}\n", "", 1))
+        is_needed = wait != waits[-1] or shape in ("ring", "copies")  # accesses follow it
+        assert judged(tmp_path / "a.cert", capsys)[0] == is_needed
 
 
 @pytest.mark.parametrize("what", REFUSED)
