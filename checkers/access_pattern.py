@@ -1,5 +1,5 @@
-"""Code shared by the two checkers of costs: the lanes of a recorded execution, and the test for what an access
-costs."""
+"""Code shared by the two checkers of costs: which lanes of a recorded execution access what, and whether an access is
+costly."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _MOST = 0.75
 
 
 def access_counts(places: Places) -> dict[int, AccessCount]:
-    """Return the counts of each access in the source.
+    """Return the accesses of a launch, one per source location.
 
-    Copies of an access, as in an unrolled loop, are one: the copy with the worst execution, or the first one,
-    represents all.
+    An unrolled loop contains copies of an access.  They count as one access, which is represented by the copy with the
+    worst execution, or by the first copy.
     """
     if "by_place" not in places.derived:
         places.derived["by_place"] = _merge_copies(places)
@@ -68,13 +68,13 @@ def _sum(counts: list[AccessCount]) -> AccessCount:
 
 
 def offsets_by_lane(pattern: Pattern) -> dict[int, int]:
-    """Active lane -> byte offset in the segment."""
+    """Return the byte offset in the segment for each active lane."""
     return {lane: at for lane, at in enumerate(pattern.offsets) if pattern.lanes >> lane & 1}
 
 
 def stride(offsets: dict[int, int]) -> int | None:
-    """Return the bytes from a lane to the next one, if most lanes have one distance; otherwise None.  Inactive lanes in
-    between count as lanes."""
+    """Return the distance from one lane to the next in bytes if it is the same for most lanes, otherwise None.
+    Inactive lanes in between count as lanes."""
     pairs = list(itertools.pairwise(sorted(offsets.items())))
     steps = Counter((at - before) // (lane - last) for (last, before), (lane, at) in pairs)
     if not steps:
@@ -88,7 +88,8 @@ def mask(lanes: set[int]) -> int:
 
 
 def tally(unit: str, executions: int, cost: int, ideal: int, worst: int, excess: int) -> str:
-    """The note of an access: `32 executions, 1,024 wavefronts, ideal 32, worst 32: 97% of this kernel's excess`."""
+    """Return the note on an access: `32 executions, 1,024 wavefronts, ideal 32, worst 32: 97% of this kernel's
+    excess`."""
     times = f"{executions:,} execution{'s' * (executions != 1)}"
     share = f"{(cost - ideal) / excess:.0%} of this kernel's excess"
     return f"{times}, {cost:,} {unit}, ideal {ideal:,}, worst {worst}: {share}"

@@ -1,12 +1,13 @@
 """`failed-assertion`: a thread fails an assertion of the kernel, or executes `trap`.
 
-Detects: a C++ `assert` (`__assertfail`), a PTX `trap`, a Python `assert`: in the initial run, and in every order of the
-atomics that is tried if these decide what runs.  There it also detects an exception that a kernel in Python raises.
+Detects: a C++ `assert` (`__assertfail`), a PTX `trap`, a Python `assert`: in the initial run, and, if atomics influence
+the control flow, in every explored interleaving.  In these interleavings it also detects an exception that a Python
+kernel raises.
 Does not detect: an assertion that only other arguments violate.  With `debug=True` the host raises the exception, as
-Numba-CUDA does, without a finding.  If a clock, or a loop that counts its rounds, leads to it, the launch is
-`incomplete`: a watchdog that bites here need not bite on a GPU.
-Reference: CUDA C++ Programming Guide, "Assertion"; PTX ISA, "trap".  The engines record it as the thread ends:
-`note_end` in `machine/scheduler.py`.
+Numba-CUDA does, without a finding.  If a clock or a loop that counts its iterations leads to the assertion, the launch
+is `incomplete`: a watchdog that fires here may not fire on a GPU.
+Reference: CUDA C++ Programming Guide, "Assertion"; PTX ISA, "trap".  The engines record the failure when the thread
+ends: `note_end` in `machine/scheduler.py`.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ def explain(raw: RawFinding, places: Places) -> Finding:
 
 
 def _kind(raw: RawFinding, places: Places) -> str:
-    """Return which of `_WORDS` an exit or trap is."""
+    """Return the key in `_WORDS` for an exit or trap."""
     if places.operation(raw.pc) == "trap":
         return "trap"
     ends = int(places.program.code[raw.pc, 7])

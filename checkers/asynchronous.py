@@ -48,7 +48,7 @@ CURES = {
 
 
 def explain(raw: RawFinding, places: Places) -> Finding:
-    """The finding of an asynchronous operation."""
+    """Return the finding of a misused asynchronous operation."""
     explained = {
         "async-outlives-cta": _outlives, "store-outlives-cta": _store_outlives, "copy-size": _size, "tensor-map": _map,
     }  # fmt: skip
@@ -62,9 +62,9 @@ def _outlives(raw: RawFinding, places: Places) -> Finding:
     does = "reads" if d["what"] or kind == "wgmma" else "writes"
     nobody = f"nothing in CTA {places.cta(raw.cta)} waits" if kind.startswith("bulk.send") else "nothing waits"
     return words.finding(
-        raw, places, f"{nobody} for the {noun} that {does} {at}: it may be under way when the CTA ends",
+        raw, places, f"{nobody} for the {noun} that {does} {at}: it may be in flight when the CTA exits",
         f"{words.amount(d['bytes'])} by {words.who(raw, places)}",
-        ["shared memory belongs to the next CTA then; a thread must wait, and end after that"],
+        ["another CTA may then use the shared memory; a thread must wait for the operation before it exits"],
         _wait_text(raw, places),
     )  # fmt: skip
 
@@ -80,22 +80,23 @@ def _store_outlives(raw: RawFinding, places: Places) -> Finding:
 
 
 def _wait_text(raw: RawFinding, places: Places) -> str:
-    """Return the wait for an operation: for its mbarrier, or its group."""
+    """Return the edit that waits for an operation: a wait for the phase of its mbarrier, or for its group."""
     kind = words.operation(places, raw.pc)
     if kind.startswith("bulk.send"):
         sync = words.spell_instruction(places, raw.pc, "barrier.cluster")
         return (
-            f"{sync} after the wait for its mbarrier, in both CTAs; or let who waits arrive on an mbarrier of this one"
+            f"add {sync} after the wait for its mbarrier, in both CTAs; or arrive on an mbarrier of this CTA after "
+            "that wait"
         )
     if kind in BRINGS:
         wait = words.spell_instruction(places, raw.pc, "mbarrier.try_wait.parity")
-        return f"wait for the phase of its mbarrier that it completes ({wait}) on every path that ends the CTA"
+        return f"wait for the phase of its mbarrier that it completes ({wait}) on every path to the end of the CTA"
     bulk = effects_of(kind).group == "bulk"
     family = "wgmma" if kind == "wgmma" else "cp.async.bulk" if bulk else "cp.async"
     commit = words.spell_instruction(places, raw.pc, f"{family}.commit_group")
     wait = words.spell_instruction(places, raw.pc, f"{family}.wait_group{'.read' * bulk}", "0")
     wait = wait if wait.endswith(")`") else f"{wait.removesuffix('`')} 0`"
-    return f"{commit} after it, and {wait} in the same thread before it ends, on every path"
+    return f"add {commit} after it, and {wait} on every path to the end of the same thread"
 
 
 def _size(raw: RawFinding, places: Places) -> Finding:
@@ -103,21 +104,21 @@ def _size(raw: RawFinding, places: Places) -> Finding:
     label = f"{words.amount(size)} by {words.who(raw, places)}"
     if raw.detail["what"] == 2:
         return words.finding(
-            raw, places, f"{words.with_article(noun)} of {words.amount(size)}: no multiple of 8", label,
-            ["PTX leaves it undefined; this launch stores all of them"], "give a multiple of 8 bytes",
+            raw, places, f"{words.with_article(noun)} of {words.amount(size)}, which is not a multiple of 8", label,
+            ["undefined in PTX; this run stores all of them"], "give a multiple of 8 bytes",
         )  # fmt: skip
     if raw.detail["what"]:
         most = CP_ASYNC.get(name, 16)
         return words.finding(
-            raw, places, f"{words.with_article(noun)} of {most} bytes is to read {words.amount(size)}", label,
-            [f"PTX leaves it undefined; an H100 reads {words.amount(size % 16)} (C1), and so does this launch"],
-            f"give at most {most} bytes to read: the rest up to {most} is filled with zeros",
+            raw, places, f"{words.with_article(noun)} of {most} bytes has a source size of {words.amount(size)}", label,
+            [f"undefined in PTX; an H100 reads {words.amount(size % 16)} (C1), and so does this run"],
+            f"use a source size of at most {most} bytes: the rest up to {most} is filled with zeros",
         )  # fmt: skip
     rest = size - size % 16
     return words.finding(
-        raw, places, f"{words.with_article(noun)} of {words.amount(size)}: no multiple of 16", label,
-        [f"an H100 copies and counts {words.amount(rest)}, silently (T1), and so does this launch"],
-        f"copy {words.amount(rest + 16)} of padded arrays, or {rest:,} and the rest with plain stores",
+        raw, places, f"{words.with_article(noun)} of {words.amount(size)}, which is not a multiple of 16", label,
+        [f"an H100 silently copies and counts {words.amount(rest)} (T1), and so does this run"],
+        f"pad the arrays and copy {words.amount(rest + 16)}, or copy {rest:,} and move the rest with plain stores",
     )  # fmt: skip
 
 
@@ -125,32 +126,32 @@ def _map(raw: RawFinding, places: Places) -> Finding:
     value, noun = raw.detail["value"], words.with_article(words.noun(places, raw.pc))
     name = TYPE_OF_CODE.get(value, "")
     said = {
-        0: (f"{noun} whose tensor map is none", "no driver writes such bytes", _NO_MAP),
+        0: (f"{noun} whose tensor map is invalid", "no driver creates a map with these bytes", _NO_MAP),
         1: (
-            f"{noun} of other dimensions than its tensor map, which has {value}",
-            "the instruction and its map have to agree",
+            f"{noun} whose number of dimensions differs from that of its tensor map, {value}",
+            "the instruction and its map must agree",
             f"use the {value}-dimensional form, with {words.amount(value, 'coordinate')}",
         ),
         2: (
-            f"{noun} that begins at element {value} of the innermost dimension: no multiple of 16 bytes",
-            "no manual says so",
-            "begin at a multiple of 16 bytes, and leave out elements where the tile is used",
+            f"{noun} that begins at element {value} of the innermost dimension, not at a multiple of 16 bytes",
+            "no manual documents this limit",
+            "begin at a multiple of 16 bytes, and skip the extra elements when using the tile",
         ),
         3: (
             f"{noun} at a negative coordinate, {value}: only loads may begin outside",
             "",
-            "begin at 0 or above; what lies after the end is left out",
+            "use coordinates of at least 0; elements beyond the end are skipped",
         ),
-        4: (f"{noun} of elements of {name}, of which there is no such reduction", "", "use another operation or type"),
+        4: (f"{noun} of {name} elements, for which this reduction does not exist", "", "use another operation or type"),
     }
     message, why, remedy = said[raw.detail["what"]]
     return words.finding(
-        raw, places, message, f"the map of {words.who(raw, places)}",
+        raw, places, message, f"tensor map used by {words.who(raw, places)}",
         [f"{why and why + '; '}an H100 stops with an illegal instruction ({_RULES[raw.detail['what']]})"], remedy,
     )  # fmt: skip
 
 
 _RULES = ("T29", "T29", "T21", "T21", "T27")
-"""measured rule of each kind of misuse, by `what`"""
+"""measured rule for each kind of misuse, by the finding's `what`"""
 _NO_MAP = "pass `wsemu.TensorMap(...)`, `--arg 'tmap(...)'`, or the bytes that `cuTensorMapEncodeTiled` wrote"
 TYPE_OF_CODE = {type_.code: name for name, type_ in reversed(ELEMENT_TYPES.items())}

@@ -1,10 +1,10 @@
-"""`bank-conflict`: lanes of a shared memory access that request different words of one bank, and so wait for each
-other.
+"""`bank-conflict`: lanes of a shared memory access that request different words of one bank, so that the hardware
+serves them in turn.
 
-Detects: loads and stores whose wavefronts, summed over all executions, are `Thresholds.bank_conflict` times those that
-the same lanes take without a conflict, or more.  Every execution counts; the worst one is shown.  A padding is
-suggested if the recorded addresses of all conflicting accesses of the array, laid out with it, have no conflict left.
-An atomic serves one lane of a bank at a time, also if several lanes request one word.
+Detects: loads and stores whose wavefronts, summed over all executions, are at least `Thresholds.bank_conflict` times
+the wavefronts that the same lanes need without a conflict.  Every execution counts; the worst one is shown.  A padding
+is suggested if it removes the conflicts of all recorded accesses to the array.  An atomic serves one lane of a bank at
+a time, also if several lanes request one word.
 Does not detect: conflicts of atomics on architectures other than sm_90, and of atomics that loop depending on values
 (min, max and bit operations of 8 bytes, min and max of floats).  It also misses conflicts that a suggested padding
 causes in accesses that had none.
@@ -39,7 +39,7 @@ CURES = {
     "bank-conflict": Cures(LAST, "pad constant swap index"),
 }
 MOST_PADDING = 8
-"""elements that are tried at the end of a row"""
+"""maximum number of elements of padding tried at the end of a row"""
 ONE_COPY_EACH = "combine the values of a warp first (shuffles, `match_any_sync`), or give each warp a copy of its own"
 
 
@@ -57,7 +57,7 @@ class _Access:
         return passes(self.offsets, self.size, self.service, self.model)
 
     def worst(self) -> tuple[int, dict[int, int]]:
-        """Return the degree of conflict of the worst pass, and its lanes."""
+        """Return the conflict degree of the worst pass, and the lanes in conflict."""
         return max(((self.ways(part), part) for part in self.parts()), key=lambda pair: pair[0])
 
     def ways(self, part: dict[int, int]) -> int:
@@ -70,16 +70,17 @@ class _Access:
 
     @property
     def fewest(self) -> int:
-        """Ways of an access of this size if no two words share a bank."""
+        """Return the minimum number of wavefronts per pass for an access of this size, reached if no two words share a
+        bank."""
         return 1 + self.model.extra[{8: 1, 16: 2}.get(self.size, 0)]
 
     def is_free(self, offsets: dict[int, int]) -> bool:
-        """Return whether it has no conflict when its lanes are at these offsets."""
+        """Return whether the access has no conflict if its lanes access these offsets."""
         return all(self.ways(part) == self.fewest for part in passes(offsets, self.size, self.service, self.model))
 
 
 def examine(places: Places, settings: Settings) -> list[Finding]:
-    """A finding for each access in the source with too many wavefronts, the costliest first."""
+    """Return a finding for each access in the source with too many wavefronts, the costliest first."""
     counts = access_counts(places)
     excess = _excess(counts)
     found = costliest_first(_costly_accesses(counts, settings.thresholds), excess)
@@ -87,14 +88,14 @@ def examine(places: Places, settings: Settings) -> list[Finding]:
 
 
 def costliest(places: Places, settings: Settings) -> list[Finding]:
-    """Return a finding for the access whose worst execution has the highest conflict degree, if `examine` reports none
-    as high."""
+    """Return a finding for the access whose worst execution has the highest conflict degree, unless `examine` reports
+    an access with this degree."""
     counts = access_counts(places)
     warned = _costly_accesses(counts, settings.thresholds)
     best, most = -1, 0
     patterns = [(pc, count.worst_wavefronts) for pc, count in counts.items() if count.worst_wavefronts is not None]
     for pc, pattern in sorted(patterns, key=lambda pair: (-pair[1].cost, pair[0] not in warned, pair[0])):
-        if pattern.cost <= most:  # one pass has no more ways than all passes together take wavefronts
+        if pattern.cost <= most:  # the conflict degree of one pass is at most the number of wavefronts of all passes
             break
         n, _ = _access(places, pc, pattern).worst()
         if n > most:
@@ -109,7 +110,7 @@ def _excess(counts: dict[int, AccessCount]) -> dict[int, int]:
 
 
 def _costly_accesses(counts: dict[int, AccessCount], thresholds: Thresholds) -> list[int]:
-    """Return the accesses that are worth a warning."""
+    """Return the accesses that cost enough for a warning."""
     return [
         pc
         for pc, count in counts.items()
@@ -142,7 +143,7 @@ def _access(places: Places, pc: int, pattern: Pattern) -> _Access:
 
 
 def _array(places: Places, access: _Access) -> SharedArray | None:
-    """Return the array that all lanes access; an array in dynamic shared memory has no elements and no span."""
+    """Return the array that all lanes access.  An array in dynamic shared memory has no elements and no declaration."""
     program = places.program
     for array in program.shared:
         end = array.offset + _elements(array) * array.dtype.itemsize
@@ -208,7 +209,7 @@ def _stride_text(array: SharedArray, access: _Access) -> str:
 
 
 def _help(places: Places, access: _Access, array: SharedArray | None) -> str:
-    neighbours = "let neighbouring lanes touch neighbouring words"
+    neighbours = "access neighboring words in neighboring lanes"
     if access.is_free(access.offsets):
         return f"{neighbours} with 4-byte accesses, which need no second wavefront on {places.outcome.arch}"
     if access.singly and any(len(set(part.values())) < len(part) for part in access.parts()):
@@ -259,7 +260,7 @@ def _longer(places: Places, array: SharedArray, row: int, together: list[_Access
 
 
 def _fits(places: Places, array: SharedArray, elements: int) -> bool:
-    """Return whether shared memory has room for the array with that many elements."""
+    """Return whether shared memory is large enough for the array with that many elements."""
     more = (elements - _elements(array)) * array.dtype.itemsize
     return places.program.shared_bytes + more <= limits(places.outcome.arch).static_shared
 
@@ -275,7 +276,7 @@ def _padding_removes_conflict(array: SharedArray, row: int, longer: int, access:
             number, column = divmod(element, row)
             end = (column + shift) * size + byte + access.size
             if end > row * size and shift == 0:
-                return False  # a vector that goes on in the next row
+                return False  # a vector that continues in the next row
             if end > row * size:
                 return True
             moved[lane] = array.offset + (number * longer + column + shift) * size + byte

@@ -1,9 +1,11 @@
-"""Misuse of named barriers: `count-mismatch`, `all-arrive`, `oversubscribed`, `barrier-divergence`,
-`invalid-barrier`, `dangling-arrive`.
+"""Misuse of named barriers: `count-mismatch`, `all-arrive`, `oversubscribed`, `barrier-divergence`, `invalid-barrier`,
+`dangling-arrive`.
 
-Detects: operations of one generation with different counts, some of them with none, or with different reductions (B5).
-Also detects: a generation completed by arrivals alone (B10); a count of more threads than the CTA has, which is a
-warning if the launch ends.  Also detects: aligned barriers and `.sync` warp operations reached by part of a warp (B12).
+Detects: operations of one generation that differ in their counts or their reductions (B5); an operation without a count
+differs from one with a count.
+Also detects: a generation completed by arrivals alone (B10); a count larger than the number of threads in the CTA,
+which is a warning if the launch ends all the same.
+Also detects: aligned barriers and `.sync` warp operations reached by part of a warp (B12).
 Also detects: ids outside 0-15 and counts that are not a positive multiple of 32 (B1, B2); arrivals left over when a CTA
 ends (B11).
 Does not detect: operations that another schedule would count into another generation; that is `barrier-recycling`.
@@ -98,17 +100,17 @@ def _count_mismatch(raw: RawFinding, places: Places) -> Finding:
         return _mixture(raw, places)
     return _finding(
         raw, places,
-        f"barrier {d['barrier']}: count {d['count']} in a generation that was opened with count {d['expected']}",
-        f"{places.who(raw.cta, raw.warp)} gives {d['count']}",
-        _first_operation(raw, places, f"warp {raw.other_warp} opened it with {d['expected']}"),
+        f"barrier {d['barrier']} is used with count {d['count']}, but its current generation has count {d['expected']}",
+        f"{places.who(raw.cta, raw.warp)} uses count {d['count']}",
+        _first_operation(raw, places, f"warp {raw.other_warp} began the generation with count {d['expected']}"),
         ["the hardware raises an illegal instruction; the launch was stopped here"],
         _one_count(raw, places),
     )  # fmt: skip
 
 
 def _one_count(raw: RawFinding, places: Places) -> str:
-    """Return the help that changes one of the two counts: the other one is the number of threads that reach the
-    barrier."""
+    """Return the help that changes one of the two counts to the number of threads that reach the barrier, which is the
+    other count."""
     d = raw.detail
     known, perhaps, once = _coming(raw, places)
     threads = range(32 * len(known), 32 * (len(known) + len(perhaps)) + 1, 32)
@@ -117,17 +119,17 @@ def _one_count(raw: RawFinding, places: Places) -> str:
         return _ONE_COUNT
     if len(right) == 2:
         more, less = max(right), min(right)
-        warps = f"{warps_text(perhaps)} {'comes' if len(perhaps) == 1 else 'come'}"
-        return f"give all the same count: {more} if {warps} to barrier {d['barrier']}, too, or {less}"
+        warps = f"{warps_text(perhaps)} also {'reaches' if len(perhaps) == 1 else 'reach'}"
+        return f"use one count everywhere: {more} if {warps} barrier {d['barrier']}, otherwise {less}"
     wrong = d["count"] if right == [d["expected"]] else d["expected"]
     lines = _giving(wrong, raw, places)
     where = f"line{'s' * (len(lines) > 1)} {', '.join(map(str, lines))}"
-    who = f"{right[0] // 32} warps come to barrier {d['barrier']}, {right[0]} threads"
-    return f"{who}: {where} should give {right[0]}, not {wrong}"
+    who = f"{right[0] // 32} warps use barrier {d['barrier']}"
+    return f"change the count on {where} from {wrong} to {right[0]}: {who}"
 
 
 def _giving(count: int, raw: RawFinding, places: Places) -> list[int]:
-    """The lines of the operations of a finding's barrier that give this count."""
+    """Return the lines of the operations on a finding's barrier that have this count."""
     given = {raw.pc: raw.detail["count"], raw.other_pc: raw.detail["expected"]}
     operations = (pc for pc in range(len(places.program.code)) if places.barrier(pc) == raw.detail["barrier"])
     given = {pc: places.count(pc) or 0 for pc in operations} | given
@@ -135,8 +137,8 @@ def _giving(count: int, raw: RawFinding, places: Places) -> list[int]:
 
 
 def _coming(raw: RawFinding, places: Places) -> tuple[set[int], list[int], bool]:
-    """Return the warps that reach the barrier in this generation, and those that may, and whether each has reached it
-    once so far."""
+    """Return the warps that reach the barrier in this generation, the warps that may reach it, and whether each warp
+    has reached it once so far."""
     barrier, outcome = raw.detail["barrier"], places.outcome
     there = next((b.participants for b in outcome.barriers if b.barrier == barrier), [])
     known = {*there, raw.warp, raw.other_warp}
@@ -158,15 +160,15 @@ def _mixture(raw: RawFinding, places: Places) -> Finding:
     if one != other and any(name.startswith("bar.red") for name in (one, other)):
         return _finding(
             raw, places,
-            f"barrier {barrier}: `{other}` in a generation that was opened with `{one}`",
+            f"barrier {barrier}: `{other}` in a generation that began with `{one}`",
             f"executed by {who}",
             _first_operation(raw, places, f"warp {raw.other_warp} opened it"),
             ["PTX calls the outcome unpredictable; the launch was stopped here"],
-            "let all operations of a generation be the same reduction, or use another barrier for it",
+            "use one reduction in all operations of a generation, or use another barrier",
         )  # fmt: skip
     return _finding(
         raw, places,
-        f"barrier {barrier}: operations with a count and without one in one generation",
+        f"barrier {barrier}: one generation mixes operations with and without a count",
         f"{who} exits" if other == "exit" else f"executed by {who}",
         _first_operation(raw, places, f"warp {raw.other_warp} opened it"),
         ["a barrier with a count also waits for warps that have exited; the launch was stopped here"],
@@ -178,10 +180,10 @@ def _all_arrive(raw: RawFinding, places: Places) -> Finding:
     d = raw.detail
     return _finding(
         raw, places,
-        f"barrier {d['barrier']} generation {d['generation']} completes by arrivals alone: {_why_alone(raw, places)}",
+        f"barrier {d['barrier']} generation {d['generation']} completes by arrives alone: {_why_alone(raw, places)}",
         f"{places.who(raw.cta, raw.warp)} arrives last, {d['arrived']} of {d['arrived']}",
         _first_operation(raw, places, f"warp {raw.other_warp} arrived first"),
-        ["a warp that syncs later waits for a generation that nobody fills"],
+        ["a warp that syncs later waits for a generation that never completes"],
         _missing_sync_help(raw, places),
     )  # fmt: skip
 
@@ -190,23 +192,23 @@ def _missing_sync_help(raw: RawFinding, places: Places) -> str:
     """Return the help that adds a sync for the arrivals."""
     role = places.role([raw.pc])
     if not role:
-        return "let the consumer `bar_sync`, and count its threads too"
+        return "add a `bar_sync` in the consumer, and include its threads in the count"
     gives, waits = CALLS[role]
     other = "DMA" if role == "compute" else "compute"
     if never_synced(raw, places):
-        return f"let the {other} warps call `{waits}()`, once for each `{gives}()`"
-    return f"let the {role} warps call `{CALLS[other][1]}()` between two `{gives}()`, once for each"
+        return f"call `{waits}()` in the {other} warps, once for each `{gives}()`"
+    return f"call `{CALLS[other][1]}()` in the {role} warps between two `{gives}()`, once for each"
 
 
 def _why_alone(raw: RawFinding, places: Places) -> str:
     role = places.role([raw.pc])
     if not never_synced(raw, places):
         return f"`{CALLS[role][1]}()` comes too late" if role else "the other side's syncs come too late"
-    return f"`{CALLS[role][1]}()` is missing, nobody syncs on it" if role else "nobody syncs on it"
+    return f"`{CALLS[role][1]}()` is missing, so no warp waits for it" if role else "nobody syncs on it"
 
 
 def never_synced(raw: RawFinding, places: Places) -> bool:
-    """Return whether no warp executed a sync on the barrier of a finding, so that its arrives cannot have released any
+    """Return whether no warp executed a sync on the barrier of a finding, so that its arrives cannot have released a
     warp."""
     executed = np.flatnonzero(places.outcome.executions).tolist()
     uses = (pc for pc in executed if places.barrier(pc) in (raw.detail["barrier"], None))
@@ -220,29 +222,29 @@ def _explain_oversubscribed(raw: RawFinding, places: Places) -> Finding:
         return _met_by_turns(raw, places)
     return _finding(
         raw, places,
-        f"barrier {d['barrier']}: count {d['count']} can never be met by a CTA of {d['threads']} threads",
+        f"barrier {d['barrier']} can never complete: it counts {d['count']} threads, the CTA has {d['threads']}",
         f"asks for {d['count']} threads",
-        [], [f"the CTA has {warps} warp{'s' * (warps > 1)}, each counts 32"],
-        f"give the count of the threads that take part, at most {d['threads']}, or launch a larger block",
+        [], [f"the CTA has {warps} warp{'s' * (warps > 1)}, and each counts as 32 threads"],
+        f"use the number of participating threads as count, at most {d['threads']}, or launch a larger block",
     )  # fmt: skip
 
 
 def severity(raw: RawFinding, places: Places) -> Severity | None:
-    """Return a severity other than that of its code: a count above the CTA's threads is a warning if the launch
-    ends."""
+    """Return the severity if it differs from that of the code: a count above the number of threads in the CTA is a
+    warning if the launch ends."""
     return "warning" if raw.code == "oversubscribed" and places.outcome.status == "done" else None
 
 
 def _met_by_turns(raw: RawFinding, places: Places) -> Finding:
-    """Return the finding of a count above the CTA's threads in a launch that ends: warps take part more than once, or
-    none waits."""
+    """Return the finding of a count that exceeds the number of threads in the CTA, although the launch ends: warps
+    arrive more than once, or no warp waits."""
     d = raw.detail
     return _finding(
         raw, places,
         f"barrier {d['barrier']}: count {d['count']} is more than the {d['threads']} threads of the CTA",
         f"asks for {d['count']} threads",
-        [], ["it is met where warps arrive more than once; the launch ends"],
-        f"give the count of the threads that take part, at most {d['threads']}, if each was to come once",
+        [], ["the launch ends all the same, because warps arrive more than once"],
+        f"if each thread should arrive once, use the number of participating threads as count, at most {d['threads']}",
     )  # fmt: skip
 
 
@@ -253,25 +255,33 @@ def _invalid_barrier(raw: RawFinding, places: Places) -> Finding:
         1: (f"barrier count {d['count']} is not a positive multiple of 32", "count whole warps: 32 threads each"),
         2: ("barrier id or count differs between the lanes of a warp", "use one id and one count for the whole warp"),
     }[d["kind"]]
-    note = "the hardware takes such an id silently" if d["kind"] == 0 else "the hardware raises an illegal instruction"
+    note = (
+        "the hardware accepts such an id silently" if d["kind"] == 0 else "the hardware raises an illegal instruction"
+    )
     label = f"executed by {places.who(raw.cta, raw.warp)}"
     return _finding(raw, places, message, label, [], [f"{note}; the launch was stopped here"], help_)
 
 
 def _convergence_help(raw: RawFinding, places: Places) -> str:
     """Return the help that lets all lanes of a mask reach an operation."""
-    trips = "; or let all lanes make the same trips of the loop around it" * places.share_a_loop(raw.pc, raw.pc)
+    trips = "; or make all lanes execute the same number of iterations of the loop around it" * places.share_a_loop(
+        raw.pc, raw.pc
+    )
     return f"move the operation out of the branch, or compute the mask with `ballot_sync` before it{trips}"
 
 
 def _mask_help(members: int, left_out: int, lanes: int) -> str:
-    """Return the help for a mask that leaves out lanes: groups that execute side by side each name their own."""
+    """Return the help for a mask that leaves out lanes.  Groups of lanes that execute the operation separately each
+    need a mask of their own."""
     size = members.bit_length() - (members & -members).bit_length() + 1 if members else 0
     groups = [members << shift & 0xFFFFFFFF for shift in range(size, LANES, size)] if size else []
     if members and sum(groups) == left_out:
         each = "their own group" if len(groups) > 1 else f"0x{left_out:08x}"
-        return f"{lanes_text(left_out)} should name {each} in the mask; or name all that execute it, 0x{lanes:08x}"
-    return f"use the mask of the lanes that execute it, 0x{lanes:08x}; or let only the named lanes reach it"
+        return (
+            f"{lanes_text(left_out)} should name {each} in the mask; or use the mask of all lanes that execute it, "
+            f"0x{lanes:08x}"
+        )
+    return f"use the mask of the lanes that execute it, 0x{lanes:08x}; or execute it in the named lanes only"
 
 
 def _divergence(raw: RawFinding, places: Places) -> Finding:
@@ -280,10 +290,10 @@ def _divergence(raw: RawFinding, places: Places) -> Finding:
         members, absent = d["members"], d["members"] & d["alive"] & ~raw.lanes
         left_out = raw.lanes & ~members
         named = f"mask 0x{members:08x} " + (
-            f"names {lanes_text(absent)}, not there" if absent else f"leaves out {lanes_text(left_out)}"
+            f"names {lanes_text(absent)}, absent here" if absent else f"leaves out {lanes_text(left_out)}"
         )
         return _finding(
-            raw, places, "warp-wide operation whose member mask does not match the lanes that execute it",
+            raw, places, "member mask of a warp-wide operation differs from the lanes that execute it",
             f"executed by {lanes_text(raw.lanes)} of {places.who(raw.cta, raw.warp)}: {named}", [],
             ["the hardware waits for the named lanes or gives undefined values"],
             _convergence_help(raw, places) if absent else
@@ -297,15 +307,15 @@ def _divergence(raw: RawFinding, places: Places) -> Finding:
             f"barrier {d['barrier']}: {executed}",
             _first_operation(raw, places, f"other lanes of warp {raw.warp} wait here"),
             [_ONE_OPERATION],
-            "branch by whole warps, or let all lanes of the warp come to the same operations in the same order",
+            "make the branch warp-uniform, or execute the same operations in the same order in all lanes of the warp",
         )  # fmt: skip
     stopped = places.outcome.status == "fault" and places.outcome.fault_warp == raw.warp
     return _finding(
         raw, places,
-        f"aligned barrier {d['barrier']} reached by a part of a warp",
+        f"only part of a warp executes aligned barrier {d['barrier']}",
         f"{executed}; {lanes_text(d['alive'] & ~raw.lanes)} elsewhere",
         [],
-        [f"undefined in PTX; the hardware {_STOPS if stopped else 'counts the whole warp, here too'}"],
+        [f"undefined in PTX; the hardware {_STOPS if stopped else 'counts the whole warp, and so does this run'}"],
         _aligned_help(raw, places),
     )  # fmt: skip
 
@@ -315,8 +325,8 @@ def _aligned_help(raw: RawFinding, places: Places) -> str:
     trips = "; or make the same number of iterations in all threads" * places.share_a_loop(raw.pc, raw.pc)
     lanes = ""
     if not places.span(raw.pc).file.endswith(CUDA):
-        lanes = f"; `ptx.barrier_{_operation(places, raw.pc)}` is for lanes of a warp that come from different places"
-    return f"move the barrier out of the branch, or branch by whole warps{trips}{lanes}"
+        lanes = f"; `ptx.barrier_{_operation(places, raw.pc)}` allows divergent lanes"
+    return f"move the barrier out of the branch, or make the branch warp-uniform{trips}{lanes}"
 
 
 def _operation(places: Places, pc: int) -> str:
@@ -331,10 +341,10 @@ def _dangling(raw: RawFinding, places: Places) -> Finding:
     expected = d["expected"] or places.block[0] * places.block[1] * places.block[2]
     return _finding(
         raw, places,
-        f"barrier {d['barrier']} is left with {d['arrived']} of {expected} arrivals when the CTA ends: no {answer} "
-        f"answers the last {given}",
-        f"{places.who(raw.cta, raw.warp)} opened generation {d['generation']}, which nothing completes",
-        [], ["harmless on the hardware"], "leave out the last arrive, or let the other side sync once more",
+        f"barrier {d['barrier']} has {d['arrived']} of {expected} arrivals when the CTA exits: the last {given} has no "
+        f"matching {answer}",
+        f"{places.who(raw.cta, raw.warp)} began generation {d['generation']}, which never completes",
+        [], ["harmless on the hardware"], "remove the last arrive, or add one more sync on the other side",
     )  # fmt: skip
 
 

@@ -1,9 +1,10 @@
 """Findings between launches: of streams, copies, host accesses, lifetimes, graphs and dependent launches.
 
-Detects: unordered operations on common bytes, one of which writes; memory whose life ends or begins while it is in use;
-bytes that nothing wrote; accesses of a dependent launch before its wait; forbidden captures.
-Does not detect: accesses of libraries to host memory that no line of the program names; order by locks between host
-threads, which count as one.
+Detects: two unordered operations on the same bytes, at least one of which writes; memory that is allocated or freed
+while an operation may use it; reads of uninitialized bytes.
+Also detects: accesses of a dependent launch before its wait; operations that a stream capture forbids.
+Does not detect: accesses to host memory inside a library, which the program's lines do not show; missing order between
+host threads, which all count as one thread.
 Reference: CUDA programming guide, "Asynchronous Concurrent Execution"; CUDA Runtime API, "API synchronization
 behavior"; PTX ISA, "griddepcontrol".  `wsemu.between` decides; `wsemu.between.findings` describes.
 """

@@ -1,16 +1,17 @@
 """`out-of-bounds` and `misaligned`.
 
 Detects: an index outside its dimension, even if the address is inside the array; an address outside every array of the
-launch; a store to a constant or read-only array.  Also detects: a computed negative index that wraps to the array's
-end, as Numba allows; an address that is not a multiple of the access's size (16 bytes for a `v4` of float32).  In PTX
-it detects an address of one `__shared__` variable that leads into another, and an address that leaves its variable in
-local memory, or its thread's own memory.  It also detects a store to a kernel parameter, and an access in another state
-space than it names, or at a number that is not an address.  Of asynchronous copies, both sides and the mbarrier.  In a
-device memory, an access to an allocation that was freed.  For the heap of the device (`malloc`), it detects an access
-outside of a block or to a freed one, and `free` of an address that is not a block.  Bytes moved by `ptx.ld_bytes` and
-`ptx.st_bytes` may lie outside the view that is named, but not outside the array.
-Does not detect: pointer arithmetic that lands inside another part of the same array.  The arrays that `nvcc` puts into
-one `__local_depot` are one variable in PTX.
+launch; a store to a constant or read-only array.
+Also detects: a computed negative index that wraps to the array's end, as Numba allows; an address that is not a
+multiple of the access's size (16 bytes for a `v4` of float32).  In PTX it detects an address computed from one
+`__shared__` variable that lies in another one, and an address outside its variable in local memory, or outside the
+thread's own local memory.  It also detects a store to a kernel parameter, and an access whose address belongs to
+another state space than the instruction names, or is not an address at all.  For asynchronous copies, it checks source,
+destination and mbarrier.  In a device memory, it detects an access to a freed allocation.  For the heap of the device
+(`malloc`), it detects an access outside of a block or to a freed one, and `free` of an address that is not a block.
+`ptx.ld_bytes` and `ptx.st_bytes` may access bytes outside the named view, but not outside the array.
+Does not detect: pointer arithmetic that lands inside another part of the same array.  In PTX, the local arrays of a
+function are one variable, because `nvcc` puts them into one `__local_depot`.
 Reference: PTX ISA, "Alignment"; Numba's wraparound indexing.  The compiled tests are `integer.index_address`,
 `lane_access.lane_pattern` and `bounds.careful_lane`.
 """
@@ -77,7 +78,7 @@ _LONGEST = 60
 
 
 def explain(raw: RawFinding, places: Places) -> Finding:
-    """Return the finding of an access outside of memory, or to memory that it must not access."""
+    """Return the finding of an access outside of memory, or to memory that the access is not allowed to use."""
     return _explain_outside(raw, places).model_copy(update={"steps": [culprit(raw, places)]})
 
 
@@ -113,15 +114,16 @@ def _explain_outside(raw: RawFinding, places: Places) -> Finding:
 
 
 def _explain_copy(raw: RawFinding, places: Places) -> Finding:
-    """Return the finding of an operation on an mbarrier, or an asynchronous copy, which names up to three locations,
-    one of them wrong."""
+    """Return the finding of an asynchronous copy or an operation on an mbarrier.  Such an operation names up to three
+    locations, one of which is wrong."""
     detail, noun = raw.detail, words.noun(places, raw.pc)
     label = f"{noun} by {places.who(raw.cta, raw.warp)}, {lanes_text(raw.lanes)}"
     copies = not words.operation(places, raw.pc).startswith("mbarrier")
     if raw.code == "misaligned":
         align = detail["alignment"]
         message = (
-            f"the {noun} names `{places.element(detail['address'], raw.pc)}`, whose address is no multiple of {align}"
+            f"the {noun} names `{places.element(detail['address'], raw.pc)}`, whose address is not a multiple of "
+            f"{align}"
         )
         left = "; the copy was left out" if copies else ""
         note = f"the hardware raises a misaligned address error{left}"
@@ -151,7 +153,7 @@ def _explain_copy(raw: RawFinding, places: Places) -> Finding:
         message = f"the {noun}{of} reaches outside {near or 'memory'}"
         note = f"{where}; it was left out"
         help_ = (
-            "copy no more than both arrays have from there on: the last tile may be smaller"
+            "copy no more than both arrays have left: the last tile may be smaller"
             if copies
             else "an mbarrier is a word of the CTA's own shared memory: check its index"
         )
@@ -165,18 +167,18 @@ def _explain_copy(raw: RawFinding, places: Places) -> Finding:
 
 _OF_HEAP = {
     BEYOND: (
-        "{verb} of {size} bytes outside of the blocks of the heap",
-        "check the index against what `malloc` was asked for",
+        "{verb} of {size} bytes outside of all heap blocks",
+        "check the index against the size passed to `malloc`",
     ),
-    FREED: ("{verb} of {size} bytes in a block of the heap that was freed", "free the block behind its last use"),
+    FREED: ("{verb} of {size} bytes in a freed heap block", "free the block after its last use"),
     FREED_ALREADY: ("`free` of a block that was freed", "free each block once"),
-    NO_BLOCK: ("`free` of what is no block of the heap", "free the address that `malloc` gave"),
+    NO_BLOCK: ("`free` of an address that is not a heap block", "free the address that `malloc` returned"),
 }
-"""mistake -> what is wrong, what may be done"""
+"""message and help for each misuse of the heap"""
 
 
 def _explain_heap(raw: RawFinding, places: Places, which: int) -> Finding:
-    """An access to the heap of the device, or a `free`, that is wrong."""
+    """Return the finding of a wrong access to the heap of the device, or of a wrong `free`."""
     message, help_ = _OF_HEAP[which]
     told = message.format(verb=places.verb(raw.pc), size=raw.detail["size"])
     frees = which in (FREED_ALREADY, NO_BLOCK)
@@ -185,19 +187,20 @@ def _explain_heap(raw: RawFinding, places: Places, which: int) -> Finding:
 
 
 def _copy_outside_texts(raw: RawFinding, places: Places, noun: str, *, copies: bool) -> tuple[str, str, str]:
-    """Message, note and help of a copy that is not all inside the variable which its address was computed from."""
+    """Return message, note and help for a copy that begins in one variable and reaches beyond its end."""
     distance, within = raw.detail["index"], places.within(0, raw.pc)
     of = f" of {words.amount(raw.detail['size'])}" * copies
     has = f", which has {words.amount(within[1])}" if within is not None else ""
     message = f"the {noun}{of} reaches outside {places.array_name(raw.pc)}{has}"
-    return message, f"it begins at byte {distance:,}; it was left out", "copy no more than there is from there on"
+    return message, f"it begins at byte {distance:,}; it was left out", "copy no more than is left"
 
 
 _ITS_OWN = "its own CTA"
 
 
 def _wrong_rank(raw: RawFinding, places: Places) -> str:
-    """Return the CTA whose shared memory an asynchronous operation names, if the location exists there, or nothing."""
+    """Return the CTA rank whose shared memory an asynchronous operation names, if the location exists in that CTA, or
+    an empty text."""
     outcome, address, bytes_ = places.outcome, raw.detail["address"], raw.detail["bytes"]
     member, inside = divmod(address & ((1 << SEGMENT_SHIFT) - 1), 1 << outcome.window)
     there = address >> SEGMENT_SHIFT == SHARED and inside + raw.detail["size"] <= bytes_
@@ -232,16 +235,17 @@ def _explain_negative_index(raw: RawFinding, places: Places) -> Finding:
     guard = f"`if {low}:`" if parts and len(low) <= _LONGEST else "`if i >= 0:`"
     return _finding(
         raw, places, f"negative index into {places.array_name(raw.pc)} wraps to `{element}`",
-        "the access was made there, as Numba's code does",
+        "the access was performed there, as in Numba's code",
         f"guard the index with {guard}{_or_else(raw, places)}, or write a literal negative index if the wrap is meant",
     )  # fmt: skip
 
 
 def _outside_dimension(raw: RawFinding, places: Places) -> Finding:
-    """An index beyond the extent of its axis; which axis follows from the shape, and else stays open."""
+    """Return the finding of an index beyond the extent of its axis.  The shape may show which axis it is; otherwise,
+    the finding names none."""
     value, shape = raw.detail["index"], _shape(raw, places)
     if len(_indices(raw, places)[1]) not in (0, len(shape)) or all(-n <= value < n for n in shape):
-        shape = ()  # of a part of the array
+        shape = ()  # a view of a part of the array
     axis = _axis(raw, places, shape)
     text = f"index {value}"
     if len(shape) == 1:
@@ -286,7 +290,8 @@ def _guard(raw: RawFinding, places: Places, axis: int | None, shape: tuple[int, 
 
 
 def _or_else(raw: RawFinding, places: Places) -> str:
-    """Return the addition to a guarded load whose target in memory would otherwise be read uninitialized."""
+    """Return the addition to a guard of a load: without an `else`, its destination in memory would stay
+    uninitialized."""
     statement = places.source(raw.pc).statement(places.span(raw.pc)) if places.verb(raw.pc) == "load" else None
     match statement:
         case ast.Assign(targets=[ast.Subscript(value=ast.Name(id=name))]):
@@ -302,18 +307,19 @@ _IN_64_BITS = (
 )
 _PRODUCT = re.compile(r"(mul|mad|shl)\.b32")
 _FAR = 1 << 36
-"""bytes that an index of 32 bits and an element of 16 bytes reach"""
+"""number of bytes that a 32-bit index can span with 16-byte elements"""
 
 
 def _is_far_index(raw: RawFinding, places: Places) -> bool:
-    """Return whether an address of other memory comes from the array that the access names, by a large index."""
+    """Return whether an address in other memory was computed from the array that the access names, with a large
+    index."""
     within = places.within(raw.detail["address"], raw.pc)
     return within is not None and places.forbidden(raw.pc) != ANYWHERE and abs(within[0]) < _FAR
 
 
 def _wrapped_index(raw: RawFinding, places: Places) -> str:
-    """Return that an index has overflowed an `int`: it is below or beyond the numbers that arrays have, and the kernel
-    multiplies in 32 bits.  Nothing if it has not."""
+    """Return the note that an index has overflowed an `int`: it is outside the range of array indices, and the kernel
+    multiplies in 32 bits.  Return an empty text if the index has not overflowed."""
     within, size = places.within(raw.detail["address"], raw.pc), raw.detail["size"]
     if within is None or within[0] % size:
         return ""
@@ -330,7 +336,8 @@ _BEYOND = "guard the access, such as with `if (i < n)`, or check the address aga
 
 
 def _outside(raw: RawFinding, places: Places) -> Finding:
-    """An address outside the array: a vector that begins inside and ends beyond, or a pointer."""
+    """Return the finding of an address outside the array, from a pointer or from a vector access that begins inside and
+    ends beyond it."""
     verb, size, shape = places.verb(raw.pc), raw.detail["size"], _shape(raw, places)
     base, parts = _indices(raw, places)
     element = np.dtype(places.program.element_of[raw.pc] or "u1").itemsize
@@ -347,14 +354,14 @@ def _outside(raw: RawFinding, places: Places) -> Finding:
         return _outside_local(raw, places)
     within = places.within(raw.detail["address"], raw.pc)
     before = within is not None and within[0] < 0
-    help_ = "check the index: it lies before the array's start" if before else _BEYOND
+    help_ = "check the index: it is before the array's start" if before else _BEYOND
     python = places.source(raw.pc).knows_shapes
     if python and len(shape) == 1 == len(parts) and size > element and len(parts[0]) <= _LONGEST:
         help_ = f"guard the access: `if {parts[0]} + {size // element} <= {base}.shape[0]:`"
     name, note = places.array_name(raw.pc), _left_out(raw, places)
-    if not parts or not python:  # a pointer: the source has no extent to compare with
+    if not parts or not python:  # a pointer: the source gives no extent to compare with
         near, where = places.beyond(raw.detail["address"])
-        if within is not None and (overrun or raw.detail.get("elsewhere")):  # where another memory has its addresses
+        if within is not None and (overrun or raw.detail.get("elsewhere")):  # at this address other memory is located
             near, where = name, f"the address is byte {within[0]:,} of {name}, which has {within[1]:,}"
             where += f", in freed memory (`{gone}`)" * overrun
         name = near if near and not places.program.array_of[raw.pc] else name
@@ -370,11 +377,12 @@ def _outside(raw: RawFinding, places: Places) -> Finding:
 
 
 def _elsewhere(raw: RawFinding, places: Places) -> Finding:
-    """An address in memory that the access must not reach: of another state space, or a number."""
+    """Return the finding of an address in memory that the access must not reach: an address of another state space, or
+    a number that is not an address."""
     verb, size, address = places.verb(raw.pc), raw.detail["size"], raw.detail["address"]
     left_out, forbidden = _left_out(raw, places), places.forbidden(raw.pc)
     if forbidden == ANYWHERE:
-        message = f"{verb} of {size} bytes at a number that is no address"
+        message = f"{verb} of {size} bytes at a number that is not an address"
         note = f"the number is {address:#x}, computed from no variable's and no argument's address; {left_out}"
         return _finding(raw, places, message, note, "compute the address from that of an array or variable")
     space = next(name for name, kind in _KINDS.items() if not forbidden & kind)
@@ -385,23 +393,24 @@ def _elsewhere(raw: RawFinding, places: Places) -> Finding:
 
 
 def _explain_gap(raw: RawFinding, places: Places) -> Finding:
-    """A store to the bytes between the elements of a strided argument."""
+    """Return the finding of a store to the bytes between the elements of a strided argument."""
     size, address = raw.detail["size"], raw.detail["address"]
     _, where = places.beyond(address)
     message = f"store of {size} bytes between the elements of {places.array_name(raw.pc)}"
-    note = f"{where}, and belongs to none of its elements; the store was made there"
+    note = f"{where}, and belongs to none of its elements; the store was performed"
     return _finding(raw, places, message, note, "pass the whole array, or a contiguous copy")
 
 
 _KINDS = {"global": IN_ARRAY, "shared": IN_SHARED, "local": IN_LOCAL, "constant": IN_CONSTANT}
-"""bit of each kind of memory in `detail`"""
+"""bit for each kind of memory in `detail`"""
 _OWN = "each thread has its own local memory"
 _FRAME = "__local_depot"
 """nvcc's name, in PTX, for the local arrays of a function"""
 
 
 def _outside_local(raw: RawFinding, places: Places) -> Finding:
-    """An address outside the variable of local memory that it was computed from, or in another thread's."""
+    """Return the finding of an address outside the variable of local memory from which it was computed, or in the local
+    memory of another thread."""
     verb, size, lane = places.verb(raw.pc), raw.detail["size"], raw.lanes.bit_length() - 1
     name, distance, owner = places.local_variable_at(raw.detail["address"], lane)
     extent, left_out = raw.detail["bytes"], _left_out(raw, places)
@@ -416,7 +425,7 @@ def _outside_local(raw: RawFinding, places: Places) -> Finding:
     if 0 <= owner < LANES and owner != lane:
         place = f"{place}: in the memory of lane {owner}; {_OWN}"
         share = "share the value in shared memory, not the address of a local variable"
-        if -size <= distance < extent + size:  # beside the variable: more likely an index than an address passed on
+        if -size <= distance < extent + size:  # just outside: more likely a wrong index than a passed address
             help_ = f"{index}; if lane {owner} passed the address on, {share}"
         elif distance % places.program.local_bytes < extent:
             help_ = f"{share}; or check the index"
@@ -431,7 +440,7 @@ def _larger(places: Places, pc: int) -> str:
 
 
 def _is_dynamic(raw: RawFinding, places: Places) -> bool:
-    """Return whether an access names an array in dynamic shared memory: one that is declared nowhere."""
+    """Return whether an access names an array in dynamic shared memory, which has no declaration of its own."""
     name, program = places.program.array_of[raw.pc], places.program
     arrays: list[Any] = [*places.arrays, *program.shared, *program.locals]
     known = {array.name for array in arrays}
@@ -439,7 +448,7 @@ def _is_dynamic(raw: RawFinding, places: Places) -> bool:
 
 
 def _dynamic_bytes(raw: RawFinding, places: Places) -> int | None:
-    """Return the bytes of dynamic shared memory if an access leads beyond its end."""
+    """Return the number of bytes of dynamic shared memory if an access reaches beyond its end."""
     own = places.own_shared_address(raw.detail["address"])
     if own >> SEGMENT_SHIFT != SHARED or own & ((1 << SEGMENT_SHIFT) - 1) < raw.detail["bytes"]:
         return None
@@ -447,7 +456,7 @@ def _dynamic_bytes(raw: RawFinding, places: Places) -> int | None:
 
 
 def _outside_memory(raw: RawFinding, places: Places) -> Finding:
-    """Bytes that are not all of the array that was declared or passed, whatever view of it the access names."""
+    """Return the finding of bytes that are not all inside the array, whatever view of it the access names."""
     verb, size, distance = places.verb(raw.pc), raw.detail["size"], raw.detail["index"]
     message = f"{verb} of {size} bytes outside {places.array_name(raw.pc)}"
     end = "start" if distance < 0 else "end"
@@ -462,7 +471,7 @@ def _outside_memory(raw: RawFinding, places: Places) -> Finding:
 
 
 def _byte_guard(raw: RawFinding, places: Places, at: int, whole: int) -> str:
-    """Return the help that keeps an access by byte offset, or one of a transfer pattern, inside."""
+    """Return the help that keeps an access by byte offset, or an access of a transfer pattern, inside."""
     name, size = places.array_name(raw.pc), raw.detail["size"]
     array, offset = places.source(raw.pc).byte_offset(places.span(raw.pc))
     if places.source(raw.pc).has_addresses:

@@ -1,5 +1,5 @@
-"""Barrier operations that part of a warp executes after the others have exited (B14): such an operation releases and
-acquires for its own lanes.  A part of `race`; no checker itself."""
+"""Describe barrier operations that part of a warp executes after the other lanes have exited (B14): such an operation
+releases and acquires for its own lanes only.  A helper of `race`, not a checker of its own."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ if TYPE_CHECKING:
 
 
 def remedy(found: Conflict, witness: Witness) -> str:
-    """Return the operations that all lanes have to reach, so that one of the two accesses happens before the other; an
-    empty text if no partial warp is the cause."""
-    if not witness.has_partial_barriers or witness.asynchronous:  # there, each lane arrives and waits for itself
+    """Return the edit that makes all lanes reach the operations that order the two accesses.  Return an empty text if
+    the cause is not a partial warp."""
+    # here, each lane arrives and waits for itself
+    if not witness.has_partial_barriers or witness.asynchronous:
         return ""
     for before, after in ((found.first, found.second), (found.second, found.first)):
         gives = witness.next_barrier(before.access.cta, before.access.warp, before.access.interval)
@@ -41,14 +42,15 @@ def _lanes(side: Side, witness: Witness) -> int:
 
 
 def _is_known(before: Side, interval: int, after: Side, witness: Witness) -> bool:
-    """Return whether the warp of one access knows of the other's in an interval of its own, by whichever of its
+    """Return whether the warp of `after` is ordered after the access `before` from this interval on, through any of its
     lanes."""
     one, two = before.access, after.access
     return witness.clock_at(two.cta, two.warp, interval).get(one.warp, 0) >= one.interval
 
 
 def _taken_by_others(before: Side, after: Side, witness: Witness) -> Event | None:
-    """The sync, by lanes that did not make the second access, with which its warp learns of the first."""
+    """Return the sync through which the warp of the second access is ordered after the first access, if only lanes
+    other than those of the second access executed it."""
     access, lanes = after.access, _lanes(after, witness)
     interval = access.interval
     while (event := witness.next_barrier(access.cta, access.warp, interval)) is not None:
@@ -68,13 +70,13 @@ def _all_give(found: Conflict, before: Side, gives: Event, witness: Witness) -> 
 
 
 def _whole(found: Conflict, warp: int) -> int:
-    """The lanes that a warp has."""
+    """Return all lanes of a warp."""
     x, y, z = found.places.block
     return ALL_LANES >> max(LANES * (warp + 1) - x * y * z, 0)
 
 
 def _all_come(found: Conflict, event: Event, when: str, side: Side) -> str:
-    """`only lane 5 of warp 1 arrives on line 20: let all lanes of it come there, after line 18`."""
+    """Return `only lane 5 of warp 1 arrives on line 20: let all lanes of it come there, after line 18`."""
     places, pc = found.places, side.access.pc
     verb = "arrive" if event.kind == "arrive" else "sync"
     verb += "s" * (event.lanes.bit_count() == 1)

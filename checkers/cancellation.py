@@ -1,8 +1,9 @@
 """Misuse of the control of the launch of clusters (`clusterlaunchcontrol`).
 
-Detects: a request after the CTA has observed that one failed; the CTA of a response that names none.
-Does not detect: responses that are read before they are written, or overwritten too early; these are `race` and
-`proxy`.
+Detects: a request that follows an observed failure of an earlier request of the CTA; reading the CTA index from a
+response that names no CTA.
+Does not detect: responses that are read before they are written, or overwritten too early: `race` and `proxy` report
+these.
 Reference: PTX ISA, "clusterlaunchcontrol.try_cancel", "clusterlaunchcontrol.query_cancel".
 """
 
@@ -25,7 +26,7 @@ CURES = {"clc-after-failure": Cures(195), "clc-no-ctaid": Cures(458)}
 
 
 def explain(raw: RawFinding, places: Places) -> Finding:
-    """Return the finding of a request that is undefined, or of a response that names no CTA."""
+    """Return the finding of an undefined request, or of a response that names no CTA."""
     if raw.code == "clc-after-failure":
         return words.finding(
             raw, places, "a request for another cluster after the CTA observed that one had failed",

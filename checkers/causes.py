@@ -1,4 +1,4 @@
-"""Findings by cause: findings that the same edit removes, or that are about the same missing synchronization edge.
+"""Group findings by cause: findings that the same edit removes, or that lack the same synchronization edge.
 
 Groups are sorted by causality: a group that causes others comes first.  For example, a launch may race and hang because
 it reads uninitialized memory.
@@ -23,7 +23,8 @@ FEW = 20
 """maximum number of races among which copies of one statement are searched: this reads their messages, and each message
 needs a trace"""
 _BYTES = re.compile(r"bytes (too many|missing)")
-"""text in the message of a deadlock that is itself the cause: too many or too few bytes were counted"""
+"""part of a deadlock's message that shows that the deadlock itself is the cause: the phase expects too many or too few
+bytes"""
 _OBJECT = re.compile(r"`([A-Za-z_][\w.:<>-]*\[[^`]*\][\w.]*)`|(barrier \d+)")
 _RACES = ("race", "intra-warp-race")
 _MASK = re.compile(r"mask 0x[0-9a-f]{8} ")
@@ -72,8 +73,8 @@ def group_by_edge(findings: Sequence[Finding]) -> list[list[int]]:
 
 
 def _crossed_edges(findings: Sequence[Finding]) -> Iterator[tuple[int, int]]:
-    """Yield pairs of races that one barrier between two lines would fix: in a loop that was unrolled by hand, each copy
-    of a statement races with its own reader."""
+    """Yield pairs of races that one barrier between two lines would fix.  In a loop unrolled by hand, each copy of a
+    statement races with its own reader."""
     gaps: dict[Any, tuple[int, int, int]] = {}
     if sum(finding.code in _RACES for finding in findings) > FEW:
         return
@@ -98,7 +99,8 @@ def _marks(finding: Finding) -> list[Any]:
         return []
     ends = frozenset((site.file, site.line) for site in finding.places if site.warp is not None)
     severity = finding.severity
-    # a barrier orders the accesses of a proxy finding, nothing orders those of a race: keep the two apart
+    # a barrier orders the accesses of a `proxy` finding and nothing orders those of a race, so the two have different
+    # causes
     proxies = finding.code.startswith("proxy")
     marks: list[Any] = [(severity, proxies, ends)] if ends else []
     if finding.code in _OF_WARPS:
@@ -129,8 +131,8 @@ def group_by_edit(
 
 
 def _put_overwrite_first(findings: Sequence[Finding], group: list[int]) -> list[int]:
-    """Return the group with the finding of an early overwrite first, if the first finding is a read-after-write race
-    without a wait between the same two operations."""
+    """Return the group with the finding of an early overwrite first.  This applies if the group begins with a read that
+    does not wait for a copy (read-after-write), and has a write-after-read race between the same lines."""
     first = findings[group[0]]
     if (
         len(group) == 1
@@ -155,7 +157,7 @@ def sort_by_cause(
     def rank(n: int) -> tuple[bool, int, int]:
         here = any((site.file, site.line) in replaced for site in findings[n].places) if replaced else False
         code = findings[n].code
-        # the messages of other codes are not read, because a message is created when it is read
+        # other messages are not read here: a message is created only when it is read
         if code == "deadlock" and _BYTES.search(findings[n].message):
             code = "tx-mismatch"
         return not here or findings[n].severity != "error", cures_of(code).rank, n

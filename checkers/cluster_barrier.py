@@ -1,7 +1,7 @@
 """Misuse of the barrier of a cluster.
 
-Detects: a thread that arrives twice without waiting between; one that waits without having arrived; aligned forms that
-a part of a warp executes.
+Detects: a thread that arrives twice without a wait in between; a thread that waits without having arrived; an
+`.aligned` operation that only part of a warp executes.
 Does not detect: threads that never arrive; that is `deadlock`.
 Reference: PTX ISA, "barrier.cluster"; measured rule L3.
 """
@@ -31,35 +31,35 @@ CURES = {
 }
 _SAID = (
     (
-        "a second arrive at the cluster's barrier, without a wait between",
-        "PTX leaves it undefined; here the second one counts for nothing",
-        "wait before it arrives again, or leave one of the arrives out",
+        "second arrive at the cluster barrier without a wait in between",
+        "undefined in PTX; this run ignores the second arrive",
+        "wait before arriving again, or remove one of the arrives",
     ),
     (
-        "a wait at the cluster's barrier without an arrive",
-        "PTX leaves it undefined; here it does not wait",
+        "wait at the cluster barrier without an arrive",
+        "undefined in PTX; this run does not wait",
         "arrive once before each wait",
     ),
     (
-        "an aligned operation at the cluster's barrier by a part of a warp",
-        "`.aligned` promises that all threads of the warp execute it",
-        "move it out of the branch, or leave `.aligned` out",
+        "only part of a warp executes an aligned operation of the cluster barrier",
+        "`.aligned` requires that all threads of the warp execute it",
+        "move it out of the branch, or remove `.aligned`",
     ),
     (
-        "a second arrive of the CTA at the grid's barrier, without a wait between",
-        "it counts for another CTA, and the barrier opens too early; here it counts for nothing",
-        "let one thread of each CTA arrive once before each wait",
+        "second arrive of the CTA at the grid barrier without a wait in between",
+        "on a GPU it counts for another CTA, so the barrier opens too early; this run ignores it",
+        "arrive once before each wait, in one thread of each CTA",
     ),
     (
-        "a wait at the grid's barrier before its CTA has arrived there",
-        "it compares the barrier with what no arrive has told it; here it does not wait",
-        "let a thread of the CTA arrive before each wait",
+        "wait at the grid barrier before its CTA has arrived",
+        "the wait needs the value that an arrive returns; this run does not wait",
+        "arrive in a thread of the CTA before each wait",
     ),
 )
-"""by `what`: what happened, a note, the help"""
+"""message, note and help for each value of the finding's `what`"""
 
 
 def explain(raw: RawFinding, places: Places) -> Finding:
-    """The finding of an arrive or a wait."""
+    """Return the finding of a wrong arrive or wait."""
     message, note, help_ = _SAID[raw.detail["what"]]
     return words.finding(raw, places, message, f"executed by {words.who(raw, places)}", [note], help_)

@@ -1,10 +1,10 @@
-"""`uncoalesced`: lanes of a global memory access that lie in more sectors than their bytes need.
+"""`uncoalesced`: global memory accesses whose lanes touch more sectors than their bytes need.
 
-Detects: loads and stores whose sectors of 32 bytes, summed over all executions, are `Thresholds.uncoalesced` times the
-least that the same number of bytes needs, or more.  Every execution counts; the worst one is shown.  Arrays count as
-placed at 256-byte boundaries, as device allocations are, wherever NumPy put them.
-Does not detect: what caches save or lose between accesses; atomics, whose cost is not modelled; a value that is loaded
-again and again.
+Detects: loads and stores whose sectors of 32 bytes, summed over all executions, are at least `Thresholds.uncoalesced`
+times the minimum for the same number of bytes.  Every execution counts; the worst one is shown.  Arrays count as
+aligned to 256 bytes, like device allocations, whatever their address in NumPy.
+Does not detect: the effect of caches between accesses; costs of atomics, which are not modeled; repeated loads of the
+same value.
 Reference: `model/arch.py` has the rules and their sources; `costs.sector_cost` counts.
 """
 
@@ -30,7 +30,7 @@ CURES = {
 
 
 def examine(places: Places, settings: Settings) -> list[Finding]:
-    """A finding for each access in the source with too many sectors, the costliest first."""
+    """Return a finding for each access in the source with too many sectors, the costliest first."""
     counts = access_counts(places)
     excess = _excess(counts)
     found = costliest_first(_costly_accesses(counts, settings.thresholds), excess)
@@ -38,7 +38,7 @@ def examine(places: Places, settings: Settings) -> list[Finding]:
 
 
 def costliest(places: Places, settings: Settings) -> list[Finding]:
-    """Return a finding for the access with the most excess sectors, if `examine` has no finding for it."""
+    """Return a finding for the access with the most excess sectors, unless `examine` reports it."""
     counts = access_counts(places)
     excess = _excess(counts)
     worst = max(excess, key=lambda pc: (excess[pc], -pc), default=-1)
@@ -52,7 +52,7 @@ def _excess(counts: dict[int, AccessCount]) -> dict[int, int]:
 
 
 def _costly_accesses(counts: dict[int, AccessCount], thresholds: Thresholds) -> list[int]:
-    """The accesses that are worth a warning."""
+    """Return the accesses that cost enough for a warning."""
     return [
         pc
         for pc, count in counts.items()
@@ -75,7 +75,7 @@ def _finding(places: Places, pc: int, count: AccessCount, excess: int) -> Findin
 
 
 def _label(places: Places, pc: int, pattern: Pattern) -> str:
-    """`lanes 0-31 touch 32 sectors, 4,096 bytes apart`."""
+    """Return a label such as `lanes 0-31 touch 32 sectors, 4,096 bytes apart`."""
     offsets = offsets_by_lane(pattern)
     text = f"{lanes_text(pattern.lanes)} touch {pattern.cost} sectors"
     step = stride(offsets)
@@ -101,38 +101,39 @@ def _help(places: Places, pc: int, pattern: Pattern) -> str | None:
     size, step = places.size(pc), stride(offsets_by_lane(pattern))
     if step is None and "halo" in places.patterns(pc):
         return (
-            "the border beside a row of the tile fills less than a sector: where the tile is loaded too, transfer its "
-            "rows with their border, by one `CudaDMAStrided`; else this is what such a border costs"
+            "the border next to a row of the tile fills less than a sector: if the tile is loaded too, transfer its "
+            "rows together with their borders, by one `CudaDMAStrided`; otherwise, this cost is unavoidable"
         )
     if step is None:
-        return "no stride between neighbouring lanes: sort the indices, or stage the data in shared memory"
+        return "neighboring lanes have no common stride: sort the indices, or stage the data in shared memory"
     if abs(step) > size:
         return _strided_help(places, pc, pattern, abs(step))
     if abs(step) == size and _begins(pattern) and not _has_gaps(pattern):
         return f"start at a multiple of {SECTOR} bytes, which is {SECTOR // size} elements of {size} bytes"
     if abs(step) == size:
-        return "inactive lanes leave gaps between the elements: keep those that are needed side by side"
+        return "inactive lanes leave gaps between the elements: store the needed elements contiguously"
     return None
 
 
 def _strided_help(places: Places, pc: int, pattern: Pattern, step: int) -> str:
-    """Lanes that run along the wrong axis, or take every so manieth element."""
+    """Return the help for lanes that run along the wrong axis, or that access only every n-th element."""
     array, size = _array(places, pc, pattern), places.size(pc)
     axes = [] if array is None else [axis for axis, s in enumerate(array.strides) if abs(s) == step]
     inner = None if array is None else min(range(len(array.strides)), key=lambda axis: abs(array.strides[axis]))
     if array is not None and axes and inner not in axes and array.shape[inner or 0] > 1:
         return (
-            f"let `threadIdx.x` run along axis {inner} of `{array.name}`, whose elements are "
-            f"{abs(array.strides[inner or 0])} bytes apart, not along axis {axes[0]}; or stage a tile in shared memory"
+            f"index axis {inner} of `{array.name}` with `threadIdx.x`, because its elements are "
+            f"{abs(array.strides[inner or 0])} bytes apart, instead of axis {axes[0]}; or stage a tile in shared "
+            "memory"
         )
-    text = f"let neighbouring lanes take neighbouring elements, not every {_ordinal(step // size)} one"
+    text = f"access neighboring elements in neighboring lanes, not every {_ordinal(step // size)} one"
     if step in (2 * size, 4 * size) and step <= 16 and not _has_gaps(pattern):
-        text += f"; or, where a lane needs all of them, load {step // size} at once: `ptx.ld_v{step // size}`"
+        text += f"; or, if a lane needs all of them, load {step // size} at once: `ptx.ld_v{step // size}`"
     return text
 
 
 def _array(places: Places, pc: int, pattern: Pattern) -> BoundArray | None:
-    """The argument that the source names there."""
+    """Return the argument that the source names at an access."""
     name = places.program.array_of[pc]
     return next((a for a in places.arrays if a.segment == pattern.segment and a.name == name), None)
 

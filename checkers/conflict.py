@@ -1,4 +1,4 @@
-"""Description of two unordered accesses, which the checkers `race` and `intra_warp` share."""
+"""Describe two unordered accesses; the checkers `race` and `intra_warp` share this module."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ class Side:
     kind: int
     role: str
     position: int | None
-    """position of the access in the trace; None if it is not in it"""
+    """position of the access in the trace; None if the trace does not contain it"""
     iteration: str
     copies: bool = False
-    """true if an asynchronous copy performs the access, which the warp issued"""
+    """true if an asynchronous copy performs the access on behalf of the warp that issued it"""
 
     @property
     def who(self) -> str:
@@ -64,7 +64,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """Two accesses that nothing orders: (1) came earlier in this run, (2) later."""
+    """Two unordered accesses.  (1) came earlier in this run, (2) later."""
 
     raw: RawFinding
     places: Places
@@ -104,13 +104,13 @@ class Conflict:
 
     @property
     def one_place(self) -> bool:
-        """Return whether both accesses are at one source location, such as `count[0] += 1`."""
+        """Return whether both accesses are at one source location, as in `count[0] += 1`."""
         one, two = self._spans()
         return one == two
 
     @property
     def names_element(self) -> bool:
-        """Return whether the source location of both accesses names the element: a C++ statement may contain several
+        """Return whether the source location of each access names the element.  A C++ statement may contain several
         accesses."""
         one, _ = self._spans()
         source = self.places.source(self.raw.pc)
@@ -118,14 +118,14 @@ class Conflict:
 
     @property
     def one_text(self) -> bool:
-        """Return whether both accesses name the element in the same words."""
+        """Return whether the source names the element in the same words for both accesses."""
         one, two = (self.places.source(self.raw.pc).access(span) for span in self._spans())
         return bool(one) and one == two
 
     @property
     def onward(self) -> bool:
         """Return whether (2) follows (1) in the source, and every warp executes both, once."""
-        known = self.places.source(self.raw.pc).knows_statements  # otherwise branches are not distinguished
+        known = self.places.source(self.raw.pc).knows_statements  # only Python: else branches are not distinguished
         return known and self.exchange_sides().backward and not self.share_a_loop
 
     @property
@@ -144,7 +144,7 @@ class Conflict:
 
     @property
     def barrier_on_every_path(self) -> bool:
-        """Return whether every path from (1) to the next execution of (2) has a barrier of the whole CTA."""
+        """Return whether every path from (1) to the next execution of (2) contains a barrier of the whole CTA."""
         one, two = self._spans()
         if one.file != two.file:
             return False
@@ -153,12 +153,12 @@ class Conflict:
 
     @property
     def sizes(self) -> set[int]:
-        """The sizes of the two accesses, in bytes per lane."""
+        """Return the sizes of the two accesses, in bytes per lane."""
         return {self.places.size(side.access.pc) for side in (self.first, self.second)}
 
     @property
     def narrow(self) -> bool:
-        """Return whether the two accesses are atomics that conflict because of a scope alone."""
+        """Return whether the two accesses are atomics that conflict only because their scope is too narrow."""
         if not self.first.kind == self.second.kind == ATOMIC or self.asynchronous or len(self.sizes) > 1:
             return False
         code = self.places.program.code
@@ -166,7 +166,8 @@ class Conflict:
 
     @property
     def text(self) -> str:
-        """The element of (2), by its name in the source; in C++ by the name that (1) uses if (2) has none."""
+        """Return the source text of the element that (2) accesses.  If C++ source has no text for (2), return the text
+        of (1)."""
         one, two = self.first.access, self.second.access
         named = self.places.named_access(two.pc)
         own_names = self.places.source(two.pc).knows_statements or self.places.verb(two.pc) == "async"
@@ -175,8 +176,8 @@ class Conflict:
         return named or self.places.access_text(two.pc, two.address)
 
     def name_side(self, side: Side) -> str:
-        """Return the name of the element of a side; if its instruction, such as `wgmma`, has no name for it, that of
-        (2)."""
+        """Return the source text of the element that one side accesses.  If its instruction has none, like `wgmma`,
+        return the text of (2)."""
         text = self.places.access_text(side.access.pc, side.access.address)
         return self.text if text.startswith("byte ") and side.access.address == self.second.access.address else text
 
@@ -186,7 +187,8 @@ class Conflict:
 
     @property
     def apart(self) -> bool:
-        """Return whether the two accesses are in different branches, between which no `syncthreads` is possible."""
+        """Return whether the two accesses are in different branches, so that no `syncthreads` is possible between
+        them."""
         one, two = self._spans()
         return one.file == two.file and self.places.source(self.raw.pc).apart(one, two)
 
@@ -243,7 +245,7 @@ class Conflict:
 
 
 def conflict(raw: RawFinding, places: Places, witness: Witness | None) -> Conflict:
-    """Return the two accesses of a raw finding, with their data from the trace."""
+    """Return the conflict of a raw finding, with the data of its accesses from the trace."""
     d = raw.detail
     second = Access(raw.cta, raw.warp, d["interval"], raw.pc, d["address"], raw.lanes & -raw.lanes)
     first = Access(d["other_cta"], raw.other_warp, d["other_interval"], raw.other_pc, d["address"], _earlier(raw))

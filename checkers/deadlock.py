@@ -1,13 +1,14 @@
-"""`deadlock`: no warp can step, but not all have finished; and the wait-for graph of the warps.
+"""`deadlock`: warps are left, and none of them can make a step.  The wait-for graph of the warps gives the reason.
 
 Detects: every CTA whose warps have all exited or wait: at named barriers that cannot complete, for phases of mbarriers
-(`phase_waits.py`), for registers (`setmaxnreg.py`) or for other objects (`object_waits.py`).  The finding shows which
-warps wait where, how many threads each generation has and lacks, and how many arrivals and bytes each phase.  It also
-shows which warps could still deliver them, what those wait for, and the cycle if there is one.  It also detects lanes
-of a warp that wait for each other (B14, `held_back.py`).  A generation that surplus arrivals opened (B9) is also
-reported as `oversubscribed`.
-Does not detect: waiting in a loop on memory (that ends in the step budget: `incomplete`).  Which warps could still
-arrive is read off the control flow, so a branch that a warp would not take counts as possible.
+(`phase_waits.py`), for registers (`setmaxnreg.py`) or for other objects (`object_waits.py`).  The finding shows where
+each warp waits.  For each generation it gives the number of arrived and missing threads, for each phase the number of
+missing arrivals and bytes.  It also shows which warps could still deliver them, what these warps wait for, and the
+cycle if there is one.  It also detects lanes of a warp that wait for each other (B14, `held_back.py`).  A generation
+that surplus arrivals opened (B9) is also reported as `oversubscribed`.
+Does not detect: loops that wait for a change in memory (they exhaust the step budget, and the launch is `incomplete`).
+A warp counts as able to arrive if its control flow graph contains a path to an arrive, even if the warp would not take
+this path.
 Reference: Sharma, Bauer, Aiken, "Verification of Producer-Consumer Synchronization in GPU Programs" (PLDI 2015),
 section 4.
 """
@@ -89,13 +90,13 @@ class _Waits:
     states: dict[int, BarrierState]
     groups: list[Group]
     edges: dict[Group, dict[Group, int]]
-    """group -> other groups that could release it, each with the instruction that would"""
+    """for each group, the groups that could release it, each with the instruction that would"""
     starved: list[Group]
     """groups that the live warps cannot release"""
     cycle: list[Group]
 
     def starvation(self, group: Group) -> str:
-        """Return the missing threads, arrivals or bytes, in words."""
+        """Return a text for the missing threads, arrivals or bytes."""
         if group.barrier < 0:
             return _lacking(self, group)
         return _starvation(self.places, group, self.states[group.barrier], self.edges[group])
@@ -171,7 +172,7 @@ def _examine_waits(places: Places, barriers: list[Group], trace_of: Tracer) -> _
     groups = [*barriers, *_phase_groups(places)]
     alone = None if places.depends_on_races() else outcome.cta
     trace = trace_of(frozenset(), alone) if len(groups) > len(barriers) else None
-    clustered = outcome.group != (1, 1, 1)  # contributions of other CTAs are not distinguished
+    clustered = outcome.group != (1, 1, 1)  # contributions of other CTAs cannot be told apart here
     ledger = Ledger(places, None if clustered else trace, outcome.cta)
     states = {b.barrier: b for b in outcome.barriers}
     edges = {g: _suppliers(places, ledger, g, groups) for g in groups}
@@ -244,7 +245,7 @@ def _title(waits: _Waits, registers: dict[int, int]) -> str:
     if objects and (not waits.groups or object_waits.leads(objects[0])):
         return object_waits.message(waits.places, objects[0])
     if not waits.groups:
-        return f"no warp{waits.places.cta_text(waits.places.outcome.cta)} can go on"
+        return f"no warp{waits.places.cta_text(waits.places.outcome.cta)} can continue"
     return _circle(waits.places, waits.cycle) if waits.cycle else waits.starvation(waits.starved[0])
 
 
@@ -320,7 +321,7 @@ def _suppliers(places: Places, ledger: Ledger, group: Group, groups: list[Group]
 
 
 def _plural(verb: str, warps: Sequence[int]) -> str:
-    """Return `wait`, `come`, `call` or `have`, in the form for these warps."""
+    """Return a verb, such as `wait` or `have`, in the form for these warps."""
     return verb if len(warps) != 1 else {"have": "has"}.get(verb, f"{verb}s")
 
 
@@ -362,7 +363,9 @@ def _supplier_sites(places: Places, group: Group, suppliers: dict[Group, int]) -
 def _starvation(places: Places, group: Group, state: BarrierState, suppliers: dict[Group, int]) -> str:
     """Return the missing participants of a generation that the live warps cannot complete."""
     count = _count(places, state)
-    text = f"barrier {state.barrier} generation {state.generation} lacks {count - state.arrived} of {count} threads"
+    text = (
+        f"barrier {state.barrier} generation {state.generation} is missing {count - state.arrived} of {count} threads"
+    )
     text += f"{places.cta_text(places.outcome.cta)}: "
     absent = [w for w in places.outcome.warps if w.warp not in state.participants]
     lapped = [w for w in absent if w.warp in state.previous]
@@ -375,11 +378,11 @@ def _starvation(places: Places, group: Group, state: BarrierState, suppliers: di
         return f"{text}only {warps_text(coming)} can still reach it"
     others = [w.warp for w in lapped or absent]
     if not others:
-        return f"{text}all warps of the CTA take part already"
+        return f"{text}all warps of the CTA participate already"
     call = _call(places, group).removesuffix(" of ")
     if call and not before:
         return f"{text}{call} is missing"
-    missing = f"{_plural('call', others)} no {call} after that" if call else f"never {_plural('come', others)}"
+    missing = f"did not call {call} after that" if call else f"never {_plural('arrive', others)}"
     return f"{text}{warps_text(others)}{before} {missing}"
 
 
@@ -446,8 +449,8 @@ def _elsewhere(places: Places, starved: Sequence[Group], states: dict[int, Barri
             and not {*other.participants} & {*state.participants}
         ):
             return (
-                f"{warps_text(other.participants)} came to barrier {other.barrier}, on which nobody waits: give both "
-                f"sides the same id, if barrier {state.barrier} was meant"
+                f"{warps_text(other.participants)} arrived on barrier {other.barrier}, on which no warp waits: use the "
+                f"same id on both sides if barrier {state.barrier} is meant"
             )
     return ""
 
@@ -456,7 +459,7 @@ def _help(waits: _Waits) -> str:
     places, cycle, starved = waits.places, waits.cycle, waits.starved
     if not waits.groups:
         others = places.outcome.object_waits
-        return object_waits.wait_help(others[0]) if others else "look at where the warps stand"
+        return object_waits.wait_help(others[0]) if others else "check where the warps wait"
     if not cycle and starved[0].barrier < 0:
         first = starved[0]
         own = [(g.pc, g.address) for g in starved if g.barrier < 0 and waits.ledger.next_supply(g.pc, g.address)]
@@ -471,13 +474,13 @@ def _help(waits: _Waits) -> str:
     if not cycle and (role := places.role([starved[0].pc])):
         other = "DMA" if role == "compute" else "compute"
         return (
-            f"let the {other} warps call `{CALLS[other][0]}()` as often as the {role} warps `{CALLS[other][1]}()`: "
-            "look for a missing call, a loop with fewer trips, or a path that returns early"
+            f"call `{CALLS[other][0]}()` in the {other} warps as often as `{CALLS[other][1]}()` in the {role} warps: "
+            "look for a missing call, a loop with fewer iterations, or an early return"
         )
     if not cycle:
         return (
-            f"every generation of barrier {starved[0].barrier} needs all its threads: look for a missing arrive or sync"
-            " on it, a loop with fewer trips, or a path that returns early"
+            f"every generation of barrier {starved[0].barrier} needs all its threads: look for a missing arrive or "
+            "sync on it, a loop with fewer iterations, or an early return"
         )
     later = ((g, {warp for supplier in waits.edges[g] for warp in supplier.warps}) for g in cycle if g.barrier < 0)
     if short := phase_waits.too_few(waits.ledger, [(g.pc, g.address, g.phase, warps) for g, warps in later]):
@@ -495,7 +498,7 @@ def _help(waits: _Waits) -> str:
 def _start(places: Places, group: Group, supplier: Group) -> str:
     """Return the edit that would let `group` continue."""
     call = _call(places, group).removesuffix(" of ")
-    arrive = f"let {supplier} arrive on {_what(places, group)}"
+    arrive = f"arrive on {_what(places, group)} in {supplier}"
     what = f"call {call} in {supplier}" if call else arrive
     return f"{what} before line {places.line(supplier.pc)}"
 
@@ -514,10 +517,11 @@ def _surplus(places: Places, waits: _Waits) -> list[Finding]:
         message = f"barrier {state.barrier} counts {state.expected} threads, but {len(users) * 32} use it"
         message += places.cta_text(places.outcome.cta).replace(" of ", " in ", 1)
         text = (
-            f"{warps_text(late)}: surplus, opens generation {state.generation} with {state.arrived} of {state.expected}"
+            f"{warps_text(late)}: surplus, begins generation {state.generation} with {state.arrived} of "
+            f"{state.expected} threads"
         )
         site = places.site(group.pc, text, cta=places.outcome.cta, warp=late[0])
-        help_ = f"count every thread that takes part: {len(users) * 32}"
+        help_ = f"use the number of participating threads as count: {len(users) * 32}"
         steps = [_wait(places, w, state) for w in places.outcome.warps if w.warp in late and w.waits == group.barrier]
         findings.append(Finding(code="oversubscribed", message=message, sites=[site], help=help_, steps=steps))
     return findings

@@ -1,7 +1,7 @@
 """Accesses to shared memory of other CTAs of a cluster, which are allowed only while these CTAs run.
 
 Detects: loads, stores, atomics, copies and synchronization in the shared memory of a CTA that may not have started, or
-may have exited, in some schedule.  This includes operations whose completion only a relaxed arrive reports.
+may have exited, in some schedule.  This includes operations whose completion is signaled by a relaxed arrive only.
 Does not detect: accesses to a rank that the cluster does not have; that is `bounds`.
 Reference: CUDA C++ Programming Guide, "Distributed Shared Memory"; PTX ISA, "barrier.cluster"; measured rule L4.
 """
@@ -44,24 +44,27 @@ def explain(raw: RawFinding, places: Places) -> Finding:
         return words.finding(
             raw, places, f"{words.with_article(noun)} in the shared memory of rank {rank}, which may not have started",
             label,
-            ["nothing that a thread of that CTA did comes before it; its memory is there once it runs"],
+            ["no operation of that CTA happens before this access, so the CTA may not have started"],
             f"add {sync} before it, where every thread of the cluster passes",
         )  # fmt: skip
     if raw.code == "dsmem-relaxed-exit":
         return words.finding(
-            raw, places, f"{words.with_article(noun)} in the shared memory of rank {rank}, under way when it may exit",
+            raw, places, (
+                f"{words.with_article(noun)} in the shared memory of rank {rank}, which may exit while it is in "
+                "flight"
+                ),
             label,
-            "nothing releases (2) before an exit (1) of that CTA: a relaxed arrive, or one of CTA scope, tells that "
-            "(2) was requested, and not that it is over",
-            f"arrive without `.relaxed` after (2), as {sync} does",
+            "(2) does not happen before an exit (1) of that CTA: a relaxed arrive, or an arrive of CTA scope, signals "
+            "that (2) was issued, but not that it is complete",
+            f"arrive without `.relaxed` after (2), such as by {sync}",
             f"{words.other(raw, places)} ends",
         )  # fmt: skip
     return words.finding(
         raw, places, f"{words.with_article(noun)} in the shared memory of rank {rank}, which may have exited",
         label,
         [
-            "nothing orders (2) before an exit (1) of that CTA, and its memory ends with its last thread",
-            "an H100 ends the launch with a failure where it comes too late (L4)",
+            "(2) does not happen before an exit (1) of that CTA, whose shared memory ends with its last thread",
+            "on an H100, the launch fails if the access comes too late (L4)",
         ],
         f"add {sync} between (2) and the end of the kernel, where every thread of the cluster passes",
         f"{words.other(raw, places)} ends",

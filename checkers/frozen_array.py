@@ -1,9 +1,10 @@
 """`frozen-array`: a global array that the host changed after the kernel was compiled.
 
-Detects: NumPy arrays that a kernel names as globals, and whose bytes at the launch differ from those that the compiler
-copied.
-Does not detect: numbers and tuples that changed, which are compiled in alike; changes undone before the launch.
-Reference: Numba CUDA, "Global variables and closure variables": they are constants, copied when the kernel is compiled.
+Detects: NumPy arrays that a kernel uses as global variables, if their bytes at the launch differ from the bytes that
+the compiler copied.
+Does not detect: changed numbers and tuples, which are compiled in as well; changes that were undone before the launch.
+Reference: Numba CUDA, "Global variables and closure variables": these are constants, copied when the kernel is
+compiled.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""Lanes of a warp that wait for each other for ever: some at a named barrier, for all live lanes of the warp, others at
-warp-wide operations that name the lanes at the barrier (B14).  A part of `deadlock`, not a checker of its own."""
+"""Describe lanes of a warp that wait for each other forever.  Some wait at a named barrier for all live lanes of the
+warp.  The others wait at warp-wide operations whose mask names the lanes at the barrier (B14).  A helper of `deadlock`,
+not a checker of its own."""
 
 from __future__ import annotations
 
@@ -16,8 +17,7 @@ if TYPE_CHECKING:
     from wsemu.model.outcome import WarpState
 
 RULE = (
-    "a warp is counted once, when all its live lanes stand at the same kind of operation of one barrier, or have "
-    "exited (B14)"
+    "a warp is counted once, when all its lanes have exited or wait at the same kind of operation of one barrier (B14)"
 )
 
 
@@ -73,9 +73,9 @@ def remedy(places: Places, warp: WarpState) -> str:
     verb, who = _barrier_verb(places, pc), places.who(places.outcome.cta, warp.warp)
     does, what = ("reduce", "reduction") if verb == "red" else (verb, verb)
     if places.is_in_other_branch(pc, other) and not places.is_in_other_branch(other, pc):
-        return f"let all lanes of {who} {does}: move the {what} out of the branch"
+        return f"{does} in all lanes of {who}: move the {what} out of the branch"
     moved = ": move both out of their branches" * places.is_in_other_branch(pc, other)
-    return f"let all lanes of {who} {does}, and come to {places.near(other, pc)}, in one order{moved}"
+    return f"{does} in all lanes of {who}, and execute {places.near(other, pc)} in all of them, in one order{moved}"
 
 
 def _does(places: Places, pc: int) -> str:

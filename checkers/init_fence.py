@@ -1,8 +1,8 @@
 """Fences after the initialization of mbarriers.
 
-Detects: bulk and tensor copies that credit an mbarrier, without `fence.mbarrier_init` of its thread or a proxy fence in
-between.
-Does not detect: arrivals and waits before the initialization, which need order: that is `mbarrier`.
+Detects: bulk and tensor copies that credit an mbarrier with no fence after its initialization.  The fence is a
+`fence.mbarrier_init` of the initializing thread, or a proxy fence.
+Does not detect: arrivals and waits that may come before the initialization; `mbarrier` reports these.
 Reference: CUDA Programming Guide, "Using TMA"; PTX ISA, "membar, fence": `fence.mbarrier_init`.
 """
 
@@ -36,7 +36,7 @@ _UNFENCED = (
 
 
 def explain(raw: RawFinding, places: Places) -> Finding:
-    """The finding of a copy and the initialization of the mbarrier that it credits."""
+    """Return the finding of a copy that credits an mbarrier without a fence after its initialization."""
     noun, name = words.noun(places, raw.pc), words.mbarrier(raw, places)
     init, proxy = (
         words.spell_instruction(places, raw.pc, f"fence.{kind}") for kind in ("mbarrier_init", "proxy.async")

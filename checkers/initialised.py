@@ -1,10 +1,11 @@
 """`uninitialized-read` and `undefined-copy`: shared or local memory read before anything wrote it.
 
 Detects: byte by byte, a load or atomic of shared memory that no warp of the CTA has stored to, and of local memory that
-this thread has not stored to.  In an array that the launch takes as `uninitialized`, it detects reads of bytes that no
-warp of the launch has stored to.  Reads by asynchronous copies are included.  A second run follows the bytes: it is an
-error if they reach something observable, `undefined-copy` if they are only stored to locations that nothing reads, and
-nothing if all uses discard them.  A read that races with a later write to the same bytes is reported with that race.
+this thread has not stored to.  In an array that the launch declares as `uninitialized`, it detects reads of bytes that
+no warp of the launch has stored to.  Reads by asynchronous copies are included.  A second run follows the bytes.  If
+they reach something observable, that is an error.  If they are only stored to locations that nothing reads, it is an
+`undefined-copy`.  If all uses discard them, nothing is reported.  A read that races with a later write to the same
+bytes is reported with that race.
 Does not detect: reads of other global memory (arguments count as initialised); a store that some other schedule would
 order after the read, which is a race.  The result of an atomic exchange is followed only if the second run has another
 reason too, because an exchange may also initialize memory.
@@ -55,7 +56,7 @@ def severity(raw: RawFinding, places: Places) -> Severity | None:
 
 
 def traced(raw: RawFinding, places: Places) -> Iterable[int]:
-    """Return the instructions that may write these bytes later."""
+    """Return the instructions that may write the uninitialized bytes later."""
     return places.writers(raw.pc)
 
 
@@ -93,8 +94,8 @@ def explain(raw: RawFinding, places: Places, trace: Trace | None = None) -> Find
 
 
 def _copy(raw: RawFinding, places: Places, label: str) -> Finding:
-    """Return the finding of copied bytes that nothing has written, if nothing reads the copy: `raw.pc` is the read,
-    `raw.other_pc` the store."""
+    """Return the finding of copied uninitialized bytes if nothing reads the copy.  `raw.pc` is the read, `raw.other_pc`
+    the store."""
     copied = places.site(raw.other_pc, f"copied to {places.array_name(raw.other_pc)}", cta=raw.cta, warp=raw.warp)
     return Finding(
         code=raw.code,
@@ -108,7 +109,7 @@ def _copy(raw: RawFinding, places: Places, label: str) -> Finding:
 
 
 def _stored_by_some(raw: RawFinding, places: Places) -> list[str]:
-    """Return a note on a store to the array that each thread would execute once: how many threads did."""
+    """Return a note on a store to the array that each thread executes at most once: how many threads executed it."""
     name, outcome = places.program.array_of[raw.pc], places.outcome
     threads, ctas = prod(places.block), prod(places.grid)
     writers = places.writers(raw.pc)
@@ -125,19 +126,20 @@ def _stored_by_some(raw: RawFinding, places: Places) -> list[str]:
 
 
 def _reader(raw: RawFinding, places: Places) -> str:
-    """Return `the bulk store issued by ` or the like, if an asynchronous copy reads instead of the warp."""
+    """Return a text such as `the bulk store issued by ` if an asynchronous copy reads instead of the warp."""
     return f"the {words.noun(places, raw.pc)} issued by " if places.verb(raw.pc) == "async" else ""
 
 
 def _array(raw: RawFinding, places: Places) -> str:
-    """Return the array that is read; an asynchronous copy names two arrays, so its source is found by the address."""
+    """Return the array that is read.  An asynchronous copy names two arrays; the address identifies its source."""
     if places.verb(raw.pc) != "async":
         return places.array_name(raw.pc)
     return f"`{places.element(raw.detail['address'], raw.pc).partition('[')[0]}`"
 
 
 def fold(findings: list[RawFinding], places: Places, trace: Trace | None) -> list[RawFinding]:
-    """Return raw findings without the uninitialized reads that race with the write: the race covers them."""
+    """Return raw findings without the uninitialized reads that race with the write of the same bytes: the race covers
+    them."""
     unwritten = [raw for raw in findings if raw.code == "uninitialized-read"]
     races = [raw for raw in findings if raw.code == "race" and raw.detail["kind"] != READ]
     if trace is None or not races:
@@ -159,7 +161,7 @@ def fold(findings: list[RawFinding], places: Places, trace: Trace | None) -> lis
 
 
 def written_later(raw: RawFinding, places: Places, trace: Trace) -> Event | None:
-    """Return the first write to the first of the bytes that a read found unwritten, after that read."""
+    """Return the first write, after an uninitialized read, to the first of the bytes that were read."""
     segment, address = raw.detail["segment"], raw.detail["address"]
     witness = reading(places, trace, range(prod(places.grid)) if segment >= FIRST_ARRAY else (raw.cta,))
     copies = places.verb(raw.pc) == "async"  # the event of a copy has its destination, not the bytes it reads

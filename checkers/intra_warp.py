@@ -5,7 +5,7 @@ Detects: two lanes of one store that write different values to a byte.  Unless t
 It does not if an operation between them has both lanes as participants: `syncwarp`, shuffle, vote, match,
 `syncthreads`, a sync on a named barrier.  An arrive orders nothing between lanes; a sync by a part of a warp orders
 only these lanes.  A lane that has exited is ordered before the lanes that name it in their mask.
-Does not detect: such a conflict with what came before another access that is itself one.
+Does not detect: a conflict with an access that a later conflicting access has replaced in the shadow memory.
 Reference: CUDA C++ Programming Guide, "Independent Thread Scheduling" and "Synchronization Functions".  The compiled
 test is `lane_order.unordered_lanes`; `shadow.lanes_know` decides when to run it.
 """
@@ -54,8 +54,7 @@ DETAIL = {"intra-warp-race": Detail({**ACCESSES, **LANES_APART}, UNCOMPARED)}
 lane whose value remains"""
 TRACED = True
 _INDEPENDENT = (
-    "on sm_70 and later the lanes of a warp go on independently; `--lockstep` (`lockstep=True`) checks a kernel for "
-    "older GPUs"
+    "lanes of a warp execute independently on sm_70 and later; use `--lockstep` (`lockstep=True`) for older GPUs"
 )
 _OLDER = (
     "`--arch {}` only chooses limits and costs; with `--lockstep` (`lockstep=True`), the lanes of a warp also run "
@@ -64,7 +63,7 @@ _OLDER = (
 
 
 def explain(raw: RawFinding, places: Places, trace: Trace | None = None) -> Finding:
-    """The finding of two lanes of a warp; a trace adds in which iterations."""
+    """Return the finding of two lanes of a warp; a trace adds their iterations."""
     witness = None if trace is None else reading(places, trace, {raw.cta})
     if raw.other_pc < 0:
         return _one_store(raw, places, witness)
@@ -76,7 +75,7 @@ def explain(raw: RawFinding, places: Places, trace: Trace | None = None) -> Find
         message=found.title(" between lanes of a warp"),
         sites=found.sites(f"{earlier} of {found.first.who}", f"{lanes_text(raw.lanes)} of {found.second.who}"),
         notes=[
-            f"{found.overlap()}; no warp-wide synchronisation lies between {between}",
+            f"{found.overlap()}; no warp-level synchronization orders {between}",
             _lanes(places.outcome.arch),
             *uncompared_note(raw),
         ],
@@ -92,7 +91,7 @@ def _lanes(arch: str) -> str:
 
 
 def _steps(found: Conflict, witness: Witness | None) -> list[Step]:
-    """(1) and (2) as in this run: the lanes of a warp have no schedule of their own here."""
+    """Return (1) and (2) in the order of this run, because the schedule does not order lanes of one warp."""
     if witness is None:
         return []
     access, at = found.second.access, found.first.position
@@ -106,7 +105,8 @@ def _steps(found: Conflict, witness: Witness | None) -> list[Step]:
 
 
 def _before(raw: RawFinding, witness: Witness | None) -> list[Step]:
-    """Return the steps before a store whose lanes disagree, which is the first such execution by its warp."""
+    """Return the steps before a store whose lanes write different values.  The store is the first such execution by its
+    warp."""
     if witness is None:
         return []
     before = witness.before((raw.cta, raw.warp, raw.detail["interval"]))
@@ -129,11 +129,11 @@ def _help(found: Conflict, witness: Witness | None) -> str:
         if found.names_element:
             return f"several lanes update `{found.text}`: use `cuda.atomic`, or give each lane its own element"
         return (
-            f"let the lanes meet at {barrier} between the two; or, where several of them update `{found.text}`, use "
+            f"add {barrier} between the two, in all lanes; or, if several of them update `{found.text}`, use "
             "`cuda.atomic`"
         )
     if update := update_help(found):
-        return update.replace("only one warp", "only one lane")
+        return update.replace("in one warp only", "in one lane only")
     if found.one_statement:
         return f"keep the loaded value in a variable, add {barrier} and store it after that"
     if found.apart and found.first.iteration == found.second.iteration:
@@ -149,8 +149,8 @@ def _help(found: Conflict, witness: Witness | None) -> str:
 
 
 def _barrier(found: Conflict) -> tuple[str, str]:
-    """Return the barrier that lets lanes wait for each other, and the threads that wait: those of all warps, if these
-    race at the same lines."""
+    """Return the barrier that orders the lanes, and the threads that wait at it.  If warps race at the same lines as
+    well, it is a barrier of all warps."""
     places, one, two = found.places, found.first.access, found.second.access
     lines = {places.line(one.pc), places.line(two.pc)}
     across = any(
@@ -162,7 +162,7 @@ def _barrier(found: Conflict) -> tuple[str, str]:
 
 
 def _left_out(found: Conflict, witness: Witness) -> str:
-    """A warp-wide operation between (1) and (2) whose mask does not name the lane of (1), which has returned before."""
+    """Return the help for a warp-wide operation between (1) and (2) whose mask omits the lane of (1)."""
     places, one, two = found.places, found.first, found.second
     if None in (one.position, two.position) or not places.leaves(one.access.pc, two.access.pc):
         return ""
@@ -170,7 +170,7 @@ def _left_out(found: Conflict, witness: Witness) -> str:
     for event in witness.events[(one.position or 0) + 1 : two.position]:
         mine = (event.kind, event.cta, event.warp) == ("warp", one.access.cta, one.access.warp)
         if mine and event.place & two.access.lanes and not event.place & lanes:
-            return f"let the mask on {places.near(event.pc, two.access.pc)} name {lanes_text(lanes)}, too"
+            return f"include {lanes_text(lanes)} in the mask on {places.near(event.pc, two.access.pc)}"
     return ""
 
 
@@ -186,7 +186,7 @@ def _one_store(raw: RawFinding, places: Places, witness: Witness | None) -> Find
         message=f"lanes of one store write different values to {space} `{what}`",
         sites=[places.site(raw.pc, label, cta=raw.cta, warp=raw.warp, role=role), *places.callers(raw.pc)],
         notes=[f"at `{places.element(address, raw.pc)}` lane {stays}'s value stayed; the hardware leaves any of them"],
-        help="let one lane store, give each lane its own element, or combine the values with `cuda.atomic`",
+        help="store in one lane only, give each lane its own element, or combine the values with `cuda.atomic`",
         count=raw.count,
         steps=[*_before(raw, witness), culprit(raw, places)],
     )

@@ -1,7 +1,9 @@
-"""Lanes that lag behind their own converged instruction.
+"""Report lanes that lag behind the other lanes of the same instruction.
 
-Detects: phases of mbarriers that only such a lane can miss, or meet too early (rules R1-R3, R5), if nothing else fails.
-Does not detect: such lanes in launches that atomics steer, or that fail otherwise: these are `phase-alias` there.
+Detects: phases of mbarriers that only such a lane can miss, or reach too early (rules R1-R3, R5), if nothing else
+fails.
+Does not detect: such lanes in launches whose control flow depends on atomics, or that fail for another reason: there
+they are `phase-alias`.
 Reference: PTX ISA, "mbarrier"; docs/how.md, "Lanes that are taken together".
 """
 
@@ -33,13 +35,13 @@ _LAGS = {
     1: "the {noun} of {second} can be counted a phase early, if {first} lags",
     2: "the wait of {second} can come a phase early, if {first} lags",
     3: "{first} can miss {seen}, which it waits for, if it lags",
-    5: "{second} can arrive before anyone has seen phase {before} complete, if a lane lags",
+    5: "{second} can arrive before any thread has observed phase {before} complete, if a lane lags",
     6: "phase {phase} can complete before the bytes of this expectation, if {first} lags",
 }
-"""`rule` of a lane-lag -> what can happen"""
+"""message for each `rule` of a lane-lag"""
 _LATE = (
-    "PTX asks for a wait that sees the phase before complete ahead of each arrive; one sees it before this phase "
-    "completes, in some schedules after this arrive"
+    "PTX requires that a wait observes the previous phase before each arrive; here a wait observes it before this "
+    "phase completes, but in some schedules after this arrive"
 )
 
 
@@ -60,11 +62,11 @@ def explain(raw: RawFinding, places: Places) -> Finding:
         f"{words.noun(places, raw.pc)} by {words.who(raw, places)}, phase {phase}",
         [
             (
-                f"PTX lets the lanes of a warp go on at different times; if {late} goes on with the lanes that execute "
-                "the instruction with it, no phase is missed"
+                f"PTX lets the lanes of a warp proceed at different times; if {late} proceeds together with the other "
+                "lanes of its instruction, no phase is missed"
             ),
             _LATE if "unobserved" in d else "",
         ],
-        f"add {meet} {places.after(at, raw.pc)}, before a lane goes on",
+        f"add {meet} {places.after(at, raw.pc)}, before a lane continues",
         "" if lone else f"{words.noun(places, raw.other_pc)} by {first}",
     )  # fmt: skip

@@ -1,9 +1,10 @@
 """Misuse of mbarriers.
 
 Detects: operations on memory that is not an mbarrier, or may not be one yet; a second initialization; lanes of one
-instruction that initialize it with one count; accesses to its bytes.  Also detects: its invalidation while others may
-use it; counts out of range; more arrivals than its phase expects.
-Does not detect: what a phase means; that is `phase`.
+instruction that all initialize the same mbarrier; accesses to the bytes of an mbarrier.
+Also detects: the invalidation of an mbarrier while other threads may use it; counts out of range; more arrivals than a
+phase expects.
+Does not detect: waits for the wrong phase; `phase` reports these.
 Reference: PTX ISA, "Parallel Synchronization and Communication Instructions: mbarrier"; measured rules M1-M22.
 """
 
@@ -84,23 +85,26 @@ def _explain_uninitialized(raw: RawFinding, places: Places) -> Finding:
     label = f"{who} {words.does(places, raw.pc, 1 + (', lanes' in who))} {name}"
     if raw.detail["ordered"]:
         return words.finding(
-            raw, places, f"{name} may be no mbarrier yet when {places.who(raw.cta, raw.warp)} {does} it", label,
+            raw, places, (
+                f"{places.who(raw.cta, raw.warp)} may {words.does(places, raw.pc, 2)} {name} before it is "
+                "initialized"
+                ), label,
             ["in this run (1) came first; nothing orders it before (2)"],
             f"add {_meet(raw, places)} {places.after(raw.other_pc, raw.pc)}, where every thread passes",
-            f"{words.other(raw, places)} initialises it",
+            f"{words.other(raw, places)} initializes it",
         )  # fmt: skip
     if raw.detail["dead"]:
         inval = words.spell_instruction(places, raw.pc, "mbarrier.inval")
         return words.finding(
-            raw, places, f"{name} is no mbarrier any more when {places.who(raw.cta, raw.warp)} {does} it", label,
-            [f"an H100 goes on working with what is left of it; {_STOPPED}"],
-            f"move the {inval} on {places.near(raw.other_pc, raw.pc)} after the last use, with a barrier between, or "
-            "initialise it again before this",
+            raw, places, f"{places.who(raw.cta, raw.warp)} {does} {name} after it was invalidated", label,
+            [f"an H100 continues to use what is left of it; {_STOPPED}"],
+            f"move the {inval} on {places.near(raw.other_pc, raw.pc)} after the last use, with a barrier in between, "
+            "or initialize it again before this",
             f"{words.other(raw, places)} ends it",
         )  # fmt: skip
     return words.finding(
-        raw, places, f"{name} is no mbarrier when {places.who(raw.cta, raw.warp)} {does} it", label,
-        [f"nothing has initialised it so far in this CTA; {_STOPPED}"], _initialise(raw, places),
+        raw, places, f"{places.who(raw.cta, raw.warp)} {does} {name}, which is not an mbarrier", label,
+        [f"nothing has initialized it so far in this CTA; {_STOPPED}"], _initialise(raw, places),
     )  # fmt: skip
 
 
@@ -114,31 +118,33 @@ def _initialise(raw: RawFinding, places: Places) -> str:
     init = words.spell_instruction(places, raw.pc, "mbarrier.init")
     known = words.executed_instructions(places, "mbarrier.init")
     if not known:
-        return f"initialise it first: one thread executes {init}, then all meet at {_meet(raw, places)}"
+        return f"initialize it first: execute {init} in one thread, then {_meet(raw, places)} in all"
     there = words.lines(places, known, raw.pc)
     return (
-        f"look at the {init} on {there}: is this one of the mbarriers that it initialises, and does "
-        f"{_meet(raw, places)} stand between it and this?"
+        f"check the {init} on {there}: it must initialize this mbarrier too, with {_meet(raw, places)} before this use"
     )
 
 
 def _reinit(raw: RawFinding, places: Places) -> Finding:
     name, who = words.mbarrier(raw, places), words.other(raw, places)
-    label = f"{words.who(raw, places)} initialises it"
+    label = f"{words.who(raw, places)} initializes it"
     if raw.other_pc >= 0 and words.operation(places, raw.other_pc) == "mbarrier.inval":
         return words.finding(
-            raw, places, f"{name} may be initialised again before it has ended", label,
+            raw, places, f"{name} may be initialized again before it is invalidated", label,
             ["in this run (1) came first; nothing orders it before (2)"],
             f"add {_meet(raw, places)} {places.after(raw.other_pc, raw.pc)}, where every thread passes",
-            f"{who} ends it",
+            f"{who} invalidates it",
         )  # fmt: skip
-    once = f"initialise it once: `if` one thread of the CTA, then {_meet(raw, places)}"
+    once = f"initialize it once: in one thread of the CTA, then {_meet(raw, places)}"
     inval = words.spell_instruction(places, raw.pc, "mbarrier.inval")
-    anew = f"end it first, with {inval} and a barrier, or use another word"
+    anew = f"invalidate it first, with {inval} and a barrier, or use another word"
     return words.finding(
-        raw, places, f"{name} is initialised while it is an mbarrier", label,
-        ["arrivals and bytes of its open phase are lost; PTX leaves it undefined, the launch goes on with a new one"],
-        once if raw.other_pc in (-1, raw.pc) else anew, f"{who} made it",
+        raw, places, f"{name} is initialized again without being invalidated", label,
+        [(
+            "undefined in PTX; this run continues with a new mbarrier, and arrivals and bytes of the current phase "
+            "are lost"
+            )],
+        once if raw.other_pc in (-1, raw.pc) else anew, f"{who} initialized it",
     )  # fmt: skip
 
 
@@ -149,11 +155,11 @@ def _same_value(raw: RawFinding, places: Places) -> Finding:
         f"{words.who(raw, places)} initialize it again",
         [
             (
-                "PTX leaves a second initialization undefined; every order of these leaves the same mbarrier, and each "
-                "use comes after all of them"
+                "a second initialization is undefined in PTX; here every order leaves the same mbarrier, and each use "
+                "comes after all initializations"
             ),
         ],
-        f"let one lane initialize each mbarrier: {_one_lane_condition(raw, places)}",
+        f"initialize each mbarrier in one lane: {_one_lane_condition(raw, places)}",
         f"the first lane of {who} initializes it",
     )  # fmt: skip
 
@@ -163,47 +169,47 @@ def _clobber(raw: RawFinding, places: Places) -> Finding:
     verb = words.noun(places, raw.pc) if d["asynchronous"] else places.verb(raw.pc)
     does = "reads" if d["kind"] == READ else "writes"
     seen = (
-        "a load sees what memory held before the mbarrier was made"
+        "a load returns the contents from before the initialization"
         if d["kind"] == READ
-        else "a store is lost, or changes the mbarrier when it ends"
+        else "a store is lost, or changes the mbarrier when it is invalidated"
     )
     inval = words.spell_instruction(places, raw.pc, "mbarrier.inval")
     return words.finding(
         raw, places, f"{words.with_article(verb)} {does} the bytes of the mbarrier {name}",
         f"{verb} of {words.amount(d['size'])} at {words.quote_element(places, d['at'], raw.pc)} by "
         f"{words.who(raw, places)}",
-        [f"PTX leaves it undefined; on an H100 {seen}"],
-        f"keep data off the 8 bytes of an mbarrier, or end it first with {inval}",
+        [f"undefined in PTX; on an H100 {seen}"],
+        f"keep data out of the 8 bytes of an mbarrier, or invalidate it first with {inval}",
     )  # fmt: skip
 
 
 def _lifetime(raw: RawFinding, places: Places) -> Finding:
     d, name = raw.detail, words.mbarrier(raw, places)
-    label = f"{words.who(raw, places)} ends it in phase {d['phase']}"
+    label = f"{words.who(raw, places)} invalidates it in phase {d['phase']}"
     if d["what"] == 0:
         noun = words.noun(places, raw.other_pc) if raw.other_pc >= 0 else "use"
         return words.finding(
-            raw, places, f"{name} ends while {words.other(raw, places)} may still use it", label,
-            [f"nothing orders the {noun} (1) before the end (2)"],
+            raw, places, f"{name} is invalidated while {words.other(raw, places)} may still use it", label,
+            [f"nothing orders the {noun} (1) before the invalidation (2)"],
             f"add {_meet(raw, places)} {places.after(raw.other_pc, raw.pc)}, before "
             f"{places.near(raw.pc, raw.other_pc)}",
             f"{words.other(raw, places)} {words.does(places, raw.other_pc)} it",
         )  # fmt: skip
     return words.finding(
-        raw, places, f"{name} ends in phase {d['phase']} while something is outstanding on it", label,
-        ["bytes, arrivals of asynchronous copies, or threads that wait are left without an mbarrier"],
-        f"wait for phase {d['phase']} before this, or leave the end out: shared memory ends with the CTA",
+        raw, places, f"{name} is invalidated in phase {d['phase']} with operations pending", label,
+        ["pending bytes, pending arrivals of asynchronous copies, or waiting threads lose their mbarrier"],
+        f"wait for phase {d['phase']} first, or remove the invalidation: shared memory ends with the CTA",
     )  # fmt: skip
 
 
 def _explain_order(raw: RawFinding, places: Places) -> Finding:
     name = words.mbarrier(raw, places)
     return words.finding(
-        raw, places, f"{name} ends, and only a later `tcgen05.commit` shows that (1) has arrived on it",
-        f"{words.who(raw, places)} ends it in phase {raw.detail['phase']}",
-        ["commits of a thread arrive in their order on hardware; PTX does not promise it"],
-        f"wait for phase {raw.detail['phase'] - 1} of it before this, or leave the end out: shared memory ends with "
-        "the CTA",
+        raw, places, f"{name} is invalidated, and only a later `tcgen05.commit` shows that (1) has arrived on it",
+        f"{words.who(raw, places)} invalidates it in phase {raw.detail['phase']}",
+        ["on hardware the commits of a thread arrive in program order; PTX does not guarantee it"],
+        f"wait for its phase {raw.detail['phase'] - 1} first, or remove the invalidation: shared memory ends with the "
+        "CTA",
         f"{words.other(raw, places)} {words.does(places, raw.other_pc)} it",
     )  # fmt: skip
 
@@ -212,26 +218,29 @@ def _range(raw: RawFinding, places: Places) -> Finding:
     value, what, name = raw.detail["value"], raw.detail["what"], words.mbarrier(raw, places)
     if what == 4:
         return words.finding(
-            raw, places, f"{name}: an arrival that must not complete its phase can be the last of it",
+            raw, places, f"{name}: an arrive that must not complete its phase can be the last one",
             f"{words.who(raw, places)} arrives with `.noComplete`",
-            [f"nothing in phase {value} comes after it in every schedule",
-             "PTX leaves it undefined; an H100 completes the phase, and so does this launch"],
-            f"use {words.spell_instruction(places, raw.pc, 'mbarrier.arrive')}, or let another arrival follow in every "
-            "phase",
+            [f"no arrive in phase {value} comes after it in every schedule",
+             "undefined in PTX; an H100 completes the phase, and so does this run"],
+            f"use {words.spell_instruction(places, raw.pc, 'mbarrier.arrive')}, or add another arrive after it in "
+            "every phase",
         )  # fmt: skip
     if what in (5, 6):
         amount = words.amount(abs(value), "byte" if what == 5 else "arrival")
         return words.finding(
-            raw, places, f"{name}: in some schedule its phase has {amount} outstanding at once",
+            raw, places, f"{name}: in some schedule its phase has {amount} pending at once",
             f"executed by {words.who(raw, places)}",
-            [f"an mbarrier holds counts up to {MOST_COUNT:,}; in this run some had come before others were expected"],
+            [f"an mbarrier holds counts up to {MOST_COUNT:,}; in this run, some arrived before others were expected"],
             _SPLIT,
         )  # fmt: skip
     message, remedy = {
-        0: (f"{name} is initialised with a count of {value:,}", f"give the arrivals of a phase: 1 to {MOST_COUNT:,}"),
+        0: (
+            f"{name} is initialized with a count of {value:,}",
+            f"use the number of arrivals per phase, from 1 to {MOST_COUNT:,}",
+        ),
         1: (f"{name}: {words.amount(value, 'arrival')} in one operation", f"arrive with at most {MOST_COUNT:,}"),
         2: (f"{name}: an operation names {words.amount(value)}", _SPLIT),
-        3: (f"{name}: its phase has {words.amount(abs(value))} {'outstanding' if value > 0 else 'more than expected'}",
+        3: (f"{name}: its phase has {words.amount(abs(value))} {'pending' if value > 0 else 'more than expected'}",
             _SPLIT),
     }[what]  # fmt: skip
     return words.finding(
@@ -243,20 +252,19 @@ def _range(raw: RawFinding, places: Places) -> Finding:
 def _over_arrival(raw: RawFinding, places: Places) -> Finding:
     d, name, lanes = raw.detail, words.mbarrier(raw, places), raw.lanes.bit_count()
     came, pending = words.amount(d["count"], "arrival"), d["pending"]
-    verb = "comes" if d["count"] == 1 else "come"
-    awaits = f"waits for {pending:,}" if pending else "has all its arrivals"
+    awaits = f"expects {pending:,}" if pending else "has all its arrivals"
     who = words.who(raw, places) if lanes < 2 else f"{lanes} lanes of {places.who(raw.cta, raw.warp)}"
-    label = f"{who} {'arrives' if lanes < 2 else 'arrive, each by itself'}"
+    label = f"{who} {'arrives' if lanes < 2 else 'arrive separately'}"
     return words.finding(
-        raw, places, f"{name}, phase {d['phase']}: {came} {verb} where the phase {awaits}",
+        raw, places, f"{came} on {name} in phase {d['phase']}, which {awaits}",
         f"{label}: {d['count']:,} of {pending:,}",
-        f"an H100 traps, and adds up the lanes of an instruction first (M4, M6); {_STOPPED}",
+        f"an H100 adds the lanes of one instruction, then traps (M4, M6); {_STOPPED}",
         _fewer(raw, places),
     )  # fmt: skip
 
 
 def _one_lane_condition(raw: RawFinding, places: Places) -> str:
-    """Spell what lets one lane of a warp execute something."""
+    """Return the condition under which one lane of a warp executes something."""
     return f"{words.spell_instruction(places, raw.pc, 'elect.sync', '0xffffffff')} or `if lane == 0`"
 
 
@@ -264,12 +272,12 @@ def _fewer(raw: RawFinding, places: Places) -> str:
     count, lanes = raw.detail["count"], raw.lanes.bit_count()
     if lanes > 1 and count > raw.detail["pending"]:
         return (
-            f"{lanes} lanes arrive: let one of them do it, with {_one_lane_condition(raw, places)}; or make the "
+            f"arrive in only one of the {lanes} lanes, with {_one_lane_condition(raw, places)}; or initialize the "
             f"mbarrier with the number of threads that arrive ({lanes_text(raw.lanes)}: {lanes})"
         )
     return (
-        "look for a thread that arrives twice in a phase: let it wait for the phase before it arrives again, or count "
-        "it in the initialisation"
+        "look for a thread that arrives twice in a phase: it must wait for the phase before it arrives again, or both "
+        "arrivals must be counted in the initialization"
     )
 
 

@@ -1,5 +1,5 @@
-"""Lanes that wait forever at a synchronization object that `deadlock` does not describe itself: what the object
-has, and what it needs.  A helper of the checker."""
+"""Describe lanes that wait forever at a synchronization object other than those that `deadlock` describes itself: what
+it has, and what it needs.  A helper of `deadlock`, not a checker of its own."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 
 
 def leads(wait: ObjectWait) -> bool:
-    """Return whether this wait explains the cause better than concurrent waits for barriers and phases."""
+    """Return whether this wait shows the cause of the deadlock better than the waits for barriers and phases."""
     return bool(wait.missing) or wait.kind == WARPGROUP
 
 
 def message(places: Places, wait: ObjectWait) -> str:
-    """`warp 1 waits for latch 0, which has 1 of 2`."""
+    """Return a message such as `warp 1 waits for latch 0, which has 1 of 2`."""
     if wait.missing:
         counted = f"at which {wait.arrived} of {wait.expected} CTAs have arrived"
         return f"{_who(places, wait)} for {object_name(wait)}, {counted}: {_missing(places, wait)}"
     if wait.kind == WARPGROUP:
-        come = f"{wait.arrived} of its {wait.expected} warps have come there"
+        come = f"{wait.arrived} of its {wait.expected} warps have reached it"
         return f"{_who(places, wait)} at `wgmma.commit_group` for the warpgroup: {come}"
     return f"{_who(places, wait)} for {object_name(wait)}, which has {wait.arrived} of {wait.expected}"
 
@@ -34,7 +34,7 @@ def message(places: Places, wait: ObjectWait) -> str:
 def _missing(places: Places, wait: ObjectWait) -> str:
     """Return `CTA (2,0,0) has ended`, for at most three of the missing CTAs."""
     alive = {cta for cta, _, _ in places.outcome.elsewhere} | {places.outcome.cta}
-    told = [f"{places.cta(cta)} {'does not come there' if cta in alive else 'has ended'}" for cta in wait.missing[:3]]
+    told = [f"{places.cta(cta)} {'does not reach it' if cta in alive else 'has ended'}" for cta in wait.missing[:3]]
     more = f" and {len(wait.missing) - 3:,} more" if len(wait.missing) > 3 else ""
     return ", ".join(told) + more
 
@@ -46,11 +46,12 @@ def object_name(wait: ObjectWait) -> str:
 def wait_help(wait: ObjectWait) -> str:
     """Return the help for a wait."""
     if wait.missing:
-        return "let every CTA of the launch come to each `sync` of the grid, its thread 0 too, before it ends"
+        return "make every CTA of the launch execute each `sync` of the grid, including its thread 0, before it ends"
     if wait.kind == WARPGROUP:
-        return "let all four warps of the warpgroup come to it, before they wait for each other in another way"
+        return "execute it in all four warps of the warpgroup, before they wait for each other in another way"
     return (
-        f"look for what {object_name(wait)} still lacks: {wait.expected - wait.arrived} more, before or beside the wait"
+        f"look for the missing arrivals at {object_name(wait)}: {wait.expected - wait.arrived} more, before the wait "
+        "or in parallel with it"
     )
 
 

@@ -1,4 +1,4 @@
-"""Effects of an undefined value, as a finding shows them; not a checker itself."""
+"""Describe the effects of an undefined value in a finding; a helper, not a checker of its own."""
 
 from __future__ import annotations
 

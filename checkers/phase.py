@@ -1,8 +1,8 @@
 """The phases of mbarriers.
 
-Detects: operations that meet another phase in another schedule (rules R1-R3); tokens of an older phase; arrivals before
-any thread has observed the previous phase.  Also detects: expect-tx operations that nothing waits for (R5), and bytes
-that are missing or surplus at the end (R6).
+Detects: operations that take part in a different phase in another schedule (rules R1-R3); tokens of an older phase;
+arrivals before any thread has observed the completion of the previous phase.
+Also detects: expect-tx operations that nothing waits for (R5), and bytes that are missing or surplus at the end (R6).
 Does not detect: values that depend on the result of a poll; the verdict is `incomplete` there.
 Reference: PTX ISA, "Phase of the mbarrier object"; the one-run theorem in docs/semantics.md.
 """
@@ -56,8 +56,8 @@ TRACED = True
 
 
 def explain(raw: RawFinding, places: Places, trace: Trace | None = None) -> Finding:
-    """Return the finding of an operation and the phase that it belongs to.  With a trace, the finding also names a wait
-    that waits for the same phase again."""
+    """Return the finding about an operation on a phase.  With a trace, the finding may name a wait that waits for the
+    same phase twice."""
     found = _EXPLAIN[raw.code](raw, places)
     repeated = _find_repeated_wait(raw, trace) if trace is not None and raw.code in _MISSED else None
     if repeated is None:
@@ -65,7 +65,7 @@ def explain(raw: RawFinding, places: Places, trace: Trace | None = None) -> Find
     line, name = places.near(repeated.pc, raw.pc), words.quote_element(places, repeated.place, repeated.pc)
     phase = f"phase {repeated.generation}" if repeated.generation >= 0 else "the phase before the first"
     who = places.who(repeated.cta, repeated.warp)
-    again = f"{who} waits again for {phase} of {name} on {line}, which it has seen: it does not wait at all"
+    again = f"{who} has already observed {phase} of {name}, so its next wait for it on {line} returns immediately"
     divides = "//" if places.span(repeated.pc).file.endswith(".py") else "/"
     parity = f"`(k {divides} stages) & 1`"
     help_ = f"change the parity of the wait on {line} each time that the mbarrier is used again, as {parity} does"
@@ -77,7 +77,8 @@ _MISSED = ("phase-alias", "phase-unobserved")
 
 
 def _find_repeated_wait(raw: RawFinding, trace: Trace) -> Event | None:
-    """Return the first wait of a finding's warps for a phase for which the same instruction has waited before."""
+    """Return the first wait, by a warp of the finding, for a phase for which the same instruction has already
+    waited."""
     seen: set[tuple[int, int, int, int, int, int]] = set()
     for event in trace.events:
         if event.kind == "await" and event.cta == raw.cta and event.warp in (raw.warp, raw.other_warp):
@@ -93,7 +94,7 @@ def _alias(raw: RawFinding, places: Places) -> Finding:
 
 
 def _two(raw: RawFinding, places: Places) -> tuple[str, str]:
-    """Return the names of (1) and (2) in a message: warps, lanes of one warp, or for (1) an asynchronous copy."""
+    """Return the subjects of (1) and (2) for a message: warps, lanes of one warp, or for (1) an asynchronous copy."""
     one, two = words.other(raw, places), places.who(raw.cta, raw.warp)
     if words.operation(places, raw.other_pc) in (*BRINGS, "cp.async.arrive"):
         noun = words.noun(places, raw.other_pc)
@@ -107,8 +108,8 @@ def _early(raw: RawFinding, places: Places) -> Finding:
     there = places.near(raw.pc, raw.other_pc)
     counts = words.operation(places, raw.pc) == "cp.async.arrive" and raw.other_pc >= 0 and first == "another lane"
     swap = (
-        f"put {there} before the arrive on {places.near(raw.other_pc, raw.pc)}: it adds to the count the arrival that "
-        "it makes later, and comes too late for the phase that the arrive completes"
+        f"put {there} before the arrive on {places.near(raw.other_pc, raw.pc)}: it raises the count of its phase, "
+        "which is too late once that arrive has completed the phase"
     )
     return words.finding(
         raw, places,
@@ -128,11 +129,11 @@ def _early_wait(raw: RawFinding, places: Places) -> Finding:
     noun, there = words.noun(places, raw.other_pc), places.near(raw.pc, raw.other_pc)
     return words.finding(
         raw, places,
-        f"{name}: the wait of {second} can come a phase early, and is then answered for the phase two before",
+        f"{name}: the wait of {second} can come one phase early, and then succeeds for the phase two earlier",
         words.acts(raw, places, "waits"),
-        f"nothing orders the {noun} (1), of the phase before the one that is waited for, before (2); a parity is that "
-        "of every other phase",
-        f"let {second} come to every phase of {name} in turn: look at the parity or token on {there}, and whether "
+        f"nothing orders the {noun} (1), which belongs to the phase before the one waited for, before (2); every "
+        "second phase has the same parity",
+        f"make {second} wait for every phase of {name} in turn: check the parity or token on {there}, and whether "
         "another path skips a wait",
         f"{noun} by {words.other(raw, places)}",
     )  # fmt: skip
@@ -144,13 +145,13 @@ def _late_wait(raw: RawFinding, places: Places) -> Finding:
     meet = words.spell_instruction(places, raw.pc, "bar.warp.sync")
     return words.finding(
         raw, places,
-        f"{name}: phase {phase} can complete before {first} has seen {before}, which it waits for",
+        f"{name}: phase {phase} can complete before {first} has observed {before}, which it waits for",
         f"{noun} by {words.who(raw, places)} completes phase {phase}",
-        f"phase {phase} does not need (1): if {first} is late, it tests a parity that has flipped back, misses "
-        "its phase, and waits for ever or a phase too long",
-        f"add {meet} {places.after(raw.other_pc, raw.pc)}, before a lane goes on"
+        f"phase {phase} completes without (1): if {first} is late, the parity has flipped again, and it waits one "
+        "phase too long, or forever",
+        f"add {meet} {places.after(raw.other_pc, raw.pc)}, before a lane continues"
         if first == "another lane"
-        else f"let phase {phase} wait for {first}: count its arrival after (1), or let (2) come after one of its own",
+        else f"make phase {phase} wait for {first}: count an arrive of it after (1), or make (2) wait for one",
         f"{words.other(raw, places)} waits" + f" for phase {phase - 1}" * (phase > 0),
     )  # fmt: skip
 
@@ -158,11 +159,11 @@ def _late_wait(raw: RawFinding, places: Places) -> Finding:
 def _old_token(raw: RawFinding, places: Places) -> Finding:
     name, phase = words.mbarrier(raw, places), raw.detail["phase"]
     return words.finding(
-        raw, places, f"{name}: a wait with a token of a phase before phase {phase - 1}",
+        raw, places, f"{name}: a wait uses a token older than phase {phase - 1}",
         f"{words.acts(raw, places, 'waits')} in phase {phase}",
-        "a token is valid for the open phase and the one before; an H100 compares only the lowest bit of "
-        "their numbers (M13)",
-        "wait with the token of the last arrive, once after each",
+        "a token is valid for the current phase and the previous one; an H100 compares only the lowest bit of their "
+        "numbers (M13)",
+        "use the token of the latest arrive, and wait once after each arrive",
     )  # fmt: skip
 
 
@@ -171,10 +172,10 @@ def _explain_unobserved(raw: RawFinding, places: Places) -> Finding:
     wait = words.spell_instruction(places, raw.pc, "mbarrier.try_wait.parity")
     parity = f"with parity {(phase - 1) & 1}"
     return words.finding(
-        raw, places, f"{name}: an arrive in phase {phase} before anyone has seen phase {phase - 1} complete",
+        raw, places, f"{name}: arrive in phase {phase} before any thread observed phase {phase - 1} complete",
         words.acts(raw, places, "arrives"),
-        [f"no wait for phase {phase - 1} that came true happens before this; PTX asks for one in each phase"],
-        f"wait for phase {phase - 1} before this arrive ({wait} {parity}), in this thread or in one that it follows",
+        [f"no successful wait for phase {phase - 1} happens before this arrive; PTX requires one in each phase"],
+        f"wait for phase {phase - 1} before this arrive ({wait} {parity}), in this thread or in one that it waits for",
     )  # fmt: skip
 
 
@@ -183,18 +184,18 @@ def _explain_uncovered(raw: RawFinding, places: Places) -> Finding:
     if raw.detail["what"]:
         noinc = words.spell_instruction(places, raw.pc, "cp.async.mbarrier.arrive.noinc")
         return words.finding(
-            raw, places, f"{name}, phase {phase}: nothing makes the phase wait for the copies of this arrive",
+            raw, places, f"{name}: phase {phase} can complete before the copies of this arrive",
             f"executed by {words.who(raw, places)}",
-            "it raises the count of the phase by the arrival that it makes later: another order completes the phase "
-            "without it (no arrival of the phase comes after it)",
-            f"use {noinc} and count it in the initialisation, or arrive in the same thread after it",
+            "it raises the count of the phase, and arrives when its copies are complete; in another schedule the phase "
+            "completes first, because no other arrive of the phase comes after it",
+            f"use {noinc} and include it in the initial count, or arrive in the same thread after it",
         )  # fmt: skip
     both = words.spell_instruction(places, raw.pc, "mbarrier.arrive.expect_tx")
     return words.finding(
-        raw, places, f"{name}, phase {phase}: the phase can complete before these bytes are expected",
+        raw, places, f"{name}: phase {phase} can complete before these bytes are expected",
         f"expected by {words.who(raw, places)}",
-        "no arrival of the phase comes after this expectation: in another order the phase is complete without it, and "
-        "the bytes count into the next one",
+        "no arrive of the phase comes after this expect-tx operation: in another schedule the phase completes first, "
+        "and the bytes count in the next phase",
         f"expect and arrive in one operation, {both}, or arrive in the same thread after it",
     )  # fmt: skip
 
@@ -203,16 +204,20 @@ def _mismatch(raw: RawFinding, places: Places) -> Finding:
     d, name = raw.detail, words.mbarrier(raw, places)
     missing = d["bytes"] > 0
     which = (
-        "look for a copy that is smaller than what was expected, was left out, or names another mbarrier"
+        "look for a copy that is smaller than expected, is missing, or names another mbarrier"
         if missing
-        else "look for a copy that is larger than what was expected, or a path that copies and expects nothing"
+        else "look for a copy that is larger than expected, or a path that copies without expecting bytes"
     )
-    told = "nothing waits for them here" if missing else "in another order the phase completes before all have come"
+    told = (
+        "no thread waits for this phase"
+        if missing
+        else "in another schedule the phase completes before all bytes are transferred"
+    )
     return words.finding(
         raw, places,
-        f"{name} is left in phase {d['phase']} when the CTA ends: {words.lacking(d['bytes'], d['pending'])}",
+        f"{name} is in phase {d['phase']} when the CTA exits: {words.lacking(d['bytes'], d['pending'])}",
         f"{words.noun(places, raw.pc)} by {words.who(raw, places)}", [told],
-        f"expect as many bytes as the copies of a phase bring: {which}",
+        f"make the bytes expected in a phase equal the bytes that its copies write: {which}",
     )  # fmt: skip
 
 
@@ -221,10 +226,12 @@ def _dangling(raw: RawFinding, places: Places) -> Finding:
     came = d["expected"] - d["pending"]
     return words.finding(
         raw, places,
-        f"{name} is left with {came:,} of {words.amount(d['expected'], 'arrival')} in phase {d['phase']} when the CTA "
-        "ends",
+        f"{name} has {came:,} of {words.amount(d['expected'], 'arrival')} in phase {d['phase']} when the CTA exits",
         words.acts(raw, places, "arrives"), ["harmless on the hardware (M21)"],
-        "leave out the last arrive, or let the others come as often: one side runs a round more than the other",
+        (
+        "remove the last arrive, or make the other threads arrive as often: one side executes one more iteration than "
+        "the other"
+        ),
     )  # fmt: skip
 
 

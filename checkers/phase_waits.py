@@ -1,5 +1,5 @@
-"""Lanes that wait for a phase of an mbarrier for ever: what the phase lacks, in numbers, who could bring it, and where
-it went instead.  A part of `deadlock`; no checker itself."""
+"""Describe lanes that wait forever for a phase of an mbarrier: how many arrivals and bytes the phase lacks, which warps
+could deliver them, and where they went instead.  A helper of `deadlock`, not a checker of its own."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ class _Phase:
 
 
 class Ledger:
-    """The operations of a CTA's warps on its mbarriers, phase by phase; empty without a trace."""
+    """The operations of a CTA's warps on its mbarriers, by phase; empty without a trace."""
 
     def __init__(self, places: Places, trace: Trace | None, cta: int) -> None:
         self.places, self.cta = places, cta
         self.complete = trace is not None and trace.complete
         self.phases: defaultdict[tuple[int, int], _Phase] = defaultdict(_Phase)
         self.addresses: defaultdict[int, set[int]] = defaultdict(set)
-        """instruction -> the mbarriers that it was executed on"""
+        """mbarriers on which an instruction was executed, by instruction"""
         self.seen: dict[tuple[int, int], int] = {}
-        """(mbarrier, warp) -> the last phase that it saw complete"""
+        """last phase that a warp has observed complete, by mbarrier and warp"""
         for event in trace.events if trace is not None else ():
             if event.cta != cta:
                 continue
@@ -69,7 +69,7 @@ class Ledger:
     # -- who could bring it -------------------------------------------------------------------------------------------
 
     def supplies(self, pc: int, address: int) -> bool:
-        """Return whether an instruction may bring what the open phase of an mbarrier lacks."""
+        """Return whether an instruction may deliver arrivals or bytes that the current phase of an mbarrier lacks."""
         state, kind = self.state(address), words.operation(self.places, pc)
         if state is None:
             return False
@@ -80,8 +80,8 @@ class Ledger:
         return not kind.startswith("mbarrier") or self.places.may_use(pc, address)
 
     def counted_by_itself(self, address: int) -> int | None:
-        """An arrive of asynchronous copies that raises the count of its phase, on an mbarrier on which no thread
-        arrives itself."""
+        """Return an arrive of asynchronous copies that raises the count of its own phase, if the mbarrier has no other
+        arrives; otherwise None."""
         program, executed = self.places.program, self.places.outcome.executions
         own = (p for p, places in self.addresses.items() if address in places)
         if any(words.operation(self.places, p) == "mbarrier.arrive" for p in own):
@@ -100,12 +100,12 @@ class Ledger:
         return next((p for p in reachable(self.places.program, pc) if p != pc and self.supplies(p, address)), None)
 
     def users(self, address: int) -> set[int]:
-        """The warps that arrived on an mbarrier, or brought bytes, in any phase so far."""
+        """Return the warps that have arrived on an mbarrier, or delivered bytes, in any phase so far."""
         done = (phase for (place, _), phase in self.phases.items() if place == address)
         return {warp for phase in done for warp, _ in (*phase.arrived, *phase.brought)}
 
     def supply_verb(self, address: int) -> str:
-        """Return what would complete the open phase of an mbarrier: `arrive on it`."""
+        """Return the text for an action that would complete the current phase of an mbarrier: `arrive on it`."""
         state = self.state(address)
         if state is None or state.pending:
             return "arrive on it"
@@ -123,19 +123,19 @@ class Ledger:
     # -- what it lacks, in words --------------------------------------------------------------------------------------
 
     def lacks(self, address: int, phase: int) -> str:
-        """`4,096 bytes missing, 0 of 1 arrivals missing`: what keeps a phase open."""
+        """Return what keeps a phase from completing: `4,096 bytes missing, 0 of 1 arrivals missing`."""
         state = self.state(address)
         if state is None:
-            return "it is no mbarrier any more"
+            return "it is no longer an mbarrier"
         if phase < state.phase:
-            return f"phase {state.phase} is open: the wait was meant for an earlier one, or has an old token"
+            return f"the current phase is {state.phase}: the wait is for an earlier phase, or has an old token"
         bytes_ = f"{words.amount(abs(state.tx))} {'missing' if state.tx >= 0 else 'too many'}"
         arrivals = f"{state.pending:,} of {words.amount(state.expected, 'arrival')} missing"
         texts = [bytes_] * (state.tx != 0) + [arrivals] if state.pending else [bytes_, "0 arrivals missing"]
         return ", ".join(texts)
 
     def account(self, address: int, phase: int, near: int) -> str:
-        """`warp 3 expected 8,192 bytes at line 40, copies brought 4,096`: what was done in a phase."""
+        """Return what warps did in a phase: `warp 3 expected 8,192 bytes at line 40, copies brought 4,096`."""
         done, state = self.phases.get((address, phase), _Phase()), self.state(address)
         texts = []
         if done.expected:
@@ -144,9 +144,9 @@ class Ledger:
                 for who, n, line in self._contributions(done.expected, near)
             ]
         if done.brought:
-            texts.append(f"copies brought {sum(done.brought.values()):,}{self._at(done.brought, near)}")
+            texts.append(f"copies wrote {sum(done.brought.values()):,}{self._at(done.brought, near)}")
         elif done.expected:
-            texts.append("no copy brought any")
+            texts.append("no copy wrote any")
         if state is not None and (state.pending or not texts):
             came = [f"{who} arrived at {line}" for who, _, line in self._contributions(done.arrived, near)]
             more = len(done.arrived) - len(came)
@@ -158,15 +158,15 @@ class Ledger:
         name = self.places.element(address, 0).partition("[")[0]
         used = {self.places.element(place, 0).partition("[")[0] for own in self.addresses.values() for place in own}
         is_alone = self.places.outcome.group == (1, 1, 1) and name not in used
-        return f"no arrive on `{name}` was executed at all" if is_alone else "nobody arrived"
+        return f"no arrive on `{name}` was executed" if is_alone else "nobody arrived"
 
     def elsewhere(self, address: int, near: int) -> str:
-        """`copies brought `full[0]` 4,096 bytes that it does not expect (line 41)`: where bytes went instead."""
+        """Return where bytes went instead: `copies brought `full[0]` 4,096 bytes that it does not expect (line 41)`."""
         for state in self.places.outcome.phases:
             if state.address != address and state.tx < 0:
                 brought = self.phases.get((state.address, state.phase), _Phase()).brought
                 name = words.quote_element(self.places, state.address, near)
-                return f"{words.amount(-state.tx)} that {name} does not expect came to it{self._at(brought, near)}"
+                return f"{name} received {words.amount(-state.tx)} that it does not expect{self._at(brought, near)}"
         return ""
 
     def arrivals_elsewhere(self, address: int, near: int) -> str:
@@ -179,11 +179,11 @@ class Ledger:
             if place not in waited and phase.arrived:
                 warp, pc = min(phase.arrived)
                 who, name = self.places.who(self.cta, warp), words.quote_element(self.places, place, near)
-                return f"{who} arrived on {name} at {self.places.near(pc, near)}, where nobody waits now"
+                return f"{who} arrived on {name} at {self.places.near(pc, near)}, where no thread waits now"
         return ""
 
     def history(self, address: int, phase: int, near: int, exited: Iterable[int]) -> str:
-        """`in phase 1 warp 1 arrived at line 52; it has exited`: who brought what the phase before waited for."""
+        """Return which warps completed the previous phase: `in phase 1 warp 1 arrived at line 52; it has exited`."""
         before, now = (self.phases.get((address, number), _Phase()) for number in (phase - 1, phase))
         came = {warp for warp, _ in (*now.arrived, *now.brought)}
         old = Counter({key: n for key, n in (before.arrived + before.brought).items() if key[0] not in came})
@@ -197,21 +197,22 @@ class Ledger:
         return f"in phase {phase - 1} {'; '.join(texts)}" if texts else ""
 
     def too_late(self, address: int, phase: int, pc: int, warps: Iterable[int]) -> list[int]:
-        """Return the warps that may have missed the phase whose parity they wait for.  They have not observed the last
-        phase of that parity, and the next phase is complete as well."""
+        """Return the warps that may have missed the phase for whose parity they wait: they have not observed the last
+        phase of that parity, and the phase after it has completed as well."""
         if not (self.complete and self.seen) or phase < 2 or "parity" not in words.full_name(self.places, pc):
             return []
         return [warp for warp in warps if self.seen.get((address, warp), -1) < phase - 2]
 
     def out_of_balance(self, address: int) -> bool:
-        """Return whether all arrivals of a phase are complete, and some bytes, but fewer or more than expected."""
+        """Return whether a phase has all its arrivals, but the wrong number of bytes, which is not zero."""
         state = self.state(address)
         if state is None or state.pending or not state.tx:
             return False
         return state.tx < 0 or bool(self.phases.get((address, state.phase), _Phase()).brought)
 
     def balance(self, address: int, near: int) -> str:
-        """Return the bytes to expect in a phase, if all phases of an mbarrier have equal sums; empty otherwise."""
+        """Return the number of bytes to expect in a phase, if it is equal for all phases of an mbarrier; otherwise an
+        empty text."""
         own = [phase for (place, _), phase in self.phases.items() if place == address]
         times = sum(phase.arrived[key] for phase in own for key in phase.expected)
         come, wanted = (sum(sum(getattr(p, name).values()) for p in own) for name in ("brought", "expected"))
@@ -225,7 +226,7 @@ class Ledger:
         )
 
     def fresh(self, address: int) -> bool:
-        """Return whether the first phase of an mbarrier has not begun."""
+        """Return whether an mbarrier is in its first phase, and nothing has happened in it."""
         state = self.state(address)
         return state is not None and (state.phase, state.tx) == (0, 0) and state.pending == state.expected
 
@@ -242,40 +243,40 @@ def phase_help(ledger: Ledger, address: int, phase: int, pc: int) -> str:
     places, state = ledger.places, ledger.state(address)
     name = words.quote_element(places, address, pc)
     if state is None or phase < state.phase:
-        return f"look at the phase, or token, that {places.near(pc, pc)} waits for"
+        return f"check the phase or token that {places.near(pc, pc)} waits for"
     done = ledger.phases.get((address, phase), _Phase())
     counted = ledger.counted_by_itself(address) if state.pending else None
     if counted is not None:
         noinc = words.spell_instruction(places, counted, "cp.async.mbarrier.arrive.noinc")
         return (
-            f"{places.near(counted, pc)} adds to the count the arrival that it makes later, so that {name} lacks as "
-            f"many as before: use {noinc}, or arrive in the same thread after it"
+            f"{places.near(counted, pc)} raises the count by the arrival that it performs later, so that {name} still "
+            f"lacks an arrival: use {noinc}, or arrive in the same thread after it"
         )
     if state.pending and done.arrived:
         return (
-            f"let as many threads arrive in a phase as {name} counts, {state.expected:,} "
-            f"({places.near(state.init_pc, pc)}), or count those that do: look for a missing arrive, a loop with fewer "
-            "trips, or a path that returns early"
+            f"make the arrivals per phase match the count of {name}, {state.expected:,} "
+            f"({places.near(state.init_pc, pc)}): look for a missing arrive, a loop with fewer iterations, or an early "
+            "return"
         )
     if state.pending and (elsewhere := ledger.arrivals_elsewhere(address, pc)):
-        return f"{elsewhere}: give both sides the same mbarrier, if {name} was meant"
+        return f"use the same mbarrier on both sides if {name} is meant: {elsewhere}"
     if state.pending:
         return (
             f"every phase of {name} needs {words.amount(state.expected, 'arrival')}: look for a missing arrive, a loop "
-            "with fewer trips, or a path that returns early"
+            "with fewer iterations, or an early return"
         )
     if (elsewhere := ledger.elsewhere(address, pc)) and state.tx > 0:
-        return f"look at the mbarrier that the copies name: {elsewhere}"
+        return f"check the mbarrier that the copies name: {elsewhere}"
     if balance := ledger.balance(address, pc):
         return balance
     if state.tx > 0:
-        return f"let the copies of a phase of {name} bring as many bytes as are expected, or expect those that come"
-    return f"expect on {name} as many bytes as the copies of a phase bring, {words.amount(-state.tx)} more"
+        return f"make the bytes expected on {name} equal the bytes that its copies write"
+    return f"expect {words.amount(-state.tx)} more on {name}, as many as its copies write"
 
 
 def too_few(ledger: Ledger, waits: Iterable[tuple[int, int, int, set[int]]]) -> str:
-    """Return the edit of an mbarrier that counts more arrivals than its warps perform in a phase; empty if others may
-    arrive.  A wait is (instruction, mbarrier, phase, warps that may arrive later)."""
+    """Return the edit for an mbarrier whose count exceeds the arrivals that its warps perform in a phase.  Return an
+    empty text if other warps may arrive.  A wait is (instruction, mbarrier, phase, warps that may arrive later)."""
     places = ledger.places
     for pc, address, phase, users in waits:
         state, done = ledger.state(address), ledger.phases.get((address, phase), _Phase())
@@ -285,28 +286,29 @@ def too_few(ledger: Ledger, waits: Iterable[tuple[int, int, int, set[int]]]) -> 
             name, came = words.quote_element(places, address, pc), state.expected - state.pending
             arrive = words.lines(places, sorted({p for _, p in done.arrived}), pc)
             return (
-                f"{name} counts {words.amount(state.expected, 'arrival')} a phase, and {came:,} "
-                f"{'comes' if came == 1 else 'come'}: initialize it with {came:,} on {places.near(state.init_pc, pc)}, "
-                f"or let {state.expected:,} threads arrive on {arrive}"
+                f"{name} expects {words.amount(state.expected, 'arrival')} per phase, but receives {came:,}: "
+                f"initialize it with {came:,} on {places.near(state.init_pc, pc)}, or arrive in {state.expected:,} "
+                f"threads on {arrive}"
             )
     return ""
 
 
 def missed_phase_help(ledger: Ledger, address: int, phase: int, pc: int, warps: Sequence[int]) -> str:
-    """Return a pointer if the waiting warp may have come too late for the intended phase."""
+    """Return a hint if the waiting warp may have waited too late for the phase that was meant."""
     late = ledger.too_late(address, phase, pc, warps)
     if not late:
         return ""
     who, name = ledger.places.who(ledger.cta, late[0]), words.quote_element(ledger.places, address, pc)
     return (
-        f"{who} has not seen phase {phase - 2} of {name}, of the parity that it asks for: if that one was meant, the "
-        f"wait on {ledger.places.near(pc, pc)} comes too late; let phase {phase - 1} wait for {who}, with an arrival "
-        "of it after each of its waits, or ask for the parity of the phase that is open"
+        f"{who} has not observed phase {phase - 2} of {name}, which has the parity that it waits for: if it means that "
+        f"phase, the wait on {ledger.places.near(pc, pc)} comes too late; make phase {phase - 1} wait for {who}, with "
+        "an arrive after each of its waits, or use the parity of the current phase"
     )
 
 
 def buffer(places: Places, address: int) -> str:
-    """Return ` (buffer 1 empty)`, the meaning of an mbarrier in the one array of a `Pipeline`; nothing for others."""
+    """Return ` (buffer 1 empty)`, the role of an mbarrier in the only array of a `Pipeline`; an empty text for other
+    mbarriers."""
     name = places.element(address, 0).partition("[")[0]
     made = (state for state in places.outcome.phases if "pipeline" in places.patterns(state.init_pc))
     own = sorted(state.address for state in made if places.element(state.address, 0).partition("[")[0] == name)
@@ -317,8 +319,8 @@ def buffer(places: Places, address: int) -> str:
 
 
 def skipped_phase_help(ledger: Ledger, waits: Iterable[tuple[int, int, int, Sequence[int]]]) -> str:
-    """Return a pointer for waits for a phase by threads that have not observed the previous one, which is over:
-    (instruction, mbarrier, phase, warps) of the waits."""
+    """Return a hint if threads wait for a phase without having observed the previous one, which is complete.  A wait is
+    (instruction, mbarrier, phase, warps)."""
     places = ledger.places
     for pc, address, phase, warps in waits:
         state, told = ledger.state(address), {warp for _, warp in ledger.seen}
@@ -330,20 +332,20 @@ def skipped_phase_help(ledger: Ledger, waits: Iterable[tuple[int, int, int, Sequ
             if seen < phase - 1:
                 return (
                     f"{places.who(ledger.cta, warp)} waits on {places.near(pc, pc)} for phase {phase} of {name}, and "
-                    f"has not waited for phase {phase - 1}, which is complete: let it ask for the parity of that one "
-                    "first; in a ring of n buffers the parity changes every n rounds, `i // n & 1`"
+                    f"has not waited for phase {phase - 1}, which is complete: make it wait for the parity of that "
+                    "phase first; in a ring of n buffers the parity changes every n iterations, `i // n & 1`"
                 )
     return ""
 
 
 def precedes_copies(places: Places, pc: int) -> bool:
-    """Return whether copies may follow a wait: it is that of a producer, for a buffer that is free."""
+    """Return whether copies may follow a wait: then it is a producer's wait for a free buffer."""
     return any(words.operation(places, p) in _COPIES for p in reachable(places.program, pc))
 
 
 def first_parity(ledger: Ledger, waits: Iterable[tuple[int, int]]) -> str:
-    """Return a pointer for waits for the first phase of an untouched mbarrier by threads that are to begin another one:
-    (instruction, mbarrier) of the waits."""
+    """Return a hint if threads wait for the first phase of an unused mbarrier although they should themselves start a
+    pipeline.  A wait is (instruction, mbarrier)."""
     waits = list(waits)
     if not all(ledger.fresh(address) for _, address in waits):
         return ""
@@ -354,6 +356,6 @@ def first_parity(ledger: Ledger, waits: Iterable[tuple[int, int]]) -> str:
     if pc < 0:
         return ""
     return (
-        f"if {words.quote_element(places, address, pc)} guards a buffer that is free at first, let the first wait on "
-        f"{places.near(pc, pc)} ask for parity 1, which passes at once"
+        f"if the buffer of {words.quote_element(places, address, pc)} is initially free, use parity 1 for the first "
+        f"wait on {places.near(pc, pc)}: it returns immediately"
     )

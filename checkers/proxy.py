@@ -1,9 +1,10 @@
 """Accesses through different proxies without a proxy fence.
 
-Detects: an asynchronous access that barriers order after a plain one, without a proxy fence between the two.  Also
-detects: a tensor copy through a map that the launch changed, if no fences of the tensormap proxy order the change
+Detects: an asynchronous access that follows a plain access to the same bytes, ordered by barriers but without a proxy
+fence in between.
+Also detects: a tensor copy through a map that the launch changed, if no fences of the tensormap proxy order the change
 before the copy.
-Does not detect: a missing acquire of a map that was written to global memory before the launch.
+Does not detect: a missing acquire of a map that an earlier operation wrote to global memory.
 Reference: PTX ISA, "Causality order", "Proxy-preserved base causality order"; measured rules T5, W13.
 """
 
@@ -50,12 +51,12 @@ CURES = {
         490, "insert move unguard split call", inserts=("fence_proxy_async",), ptx=("fence.proxy.async;",)
     ),
 }
-_TWO = "barriers order (1) before (2) for plain accesses; bulk operations use the asynchronous proxy"
+_TWO = "barriers order (1) before (2) only for plain accesses; bulk operations use the asynchronous proxy"
 _OF_MAPS = (
-    "barriers order (1) before (2) for plain accesses; copies read their map through the tensormap proxy, which sees a "
-    "change once it was released to it and acquired, at the map's address, and until then may use what it read before"
+    "barriers order (1) before (2) only for plain accesses; copies read their map through the tensormap proxy, which "
+    "may use an older copy of the map until the change is released to this proxy and acquired at the map's address"
 )
-_OBSERVED = "on an H100 such a copy has read old bytes, in spite of barriers"
+_OBSERVED = "measured: such a copy reads stale bytes on an H100, in spite of barriers"
 _FORMAL = (
     "PTX requires a fence between the two proxies; tests on an H100 have not shown this failure, but kernels without "
     "the fence have given wrong values on other machines"
@@ -63,7 +64,7 @@ _FORMAL = (
 
 
 def explain(raw: RawFinding, places: Places) -> Finding:
-    """Return the finding about a plain access and a later asynchronous access, or about a changed tensor map."""
+    """Return the finding of a plain access and a later asynchronous access, or of a changed tensor map."""
     if raw.code == "tensormap-proxy":
         return _map(raw, places)
     d, noun = raw.detail, words.noun(places, raw.pc)
@@ -75,8 +76,7 @@ def explain(raw: RawFinding, places: Places) -> Finding:
     first = f"{words.other(raw, places)}, {lanes}"
     return words.finding(
         raw, places,
-        f"the {noun} {later} {space} {at}, which {words.other(raw, places)} has {earlier}, without a proxy fence "
-        "between",
+        f"missing proxy fence: {words.other(raw, places)} has {earlier} {space} {at}, and the {noun} {later} it",
         f"{later} through the asynchronous proxy: {noun} issued by {words.who(raw, places)}",
         [_TWO, _FORMAL if raw.code == "proxy-war" else _OBSERVED if space == "shared" else ""],
         _fence(raw, places),
@@ -89,7 +89,10 @@ def _map(raw: RawFinding, places: Places) -> Finding:
     noun, at = words.noun(places, raw.pc), words.quote_element(places, raw.detail["address"], raw.pc)
     lacks = ("released", "acquired")[raw.detail["what"]]
     return words.finding(
-        raw, places, f"the {noun} uses the tensor map {at}, whose change was not {lacks} for the tensormap proxy",
+        raw, places, (
+            f"the {noun} uses the tensor map {at}, but the change of the map was not {lacks} for the tensormap "
+            "proxy"
+            ),
         f"{noun} issued by {words.who(raw, places)}",
         [_OF_MAPS],
         (_release if lacks == "released" else _acquire)(raw, places),
@@ -100,14 +103,14 @@ def _map(raw: RawFinding, places: Places) -> Finding:
 def _release(raw: RawFinding, places: Places) -> str:
     return (
         f"add `fence.proxy.tensormap::generic.release.gpu` {places.after(raw.other_pc, raw.pc)}, in the threads of (1) "
-        "and before the barrier; an acquire, with the address of the map, belongs after that"
+        "and before the barrier; add an acquire with the address of the map after the barrier"
     )
 
 
 def _acquire(raw: RawFinding, places: Places) -> str:
     return (
         "add `fence.proxy.tensormap::generic.acquire.gpu [map], 128` after the release and before "
-        f"{places.near(raw.pc, raw.other_pc)}, in the issuing thread or in one of its CTA that it waits for"
+        f"{places.near(raw.pc, raw.other_pc)}, in the issuing thread or in a thread of its CTA that it waits for"
     )
 
 

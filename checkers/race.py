@@ -1,14 +1,14 @@
 """`race`: conflicting accesses of two warps, or of two CTAs, that nothing orders.
 
-Detects: byte by byte, two accesses that overlap, at least one of them a write and not both atomic, each with the other
-in its scope, neither of which happens before the other.  Happens-before follows program order, named barriers (an
+Detects: byte by byte, two overlapping accesses, neither of which happens before the other, if at least one is a write
+and they are not both atomics whose scopes include each other.  Happens-before follows program order, named barriers (an
 arrive or sync of a generation happens before what follows each sync of it, B13), mbarriers and groups of copies,
-atomics and fences.  An asynchronous copy is a separate actor, also against the warp that issued it: it begins when it
-is issued, and has ended for a thread that has waited for it.  Barriers order only threads of one CTA, except the
-barriers of a cluster and of a cooperative grid.
+atomics and fences.  An asynchronous copy is unordered with later accesses, also of the warp that issued it: it begins
+when it is issued, and is ordered only before threads that have waited for it.  Barriers order only threads of one CTA,
+except the barriers of a cluster and of a cooperative grid.
 Does not detect: a conflict with an access that a later one of the same warp has replaced in the shadow memory (the
-later one is reported instead).  Accesses that occur only with another result of an atomic are not seen (the launch is
-then `incomplete`).
+later one is reported instead).  Accesses that a warp performs only if an atomic returns another result are not seen;
+then the launch is `incomplete`.
 Reference: Flanagan, Freund, "FastTrack: Efficient and Precise Dynamic Race Detection" (PLDI 2009); Sharma, Bauer,
 Aiken, "Verification of Producer-Consumer Synchronization in GPU Programs" (PLDI 2015), section 3.  The compiled test is
 `shadow.touch`.
@@ -79,10 +79,11 @@ DETAIL = {
     ),
     "missing-fence": Detail({}),
 }
-"""`missing-fence` has no fields: no engine records it, the exploration of interleavings finds it.
+"""`missing-fence` has no fields: no engine records it, because the exploration of interleavings finds it.
 
-`count` is the number of warp accesses that met this other instruction; the earlier access has lanes if part of a
-warp had executed a barrier, so that each lane has its own clock"""
+`count` is the number of warp accesses that conflicted with this other instruction.  The earlier access has lanes if
+part of a warp had executed a barrier, so that each lane has its own clock.
+"""
 TRACED = True
 
 
@@ -97,7 +98,7 @@ def explain(raw: RawFinding, places: Places, trace: Trace | None = None) -> Find
     if witness is not None and not witness.complete and None in (found.first.position, found.second.position):
         witness = None  # the trace ends before the access
     where = ["" if found.same_cta else f" of CTA {places.cta(side.access.cta)}" for side in (found.first, found.second)]
-    notes = [f"{found.overlap()}; nothing orders (1) before (2)"]
+    notes = [f"{found.overlap()}; nothing orders (1) and (2)"]
     steps = _schedule(found, witness) if witness is not None else []
     if witness is not None and found.same_cta:
         notes += _missing_edge(found, witness)
@@ -108,11 +109,11 @@ def explain(raw: RawFinding, places: Places, trace: Trace | None = None) -> Find
         )
     if side := polling(found):
         line = places.near(side.access.pc, raw.pc)
-        notes.append(f"{line} waits in a loop by a plain load: a compiler may make that once, and wait for ever")
+        notes.append(f"{line} waits in a loop with a plain load: a compiler may load once, and loop forever")
     if "unwritten" in raw.detail:
-        notes.append("nothing had been stored there when (1) loaded it: memory holds arbitrary values before a store")
+        notes.append("(1) loads memory that nothing had stored to: it holds arbitrary values")
     if overwritten(found, witness):
-        notes.append(f"(1) may overwrite what {found.second.who} should load, which an earlier execution of (1) stored")
+        notes.append(f"(1) may overwrite the value of an earlier execution of (1) before {found.second.who} loads it")
     notes += uncompared_note(raw)
     return Finding(
         code=raw.code,
@@ -144,7 +145,7 @@ def _explain_lanes(found: Conflict, witness: Witness | None) -> Finding:
         message=found.title(),
         sites=found.sites(f"{one} of {first.who}", f"{two} of {second.who}"),
         notes=[
-            f"{found.overlap()}; nothing orders (1) before (2)",
+            f"{found.overlap()}; nothing orders (1) and (2)",
             *(
                 _missing_edge(found, witness)
                 if witness is not None and witness.asynchronous and not ordered
@@ -176,7 +177,7 @@ def _explain_copies(found: Conflict, witness: Witness | None) -> Finding:
         message=message,
         sites=found.sites(_access_lanes(found, 1), _access_lanes(found, 2)),
         notes=[
-            f"the first byte in common is at `{found.element}`; nothing orders (1) before (2)",
+            f"the first byte in common is at `{found.element}`; nothing orders (1) and (2)",
             _landing(found),
             *uncompared_note(raw),
         ],
@@ -216,8 +217,10 @@ def _landing(found: Conflict) -> str:
             "after that wait, or a wait for the mbarrier phase in which the copy arrives"
         )
     if side.kind == READ:
-        return f"the {noun} has read its source when its thread has waited for its group, only for reads or in full"
-    return f"the {noun} is over when its thread has waited for its group in full: a wait only for reads is not enough"
+        return (
+            f"the {noun} has read its source once its thread has waited for its group; a wait for reads alone is enough"
+        )
+    return f"the {noun} is complete once its thread has waited for its group; a wait for reads alone is not enough"
 
 
 def _wait_help(found: Conflict) -> str:
@@ -225,13 +228,13 @@ def _wait_help(found: Conflict) -> str:
     raw, places, (one, two) = found.raw, found.places, (found.first.access, found.second.access)
     there = places.near(two.pc, one.pc)
     if not found.same_cta and not between_ctas(found):
-        return "different CTAs are ordered by nothing within a launch: use a second launch"
+        return "nothing orders different CTAs within a launch: use a second launch"
     if not found.first.copies:
         who, issuer = found.first.who, found.second.who
         if (one.warp, found.second.copies) == (two.warp, True):
-            return f"let all lanes that make (1) be done before the issue on {there}: {meeting(places, 'make (1)')}"
+            return f"complete (1) in all lanes before the issue on {there}: {meeting(places, 'perform (1)')}"
         return (
-            f"let {who} arrive on an mbarrier (empty) or a barrier {places.after(one.pc, two.pc)}, and {issuer} wait "
+            f"make {who} arrive on an mbarrier (empty) or a barrier {places.after(one.pc, two.pc)}, and {issuer} wait "
             f"for it before {there}"
         )
     kind = words.operation(places, one.pc)
@@ -250,16 +253,18 @@ def _wait_help(found: Conflict) -> str:
     program, commits = places.program, f"{'bulk' if bulk else 'cp.async'}.commit"
     several = sum(words.operation(places, pc) == commits for pc in range(len(program.code))) > 1
     some = words.spell_instruction(places, one.pc, group, "n")
-    others = f", or {some} where n groups committed later may stay under way" if several and "(n)" in some else ""
-    return f"{wait} in the thread that issued (1){before}{others}{barrier}; a group counts once it is committed"
+    others = f", or {some} if n groups committed later may stay in flight" if several and "(n)" in some else ""
+    return f"{wait} in the thread that issued (1){before}{others}{barrier}; commit the group before the wait"
 
 
 def _reader(found: Conflict) -> str:
     """Return the text for the threads that must wait for a copy: those that execute (2), or the issuer."""
-    return "the thread that issues (2)" if found.second.copies else "the threads that make (2)"
+    return "the thread that issues (2)" if found.second.copies else "the threads that perform (2)"
 
 
-_BARRIER_LANES = "a barrier orders the accesses of the lanes that execute it, and of others that these know of (B14)"
+_BARRIER_LANES = (
+    "a barrier orders the accesses of the lanes that execute it, and accesses that these lanes are ordered after (B14)"
+)
 _PHASE_LANES = "an arrive releases what its own lane did and has observed, and a wait acquires only for its own lane"
 
 
@@ -284,7 +289,7 @@ def _missing_edge(found: Conflict, witness: Witness) -> list[str]:
     last, following = witness.after(one.cta, one.warp, given), witness.next_barrier(one.cta, one.warp, one.interval)
     before = witness.last_barrier(two.cta, two.warp, two.interval)
     if not last and not following and not before and witness.complete:
-        return [f"no barrier lies between them: {first.who} meets none after (1), {second.who} none before (2)"]
+        return [f"no barrier separates them: {first.who} executes none after (1), {second.who} none before (2)"]
     notes = []
     if last is not None:
         text = _edge(places, witness, last, two.warp)
@@ -294,7 +299,7 @@ def _missing_edge(found: Conflict, witness: Witness) -> list[str]:
     if following is not None:
         notes.append(_too_late(found, witness, following))
     elif witness.complete:
-        notes.append(f"{first.who} meets no barrier after (1)")
+        notes.append(f"{first.who} executes no barrier after (1)")
     return notes
 
 

@@ -20,21 +20,21 @@ if TYPE_CHECKING:
 
 
 PHASE_LANES_HELP = (
-    "put `cuda.syncwarp()` before an arrive by one lane that stands for its warp, and after a wait by one lane; or let "
-    "all lanes arrive, or wait"
+    "put `cuda.syncwarp()` before an arrive that one lane performs for its warp, and after a wait by one lane; or make "
+    "all lanes arrive or wait"
 )
 
 
 def _loaded_plainly(found: Conflict) -> str:
-    """Return the help that replaces a plain load beside an atomic; an empty text if there is none."""
+    """Return the help for a plain load that races with an atomic, or an empty text if no such load exists."""
     kinds = {found.first.kind, found.second.kind}
     if not found.atomic or kinds != {ATOMIC, READ}:
         return ""
-    return "take the value that the atomic returns, or load by an atomic that adds 0, where any order will do"
+    return "use the value that the atomic returns, or, if the order does not matter, load with an atomic that adds 0"
 
 
 def polling(found: Conflict) -> Side | None:
-    """Return the side that is a plain load of a loop that waits for the other's store; None if there is none."""
+    """Return the access that is a plain load in a loop that waits for the other's store; None if neither is."""
     places = found.places
     if {found.first.kind, found.second.kind} != {READ, WRITE} or found.asynchronous:
         return None
@@ -43,8 +43,8 @@ def polling(found: Conflict) -> Side | None:
 
 
 _POLLING = (
-    "wait by an atomic that adds 0 (in CUDA C++ also by a `volatile` or atomic load), store by an atomic, and put a "
-    "`cuda.threadfence()` before that store and one after the loop"
+    "wait with an atomic that adds 0 (in CUDA C++ also with a `volatile` or atomic load), store with an atomic, and "
+    "put a `cuda.threadfence()` before that store and one after the loop"
 )
 
 
@@ -73,31 +73,31 @@ def race_help(found: Conflict, witness: Witness | None) -> str:
         return _POLLING
     if found.narrow:
         near = places.together == "cluster" and places.cluster_index(one.cta) == places.cluster_index(two.cta)
-        return f"give both a scope that takes in the other's CTA: `{'.cluster' if near else '.gpu'}`"
+        return f"give both a scope that includes the other's CTA: `{'.cluster' if near else '.gpu'}`"
     if not found.same_cta:
         if update := update_help(found):
             return update
         if _is_one_element(found):
             return _ONE_ELEMENT
-        alone = "different CTAs are ordered by nothing within a launch: use atomics, or a second launch"
+        alone = "nothing orders different CTAs within a launch: use atomics, or a second launch"
         return between_ctas(found) or (_loaded_plainly(found) or alone)
     if apart := witness and by_lanes.remedy(found, witness):
         return apart
     plain = found.first if found.second.kind == ATOMIC else found.second
     if found.first.kind == found.second.kind == ATOMIC:
-        return f"let both cover the same bytes, or put a barrier after the atomic on {places.near(one.pc, two.pc)}"
+        return f"make both access the same bytes, or put a barrier after the atomic on {places.near(one.pc, two.pc)}"
     if found.atomic:
         line = places.near(plain.access.pc, two.pc)
         what = "after" if plain is found.first else "before"
         barrier = f"put a barrier {what} the {VERBS[plain.kind]} on {line}; or "
-        return barrier + (_loaded_plainly(found) or "make it atomic, where any order will do")
+        return barrier + (_loaded_plainly(found) or "make it atomic, if the order does not matter")
     if one.pc == two.pc:
         return update_help(found) or _ONE_STORE
     if found.one_place or (found.one_text and found.exchange_sides().onward):
         if found.names_element:
-            return f"several warps update `{found.text}`: use `cuda.atomic`, or let only one warp do it"
+            return f"several warps update `{found.text}`: use `cuda.atomic`, or do it in one warp only"
         return (
-            f"where several warps update `{found.text}`, use `cuda.atomic`, or let only one warp do it; else add "
+            f"if several warps update `{found.text}`, use `cuda.atomic`, or do it in one warp only; otherwise add "
             "`cuda.syncthreads()` between the two"
         )
     if update := update_help(found):
@@ -118,11 +118,11 @@ def race_help(found: Conflict, witness: Witness | None) -> str:
 
 
 _ONE_ELEMENT = (
-    "each CTA stores to the same elements: let the index take in `cuda.blockIdx`, or let only one CTA store; else use "
-    "an atomic, or a second launch"
+    "all CTAs store to the same elements: include `cuda.blockIdx` in the index, or store in one CTA only; otherwise "
+    "use an atomic, or a second launch"
 )
 
-_ONE_STORE = "give each warp its own element, let only one warp store, or use an atomic"
+_ONE_STORE = "give each warp its own element, store in one warp only, or use an atomic"
 
 
 def update_help(found: Conflict) -> str:
@@ -138,11 +138,11 @@ def update_help(found: Conflict) -> str:
     before, after = places.near(load, store), places.near(store, load)
     lines = f"{before} loads and stores" if before == after else f"{before} loads and {after} stores"
     alone = "warp" if found.same_cta else "CTA"
-    return f"{lines} the same elements: use `cuda.atomic` to update them, or let only one {alone} do it"
+    return f"{lines} the same elements: use `cuda.atomic` to update them, or do it in one {alone} only"
 
 
 def _loads_of_element(places: Places, store: int) -> list[int]:
-    """Return the loads through the register that holds the address of a store, a few at most."""
+    """Return a few loads whose address is in the same register as that of a store."""
     code, row, offset = places.program.code, FIELDS.index("a"), FIELDS.index("imm")
     same = (code[:, row] == code[store, row]) & (code[:, offset] == code[store, offset])
     loads = (int(pc) for pc in same.nonzero()[0] if OPERATIONS[NAMES[int(code[pc, 0])]].kind == "load")
@@ -150,7 +150,7 @@ def _loads_of_element(places: Places, store: int) -> list[int]:
 
 
 _MAX_LOADS = 8
-"""number of loads that may belong to a store and are looked at"""
+"""maximum number of loads that are checked for one store"""
 
 
 def _overlapping_help(found: Conflict) -> str:
@@ -173,7 +173,7 @@ def _is_one_element(found: Conflict) -> bool:
 
 
 def _flag(found: Conflict, witness: Witness) -> str:
-    """The two warps meet at an atomic in between, but without fences."""
+    """Return the help if the two warps communicate by an atomic in between, but without fences."""
     flag = atomics_between(found, witness)
     if found.hazard != "read-after-write" or flag is None:
         return ""
@@ -190,8 +190,8 @@ def _flag(found: Conflict, witness: Witness) -> str:
 
 
 def _lacking(found: Conflict, witness: Witness, flag: tuple[int, int]) -> tuple[bool, bool]:
-    """Return whether the fence before the first of two atomics is missing, and whether the one after the second is. If
-    both exist, they belong to other threads, and both are named."""
+    """Return whether a fence before the first of two atomics is missing, and whether a fence after the second is
+    missing.  If both fences exist, they belong to other threads, and both count as missing."""
     enough = {kind for kind in FENCES if found.same_cta or kind != CTA_FENCE}
 
     def is_fenced(access: Access, first: int | None, last: int | None) -> bool:
@@ -205,13 +205,14 @@ def _lacking(found: Conflict, witness: Witness, flag: tuple[int, int]) -> tuple[
 
 
 def atomics_between(found: Conflict, witness: Witness) -> tuple[int, int] | None:
-    """Two atomics, after (1) and before (2), by which the second warp may have waited for the first."""
+    """Return two atomics between (1) and (2) through which the second warp may have waited for the first."""
     first, second = found.first, found.second
     return witness.flag(first.access, first.position, second.access, second.position)
 
 
 def overwritten(found: Conflict, witness: Witness | None) -> bool:
-    """(2) loads what an earlier execution of (1) has stored for it, and (1) stores the next value too early."""
+    """Return whether (2) loads what an earlier execution of (1) stored for it, so that (1) stores the next value too
+    early."""
     if witness is None or found.hazard != "read-after-write" or not found.same_cta or found.onward:
         return False
     one, two = found.first.access, found.second.access
@@ -221,28 +222,29 @@ def overwritten(found: Conflict, witness: Witness | None) -> bool:
 
 
 def intended_order(found: Conflict, witness: Witness | None) -> Conflict:
-    """The two in the order in which they are meant, where that is not how they came."""
+    """Return the conflict with (1) and (2) in the intended order, which may differ from their order in this run."""
     turned = overwritten(found, witness) or _barrier_already_between(found) or _too_early(found)
-    if found.backward and not _is_loop_carried(found, witness):  # copies of an unrolled loop count no iterations
+    if found.backward and not _is_loop_carried(found, witness):  # iterations of an unrolled loop are not counted
         turned = turned or not _barrier_already_between(found.exchange_sides())
     return found.exchange_sides() if turned and found.same_cta else found
 
 
 def _too_early(found: Conflict) -> bool:
-    """(1) loads what nothing has written yet: (2) is to store it."""
+    """Return whether (1) loads memory that nothing has written yet, so that (2) is meant to come first."""
     unwritten = {raw.pc for raw in found.places.outcome.findings if raw.code == "uninitialized-read"}
     return found.hazard == "write-after-read" and not found.share_a_loop and found.first.access.pc in unwritten
 
 
 def _barrier_already_between(found: Conflict) -> bool:
-    """Return whether a barrier is already between (1) and (2): the missing one is between (2) and (1)."""
+    """Return whether a barrier already separates (1) and (2), so that the missing one is between (2) and the next
+    (1)."""
     if not found.same_cta or found.one_statement or found.one_place:
         return False
     return found.barrier_on_every_path and not found.exchange_sides().barrier_on_every_path
 
 
 def _is_loop_carried(found: Conflict, witness: Witness | None) -> bool:
-    """A loop around both leads from (1) to (2), which is in a later iteration of it."""
+    """Return whether both accesses are in a loop, and (2) belongs to a later iteration than (1)."""
     if witness is None or not found.share_a_loop:
         return found.share_a_loop
     done = [len(witness.earlier(side.access, side.position)) for side in (found.first, found.second)]
@@ -250,7 +252,7 @@ def _is_loop_carried(found: Conflict, witness: Witness | None) -> bool:
 
 
 def has_partial_barriers(places: Places) -> bool:
-    """Return whether a program has barriers that count a part of the CTA."""
+    """Return whether a program has barriers for part of the CTA."""
     code, count = places.program.code, FIELDS.index("b")
     return any(places.verb(pc) == "barrier" and code[pc, count] for pc in range(len(code)))
 
@@ -320,8 +322,7 @@ def _phase_help(found: Conflict, witness: Witness | None) -> str:
 
 
 def _is_recycled(places: Places, barrier: int) -> bool:
-    """Return whether generations of a barrier run into each other: which one a warp waits for is up to the schedule
-    then."""
+    """Return whether generations of a barrier overlap, so that the schedule decides for which one a warp waits."""
     found = (raw for raw in places.outcome.findings if raw.code == "barrier-recycling")
     return any(raw.detail["barrier"] == barrier for raw in found)
 
@@ -333,26 +334,27 @@ def phase_lanes_help(found: Conflict, witness: Witness | None) -> str:
     if gives is not None and gives.kind == "arrive_on" and not gives.lanes & _accessing_lanes(found, 1):
         line = places.near(gives.pc, two.pc)
         return (
-            f"add {meeting(places, 'make (1)')} before {line}, where {lanes_text(gives.lanes)} of {found.first.who} "
+            f"add {meeting(places, 'perform (1)')} before {line}, where {lanes_text(gives.lanes)} of {found.first.who} "
             "arrives for it"
         )
     takes = witness.last_barrier(two.cta, two.warp, two.interval) if witness else None
     if takes is not None and takes.kind == "await" and not takes.lanes & _accessing_lanes(found, 2):
         line = places.near(takes.pc, one.pc)
         who = f"{lanes_text(takes.lanes)} of {found.second.who}"
-        return f"add {meeting(places, 'make (2)')} after {line}, where {who} waits for all, or let each lane wait"
+        return f"add {meeting(places, 'perform (2)')} after {line}, where {who} waits for all, or let each lane wait"
     return PHASE_LANES_HELP
 
 
 def meeting(places: Places, do: str) -> str:
-    """Return the barrier that lets lanes wait for each other, and for lanes of other warps if a CTA has some."""
+    """Return the barrier that makes lanes wait for each other, and for lanes of other warps if the CTA has more
+    warps."""
     x, y, z = places.block
-    others = f", or `cuda.syncthreads()` where other warps {do}, too," if x * y * z > LANES else ""
+    others = f", or `cuda.syncthreads()` if other warps {do} as well," if x * y * z > LANES else ""
     return f"`cuda.syncwarp()`{others}"
 
 
 def _accessing_lanes(found: Conflict, number: int) -> int:
-    """The lanes that made (1) or (2), as far as the finding has them."""
+    """Return the lanes that performed (1) or (2), as far as the finding records them."""
     raw = found.raw
     if number == 2:
         return raw.lanes
@@ -360,7 +362,7 @@ def _accessing_lanes(found: Conflict, number: int) -> int:
 
 
 def _comes_later(places: Places, pc: int, other: int) -> bool:
-    """Return whether an instruction follows another one: by lines, or on one line in the order of the program."""
+    """Return whether an instruction comes after another one: by lines, or by program order if both are on one line."""
     line, beside = places.line(pc), places.line(other)
     return line > beside or (line == beside and pc > other)
 
@@ -386,6 +388,7 @@ def _pattern_calls_help(found: Conflict) -> str:
 
 
 def _on(places: Places, pc: int, other: int) -> str:
-    """`on line 24`, or on one line `as `start_async_dma()``."""
+    """Return `on line 24`, or the name of the call, as in `as `start_async_dma()``, if several calls are on one
+    line."""
     where = places.near(pc, other)
     return f"on {where}" if where != f"line {places.line(other)}" else "on that line"

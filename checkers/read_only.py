@@ -1,10 +1,10 @@
-"""`read-only-written`: bytes that are loaded through the read-only cache, and written in the same launch.
+"""`read-only-written`: bytes that are both loaded through the read-only cache and written in the same launch.
 
 Detects: byte by byte, a load with `.nc` (`ptx.ld_nc`, `ld.global.nc`, `ldu`; what `__ldg` and `const __restrict__`
 become) of global memory that a store or an atomic of any thread writes.  The writer may be in any CTA, before or after
 the load, in any order.
-Does not detect: concurrent writes by the host or another kernel; a copy of a value that the compiler keeps, as it may
-do for `const __restrict__`, without a load.  An atomic counts as a write also where it leaves the old value.
+Does not detect: concurrent writes by the host or another kernel; a value that the compiler keeps in a register instead
+of loading it, as `const __restrict__` allows.  An atomic counts as a write even if it leaves the old value.
 Reference: PTX ISA, "ld.global.nc": the memory must be read-only for the duration of the kernel.  The compiled test is
 `read_only.note`.
 """
@@ -41,8 +41,8 @@ DETAIL = {
         }
     )
 }
-"""pc, warp and `lanes` belong to the load, other_pc and other_warp to the write, each the first of its kind to bytes
-that had both"""
+"""`pc`, `warp` and `lanes` belong to the load, `other_pc` and `other_warp` to the write.  Each is the first of its kind
+that accessed the bytes."""
 TRACED = True
 
 
@@ -83,7 +83,7 @@ def explain(raw: RawFinding, places: Places, trace: Trace | None = None) -> Find
 
 
 def _schedule(load: Access, store: Access, witness: Witness) -> list[Step]:
-    """The two in the order of this run; nothing where the trace ends before."""
+    """Return the two accesses in the order of this run, or nothing if the trace ends before the second."""
     found = {witness.first(access): access for access in (load, store)}
     first, second = sorted(found)
     if second == len(witness.events):

@@ -1,8 +1,9 @@
 """`barrier-recycling`: an operation can be counted into the wrong generation of a named barrier.
 
-Detects: for every operation of a generation that does not happen before each operation of the next generation of the
-same barrier, as judged just before that later one.  Another schedule then counts the later operation instead of the
-earlier one: the generation completes before all its warps have arrived, or is left with too many.
+Detects: two operations of consecutive generations of a barrier, if the one of the earlier generation does not happen
+before the other.  The test uses the clocks just before the later operation.  Another schedule then counts the later
+operation in place of the earlier one: the generation completes before all its warps have arrived, or receives too many
+arrivals.
 Does not detect: what follows in that other schedule, such as a deadlock; a launch without this finding and without a
 race has the same generations in every schedule.
 Reference: Sharma, Bauer, Aiken, "Verification of Producer-Consumer Synchronization in GPU Programs" (PLDI 2015),
@@ -48,7 +49,7 @@ DETAIL = {
         }
     )
 }
-"""`count` is the number of such pairs of a warp's operation (1) and this (2)"""
+"""`count` is the number of pairs of an operation (1) of one warp and this operation (2)"""
 TRACED = True
 
 
@@ -66,7 +67,7 @@ class Pair:
 
 
 def explain(raw: RawFinding, places: Places, trace: Trace | None = None) -> Finding:
-    """Return the finding of two operations whose order can be swapped; a trace adds the schedule in which it is."""
+    """Return the finding of two operations that another schedule may exchange; a trace adds such a schedule."""
     witness = None if trace is None else reading(places, trace, {raw.cta})
     if (
         witness is not None
@@ -119,12 +120,13 @@ def _callers(raw: RawFinding, places: Places) -> list[Site]:
 
 
 def _verb(places: Places, pc: int) -> str:
-    """`arrive` or `sync`."""
+    """Return `arrive` or `sync`."""
     return "arrive" if NAMES[int(places.program.code[pc, 0])] == "bar.arrive" else "sync"
 
 
 def _schedule(pair: Pair, witness: Witness, places: Places) -> tuple[list[Step], str]:
-    """All that must come before one of the two, then (2), then (1); and what comes of it, in words."""
+    """Return a schedule with (1) and (2) exchanged, after everything that must precede one of them, and a text for its
+    consequence."""
     first, second, g = pair.first, pair.second, pair.generation
     at_first, at_second = (witness.endings.get((a.cta, a.warp, a.interval)) for a in (first, second))
     if at_first is None or at_second is None:
@@ -154,9 +156,9 @@ def _schedule(pair: Pair, witness: Witness, places: Places) -> tuple[list[Step],
 
 
 def _required_operations(pair: Pair, witness: Witness, end: int) -> list[int]:
-    """Return the positions of the barrier operations that must precede (2) while (1) is late.  These operations happen
-    before one of the two or complete the generation of (1); otherwise, they are all operations that need not wait for
-    (1)."""
+    """Return the positions of the barrier operations that must precede (2) while (1) is late.  These happen before one
+    of the two, or complete the generation of (1).  If a schedule with only these would not show the fault, return all
+    operations that need not wait for (1)."""
     first, second, g = pair.first, pair.second, pair.generation
     free = witness.without(first.cta, first.warp, first.interval, end)
     there = [n for n in free if (witness.events[n].place, witness.events[n].generation) == (pair.barrier, g)]
@@ -179,14 +181,15 @@ def _missing(pair: Pair, places: Places) -> str:
 
 
 def _waits(pair: Pair, places: Places) -> str:
-    """The call of a transfer pattern with which (2)'s warp waits for (1)'s warp, if they have different roles."""
+    """Return the call of a transfer pattern that makes the warp of (2) wait for the warp of (1), if the two have
+    different roles."""
     sides = [places.role([side.pc]) for side in (pair.first, pair.second)]
     return CALLS[sides[0]][1] if sorted(sides) == sorted(CALLS) else ""
 
 
 def _help(pair: Pair, places: Places, witness: Witness | None) -> str:
     there, waits = places.near(pair.second.pc, pair.first.pc), _waits(pair, places)
-    if waits and waits == places.call(pair.second.pc):  # it does wait: (1)'s warp must not run ahead
+    if waits and waits == places.call(pair.second.pc):  # it waits already: the warp of (1) must not run ahead
         first, second = (places.role([side.pc]) for side in (pair.first, pair.second))
         return f"let {pair.first_who} call `{CALLS[second][1]}()` between two `{CALLS[first][0]}()`, once for each"
     if waits:

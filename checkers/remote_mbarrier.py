@@ -1,10 +1,10 @@
 """Operations that an mbarrier of another CTA of the cluster does not allow.
 
-Detects: its initialisation, its end, waits, and arrives that return a token; copies that name an mbarrier of another
-CTA than the one that they go to.
-Does not detect: operations of CTA scope on it; that is `scope`.
-Reference: PTX ISA, "Performing operations on mbarrier objects in .shared::cluster", "cp.async.bulk.tensor",
-"st.async"; measured rule M20.
+Detects: initialization and invalidation of such an mbarrier, waits for it, and arrives that return a token; copies to
+one CTA that name an mbarrier of another.
+Does not detect: operations of CTA scope on it; `scope` reports these.
+Reference: PTX ISA, "Performing operations on mbarrier objects in .shared::cluster", "cp.async.bulk.tensor", "st.async";
+measured rule M20.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ CURES = {
 
 
 def explain(raw: RawFinding, places: Places) -> Finding:
-    """The finding of an operation that only the mbarrier's own CTA may execute."""
+    """Return the finding of an operation that only threads of the mbarrier's own CTA may execute."""
     name, noun = words.mbarrier(raw, places), words.noun(places, raw.pc)
     if raw.detail["goal"] >= 0:
         return _explain_copy(raw, places, name, noun)
@@ -47,7 +47,7 @@ def explain(raw: RawFinding, places: Places) -> Finding:
 
 
 def _explain_copy(raw: RawFinding, places: Places, name: str, noun: str) -> Finding:
-    """The finding of a copy that credits an mbarrier elsewhere."""
+    """Return the finding of a copy that credits an mbarrier of another CTA than its destination."""
     rank, goal = raw.detail["rank"], raw.detail["goal"]
     return words.finding(
         raw, places, f"{words.with_article(noun)} to the CTA of rank {goal} names {name} of the CTA of rank {rank}",

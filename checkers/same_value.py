@@ -4,7 +4,7 @@ Detects: stores that nothing orders and that write the same value, by warps, lan
 accesses are race-free.
 Does not detect: lanes of one store that write the same value; that is a note with `--strict`.  In launches of more than
 65,536 thread instructions these stores are a `race`.
-Reference: PTX ISA, "Memory Consistency Model"; docs/how.md has why the values are equal in every schedule.
+Reference: PTX ISA, "Memory Consistency Model"; docs/how.md explains why the values are equal in every schedule.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ def explain(raw: RawFinding, places: Places) -> Finding:
         f"{copy} by {words.who(raw, places)}",
         [
             (
-                "PTX calls it a race; every order leaves the same bytes, and whoever reads them comes after both: no "
-                "schedule shows which was first"
+                "PTX calls this a race; here every order leaves the same bytes, and every read of them comes after "
+                "both stores"
             ),
         ],
-        f"let one thread execute {places.near(raw.pc, raw.other_pc)}, make the stores atomic, or put a barrier between "
-        "(1) and (2)",
+        f"execute {places.near(raw.pc, raw.other_pc)} in one thread only, make the stores atomic, or put a barrier "
+        "between (1) and (2)",
         f"{copy} by {one}",
     )  # fmt: skip

@@ -1,9 +1,9 @@
-"""Arrives and waits of CTA scope between two CTAs: they order nothing.
+"""Report arrives and waits of CTA scope between two CTAs, which order nothing.
 
-Detects: an arrive on an mbarrier of another CTA with `.release.cta`; a wait with `.acquire.cta` for a phase that
-another CTA has arrived in.
-Does not detect: fences and atomics of a scope that is too narrow.  If no scope is written, which PTX reads as `.cta`,
-nothing is reported: compilers and libraries omit it.
+Detects: an arrive with `.release.cta` on an mbarrier of another CTA; a wait with `.acquire.cta` for a phase in which
+another CTA has arrived.
+Does not detect: fences and atomics whose scope is too narrow.  An omitted scope, which PTX reads as `.cta`, is not
+reported, because compilers and libraries omit it.
 Reference: PTX ISA, "Scope", "Morally strong operations"; NVIDIA/cutlass #3643.
 """
 
@@ -32,7 +32,7 @@ CURES = {
 
 
 def explain(raw: RawFinding, places: Places) -> Finding:
-    """The finding of an arrive, or of a wait."""
+    """Return the finding of an arrive or a wait of CTA scope."""
     name = words.mbarrier(raw, places)
     if raw.detail["what"] == 0:
         return words.finding(

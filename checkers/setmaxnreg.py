@@ -1,9 +1,10 @@
-"""Registers that warps give and take.
+"""Report misuse of `setmaxnreg`, by which warps release and request registers.
 
 Detects: counts outside 24-256 or not a multiple of 8; a release of more registers than a thread has, or a request for
-fewer; execution by part of a warp or of a warpgroup.  It also detects two in a row without anything between them that
-could synchronize, a warning if both have one count.
-Does not detect: that the pool is too small: that is a deadlock; whether all of a warpgroup meet between two.
+fewer; execution by part of a warp or of a warpgroup.  It also detects two `setmaxnreg` with no possible synchronization
+in between; this is a warning if both have the same count.
+Does not detect: a pool that is too small, which is a deadlock; a warpgroup that does not synchronize as a whole between
+two `setmaxnreg`.
 Reference: PTX ISA, "setmaxnreg"; measured rule L2.
 """
 
@@ -44,44 +45,44 @@ def _explain_repeated(raw: RawFinding, places: Places) -> Finding:
     count = raw.detail["count"]
     return words.finding(
         raw, places,
-        f"{places.who(raw.cta, raw.warp)} executes `setmaxnreg` with {count} twice, with no synchronization between",
+        f"{places.who(raw.cta, raw.warp)} executes `setmaxnreg` with {count} twice, with no synchronization in between",
         f"{words.who(raw, places)}, {count} registers again",
-        "PTX requires all warps of the warpgroup to synchronize between two; this one changes nothing",
-        "delete one of them, or let the warpgroup meet at a barrier between", f"{count} registers",
+        "PTX requires all warps of the warpgroup to synchronize between two `setmaxnreg`; this one changes nothing",
+        "delete one of them, or synchronize the warpgroup at a barrier in between", f"{count} registers",
     )  # fmt: skip
 
 
 def _misuse(raw: RawFinding, places: Places) -> Finding:
     d, who = raw.detail, places.who(raw.cta, raw.warp)
     more = words.operation(places, raw.pc).endswith("inc")
-    asks = f"{'asks for' if more else 'keeps'} {d['count']} registers per thread"
+    asks = f"{'requests' if more else 'keeps'} {d['count']} registers per thread"
     if d["what"] == 0:
-        message = f"`setmaxnreg` with {d['count']}: no register count that it takes"
-        note, help_ = "", "give a multiple of 8 from 24 to 256"
+        message = f"`setmaxnreg` does not accept {d['count']} as a register count"
+        note, help_ = "", "use a multiple of 8 from 24 to 256"
     elif d["what"] == 1:
         wrong = "fewer than" if more else "more than"
         message = f"{who} {asks}, {wrong} the {d['present']} that it has"
         other = words.spell_instruction(places, raw.pc, f"setmaxnreg.{'dec' if more else 'inc'}", str(d["count"]))
         note = f"it has {d['present']} {_since(places, raw.pc, d['present'])}; PTX leaves this undefined"
-        help_ = f"use {other}, if that is meant; or give a count {'above' if more else 'below'} that"
+        help_ = f"use {other} if that is meant, or a count {'above' if more else 'below'} {d['present']}"
     elif d["what"] == 2:
-        message = f"`setmaxnreg` is executed by a part of {who}"
-        note = "all threads of the warp, and all warps of its warpgroup, must execute the same one"
+        message = f"only part of {who} executes `setmaxnreg`"
+        note = "all threads of the warp, and all warps of its warpgroup, must execute the same `setmaxnreg`"
         help_ = "move it out of the branch, or branch by whole warpgroups of 128 threads"
     elif d["what"] == 3:
         none = "" if raw.other_pc >= 0 else f", {words.other(raw, places)} executes none"
         message = f"warps of a warpgroup do not execute the same `setmaxnreg`: {who} {asks}{none}"
-        note = "all warps of a warpgroup must execute the same one"
+        note = "all warps of a warpgroup must execute the same `setmaxnreg`"
         help_ = "branch by whole warpgroups of 128 threads, each with one count"
     else:
-        message = f"{who} executes a second `setmaxnreg` with no synchronisation since its last one"
-        note = "between two of them all warps of the warpgroup must synchronise"
-        help_ = "execute one of them, or let the warpgroup meet at a barrier in between"
+        message = f"{who} executes a second `setmaxnreg` with no synchronization since its last one"
+        note = "all warps of the warpgroup must synchronize between two `setmaxnreg`"
+        help_ = "remove one of them, or synchronize the warpgroup at a barrier in between"
     earlier = ""
     if raw.other_pc >= 0:
-        earlier = "the one before" if d["what"] == 4 else f"{words.other(raw, places)} executes another one"
+        earlier = "the one before" if d["what"] == 4 else f"{words.other(raw, places)} executes a different one"
     several = raw.lanes.bit_count() > 1 and words.who(raw, places) != who
-    label = asks.replace("asks", "ask").replace("keeps", "keep") if several else asks
+    label = asks.replace("requests", "request").replace("keeps", "keep") if several else asks
     return words.finding(raw, places, message, f"{words.who(raw, places)} {label}", note, help_, earlier)
 
 
@@ -98,7 +99,7 @@ def _since(places: Places, pc: int, present: int) -> str:
 
 
 def waiting(places: Places) -> dict[int, int]:
-    """warp -> the instruction with which it waits for registers, in a launch that ended in a deadlock."""
+    """Return the warps that wait for registers in a deadlocked launch, each with the instruction at which it waits."""
     found: dict[int, int] = {}
     for warp in places.outcome.warps:
         stands = [pc for pc, _ in warp.standing] or [warp.pc] * (warp.waits < 0)
@@ -109,9 +110,9 @@ def waiting(places: Places) -> dict[int, int]:
 
 
 def budget(places: Places) -> str:
-    """Return `needs 232*2 + 40 registers per thread in its warpgroups, the CTA has 168*2`, or what was released and
-    requested, if that would be enough.  Return nothing if the registers at launch are unknown, or a warp requests more
-    than once."""
+    """Return `needs 232*2 + 40 registers per thread in its warpgroups, the CTA has 168*2`.  If the launch has enough
+    registers, return how many were released and requested.  Return an empty text if the registers at launch are
+    unknown, or a warp requests more than once."""
     warps, registers = places.outcome.warps, places.program.registers
     counts = _counts(places)
     others = len(warps) - sum(counts.values())
@@ -127,19 +128,19 @@ def budget(places: Places) -> str:
     given = sum((registers - count) * n for count, n, pc in wants if _is(places, pc, "dec"))
     asked = sum((count - registers) * n for count, n, pc in wants if _is(places, pc, "inc"))
     return (
-        f"requested are {asked // unit:,} registers per thread in its {of} more than at launch, released so far "
-        f"{given // unit:,}: a warp that ends releases none (L2)"
+        f"its {of} request {asked // unit:,} registers per thread more than at launch, and have released "
+        f"{given // unit:,} so far: a warp that ends releases none (L2)"
     )
 
 
 def account(places: Places) -> str:
-    """Return `line 15 keeps 40, line 18 asks for 240: 232 there would fit`; nothing if that is unknown."""
+    """Return `line 15 keeps 40, line 18 requests 240: 232 there would fit`, or an empty text if that is unknown."""
     waits = waiting(places)
     if not budget(places).startswith("needs"):
         return ""
     counts, beside = _counts(places), next(iter(waits.values()))
     texts = [
-        f"{places.near(pc, beside)} {'asks for' if _is(places, pc, 'inc') else 'keeps'} "
+        f"{places.near(pc, beside)} {'requests' if _is(places, pc, 'inc') else 'keeps'} "
         f"{_requested_registers(places, pc)}"
         for pc in sorted(counts)
     ]
@@ -149,11 +150,11 @@ def account(places: Places) -> str:
     others += registers * (warps - sum(counts.values()))
     room = (registers * warps - others) // asking // 8 * 8
     fits = f": {room} there would fit" if registers < room and len(set(waits.values())) == 1 else ""
-    return f"{', '.join(texts)} registers per thread, at the launch each has {registers}{fits}"
+    return f"{', '.join(texts)} registers per thread; each has {registers} at launch{fits}"
 
 
 def givers(places: Places) -> list[Site]:
-    """Return the locations at which warps released registers, if other warps wait for more than that."""
+    """Return the locations at which warps released registers, if other warps request more than were released."""
     if not budget(places).startswith("needs"):
         return []
     gives = [pc for pc in _counts(places) if _is(places, pc, "dec")]
@@ -166,8 +167,8 @@ def remedy(places: Places, pc: int) -> str:
     """Return the edit that lets warps continue that wait for registers."""
     give = words.spell_instruction(places, pc, "setmaxnreg.dec", "count")
     return (
-        f"let other warpgroups give registers first, with {give}, before they wait or end, or ask for fewer: the "
-        "counts of all warpgroups together must not be more than at the launch"
+        f"release registers in other warpgroups first, with {give}, before they wait or end, or request fewer: all "
+        "warpgroups together must not have more registers than at launch"
     )
 
 
@@ -176,20 +177,20 @@ def _requested_registers(places: Places, pc: int) -> int:
 
 
 def _are_known(places: Places) -> bool:
-    """Return whether it is known how many warps of the CTA gave registers: executions are counted of all CTAs that
-    ran."""
+    """Return whether it is known how many warps of the CTA released registers.  Executions are counted for all CTAs
+    that ran together."""
     executions = places.outcome.executions
     gives = [pc for pc in range(len(places.program.code)) if _is(places, pc, "dec") and executions[pc]]
     return _ran_alone(places) or not gives
 
 
 def _ran_alone(places: Places) -> bool:
-    """Return whether no other CTA ran: otherwise its warps also began with the first instruction."""
+    """Return whether no other CTA ran, whose warps would count as having begun."""
     return places.grid == (1, 1, 1) or places.outcome.executions[0] <= len(places.outcome.warps)
 
 
 def _counts(places: Places) -> dict[int, int]:
-    """instruction -> warps of the CTA that have executed it, or wait in it."""
+    """Return for each instruction the number of warps of the CTA that have executed it, or wait at it."""
     stuck = waiting(places)
     found = {}
     for pc in range(len(places.program.code)):

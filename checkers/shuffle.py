@@ -1,9 +1,9 @@
 """`undefined-shuffle`: a shuffle that reads the register of a lane which does not participate in it.
 
-Detects: by the lanes that execute a shuffle together, one whose source lane is not among them, or not named by their
-mask.  Where the mask names a live lane that is elsewhere, that is `barrier-divergence` already.  A second run follows
-the value: it is an error if the value reaches something observable, and a warning if everything discards it.
-Does not detect: what the value reaches in a launch too long to be followed, which is then `incomplete`.
+Detects: a shuffle whose source lane is not among the lanes that execute it together, or not named by their mask.  If
+the mask names a live lane that is elsewhere, the finding is `barrier-divergence` instead.  A second run follows the
+value.  The finding is an error if the value reaches something observable, and a warning if all uses discard it.
+Does not detect: what the value reaches in a launch that is too long to be followed; then the launch is `incomplete`.
 Reference: PTX ISA, "shfl.sync": reading from an inactive thread, or one that is not in the mask, is undefined.  The
 compiled test is in `warp_operations`; what the value reaches is found by `reference.undefined`.
 """
@@ -29,7 +29,7 @@ CURES = {
     "undefined-shuffle": Cures(150, "return split unguard move argument"),
 }
 DETAIL = {"undefined-shuffle": Detail({"source": "lane that the lowest of `lanes` reads"}, observed.FIELDS)}
-"""`lanes` are those that read lanes which do not participate"""
+"""`lanes` are the lanes that read from lanes that do not participate"""
 
 
 def severity(raw: RawFinding, places: Places) -> Severity | None:

@@ -1,12 +1,13 @@
 """Tensor memory, and the operations on it (`tcgen05`).
 
-Detects: uses and releases that do not match allocations, and columns that are kept; unordered accesses, pipelined
-pairs of one warp excepted; loads without a wait. It also detects addresses in lanes of other warps, invalid
+Detects: uses and releases that do not match allocations; columns that are never released; unordered accesses, except
+the pairs that one warp pipelines; loads without a wait.  It also detects addresses in lanes of other warps, invalid
 descriptors, and operations that several lanes issue.
-Does not detect: allocations that may wait for ever (`launch/columns.py`: the launch is `incomplete`); what depends on
-the columns of an allocation (`launch/moved_columns.py`).  What the operations do to shared memory is `race`, `proxy`,
-`bounds`.
-Reference: PTX ISA, "TensorCore 5th Generation Family Instructions"; what the assembler makes of allocations.
+Does not detect: allocations that may wait forever (`launch/columns.py`: the launch is `incomplete`); behavior that
+depends on which columns an allocation gets (`launch/moved_columns.py`).  Accesses of these operations to shared memory
+are checked by `race`, `proxy` and `bounds`.
+Reference: PTX ISA, "TensorCore 5th Generation Family Instructions"; the code that the assembler generates for
+allocations.
 """
 
 from __future__ import annotations
@@ -117,9 +118,9 @@ def _explain_race(raw: RawFinding, places: Places) -> Finding:
     d = raw.detail
     earlier, later = _ACCESSES[d["other_what"]], _ACCESSES[d["what"]]
     where = f"column {d['column']} of tensor memory, lanes {d['lane']} to {d['lane'] + 15}"
-    notes = [f"the first words in common: {where}; nothing orders (1) before (2)", _OVER[d["other_what"]]]
+    notes = [f"the first words in common: {where}; nothing orders (1) and (2)", _OVER[d["other_what"]]]
     return words.finding(
-        raw, places, f"race in tensor memory: nothing orders {earlier} before {later}",
+        raw, places, f"race in tensor memory: nothing orders {earlier} and {later}",
         f"by {words.who(raw, places)}", notes, _missing_order(raw, places), f"by {words.other(raw, places)}",
     )  # fmt: skip
 

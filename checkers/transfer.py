@@ -1,13 +1,14 @@
-"""`transfer-missed`, `transfer-duplicated` and `transfer-spilled`: what a transfer pattern did to its destination.
+"""`transfer-missed`, `transfer-duplicated` and `transfer-spilled`: bytes of the destination that a transfer pattern
+does not write, writes twice, or exceeds.
 
 Detects: in a run of `check_transfer`, bytes of the destination that the pattern did not write or filled from the wrong
 source offset (missed), and bytes that it wrote more than once (duplicated).  It also detects bytes that it wrote
 outside of the destination (spilled), even if the values are equal.
-Does not detect: what a pattern does in a kernel of yours, with other arguments: `check` sees races, bounds and barriers
-there, not where the bytes should have gone.
-Reference: CudaDMA's definition of each pattern, `moves()` of its class.  Every word of the source is different.  If a
-destination is right and the bytes stored are as many as it has, each was written once and nothing else was.  Only
-otherwise, a replay by the reference interpreter determines which lane stored what.
+Does not detect: wrong bytes in another kernel that uses the pattern with other arguments: `check` finds races, bounds
+and barrier misuse in it, but does not know where its bytes belong.
+Reference: CudaDMA's definition of each pattern, `moves()` of its class.  All words of the source are different.  If the
+destination is correct and the number of stored bytes equals its size, every byte was written exactly once.  Otherwise,
+a replay by the reference interpreter determines which lane stored which byte.
 """
 
 from __future__ import annotations
@@ -30,25 +31,26 @@ if TYPE_CHECKING:
 
 
 class Run(Protocol):
-    """A transfer that ran, as `launch.transfer` has it."""
+    """A completed run of a transfer, as `launch.transfer` provides it."""
 
     job: Any
-    """expected transfer: `image`, `sizes`, `scatter`"""
+    """the expected transfer: `image`, `sizes` and `scatter`"""
     dst: npt.NDArray[np.uint8]
     before: npt.NDArray[np.uint8]
-    """the source as it was"""
+    """the bytes of the source before the run"""
 
     def again(self, plane: int, arch: str) -> Run:
-        """Run again; every byte of the source holds byte `plane` of the three bytes of its number."""
+        """Repeat the transfer with a numbered source: each byte of the source holds byte `plane` of the three bytes of
+        its own index."""
 
     def accesses(self, places: Places) -> list[tuple[int, str, int]]:
-        """(instruction, `load` or `store`, bytes a lane) of the pattern's accesses that were executed."""
+        """Return (instruction, `load` or `store`, bytes per lane) of the pattern's executed accesses."""
 
     def copies(self, places: Places) -> list[int]:
-        """The pattern's asynchronous copies that were executed."""
+        """Return the pattern's asynchronous copies that were executed."""
 
     def stores(self) -> list[Stored]:
-        """Every lane's stores and asynchronous copies of the pattern."""
+        """Return all stores and asynchronous copies of the pattern, per lane."""
 
 
 CODES = ("transfer-missed", "transfer-duplicated", "transfer-spilled")
@@ -60,15 +62,15 @@ CURES = {
 
 
 def examine(run: Run, places: Places) -> list[Finding]:
-    """The findings of a transfer that ran to its end."""
+    """Return the findings of a completed transfer."""
     job = run.job
     if places.outcome.status != "done":
-        return []  # what it did not write, it was kept from
+        return []  # accesses out of bounds were left out, so missing bytes follow from them
     accesses = run.accesses(places)
     image, wanted = job.image(run.before)
     wrong = np.flatnonzero(run.dst != image)
     stored = sum(size * places.outcome.accesses[pc].lanes for pc, kind, size in accesses if kind == "store")
-    if run.copies(places):  # of which nothing is counted
+    if run.copies(places):  # copies, of which no bytes are counted
         return _explain(run, places, wrong)
     strays = any(kind == "store" and not _into_destination(run, places, pc) for pc, kind, _ in accesses)
     if not (wrong.size or stored != np.count_nonzero(wanted) or strays):
@@ -77,8 +79,8 @@ def examine(run: Run, places: Places) -> list[Finding]:
 
 
 def _check_bytes(run: Run, places: Places) -> list[Finding]:
-    """Return the findings of accesses of less than a word.  Three more runs number each byte of the source; each run
-    uses one byte of the number."""
+    """Return the findings for a pattern that accesses parts of words.  Three more runs number each byte of the source;
+    each run uses one byte of the number."""
     for plane in range(3):
         again = run.again(plane, places.outcome.arch)
         wrong = np.flatnonzero(again.dst != run.job.image(again.before)[0])
@@ -88,14 +90,14 @@ def _check_bytes(run: Run, places: Places) -> list[Finding]:
 
 
 def _into_destination(run: Run, places: Places, pc: int) -> bool:
-    """Return whether a store went to the memory, shared or global, that holds the destination, and there alone."""
+    """Return whether a store went only to the memory, shared or global, that holds the destination."""
     access = places.outcome.accesses[pc]
     own, other = (access.sectors, access.wavefronts) if run.job.scatter else (access.wavefronts, access.sectors)
     return bool(own) and not other
 
 
 def _explain(run: Run, places: Places, wrong: np.ndarray) -> list[Finding]:
-    """One finding a code, from the stores of a replay."""
+    """Return at most one finding per code, from the stores of a replay."""
     job = run.job
     wanted = job.image(run.before)[1].astype(bool)
     times = np.zeros(job.sizes[1], np.int64)
@@ -127,8 +129,8 @@ def _explain(run: Run, places: Places, wrong: np.ndarray) -> list[Finding]:
 
 
 def _offset(run: Run, places: Places, store: Stored) -> int:
-    """Return the bytes from the start of the destination array, which in shared memory follows a pattern's own
-    arrays."""
+    """Return the byte offset of a store from the start of the destination array.  In shared memory, this array follows
+    the pattern's own arrays."""
     aligned = getattr(run.job.pattern, "tile_alignment", 16)
     own = 0 if run.job.scatter else -(-places.program.shared_bytes // aligned) * aligned
     return (store.address & OFFSET_MASK) - own
@@ -145,7 +147,7 @@ def _segment(places: Places, name: str) -> int:
 
 
 def _element(run: Run, byte: int) -> str:
-    """`byte 8 of element 3`, of a byte of the destination array."""
+    """Return the name of a byte of the destination array, such as `byte 8 of element 3`."""
     at = byte - run.job.first_dst
     for n, (_, b, size) in enumerate(run.job.moves):
         if b <= at < b + size:
@@ -162,10 +164,10 @@ def _missed_finding(run: Run, places: Places, missing: np.ndarray, misplaced: np
     total = sum(size for _, _, size in job.moves)
     notes = []
     if missing.size:
-        message = f"{_bytes(missing.size)} of the {total:,} of the destination are not written"
+        message = f"the transfer does not write {_bytes(missing.size)} of the {total:,} of its destination"
         notes.append(f"the first is {_element(run, int(missing[0]))}")
     else:
-        message = f"{_bytes(misplaced.size)} of the {total:,} of the destination hold another byte of the source"
+        message = f"{_bytes(misplaced.size)} of the {total:,} of the destination hold the wrong byte of the source"
     if misplaced.size:
         byte = int(misplaced[0])
         notes.append(f"{_element(run, byte)} holds {_origin(run, byte)}")
@@ -179,32 +181,35 @@ def _missed_finding(run: Run, places: Places, missing: np.ndarray, misplaced: np
         message=message,
         sites=[site] if site else [],
         notes=[*notes, _transfer_note(run)],
-        help="check how the transfer shares out its elements: their number, the end of each, and the threads left over",
+        help=(
+            "check how the transfer divides its elements among threads: their number, the end of each, and the "
+            "remaining threads"
+        ),
         count=int(missing.size + misplaced.size),
     )
 
 
 def _origin(run: Run, byte: int) -> str:
-    """Return the source of a byte of the destination, as far as its word shows it."""
+    """Return the byte of the source that a byte of the destination holds, as far as its word shows it."""
     word = byte // 4 * 4
     number = int(run.dst[word : word + 4].view(np.uint32)[0])
     expected = next((a + byte - run.job.first_dst - b for a, b, size in run.job.moves
                      if b <= byte - run.job.first_dst < b + size), 0)  # fmt: skip
     came = (number - 1) * 4 + byte % 4 - run.job.first_src
     if not 0 < number <= run.job.sizes[0] // 4:
-        return f"nothing of the source; byte {expected} belongs there"
-    return f"byte {came} of the source, where byte {expected} belongs"
+        return f"no byte of the source, instead of byte {expected}"
+    return f"byte {came} of the source, instead of byte {expected}"
 
 
 def _duplicated_finding(run: Run, places: Places, again: Sequence[tuple[Stored, int]], count: int) -> Finding:
     store, byte = again[0]
-    label = f"stored again by {_who(store)}"
+    label = f"second store, by {_who(store)}"
     return Finding(
         code="transfer-duplicated",
-        message=f"{_bytes(count)} of the destination are written more than once",
+        message=f"the transfer writes {_bytes(count)} of its destination more than once",
         sites=[places.site(store.pc, label, cta=store.cta, warp=store.warp)],
         notes=[f"the first is {_element(run, byte)}", _transfer_note(run)],
-        help="let each element, and each part of it, belong to one thread; the indices of a scatter must differ",
+        help="assign each element, and each part of it, to one thread; the indices of a scatter must differ",
         count=len(again),
     )
 
@@ -212,13 +217,13 @@ def _duplicated_finding(run: Run, places: Places, again: Sequence[tuple[Stored, 
 def _spilled_finding(run: Run, places: Places, spilled: Sequence[Stored]) -> Finding:
     store = spilled[0]
     at = _offset(run, places, store) - run.job.first_dst
-    label = f"{_bytes(store.size)} stored by {_who(store)}, {at} bytes from where the destination begins"
+    label = f"{_bytes(store.size)} stored by {_who(store)}, {at} bytes from the start of the destination"
     return Finding(
         code="transfer-spilled",
-        message="the transfer writes bytes that are no part of its destination",
+        message="the transfer writes bytes outside of its destination",
         sites=[places.site(store.pc, label, cta=store.cta, warp=store.warp)],
         notes=[_transfer_note(run)],
-        help="stop at the end of each element: a whole access may reach beyond it",
+        help="stop at the end of each element: the last full-width access may reach beyond it",
         count=len(spilled),
     )
 

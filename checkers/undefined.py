@@ -1,9 +1,10 @@
-"""`undefined-behavior`: an instruction whose operands PTX leaves undefined, and that no other code names.
+"""`undefined-behavior`: an instruction whose operands make it undefined in PTX, and for which no other code exists.
 
 Detects: an index of `brx.idx` beyond its targets; lanes that differ at a guarded `bra.uni` or `ret.uni`; a `.noreturn`
-function that returns.  Also detects: an atomic in local memory; a `wmma` matrix whose address is not a multiple of its
-fragments; operands of `applypriority` and `createpolicy`.  The launch ends there.
-Does not detect: values that PTX leaves unspecified; the table of docs/undefined.md lists what happens to each.
+function that returns.
+Also detects: an atomic in local memory; a `wmma` matrix whose address is not a multiple of its fragments; operands of
+`applypriority` and `createpolicy`.  The launch ends at the instruction.
+Does not detect: values that PTX leaves unspecified; the table of docs/undefined.md lists how each is treated.
 Reference: PTX ISA, the description of the instruction.  The front end emits the test, which ends the run in a trap.
 """
 
@@ -27,7 +28,8 @@ CURES = {
 
 
 def examine(places: Places, settings: Settings) -> list[Finding]:
-    """Return the finding of a launch that ended at undefined behavior; nothing for operations that are not modeled."""
+    """Return the finding of a launch that ended at undefined behavior.  Operations that are not modeled give no
+    finding."""
     outcome, program = places.outcome, places.program
     fields = program.code[outcome.fault_pc]
     if NAMES[int(fields[0])] != "trap" or not program.traps[int(fields[6])].startswith(UNDEFINED):

@@ -1,10 +1,10 @@
 """Registers of `wgmma`, and the warps that execute it together.
 
 Detects: accumulators, or registers of `a`, that are used between a `wgmma` and the wait that covers it; a `wgmma` whose
-registers were used since the last `wgmma.fence`.  It also detects warps of a warpgroup that execute different ones, or
-none.
-Does not detect: moves of such registers, which compilers write where the hardware has none; what a `wgmma` does to
-shared memory: that is `race`, `proxy`, `bounds`.
+registers were used after the last `wgmma.fence`.  It also detects warps of a warpgroup that execute different `wgmma`
+instructions, or none.
+Does not detect: moves of such registers, because compilers emit moves that the hardware does not execute; accesses to
+shared memory, which `race`, `proxy` and `bounds` check.
 Reference: PTX ISA, "wgmma.mma_async", "wgmma.fence", "wgmma.wait_group".
 """
 
@@ -37,13 +37,13 @@ CURES = {
 
 
 def explain(raw: RawFinding, places: Places) -> Finding:
-    """The finding of registers, or of warps apart."""
+    """Return the finding of registers used too early, or of warps that do not execute the same `wgmma`."""
     explained = {"wgmma-register": _register, "wgmma-unfenced": _explain_unfenced, "wgmma-divergence": _divergence}
     return explained[raw.code](raw, places)
 
 
 def fold(findings: list[RawFinding], places: Places, trace: Trace | None) -> list[RawFinding]:
-    """One of each `wgmma` whose registers are used too early: the first in the text."""
+    """Return one finding for each `wgmma` whose registers are used too early: the first in the source."""
     first: dict[int, int] = {}
     for raw in findings:
         if raw.code == "wgmma-register":
@@ -52,7 +52,7 @@ def fold(findings: list[RawFinding], places: Places, trace: Trace | None) -> lis
 
 
 def _first_marked(places: Places, operation: str, mark: int) -> int:
-    """The first instruction with a mark."""
+    """Return the first instruction that has a mark."""
     code = places.program.code
     return next(pc for pc in range(len(code)) if code[pc, 0] == OPCODE[operation] and int(code[pc, 6]) & mark)
 
@@ -62,32 +62,37 @@ def _register(raw: RawFinding, places: Places) -> Finding:
     source = _first_marked(places, "wgmma.track", raw.detail["mark"]) - 1
     raw = replace(raw, other_pc=source, other_warp=raw.warp)
     return words.finding(
-        raw, places, "registers of a `wgmma` are used while it is under way", f"{who} uses its registers",
-        "accumulators, and registers of `a`, belong to it until a `wgmma.wait_group` covers its group",
-        "`wgmma.commit_group` after it, and a `wgmma.wait_group` before this that leaves fewer groups under way",
+        raw, places, "registers of a `wgmma` are used while it is in flight", f"{who} uses its registers",
+        "a `wgmma` owns its accumulators, and its registers of `a`, until a `wgmma.wait_group` covers its group",
+        (
+        "add `wgmma.commit_group` after it, and before this use a `wgmma.wait_group` that leaves fewer groups in "
+        "flight"
+        ),
         "the `wgmma`",
     )  # fmt: skip
 
 
 def _explain_unfenced(raw: RawFinding, places: Places) -> Finding:
     return words.finding(
-        raw, places, "a `wgmma` uses registers that no `wgmma.fence` has ordered since they were used last",
+        raw, places, "a `wgmma` uses registers without a `wgmma.fence` after their last use",
         f"by {words.who(raw, places)}",
-        "accumulators of `wgmma` of one shape, one after the other, need none between them; all else does",
-        "`wgmma.fence.sync.aligned` after the last use of its accumulators and registers of `a`, before it",
+        "only consecutive `wgmma` of one shape on the same accumulators need no fence in between",
+        "add `wgmma.fence.sync.aligned` before it, after the last use of its accumulators and registers of `a`",
     )  # fmt: skip
 
 
 def _divergence(raw: RawFinding, places: Places) -> Finding:
     who, what = words.who(raw, places), raw.detail["what"]
     note = "the four warps of a warpgroup must execute the same `wgmma`, in one order, with the same descriptors"
-    help_ = "branch by whole warpgroups of 128 threads, and compute descriptors of what all of them have"
+    help_ = (
+        "branch by whole warpgroups of 128 threads, and compute descriptors from values that are equal in all of them"
+    )
     if what == 0:
         message = f"{who} executes a `wgmma`, and its warpgroup has fewer than four warps"
         return words.finding(raw, places, message, f"by {who}", note, "launch a multiple of 128 threads a CTA")
     other = words.other(raw, places)
     if what == 1:
-        message = f"{who} executes a `wgmma`, {other} of the same warpgroup executes none"
+        message = f"{who} executes a `wgmma`, but {other} of the same warpgroup executes none"
         return words.finding(raw, places, message, f"the last one of {who}", note, help_)
     message = f"{who} does not execute the same `wgmma` as {other} of its warpgroup"
     return words.finding(raw, places, message, f"the last one of {who}", note, help_, f"the last one of {other}")

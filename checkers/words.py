@@ -1,4 +1,4 @@
-"""Names of mbarriers, asynchronous operations and their issuers in findings; not a checker itself."""
+"""Name mbarriers, asynchronous operations and their issuers in findings; a helper, not a checker of its own."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def with_article(words: str) -> str:
 
 
 def spell_instruction(places: Places, pc: int, instruction: str, arguments: str = "") -> str:
-    """Return an instruction in the language of the source of `pc`: `ptx.fence_proxy_async()`, `__syncwarp()` or
+    """Return an instruction as the source language at `pc` spells it: `ptx.fence_proxy_async()`, `__syncwarp()` or
     `fence.proxy.async`."""
     if places.span(pc).file.endswith(CUDA):
         return f"`{_CUDA.get(instruction, instruction)}`"
@@ -106,7 +106,7 @@ def who(raw: RawFinding, places: Places) -> str:
 
 
 def executes(places: Places, cta: int, warp: int, lanes: int) -> str:
-    """Return the text for executing threads, such as `warp 3, lane 0`; without lanes for a whole warp."""
+    """Return the text for executing threads, such as `warp 3, lane 0`, or only the warp if all its lanes execute."""
     text = places.who(cta, warp)
     return text if lanes in (0, (1 << 32) - 1) else f"{text}, {lanes_text(lanes)}"
 
@@ -137,11 +137,11 @@ def lacking(bytes_: int, arrivals: int) -> str:
     missing = [amount(bytes_)] * (bytes_ > 0) + [amount(arrivals, "arrival")] * (arrivals > 0)
     one = len(missing) == 1 and 1 in (bytes_, arrivals)
     texts = [f"{' and '.join(missing)} {'is' if one else 'are'} missing"] if missing else []
-    return ", and ".join([*texts, *([f"{amount(-bytes_)} too many have come"] if bytes_ < 0 else [])])
+    return ", and ".join([*texts, *([f"{amount(-bytes_)} too many were transferred"] if bytes_ < 0 else [])])
 
 
 def executed_instructions(places: Places, *operations: str) -> list[int]:
-    """Return the executed instructions of a program with these operations."""
+    """Return the instructions of a program that were executed and have one of these operations."""
     counts = places.outcome.executions
     return [
         pc
@@ -168,8 +168,8 @@ def finding(
     help_: str,
     earlier: str = "",
 ) -> Finding:
-    """Return a finding about one operation, or about two: `label` is then the label of (2), `earlier` the label of
-    (1)."""
+    """Return a finding about one operation, or about two.  With two, `label` belongs to (2), and `earlier` is the label
+    of (1)."""
     notes = [notes] if isinstance(notes, str) else notes
     two = bool(earlier) and raw.other_pc >= 0
     sites: list[Site] = [
@@ -191,8 +191,8 @@ def finding(
 
 
 def origin_notes(places: Places, address: int, pc: int, shown: Iterable[int] = (), title: str = "") -> list[str]:
-    """Return where an mbarrier was initialized and where it expects bytes, as a note; none if all is on lines that are
-    `shown`."""
+    """Return a note on where an mbarrier was initialized and where it expects bytes, or none if these lines are `shown`
+    already."""
     made = places.initialization(address)
     if made is None:
         return []

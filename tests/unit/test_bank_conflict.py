@@ -82,7 +82,7 @@ def test_a_padding_must_serve_all_accesses_of_the_array(run):
 
     for finding in conflicts(run, columns_and_halves, np.zeros(32, np.float32)):
         assert finding.help == (
-            "let neighbouring lanes touch neighbouring words; "
+            "access neighboring words in neighboring lanes; "
             "no padding of 1 to 8 elements a row removes this conflict (tried)"
         )
 
@@ -97,7 +97,7 @@ def test_an_array_without_rows_gets_no_padding(run):
 
     place = np.random.default_rng(0).permutation(128)[:32] * 32
     (finding,) = conflicts(run, scattered, place, np.zeros(32, np.float32))
-    assert finding.help == "let neighbouring lanes touch neighbouring words"
+    assert finding.help == "access neighboring words in neighboring lanes"
     assert finding.sites[1].text == "declared here"
 
 

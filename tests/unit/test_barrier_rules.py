@@ -352,7 +352,7 @@ def test_b5_an_exit_between_operations_with_a_count_and_without_one_is_a_mismatc
     """Whichever of the two comes first: the verdict must not hang on how warps are numbered."""
     report = run(count_and_none, 96, first)
     assert codes(report) == ["count-mismatch"]
-    assert report.findings[0].message == "barrier 0: operations with a count and without one in one generation"
+    assert report.findings[0].message == "barrier 0: one generation mixes operations with and without a count"
     assert report.findings[0].sites[0].text == "warp 2 exits"
 
 

@@ -163,11 +163,11 @@ def test_indices_that_a_scatter_has_twice():
 def test_the_finding_names_the_place_and_the_byte():
     report = wsemu.check_transfer(Words(*ROLES, words=WORDS - 1))
     (finding,) = report.errors
-    assert finding.message == "4 bytes of the 400 of the destination are not written"
+    assert finding.message == "the transfer does not write 4 bytes of the 400 of its destination"
     assert "the first is byte 396" in finding.notes
     assert finding.sites[0].file == __file__
     (finding,) = wsemu.check_transfer(Words(*ROLES, shift=1)).errors
-    assert "byte 0 holds byte 4 of the source, where byte 0 belongs" in finding.notes
+    assert "byte 0 holds byte 4 of the source, instead of byte 0" in finding.notes
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ def test_lanes_along_the_outer_axis(run, line):
     assert (site.line, site.text) == (line(rows, "total += x"), "lanes 0-31 touch 32 sectors, 256 bytes apart")
     assert finding.notes == ["64 executions, 2,048 sectors, ideal 256, worst 32: 100% of this kernel's excess"]
     assert finding.help == (
-        "let `threadIdx.x` run along axis 1 of `x`, whose elements are 4 bytes apart, not along axis 0; "
+        "index axis 1 of `x` with `threadIdx.x`, because its elements are 4 bytes apart, instead of axis 0; "
         "or stage a tile in shared memory"
     )
 
@@ -55,9 +55,9 @@ def every(step, start=0):
 @pytest.mark.parametrize(
     ("step", "times", "help_"),
     [
-        (2, "2", "not every 2nd one; or, where a lane needs all of them, load 2 at once: `ptx.ld_v2`"),
+        (2, "2", "not every 2nd one; or, if a lane needs all of them, load 2 at once: `ptx.ld_v2`"),
         (3, "3", "not every 3rd one"),
-        (4, "4", "not every 4th one; or, where a lane needs all of them, load 4 at once: `ptx.ld_v4`"),
+        (4, "4", "not every 4th one; or, if a lane needs all of them, load 4 at once: `ptx.ld_v4`"),
         (11, "8", "not every 11th one"),
     ],
 )
@@ -65,7 +65,7 @@ def test_every_so_manieth_element(run, step, times, help_):
     x = np.ones(32 * step, np.float32)
     (finding,) = uncoalesced(run(every(step), 32, x, np.zeros(32, np.float32)))
     assert finding.message == f"global load of `x` moves {times} times the sectors it needs"
-    assert finding.help == f"let neighbouring lanes take neighbouring elements, {help_}"
+    assert finding.help == f"access neighboring elements in neighboring lanes, {help_}"
 
 
 def test_a_gather_has_no_stride(run):
@@ -77,7 +77,7 @@ def test_a_gather_has_no_stride(run):
     place = np.random.default_rng(1).permutation(4096)[:32]
     (finding,) = uncoalesced(run(gather, 32, np.ones(4096, np.float32), place, np.zeros(32, np.float32)))
     assert finding.sites[0].text.endswith("sectors")
-    assert finding.help.startswith("no stride between neighbouring lanes")
+    assert finding.help.startswith("neighboring lanes have no common stride")
 
 
 def test_a_short_row_that_starts_inside_a_sector(run):
@@ -119,9 +119,9 @@ def test_gaps_before_an_odd_start(run):
 
     (found,) = uncoalesced(run(odd, 32, np.ones(32, np.float32)))
     assert found.sites[0].text == "lanes 1, 3, 5, 7, ... touch 4 sectors"
-    assert found.help == "inactive lanes leave gaps between the elements: keep those that are needed side by side"
+    assert found.help == "inactive lanes leave gaps between the elements: store the needed elements contiguously"
     (found,) = uncoalesced(run(every_other_odd, 32, np.ones(64, np.float32)))
-    assert found.help == "let neighbouring lanes take neighbouring elements, not every 2nd one"
+    assert found.help == "access neighboring elements in neighboring lanes, not every 2nd one"
 
 
 @pytest.mark.parametrize("start", [0, 1, 7])

@@ -139,7 +139,7 @@ error[race]: write-after-read hazard on shared `tile[lane]`
    |                      ---------- (1) loaded by warp 0, i=0
    |
    = note: 32 lanes, same words as (1), the first at `tile[0]`; nothing orders
-           (1) before (2)
+           (1) and (2)
    = note: last synchronization warp 1 -> warp 0: barrier 2 generation 0 (line
            10 -> 14); none in the other direction
    = note: after (1), warp 0 syncs on barrier 2 generation 1 (line 14), on which
@@ -172,7 +172,7 @@ def test_a_load_after_the_next_store_needs_an_empty_buffer_too(launch):
     assert found.notes[1:] == [
         "last synchronization warp 1 -> warp 0: barrier 2 generation 0 (line 10 -> 14), before (1)",
         "after (1), warp 1 arrives on barrier 2 generation 1 (line 10), on which warp 0 does not sync",
-        "(1) may overwrite what warp 0 should load, which an earlier execution of (1) stored",
+        "(1) may overwrite the value of an earlier execution of (1) before warp 0 loads it",
     ]
     assert found.help == "warp 0: arrive on an empty-buffer barrier after line 15; warp 1: sync on it before line 9"
 
@@ -235,10 +235,10 @@ error[race]: write-after-read hazard on shared `tile[1, t]`
    |                    --------------- (1) loaded by warp 1
    |
    = note: 32 lanes, same words as (1), the first at `tile[1, 0]`; nothing
-           orders (1) before (2)
+           orders (1) and (2)
    = note: last synchronization warp 1 -> warp 0: barrier 0 generation 1 (line
            9), before (1)
-   = note: warp 1 meets no barrier after (1)
+   = note: warp 1 executes no barrier after (1)
    = hint: add `cuda.syncthreads()` after line 11, where every thread passes,
            before line 8 runs again
    = schedule:
@@ -288,10 +288,10 @@ error[race]: write-after-write hazard on global `x[t]`
   |     ^^^^ (2) stored by warp 0 of CTA (1, 1, 0)
   |     ---- (1) stored by warp 0 of CTA (0, 0, 0)
   |
-  = note: lane 3, same words as (1): `x[3]`; nothing orders (1) before (2)
-  = hint: each CTA stores to the same elements: let the index take in
-          `cuda.blockIdx`, or let only one CTA store; else use an atomic, or a
-          second launch
+  = note: lane 3, same words as (1): `x[3]`; nothing orders (1) and (2)
+  = hint: all CTAs store to the same elements: include `cuda.blockIdx` in the
+          index, or store in one CTA only; otherwise use an atomic, or a second
+          launch
   = schedule:
       1 CTA (1, 1, 0) warp 0  store x[t]  :6  (2)
       2 CTA (0, 0, 0) warp 0  store x[t]  :6  (1)
@@ -309,9 +309,9 @@ def test_help_fits_the_statements(launch):
 
     load, store = (launch.pc(6, "ld"), READ), (launch.pc(6, "st"), WRITE)
     assert help_(load, store) == "keep the loaded value in a variable, add `cuda.syncthreads()` and store it after that"
-    assert help_(store, store) == "give each warp its own element, let only one warp store, or use an atomic"
+    assert help_(store, store) == "give each warp its own element, store in one warp only, or use an atomic"
     update = [(launch.pc(7, "ld"), READ), (launch.pc(7, "st"), WRITE)]
-    assert help_(*update) == "several warps update `x[0]`: use `cuda.atomic`, or let only one warp do it"
+    assert help_(*update) == "several warps update `x[0]`: use `cuda.atomic`, or do it in one warp only"
     forward = "add `cuda.syncthreads()` after line 6, where every thread passes, before line 9"
     assert help_(store, (launch.pc(9, "ld"), READ)) == forward
     assert help_((launch.pc(9, "ld"), READ), store) == forward  # no loop leads back: the store should come first
@@ -323,7 +323,7 @@ def test_widths_that_differ_are_told(launch):
     found = race.explain(raw, places)
     assert found.message == "read-after-write hazard on global `x[127]`"
     assert found.notes == [
-        "lane 31, a 16-byte store overlaps a 4-byte load: `x[127]`; nothing orders (1) before (2)"
+        "lane 31, a 16-byte store overlaps a 4-byte load: `x[127]`; nothing orders (1) and (2)"
     ]  # fmt: skip
 
 
@@ -334,8 +334,8 @@ def test_an_atomic_and_a_plain_access(launch):
     found = race.explain(raw, places, Trace([launch.access(0, 1, atomic), launch.access(1, 1, store)]))
     assert found.message == "unordered atomic and plain access to global `c[t]`"
     assert [site.text for site in found.sites] == ["(2) stored by warp 1", "(1) updated atomically by warp 0"]
-    assert found.notes[1:] == ["no barrier lies between them: warp 0 meets none after (1), warp 1 none before (2)"]
-    assert found.help == "put a barrier before the store on line 11; or make it atomic, where any order will do"
+    assert found.notes[1:] == ["no barrier separates them: warp 0 executes none after (1), warp 1 none before (2)"]
+    assert found.help == "put a barrier before the store on line 11; or make it atomic, if the order does not matter"
 
 
 def test_a_flag_without_fences(launch):
@@ -347,7 +347,7 @@ def test_a_flag_without_fences(launch):
     assert (race.explain(raw, places, Trace(events)).help or "").startswith(
         "the atomic on line 10 orders nothing else: put a `cuda.threadfence()` before it and after it"
     )
-    assert "ordered by nothing" in (race.explain(raw, places, Trace(events[:1] + events[3:])).help or "")
+    assert "nothing orders different CTAs" in (race.explain(raw, places, Trace(events[:1] + events[3:])).help or "")
     fences = [Event("fence.gpu", 0, 0, 1, flag), Event("fence.gpu", 1, 0, 1, flag)]
     for one, side in (
         (events[:1] + fences[:1] + events[1:], "after"),
@@ -406,10 +406,10 @@ error[race]: write-after-read hazard on shared `tile[t - 32]`
    |                    ------- (1) loaded by warp 0 (compute), 1st iteration
    |
    = note: 32 lanes, same words as (1), the first at `tile[0]`; nothing orders
-           (1) before (2)
+           (1) and (2)
    = note: last synchronization warp 0 (compute) -> warp 1 (DMA): barrier 3
            generation 1 (line 15 -> 22), before (1)
-   = note: warp 0 (compute) meets no barrier after (1)
+   = note: warp 0 (compute) executes no barrier after (1)
    = hint: warp 0 (compute): `start_async_dma()` after line 16; warp 1 (DMA):
            `wait_for_dma_start()` before line 20
    = schedule (1 of 9 steps hidden):
@@ -456,10 +456,10 @@ error[intra-warp-race]: read-after-write hazard between lanes of a warp on
 7 |     tile[lane] = x[lane]
   |     ---------- (1) stored by some of lanes 0-31 of warp 0
   |
-  = note: 32 lanes, same words as (1), the first at `tile[1]`; no warp-wide
-          synchronisation lies between lanes 0-31 and some of lanes 0-31
-  = note: on sm_70 and later the lanes of a warp go on independently;
-          `--lockstep` (`lockstep=True`) checks a kernel for older GPUs
+  = note: 32 lanes, same words as (1), the first at `tile[1]`; no warp-level
+          synchronization orders lanes 0-31 and some of lanes 0-31
+  = note: lanes of a warp execute independently on sm_70 and later; use
+          `--lockstep` (`lockstep=True`) for older GPUs
   = hint: add `cuda.syncwarp()` after line 7, where all lanes meet, before line
           8
   = run `wsemu explain intra-warp-race` for more
@@ -555,7 +555,8 @@ def test_a_deadlock_names_its_cta(launch):
     found = deadlock.examine(places, Settings(), lambda accesses, cta=None: Trace())[0]
     assert (
         found.message
-        == "barrier 2 generation 0 lacks 32 of 64 threads of CTA (1, 1, 0): all warps of the CTA take part already"
+        == "barrier 2 generation 0 is missing 32 of 64 threads of CTA (1, 1, 0): all warps of the CTA participate "
+        "already"
     )
 
 

@@ -65,12 +65,12 @@ def test_what_allocates_and_frees_in_order_is_verified(kernels, name, engine):
 
 
 WRONG = {
-    "used_after_free": ("out-of-bounds", "load of 4 bytes in a block of the heap that was freed"),
+    "used_after_free": ("out-of-bounds", "load of 4 bytes in a freed heap block"),
     "freed_twice": ("out-of-bounds", "`free` of a block that was freed"),
-    "before": ("out-of-bounds", "store of 4 bytes outside of the blocks of the heap"),
+    "before": ("out-of-bounds", "store of 4 bytes outside of all heap blocks"),
     "unset": ("uninitialized-read", "global `heap` is read before it is written"),
-    "freed_inside": ("out-of-bounds", "`free` of what is no block of the heap"),
-    "freed_array": ("out-of-bounds", "`free` of what is no block of the heap"),
+    "freed_inside": ("out-of-bounds", "`free` of an address that is not a heap block"),
+    "freed_array": ("out-of-bounds", "`free` of an address that is not a heap block"),
     "freed_early": ("race", "write-after-read hazard on global `byte "),
     "raced": ("race", "write-after-write hazard on global `byte "),
 }
@@ -90,7 +90,7 @@ def test_misuse_of_a_block_is_an_error(kernels, name, engine):
 def test_a_block_ends_with_its_last_byte(kernels, elements, engine):
     report, _ = run(kernels, "beyond", np.int32(elements), engine=engine, block=1)
     (finding,) = [f for f in report.findings if f.severity == "error"]
-    assert finding.message == "store of 4 bytes outside of the blocks of the heap"
+    assert finding.message == "store of 4 bytes outside of all heap blocks"
     assert finding.count == 1
 
 

@@ -59,7 +59,7 @@ def starts_once(x, y):
 def test_a_deadlock_names_the_call_that_lacks(kernel: Any) -> None:
     help_ = of("deadlock", kernel).help
     assert help_ is not None
-    assert help_.startswith("let the compute warps call `start_async_dma()` as often as the DMA warps `wait_for_")
+    assert help_.startswith("call `start_async_dma()` in the compute warps as often as `wait_for_")
 
 
 def test_two_calls_on_one_line_are_told_apart() -> None:
@@ -82,7 +82,7 @@ def never_waits(x, y):
 
 def test_who_runs_ahead_is_told_to_wait() -> None:
     assert of("all-arrive", never_waits).help == (
-        "let the compute warps call `wait_for_dma_finish()` between two `start_async_dma()`, once for each"
+        "call `wait_for_dma_finish()` in the compute warps between two `start_async_dma()`, once for each"
     )
     recycling = of("barrier-recycling", never_waits)
     assert recycling.message.endswith("warp 1 (DMA) does not wait for warp 0 (compute)")
@@ -106,7 +106,7 @@ def empty_unheard(x, y):
 
 def test_only_the_call_that_is_missing_is_named() -> None:
     assert of("all-arrive", empty_unheard).help == (
-        "let the DMA warps call `wait_for_dma_start()`, once for each `start_async_dma()`"
+        "call `wait_for_dma_start()` in the DMA warps, once for each `start_async_dma()`"
     )
     assert (
         of("race", empty_unheard).help == f"warp 1 (DMA): `wait_for_dma_start()` before line {line(empty_unheard, 9)}"
@@ -302,7 +302,7 @@ def test_the_border_of_a_tile_is_not_to_be_sorted() -> None:
     (found,) = wsemu.check(
         cuda.jit(border), 1, 64, (np.zeros((2, 32, 32), np.float32),), checkers=["coalescing"]
     ).findings
-    assert "rows with their border, by one `CudaDMAStrided`" in str(found.help)
+    assert "rows together with their borders, by one `CudaDMAStrided`" in str(found.help)
 
 
 def full_unheard(x, y):
@@ -332,7 +332,7 @@ def test_what_is_read_before_anything_is_there_waits_for_it() -> None:
 
 def test_two_sides_with_different_ids() -> None:
     assert of("deadlock", other_id).help == (
-        "warp 1 came to barrier 1, on which nobody waits: give both sides the same id, if barrier 2 was meant"
+        "warp 1 arrived on barrier 1, on which no warp waits: use the same id on both sides if barrier 2 is meant"
     )
 
 
@@ -396,10 +396,10 @@ SAME = "give every operation of this barrier the same count: all threads that ar
 @pytest.mark.parametrize(
     ("kernel", "wrong", "help_"),
     [
-        (last_is_wrong, 4, "3 warps come to barrier 1, 96 threads: line {} should give 96, not 64"),
-        (first_is_wrong, 2, "3 warps come to barrier 1, 96 threads: line {} should give 96, not 64"),
-        (second_is_wrong, 4, "3 warps come to barrier 1, 96 threads: line {} should give 96, not 64"),
-        (third_warp_may_come, 0, "give all the same count: 96 if warp 2 comes to barrier 1, too, or 64"),
+        (last_is_wrong, 4, "change the count on line {} from 64 to 96: 3 warps use barrier 1"),
+        (first_is_wrong, 2, "change the count on line {} from 64 to 96: 3 warps use barrier 1"),
+        (second_is_wrong, 4, "change the count on line {} from 64 to 96: 3 warps use barrier 1"),
+        (third_warp_may_come, 0, "use one count everywhere: 96 if warp 2 also reaches barrier 1, otherwise 64"),
         (both_are_wrong, 0, SAME),
         (one_comes_twice, 0, SAME),
     ],

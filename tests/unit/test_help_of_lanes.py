@@ -288,12 +288,15 @@ def arrive_before_syncwarp(y):
     [
         (
             arrive_beside_syncwarp,
-            "let all lanes of warp 1 arrive, and come to line 8, in one order: move both out of their branches",
+            (
+                "arrive in all lanes of warp 1, and execute line 8 in all of them, in one order: move both out of "
+                "their branches"
+            ),
             [arrive_and_syncwarp],
         ),
         (
             arrive_before_syncwarp,
-            "let all lanes of warp 1 arrive: move the arrive out of the branch",
+            "arrive in all lanes of warp 1: move the arrive out of the branch",
             [arrive_and_syncwarp],
         ),
     ],
@@ -411,7 +414,7 @@ BEHIND = (
 @pytest.mark.parametrize(
     ("kernel", "help_", "edited"),
     [
-        (returns_unnamed, "let the mask on line 7 name lane 31, too", returns_named),
+        (returns_unnamed, "include lane 31 in the mask on line 7", returns_named),
         (
             returns_at_once,
             "add `cuda.syncwarp()` after line 5, after its branch, where all lanes meet: none may return before it",

@@ -161,7 +161,7 @@ def counts_on_lockstep(x, y):
 
 
 @pytest.mark.parametrize(("arch", "said"), [
-    ("sm_20", "`--arch sm_20` only chooses limits and costs"), ("sm_70", "on sm_70 and later the lanes of a warp"),
+    ("sm_20", "`--arch sm_20` only chooses limits and costs"), ("sm_70", "lanes of a warp execute independently"),
 ])  # fmt: skip
 def test_an_older_architecture_does_not_imply_lockstep_and_says_so(arch, said):
     arrays = np.zeros(32, np.int32), np.zeros(32, np.int32)
@@ -192,12 +192,9 @@ def test_a_flag_that_is_polled_by_plain_loads():
     report = wsemu.check(polls_plainly, 1, 64, (np.zeros(1, np.int32), zeros(32), zeros(32)))
     finding = report.errors[0]
     line = line_of(polls_plainly, "while flag[0] == 0")
-    assert (
-        f"line {line} waits in a loop by a plain load: a compiler may make that once, and wait for ever"
-        in finding.notes
-    )
+    assert f"line {line} waits in a loop with a plain load: a compiler may load once, and loop forever" in finding.notes
     assert finding.help is not None
-    assert finding.help.startswith("wait by an atomic that adds 0")
+    assert finding.help.startswith("wait with an atomic that adds 0")
 
 
 @cuda.jit
@@ -285,7 +282,7 @@ def each_cta_stores_all(x, y):
 def test_ctas_that_store_the_same_elements():
     report = wsemu.check(each_cta_stores_all, 2, 32, (zeros(128), zeros(128)))
     assert report.errors[0].code == "race"
-    assert "each CTA stores to the same elements: let the index take in `cuda.blockIdx`" in str(report.errors[0].help)
+    assert "all CTAs store to the same elements: include `cuda.blockIdx` in the index" in str(report.errors[0].help)
 
 
 @cuda.jit
@@ -301,7 +298,7 @@ def test_a_vote_in_a_loop_whose_trips_differ_by_lane():
     report = wsemu.check(votes_by_trips, 1, 32, (zeros(32), np.zeros(32, np.int64)))
     help_ = [finding.help for finding in report.errors if finding.code == "barrier-divergence"]
     assert help_
-    assert str(help_[0]).endswith("; or let all lanes make the same trips of the loop around it")
+    assert str(help_[0]).endswith("; or make all lanes execute the same number of iterations of the loop around it")
 
 
 @cuda.jit

@@ -121,7 +121,7 @@ def test_a_poll_of_what_nobody_writes_waits_for_ever(
     assert report.verdict == "failed"
     (finding,) = report.findings
     assert (finding.code, finding.holds_in) == ("deadlock", "every schedule")
-    assert "waits for ever for `p[0]` to change" in finding.message
+    assert "waits forever for `p[0]` to change" in finding.message
     assert finding.sites[0].line == 10
     assert report.counters.warp_instructions <= 4_000
 

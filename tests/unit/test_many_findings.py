@@ -278,7 +278,7 @@ def test_a_read_of_what_is_not_yet_written_is_told_by_the_race_with_the_write() 
     for report in reports(late, 64, np.zeros(64, np.float32)):
         (finding,) = report.errors
         assert finding.code == "race"
-        assert any("nothing had been stored there" in note for note in finding.notes)
+        assert any("memory that nothing had stored to" in note for note in finding.notes)
 
 
 def test_a_read_that_comes_too_early_names_the_write() -> None:

@@ -78,7 +78,7 @@ def test_the_result_is_that_of_a_run() -> None:
 
 def test_a_deadlock_says_who_could_write_there() -> None:
     (finding,) = report("spin_lock", UNLOCKS=False).findings
-    assert finding.message == "warp 0 of CTA (1, 0, 0) waits for ever for `mutex[0]` to change"
+    assert finding.message == "warp 0 of CTA (1, 0, 0) waits forever for `mutex[0]` to change"
     assert "all others have ended" in "\n".join(finding.notes) or "wait themselves" in "\n".join(finding.notes)
     assert "in this order of atomics" in "\n".join(finding.notes)
     assert "waits for `mutex[0]`, which is 1, to change" in "\n".join(finding.notes)
@@ -154,7 +154,7 @@ def test_more_than_interleavings_is_not_decided() -> None:
     """Store buffering: both may see nothing, which no order of the four shows."""
     found = wsemu.check(both_store_and_look, 2, 32, (kernels.ints(2), kernels.ints(2), kernels.ints(2)))
     assert found.verdict == "incomplete"
-    assert any("seen in another order than they are made" in note for note in found.notes)
+    assert any("observed in another order than they are performed" in note for note in found.notes)
 
 
 @cuda.jit

@@ -73,7 +73,7 @@ def test_bytes_that_some_order_has_outstanding_at_once():
     """Each warp's own are never too many, and in the run they come one after the other."""
     report = checked(two_expect, MANY)
     assert codes(report) == {"mbarrier-range"}
-    assert "1,200,000 bytes outstanding at once" in report.findings[0].message
+    assert "1,200,000 bytes pending at once" in report.findings[0].message
 
 
 def test_bytes_that_some_order_has_come_before_they_are_expected():
@@ -143,7 +143,7 @@ def test_an_arrival_without_completion_that_some_order_has_last():
     x = np.zeros(1, np.float32)
     report = checked(unordered_arrivals, x, x)
     assert codes(report) == {"mbarrier-range"}
-    assert "can be the last of it" in report.findings[0].message
+    assert "can be the last one" in report.findings[0].message
 
 
 def test_the_most_that_is_outstanding_is_the_greatest_sum_over_sets_closed_under_before():

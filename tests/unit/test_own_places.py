@@ -97,8 +97,8 @@ def test_results_that_differ_by_order_are_told(engine: Any, by_names: list[bool]
     one, other = report(one_of_their_own, engine=engine), report(whose_turn_it_was, engine=engine)
     assert one.verdict == other.verdict == "verified"
     assert by_names == [True, True]
-    assert not [note for note in one.notes if "what is left" in note]
-    assert [note for note in other.notes if "which CTA leaves what is open" in note]
+    assert not [note for note in one.notes if "final contents" in note]
+    assert [note for note in other.notes if "which CTA leaves which value is not decided" in note]
 
 
 @pytest.mark.parametrize(

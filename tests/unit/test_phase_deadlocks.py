@@ -76,7 +76,7 @@ def test_missing_bytes_are_told_in_numbers(stuck: Places) -> None:
         "`full[1]`, phase 2: 4,096 bytes missing, 0 arrivals missing; warp 1, which copied to it before, has exited"
     )
     assert made.notes == [
-        "`full[1]`, phase 2: warp 1 expected 8,192 bytes at line 40, copies brought 4,096 (line 41)",
+        "`full[1]`, phase 2: warp 1 expected 8,192 bytes at line 40, copies wrote 4,096 (line 41)",
         "1 of 1 live warps wait; warp 1 has exited",
     ]
     assert made.help == "expect 4,096 bytes on `full[1]`, not 8,192 (line 40): the copies of a phase write 4,096"
@@ -88,9 +88,9 @@ def test_missing_bytes_are_told_in_numbers(stuck: Places) -> None:
 def test_bytes_that_went_to_another_mbarrier_are_found_there(stuck: Places) -> None:
     stuck.outcome.phases.append(PhaseState(FULL, 3, 1, 1, -4096, 0))
     made = found(stuck, *HALF, event("credit", PRODUCER, 2, FULL, 3, 4096))
-    there = "4,096 bytes that `full[0]` does not expect came to it (line 41)"
+    there = "`full[0]` received 4,096 bytes that it does not expect (line 41)"
     assert made.notes[1] == there
-    assert made.help == f"look at the mbarrier that the copies name: {there}"
+    assert made.help == f"check the mbarrier that the copies name: {there}"
 
 
 def test_missing_arrivals_are_told_with_who_came_the_phase_before(stuck: Places) -> None:
@@ -102,7 +102,7 @@ def test_missing_arrivals_are_told_with_who_came_the_phase_before(stuck: Places)
     history = "`full[1]`: in phase 1 warp 0 arrived at line 52; warp 1 arrived at line 52, and has exited"
     assert history in made.notes
     assert made.help is not None
-    assert made.help.startswith("let as many threads arrive in a phase as `full[1]` counts, 3 (")
+    assert made.help.startswith("make the arrivals per phase match the count of `full[1]`, 3 (")
 
 
 def test_two_that_wait_for_each_other_are_a_cycle_and_the_first_parity_is_a_pointer(tmp_path: Path) -> None:
@@ -120,8 +120,8 @@ def test_two_that_wait_for_each_other_are_a_cycle_and_the_first_parity_is_a_poin
     )
     assert made.notes[0] == "cycle: warp 0 -> `full[0]` phase 0 -> warp 1 -> `empty[0]` phase 0 -> warp 0"
     assert made.help == (
-        "one side must start: if `empty[0]` guards a buffer that is free at first, let the first wait on line 38 ask "
-        "for parity 1, which passes at once"
+        "one side must start: if the buffer of `empty[0]` is initially free, use parity 1 for the first wait on line "
+        "38: it returns immediately"
     )
 
 
@@ -154,7 +154,7 @@ def test_registers_beyond_the_budget_are_told_as_a_sum(tmp_path: Path) -> None:
     budget = "needs 40 + 240*2 registers per thread in its warpgroups, the CTA has 168*3"
     assert made.message == f"warps 4-11 wait for 240 registers per thread, which no warp releases: {budget}"
     assert made.notes == [
-        "line 10 keeps 40, line 20 asks for 240 registers per thread, at the launch each has 168: 232 there would fit",
+        "line 10 keeps 40, line 20 requests 240 registers per thread; each has 168 at launch: 232 there would fit",
         "8 of 8 live warps wait; warps 0-3 have exited",
     ]
     assert [(site.line, site.text, site.primary) for site in made.sites] == [
@@ -162,14 +162,14 @@ def test_registers_beyond_the_budget_are_told_as_a_sum(tmp_path: Path) -> None:
         (20, "warps 4-11 wait for 240 registers per thread", True),
     ]
     assert made.help is not None
-    assert made.help.startswith("let other warpgroups give registers first, with `ptx.setmaxnreg_dec(count)`")
+    assert made.help.startswith("release registers in other warpgroups first, with `ptx.setmaxnreg_dec(count)`")
 
 
 def test_registers_that_nobody_gives_are_told_without_a_sum(tmp_path: Path) -> None:
     made = found(registers(tmp_path, 24, 200, 4, 4))
     assert made.message == "warps 4-7 wait for 200 registers per thread, which no warp releases"
     assert made.notes[0] == (
-        "requested are 32 registers per thread in its warpgroups more than at launch, released so far 144: a warp that "
+        "its warpgroups request 32 registers per thread more than at launch, and have released 144 so far: a warp that "
         "ends releases none (L2)"
     )
 
@@ -193,5 +193,5 @@ def comes_too_late():
 def test_a_wait_for_a_parity_that_comes_too_late_is_called_that() -> None:
     (found,) = wsemu.check(comes_too_late, 1, 64, ()).findings
     assert found.code == "deadlock"
-    assert "warp 0 has not seen phase 0 of `bar[0]`" in (found.help or "")
+    assert "warp 0 has not observed phase 0 of `bar[0]`" in (found.help or "")
     assert "comes too late" in (found.help or "")

@@ -524,6 +524,9 @@ def test_a_finding_is_accepted_in_the_cuda_source(tmp_path):
 
 
 def test_advice_is_in_words_of_cuda():
-    assert in_cuda("use `cuda.atomic`, or `cuda.syncthreads()`") == "use `atomicAdd` or its kin, or `__syncthreads()`"
+    assert (
+        in_cuda("use `cuda.atomic`, or `cuda.syncthreads()`")
+        == "use `atomicAdd` or another atomic, or `__syncthreads()`"
+    )
     assert in_cuda("`ptx.barrier_sync` is for lanes") == "`barrier.sync` is for lanes"
     assert in_cuda("load 4 at once: `ptx.ld_v4`") == "load 4 at once: a type of 4 elements, such as `float4`"

@@ -508,7 +508,7 @@ def test_cures_are_shown_once_and_other_results_beside_the_first():
 
 def test_a_plain_load_beside_an_atomic_is_told_what_takes_its_place():
     report = wsemu.check(counted_and_read, 1, 64, (np.zeros(1, np.int32), np.zeros(64, np.int32)))
-    assert any("take the value that the atomic returns" in (error.help or "") for error in report.errors)
+    assert any("use the value that the atomic returns" in (error.help or "") for error in report.errors)
 
 
 def test_a_mask_that_leaves_out_lanes_is_told_which_to_name():
@@ -517,7 +517,7 @@ def test_a_mask_that_leaves_out_lanes_is_told_which_to_name():
         y[cuda.threadIdx.x] = cuda.shfl_xor_sync(0xFFFF, x[cuda.threadIdx.x], 1)
 
     report = wsemu.check(half, 1, 32, (zeros(32), zeros(32)))
-    assert (report.errors[0].help or "").endswith("or name all that execute it, 0xffffffff")
+    assert (report.errors[0].help or "").endswith("or use the mask of all lanes that execute it, 0xffffffff")
     assert report.cures(budget=PLENTY)[0].says.startswith("write `0xFFFFFFFF` in place of `0xFFFF`")
 
 

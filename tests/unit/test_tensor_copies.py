@@ -104,15 +104,16 @@ def told(engine: Engine, mode: int = kernels.LOAD, at: tuple[int, ...] = (0, 0),
 
 BAD: dict[str, tuple[dict[str, Any], str, str]] = {
     "t21_inner": ({"at": (1, 0)}, "tensor-map",
-                  "a tensor copy that begins at element 1 of the innermost dimension: no multiple of 16 bytes"),
+                  "a tensor copy that begins at element 1 of the innermost dimension, not at a multiple of 16 bytes"),
     "t21_store": ({"mode": 0, "at": (2, 0)}, "tensor-map",
-                  "a tensor store that begins at element 2 of the innermost dimension: no multiple of 16 bytes"),
+                  "a tensor store that begins at element 2 of the innermost dimension, not at a multiple of 16 bytes"),
     "t21_negative": ({"mode": 0, "at": (4, -1)}, "tensor-map",
                      "a tensor store at a negative coordinate, -1: only loads may begin outside"),
     "t27": ({"mode": 4}, "tensor-map",
-            "a tensor reduction of elements of f32, of which there is no such reduction"),
-    "t29": ({"at": (0, 0, 0)}, "tensor-map", "a tensor copy of other dimensions than its tensor map, which has 2"),
-    "t22": ({"offset": 64}, "misaligned", "the tensor copy names `byte 64 of shared memory`, whose address is no"),
+            "a tensor reduction of f32 elements, for which this reduction does not exist"),
+    "t29": ({"at": (0, 0, 0)}, "tensor-map",
+            "a tensor copy whose number of dimensions differs from that of its tensor map, 2"),
+    "t22": ({"offset": 64}, "misaligned", "the tensor copy names `byte 64 of shared memory`, whose address is not"),
     "outside": ({"extents": (20, 9), "at": (0, 5)}, "out-of-bounds", "the tensor copy of 32 bytes reaches outside"),
     "shared_outside": ({"offset": 896, "box": (8, 8)}, "out-of-bounds", "the tensor copy of 256 bytes reaches outside"),
 }  # fmt: skip
@@ -157,7 +158,7 @@ def test_bytes_that_are_no_map(engine: Engine) -> None:
             copy, 1, 32, (data, y, 1024, 0, 64, *[np.uint32(0)] * 5), dynamic_shared=1024, engine=engine
         )
         assert [finding.code for finding in report.findings] == ["tensor-map"]
-        assert report.findings[0].message == "a tensor copy whose tensor map is none"
+        assert report.findings[0].message == "a tensor copy whose tensor map is invalid"
 
 
 # -- kernels in Python -----------------------------------------------------------------------------------------------

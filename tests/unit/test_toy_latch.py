@@ -97,7 +97,7 @@ def test_a_toy_latch_that_lacks_a_count_is_told_in_the_deadlock(engine: str) -> 
     (found,) = deadlock.examine(places, Settings(), lambda accesses, cta=None: Trace())
     assert found.message == "warp 0 waits for latch 1, which has 1 of 2"
     assert found.notes == ["1 of 1 live warps wait; warp 1 has exited"]
-    assert found.help == "look for what latch 1 still lacks: 1 more, before or beside the wait"
+    assert found.help == "look for the missing arrivals at latch 1: 1 more, before the wait or in parallel with it"
     assert [(step.does, step.what, step.mark) for step in found.steps] == [("latch.wait", "latch 1", "waits")]
     assert "latch 1" in render_finding(found)
 

@@ -161,7 +161,7 @@ def check_histogram(folder: Path, ctas: int, threads: int = 128, **parts: str) -
 def test_an_update_by_a_load_and_a_store_becomes_an_atomic(tmp_path):
     lines = "line 7 loads and line 8 stores the same elements: use `tl.atomic_add` or another atomic to update them"
     assert check_histogram(tmp_path, 2) == [lines, lines]
-    assert set(check_histogram(tmp_path, 2, threads=1)) == {f"{lines}, or let only one program do it"}
+    assert set(check_histogram(tmp_path, 2, threads=1)) == {f"{lines}, or do it in one program only"}
 
 
 @pytest.mark.parametrize("other", ["mov.u32 %r4, 5;", "add.s64 %rd4, %rd4, 4;"])
@@ -180,8 +180,8 @@ WORDS = {
         "line 8 loads and stores the same elements: use `tl.atomic_add` or another atomic to update them, or put "
         "`tl.debug_barrier()` between the load and the store to move them"
     ),
-    "different CTAs are ordered by nothing within a launch: use atomics, or a second launch": (
-        'different programs are ordered by nothing within a launch: use atomics (`sem="release"` after the stores, '
+    "nothing orders different CTAs within a launch: use atomics, or a second launch": (
+        'nothing orders different programs within a launch: use atomics (`sem="release"` after the stores, '
         '`sem="acquire"` before the loads), or a second launch'
     ),
     "put a `cuda.threadfence()` before the first and after the second, or use a second launch": (
@@ -192,7 +192,7 @@ WORDS = {
         "program; else use `tl.atomic_add` or another atomic, or a second launch"
     ),
     race_help._ONE_STORE: "give each element of the block its own address, or use `tl.atomic_add` or another atomic",
-    "several warps update `x[0]`: use `cuda.atomic`, or let only one warp do it": (
+    "several warps update `x[0]`: use `cuda.atomic`, or do it in one warp only": (
         "several warps update `x[0]`: use `tl.atomic_add` or another atomic"
     ),
     "write `atomicAdd` in place of the load": "write `tl.atomic_add` in place of the load",
@@ -201,7 +201,7 @@ WORDS = {
         "insert `bar.sync 0` before line 54 of <ptx 198>, which is of line 22 (in Triton: `tl.debug_barrier()` before "
         "line 22)"
     ),
-    "add `cuda.syncwarp()`, or `cuda.syncthreads()` where other warps make (1), too, before line 4": (
+    "add `cuda.syncwarp()`, or `cuda.syncthreads()` if other warps perform (1) as well, before line 4": (
         "add `tl.debug_barrier()` before line 4"
     ),
 }

@@ -696,4 +696,4 @@ END: ret;
 def test_a_read_that_comes_before_a_racing_store(engine):
     (finding,) = checked(LATE, engine, 64).findings
     assert finding.code == "race"
-    assert any("nothing had been stored there" in note for note in finding.notes)
+    assert any("memory that nothing had stored to" in note for note in finding.notes)

@@ -290,7 +290,7 @@ def test_w14_nobody_waits_for_what_a_warp_has_not_committed(engine: str, commits
 
 def test_w14_a_warp_that_does_not_come_is_named() -> None:
     found = next(finding for finding in given_back(7).findings if finding.code == "deadlock")
-    assert "at `wgmma.commit_group` for the warpgroup: 3 of its 4 warps have come there" in str(found)
+    assert "at `wgmma.commit_group` for the warpgroup: 3 of its 4 warps have reached it" in str(found)
 
 
 # -- registers ---------------------------------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ _WORDS: dict[str, str | Callable[[re.Match[str]], str]] = {
     rf"add {_BARRIER} after (line \d+), where every thread passes, before \1 runs again":
         r"\1 loads and stores the same elements: use `tl.atomic_add` or another atomic to update them, or put "
         "`tl.debug_barrier()` between the load and the store to move them",
-    rf"{_BARRIER}, or {_BARRIER} where other warps .*?, t[o]o,": "`tl.debug_barrier()`",
+    rf"{_BARRIER}, or {_BARRIER} if other warps .*? as well,": "`tl.debug_barrier()`",
     _BARRIER + r"( .*?)?, where (?:every thread passes|all lanes meet)": r"`tl.debug_barrier()`\1",
     _BARRIER: "`tl.debug_barrier()`",
     r"`bar\.(?:warp\.)?sync (?:0|-1)`( before line \d+ of .*?, which is of )(line \d+)":
@@ -40,8 +40,8 @@ _WORDS: dict[str, str | Callable[[re.Match[str]], str]] = {
     r"`(?:cuda\.|__)threadfence\(\)` before and after (line \d+)": r'`sem="acq_rel"` into the atomic of \1',
     r"a named barrier": "`tl.debug_barrier()`",
     r"\(`cuda::atomic_ref`, relaxed\)": "(`tl.atomic_xchg` to store, `tl.atomic_add` of 0 to load)",
-    r"`cuda\.atomic`( to update them)?, or [l]et only one (?:warp|lane) do it": r"`tl.atomic_add` or another atomic\1",
-    r"only one CTA do it": "only one program do it",
+    r"`cuda\.atomic`( to update them)?, or do it in one (?:warp|lane) only": r"`tl.atomic_add` or another atomic\1",
+    r"do it in one CTA only": "do it in one program only",
     r"`cuda\.atomic\.(\w+?)_?`": _name_atomic,
     r"`atomic(Add|Sub|Inc|Dec|Min|Max|And|Or|Xor|Exch|CAS)`": _name_atomic,
     r"`cuda\.atomic`": "`tl.atomic_add` or another atomic",
@@ -50,20 +50,21 @@ _WORDS: dict[str, str | Callable[[re.Match[str]], str]] = {
     r"guard the access, such as with `if \(i < n\)`": "give the access a mask, such as `mask=offsets < n`",
     r"guard the access: `if (.*?):`": r"give the access a mask: `\1`",
     r"guard the access": "give the access a mask",
-    r"different CTAs are ordered by nothing within a launch: use atomics":
-        'different programs are ordered by nothing within a launch: use atomics (`sem="release"` after the stores, '
+    r"nothing orders different CTAs within a launch: use atomics":
+        'nothing orders different programs within a launch: use atomics (`sem="release"` after the stores, '
         '`sem="acquire"` before the loads)',
-    r"each CTA stores to the same elements: [l]et the index take in (.*?), or .*? one CTA store; else use an atomic":
-        r"each program stores to the same elements: add \1 to the offsets, or store in only one program; else use "
+    r"all CTAs store to the same elements: include (.*?) in the index, or store in one CTA only; "
+    r"otherwise use an atomic":
+        r"all programs store to the same elements: add \1 to the offsets, or store in one program only; otherwise use "
         "`tl.atomic_add` or another atomic",
-    r"give each warp its own element, [l]et only one warp store, or use an atomic":
+    r"give each warp its own element, store in one warp only, or use an atomic":
         "give each element of the block its own address, or use `tl.atomic_add` or another atomic",
-    r"[l]et one lane store, give each lane its own element, or combine":
+    r"store in one lane only, give each lane its own element, or combine":
         "give each element of the block its own address, or combine",
-    r"[l]et one thread execute (.*?), make the stores atomic, or put a barrier between \(1\) and \(2\)":
-        r"execute \1 in one program alone (a mask with `tl.program_id(0) == 0`), or make the stores atomic",
-    r"[l]et neighbouring lanes take neighbouring elements":
-        "give neighbouring elements of the block neighbouring addresses",
+    r"execute (.*?) in one thread only, make the stores atomic, or put a barrier between \(1\) and \(2\)":
+        r"execute \1 in one program only (a mask with `tl.program_id(0) == 0`), or make the stores atomic",
+    r"access neighboring elements in neighboring lanes":
+        "give neighboring elements of the block neighboring addresses",
 }  # fmt: skip
 """in the texts of checkers and fixes -> in Triton's words"""
 _OF_COMPILER = re.compile(

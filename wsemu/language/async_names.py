@@ -1,4 +1,4 @@
-"""The asynchronous instructions of `wsemu.ptx`: mbarriers, copies that run asynchronously, fences between proxies."""
+"""Declare the asynchronous instructions of `wsemu.ptx`: mbarriers, asynchronous copies, fences between proxies."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ REDUCTIONS: Final = {
     "inc": Reduction("0 where the old one in `dst` is at least that of `src`, else one more", {"uint32": "u32"}),
     "dec": Reduction("that of `src` where the old one in `dst` is 0 or above it, else one less", {"uint32": "u32"}),
 }
-"""PTX name of a reduction -> its description"""
+"""description of each reduction, by its PTX name"""
 _REDUCING = {
     f"cp_reduce_async_bulk_{name}(dst, i, src, j, bytes)": "Puts into each element of `bytes` from element `i` of "
     f"`dst` in global memory on {reduction.doc}, with the elements from element `j` of `src` in shared memory on; each "
@@ -203,7 +203,7 @@ CLUSTER_REGISTERS: Final = {
     "cluster_ctarank": "The CTA's rank in its cluster, int32.  [PTX: %cluster_ctarank]",
     "cluster_nctarank": "The CTAs of a cluster, int32.  [PTX: %cluster_nctarank]",
 }
-"""name -> description of the register"""
+"""description of each register, by its name"""
 _CLUSTERS = {
     **{f"{name}()": text for name, text in CLUSTER_REGISTERS.items()},
     "cluster_arrive()": "Arrives at the cluster barrier without waiting, and releases the thread's earlier "
@@ -295,6 +295,6 @@ def operand_text(name: str, parameter: str) -> str:
 
 
 def operand_range_text(allowed: range) -> str:
-    """Return the help for an operand: its allowed values."""
+    """Return the help that lists the allowed values of an operand."""
     step = f", a multiple of {allowed.step}" if allowed.step > 1 else ""
     return f"give {allowed[0]} to {allowed[-1]}{step}"

@@ -1,4 +1,4 @@
-"""Findings of kernels in PTX: advice of checkers, in the words of Python, becomes that for CUDA C++ or Triton."""
+"""Translate the texts of findings for kernels in PTX from the names of Python to those of CUDA C++ or Triton."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _WORDS: dict[str, str | Callable[[re.Match[str]], str]] = {
     r"`cuda\.shfl_sync`": "`__shfl_sync`",
     r"`ballot_sync`": "`__ballot_sync(0xffffffff, condition)`",
     r"`alignment=(\d+)`": r"`__align__(\1)`",
-    r"`cuda\.atomic`": "`atomicAdd` or its kin",
+    r"`cuda\.atomic`": "`atomicAdd` or another atomic",
     r"`cuda\.atomic\.(add|sub|inc|dec|min|max|and|or|xor|exch|cas)_?`": lambda found: f"`{_atomic(found[1])}`",
     r"`cuda\.blockIdx`": "`blockIdx`",
     r"`cuda\.to_device`": "`cudaMemcpy`",
@@ -29,11 +29,15 @@ _WORDS: dict[str, str | Callable[[re.Match[str]], str]] = {
     r"`(?:ptx\.)?(bar|barrier)_(\w+)_(\w+)`": r"`\1.\2.\3`",
     r"`(?:ptx\.)?(bar|barrier)_(\w+)`": r"`\1.\2`",
 }
-"""in the texts of checkers -> in CUDA C++ and PTX"""
+"""patterns in the texts of checkers, each with its replacement for CUDA C++ and PTX"""
+
+
+_BARRIER_0 = re.compile(r"^(only part of a warp executes )?(?:aligned )?barrier 0\b")
+"""the barrier of `__syncthreads()` at the start of a message"""
 
 
 def reword_for_cuda(report: Report, files: Iterable[str]) -> Report:
-    """The report of a kernel in PTX, where its source, in these files, is not Python."""
+    """Return the report of a kernel in PTX with its texts translated, unless its source, in these files, is Python."""
     changes: dict[str, Any] = {
         name: [finding.then(_finding) for finding in getattr(report, name)] for name in ("findings", "costliest")
     }
@@ -52,7 +56,9 @@ def _finding(finding: Finding) -> Finding:
         return finding
     message = text(finding.message)
     if any("__syncthreads" in linecache.getline(site.file, site.line) for site in finding.places):
-        message = re.sub(r"^(aligned )?barrier 0\b", "`__syncthreads()` (barrier 0)", message)
+        message = re.sub(
+            r"^(only part of a warp executes )?(?:aligned )?barrier 0\b", r"\1`__syncthreads()` (barrier 0)", message
+        )
     changes: dict[str, Any] = {"message": message, "help": finding.help and text(finding.help)}
     changes["notes"] = [*map(text, finding.notes)]
     return finding.model_copy(update=changes)
@@ -65,12 +71,12 @@ def _reword_for_triton(finding: Finding) -> Finding:
 
 
 def _atomic(name: str) -> str:
-    """`atomicAdd`, `atomicCAS`: what an atomic of Python is called in CUDA C++."""
+    """Return the name in CUDA C++ of an atomic in Python: `atomicAdd`, `atomicCAS`."""
     return f"atomic{name.upper() if name == 'cas' else name.capitalize()}"
 
 
 def text(said: str) -> str:
-    """A sentence in the words of CUDA C++."""
+    """Return a text with the names of CUDA C++."""
     for pattern, words in _WORDS.items():
         said = re.sub(pattern, words, said)
     return said

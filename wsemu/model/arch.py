@@ -1,15 +1,15 @@
-"""The generations of the hardware, one row each: whatever differs between them.
+"""The generations of the hardware: one row for each, with everything in which they differ.
 
-A new architecture is a row of ARCHS.  Which operations came with which one is in the rows of these (`effects.Family`);
-instructions of PTX text have a table of their own (`frontend/ptx/availability.py`).
+A new architecture is a row of ARCHS.  The generation that introduced an operation is in the operation's row
+(`effects.Family`); instructions of PTX text have a table of their own (`frontend/ptx/availability.py`).
 
 Sources of the limits: CUDA C++ Programming Guide, "Compute Capabilities", table of technical specifications; for sm_13
-the edition of CUDA 6.5, the last that has it.  Sources of the costs.  For sm_90 they are measurements with hardware
-counters.  The rules for sm_70 are equal, except for atomics on shared memory, which were measured only on sm_90.  For
-sm_13 and sm_20 they are the sections "Global Memory" and "Shared Memory" of the guide's chapter "Compute Capabilities",
-edition of CUDA 5.0.  Sources of what a multiprocessor holds: the same table; "Shared Memory" of the chapters on 8.x and
-9.0 for what the system reserves of each CTA; NVIDIA's whitepapers for the largest GPU.  Costs and sums of sm_100 are
-those of sm_90: none was measured.
+the edition of CUDA 6.5, the last that contains it.  Sources of the costs.  For sm_90 they are measurements with
+hardware counters.  The rules for sm_70 are equal, except for atomics on shared memory, which were measured only on
+sm_90.  For sm_13 and sm_20 they are the sections "Global Memory" and "Shared Memory" of the guide's chapter "Compute
+Capabilities", edition of CUDA 5.0.  Sources of what a multiprocessor holds: the same table; "Shared Memory" of the
+chapters on 8.x and 9.0 for what the system reserves of each CTA; NVIDIA's whitepapers for the largest GPU.  Costs and
+sums of sm_100 were not measured: its row has those of sm_90.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ WARP = 32
 
 
 class Limits(NamedTuple):
-    """One line of the table.  Shared memory in bytes per CTA."""
+    """The limits of a launch: one line of the guide's table.  Shared memory is in bytes per CTA."""
 
     threads: int
     """maximum threads of a CTA"""
@@ -34,7 +34,7 @@ class Limits(NamedTuple):
     static_shared: int
     """maximum shared memory declared in a kernel, in bytes"""
     shared: int
-    """static and dynamic together, where the launch opts in"""
+    """maximum static and dynamic shared memory together, in bytes, for a launch that opts in"""
     barriers: int
     """named barriers of a CTA"""
 
@@ -45,10 +45,11 @@ class Limits(NamedTuple):
 
 
 class CostModel(NamedTuple):
-    """The cost model of an architecture for the accesses of a warp. Triples are for 4 (or less), 8 and 16 bytes a lane.
+    """The cost model of an architecture for the accesses of a warp.  Triples have one entry each for accesses of up to
+    4, of 8 and of 16 bytes per lane.
 
-    A shared access takes passes of some lanes each, the first lanes first.  A pass takes as many wavefronts as its most
-    wanted bank has distinct words to give, and without a conflict one.
+    A shared access is performed in passes, each for a group of consecutive lanes.  The number of wavefronts of a pass
+    is the number of distinct requested words in its busiest bank: one without a conflict.
     """
 
     banks: int
@@ -57,19 +58,19 @@ class CostModel(NamedTuple):
     requests: tuple[int, int, int] = (1, 1, 1)
     """number of repetitions of a pass: once for each word of a lane, if a lane gets one word at a time"""
     extra: tuple[int, int, int] = (0, 0, 0)
-    """wavefronts that a pass takes on top"""
+    """additional wavefronts of a pass"""
     merges: bool = False
-    """loads of 8 and 16 bytes take passes of twice the lanes where every lane l has the address of lane l ^ 1, or
-    every lane that of l ^ 2; inactive lanes have any address"""
+    """true if a pass of a load of 8 or 16 bytes serves twice the lanes when pairs of lanes have equal addresses: every
+    lane l and lane l ^ 1, or every lane l and lane l ^ 2.  Inactive lanes do not count"""
     one_broadcast: bool = False
-    """a wavefront gives one word to any number of lanes, and of each other bank one word to one lane"""
+    """true if a wavefront can give one word to any number of lanes, but one word of each other bank to one lane only"""
     line: int = 32
-    """bytes of what is moved at least from global memory and to it"""
+    """minimum number of bytes that a transfer from or to global memory moves"""
     atomics: bool = False
-    """the costs of atomics on shared memory are known: one lane of a bank at a time (`isa.SERVED`)"""
+    """true if the costs of atomics on shared memory are known: one lane of a bank at a time (`isa.SERVED`)"""
     halves: bool = False
-    """each half of a warp moves segments of 128 bytes (64 for 2 bytes a lane, 32 for 1 byte), or the half or quarter of
-    one that has all the lanes' bytes in it"""
+    """true if each half of a warp moves segments of 128 bytes (64 for 2 bytes per lane, 32 for 1 byte), or the half or
+    quarter of a segment that contains all bytes of its lanes"""
 
 
 class Multiprocessor(NamedTuple):
@@ -81,9 +82,9 @@ class Multiprocessor(NamedTuple):
     """shared memory of a multiprocessor in bytes"""
     registers: int
     reserved: int
-    """bytes of shared memory that the system takes for itself from each CTA"""
+    """bytes of shared memory that the system reserves in each CTA"""
     most: int
-    """multiprocessors of the largest GPU"""
+    """number of multiprocessors of the largest GPU"""
     gpu: str
     """marketing name of that GPU"""
 
@@ -94,35 +95,36 @@ class TensorCore(NamedTuple):
     bits: int
     """number of bits that a term keeps below the largest exponent"""
     halves: bool
-    """f16, bf16 and tf32 instructions of four registers of `a` are two of two, one after the other"""
+    """true if f16, bf16 and tf32 instructions with four registers of `a` are executed as two instructions with two
+    registers each"""
     byte_bits: int
-    """fraction bits of sums of e4m3 and e5m2, of which 16 k are added at once, and of their f32 results; 0: both are
-    converted to f16, and each register's lower and upper halves are added up one after the other, the accumulator last,
-    to nearest"""
+    """number of fraction bits of sums of e4m3 and e5m2, which add 16 k at once, and of their f32 results. 0 means that
+    both are converted to f16: the lower and the upper half of each register are added one after the other, and the
+    accumulator last, rounded to nearest"""
 
 
 class Arch(NamedTuple):
-    """A generation.  No field has a default: whoever adds one decides each of them."""
+    """A generation of the hardware.  No field has a default, so that each new row decides each of them."""
 
     name: str
     limits: Limits
     costs: CostModel
     multiprocessor: Multiprocessor
     tensor_core: TensorCore
-    """tensor cores; before sm_80 no launch depends on them, since no instruction would differ"""
+    """tensor cores; for generations before sm_80 they do not matter, because no instruction depends on them"""
     independent: bool
-    """lanes of a warp may run apart (independent thread scheduling)"""
+    """true if lanes of a warp may execute independently (independent thread scheduling)"""
     cluster: int
-    """CTAs of the largest cluster, where a kernel asks for more than the 8 that every GPU has; 1: it has no clusters"""
+    """CTAs of the largest cluster that a kernel can request beyond the 8 that every GPU has; 1: no clusters"""
 
     @property
     def number(self) -> int:
-        """90 of sm_90."""
+        """Return the number of the architecture: 90 for sm_90."""
         return number_of(self.name)
 
 
 def number_of(name: str) -> int:
-    """Return the number of an architecture or target: 90 of `sm_90a`."""
+    """Return the number of an architecture or target: 90 for `sm_90a`."""
     return int(name.removeprefix("sm_").rstrip("af"))
 
 
@@ -140,15 +142,16 @@ _SUMS_25 = TensorCore(25, halves=False, byte_bits=0)
 def _since_volta(
     name: str, shared: int, costs: CostModel, multiprocessor: Multiprocessor, sums: TensorCore, cluster: int = 1
 ) -> Arch:
-    """A row of what all since sm_70 have in common; `shared`: bytes of a CTA, static and dynamic."""
+    """Return a row with the values that all generations since sm_70 have in common.  `shared` is the static and dynamic
+    shared memory of a CTA in bytes."""
     limit = Limits(1024, _BLOCK, _GRID, 48 * KIB, shared, 16)
     return Arch(name, limit, costs, multiprocessor, sums, independent=True, cluster=cluster)
 
 
 # fmt: off
 _ROWS = (
-    # of a CTA: threads, block, grid, static, static and dynamic shared memory, barriers
-    # of a multiprocessor: threads, CTAs, shared memory, registers, reserved; multiprocessors of the largest GPU
+    # columns: limits of a CTA (threads, block, grid, static, static and dynamic shared memory, barriers); of a
+    # multiprocessor (threads, CTAs, shared memory, registers, reserved bytes); multiprocessors of the largest GPU
     Arch("sm_13", Limits(512, (512, 512, 64), (65535, 65535, 1), 16 * KIB, 16 * KIB, 16), _TESLA,
          Multiprocessor(1024, 8, 16 * KIB, 16 * KIB, 0, 30, "GTX 285"), _SUMS_24, independent=False, cluster=1),
     Arch("sm_20", Limits(1024, _BLOCK, (65535, 65535, 65535), 48 * KIB, 48 * KIB, 16), _FERMI,
@@ -166,21 +169,21 @@ _ROWS = (
 # fmt: on
 ARCHS: Final[dict[str, Arch]] = {row.name: row for row in _ROWS}
 DEFAULT = "sm_90"
-"""architecture of a launch that names none"""
+"""architecture of a launch that does not specify one"""
 LATEST = _ROWS[-1].name
-"""it has all instructions that are modelled"""
+"""architecture with all instructions that are modeled"""
 
 
 def arch_of(name: str) -> Arch:
-    """Return the row of an architecture; UsageError for one that the table lacks."""
-    found = ARCHS.get(str(name))  # whatever a caller gives
+    """Return the row of an architecture.  Raise UsageError if the table lacks it."""
+    found = ARCHS.get(str(name))  # callers may pass anything
     if found is None:
-        generation = str(name).rstrip("af")  # of a target such as sm_90a
+        generation = str(name).rstrip("af")  # a target such as sm_90a
         known = [generation] if generation in ARCHS else [*ARCHS]
         raise UsageError(f"unknown arch {name!r}: use {'one of ' * (len(known) > 1)}{', '.join(known)}")
     return found
 
 
 def limits(arch: str) -> Limits:
-    """Return the limits of `arch`; UsageError for one that the table lacks."""
+    """Return the limits of `arch`.  Raise UsageError if the table lacks it."""
     return arch_of(arch).limits

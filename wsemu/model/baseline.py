@@ -1,4 +1,4 @@
-"""The findings that a project accepted on one day: what a baseline file holds."""
+"""Baseline files: findings that a project has accepted at one point in time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class BaselineEntry(NamedTuple):
     text: str
     """severity, location and title of the finding, for readers of the file"""
     times: int = 1
-    """findings of a launch with this fingerprint: more of them are new ones"""
+    """number of findings of a launch with this fingerprint; any more are new findings"""
     program: str = ""
     """program whose launch had the finding"""
 
@@ -33,13 +33,13 @@ class Baseline:
 
     file: str
     entries: Mapping[str, BaselineEntry]
-    """fingerprint -> the entry with it"""
+    """accepted findings, by their fingerprints"""
     lines: Mapping[str, int]
-    """fingerprint -> line of the file, from 1"""
+    """line of the file, from 1, by fingerprint"""
 
     @property
     def codes(self) -> frozenset[str]:
-        """The codes of its findings."""
+        """Return the finding codes in the baseline."""
         return frozenset(entry.code for entry in self.entries.values())
 
 

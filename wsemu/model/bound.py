@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 
 NO_MEMORY: npt.NDArray[np.uint8] = np.zeros(0, np.uint8)
-"""the bytes of a segment that a launch does not have, though its number is below that of others"""
+"""the bytes of a segment number that a launch does not use, although it uses higher ones"""
 
 
 @dataclass(frozen=True, slots=True)
 class BoundArray:
-    """An array argument as the launch sees it: where it starts in its segment, its layout, its source name."""
+    """An array argument of a launch: its position in its segment, its layout, its name in the source."""
 
     name: str
     segment: int
@@ -36,13 +36,13 @@ class BoundArray:
 
 
 class InElements:
-    """The mark of a segment that may be written, except between the elements of its arrays; in place of `True`."""
+    """A value for the writable flag of a segment that may be written only where its arrays have elements."""
 
     __slots__ = ("covered",)
 
     def __init__(self, covered: npt.NDArray[np.uint8]) -> None:
         self.covered = covered
-        """1 for each byte of an element"""
+        """a 1 for each byte of an element"""
 
     def __index__(self) -> int:
         return 1
@@ -53,7 +53,7 @@ class InElements:
 
 
 class Allocated:
-    """A segment of device memory that may be written; in the place of `True`."""
+    """A value for the writable flag of a segment of device memory that may be written where it is allocated."""
 
     __slots__ = ("covered", "hull", "written")
 
@@ -64,11 +64,11 @@ class Allocated:
         hull: Sequence[int] = (),
     ) -> None:
         self.written = written
-        """1 for each byte that was written before the launch; None: all"""
+        """a 1 for each byte that was written before the launch; None: all bytes were"""
         self.hull = hull or (0, 0 if written is None else written.size)
-        """offset of the first byte that was written, and end of the last one, in bytes"""
+        """offsets, in bytes, of the first written byte and of the end of the last one"""
         self.covered = covered
-        """1 for each byte of an allocation; None: all"""
+        """a 1 for each byte of an allocation; None: every byte belongs to one"""
 
     def __index__(self) -> int:
         return 1
@@ -79,7 +79,7 @@ class Allocated:
 
 
 class Allowance:
-    """The effort that all other programs of one launch may use together."""
+    """The effort that the other programs of one launch may use together."""
 
     __slots__ = ("left",)
 
@@ -97,31 +97,33 @@ class Bound(NamedTuple):
     rows: dict[int, Any]
     """values of parameter rows, by row"""
     segments: list[Any]
-    """the bytes of the arrays, (data, writable?)"""
+    """the bytes of each array, and whether they may be written"""
     arrays: list[BoundArray]
     uninitialized: frozenset[int]
-    """segments whose contents count as not yet written"""
+    """segments whose contents count as uninitialized"""
     settings: Settings
     source: tuple[str, int, int] | None = None
-    """file, first and last line of code that is no Python function"""
+    """file, first and last line of code that is not a Python function"""
     heap: Any = None
     """`wsemu.launch.heap.Heap` of a kernel that allocates memory, else None"""
     memory: DeviceMemory | None = None
-    """the device memory that it was launched in, if it was in any"""
+    """device memory in which the kernel was launched, or None"""
     allowance: Allowance | None = None
-    """the effort left for the other programs of a launch, of which this is one; None: it is the launch itself"""
+    """the effort left for the other programs of a launch, if this is one of them; None: this is the launch itself"""
 
     @property
     def effort(self) -> float:
-        """The multiple of the usual number of interleavings; another program may use a quarter of the rest."""
+        """Return the multiple of the usual number of interleavings.  Another program of the launch may use a quarter of
+        the remaining effort."""
         return float(self.settings.effort) if self.allowance is None else self.allowance.left / 4
 
     def spend_effort(self, effort: float) -> None:
-        """Let what an exploration used no longer be left for other programs."""
+        """Subtract the effort of an exploration from what is left for other programs."""
         if self.allowance is not None:
             self.allowance.left = max(self.allowance.left - effort, 0.0)
 
     @property
     def group(self) -> tuple[int, int, int]:
-        """CTAs along each axis that are alive at once: of a cluster, or the whole grid of a cooperative launch."""
+        """Return the number of co-resident CTAs along each axis: those of a cluster, or the whole grid of a cooperative
+        launch."""
         return self.configuration.grid if self.program.cooperative else self.configuration.cluster

@@ -1,4 +1,4 @@
-"""The registry of finding codes: how severe each is, what it means, which checker reports it."""
+"""The registry of finding codes: severity, meaning and checker of each code."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 Source = Literal["engines", "deadlock", "trap", "outcome", "transfer", "host"]
-"""input of a checker: `engines`: records of the engines while the launch runs; `deadlock`, `trap`: the state of a
-launch that ended in a deadlock, or at an instruction without a meaning in the front end; `outcome`: counters of any
-launch; `transfer`: bytes that `check_transfer` moved; `host`: operations of the host between launches"""
+"""input of a checker: `engines`: raw findings that the engines record during the launch; `deadlock`, `trap`: the state
+of a launch that ended in a deadlock, or at an instruction for which the front end has no meaning; `outcome`: counters
+of any launch; `transfer`: bytes that `check_transfer` moved; `host`: operations of the host between launches"""
 
 
 class Code(NamedTuple):
-    """A finding code, in a line."""
+    """A finding code, with a one-line description."""
 
     severity: Literal["error", "warning"]
     meaning: str
     checker: str
-    """its module in `checkers` has this name, with underscores"""
+    """name of the checker; its module in `checkers` has this name with underscores"""
     proves: bool = False
-    """its silence is part of what is said of every schedule"""
+    """true if a launch without this finding is proven free of the error in every schedule"""
     source: Source = "engines"
     strict: bool = False
-    """a warning of what no rule allows, and hardware was not seen to punish: named beside what is proven, and an error
-    with `--strict`"""
+    """true for a warning about something that no rule allows, although hardware was not seen to fail: it is named in
+    the verdict, and is an error with `--strict`"""
     rests_on: str = ""
-    """assumption under which a launch with it is verified"""
+    """assumption under which a launch with this finding is verified"""
 
 
 _CODES = {
@@ -293,37 +293,37 @@ _CODES = {
         "between", source="host",
     ),
 }  # fmt: skip
-"""in the order in which checkers are named and findings of several checkers stand"""
+"""codes in the order in which checkers and their findings are listed"""
 MARKS = ("raised-exception", "same-value")
-"""codes that an engine records besides findings, of which `verdict` makes reasons and notes"""
+"""codes that an engine records besides findings; `verdict` turns them into reasons and notes"""
 
 NOT_REPLAYED = (
     "same-value-store", "lane-lag", "mbarrier-unfenced", "undefined-copy", "store-outlives-cta",
     "same-value-init", "tmem-read-unwaited", "commit-order",
 )  # fmt: skip
-"""codes that `--strict` makes errors and that no schedule shows: they have no witness"""
+"""codes without a witness: errors with `--strict` that no schedule shows"""
 NOT_OF_AN_ORDER = (
     "transfer-missed", "transfer-duplicated", "transfer-spilled", "undefined-behavior",
 )  # fmt: skip
-"""codes of errors that addresses, operands or registers decide: no schedule and no witness, unless only some orders of
-atomics lead to them"""
+"""codes of errors that depend on addresses, operands or registers, not on the schedule.  They have no schedule and no
+witness, unless only some orders of atomics lead to them"""
 
 CODES: dict[str, Code] = {}
 """all codes: errors first, then warnings"""
 CODE_NAMES: list[str] = []
-"""names of the numbers that the machine notes"""
+"""code names, indexed by the numbers that the machine records"""
 CODE_NUMBERS: dict[str, int] = {}
 CHECKERS: dict[str, tuple[str, ...]] = {}
-"""checker -> the codes it reports"""
+"""codes that a checker reports, by checker"""
 CHECKER_OF: dict[str, str] = {}
 SCHEDULES: list[str] = []
-"""the checkers whose silence proves something for every schedule"""
+"""checkers whose silence proves a property for every schedule"""
 SOURCES: dict[str, Source] = {}
-"""checker -> what it makes its findings of"""
+"""kind of input that each checker needs"""
 
 
 def register(code: str, entry: Code) -> None:
-    """Enter a code of this name into all tables; one that is known already is a mistake."""
+    """Add a code of this name to all tables.  It is an error if the code exists already."""
     if code in CODES:
         raise ValueError(f"finding code {code!r} is registered twice")
     CODES[code] = entry
@@ -354,12 +354,12 @@ for _code, _entry in _CODES.items():
 
 
 def _hyphenate(name: object) -> str:
-    """A name as it is written here; of what is no string, nothing that is known."""
+    """Return a name as it is spelled here, with hyphens.  Return an unknown name for a value that is not a string."""
     return name.replace("_", "-") if isinstance(name, str) else ""
 
 
 def _choice(name: str, known: Iterable[str], shown: int | None = None) -> str:
-    """Return the known names in place of an unknown one, `shown` of them, and the closest match."""
+    """Return the known names to suggest in place of an unknown one: `shown` of them, and the closest match."""
     from difflib import get_close_matches
 
     names = list(known)
@@ -370,7 +370,7 @@ def _choice(name: str, known: Iterable[str], shown: int | None = None) -> str:
 
 
 def checkers_named(names: Iterable[str]) -> frozenset[str]:
-    """The checkers that these names or finding codes mean; UsageError for another name."""
+    """Return the checkers for these names or finding codes.  Raise UsageError for another name."""
     chosen = set()
     for name in names:
         checker = CHECKER_OF.get(name, _hyphenate(name))
@@ -381,7 +381,7 @@ def checkers_named(names: Iterable[str]) -> frozenset[str]:
 
 
 def finding_codes(names: Iterable[str]) -> frozenset[str]:
-    """The finding codes that these codes or checkers mean; UsageError for another name."""
+    """Return the finding codes for these codes or checkers.  Raise UsageError for another name."""
     chosen: set[str] = set()
     for name in names:
         code = _hyphenate(name)

@@ -1,4 +1,4 @@
-"""Control flow of a program, and how far a warp runs before another one does."""
+"""Control flow of a program, and the length of a warp's turn before another warp runs."""
 
 from __future__ import annotations
 
@@ -16,27 +16,28 @@ if TYPE_CHECKING:
     from wsemu.model.program import Program
 
 CTA_COST = 32
-"""warp instructions of the step budget that each CTA after the first takes to start"""
+"""cost of starting each CTA after the first, in warp instructions of the step budget"""
 TURN = 128
-"""warp instructions after which a warp lets the next one run: neighbouring warps touch neighbouring memory"""
+"""number of warp instructions after which another warp runs: neighboring warps access neighboring memory"""
 BRA, JUMP, JOIN, EXIT, TRAP = (OPCODE[name] for name in ("bra", "jump", "join", "exit", "trap"))
 JUMPS, ENDS = (BRA, JUMP), (EXIT, TRAP)
-"""operations that may go to their target; operations after which their lanes execute nothing"""
+"""operations that may jump to their target, and operations that end their lanes"""
 STEERS: Final[dict[str, Literal["branch", "exit"]]] = {"bra": "branch", "exit": "exit"}
-"""operation whose guard decides where lanes go -> what an analysis calls the value's use"""
+"""operations whose guard decides where lanes continue, each with the name that an analysis gives this use of a value"""
 _CHANGES_FLOW = np.zeros(N_OPERATIONS + 1, np.bool_)
 _CHANGES_FLOW[[BRA, JUMP, JOIN, EXIT, TRAP]] = True
 
 
 def changes_flow(op: int) -> bool:
-    """Return whether what runs after an operation need not be what is written after it."""
+    """Return whether an operation may be followed by another instruction than the next one in the program."""
     return bool(_CHANGES_FLOW[min(op, N_OPERATIONS)])
 
 
 def flow_lengths(code: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Per instruction: how many run from it up to the next one that may change the flow of control, that one included.
+    """Return, for each instruction, the number of instructions up to and including the next one that may change the
+    control flow.
 
-    Both engines count executions, and a warp's turn, by these stretches.
+    Both engines count executions, and the length of a warp's turn, by these stretches.
     """
     n = len(code)
     ends = np.flatnonzero(_CHANGES_FLOW[np.minimum(code[:, 0], N_OPERATIONS)])
@@ -57,9 +58,10 @@ def successors(pc: int, row: Sequence[int]) -> tuple[int, ...]:
 
 
 def destinations(pc: int, row: Sequence[int]) -> tuple[int, int] | None:
-    """Return where lanes go if the guard of a control instruction holds, and where if not; -1: they end.
+    """Return the instructions at which lanes continue if the guard of a control instruction holds, and if it does not;
+    -1 if they end.
 
-    None if the launch, or a thread by an error, ends there.
+    Return None if the launch ends there, or a thread by an error.
     """
     if row[0] in ENDS:
         return None if row[0] == TRAP or row[7] else (-1, pc + 1)
@@ -67,7 +69,8 @@ def destinations(pc: int, row: Sequence[int]) -> tuple[int, int] | None:
 
 
 def reachable(program: Program, pc: int) -> Iterator[int]:
-    """Instructions that may run after the one at pc, nearest first; with that one itself where control comes back."""
+    """Return the instructions that may run after the one at pc, nearest first.  The list contains pc itself if it is in
+    a loop."""
     code = program.code.tolist()
     seen: set[int] = set()
     queue = [pc]
@@ -80,14 +83,15 @@ def reachable(program: Program, pc: int) -> Iterator[int]:
 
 
 def loop_numbers(program: Program) -> list[int]:
-    """For each instruction the number of the loop that it is in, the outermost one; -1 outside of loops.
+    """Return, for each instruction, the number of the outermost loop that contains it, or -1.
 
-    A loop is a strongly connected component of the control flow: control can go from any instruction of it to any other
-    and back.  Reference: R. Tarjan, "Depth-first search and linear graph algorithms", SIAM J. Comput. 1 (1972).
+    A loop is a strongly connected component of the control flow graph: each of its instructions can reach any other and
+    return.
+    Reference: R.  Tarjan, "Depth-first search and linear graph algorithms", SIAM J.  Comput. 1 (1972).
     """
     after = [successors(pc, row) for pc, row in enumerate(program.code.tolist())]
     if not any(way <= pc for pc, ways in enumerate(after) for way in ways):
-        return [-1] * len(after)  # nothing goes back
+        return [-1] * len(after)  # without a backward jump there are no loops
     return _components(after)
 
 
@@ -101,7 +105,8 @@ def inner_loop_numbers(program: Program) -> list[int]:
 
 
 def _components(after: Sequence[Sequence[int]]) -> list[int]:
-    """For each node, with the nodes `after` it, the number of its strongly connected component, -1 for none."""
+    """Return, for each node, the number of its strongly connected component, or -1 if it is in none.  `after` has the
+    successors of each node."""
     n = len(after)
     index, low, number = [-1] * n, [0] * n, [-1] * n
     stack: list[int] = []

@@ -1,4 +1,4 @@
-"""A change of a kernel's source with which a launch was run and verified."""
+"""Fixes: changes of a kernel's source with which a launch was run and verified."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ launch      the grid, the block or an argument, on the host"""
 
 
 PASS = "pass"
-"""the value of `Cure.checks` if they pass"""
+"""value of `Cure.checks` if the program's own checks pass"""
 
 
 class Change(Record):
-    """Text that is replaced; lines and columns as of `Site`, from 1, columns in bytes of UTF-8."""
+    """A replacement of text.  Lines and columns are those of `Site`: they count from 1, columns in bytes of UTF-8."""
 
     file: str
     line: int
     column: int
     end_line: int
     end_column: int
-    """the first one after it; the same place as the start: text is put in"""
+    """the first column after the text; if it equals the start, text is inserted"""
     text: str
 
 
@@ -57,43 +57,44 @@ class Edit(Record):
 
     kind: Kind
     says: str
-    """`insert `cuda.syncthreads()` after line 18`"""
+    """description of the edit, such as `insert `cuda.syncthreads()` after line 18`"""
     changes: list[Change]
 
 
 def lines_of(text: str) -> list[str]:
-    """Return the lines with their ends, as Python counts them: a form feed ends no line."""
+    """Return the lines with their line ends, split as Python counts lines: a form feed ends no line."""
     return re.findall(r"[^\n]*\n|[^\n]+", text)
 
 
 class Cure(Record):
-    """Edits with which the launch is verified: it was run."""
+    """A fix: edits with which the launch was run and is verified."""
 
     file: str
     """path of the edited file"""
     edits: list[Edit]
     diff: list[str]
-    """hunks of a unified diff, line by line, without line ends and without file names"""
+    """hunks of a unified diff, one entry per line, without line ends and file names"""
     patch: list[str] = []
-    """for a kernel in PTX, the hunks that make the verified PTX, without context lines"""
+    """for a kernel in PTX, the hunks that change the PTX as verified, without context lines"""
     proof: str
-    """proven property: `deadlock-free and race-free in every schedule`"""
+    """the proven property: `deadlock-free and race-free in every schedule`"""
     findings: list[int] = []
-    """findings of the report that it removes, counted from 0"""
+    """indices of the report's findings that the fix removes"""
     drops: bool = False
-    """it leaves out stores that another cure keeps"""
+    """true if it removes stores that another fix keeps"""
     less: str = ""
-    """work that it does less often than the original launch: `61,440 loads of `sa` in place of 65,536`; empty: none"""
+    """work that it does less often than the original launch, such as `61,440 loads of `sa` in place of 65,536`; empty:
+    none"""
     results: int = 0
-    """cures of a report with the same number leave the same results"""
+    """number of a group of fixes that leave the same results"""
     differs: str = ""
-    """difference of its results from the results of the first fix, which has number 0"""
+    """difference between its results and the results of group 0, that of the first fix"""
     expected: bool | None = None
     """true if the results are the expected results; None: no results were expected"""
     fails: int = 0
-    """number of neighboring sizes at which it fails, though the kernel has no other errors there"""
+    """number of neighboring sizes at which it fails, although the kernel has no other errors there"""
     checks: str = ""
-    """result of the program's own checks with it: `pass`, or how they fail; empty: unknown"""
+    """result of the program's own checks with the fix: `pass`, or a description of the failure; empty: unknown"""
 
     @property
     def is_proven(self) -> bool:
@@ -102,7 +103,7 @@ class Cure(Record):
 
     @property
     def outcome(self) -> str:
-        """The result of a run with it, in words."""
+        """Return a description of the result of a run with the fix."""
         parts = [f"verified: {self.proof}"]
         if self.expected is not None:
             parts.append("with the expected results" if self.expected else "but not with the expected results")
@@ -113,27 +114,28 @@ class Cure(Record):
 
     @property
     def caution(self) -> str:
-        """The result that the fix reduces, in parentheses after its description, or nothing."""
+        """Return the results that the fix reduces, in parentheses to follow its description, or nothing."""
         parts = ["it leaves out stores"] * self.drops + [f"it computes less: {self.less}"] * bool(self.less)
         parts += ["it fails for other sizes"] * (self.fails > 0)
         return f" ({'; '.join(parts)})" if parts else ""
 
     def does_less(self, other: Cure) -> bool:
-        """Return whether it leaves out stores or loads that another cure keeps."""
+        """Return whether it removes stores or loads that another fix keeps."""
         return (self.drops and not other.drops) or (self.less != "" and not other.less)
 
     @property
     def says(self) -> str:
-        """The edits in words."""
+        """Return the descriptions of the edits."""
         return ", and ".join(edit.says for edit in self.edits)
 
     @property
     def changes(self) -> list[Change]:
-        """The replacements in the present file; no two of them overlap."""
+        """Return the replacements in the current file; no two of them overlap."""
         return [change for edit in self.edits for change in edit.changes]
 
     def lines(self) -> list[tuple[str, int, str]]:
-        """The diff to be shown: (`-`, `+` or ` `; the number of the line, in the new file but where it goes; text)."""
+        """Return the lines of the diff to show, each as (`-`, `+` or ` `; line number, that of the new file except for
+        removed lines; text)."""
         found: list[tuple[str, int, str]] = []
         old = new = 0
         for line in self.diff:
@@ -148,8 +150,8 @@ class Cure(Record):
         return found
 
     def blocks(self) -> list[tuple[int, int, list[str]]]:
-        """Its hunks without context: first and last line of the file as it is, and the lines in their place.  Where
-        lines only come, the one before them is replaced by itself."""
+        """Return the hunks without context: first and last replaced line of the current file, and the new lines.  For a
+        pure insertion, the line before it is replaced by itself."""
         found: list[tuple[int, int, list[str]]] = []
         before, old = "", 0
         gone: list[str] = []
@@ -177,7 +179,8 @@ class Cure(Record):
         return found
 
     def applied(self, source: str) -> str:
-        """The text of the file with the edits.  ValueError where it is not the text that they are of."""
+        """Return the text of the file with the edits applied.  Raise ValueError if the text is not the one for which
+        they were made."""
         lines = lines_of(source)
         for change in sorted(self.changes, key=lambda c: (c.line, c.column), reverse=True):
             if change.end_line > len(lines) + 1:
@@ -190,7 +193,7 @@ class Cure(Record):
         return "".join(lines)
 
     def patch_ptx(self, text: str) -> str:
-        """Return a PTX text with the patch.  Raise ValueError if the patch belongs to another text."""
+        """Return a PTX text with the patch applied.  Raise ValueError if the patch belongs to another text."""
         lines, made = [line.rstrip("\n") for line in lines_of(text)], []
         at = 0
         for line in self.patch:
@@ -210,24 +213,24 @@ class Cure(Record):
 
 
 INTERRUPTED = "interrupted"
-"""why a search ended that the user stopped"""
+"""the reason for the end of a search that the user interrupted"""
 
 
 class Trials(Record):
-    """The extent of a search for fixes."""
+    """The extent and the results of a search for fixes."""
 
     cures: list[Cure] = []
     """fixes, the best one first"""
     groups: list[list[int]] = []
-    """findings, counted from 0, with the same cause; the one nearest to the cause comes first in each, and the groups
-    in the order of causes"""
+    """groups of findings with the same cause, by index.  In each group, the finding nearest to the cause comes first;
+    groups are in the order of causes"""
     tried: int = 0
     """number of edits that were tried"""
     stopped: str = ""
-    """why the search ended before all edits were tried, or empty"""
+    """the reason for ending the search before all edits were tried, or empty"""
 
     def sort_by_group(self, findings: list[Finding]) -> tuple[Self, list[Finding]]:
-        """Return these results for findings in the order of their groups, and those findings."""
+        """Return these results with the findings in the order of their groups, and the findings in this order."""
         order = [n for group in self.groups for n in group]
         place = {n: k for k, n in enumerate(order)}
         cures = [cure.model_copy(update={"findings": sorted(place[n] for n in cure.findings)}) for cure in self.cures]
@@ -235,7 +238,7 @@ class Trials(Record):
         return self.model_copy(update={"cures": cures, "groups": groups}), [findings[n] for n in order]
 
     def select_findings(self, kept: list[int]) -> Self:
-        """Return what was tried for only some of the findings, which are counted from 0 again."""
+        """Return the results for only some of the findings, which are renumbered from 0."""
         place = {number: k for k, number in enumerate(kept)}
         mine = ((cure, [place[n] for n in cure.findings if n in place]) for cure in self.cures)
         cures = [cure.model_copy(update={"findings": findings}) for cure, findings in mine if findings]
@@ -244,12 +247,12 @@ class Trials(Record):
 
     @property
     def cure(self) -> Cure | None:
-        """The best one."""
+        """Return the best fix."""
         return self.cures[0] if self.cures else None
 
     @property
     def other(self) -> Cure | None:
-        """The best one of those with other results, unless it does less: which of the two is meant, only the user can
-        say."""
+        """Return the best fix with different results, unless it does less work: only the user knows which of the two
+        results is intended."""
         first = self.cure
         return next((c for c in self.cures if c.results and first is not None and not c.does_less(first)), None)

@@ -1,9 +1,10 @@
-"""`dataclass`, `field` and `replace` as of `dataclasses`, `NamedTuple` as of `typing`, for what a small launch loads.
+"""Replacements for `dataclass`, `field` and `replace` of `dataclasses`, and for `NamedTuple` of `typing`, that load
+faster.
 
-The standard library generates and compiles up to eight methods of each class, and each type of a field, when its module
-is imported.  Most are never called: for a small launch that is a fourth of all its time.  Here classes share their
-methods, and `__init__` or `__new__` is compiled when the first object is made.  `__dataclass_fields__`, for whoever
-asks, are the standard library's.
+When a module is imported, the standard library generates and compiles up to eight methods for each data class, and a
+type for each field.  Most are never called, although they take a quarter of the time of a small launch.  Here all
+classes share their methods, and `__init__` or `__new__` is compiled when the first object is constructed.
+`__dataclass_fields__` provides the standard library's field objects on request.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _set = object.__setattr__
 
 # -- named tuples ------------------------------------------------------------------------------------------------------
 class _Tuples(type):
-    """Makes the classes that name NamedTuple as their base: of tuples, with a place for each annotated name."""
+    """Creates the classes whose base is NamedTuple: tuples with an element for each annotated name."""
 
     def __new__(mcs, name: str, bases: tuple[type, ...], members: dict[str, Any]) -> Any:
         if not bases:
@@ -44,11 +45,11 @@ class _Tuples(type):
 if not TYPE_CHECKING:
 
     class NamedTuple(metaclass=_Tuples):
-        """The base of classes of named tuples, which are not derived from it."""
+        """The base to name for classes of named tuples, which are not actually derived from it."""
 
 
 def _first_new(cls: Any, *values: Any, **named: Any) -> Any:
-    """Compile `__new__`, and be it."""
+    """Compile `__new__` on its first call, and run it."""
     owner = next(base for base in cls.__mro__ if "_fields" in base.__dict__)
     fields = owner._fields
     known = {"_new": tuple.__new__}
@@ -99,15 +100,15 @@ class Field(NamedTuple):
     repr: bool = True
     compare: bool = True
     kind: Any = None
-    """its type, as it is written"""
+    """the type, as written in the annotation"""
 
 
 class Shape(NamedTuple):
-    """Return the fields of a class and of its bases."""
+    """The fields of a class and of its bases."""
 
     fields: dict[str, Field]
     key: Callable[[Any], Any]
-    """key by which two objects are compared"""
+    """function that returns the key by which two objects are compared"""
 
 
 if not TYPE_CHECKING:
@@ -148,7 +149,7 @@ if not TYPE_CHECKING:
 
 
 def _own_fields(cls: type[Any]) -> dict[str, Field]:
-    """The fields that a class adds or changes."""
+    """Return the fields that a class adds or changes."""
     found = {}
     for name, kind in cls.__annotations__.items():
         if not kind.startswith("ClassVar"):
@@ -167,7 +168,7 @@ def _getter(names: list[str]) -> Callable[[Any], Any]:
 
 
 def _methods(members: dict[str, Any], frozen: bool, slots: bool, eq: bool) -> dict[str, Any]:
-    """Name -> what objects of a class have, unless it says otherwise."""
+    """Return the methods that objects of a class have by default, by name."""
     found: dict[str, Any] = {
         "__init__": _first_init,
         "__repr__": _repr,
@@ -186,7 +187,7 @@ def _methods(members: dict[str, Any], frozen: bool, slots: bool, eq: bool) -> di
 
 
 def _with_slots(cls: type[_T], members: dict[str, Any], fields: dict[str, Field]) -> type[_T]:
-    """The class anew, whose objects have places for their fields and nothing else."""
+    """Return a new class whose objects have slots for their fields and nothing else."""
     taken = {name for base in cls.__mro__[1:-1] for name in base.__dict__.get("__slots__", ())}
     members = {name: value for name, value in members.items() if name not in ("__dict__", "__weakref__")}
     members["__slots__"] = tuple(name for name in fields if name not in taken)
@@ -198,7 +199,8 @@ def _with_slots(cls: type[_T], members: dict[str, Any], fields: dict[str, Field]
 
 # -- what objects do ---------------------------------------------------------------------------------------------------
 def _first_init(self: Any, *arguments: Any, **named: Any) -> None:
-    """Compile `__init__`, and be it; or be what another thread has compiled meanwhile."""
+    """Compile `__init__` on its first call and run it.  If another thread has compiled it in the meantime, run that
+    one."""
     for base in self.__class__.__mro__:
         init = base.__dict__.get("__init__")
         if init is _first_init:
@@ -270,7 +272,7 @@ def _refuse_delete(self: Any, name: str) -> None:
 
 
 class _StandardFields:
-    """`__dataclass_fields__`, made when they are asked for: by `dataclasses.fields`, `asdict`, `replace`."""
+    """The attribute `__dataclass_fields__`, computed when `dataclasses.fields`, `asdict` or `replace` read it."""
 
     def __get__(self, obj: Any, cls: type[Any]) -> dict[str, Any]:
         import dataclasses

@@ -1,7 +1,7 @@
 """Device arrays on a machine without a GPU: NumPy arrays with Numba's methods.
 
-Nothing is copied anywhere but within this process's memory; what would fail on a GPU for the shape or dtype of its
-arrays fails here too.
+All copies stay within this process's memory.  A call that fails on a GPU because of the shape or dtype of its arrays
+also fails here.
 """
 
 from __future__ import annotations
@@ -32,27 +32,28 @@ class SupportsDLPack(Protocol):
 
 
 class Observer(Protocol):
-    """An object that is called with each copy."""
+    """An object that is notified of each copy."""
 
     def enter_copy(self, source: Array | None, target: Array, stream: object, *, fresh: bool = False) -> None:
-        """Enter a copy, or a fill without a source, in a stream; `fresh`: the target is made for the result."""
+        """Record a copy, or a fill without a source, in a stream.  `fresh` is true if the target was allocated for the
+        result."""
 
     def undefined_copy(self, source: Array, target: Array, starts: Array, ends: Array) -> None:
-        """Enter bytes of a copy to the host that nothing had written, as offsets in the target."""
+        """Record uninitialized bytes of a copy to the host, as offsets in the target."""
 
     def declare(self, array: Array, kind: Any) -> None:
-        """Enter the kind of memory of an array."""
+        """Record the kind of memory of an array."""
 
     def unregister(self, array: Array, kind: str) -> None:
-        """Enter the end of a block in which host memory was `mapped` or `pinned`."""
+        """Record the end of a block in which host memory was `mapped` or `pinned`."""
 
 
 observers: list[Observer] = []
-"""at most one: the recorder of the program's streams"""
+"""the recorder of the program's streams, or nothing"""
 
 
 class Written:
-    """Bytes of an array's memory that hold a value; all views of the memory share it."""
+    """The set of bytes of an array's memory that hold a value.  All views of the memory share it."""
 
     __slots__ = ("__weakref__", "launched", "marks", "nothing")
 
@@ -60,7 +61,7 @@ class Written:
         self.nothing = False
         """True if none of the bytes holds a value"""
         self.marks: npt.NDArray[np.uint8] | None = None
-        """1 for each byte that holds a value; None: all bytes do, or no byte does"""
+        """a 1 for each byte that holds a value; None if all bytes do, or if no byte does"""
         self.launched = False
         """True after the first launch with the memory"""
 
@@ -70,11 +71,11 @@ class Written:
         return self.nothing or self.marks is not None
 
     def fill(self) -> None:
-        """All bytes hold a value."""
+        """Record that all bytes hold a value."""
         self.nothing, self.marks = False, None
 
     def enter(self, marks: npt.NDArray[np.uint8], at: int, size: int) -> None:
-        """Enter which bytes hold a value of a part that begins at an offset of memory of this size."""
+        """Record which bytes hold a value in a part that begins at an offset of memory of this size."""
         if not self.partial:
             return
         if self.marks is None:
@@ -85,7 +86,7 @@ class Written:
             self.marks = None
 
     def part(self, at: int, end: int) -> npt.NDArray[np.uint8]:
-        """Return a 1 for each byte of a part that holds a value; `partial` must hold."""
+        """Return a 1 for each byte of a part that holds a value.  `partial` must be true."""
         return np.zeros(end - at, np.uint8) if self.marks is None else self.marks[at:end]
 
 
@@ -94,9 +95,9 @@ class DeviceArray(np.ndarray[Any, np.dtype[Any]]):
 
     stream: object = 0
     written: Written
-    """one for all views of its memory"""
+    """the bytes that hold a value; all views of the memory share this object"""
 
-    if TYPE_CHECKING:  # NumPy says that these give plain arrays
+    if TYPE_CHECKING:  # NumPy then returns plain arrays from these
 
         def reshape(self, *shape: Any, order: Any = "C", copy: bool | None = None) -> DeviceArray:
             """Return the elements in another shape."""
@@ -112,7 +113,7 @@ class DeviceArray(np.ndarray[Any, np.dtype[Any]]):
     @property
     def blank(self) -> bool:
         """Return whether some bytes of its memory are uninitialized: a launch that reads them gets arbitrary values.
-        What the host stores or copies to some elements counts for all of the memory."""
+        If the host stores or copies to some elements, all of the memory counts as initialized."""
         return self.written.partial
 
     @blank.setter
@@ -125,7 +126,8 @@ class DeviceArray(np.ndarray[Any, np.dtype[Any]]):
         super().__setitem__(key, value)
 
     def copy_to_host(self, ary: Array | None = None, stream: object = 0) -> Array:
-        """A copy as a NumPy array, or into `ary`, of the same shape and dtype.  With a stream it may be in progress."""
+        """Return a copy as a NumPy array, or copy into `ary` of the same shape and dtype.  With a stream, the copy may
+        still be in progress."""
         if ary is None:
             target = np.array(self, copy=True, subok=False)
         else:
@@ -177,7 +179,7 @@ class DeviceArray(np.ndarray[Any, np.dtype[Any]]):
             observer.enter_copy(source if type(ary) is not DeviceArray else ary, self, stream or self.stream)
 
     def split(self, section: int, stream: object = 0) -> Iterator[DeviceArray]:
-        """Parts of `section` elements of a 1-D array, the last one maybe smaller."""
+        """Yield parts of `section` elements of a 1-D array.  The last part may be smaller."""
         if self.ndim != 1:
             raise UsageError(f"split: an array of {self.ndim} dimensions; take `ravel()` of it")
         for begin in range(0, self.size, section):
@@ -192,13 +194,13 @@ class DeviceArray(np.ndarray[Any, np.dtype[Any]]):
         self[key] = value
 
     def bind(self, stream: object = 0) -> DeviceArray:
-        """The array with another default stream for its copies."""
+        """Return the array with another default stream for its copies."""
         made = self.view(DeviceArray)
         made.stream = stream
         return made
 
     def get_ipc_handle(self) -> NoReturn:
-        """Memory for other processes, which the emulated device has not: UnsupportedError."""
+        """Raise UnsupportedError: other processes cannot access the memory of the emulated device."""
         raise UnsupportedError(
             "an IPC handle of a device array is not modelled",
             remedy="hand its copy to the other process: `array.copy_to_host()`, or `multiprocessing.shared_memory`",
@@ -206,7 +208,7 @@ class DeviceArray(np.ndarray[Any, np.dtype[Any]]):
 
     @property
     def alloc_size(self) -> int:
-        """Bytes."""
+        """Return the size in bytes."""
         return self.nbytes
 
     @property
@@ -216,7 +218,7 @@ class DeviceArray(np.ndarray[Any, np.dtype[Any]]):
         return {**self.__array_interface__, "version": 3, "stream": None}
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
-        """NumPy's functions take device arrays as host arrays, and give host arrays."""
+        """Let NumPy's functions take device arrays like host arrays, and return host arrays."""
         plain = [x.view(np.ndarray) if isinstance(x, DeviceArray) else x for x in inputs]
         if "out" in options:
             options["out"] = tuple(x.view(np.ndarray) if isinstance(x, DeviceArray) else x for x in options["out"])
@@ -234,7 +236,8 @@ DeviceNDArray = DeviceArray
 
 
 def _match(source: Array, target: Array, what: str) -> None:
-    """UsageError unless one can be copied into the other: as Numba does, extents of 1 do not count."""
+    """Raise UsageError unless one array can be copied into the other.  As in Numba, dimensions of extent 1 do not
+    count."""
     if [n for n in source.shape if n != 1] != [n for n in target.shape if n != 1]:
         raise UsageError(f"{what} shape {source.shape} does not fit into one of shape {target.shape}")
     if source.dtype != target.dtype:
@@ -244,7 +247,8 @@ def _match(source: Array, target: Array, what: str) -> None:
 def to_device(
     obj: npt.ArrayLike | SupportsDLPack, stream: object = 0, copy: bool = True, to: DeviceArray | None = None
 ) -> DeviceArray:
-    """Return a copy of `obj` as a device array, or `to` overwritten with it; without `copy`, only the array."""
+    """Return a device array with a copy of `obj`, or `to` overwritten with `obj`.  If `copy` is false, only allocate
+    the array."""
     host = lent_array(obj) if is_lent(obj) else np.asarray(obj)
     if to is not None:
         if copy:
@@ -265,15 +269,15 @@ Shape = int | tuple[int, ...]
 def device_array(
     shape: Shape, dtype: npt.DTypeLike = np.float64, strides: object = None, order: Any = "C", stream: object = 0
 ) -> DeviceArray:
-    """A device array of this shape and dtype.  Its elements are 0 here and anything on a GPU: the first launch that
-    gets it must not read them."""
+    """Return a device array of this shape and dtype.  Its elements are 0 here and arbitrary on a GPU, so a launch must
+    not read them before writing them."""
     array: DeviceArray = _declare(_zeros(shape, dtype, strides, order), "device").view(DeviceArray)
     array.blank, array.stream = True, stream
     return array
 
 
 def device_array_like(ary: Array, stream: object = 0) -> DeviceArray:
-    """A device array of the shape and dtype of `ary`."""
+    """Return a device array with the shape and dtype of `ary`."""
     array: DeviceArray = _declare(np.zeros_like(ary, subok=False), "device").view(DeviceArray)
     array.blank, array.stream = True, stream
     return array
@@ -293,12 +297,12 @@ def _declare(array: Array, kind: str) -> Array:
 
 
 def pinned_array(shape: Shape, dtype: npt.DTypeLike = np.float64, strides: object = None, order: Any = "C") -> Array:
-    """A host array of this shape and dtype."""
+    """Return a host array of this shape and dtype."""
     return _declare(_zeros(shape, dtype, strides, order), "pinned")
 
 
 def pinned_array_like(ary: Array) -> Array:
-    """A host array of the shape and dtype of `ary`."""
+    """Return a host array with the shape and dtype of `ary`."""
     return _declare(np.zeros_like(ary, subok=False), "pinned")
 
 
@@ -306,13 +310,13 @@ def mapped_array(
     shape: Shape, dtype: npt.DTypeLike = np.float64, strides: object = None, order: Any = "C", stream: object = 0,
     portable: bool = False, wc: bool = False,
 ) -> DeviceArray:  # fmt: skip
-    """An array that host and kernels share, as all are here."""
+    """Return an array that host and kernels share, as all arrays here are."""
     made: DeviceArray = _declare(_zeros(shape, dtype, strides, order), "mapped").view(DeviceArray)
     return made
 
 
 def mapped_array_like(ary: Array, stream: object = 0, portable: bool = False, wc: bool = False) -> DeviceArray:
-    """`mapped_array` of the shape and dtype of `ary`."""
+    """Return a `mapped_array` with the shape and dtype of `ary`."""
     made: DeviceArray = _declare(np.zeros_like(ary, subok=False), "mapped").view(DeviceArray)
     return made
 
@@ -321,14 +325,15 @@ def managed_array(
     shape: Shape, dtype: npt.DTypeLike = np.float64, strides: object = None, order: Any = "C",
     stream: object = 0, attach_global: bool = True,
 ) -> DeviceArray:  # fmt: skip
-    """An array in managed memory, which host and kernels share."""
+    """Return an array in managed memory, which host and kernels share."""
     made: DeviceArray = _declare(_zeros(shape, dtype, strides, order), "managed").view(DeviceArray)
     return made
 
 
 @contextlib.contextmanager
 def mapped(*arrays: Array, stream: object = 0) -> Iterator[DeviceArray | list[DeviceArray]]:
-    """Host arrays as device arrays, without a copy; the end of the block unregisters their memory at once."""
+    """Return host arrays as device arrays, without a copy.  The end of the block unregisters their memory
+    immediately."""
     views: list[DeviceArray] = [_declare(array, "mapped").view(DeviceArray) for array in arrays]
     yield views[0] if len(views) == 1 else views
     for observer in observers:
@@ -338,7 +343,7 @@ def mapped(*arrays: Array, stream: object = 0) -> Iterator[DeviceArray | list[De
 
 @contextlib.contextmanager
 def pinning(*arrays: Array) -> Iterator[None]:
-    """Host arrays in pinned memory; the end of the block unregisters it at once."""
+    """Return host arrays in pinned memory.  The end of the block unregisters it immediately."""
     for array in arrays:
         _declare(array, "pinned")
     yield
@@ -358,16 +363,17 @@ def is_foreign(obj: object) -> bool:
 
 
 def is_lent(obj: object) -> bool:
-    """Return whether `obj` is an array of another library, which speaks DLPack and none of NumPy's or CUDA's
-    interfaces."""
+    """Return whether `obj` is an array of another library that supports DLPack, but neither NumPy's nor CUDA's
+    interface."""
     return hasattr(obj, "__dlpack__") and not hasattr(obj, "__array_interface__") and not is_cuda_array(obj)
 
 
 def lent_array(obj: Any) -> Array:
-    """The array of `obj`, of another library, by DLPack: the same memory, without a copy.
+    """Return an array of another library by DLPack, without a copy.
 
-    UsageError for memory of a device, and for what its library does not lend.  Its elements are written to unless the
-    library says that they are not to be, which older ones cannot (DLPack 1.0, `DLPACK_FLAG_BITMASK_READ_ONLY`).
+    Raise UsageError for memory of a device, and for arrays that the library cannot export.  The array is writable
+    unless its library declares it as read-only, which libraries older than DLPack 1.0 cannot do
+    (`DLPACK_FLAG_BITMASK_READ_ONLY`).
     """
     kind = type(obj).__name__
     try:
@@ -387,12 +393,13 @@ def lent_array(obj: Any) -> Array:
 def _capsule(obj: Any) -> object:
     try:
         return obj.__dlpack__(max_version=(1, 0))
-    except TypeError:  # of a library that came before versions
+    except TypeError:  # a library that predates versions
         return obj.__dlpack__()
 
 
 def record_array(record: np.void) -> Array:
-    """A record as an array of no dimensions: of the record's own memory, which launches write to."""
+    """Return a record as an array of no dimensions that shares the record's memory, so that launches can write to
+    it."""
     return np.asarray(record)
 
 
@@ -402,9 +409,9 @@ def is_cuda_ndarray(obj: object) -> bool:
 
 
 _lent: weakref.WeakValueDictionary[int, Array] = weakref.WeakValueDictionary()
-"""address -> the memory of a device array whose interface somebody has asked for"""
+"""memory of device arrays whose interface was requested, by address"""
 _lent_written: weakref.WeakValueDictionary[int, Written] = weakref.WeakValueDictionary()
-"""address -> its bytes that hold a value"""
+"""their bytes that hold a value, by address"""
 
 
 def memory_owner(array: Array) -> Array:
@@ -429,9 +436,10 @@ class _Part:
 
 
 def as_cuda_array(obj: Any, sync: bool = True) -> DeviceArray:
-    """`obj`, an array or something with the CUDA array interface or DLPack, as a device array, without a copy.
+    """Return `obj`, an array or an object with the CUDA array interface or DLPack, as a device array, without a copy.
 
-    UsageError for anything else, and for memory that no device array of this process has: it may be a GPU's.
+    Raise UsageError for anything else, and for memory that no device array of this process owns: it may belong to a
+    GPU.
     """
     if isinstance(obj, DeviceArray):
         return obj
@@ -446,7 +454,7 @@ def as_cuda_array(obj: Any, sync: bool = True) -> DeviceArray:
 
 
 def from_cuda_array_interface(desc: dict[str, Any], owner: object = None, sync: bool = True) -> DeviceArray:
-    """The device array that `desc`, a CUDA array interface, describes; errors as of `as_cuda_array`."""
+    """Return the device array that `desc`, a CUDA array interface, describes.  Errors are those of `as_cuda_array`."""
     whose = f"of a {type(owner).__name__} " * (owner is not None)
     if desc.get("mask") is not None:
         raise UsageError(f"the CUDA array interface {whose}has a mask: give an array without one")
@@ -460,7 +468,7 @@ def from_cuda_array_interface(desc: dict[str, Any], owner: object = None, sync: 
             made: DeviceArray = np.asarray(_Part({**fields, "version": 3}, memory)).view(DeviceArray)
             written = _lent_written.get(first)
             if written is not None:
-                written.fill()  # its owner is no array, which could say where in the memory a part begins
+                written.fill()  # without an owning array, the position of a part in the memory is unknown
             return made
     if low == high:
         return device_array(desc["shape"], desc["typestr"])
@@ -471,7 +479,7 @@ def from_cuda_array_interface(desc: dict[str, Any], owner: object = None, sync: 
 
 
 def _extent(fields: dict[str, Any]) -> tuple[int, int]:
-    """The addresses of the first byte of an array and of the one after its last."""
+    """Return the addresses of the first byte of an array, and of the byte after its last."""
     dtype, first = np.dtype(fields["typestr"]), int(fields["data"][0])
     if 0 in fields["shape"]:
         return first, first
@@ -484,7 +492,8 @@ def _extent(fields: dict[str, Any]) -> tuple[int, int]:
 def auto_device(
     obj: Any, stream: object = 0, copy: bool = True, user_explicit: bool = False
 ) -> tuple[DeviceArray, bool]:
-    """`obj` as a device array, and whether it was made for that: with `copy`, of a copy of its elements."""
+    """Return `obj` as a device array, and whether that array is new.  With `copy`, a new array contains a copy of the
+    elements."""
     if isinstance(obj, DeviceArray) or is_foreign(obj):
         return as_cuda_array(obj), False
     array = np.asarray(obj)
@@ -509,5 +518,5 @@ InOut = Out
 
 
 def wrap_arg(value: Any, default: Any = InOut) -> Any:
-    """`value` as `default` passes it."""
+    """Return `value` wrapped as `default` wraps it."""
     return default(value) if isinstance(value, np.ndarray) else value

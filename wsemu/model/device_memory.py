@@ -1,9 +1,9 @@
-"""Device memory whose addresses the client of a launch knows: allocations that outlive launches.
+"""Device memory with fixed addresses: allocations that outlive launches, at addresses that the caller knows.
 
-An allocation begins a window of 2**40 bytes, so that an address names its segment and an offset there, as everywhere in
-the machine.  A pointer is the same number in host code, in memory and in a register.  What lies between two allocations
-is no memory.  The host and the emulator share the bytes.  Allocations of an arena share its window, and a segment:
-there each lane of an access is looked at, whether it is in an allocation.
+An allocation begins a window of 2**40 bytes, so that an address names its segment and an offset in it, as everywhere in
+the machine.  A pointer is the same number in host code, in memory and in a register.  Bytes between two allocations are
+not memory.  The host and the emulator share the bytes.  Allocations of an arena share a window and a segment.  In an
+arena, each lane of an access is checked separately for being inside an allocation.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ if TYPE_CHECKING:
     Bytes = npt.NDArray[np.uint8]
 
 FIRST_WINDOW, LOW_WINDOWS, WINDOWS = 16, 128, 1 << 14
-"""the first window of an allocation: those before are of launches; the number of windows that the user space of x86-64
-has, of 47 bits; and the number that addresses have"""
+"""number of the first window for allocations, as launches use the windows before it; number of windows in the 47-bit
+user space of x86-64; number of windows in the address space"""
 ALIGNMENT = 256
-"""bytes that addresses of allocations are a multiple of, and that are free at least between two of an arena"""
+"""alignment of allocations in bytes, and minimum number of free bytes between two allocations of an arena"""
 RAW = np.dtype("V1")
-"""the type of bytes whose type nobody has specified"""
+"""dtype of bytes whose type is unspecified"""
 
 
 @dataclass(slots=True)
 class Allocation:
-    """A stretch of device memory."""
+    """A contiguous block of device memory."""
 
     address: int
     bytes: int
@@ -50,24 +50,24 @@ class Allocation:
     written: Bytes | None
     """a 1 for each byte that holds a value; None if all do"""
     unwritten: int = 0
-    """number of its bytes that are uninitialized"""
+    """number of bytes that are still uninitialized"""
     hull: list[int] = field(default_factory=lambda: [0, 0])
-    """offset of the first byte that holds a value, and end of the last one, in bytes"""
+    """offsets, in bytes, of the first byte that holds a value and of the end of the last one"""
     freed: bool = False
 
     @property
     def window(self) -> int:
-        """Number of the window, which is that of its segment in a launch."""
+        """Return the number of the window, which is also the number of its segment in a launch."""
         return self.address >> SEGMENT_SHIFT
 
     @property
     def offset(self) -> int:
-        """Distance from the start of the window, in bytes."""
+        """Return the distance from the start of the window, in bytes."""
         return self.address & OFFSET_MASK
 
     @property
     def end(self) -> int:
-        """Address after the last byte."""
+        """Return the address after the last byte."""
         return self.address + self.bytes
 
     def replicate(self, data: Bytes) -> Allocation:
@@ -78,10 +78,11 @@ class Allocation:
 
 @dataclass(slots=True)
 class Window:
-    """The allocations of a window: one at its start, or those of an arena, by address, freed ones among them."""
+    """The allocations of a window: one at its start, or those of an arena by address.  Freed allocations are
+    included."""
 
     data: Bytes
-    """bytes from the start of the window on"""
+    """the bytes of the window, from its start"""
     allocations: list[Allocation]
     covered: Bytes | None = None
     """for an arena, a 1 for each byte of an allocation"""
@@ -89,7 +90,7 @@ class Window:
     """for an arena, a 1 for each byte that holds a value"""
 
     def live(self) -> list[Allocation]:
-        """The allocations that are not freed."""
+        """Yield the allocations that are not freed."""
         return [one for one in self.allocations if not one.freed]
 
     def at(self, address: int) -> Allocation | None:
@@ -103,7 +104,7 @@ class Window:
         if self.covered is None or self.written is None:
             data = np.array(contents)
             return Window(data, [one.replicate(data) for one in self.allocations])
-        data = _sparse_zeros(self.data.size)  # arrays may reach past the last allocation
+        data = _sparse_zeros(self.data.size)  # arrays may extend past the last allocation
         data[:size] = contents
         covered, written = self.covered[:size].copy(), self.written[:size].copy()
         made = Window(data, [], covered, written)
@@ -115,7 +116,7 @@ class Window:
         return made
 
     def segment(self) -> tuple[Bytes, Any]:
-        """Return the bytes, and whether they may be written, as launches have them."""
+        """Return the bytes, and whether they may be written, in the form that launches use."""
         live = self.live()
         if not live:
             return NO_MEMORY, True
@@ -128,22 +129,22 @@ class Window:
 
 
 class Layout(NamedTuple):
-    """The allocations as launches have them."""
+    """The allocations in the form that launches use."""
 
     segments: list[tuple[Bytes, Any]]
-    """from FIRST_ARRAY on: bytes, and whether they may be written"""
+    """bytes of each segment from FIRST_ARRAY on, and whether they may be written"""
     arrays: list[BoundArray]
     blank: frozenset[int]
-    """segments that have some uninitialized bytes"""
+    """segments that contain uninitialized bytes"""
 
 
 @dataclass(slots=True)
 class _Cache:
-    """The data derived from the allocations; None if it has to be computed."""
+    """Data derived from the allocations; an entry is None if it must be computed again."""
 
     layout: Layout | None = None
     hosts: list[tuple[int, int, int]] | None = field(default=None)
-    """host addresses of the first byte of a window and after the last one, and the window, in order"""
+    """(host address of the first byte, host address after the last byte, window) for each window, sorted"""
 
 
 class DeviceMemory:
@@ -163,13 +164,13 @@ class DeviceMemory:
         self._windows: dict[int, Window] = {}
         self._next = FIRST_WINDOW
         self._freed: dict[int, None] = {}
-        """windows whose one allocation is freed, in the order of `free`"""
+        """windows whose only allocation is freed, in the order of `free`"""
         self._views: list[tuple[weakref.ref[Bytes], str]] = []
-        """bytes of freed memory that arrays of the host still use, and the name that it had"""
+        """freed memory that arrays of the host still use, each with the name that it had"""
         self._cache = _Cache()
 
     def __iter__(self) -> Iterator[Allocation]:
-        """The allocations by address, without freed allocations."""
+        """Yield the allocations by address, without freed ones."""
         return (one for window in sorted(self._windows) for one in self._windows[window].live())
 
     # -- allocation ----------------------------------------------------------------------------------------------------
@@ -220,7 +221,7 @@ class DeviceMemory:
         return address
 
     def free(self, address: int) -> None:
-        """Free an allocation: each access from now on is `out-of-bounds`, and reported as one to freed memory."""
+        """Free an allocation.  From now on, each access to it is reported as `out-of-bounds`, in freed memory."""
         address = _to_int(address)
         window = self._windows.get(address >> SEGMENT_SHIFT)
         one = window.at(address) if window is not None else None
@@ -275,21 +276,22 @@ class DeviceMemory:
         return self._stretch(address, check_int(count, "count") * given.itemsize, "read").copy().view(given)
 
     def mark_written(self, address: int, size: int) -> None:
-        """Declare bytes written that the host has stored to by itself, through a `view` or its own pointer."""
+        """Record that the host has written bytes through a `view` or through its own pointer."""
         if size:
             self._stretch(address, size, "mark_written")
             one = self._allocation(address, "mark_written")
             self._mark(one, address - one.address, size, 1)
 
     def mark_all_written(self) -> None:
-        """Count all bytes as written: what a launch that ended early would have written is unknown."""
+        """Count all bytes as initialized, because it is unknown which bytes a launch that ended early would have
+        written."""
         for one in self:
             if one.written is not None:
                 self._mark(one, 0, one.bytes, 1)
 
     # -- for launches --------------------------------------------------------------------------------------------------
     def layout(self) -> Layout:
-        """Return the segments that the allocations are, and their descriptions."""
+        """Return the allocations as segments of a launch, with their descriptions."""
         if self._cache.layout is None:
             segments: list[tuple[Bytes, Any]] = [(NO_MEMORY, True)] * (max(self._windows, default=2) - FIRST_ARRAY + 1)
             for number, window in self._windows.items():
@@ -307,7 +309,7 @@ class DeviceMemory:
         return made
 
     def find_counterpart(self, array: npt.NDArray[Any], other: DeviceMemory) -> npt.NDArray[Any]:
-        """Return the array at the same address of another memory; an array outside of this one is returned."""
+        """Return the array at the same address of another memory.  Return an array outside of this memory unchanged."""
         first, end = _host_bounds(array)
         found = self._sharing(first, end)
         if found is None:
@@ -325,20 +327,20 @@ class DeviceMemory:
         return window is not None and window.covered is not None
 
     def window_of(self, first: int, end: int) -> tuple[int, int] | None:
-        """Return the window and the offset of bytes of the host from `first` to before `end`; None if they are not all
-        in one window."""
+        """Return the window and the offset of host bytes from `first` to before `end`, or None if they are not all in
+        one window."""
         found = self._sharing(first, end)
         if found is None or first < found[0] or end > found[1]:
             return None
         return found[2], first - found[0]
 
     def raw_view(self, address: int) -> npt.NDArray[Any] | None:
-        """Return the memory from an address on as an array of bytes without a type; None if there is none."""
+        """Return the memory from an address on as an array of untyped bytes, or None if nothing is allocated there."""
         one = self.find(address)
         return None if one is None else one.data[address - one.address :].view(RAW)
 
     def check_argument(self, array: npt.NDArray[Any], name: str) -> None:
-        """UsageError for an array, an argument of this name, that lies in freed memory, or in this memory in part."""
+        """Raise UsageError if an array argument of this name is in freed memory, or only partly in this memory."""
         first, end = _host_bounds(array)
         found = self._sharing(first, end)
         if found is not None and not (found[0] <= first and end <= found[1]):
@@ -353,8 +355,8 @@ class DeviceMemory:
                 raise UsageError(f"argument `{name}` is a view of `{of}`, which was freed")
 
     def enter_written(self, written: dict[int, Bytes], blank: frozenset[int]) -> None:
-        """Note what a launch has written of the windows `blank`, which it began with unwritten bytes in; one that
-        `written` lacks was not watched."""
+        """Record which bytes a launch has written in the windows `blank`, which had uninitialized bytes before.  A
+        window that is not in `written` was not tracked."""
         for number in blank & self._windows.keys():
             for one in self._windows[number].live():
                 if one.written is None:
@@ -365,9 +367,10 @@ class DeviceMemory:
                 self._mark(one, low, high - low, marks)
 
     def nearest(self, address: int) -> tuple[Allocation, int] | None:
-        """Return the allocation, live or freed, that an address outside of all belongs to most likely, and the distance
-        from its start in bytes; None if its window has none."""
-        number = address + (1 << SEGMENT_SHIFT - 1) >> SEGMENT_SHIFT  # also one before its first byte
+        """Return the live or freed allocation to which an address outside of all allocations most likely belongs, and
+        the distance from its start in bytes.  Return None if its window has no allocation."""
+        # an allocation also claims addresses before its first byte
+        number = address + (1 << SEGMENT_SHIFT - 1) >> SEGMENT_SHIFT
         window = self._windows.get(number)
         if window is None or not window.allocations:
             return None
@@ -392,7 +395,7 @@ class DeviceMemory:
         return hosts[number] if first < end and number < len(hosts) and hosts[number][0] < end else None
 
     def _check_unshared(self, data: npt.NDArray[Any], what: str) -> None:
-        """UsageError for memory of the client that is device memory already: a byte has one address."""
+        """Raise UsageError for memory of the caller that is device memory already: a byte has only one address."""
         found = self._sharing(*_host_bounds(data))
         if found is not None:
             raise UsageError(
@@ -401,7 +404,7 @@ class DeviceMemory:
             )
 
     def _mark(self, one: Allocation, offset: int, size: int, written: Bytes | int) -> None:
-        """Note that bytes of an allocation are written: from an offset on, the bytes with a 1 in `written`."""
+        """Record that bytes of an allocation are written: those with a 1 in `written`, beginning at an offset."""
         if one.written is None or not size:
             return
         marks = one.written[offset : offset + size]
@@ -413,7 +416,7 @@ class DeviceMemory:
             one.written, self._cache = None, _Cache()
 
     def _check_window(self, address: int, what: str) -> None:
-        """UsageError for an address at which no window begins that is free."""
+        """Raise UsageError unless a free window begins at an address."""
         number = address >> SEGMENT_SHIFT
         if address & OFFSET_MASK or not FIRST_WINDOW <= number < WINDOWS:
             raise UsageError(f"{what}: address {address:#x}: give a multiple of 2**40 from 2**44 to below 2**54")
@@ -424,7 +427,7 @@ class DeviceMemory:
             raise UsageError(f"{what}: address {address:#x} is that of `{one.name}`: free it first")
 
     def _enter(self, address: int, data: Bytes, name: str, written: bool) -> int:
-        """Enter an allocation that has a window of its own."""
+        """Record an allocation that has a window of its own."""
         number = address >> SEGMENT_SHIFT
         self._freed.pop(number, None)
         marks = None if written or not data.size else np.zeros(data.size, np.uint8)
@@ -457,14 +460,15 @@ class DeviceMemory:
         return address
 
     def _arena(self, address: int) -> Window:
-        """Return the arena at an address; UsageError if there is none."""
+        """Return the arena at an address.  Raise UsageError if no arena is there."""
         window = self._windows.get(_to_int(address) >> SEGMENT_SHIFT)
         if window is None or window.covered is None:
             raise UsageError(f"arena={address:#x}: no arena is there: `add_arena` first")
         return window
 
     def _find_room(self, window: Window, size: int) -> int:
-        """Return an address in an arena, after all allocations if there is room, else between live allocations."""
+        """Return an address for an allocation in an arena: after all allocations if possible, otherwise between live
+        ones."""
         number = next(n for n, one in self._windows.items() if one is window)
         base = number << SEGMENT_SHIFT
         top, live = base + window.data.size, window.live()
@@ -477,8 +481,8 @@ class DeviceMemory:
         raise UsageError(f"no room for {size:,} bytes in the arena at {base:#x}, which has {window.data.size:,}")
 
     def _free_window(self) -> int:
-        """Return a window: one that was never used as long as addresses have 47 bits, then the one that was freed
-        first, then any."""
+        """Return the number of a free window.  Prefer one that was never used and has 47-bit addresses, then the one
+        that was freed first, then any other."""
         while self._next in self._windows:
             self._next += 1
         if self._next >= LOW_WINDOWS and self._freed:
@@ -505,7 +509,7 @@ class DeviceMemory:
         return one.data[offset : offset + size]
 
     def _describe(self, address: int) -> str:
-        """Return where an address outside of every allocation is, as a part of a sentence."""
+        """Return a phrase that locates an address outside of every allocation."""
         near = self.nearest(address)
         if near is None:
             return f"the address is {address:#x}, in no allocation"
@@ -517,11 +521,11 @@ class DeviceMemory:
 _NEAR = 1 << 20
 """bytes from a live allocation within which an address belongs to it rather than to a freed one that is nearer"""
 _NO_RESERVE = 0x4000 if sys.platform == "linux" else 0
-"""MAP_NORESERVE, which mmap has by name since Python 3.13"""
+"""MAP_NORESERVE, a name that `mmap` provides since Python 3.13"""
 
 
 def _sparse_zeros(size: int) -> Bytes:
-    """Return zeros that take memory only where they are written."""
+    """Return zeros that take memory only after they are written."""
     if not size or not hasattr(mmap, "MAP_PRIVATE"):
         return np.zeros(size, np.uint8)
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", _NO_RESERVE)
@@ -529,7 +533,8 @@ def _sparse_zeros(size: int) -> Bytes:
 
 
 def _host_bounds(array: npt.NDArray[Any]) -> tuple[int, int]:
-    """Return the host address of the first byte of an array, and the one after its last; equal if it is empty."""
+    """Return the host address of the first byte of an array, and the address after its last byte.  The two are equal if
+    it is empty."""
     if not array.size:
         return 0, 0
     low, high = np.lib.array_utils.byte_bounds(array)
@@ -546,12 +551,12 @@ def _hull(written: Bytes) -> tuple[int, int]:
 
 
 def _next_place(end: int) -> int:
-    """Return where an allocation may begin after one that ends there."""
+    """Return the first address at which an allocation may begin after one that ends at this address."""
     return -(-(end + ALIGNMENT) // ALIGNMENT) * ALIGNMENT
 
 
 def _check_shareable(data: object) -> None:
-    """UsageError for what is no memory that launches can share with the client."""
+    """Raise UsageError for an object whose memory launches cannot share with the caller."""
     if not isinstance(data, np.ndarray) or not data.flags.c_contiguous or data.dtype.hasobject:
         raise UsageError("place: give a contiguous NumPy array of numbers or records")
     if not data.flags.writeable:
@@ -565,7 +570,7 @@ def _check_size(size: int) -> int:
 
 
 def _to_int(address: int) -> int:
-    """Return an address as an int, also of NumPy's types."""
+    """Return an address, which may have a NumPy type, as an int."""
     try:
         return operator.index(address)
     except TypeError:

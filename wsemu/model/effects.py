@@ -1,6 +1,6 @@
-"""Effects of each operation on memory and on synchronization objects: all facts about it, in one row.
+"""All facts about each operation's effects on memory and on synchronization objects, in one row each.
 
-The table names facts; what they mean is written where it is computed.  An engine may take names, nouns and sets of
+The table only names the facts; the code that implements them is elsewhere.  An engine may take names, nouns and sets of
 operations from here.  The reference engine takes no rule from here, so that the two engines stay independent.
 
 A row must have every field, and every asynchronous operation must have a row: otherwise this module fails to import.
@@ -30,12 +30,12 @@ Counter = Literal["", "accesses", "barriers", "tiles"]
 
 
 class Family(NamedTuple):
-    """The operations that came with one generation of the hardware."""
+    """The operations that one generation of the hardware introduced."""
 
     since: int
-    """compute capability from which on there is an operation, times 10; 0: no architecture is asked for it"""
+    """first compute capability with the operations, times 10; 0: the architecture is not checked"""
     called: str
-    """name in the error for an older architecture, in the plural"""
+    """their name in the error for an older architecture, in the plural"""
 
 
 class Moves(NamedTuple):
@@ -44,33 +44,33 @@ class Moves(NamedTuple):
     reads: Memory
     writes: Memory
     combines: bool
-    """with what is there, as an atomic does"""
+    """true if it combines the value with the contents of memory, as an atomic does"""
     credits: bool
-    """an mbarrier with the bytes that it moves"""
+    """true if it credits an mbarrier with the bytes that it moves"""
     proxy: Proxy
     """proxy that performs its memory accesses"""
     agent: bool
-    """it goes on by itself, while its warp goes on"""
+    """true if it runs asynchronously, while its warp continues"""
     unit: Unit
     """unit of one transfer: a range of bytes, zeros, a value of each lane, a tile of a tensor map, a matrix"""
 
 
 class Effects(NamedTuple):
-    """One row.  No field has a default: whoever adds an operation decides each of them."""
+    """One row of the table.  No field has a default, so that each new operation decides each of them."""
 
     family: Family
     noun: str
-    """name of an execution in reports; empty: its kind (`load`)"""
+    """name of an execution in reports; if empty, the name of its kind (`load`)"""
     verb: str
-    """verb for the thread's action on the named object"""
+    """verb in reports for a thread that executes it on an object"""
     event: EventKind | Literal[""]
-    """event of a traced run that is the operation itself; others may accompany it"""
+    """trace event that represents the operation itself; it may cause other events as well"""
     meets: Meets
     """the object through which it orders threads, warps or asynchronous operations"""
     waits: Waits
-    """condition for which its lanes wait: a phase, all others, groups of copies, registers"""
+    """condition for which its lanes wait: a phase, all other threads, groups of copies, registers"""
     group: Group
-    """the groups that it belongs to, commits, or waits for"""
+    """kind of group that it joins, commits or waits for"""
     reach: Reach
     """the largest group of threads that it may reach, whatever its operands are"""
     counter: Counter
@@ -79,7 +79,7 @@ class Effects(NamedTuple):
 
     @property
     def orders(self) -> bool:
-        """Return whether it orders threads, warps or asynchronous operations among each other."""
+        """Return whether it orders threads, warps or asynchronous operations."""
         return self.meets not in ("", "registers") or self.waits == "groups"
 
 
@@ -121,7 +121,7 @@ _TENSOR_COPY = Moves("shared", "", False, False, "async", True, "columns")
 
 # fmt: off
 _BY_WORD: Final[dict[str, Effects]] = {
-    # since and family; noun, verb; event; meets, waits; group; reach; counter; what it moves
+    # columns: since and family; noun, verb; event; meets, waits; group; reach; counter; memory effects
     "mbarrier.init": Effects(_MBARRIER, "initialisation", "initialises",
         "init", "mbarrier", "", "", "cta", "", _STILL),
     "mbarrier.inval": Effects(_MBARRIER, "end", "ends", "inval", "mbarrier", "", "", "cta", "", _STILL),
@@ -213,7 +213,7 @@ _BY_WORD: Final[dict[str, Effects]] = {
     "wgmma.touch": Effects(_WGMMA, "register of `wgmma`", "uses", "", "", "", "", "warp", "", _STILL),
     "wgmma.check": Effects(_WGMMA, "register of `wgmma`", "uses", "", "", "", "", "warp", "", _STILL),
 }
-"""asynchronous operations, by their `isa.step_word`"""
+"""rows of asynchronous operations, by `isa.step_word`"""
 _BY_KIND: Final[dict[str, Effects]] = {
     "alu": Effects(_ANY, "", "uses", "", "", "", "", "warp", "", _STILL),
     "load": Effects(_ANY, "", "uses", "access", "", "", "", "cta", "accesses", _LOADED),
@@ -225,14 +225,14 @@ _BY_KIND: Final[dict[str, Effects]] = {
     "fence": Effects(_ANY, "", "uses", "", "fence", "", "", "cta", "", _STILL),
     "control": Effects(_ANY, "", "uses", "", "", "", "", "warp", "", _STILL),
 }
-"""all others, by their kind; `_apart` has what differs"""
+"""all other operations, by kind; `_apart` has those that differ from their kind"""
 # fmt: on
 OUTSIDE: Final = Effects(_ANY, "", "uses", "", "", "", "", "cta", "", _STILL)
-"""an operation from outside that has no row"""
+"""row for an operation that a plug-in registers without a row"""
 
 
 def _apart() -> dict[str, dict[str, Any]]:
-    """Return what single operations have that others of their kind have not."""
+    """Return the rows of operations that differ from their kind."""
     apart: dict[str, dict[str, Any]] = {
         "bar.arrive": {"event": "arrive", "waits": ""},
         "exit": {"event": "exit"},
@@ -266,16 +266,17 @@ def _make_table() -> dict[str, Effects]:
 
 
 EFFECTS: Final = _make_table()
-"""table: operation -> its row"""
+"""the row of each operation, by name"""
 
 
 def effects_of(name: str) -> Effects:
-    """Return the row of an operation, which may be one from outside, or of an asynchronous one without its type."""
+    """Return the row of an operation, which may come from a plug-in.  An asynchronous one may be named without its
+    type."""
     return EFFECTS.get(name) or _BY_WORD.get(name, OUTSIDE)
 
 
 def enter(name: str, row: Effects) -> None:
-    """Add the row of an operation from outside, which `isa.enter` has added."""
+    """Add the row of an operation from a plug-in, which `isa.enter` has added."""
     if name in EFFECTS:
         raise ValueError(f"operation {name!r} has a row")
     EFFECTS[name] = row
@@ -294,19 +295,19 @@ def find_names(wanted: Callable[[Effects], bool]) -> frozenset[str]:
 
 
 def find_words(wanted: Callable[[Effects], bool]) -> frozenset[str]:
-    """Return the asynchronous operations whose rows are wanted, without their types."""
+    """Return the names of the selected asynchronous operations, without their types."""
     return frozenset(word for word, row in _BY_WORD.items() if wanted(row))
 
 
 def find_opcodes(wanted: Callable[[Effects], bool]) -> frozenset[int]:
-    """Return the numbers of the operations whose rows are wanted."""
+    """Return the numbers of the selected operations."""
     return frozenset(OPCODE[name] for name in find_names(wanted))
 
 
 BRINGS: Final = find_words(lambda row: row.moves.credits)
-"""copies that credit an mbarrier with what they bring"""
+"""copies that credit an mbarrier with the bytes that they transfer"""
 PUTS: Final = find_words(lambda row: row.group == "bulk" and row.moves.agent and not row.moves.combines)
-"""copies out of shared memory that keep what they copy as it is"""
+"""copies out of shared memory that do not change the bytes"""
 COMBINES: Final = find_opcodes(lambda row: row.moves.combines and row.moves.agent)
-"""asynchronous operations that combine with what is there"""
+"""asynchronous operations that combine a value with the contents of memory"""
 ASYNCHRONOUS_PROXY: Final = find_opcodes(lambda row: row.moves.proxy == "async")

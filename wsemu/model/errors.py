@@ -1,4 +1,4 @@
-"""Errors that a user can meet.  Each says what is wrong, where, and what to write instead."""
+"""Errors that a user can meet.  Each message names the problem, its location, and a remedy."""
 
 from __future__ import annotations
 
@@ -13,23 +13,25 @@ if TYPE_CHECKING:
 
 
 _COMMAND = re.compile(r"^(\s*)(?=::[^:])", re.MULTILINE)
-"""start of a line that GitHub takes for a command"""
+"""start of a line that GitHub interprets as a command"""
 
 
 def printable(text: str) -> str:
-    """`text` without characters that could move a terminal's cursor, and without commands; its lines stay lines."""
-    if not text.isprintable():  # seldom
+    """Return `text` without characters that could move a terminal's cursor, and without commands for CI services.  Its
+    lines stay lines."""
+    if not text.isprintable():  # a rare case
         text = "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
     return inert(text)
 
 
 def inert(text: str) -> str:
-    """Return text of which CI services take no line for a command: `::error ...` at the start, `##[error]` anywhere."""
+    """Return text in which CI services find no command: no `::error ...` at the start of a line, no `##[error]`
+    anywhere."""
     return _COMMAND.sub(r"\1| ", text.replace("##[", "## [")) if "::" in text or "##[" in text else text
 
 
 class WsemuError(Exception):
-    """Base of all errors of this package.  As text it is fit for a terminal, whatever the names in it are."""
+    """The base of all errors of this package.  Its text is safe to print on a terminal, whatever names it contains."""
 
     def __str__(self) -> str:
         return printable(super().__str__())
@@ -38,7 +40,7 @@ class WsemuError(Exception):
 class UsageError(WsemuError, ValueError):
     """The launch or its arguments are wrong (exit code 2)."""
 
-    __module__ = "wsemu"  # where users know it from
+    __module__ = "wsemu"  # users know the class under this module
 
 
 class ResultError(WsemuError, AssertionError):
@@ -54,13 +56,14 @@ class CompileError(UsageError):
 
 
 class MistypedError(UsageError, TypeError):
-    """Arguments of a number or of types that do not fit; to Python, and in Numba-CUDA, a TypeError."""
+    """The number or the types of arguments do not fit; a TypeError in Python, as in Numba-CUDA."""
 
 
 class KernelError(WsemuError):
-    """The kernel's source cannot be compiled: not part of the dialect, a wrong type, an unknown name (exit code 2).
+    """The kernel's source cannot be compiled: a construct outside the dialect, a wrong type, an unknown name (exit code
+    2).
 
-    `span` is where; `remedy` what to write instead; `calls` the spans of the calls that led there, outermost first.
+    `span` is the location, `remedy` a replacement, `calls` the spans of the calls that led there, outermost first.
     """
 
     __module__ = "wsemu"
@@ -78,13 +81,13 @@ class KernelError(WsemuError):
 
 
 class UnsupportedError(KernelError):
-    """The source uses something that wsemu does not model (exit code 3: not decided, never clean)."""
+    """The source uses something that wsemu does not model (exit code 3: incomplete, never verified)."""
 
     __module__ = "wsemu"
 
     @property
     def subject(self) -> str:
-        """The thing that is not modelled: what the message has as code, else the message."""
+        """Return the construct that is not modeled: the code in the message, or else the whole message."""
         found = re.search(r"`([^`]+)`", self.message)
         return found[1] if found else self.message
 
@@ -102,7 +105,7 @@ class MissingPackage(UsageError, ModuleNotFoundError):
 
 
 def check_int(value: object, name: str) -> int:
-    """A parameter that is an int, and nothing that only looks like one; UsageError for anything else."""
+    """Return a parameter that is an int.  Raise UsageError for anything else, even if it converts to an int."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise UsageError(f"{name} is {value!r}, of type {type(value).__name__}: give an int")
     return value
@@ -113,12 +116,11 @@ R = TypeVar("R")
 
 
 def hide_internal_frames(function: Callable[P, R]) -> Callable[P, R]:
-    """`function`, which raises errors of this package as its own: a traceback shows who called it, and not the way
-    through wsemu to where the error was found."""
+    """Return `function` with tracebacks that end where it was called, without the frames inside wsemu."""
 
     @functools.wraps(function)
     def call(*args: P.args, **named: P.kwargs) -> R:
-        __tracebackhide__ = True  # pytest shows where it was called
+        __tracebackhide__ = True  # pytest then shows the caller
         try:
             return function(*args, **named)
         except WsemuError as error:

@@ -1,4 +1,4 @@
-"""Findings of a check, as data: `Site`, `Finding`, `Counters`, `Report`.  Only `wsemu.report` turns them into text.
+"""The data of a check: `Site`, `Finding`, `Counters`, `Report`.  Only `wsemu.report` turns them into text.
 
 A report is JSON: `Report.model_validate_json(report.model_dump_json()) == report`.
 """
@@ -25,7 +25,7 @@ HoldsIn = Literal["every schedule", "some schedules"]
 
 
 BETWEEN = "between launches"
-"""`kernel` of a report on what happens between launches"""
+"""value of `kernel` in a report on operations between launches"""
 
 
 def _severity(code: str) -> Severity:
@@ -45,15 +45,15 @@ Extent = Annotated[tuple[int, int, int], Padded(1)]
 
 
 def with_role(who: str, role: str) -> str:
-    """`warp 1 (DMA)`, or `warp 1` where no role is known."""
+    """Return `warp 1 (DMA)`, or `warp 1` if the role is unknown."""
     return f"{who} ({role})" if role else who
 
 
 class Site(Record):
     """A source location, and what a warp did there.
 
-    Lines and columns start at 1; columns count bytes of UTF-8, as Python's compiler does, and `end_column` is the first
-    one after the place.
+    Lines and columns start at 1.  Columns count bytes of UTF-8, as in Python's compiler, and `end_column` is the first
+    column after the text.
     """
 
     file: str
@@ -69,13 +69,13 @@ class Site(Record):
     """the label under the source: `(2) stored by warp 1 (DMA), i=1`"""
     array: str | None = None
     index: str | None = None
-    """symbolic, such as `0:32` or `s, lane`"""
+    """index expression of the source, such as `0:32` or `s, lane`"""
     primary: bool = True
     """true for the site to look at first; other sites explain it"""
 
     @classmethod
     def at(cls, span: Span, text: str = "", **fields: Any) -> Self:
-        """The site of a front end's span, whose columns start at 0."""
+        """Return the site for a span of the front end, whose columns start at 0."""
         return cls(
             file=span.file,
             line=span.line,
@@ -88,7 +88,7 @@ class Site(Record):
 
     @property
     def actor(self) -> str:
-        """`warp 1 (DMA)`, or `` when no warp is known."""
+        """Return `warp 1 (DMA)`, or an empty text if the warp is unknown."""
         return "" if self.warp is None else with_role(f"warp {self.warp}", self.role)
 
 
@@ -98,35 +98,35 @@ class Step(Record):
     cta: Index
     warp: Annotated[int, Field(ge=0)]
     does: str
-    """`arrive`, `sync`, `load`, `store`, `atomic`; `exit` where others wait for the whole CTA"""
+    """kind of the instruction: `arrive`, `sync`, `load`, `store`, `atomic`; `exit` if others wait for the whole CTA"""
     instruction: Annotated[int, Field(ge=0)]
     """number of the bytecode instruction"""
     nth: Annotated[int, Field(ge=0)] = 0
-    """execution of it by the warp, from 1; 0 where that is not known"""
+    """number of the execution by the warp, from 1; 0 if unknown"""
     line: int
     what: str = ""
-    """accessed object: `tile[s, lane]`; for a barrier see below"""
+    """accessed object, such as `tile[s, lane]`; barriers have the fields below instead"""
     barrier: int | None = None
     generation: int | None = None
-    """in which it is counted"""
+    """generation in which the operation is counted"""
     arrived: int | None = None
-    """threads of the generation with it"""
+    """number of threads that have arrived in the generation, including this operation"""
     expected: int = 0
-    """threads that complete the generation; 0 where that is not known"""
+    """number of threads that complete the generation; 0 if unknown"""
     when: str = ""
-    """`i=2`, where the line is executed more than once"""
+    """iteration, such as `i=2`, if the line is executed more than once"""
     mark: str = ""
-    """`(1)` or `(2)`, of the two operations that the finding is about"""
+    """`(1)` or `(2)` for the two operations of the finding"""
     shown: bool = True
-    """true if the step is in the text of the schedule; the other steps lead there"""
+    """true if the text of the schedule shows the step; the other steps lead up to it"""
     lane: Annotated[int, Field(ge=0, lt=32)] | None = None
-    """in a schedule of atomics, the only lane that performs its access"""
+    """in a schedule of atomics, the only lane that performs the access"""
 
 
 MOST_SHOWN = 20
-"""findings of a launch that are shown where no limit is given: each of them is explained"""
+"""default number of findings of a launch that are shown; each of them is explained"""
 _LATER = ("message", "sites", "notes", "help", "schedule", "schedule_steps", "steps")
-"""fields of a finding that its explanation has"""
+"""fields of a finding that are computed with its explanation"""
 
 
 class Finding(Record):
@@ -146,19 +146,19 @@ class Finding(Record):
     count: int = 1
     """number of occurrences of the same cause"""
     schedule: list[str] = []
-    """steps of a schedule that shows it, one per line; irrelevant earlier steps are left out"""
+    """steps of a schedule that shows the finding, one per line, without earlier steps that do not matter"""
     schedule_steps: int = 0
-    """number of steps of the whole schedule up to there; 0 if unknown"""
+    """number of steps of the whole schedule up to the finding; 0 if unknown"""
     steps: list[Step] = []
     """the whole schedule as data, for `wsemu replay`"""
     factor: float | None = None
-    """cost of an access: n of an n-way bank conflict; sectors moved per sector needed"""
+    """cost of an access: n for an n-way bank conflict, or sectors moved per needed sector"""
     fingerprint: str = ""
-    """identity across runs, which survives moved lines; only in JSON"""
+    """identity across runs, which does not change when lines move; only in JSON"""
     _explain: Callable[[], Finding] | None = None
-    """function that completes it; None: it is complete"""
+    """function that returns the complete finding; None if it is complete"""
     _outline: Callable[[], Finding] | None = None
-    """function that completes only its sites"""
+    """function that returns the finding with only its sites completed"""
 
     @classmethod
     def later(
@@ -169,8 +169,8 @@ class Finding(Record):
         count: int = 1,
         severity: Severity | None = None,
     ) -> Self:
-        """Return a finding that calls `explain` when more of it is needed than code, count and severity (by default
-        that of its code); `outline` makes a finding with the same locations, and less work."""
+        """Return a finding that calls `explain` when more than code, count and severity is needed.  The default
+        severity is that of the code.  `outline` returns a finding with the same locations in less time."""
         made = cls.model_construct(code=code, count=count, severity=severity or _severity(code))
         for name in _LATER:
             made.__dict__.pop(name, None)
@@ -178,7 +178,7 @@ class Finding(Record):
         return made
 
     def then(self, change: Callable[[Finding], Finding]) -> Finding:
-        """The finding as `change` makes it of this one, which may be when it is explained."""
+        """Return the finding that `change` computes from this one, perhaps only when the finding is explained."""
         explain = self._explain
         if explain is None:
             return change(self)
@@ -188,7 +188,7 @@ class Finding(Record):
 
     @property
     def places(self) -> list[Site]:
-        """Its sites, perhaps without all of their text: for whoever asks where it is, and not why."""
+        """Return its sites, perhaps without all of their text.  This takes less time than an explanation."""
         outline = self._outline
         return self.sites if self._explain is None or outline is None else outline().sites
 
@@ -207,25 +207,25 @@ class Finding(Record):
             return self.__dict__[name]
 
     def __str__(self) -> str:
-        """`error[race] at copy.py:18: write-after-read hazard on shared `tile[t]``."""
+        """Return a text such as `error[race] at copy.py:18: write-after-read hazard on shared `tile[t]``."""
         site = next((site for site in self.places if site.primary), None)
         where = f" at {os.path.basename(site.file)}:{site.line}" if site else ""
         return f"{self.severity}[{self.code}]{where}: {self.message}"
 
 
 class Suppressed(Record):
-    """A finding that the user accepts, and why."""
+    """A finding that the user accepts, with the reason."""
 
     finding: Finding
     reason: str
     file: str
-    """file of the suppression: a source with a comment, pyproject.toml, or a baseline"""
+    """location of the suppression: a source file with a comment, pyproject.toml, or a baseline"""
     line: int
     kind: Literal["source", "configuration", "baseline"]
 
 
 class Unused(Record):
-    """A suppression that matches nothing in a launch which it is about, or that does not count."""
+    """A suppression that has no effect, or that matches no finding of a launch to which it applies."""
 
     file: str
     line: int
@@ -233,15 +233,15 @@ class Unused(Record):
 
 
 class UnreachedPlace(Record):
-    """Synchronization instructions of one line of the source, some of which a launch never executed."""
+    """A line of the source with synchronization instructions, some of which a launch never executed."""
 
     operation: str
     file: str
     line: int
     instructions: int
-    """number of its instructions that were never executed"""
+    """number of the line's instructions that were never executed"""
     of: int
-    """number of its instructions; a loop that the compiler unrolled has copies"""
+    """number of the line's instructions; an unrolled loop contributes several copies"""
 
 
 class Unreached(Record):
@@ -256,21 +256,22 @@ class Unreached(Record):
 
 
 class Scope(Record):
-    """The other launches for which a verdict `verified` also holds: they differ only in the listed contents, values and
-    loop counts."""
+    """The other launches for which a verdict `verified` also holds.  They differ only in the listed contents, values
+    and loop counts."""
 
     contents: list[str] = []
-    """arrays that it reads and that may hold anything"""
+    """arrays that the launch reads and that may have any contents"""
     values: list[str] = []
     """scalars that may have any value of their type"""
     loops: list[str] = []
-    """loops that may run any number of times: `the loops in lines 9, 15 (`n`)`; of several entries one at a time, while
-    the arguments of the others are as given"""
+    """loops that may run any number of times, such as `the loops in lines 9, 15 (`n`)`.  Each entry may vary alone,
+    while the arguments of the others keep their values"""
     limits: list[str] = []
-    """launches that it does not cover, each with the reason and the location"""
+    """launches that the verdict does not cover, each with the reason and the location"""
 
     def __str__(self) -> str:
-        """`for all contents of `x` and all values of `alpha``; nothing where it is for this launch only."""
+        """Return a text such as `for all contents of `x` and all values of `alpha``, or an empty text if the verdict
+        holds for this launch only."""
         said = [
             f"all {what} of {', '.join(f'`{name}`' for name in names)}"
             for what, names in (("contents", self.contents), ("values", self.values)) if names
@@ -283,23 +284,24 @@ class Scope(Record):
 
 
 class Residency(Record):
-    """CTAs that have to run at once, since they wait for each other, and what a GPU holds."""
+    """The CTAs that must be co-resident because they wait for each other, and the number that fits on a GPU."""
 
     ctas: int
     of: str
-    """group of the CTAs: all of a `cluster`, of a cooperative `grid`, or those of the `launch` that wait for each
+    """group that the CTAs form: a `cluster`, a cooperative `grid`, or those CTAs of the `launch` that wait for each
     other"""
     each: int
-    """CTAs of this launch that a multiprocessor holds"""
+    """number of CTAs of this launch that fit on a multiprocessor"""
     limited_by: str
-    """exhausted resource: threads, CTAs, shared memory, registers"""
+    """resource that limits this number: threads, CTAs, shared memory, registers"""
     multiprocessors: int
     known: bool = False
-    """true if that number was requested (`sms`); else it is that of the largest GPU of the architecture"""
+    """true if the number of multiprocessors was specified (`sms`); otherwise it is that of the largest GPU of the
+    architecture"""
 
     @property
     def room(self) -> int:
-        """CTAs that fit at once."""
+        """Return the number of CTAs that fit at once."""
         return self.each * self.multiprocessors
 
     @property
@@ -307,11 +309,11 @@ class Residency(Record):
         return self.ctas <= self.room
 
     def __str__(self) -> str:
-        """`needs 24 CTAs at once`."""
+        """Return a text such as `needs 24 CTAs at once`."""
         return f"needs {self.ctas:,} CTAs at once"
 
     def occupancy_text(self, arch: str) -> str:
-        """`a multiprocessor of sm_90 holds 2 of them (shared memory), a GPU of 132 holds 264`."""
+        """Return a text such as `a multiprocessor of sm_90 holds 2 of them (shared memory), a GPU of 132 holds 264`."""
         most = "" if self.known else ", the largest there is,"
         where = f"a multiprocessor of {arch} holds {self.each} of them ({self.limited_by})"
         return f"{where}, a GPU of {self.multiprocessors}{most} holds {self.room:,}"
@@ -320,15 +322,16 @@ class Residency(Record):
 class Counters(Record):
     """The work of a launch.
 
-    A wavefront is one pass of the 32 banks, a sector 32 bytes; the `ideal_` counts are what the same accesses need at
-    least, and 0 where they were not counted.
+    A wavefront is one pass over the 32 banks, a sector has 32 bytes.  The `ideal_` counts are the minimum for the same
+    accesses, or 0 if they were not counted.
     """
 
     warp_instructions: int = 0
     thread_operations: int = 0
     """lanes that executed an instruction, summed over warp instructions"""
     accesses: int = 0
-    """thread accesses to shared and global memory, each counted once whatever its width; local arrays are registers"""
+    """thread accesses to shared and global memory, each counted once whatever its width; accesses to local arrays do
+    not count"""
     shared_load_wavefronts: int = 0
     shared_store_wavefronts: int = 0
     ideal_shared_load_wavefronts: int = 0
@@ -336,9 +339,9 @@ class Counters(Record):
     shared_atomic_wavefronts: int = 0
     ideal_shared_atomic_wavefronts: int = 0
     uncounted_atomics: int = 0
-    """executions of shared memory atomics, by warps, whose wavefronts are not counted"""
+    """warp executions of shared memory atomics whose wavefronts are not counted"""
     uncounted_tiles: int = 0
-    """executions, by warps, of tensor copies and of `wgmma`, whose wavefronts in shared memory are not counted"""
+    """warp executions of tensor copies and of `wgmma`, whose wavefronts in shared memory are not counted"""
     global_load_sectors: int = 0
     global_store_sectors: int = 0
     ideal_global_load_sectors: int = 0
@@ -350,14 +353,15 @@ class Counters(Record):
 
     @property
     def bank_conflicts(self) -> int | None:
-        """Shared memory wavefronts beyond the minimum; None if the minimum was not counted."""
+        """Return the shared memory wavefronts beyond the minimum, or None if the minimum was not counted."""
         ideal = sum(getattr(self, f"ideal_shared_{kind}_wavefronts") for kind in ("load", "store", "atomic"))
         cost = sum(getattr(self, f"shared_{kind}_wavefronts") for kind in ("load", "store", "atomic"))
         return cost - ideal if ideal else None
 
     @property
     def coalesced(self) -> float | None:
-        """Minimum sectors per sector moved, 0 to 1; None if the minimum was not counted."""
+        """Return the minimum number of sectors per moved sector, from 0 to 1, or None if the minimum was not
+        counted."""
         ideal = self.ideal_global_load_sectors + self.ideal_global_store_sectors
         moved = self.global_load_sectors + self.global_store_sectors
         return ideal / moved if ideal and moved else None

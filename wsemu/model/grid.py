@@ -1,4 +1,4 @@
-"""The CTAs of a grid in groups, of which all CTAs are alive at once: clusters, or the whole grid."""
+"""A division of the CTAs of a grid into groups of co-resident CTAs: clusters, or the whole grid."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ Extent = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class Grouping:
-    """A grid, cut into groups of `shape` CTAs along each axis, which divides it.
+    """A grid divided into groups of `shape` CTAs along each axis.  The extents of `shape` divide those of the grid.
 
-    Groups are numbered as clusters are (PTX ISA, "%clusterid"), the CTAs of a group by their rank in it
+    Groups are numbered like clusters (PTX ISA, "%clusterid"), and the CTAs of a group by their rank in it
     ("%cluster_ctarank"), x first.
     """
 
@@ -22,29 +22,29 @@ class Grouping:
 
     @cached_property
     def members(self) -> int:
-        """CTAs of a group."""
+        """Return the number of CTAs of a group."""
         return self.shape[0] * self.shape[1] * self.shape[2]
 
     @cached_property
     def along(self) -> Extent:
-        """Groups along each axis."""
+        """Return the number of groups along each axis."""
         x, y, z = (extent // size for extent, size in zip(self.grid, self.shape, strict=True))
         return x, y, z
 
     @cached_property
     def number(self) -> int:
-        """Groups of the grid."""
+        """Return the number of groups of the grid."""
         return self.along[0] * self.along[1] * self.along[2]
 
     def cta(self, group: int, member: int) -> int:
-        """A CTA by its linear index in the grid."""
+        """Return a CTA by its linear index in the grid."""
         if self.members == 1:
             return group
         at = zip(place(group, self.along), place(member, self.shape), self.shape, strict=True)
         return linear([cluster * size + inside for cluster, inside, size in at], self.grid)
 
     def of(self, cta: int) -> tuple[int, int]:
-        """(group, member) of a CTA."""
+        """Return (group, member) for a CTA."""
         if self.members == 1:
             return cta, 0
         at = place(cta, self.grid)
@@ -54,24 +54,25 @@ class Grouping:
 
 
 def place(index: int, extent: Extent) -> Extent:
-    """A linear index along each axis."""
+    """Return a linear index as an index along each axis."""
     x, y, _ = extent
     return index % x, index // x % y, index // (x * y)
 
 
 def linear(at: list[int] | Extent, extent: Extent) -> int:
-    """An index along each axis as a linear one."""
+    """Return an index along each axis as a linear index."""
     return at[0] + extent[0] * (at[1] + extent[1] * at[2])
 
 
 FARTHEST = 24
-"""the most that `window` gives: an address so many bits on lies in no CTA's shared memory, and has 32 bits"""
+"""maximum result of `window`.  An address that is 2 to this power bytes away is in no CTA's shared memory, and still
+has 32 bits"""
 
 
 def window(shared_bytes: int, *, asynchronous: bool, columns: bool = False) -> int:
-    """log2 of the bytes from one CTA's shared memory to the next one's, in a group of several: there is a gap between
-    the two.  Matrix descriptors have 18 bits of an address, patterns of tensor copies go by 10; kernels that use
-    `columns` of tensor memory take bits 24 and up for the rank, as the hardware has it."""
+    """Return log2 of the distance, in bytes, between the shared memories of two consecutive CTAs of a group; the
+    distance includes a gap.  Matrix descriptors have 18 bits of an address, and tensor copies repeat their pattern
+    every 10 bits.  Kernels that use `columns` of tensor memory have the rank in bits 24 and up, like the hardware."""
     if columns:
         return FARTHEST
     return max(18 if asynchronous else 10, (shared_bytes + 127).bit_length())

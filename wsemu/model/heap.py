@@ -1,5 +1,5 @@
-"""Layout of the device heap (`malloc` in kernels), which the front end and the launch share: addresses of blocks, and
-the arrays that describe them."""
+"""Layout of the device heap (`malloc` in kernels), shared by the front end and the launch: addresses of blocks, and the
+arrays that describe them."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from typing import Literal
 from wsemu.model.isa import SEGMENT_SHIFT
 
 Part = Literal["bytes", "owners", "sizes", "threads", "info"]
-"""an array of the heap, as `wsemu.frontend.ptx.heap.Heap` has them"""
+"""names of the arrays of the heap; see `wsemu.frontend.ptx.heap.Heap`"""
 DTYPES: dict[Part, str] = {"bytes": "u1", "owners": "u4", "sizes": "u8", "threads": "u8", "info": "u8"}
 SIZE = 8 << 20
 """default size of the heap, in bytes (`cudaLimitMallocHeapSize`)"""
 UNIT = 64
 """unit of allocation, in bytes; one unit after each block stays free"""
 GONE = 1 << 63
-"""mark in the size of a block: it was freed"""
+"""flag in the size of a block that was freed"""
 STEP = 16
 """bytes that one store of `free` covers; counted sizes are rounded up to it"""
 NUMBER = 1 << 15
-"""segment number in addresses of blocks; it has no memory, so an access that does not look up the block is out of
+"""segment number in addresses of blocks.  It has no memory, so an access that does not look up the block is out of
 bounds"""
 SERIAL_SHIFT, SERIALS = 32, 256
-"""position, in an address of a block, of the number of the launch that allocated it; count of these numbers"""
+"""position, in an address of a block, of the number of the launch that allocated it; how many such numbers there are"""
 KIND_SHIFT = 57
 """position of the kind in an address that represents a mistake; the sign bit keeps it out of memory"""
 BEYOND, FREED, FREED_ALREADY, NO_BLOCK = range(4)

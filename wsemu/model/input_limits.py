@@ -1,8 +1,8 @@
 """Limits on the size of inputs, in one table: each row is a limit on a file, a text or an option.
 
-A limit keeps an input of some hundred kilobytes from taking minutes or gigabytes.  Each lies far above what compilers
-write and below what hurts.  `docs/limits.md` shows the table, and `tests/unit/test_input_limits.py` has an input beyond
-each row.
+A limit keeps an input of some hundred kilobytes from taking minutes or gigabytes.  Each is far above what compilers
+generate, and low enough to keep resource use small.  `docs/limits.md` shows the table, and
+`tests/unit/test_input_limits.py` has an input beyond each row.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ class InputLimit(NamedTuple):
     of: str
     """the input that is measured"""
     remedy: str
-    """remedy for an input beyond the limit"""
+    """advice for an input beyond the limit"""
 
     def excess(self, count: int) -> str:
-        """Return what is wrong with an input that has `count` of the unit."""
+        """Return the error text for an input with `count` of the unit, or nothing if it is within the limit."""
         return f"{count:,} {self.unit} in {self.of}: at most {self.most:,}"
 
 

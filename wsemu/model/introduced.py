@@ -1,8 +1,9 @@
-"""From which architecture on there are the instructions of a program.
+"""The check that an architecture has all instructions of a program.
 
-Each operation's row has it (`effects.py`).  Source: PTX ISA, "Target ISA Notes" of each instruction.  Instructions of
-PTX text are compared with the target of their file before (`frontend/ptx/availability.py`).  `mma` and `wmma` are not
-asked: there the architecture says how sums are rounded, whichever types it has.
+The row of each operation names the first architecture (`effects.py`).  Source: PTX ISA, "Target ISA Notes" of each
+instruction.  Instructions of PTX text have been compared with the target of their file before
+(`frontend/ptx/availability.py`).  `mma` and `wmma` are not checked: for them the architecture only determines how sums
+are rounded.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ if TYPE_CHECKING:
 _NEEDS: Final = {OPCODE[name]: row.family for name, row in EFFECTS.items() if row.family.since}
 _OLD: Final = Family(0, "")
 _EXPECTS, _ASYNC_PROXY = Family(90, "expectations of bytes"), Family(90, "`fence.proxy.async`")
-"""forms that came later than their operation"""
+"""forms that are newer than their operation"""
 _WGMMA, _WGMMA_END = EFFECTS["wgmma.fence"].family.called, 100
-"""family of instructions that end with Hopper, and the number of the next architecture"""
+"""the family of instructions that exists on Hopper only, and the number of the next architecture"""
 _ARRIVE, _PROXY = OPCODE["mbarrier.arrive"], OPCODE["fence.proxy"]
 
 

@@ -5,11 +5,11 @@ instruction's type (`b8`..`b64`, `f16`..`f64`).  A predicate is a 32-bit lane ma
 all ones.  The bytecode names a register by its byte offset in that block.
 
 An instruction is eight int64 (`FIELDS`).  `guard` is `2 * predicate offset + negate` (0: always executed).  Values are
-untyped bits; where an operation cares about sign or kind, its name says so: `s` signed, `u` unsigned, `b` any bits.
+untyped bits; if sign or kind matter for an operation, its name shows them: `s` signed, `u` unsigned, `b` any bits.
 
 Addresses are virtual: `segment << SEGMENT_SHIFT | byte offset`.  `index.*` operations turn an array index into an
-address and mark what went wrong in two high bits, so that a memory access has a single test and the cause is known when
-it fails.
+address and mark an error in two high bits, so that a memory access needs a single test, and the cause is known if it
+fails.
 """
 
 from __future__ import annotations
@@ -29,108 +29,113 @@ ROW = 256
 SEGMENT_SHIFT = 40
 OFFSET_MASK = (1 << SEGMENT_SHIFT) - 1
 ADDRESS_OUT = 1 << 62
-"""set by `index` when the index lies outside its dimension; the index, clamped, then stands above the segment shift:
-`ADDRESS_OUT | (index + INDEX_BIAS) << SEGMENT_SHIFT | 1 << (SEGMENT_SHIFT - 1)`, so that further dimensions do not
-disturb it"""
+"""set by `index` if the index is outside its dimension.  The clamped index is then stored above the segment shift:
+`ADDRESS_OUT | (index + INDEX_BIAS) << SEGMENT_SHIFT | 1 << (SEGMENT_SHIFT - 1)`, so that the offsets of further
+dimensions do not change it"""
 INDEX_BIAS = 1 << 20
 ADDRESS_WRAPPED = 1 << 61
 """set by `index` when a negative index was wrapped to the end of its dimension, as Numba does"""
 SHARED, LOCAL = 1, 2
-"""segments of shared memory and of a thread's local memory; the arrays of a launch follow"""
+"""segments of shared memory and of a thread's local memory; the arrays of a launch have the numbers after them"""
 FIRST_ARRAY = 3
 LOCAL_SHIFT = 24
-"""bits of an address in local memory that are an offset in the warp's; above them it names the variable that it was
-computed from: 0 none, which is all memory of its thread; `n + 1` for `Program.locals[n]`; or ON_STACK and where the
-variable begins in the thread's memory, in units of STACK_UNIT"""
+"""number of bits of a local memory address that are the offset in the warp's local memory.  The bits above them name
+the variable from which the address was computed: 0 for the thread's whole memory; `n + 1` for `Program.locals[n]`; or
+ON_STACK and the start of the variable in the thread's memory, in units of STACK_UNIT"""
 MOST_LOCAL = 1 << 19
-"""bytes of a thread's local memory, as on a GPU"""
+"""maximum number of bytes of a thread's local memory, as on a GPU"""
 ON_STACK = 1 << 15
 STACK_UNIT = 16
-"""a variable on the stack has a word of 64 bits this many bytes before it: where it begins, in the same units, in the
-upper half, and its bytes in the lower"""
+"""distance in bytes between a variable on the stack and a word of 64 bits before it.  The upper half of the word is the
+start of the variable in the same units, the lower half its size in bytes"""
 NON_COHERENT = 1 << 16
-"""in `aux` of a load: it may go through the read-only cache, so that nothing may write its bytes in the whole launch"""
+"""flag in `aux` of a load that may go through the read-only cache, so that nothing may write its bytes during the
+launch"""
 NO_STORE = 1 << 17
-"""in `aux` of an atomic: it stands for a load, and leaves memory as it is"""
+"""flag in `aux` of an atomic that represents a load, and leaves memory unchanged"""
 OWN_SHARED = 1 << 18
-"""in `aux` of an access, or 1 in that of a `bulk.load`: it says that it goes to the CTA's own shared memory"""
+"""flag in `aux` of an access (1 in `aux` of a `bulk.load`) that is declared to access the CTA's own shared memory"""
 OF_CTA, OF_CLUSTER = 1 << 19, 1 << 20
-"""in `aux` of an atomic: the scope that it names, where that leaves out other CTAs, or other clusters"""
+"""flags in `aux` of an atomic whose scope excludes other CTAs, or other clusters"""
 SCOPES = OF_CTA | OF_CLUSTER
 PUBLISHED, PUBLISHED_IN_CTA = 1 << 21, 1 << 22
-"""in `aux` of a store: it releases what it writes to the tensormap proxy, of all CTAs or of its own alone"""
+"""flags in `aux` of a store that releases its value to the tensormap proxy, of all CTAs or only of its own"""
 FRESH = 1 << 24
-"""in `aux` of a load: by `.cg`, `.cv` or volatile it passes by the cache of a multiprocessor"""
+"""flag in `aux` of a load that bypasses the L1 cache: `.cg`, `.cv` or volatile"""
 OF_GPU = FRESH
-"""in `aux` of an atomic: it names the scope of a GPU, which leaves out other GPUs"""
+"""flag in `aux` of an atomic of GPU scope, which excludes other GPUs"""
 BY_TEXTURE = 1 << 23
-"""in `aux` of a load or store: it is a part of an access to a texture or surface, whose sectors are not counted"""
+"""flag in `aux` of a load or store that is part of an access to a texture or surface, whose sectors are not counted"""
 PARTS_SHIFT = 25
-"""in `aux` of an atomic that is the strong access of a vector, above this: as a power of 2, how many parts it has"""
+"""position in `aux` of an atomic that is part of a strong access to a vector: log2 of the number of parts"""
 LOWER_HALF, UPPER_HALF = PUBLISHED, PUBLISHED_IN_CTA
-"""in `aux` of an atomic: a half of the strong access of a vector of 128 bits.  A load has its upper half first, a store
-its lower one"""
+"""flags in `aux` of an atomic that is half of a strong access to a vector of 128 bits.  A load accesses its upper half
+first, a store its lower half"""
 HALVES_OF_VECTOR = LOWER_HALF | UPPER_HALF
 USES_OLD = 1 << 27
-"""in `aux` of an exchange: what it returns is used; else it may be the first to write its place"""
+"""flag in `aux` of an exchange whose result is used.  An exchange whose result is unused may be the first write to its
+location"""
 IN_SHARED, IN_LOCAL, IN_ARRAY, IN_CONSTANT = 1, 2, 4, 8
-"""kinds of memory: shared, local, arrays of the launch, and those of them that are read-only"""
+"""kinds of memory: shared, local, arrays of the launch, and arrays that are read-only"""
 ANYWHERE = IN_SHARED | IN_LOCAL | IN_ARRAY | IN_CONSTANT
 IN_PIECES = 16
-"""further bit of an array's kind: its memory consists of allocations, so each lane of an access is checked"""
+"""additional flag for the kind of an array whose memory consists of allocations, so that each lane of an access is
+checked"""
 FORBIDS_SHIFT = 28
-"""in `aux` of an access, above this: the kinds of memory that it must not reach, as it names another state space; all
-of them if its address is computed from numbers alone"""
+"""position in `aux` of an access of the kinds of memory that it must not reach, because its instruction names another
+state space.  All kinds are set if its address is computed from numbers alone"""
 UNWATCHED = cast("bool", 2)
-"""value of a segment's writable flag for memory of the system: it may be written, and nothing races there"""
+"""value of a segment's writable flag for memory of the system: it may be written, and races in it are not checked"""
 OF_CTA_ALONE = 1
-"""`aux` of a `map.release` or `map.acquire`: of CTA scope"""
+"""`aux` of a `map.release` or `map.acquire` of CTA scope"""
 CONVERGED = 1
-"""`aux` of an `activemask` among lanes that run in lockstep: no other mask is possible"""
+"""`aux` of an `activemask` among lanes that run in lockstep, whose result is therefore fixed"""
 FAILS, ABORTS, ASSERTS = 1, 2, 4
-"""`aux` of the exit of a thread: it raises an exception; it fails an assertion of C++, or executes `trap`, which ends
-the launch on a GPU; it fails an assertion of Python, which ends it alone in Numba's code"""
+"""values in `aux` of a thread's exit.  FAILS: it raises an exception.  ABORTS: it fails a C++ assertion or executes
+`trap`, which ends the launch on a GPU.  ASSERTS: it fails a Python assertion, which ends only the thread in Numba's
+code"""
 ERRORS = ABORTS | ASSERTS
-"""in the `aux` of an exit or trap that is an error in itself"""
+"""flag in `aux` of an exit or trap that is an error by itself"""
 RAISES = 8
-"""bits of that `aux` below the number, from 1, of what the host raises: of `Program.raises`"""
+"""number of bits of this `aux` that hold the position, from 1, of the host's exception in `Program.raises`"""
 STOPS = 1
-"""`aux` of a `show` that is of a debugger's stop: its imm is of `Program.stops`"""
+"""`aux` of a `show` for a debugger's stop: its immediate is an index into `Program.stops`"""
 GRID_WAIT, GRID_TRIGGER = 2, 3
-"""`aux` of a `show` that is a `griddepcontrol`: traces have it, and it has no other effect inside of its launch"""
+"""`aux` of a `show` for a `griddepcontrol`: it appears in traces, and has no other effect in its launch"""
 C_FORMAT, C_ASSERTION = "\0", "\0assert"
-"""start of a part of `Program.prints` that is a conversion of C's `printf`; first part of an assertion, whose others
-are file, function and condition"""
+"""start of a part of `Program.prints` that is a conversion of C's `printf`; first part of an assertion, which is
+followed by file, function and condition"""
 PRINTED = 6
-"""bits of the imm of a `show` below the number of its print: which of its values it is"""
+"""number of low bits in the immediate of a `show` that hold the position of the value; the number of its print is above
+them"""
 ALIGNED = 1
 """`aux` of the barrier operations that need a converged warp"""
 CLUSTER_WIDE = 1
-"""immediate of a `fence.cta` that is one of its cluster"""
+"""immediate of a `fence.cta` of cluster scope"""
 SEQUENTIAL, BOTH_WAYS, RELEASES, ACQUIRES = range(4)
-"""`aux` of a fence: `fence.sc`, as `membar` is; `fence.acq_rel`; a part of the strong write that follows it, or of the
-strong read before it, and of no other one"""
+"""`aux` of a fence: `fence.sc`, like `membar`; `fence.acq_rel`; part of the strong write that follows it; part of the
+strong read before it.  The latter two order no other accesses"""
 READ, WRITE, ATOMIC = range(3)
 """kind of a memory access"""
 RELAXED, NO_COMPLETE, DROP, EXPECT = 1, 2, 4, 8
-"""bits of the aux of `mbarrier.arrive`: it gives nothing; it must not complete the phase; later phases expect as many
-fewer; it expects bytes first"""
+"""flags in `aux` of `mbarrier.arrive`: it releases nothing; it must not complete the phase; later phases expect as many
+arrivals fewer; it first expects bytes"""
 TRY, WAIT_RELAXED, BLOCKS, PEEK = 1, 2, 4, 8
-"""bits of the aux of `mbarrier.wait`: a `try_wait`; it takes nothing; it stands in a loop that does nothing but try it
-again, so that it blocks; it only guards a wait for the same phase, or nothing.  Of the last two the assembler sets one
-where it holds; without either what the wait answers depends on the schedule"""
+"""flags in `aux` of `mbarrier.wait`: a `try_wait`; it acquires nothing; it is in a loop that only repeats it, so that
+it blocks; its result only guards a wait for the same phase, or nothing.  The assembler sets one of the last two if it
+holds; with neither, the result of the wait depends on the schedule"""
 NARROW = 16
-"""another bit of both: of CTA scope, where the text says so"""
+"""additional flag for both, for an operation that is declared with CTA scope"""
 REMOTE = 32
-"""bit of the aux of `mbarrier.arrive`, `expect_tx` and `complete_tx`: the mbarrier may be that of another CTA"""
+"""flag in `aux` of `mbarrier.arrive`, `expect_tx` and `complete_tx` whose mbarrier may belong to another CTA"""
 CLUSTER_ALIGNED = 2
-"""bit of the aux of `cluster.arrive` and `cluster.wait`, beside RELAXED: all lanes of the warp execute it"""
+"""flag in `aux` of `cluster.arrive` and `cluster.wait`, besides RELAXED: all lanes of the warp execute it"""
 NOINC = 1
-"""`aux` of `cp.async.arrive`: the phase's count has this arrival already"""
+"""`aux` of a `cp.async.arrive` that the phase's count includes already"""
 ALL = 1
-"""`aux` of `cp.async.wait`: also for copies that no group has"""
+"""`aux` of a `cp.async.wait` that also waits for copies in no group"""
 ONLY_READ = 1
-"""`aux` of `bulk.wait`: until the sources were read"""
+"""`aux` of a `bulk.wait` that waits only until the sources are read"""
 MOST_COUNT = (1 << 20) - 1
 """maximum arrivals that an mbarrier counts, and bytes that one operation on it names (PTX ISA, "mbarrier")"""
 
@@ -141,10 +146,10 @@ Kind = Literal["alu", "load", "store", "atomic", "warp", "matrix", "barrier", "f
 
 
 class Operation(NamedTuple):
-    """One line of the instruction set.
+    """One row of the instruction set.
 
-    `result` and `operands` are register types (`p` a predicate, `""` none).  Operands stand in the fields a, b, c, imm
-    of the instruction, in that order.
+    `result` and `operands` are register types (`p` a predicate, `""` none).  Operands are in the fields a, b, c, imm of
+    the instruction, in this order.
     """
 
     name: str
@@ -153,7 +158,7 @@ class Operation(NamedTuple):
     operands: tuple[str, ...]
     meaning: str
     group: str
-    """class in a report's instruction mix"""
+    """class in the instruction mix of a report"""
 
 
 OPERATIONS: dict[str, Operation] = {}
@@ -168,7 +173,8 @@ def _define(
     kind: Kind = "alu",
     group: str = "",
 ) -> None:
-    """Enter every name of `names` for every substitution of `over`; `{op}` in `meaning` is the bare name."""
+    """Add every name of `names` to the table for every substitution of `over`.  `{op}` in `meaning` is the bare
+    name."""
     for substitution in over:
 
         def fill_template(text: str, **more: str) -> str:
@@ -302,7 +308,7 @@ ROUNDINGS = {"rni": "nearest even", "rzi": "toward zero", "rmi": "down", "rpi": 
 for _r, _text in ROUNDINGS.items():
     _define(f"cvt.{_r}.{{f}}.{{f}}", _F, "{f}", "{f}", f"to an integral value, {_text}", group=_CONVERT)
 _nan = "a nan gives 0, the sign bit alone if either type has 64 bits"
-for _r in ("rni", "rzi"):  # the others are a rounding to an integral value first
+for _r in ("rni", "rzi"):  # the others round to an integral value first
     for _i in _I:
         _name = f"cvt.{_r}.{_i['t']}.{{f}}"
         _define(_name, _F, _i["b"], "{f}", f"to an integer, {ROUNDINGS[_r]}; saturates; {_nan}", group=_CONVERT)
@@ -319,7 +325,8 @@ N_ALU = len(OPERATIONS)
 
 # -- memory: address in a, constant byte offset in imm; vector elements in consecutive rows from d ---------------------
 VECTORS = tuple((bits, n) for bits in (8, 16, 32, 64) for n in (1, 2, 4) if bits * n <= 128)
-# a load's aux: bytes of it, bit 0 the first one, that are not used, and may be unwritten; NON_COHERENT, FRESH
+# the aux of a load: NON_COHERENT, FRESH, and a bit for each of its bytes, bit 0 for the first, that is not used and may
+# be uninitialized
 for _bits, _n in VECTORS:
     _v = "" if _n == 1 else f".v{_n}"
     _define(f"ld{_v}.b{_bits}", ({},), f"b{_bits}", "b64", f"{_n} x {_bits} bits from address a + imm", "load", "load")
@@ -342,29 +349,30 @@ for _bits in (32, 64):
     for _what in ("add", "min", "max", "nanmin", "nanmax"):
         ATOMICS[f"atom.{_what}.f{_bits}"] = (f"{_what}.f", f"f{_bits}")
 HALVES: dict[str, str] = {}
-"""atomics of f16 and bf16, and of pairs of them in 32 bits -> type of an element"""
+"""element type of atomics on f16 and bf16, and on pairs of them in 32 bits"""
 for _half in ("f16", "bf16"):
     for _what in ("add", "min", "max"):
         for _pair in ("", "x2"):
             HALVES[f"atom.{_what}.{_half}{_pair}"] = _half
             ATOMICS[f"atom.{_what}.{_half}{_pair}"] = (f"{_what}.f", "b32" if _pair else "b16")
 NARROW_ATOMICS = ("or.b8", "exch.b8", "or.b16", "exch.b16", "cas.b16")
-"""strong accesses of PTX to 8 and 16 bits; of its own instructions there is `cas` of 16 bits alone"""
+"""strong accesses of PTX to 8 and 16 bits; among PTX's own atomics, only `cas` has 16 bits"""
 for _narrow in NARROW_ATOMICS:
     ATOMICS[f"atom.{_narrow}"] = (_narrow.partition(".")[0], _narrow.partition(".")[2])
 FLUSHING_ADD = "atom.add.ftz.f32"
-"""f32 addition in global memory: subnormal numbers are zeros of their sign, a nan is 0x7fffffff"""
+"""f32 addition in global memory: it flushes subnormal numbers to zero of their sign, and its nan is 0x7fffffff"""
 ATOMICS[FLUSHING_ADD] = ("add.f", "f32")
 UNCOUNTED, SERIAL, SWAP, LOOP, AS_LOAD, AS_STORE = range(6)
-"""service of an access to shared memory, which decides its cost: see `memory_cost.wavefronts`. An atomic's aux; AS_LOAD
-and AS_STORE there are the strong loads and stores of PTX, AS_LOAD also an increment without a result"""
+"""methods by which the hardware serves an access to shared memory, which decide its cost (see
+`memory_cost.wavefronts`).  They are stored in the aux of an atomic.  AS_LOAD and AS_STORE are PTX's strong loads and
+stores; AS_LOAD is also an increment without a result"""
 SERVED = 0xFF
-"""the bits of an atomic's aux that say so; NO_STORE is another"""
+"""bits of an atomic's aux that hold this value; NO_STORE is another bit"""
 _NATIVE = "add and or xor exch min.s min.u max.s max.u inc dec".split()
 
 
 def _service(what: str, type_: str) -> int:
-    """Return how the hardware serves an atomic, as far as that does not depend on values."""
+    """Return how the hardware serves an atomic, as far as this does not depend on values."""
     if type_ in ("b8", "b16"):
         return UNCOUNTED
     if what == "cas":
@@ -426,7 +434,7 @@ _define(
     "warp", "warp",
 )  # fmt: skip
 LOOSE = frozenset(("activemask", "alike.b64"))
-"""operations of any lanes that execute them: they wait for no others and order nothing"""
+"""operations of any lanes that execute them: they do not wait for other lanes, and order nothing"""
 
 # -- matrices, of a whole warp: c is the member mask, all lanes; every other operand a vector of consecutive rows from
 # -- the one that stands there (`matrix.vector_counts`); an accumulator stands in imm
@@ -466,7 +474,7 @@ PROXIES = (
     "async::generic.acquire.sync_restrict::shared::cluster.cluster",
     "async::generic.release.sync_restrict::shared::cta.cluster",
 )
-"""kinds of a fence between the generic proxy and others, as PTX names them (PTX ISA, "membar, fence")"""
+"""kinds of a fence between the generic proxy and other proxies, as PTX names them (PTX ISA, "membar, fence")"""
 _define(
     "fence.proxy", ({},), "", "", "fence of kind PROXIES[imm] between the generic proxy and another", "fence", "fence"
 )
@@ -594,9 +602,9 @@ for _name, _wgmma in WGMMA.items():
 
 
 WAITS = ("mbarrier.wait", "mbarrier.wait.parity")
-"""for a phase of an mbarrier"""
+"""operations that wait for a phase of an mbarrier"""
 REQUEST_CLUSTER, CHECK_RESPONSE = "cluster.request", "cluster.check"
-"""operations of the control of the launch of clusters"""
+"""operations for requests of clusters (`clusterlaunchcontrol`)"""
 MULTICASTS = ("bulk.multicast", "tensor.multicast")
 TENSOR_RANK = 7
 """bits of the aux of a tensor copy that say how many rows of registers have its coordinates"""
@@ -607,9 +615,9 @@ pixels (im2col), whose offsets have a row of registers after the coordinates, `O
 OFFSET_BITS = (0, 0, 0, 16, 16, 10)
 NAMED_ROWS = 4
 PAIR_TILE = 64
-"""another bit: of a load whose mbarrier may lie in the peer of the CTA that the tile goes to (`cta_group::2`)"""
+"""flag for a load whose mbarrier may be in the peer CTA of the tile's CTA (`cta_group::2`)"""
 OWN_TILE = 128
-"""another bit: of a load that says that its tile and its mbarrier lie in the CTA's own shared memory"""
+"""flag for a load that is declared to have its tile and its mbarrier in the CTA's own shared memory"""
 TENSOR_REDUCTIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
 """PTX ISA, "cp.reduce.async.bulk.tensor" """
 _TENSOR_OPERANDS = {f"tensor.{name}": 3 if name == "load" else 2 for name in ("load", "store", "reduce", "prefetch")}
@@ -622,14 +630,14 @@ _LEADING_OPERANDS = _TENSOR_OPERANDS | {
 
 
 def first_element(name: str) -> int:
-    """Return the position, among the operands of a graph's instruction, of the first that needs consecutive rows; -1 if
-    there are none, or if they are results."""
+    """Return the position, among the operands of a graph's instruction, of the first operand that needs consecutive
+    rows.  Return -1 if there is none, or if these operands are results."""
     return 1 if ".v" in name else _LEADING_OPERANDS.get(name, -1)
 
 
 def step_word(name: str) -> str:
-    """Return the word for a schedule's step at an operation: `arrive`, `sync`, `load`, `exit`; for an asynchronous one,
-    its own name without the type: `mbarrier.wait`."""
+    """Return the name of an operation in the steps of a schedule: `arrive`, `sync`, `load`, `exit`.  For an
+    asynchronous operation it is its name without the type: `mbarrier.wait`."""
     kind = OPERATIONS[name].kind
     if kind == "barrier":
         return "arrive" if name == "bar.arrive" else "sync"
@@ -641,7 +649,7 @@ def step_word(name: str) -> str:
 
 
 CP_ASYNC = {"cp.async.b32": 4, "cp.async.b64": 8, "cp.async.b128": 16}
-"""operation -> bytes a lane"""
+"""bytes per lane of each operation"""
 BULK_REDUCTIONS = (
     *((what, type_) for what in ("add", "min", "max") for type_ in ("u32", "s32", "u64", "s64")),
     *((what, type_) for what in ("and", "or", "xor") for type_ in ("b32", "b64")),
@@ -654,20 +662,21 @@ BULK_REDUCTIONS = (
 OPCODE = {name: i for i, name in enumerate(OPERATIONS)}
 NAMES = list(OPERATIONS)
 SHOW = OPCODE["show"]
-"""an operation that STOPS, or a `griddepcontrol`, or else prints"""
+"""operation that prints, or STOPS, or is a `griddepcontrol`"""
 N_OPERATIONS = len(OPERATIONS)
 """number of operations in this table; those that `enter` adds follow"""
 FIRST_STORE = min(number for name, number in OPCODE.items() if name.startswith("st."))
-"""loads lie below it, stores from it to N_MEMORY"""
+"""number of the first store: loads have lower numbers, stores the numbers up to N_MEMORY"""
 
 
 def opcodes(family: str, *names: str) -> list[int]:
-    """Return the numbers of operations of one family: those called `family`, a dot, and one of `names`."""
+    """Return the numbers of operations of one family: `family`, a dot, and one of `names`."""
     return [OPCODE[f"{family}.{name}"] for name in names]
 
 
 def enter(name: str, result: str, operands: str, meaning: str) -> None:
-    """Add an operation of kind `async` from outside, behind all others; an engine has to be given what it means."""
+    """Add an operation of kind `async` from a plug-in after all others.  The plug-in must give each engine its
+    implementation."""
     if name in OPERATIONS:
         raise ValueError(f"operation {name!r} is entered twice")
     OPCODE[name] = len(NAMES)
@@ -676,7 +685,7 @@ def enter(name: str, result: str, operands: str, meaning: str) -> None:
 
 
 def leave(name: str) -> None:
-    """Take out the operation that was entered last."""
+    """Remove the operation that was added last."""
     if name != NAMES[-1] or len(NAMES) == N_OPERATIONS:
         raise ValueError(f"operation {name!r} was not entered last")
     del NAMES[-1], OPCODE[name], OPERATIONS[name]
@@ -688,21 +697,21 @@ def is_cluster_fence(row: Sequence[int]) -> bool:
 
 
 def access_numbers(opcodes: Iterable[int]) -> list[int]:
-    """For each instruction of a program how many loads, stores and atomics there are up to it: the number of its own,
-    if it is one, from 1."""
+    """Return, for each instruction, the number of loads, stores and atomics up to and including it.  For an access this
+    is its own number, from 1."""
     kinds = (OPERATIONS[NAMES[op]].kind if op < N_OPERATIONS else "" for op in opcodes)
     return list(itertools.accumulate(int(kind in ("load", "store", "atomic")) for kind in kinds))
 
 
 def memory_shape(name: str) -> tuple[bool, int, int]:
-    """(store?, bytes of an element, elements of a vector)"""
+    """Return (whether it is a store, bytes of an element, elements of a vector)."""
     parts = name.split(".")
     n = int(parts[1][1:]) if parts[1].startswith("v") else 1
     return parts[0] == "st", int(parts[-1][1:]) // 8, n
 
 
 def access_shape(name: str) -> tuple[bool, int]:
-    """(writes?, bytes per lane) of a load, store or atomic."""
+    """Return (whether it writes, bytes per lane) of a load, store or atomic."""
     if name in ATOMICS:
         return True, SIZE[ATOMICS[name][1]]
     store, size, n = memory_shape(name)

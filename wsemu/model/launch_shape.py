@@ -12,7 +12,7 @@ from wsemu.model.errors import MistypedError, UsageError
 
 Dimensions = tuple[int, int, int]
 Size = SupportsIndex | tuple[SupportsIndex, ...] | list[int]
-"""size of a grid or a block: an int, or one to three"""
+"""size of a grid or a block: an int, or a tuple of one to three"""
 Brackets = (
     tuple[Size, Size]
     | tuple[Size, Size, object]
@@ -24,7 +24,7 @@ Brackets = (
 
 @dataclass(frozen=True, slots=True)
 class LaunchConfiguration:
-    """The shape of a launch, within the limits of `arch`: make one with `configure`."""
+    """The shape of a launch within the limits of `arch`.  `configure` constructs one."""
 
     grid: Dimensions
     """CTAs in x, y, z"""
@@ -65,8 +65,8 @@ def configure(
     """Check the parameters of `kernel[grid, block, stream, dynamic_shared, cluster]`.
 
     `grid` counts CTAs and `block` threads: an int or a tuple of one to three.  `dynamic_shared` is in bytes.  Launches
-    run one after the other, so that any `stream` will do.  `cluster` counts the CTAs of a cluster.  UsageError names
-    what exceeds the limits of `arch`.
+    run one after the other, so `stream` has no effect.  `cluster` counts the CTAs of a cluster.  Raise UsageError for a
+    parameter beyond the limits of `arch`.
     """
     now = settings.current()
     chosen = arch is not None or now.arch_chosen or now.arch != DEFAULT
@@ -99,7 +99,7 @@ def configure(
 
 
 def with_cluster(configuration: LaunchConfiguration, cluster: Any) -> LaunchConfiguration:
-    """Return a launch in clusters of this shape; UsageError if the grid cannot be divided so."""
+    """Return the launch with clusters of this shape.  Raise UsageError if the clusters do not divide the grid."""
     shape = _dimensions(cluster, "cluster")
     size, arch = shape[0] * shape[1] * shape[2], configuration.arch
     text = " x ".join(map(str, shape))
@@ -120,8 +120,8 @@ def _with_clusters() -> str:
 
 
 def _dimensions(value: Any, name: str) -> Dimensions:
-    """Three positive ints from an int or a tuple or list of one to three."""
-    if type(value) is int:  # the usual case, kept fast
+    """Return three positive ints for an int, or for a tuple or list of one to three."""
+    if type(value) is int:  # fast path
         result = (value, 1, 1)
     elif isinstance(value, (tuple, list)):
         if not 1 <= len(value) <= 3:

@@ -1,13 +1,13 @@
 """Matrix instructions: their shapes and types, and how the tensor cores of each architecture add.
 
 Every dense `mma.sync` has one layout of its fragments (PTX ISA, "Matrix fragments for mma").  Let g = lane // 4, t =
-lane % 4, and P the elements in a register.  Register r of `a` has the row g + 8 (r % (m / 8)) and the k from 4 P (r /
-(m / 8)) + P t on.  Register r of `b` has the column g and the k from 4 P r + P t on.  Element (row g + 8 h, column 2 t
-+ x) of `c` and `d` is number 2 h + x.
+lane % 4, and P the elements in a register.  Register r of `a` holds row g + 8 (r % (m / 8)), and the P values of k from
+4 P (r / (m / 8)) + P t.  Register r of `b` holds column g, and the P values of k from 4 P r + P t.  Element (row g + 8
+h, column 2 t + x) of `c` and `d` is number 2 h + x.
 
-Sums of floats: all products of a block of k and the accumulator are cut toward zero to a fixed number of bits below the
-largest exponent, added exactly, and rounded once.  They are rounded toward zero to f32, to nearest even to f16.
-Measured on an H100; for the others arXiv 2512.07004 and 2511.10909.
+Sums of floats: all products of a block of k, and the accumulator, are truncated to a fixed number of bits below the
+largest exponent, added exactly, and rounded once.  They are rounded toward zero to f32, and to nearest even to f16.
+Sources: measurements on an H100; for other GPUs arXiv 2512.07004 and 2511.10909.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from wsemu.model.tensor_memory import move_registers
 
 
 class Format(NamedTuple):
-    """A floating-point type of an element: its bits and how they are read."""
+    """A floating-point type of an element: its number of bits and their meaning."""
 
     bits: int
     exponent: int
@@ -26,7 +26,7 @@ class Format(NamedTuple):
     dropped: int = 0
     """low bits of a register that are ignored"""
     infinite: bool = True
-    """true if it has infinities; without them only all bits set are a nan"""
+    """true if the type has infinities; without them, only a number with all bits set is a nan"""
 
 
 FORMATS = {
@@ -42,8 +42,8 @@ BYTE_FLOATS = ("e4m3", "e5m2")
 
 
 LEAST_TOP = {"f32": -133, "f16": -21}
-"""the least exponent that bits behind are counted from, by accumulator, 7 below that of its least normal number: all
-terms below it are cut as if there were one with it"""
+"""the smallest exponent to which terms are aligned, by accumulator type: 7 below that of its smallest normal number.
+If all terms are smaller, they are truncated as if one term had this exponent"""
 
 
 class Mma(NamedTuple):
@@ -57,7 +57,7 @@ class Mma(NamedTuple):
     b: str
     c: str
     combine: str = "mul"
-    """combination of two elements: mul, or xor and and, whose bits are counted"""
+    """operation that combines two elements: mul; or xor or and, whose result counts its set bits"""
 
     @property
     def name(self) -> str:
@@ -67,39 +67,40 @@ class Mma(NamedTuple):
 
     @property
     def halves(self) -> int:
-        """Blocks of 8 rows."""
+        """Return the number of blocks of 8 rows."""
         return self.m // 8
 
     @property
     def width(self) -> int:
-        """Bits of an element where it lies in a register; bits of `b1` are taken 32 at once."""
+        """Return the number of bits of an element in a register; elements of type `b1` count as one element of 32
+        bits."""
         if self.a == "f64":
             return 64
         return 32 if self.a == "b1" else INTEGER_BITS.get(self.a) or FORMATS[self.a].bits
 
     @property
     def parts(self) -> int:
-        """Elements of a register."""
+        """Return the number of elements in a register."""
         return max(32 // self.width, 1)
 
     @property
     def groups(self) -> int:
-        """Registers of `b`."""
+        """Return the number of registers of `b`."""
         return self.k // (32 if self.a == "b1" else 1) // (4 * self.parts)
 
     @property
     def accumulators(self) -> int:
-        """Registers of `c`, and of `d`."""
+        """Return the number of registers of `c`, and of `d`."""
         return self.halves if self.c == "f16" else 2 * self.halves
 
     @property
     def counts(self) -> tuple[int, int, int, int]:
-        """Registers of d, a, b, c."""
+        """Return the number of registers of d, a, b and c."""
         return self.accumulators, self.halves * self.groups, self.groups, self.accumulators
 
     @property
     def register(self) -> str:
-        """Type of its registers."""
+        """Return the type of its registers."""
         return "b64" if self.a == "f64" else "b32"
 
 
@@ -124,30 +125,31 @@ def _every() -> list[Mma]:
 
 
 MMA = {shape.name: shape for shape in _every()}
-"""every operation of this kind; those of f16 and bf16 with m = 8 are parts of a `wmma.mma`"""
+"""all operations of this kind; those of f16 and bf16 with m = 8 are parts of a `wmma.mma`"""
 SATURATES = 1
-"""aux of a multiplication of integers: the sum is clamped"""
+"""`aux` of a multiplication of integers whose sum is clamped"""
 ROUNDS_ONCE, GROUP_ROUNDS_ONCE = 2, 2048
-"""aux of a multiplication of floats, of a `wgmma`: the exact sum of all products and the accumulator is rounded once,
-to nearest even, as no tensor core does"""
+"""`aux` of a multiplication of floats, and of a `wgmma`, with exact sums: the sum of all products and the accumulator
+is rounded once, to nearest even.  No tensor core does this"""
 SPREAD, COLLECT, TURN = "spread", "collect", "turn"
-"""operations that move matrices of 8 x 8 elements of 16 bits between lanes: rows to fragments, as `ldmatrix`; fragments
-to rows, as `stmatrix`; a fragment to its transpose"""
+"""operations that move matrices of 8 x 8 16-bit elements between lanes: from rows to fragments like `ldmatrix`, from
+fragments to rows like `stmatrix`, and from a fragment to its transpose"""
 MOVES = {
     **{f"{what}.x{n}{trans}": (what, n, bool(trans)) for what in (SPREAD, COLLECT) for n in (1, 2, 4)
        for trans in ("", ".trans")},
     "turn": (TURN, 1, True),
 }  # fmt: skip
-"""operation -> (what, matrices, transposed).  Lane 8 m + r has row r of matrix m in four registers of 32 bits"""
+"""(kind, number of matrices, whether transposed) of each operation.  Lane 8 m + r has row r of matrix m in four
+registers of 32 bits"""
 
 
 class Wgmma(NamedTuple):
-    """`wgmma.mma_async` of a warp: its 16 rows of d (64 x n) = a (64 x k) b (k x n) + d."""
+    """The part of a `wgmma.mma_async` that one warp computes: its 16 rows of d (64 x n) = a (64 x k) b (k x n) + d."""
 
     part: Mma
-    """multiplication of 8 of its columns"""
+    """multiplication for 8 of its columns"""
     shared: bool
-    """`a` is in shared memory, as `b` is, and given by a descriptor"""
+    """true if `a` is in shared memory and given by a descriptor, as `b` always is"""
 
     @property
     def name(self) -> str:
@@ -167,11 +169,12 @@ def _groups() -> list[Wgmma]:
 
 WGMMA = {found.name: found for found in _groups()}
 COLUMNS, NEGATES_A, NEGATES_B, TURNS_A, TURNS_B, CLAMPS = 63, 64, 128, 256, 512, 1024
-"""aux of a `wgmma`: n / 8; signs of a or b flipped; a or b has its rows, columns, in a row in memory; SATURATES"""
+"""bits of the aux of a `wgmma`: n / 8; negated a or b; a or b transposed in memory; SATURATES"""
 OLDEST_GROUP = 9
-"""commits after which groups of `wgmma` are told apart no more: `wait_group` of more waits for none"""
+"""number of commits beyond which groups of `wgmma` are not distinguished: a `wait_group` with a larger number waits for
+none"""
 GROUP_BYTE_BITS = 13
-"""behind the largest exponent, and of an f32 result, of a `wgmma` of e4m3 and e5m2"""
+"""number of fraction bits below the largest exponent, and of an f32 result, for a `wgmma` of e4m3 and e5m2"""
 
 
 class Descriptor(NamedTuple):
@@ -182,11 +185,11 @@ class Descriptor(NamedTuple):
     stride: int
     base: int
     swizzle: int
-    """bytes of a row: 16 without"""
+    """bytes of a swizzled row; 16 if rows are not swizzled"""
 
     @staticmethod
     def of(bits: int) -> Descriptor:
-        """From its 64 bits."""
+        """Return the descriptor with these 64 bits."""
         start, leading, stride = (16 * (bits >> at & 0x3FFF) for at in (0, 16, 32))
         mode = bits >> 62 & 3
         return Descriptor(start, leading, stride, bits >> 49 & 7, 256 >> mode if mode else 16)
@@ -199,7 +202,7 @@ def move_counts(name: str) -> tuple[int, int]:
 
 
 def vector_counts(name: str, auxiliary: int = 0) -> tuple[int, ...]:
-    """Registers of the result and of each operand of an operation that has vectors."""
+    """Return the number of registers of the result and of each operand, for an operation with vectors."""
     if name in TENSOR_MOVES:
         return (move_registers(auxiliary), 1) if name == "tcgen05.ld" else (0, 1, move_registers(auxiliary))
     if name in WGMMA:
@@ -211,4 +214,4 @@ def vector_counts(name: str, auxiliary: int = 0) -> tuple[int, ...]:
 
 TENSOR_MOVES = ("tcgen05.ld", "tcgen05.st")
 VECTORS = frozenset((*MMA, *MOVES, *WGMMA, *TENSOR_MOVES))
-"""operations of which each operand is a vector of consecutive rows"""
+"""operations whose operands are vectors of consecutive rows"""

@@ -1,7 +1,8 @@
-"""Definition of an access's cost: shared wavefronts and global sectors, from the addresses of a warp's lanes.
+"""The cost of an access: shared wavefronts and global sectors, computed from the addresses of a warp's lanes.
 
-Plain functions of addresses, also for the cost of another layout; the rules are in `model/arch.py`.  An ideal is the
-number of wavefronts of the same lanes without a bank conflict, or the fewest sectors that hold as many bytes.
+These are plain functions of addresses, so they also give the cost of another layout.  `model/arch.py` has the rules.
+The ideal cost is the number of wavefronts of the same lanes without a bank conflict, or the minimum number of sectors
+that contain as many bytes.
 """
 
 from __future__ import annotations
@@ -14,15 +15,15 @@ from wsemu.model.isa import AS_LOAD, LANES, LOOP, SERIAL, SWAP
 WORD, SECTOR = 4, 32
 """bytes of a word of shared memory, and of a sector of global memory"""
 Offsets = dict[int, int]
-"""active lane -> byte offset in its segment, or address"""
+"""byte offset in its segment, or address, for each active lane"""
 
 
 def wavefronts(offsets: Offsets, size: int, service: int, model: CostModel) -> tuple[int, int]:
-    """Return the wavefronts of one shared access of `size` bytes a lane, and the minimum possible.
+    """Return the wavefronts of one shared access of `size` bytes per lane, and the minimum possible.
 
-    An atomic serves one lane of each bank at a time, with one wavefront, or with two where it compares (SWAP).  One
-    that the hardware lacks (LOOP) loads the old values and swaps the new ones in, until no lane is left; that holds
-    where no other warp comes between and each lane changes its word.  `service`: see `isa.SERVED`.
+    An atomic serves one lane of each bank at a time, with one wavefront, or with two if it compares (SWAP).  An atomic
+    that the hardware lacks (LOOP) is a loop that loads the old values and swaps the new ones in until no lane is left.
+    The count assumes that no other warp intervenes, and that each lane changes its word.  `service`: see `isa.SERVED`.
     """
     if service == LOOP:
         return _loop(offsets, size, model)
@@ -38,8 +39,8 @@ def wavefronts(offsets: Offsets, size: int, service: int, model: CostModel) -> t
 
 
 def _loop(offsets: Offsets, size: int, model: CostModel) -> tuple[int, int]:
-    """The wavefronts of loads and of compare-and-swaps, of atomics that are loops of both.  A swap succeeds for the
-    lowest lane of each bank in each pass, unless an earlier pass has just changed its word."""
+    """Return the wavefronts of the loads and of the compare-and-swaps of an atomic that is a loop of both.  In each
+    pass, the swap succeeds for the lowest lane of each bank, unless the previous pass changed its word."""
     cost, ideal = 0, wavefronts(offsets, size, AS_LOAD, model)[1] + SWAP * len(passes(offsets, size, SWAP, model))
     left = dict(sorted(offsets.items()))
     while left:
@@ -56,7 +57,7 @@ def _loop(offsets: Offsets, size: int, model: CostModel) -> tuple[int, int]:
 
 
 def passes(offsets: Offsets, size: int, service: int, model: CostModel) -> list[Offsets]:
-    """Return the lanes that are served together, without passes that have no active lane."""
+    """Return the groups of lanes that are served together, without groups that have no active lane."""
     lanes = model.pass_lanes[_triple(size)]
     if (
         size > WORD
@@ -89,7 +90,7 @@ def ways(part: Offsets, size: int, service: int, model: CostModel) -> int:
 
 
 def bank_words(part: Offsets, size: int, model: CostModel) -> dict[int, set[int]]:
-    """Bank -> the words that the lanes of a pass want of it."""
+    """Return, for each bank, the words that the lanes of a pass request."""
     words = {word for at in part.values() for word in range(at // WORD, (at + size - 1) // WORD + 1)}
     found: dict[int, set[int]] = {bank: set() for bank in sorted({word % model.banks for word in words})}
     for word in words:
@@ -98,7 +99,8 @@ def bank_words(part: Offsets, size: int, model: CostModel) -> dict[int, set[int]
 
 
 def bank_wants(part: Offsets, size: int, service: int, model: CostModel) -> dict[int, int]:
-    """Bank -> how many words of it the lanes of a pass want, or how many lanes, where an atomic serves them singly."""
+    """Return, for each bank, the number of requested words.  For an atomic that serves lanes singly, return the number
+    of lanes."""
     words = bank_words(part, size, model)
     if service not in (SERIAL, SWAP, LOOP):
         return {bank: len(found) for bank, found in words.items()}
@@ -107,9 +109,9 @@ def bank_wants(part: Offsets, size: int, service: int, model: CostModel) -> dict
 
 
 def broadcasts(part: Offsets, model: CostModel) -> list[set[int]]:
-    """The lanes that each wavefront serves, where one word is given to all that want it and each other bank serves one
-    lane.  Where the hardware may choose, the word that most lanes want goes first, then the lowest lane.  Of wide
-    accesses the first words count."""
+    """Return the lanes that each wavefront serves if it can give one word to all lanes that request it, and one word of
+    each other bank to one lane.  Where the hardware may choose, the word with the most requests goes first, then the
+    lowest lane.  For wide accesses, the first words count."""
     steps = []
     left = dict(sorted(part.items()))
     while left:
@@ -126,7 +128,7 @@ def broadcasts(part: Offsets, model: CostModel) -> list[set[int]]:
 
 
 def sectors(offsets: Offsets, size: int, model: CostModel) -> tuple[int, int]:
-    """Return the sectors of one global access of `size` bytes a lane, and the minimum possible; arrays begin at
+    """Return the sectors of one global access of `size` bytes per lane, and the minimum possible; arrays begin at
     256-byte boundaries."""
     if not model.halves:
         moved = len({at // model.line for at in offsets.values()})

@@ -1,4 +1,5 @@
-"""Numba's modules, which few names need: its types and signatures, and its settings.  Numba is an extra of wsemu."""
+"""Access to modules of Numba, which is an optional dependency: types, signatures and settings, which few kernels
+need."""
 
 from __future__ import annotations
 

@@ -19,15 +19,16 @@ EventKind = Literal[
     "init", "inval", "arrive_on", "expect", "credit", "await", "phase", "copy", "landed", "proxy",
     "commit",
 ]  # fmt: skip
-"""`complete`: a barrier's generation ends and releases its syncs; the warp is the one that completed it, place is the
-barrier; if no operation gave a count, `pc` is the completing operation.  `warp`: syncwarp, shuffle, vote, match.
+"""`complete`: a barrier's generation ends and releases its syncs; `warp` is the warp that completed it, `place` is the
+barrier; if no operation has a count, `pc` is the completing operation.  `warp`: syncwarp, shuffle, vote, match.
 `exit`: a warp's last lane ended.  `access`: an execution of a requested instruction.
 
 Events of mbarriers, with the address as `place` and the phase as `generation`: `init` and `inval`; `arrive_on`,
-`expect` and `credit` (bytes that have arrived), each with its `amount`; `await`, a wait that succeeded; `phase`: one
-completes.  `copy`: an asynchronous operation writes `amount` bytes to `place`; `generation` is the address that it
-reads, or -1 if it writes zeros or its source is not recorded.  `landed`: a wait for groups of copies; `proxy`: a proxy
-fence; `commit`: copies are put into a group."""
+`expect` and `credit` (bytes that were transferred), each with its `amount`; `await`, a wait that succeeded; `phase`: a
+phase completes.  `copy`: an asynchronous operation writes `amount` bytes to `place`; `generation` is the address that
+it reads, or -1 if it writes zeros or its source is not recorded.  `landed`: a wait for groups of copies; `proxy`: a
+proxy fence; `commit`: copies are committed to a group.
+"""
 
 Status = Literal["done", "deadlock", "budget", "fault", "trap", "stack"]
 """`fault`: the hardware would raise an illegal instruction; `trap`: an unsupported operation was reached (`fault_pc`);
@@ -35,7 +36,7 @@ Status = Literal["done", "deadlock", "budget", "fault", "trap", "stack"]
 
 
 class Detail(NamedTuple):
-    """The declaration of the `detail` of a checker's raw findings: field -> its meaning."""
+    """The declaration of the `detail` of a checker's raw findings: the meaning of each field."""
 
     always: Mapping[str, str] = {}
     sometimes: Mapping[str, str] = {}
@@ -47,16 +48,17 @@ class Detail(NamedTuple):
 
 
 ANYWHERE = {"other_cta": "the CTA of the earlier operation, by linear index, where it is another one"}
-"""fields that a finding of any code may have, where CTAs meet"""
+"""fields that a finding of any code may have if CTAs are co-resident"""
 
 
 @dataclass(slots=True)
 class RawFinding:
-    """One cause: the same code at the same one or two instructions.  The fields are those of the first occurrence.
+    """One cause: all findings with the same code at the same one or two instructions.  The fields are those of the
+    first occurrence.
 
-    A finding about two operations is reported at the later operation: pc, warp and `lanes` are those of the later
-    operation, other_pc and other_warp those of the earlier one (-1: there is none).  Further information is in
-    `detail`, whose fields the code's checker declares.
+    A finding about two operations is reported at the later one. pc, warp and `lanes` belong to the later operation,
+    other_pc and other_warp to the earlier one (-1: there is none).  Further information is in `detail`, whose fields
+    the code's checker declares.
     """
 
     code: str
@@ -74,7 +76,7 @@ ALL_LANES = (1 << 32) - 1
 
 
 class FindingKey(NamedTuple):
-    """The code and the instructions of a finding that is not kept, because there was no room for it."""
+    """The code and the instructions of a finding that is not kept, because the table of findings is full."""
 
     code: str
     pc: int
@@ -82,38 +84,38 @@ class FindingKey(NamedTuple):
 
 
 MOST_SAME_VALUES = 1024
-"""number of findings of a launch after which stores of the same value by several lanes are not noted any more"""
+"""number of findings of a launch up to which stores of the same value by several lanes are recorded"""
 MOST_FINDINGS = 4096
-"""maximum number of findings that a launch keeps; of further findings it keeps the locations"""
+"""maximum number of findings that a launch keeps; of further findings only the locations are kept"""
 COMPARED = 1 << 16
-"""thread instructions of a launch up to which the values of racing stores are compared"""
+"""maximum number of thread instructions of a launch in which the values of racing stores are compared"""
 
 
 @dataclass(slots=True)
 class WarpState:
-    """A warp when a run stopped.  `waits` is the barrier it waits at, or -1; `pc` is the barrier operation it waits in,
-    otherwise the last instruction it executed (an exit, for a warp without live lanes)."""
+    """A warp when a run stopped.  `waits` is the barrier at which it waits, or -1.  `pc` is the barrier operation in
+    which it waits, or else the last instruction that it executed (an exit, if it has no live lanes)."""
 
     warp: int
     pc: int
     alive: int
     waits: int = -1
     standing: tuple[tuple[int, int], ...] = ()
-    """(instruction, lanes) of each part of the warp that waits for the other lanes"""
+    """(instruction, lanes) of each part of the warp that waits for other lanes"""
 
 
 @dataclass(slots=True)
 class BarrierState:
-    """A named barrier when a run stopped; `expected` 0 means that no operation gave a count."""
+    """A named barrier when a run stopped.  If `expected` is 0, no operation has a count."""
 
     barrier: int
     generation: int
     arrived: int
     expected: int
     participants: list[int] = field(default_factory=list)
-    """warps that took part in the open generation"""
+    """warps that took part in the current generation"""
     previous: list[int] = field(default_factory=list)
-    """warps that took part in the generation before"""
+    """warps that took part in the previous generation"""
 
 
 class PhaseWait(NamedTuple):
@@ -129,9 +131,9 @@ class PhaseWait(NamedTuple):
 CLUSTER_PLACE = -2
 """`place` of an event at the barrier of a cluster"""
 GRID_PLACE = -3
-"""number of the grid's barrier in events"""
+"""number of the grid barrier in events"""
 OF_GROUPS = {CLUSTER_PLACE: "cluster", GRID_PLACE: "grid"}
-"""number of such a barrier -> the group of CTAs that meets there"""
+"""group of CTAs that synchronizes at a barrier with such a number"""
 
 
 WARPGROUP = "warpgroup"
@@ -139,7 +141,8 @@ WARPGROUP = "warpgroup"
 
 
 class ObjectWait(NamedTuple):
-    """Lanes of a warp that wait at an instruction for an object of a kind that its engine does not know by itself."""
+    """Lanes of a warp that wait at an instruction for a synchronization object of a kind that a plug-in provides, or
+    that has no type of its own."""
 
     warp: int
     lanes: int
@@ -147,7 +150,7 @@ class ObjectWait(NamedTuple):
     kind: str
     """name of the object's kind: `latch`"""
     place: int
-    """id or address of the object; -1: there is only one object of this kind"""
+    """id or address of the object; -1 if only one object of this kind exists"""
     arrived: int
     """number of arrivals so far"""
     expected: int
@@ -168,13 +171,13 @@ class PhaseState:
     expected: int
     """expected arrivals of a phase"""
     tx: int
-    """bytes that are still expected; if negative, the surplus that has arrived"""
+    """number of bytes that are still expected; if negative, the surplus that was transferred"""
     init_pc: int
 
 
 class Pattern(NamedTuple):
-    """The worst execution of an access among those that cost more than their ideal, the first one if there are several;
-    CTAs count in ascending order."""
+    """The costliest execution of an access, compared with its ideal; the first one if there are several.  CTAs count in
+    ascending order."""
 
     cost: int
     """shared wavefronts or global sectors"""
@@ -191,8 +194,8 @@ class Pattern(NamedTuple):
 class AccessCount:
     """The counts of one load or store.
 
-    `ideal_wavefronts` are the wavefronts without bank conflicts, `ideal_sectors` the fewest sectors that hold the bytes
-    of each execution.
+    `ideal_wavefronts` is the number of wavefronts without bank conflicts, `ideal_sectors` the minimum number of sectors
+    that contain the bytes of each execution.
     """
 
     executions: int = 0
@@ -203,25 +206,25 @@ class AccessCount:
     """number of shared memory wavefronts"""
     ideal_wavefronts: int = 0
     sectors: int = 0
-    """sectors of global memory, 32 bytes each"""
+    """number of sectors of global memory, of 32 bytes each"""
     ideal_sectors: int = 0
     uncounted: int = 0
-    """executions by warps of a shared atomic whose wavefronts no rule determines"""
+    """warp executions of a shared atomic for which no rule gives the wavefronts"""
     worst_wavefronts: Pattern | None = None
     worst_sectors: Pattern | None = None
 
 
 CTA_FENCE: EventKind = "fence.cta"
 FENCES: tuple[EventKind, ...] = (CTA_FENCE, "fence.gpu", "fence.sys")
-"""events of memory fences, by scope: each is named as its operation"""
+"""events of memory fences, by scope; each has the name of its operation"""
 
 
 class Event(NamedTuple):
     """One operation of a traced run; a trace has them in the order of the run.
 
-    `interval` is the warp's interval that the operation ends, or for an access the one that contains it.  A warp's
-    intervals count from 1 in each CTA; each arrive, sync (when it is released), fence and warp-wide operation begins
-    the next one.
+    `interval` is the warp's interval that ends with the operation, or that contains the access.  A warp's intervals
+    count from 1 in each CTA; each arrive, sync (when it is released), fence and warp-wide operation begins the next
+    one.
     """
 
     kind: EventKind
@@ -258,20 +261,21 @@ class Stored(NamedTuple):
 
 @dataclass(slots=True)
 class Trace:
-    """The events that order the memory accesses of a launch, from a second, identical run."""
+    """The events that order the memory accesses of a launch, recorded in a second, identical run."""
 
     events: list[Event] = field(default_factory=list)
     complete: bool = True
-    """False when there were more events than a trace holds: the last ones are missing"""
+    """false if there were more events than a trace can hold, so that the last ones are missing"""
     stores: list[Stored] = field(default_factory=list)
     """stores in the order of the run, if they were requested"""
     addresses: Sequence[int] | npt.NDArray[np.int64] = ()
-    """addresses of the lanes of all `access` events, in the order of the run; each event has the position of its own"""
+    """addresses of the lanes of all `access` events, in the order of the run; each event has the position of its own
+    addresses"""
     readings: dict[frozenset[int], Any] = field(default_factory=dict, compare=False, repr=False)
-    """explanations of findings by their CTAs, each computed once: see `schedule.reading`"""
+    """explanations of findings, each computed once, by CTAs: see `schedule.reading`"""
 
     def lane_addresses(self, event: Event) -> dict[int, int]:
-        """Return lane -> address of a requested access."""
+        """Return the address of each lane of a requested access."""
         lanes = [lane for lane in range(event.lanes.bit_length()) if event.lanes >> lane & 1]
         mine = self.addresses[event.addresses : event.addresses + len(lanes)]
         return dict(zip(lanes, map(int, mine), strict=True))
@@ -283,10 +287,10 @@ class Trace:
 
 
 class Tracer(Protocol):
-    """Runs a launch again and gives its trace; `accesses` are the instructions whose executions are requested."""
+    """Runs a launch again and returns its trace; `accesses` are the instructions whose executions are requested."""
 
     def __call__(self, accesses: frozenset[int], cta: int | None = None) -> Trace:
-        """Return the trace of all CTAs, or of one by its linear index."""
+        """Return the trace of all CTAs, or of one CTA by its linear index."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,7 +305,7 @@ class TraceRequest:
 
 @dataclass(slots=True)
 class Outcome:
-    """A launch that ran."""
+    """The result of a launch that ran."""
 
     status: Status
     findings: list[RawFinding] = field(default_factory=list)
@@ -309,12 +313,13 @@ class Outcome:
     """findings beyond `MOST_FINDINGS`, in the order in which they would be reported"""
     warp_instructions: int = 0
     waits: bool = False
-    """true if the launch ended before its budget was exhausted, because only loops that wait for memory ran"""
+    """true if the launch ended before its budget was exhausted, because all running warps only looped until memory
+    changes"""
     thread_operations: int = 0
     executions: list[int] = field(default_factory=list)
     """executions by warps, per instruction"""
     accesses: dict[int, AccessCount] = field(default_factory=dict)
-    """pc -> cost of the access"""
+    """cost of each access, by instruction"""
     arch: str = DEFAULT
     """architecture of the cost model"""
     cta: int = -1
@@ -324,29 +329,29 @@ class Outcome:
     warps: list[WarpState] = field(default_factory=list)
     """warps of the CTA that stopped"""
     barriers: list[BarrierState] = field(default_factory=list)
-    """barriers with an open generation"""
+    """barriers with a current generation that is incomplete"""
     phases: list[PhaseState] = field(default_factory=list)
     """the live mbarriers of the CTA that stopped, by address"""
     mbarriers: dict[int, tuple[int, int]] = field(default_factory=dict, compare=False)
-    """address of each mbarrier of the CTAs that ran last, live or not -> its last initialization and its count"""
+    """the last initialization and the count of each mbarrier, live or not, of the CTAs that ran last; by address"""
     phase_waits: list[PhaseWait] = field(default_factory=list)
     """the lanes that wait for phases of mbarriers, by warp and lane"""
     object_waits: list[ObjectWait] = field(default_factory=list)
     """the lanes that wait for other synchronization objects"""
     elsewhere: list[tuple[int, int, int]] = field(default_factory=list)
-    """(CTA, warp, instruction) of warps that wait in other CTAs alive at once"""
+    """(CTA, warp, instruction) of warps that wait in other co-resident CTAs"""
     group: tuple[int, int, int] = (1, 1, 1)
-    """number of CTAs along each axis of a group that is alive at once and meets: a cluster, or the grid"""
+    """number of CTAs along each axis of a group of co-resident CTAs: a cluster, or the grid"""
     window: int = 40
-    """log2 of the bytes between the shared memory addresses of two consecutive CTAs that are alive at once"""
+    """log2 of the bytes between the shared memory addresses of two consecutive co-resident CTAs"""
     trace: Trace | None = None
     """trace, if one was requested"""
     written: dict[int, Any] = field(default_factory=dict, compare=False)
-    """segment that was `Allocated` with unwritten bytes -> a 1 for each byte that is written now"""
+    """a 1 for each byte that is now initialized, for each `Allocated` segment that had uninitialized bytes"""
 
     @property
     def is_trap(self) -> bool:
-        """True if the run stopped at an operation that is not modelled, or at a `trap`."""
+        """Return whether the run stopped at an operation that is not modeled, or at a `trap`."""
         return self.status == "trap"
 
     def add_initializations(self, events: Iterable[Event]) -> None:

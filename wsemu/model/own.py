@@ -1,4 +1,4 @@
-"""The test for wsemu's own files: reports point at the user's files, if there are any."""
+"""The test whether a file belongs to wsemu: reports point at the user's files if possible."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 HARNESS = os.path.join(_PACKAGE, "launch", "transfer.py")
-"""the kernel in which `check_transfer` runs a pattern: nothing to show"""
+"""name of the kernel in which `check_transfer` runs a pattern; reports do not show it"""
 
 
 def _folder(name: str) -> str:
@@ -37,14 +37,15 @@ def is_library(file: str) -> bool:
 
 @functools.cache
 def _library_folders() -> tuple[str, ...]:
-    import sysconfig  # on demand: most processes do not ask
+    import sysconfig  # computed on demand, because most processes do not need it
 
     names = ("stdlib", "platstdlib", "purelib", "platlib")
     return tuple(os.path.realpath(sysconfig.get_path(name)) + os.sep for name in names)
 
 
 def own_name(file: str) -> str | None:
-    """`wsemu/patterns/base.py` for a file of wsemu's, wherever it is installed; None for any other."""
+    """Return a name such as `wsemu/patterns/base.py` for a file of wsemu, wherever it is installed, or None for any
+    other file."""
     path = os.path.realpath(file)
     for name, folder in _FOLDERS.items():
         if path.startswith(folder):

@@ -1,7 +1,7 @@
-"""Files that data names: launch files, witnesses and PTX name other files, and a stranger may have written them.
+"""Safe access to files that other files name: launch files, witnesses and PTX may come from a stranger.
 
-`find_below` resolves such a name below a folder; `read_regular` reads a file that is no device and no pipe, up to a
-size.
+`find_below` resolves such a name below a folder.  `read_regular` reads a file up to a maximum size, unless it is a
+device or a pipe.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from wsemu.model.errors import UsageError
 
 
 def find_below(folder: Path, name: str, naming: str) -> Path:
-    """Return the file that data names, which is located below `folder` with all links resolved.
+    """Return the file that data names, which must be below `folder` with all links resolved.
 
-    `naming` is the start of a message: what names the file.  UsageError for an absolute name, one with `..`, and one
-    whose links lead out of the folder.
+    `naming` is the start of an error message: it describes what names the file.  Raise UsageError for an absolute name,
+    for a name with `..`, and for a name whose links lead out of the folder.
     """
     outside = f"{naming} names a file outside of its folder, `{name}`: move that file below the folder"
     if "\0" in name or not name.strip():
@@ -45,17 +45,18 @@ def is_below(path: str | os.PathLike[str], folder: str | os.PathLike[str]) -> bo
 def read_regular(path: str | os.PathLike[str], limit: int) -> bytes:
     """Read a regular file of at most `limit` bytes.
 
-    UsageError names a file that is missing, larger, a device or a pipe.
+    Raise UsageError for a file that is missing or larger, a device or a pipe.
     """
     with open_regular(path, limit) as stream:
         data = stream.read(limit + 1)
-    if len(data) > limit:  # it grew, or the system does not know its size
+    if len(data) > limit:  # it has grown, or the system does not know its size
         raise UsageError(f"`{os.fspath(path)}` has more bytes than wsemu reads: at most {limit:,}")
     return data
 
 
 def open_regular(path: str | os.PathLike[str], limit: int) -> BinaryIO:
-    """Open a regular file of at most `limit` bytes; UsageError as for `read_regular`.  A pipe does not block."""
+    """Open a regular file of at most `limit` bytes.  Raise UsageError as `read_regular` does.  Opening a pipe does not
+    block."""
     name = os.fspath(path)
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
     try:

@@ -1,4 +1,4 @@
-"""`.wsemu`: the folder for what wsemu keeps beside a program, which brings its own `.gitignore`."""
+"""`.wsemu`: the folder for files that wsemu keeps next to a program.  It contains its own `.gitignore`."""
 
 from __future__ import annotations
 
@@ -15,5 +15,5 @@ def make_folder(folder: Path) -> None:
     for place in (folder, *folder.parents):
         ignore = place / ".gitignore"
         if place.name == NAME and not ignore.exists():
-            with contextlib.suppress(OSError):  # no reason not to keep what was found
+            with contextlib.suppress(OSError):  # results are kept even without a `.gitignore`
                 ignore.write_text(_IGNORE, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The form of a program: a kernel as flat bytecode, with what it needs to know of its source."""
+"""The form of a program: a kernel as flat bytecode, with information about its source."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 GIVES_UP = "the end of the launch by `trap`"
-"""part of a reason in `Program.traps`: the program declares the end itself"""
+"""part of a reason in `Program.traps` for a program that ends itself deliberately"""
 UNDEFINED = "undefined: "
-"""first word of a reason in `Program.traps` that is undefined behavior; message, note and help follow, a line each"""
+"""first word of a reason in `Program.traps` for undefined behavior; message, note and help follow, one per line"""
 SYSTEM = "%reserved_smem_"
 """prefix of shared arrays that the system reserves"""
 _OF_GRID = frozenset((OPCODE["grid.arrive"], OPCODE["grid.wait"]))
 _OF_PAIRS = (ALLOC, COPY, MULTIPLY, COMMIT)
 _WITH_TIMES = frozenset((OPCODE["fence.proxy"], OPCODE["fence.mbarrier_init"]))
-"""operations not of kind `async` that need to know what came before in time"""
+"""operations that are not of kind `async` and that need to know which operations came earlier in time"""
 
 
 class Span(NamedTuple):
-    """A stretch of source: 1-based line, 0-based columns as in `ast`."""
+    """A range of source text: 1-based line, 0-based columns as in `ast`."""
 
     file: str
     line: int
@@ -44,7 +44,7 @@ class Constant(NamedTuple):
 
 
 class Parameter(NamedTuple):
-    """A row filled from an argument: its value, its address, its memory, or one of its extents or strides.
+    """A row filled from an argument with its value, its address, its memory, or one of its extents or strides.
 
     `part` is `value`, `address` (of the first element), `first` (the address of the first byte of its memory), `size`
     (of its memory, in bytes), `shape` or `stride` (in bytes).  `axis` is the dimension, and `component` a path into
@@ -62,14 +62,14 @@ class Parameter(NamedTuple):
 
 
 RESPONSES = "responses"
-"""the array with what requests for clusters answer (`clusterlaunchcontrol`)"""
+"""the array that receives the responses to requests for clusters (`clusterlaunchcontrol`)"""
 
 
 class ConstantArray(NamedTuple):
     """A global NumPy array used by the kernel, or a variable of its module; `row` gets its address.
 
-    It is read-only, or `writable`: then each launch starts with a copy; a device array is `live`: what it holds at the
-    launch counts, and what the launch stores stays.
+    It is read-only, unless it is `writable`: then each launch starts with a fresh copy.  A device array is `live`: a
+    launch uses its current contents, and its stores remain.
     """
 
     row: int
@@ -80,28 +80,28 @@ class ConstantArray(NamedTuple):
     """parts that are known only at the launch: (byte offset, row of another such array, bytes after its address)"""
     live: bool = False
     pointers: tuple[tuple[int, npt.NDArray[Any]], ...] = ()
-    """(byte offset, the array of the host whose address stands there)"""
+    """(byte offset, host array whose address is stored there)"""
     heap: str = ""
-    """array of the device heap that it is (`model.heap.Part`); the launch allocates it"""
+    """name of the array of the device heap (`model.heap.Part`); the launch allocates it"""
     alignment: int = 0
     """alignment in bytes that its declaration requests; 0: the alignment of an element"""
     origin: npt.NDArray[np.generic] | None = None
-    """the array of the host that was copied when the kernel was compiled"""
+    """host array that was copied when the kernel was compiled"""
     made: str = ""
-    """name of an array that each launch makes (`RESPONSES`)"""
+    """name of an array that each launch allocates (`RESPONSES`)"""
     named_at: Span | None = None
     """the first expression of the kernel that names it"""
 
     @property
     def has_changed(self) -> bool:
-        """True if the bytes of the origin differ from the copied bytes."""
+        """Return whether the bytes of the origin differ from the copied bytes."""
         if self.origin is None:
             return False
         return self.origin.dtype != self.array.dtype or self.origin.tobytes() != self.array.tobytes()
 
 
 class SharedArray(NamedTuple):
-    """A static shared or local array: where it lies in its segment."""
+    """A static shared or local array, with its position in its segment."""
 
     name: str
     offset: int
@@ -109,13 +109,13 @@ class SharedArray(NamedTuple):
     dtype: np.dtype[np.generic]
     span: int
     alignment: int = 1
-    """bytes that the declaration asks for: its own number, or that of an element"""
+    """alignment in bytes: the number in the declaration, or else that of an element"""
     writable: bool = True
     """true if stores through its addresses are allowed"""
 
 
 class Raised(NamedTuple):
-    """An exception that a kernel raises, of those compiled with `debug=True`."""
+    """An exception that a kernel compiled with `debug=True` raises."""
 
     type: type[BaseException]
     arguments: tuple[Any, ...]
@@ -123,14 +123,14 @@ class Raised(NamedTuple):
 
 
 class Shown(NamedTuple):
-    """The layout of a variable in the values that a stop shows, one or more of them, for a debugger."""
+    """The layout of a variable in one or more of the values that a stop shows to a debugger."""
 
     kind: str
     """`number`, `complex`, `tuple`, `array` or `known`"""
     what: Any
-    """the NumPy dtype of a number or of an array's elements, the items of a tuple, a known value itself"""
+    """the NumPy dtype of a number or of an array's elements, the items of a tuple, or a known value itself"""
     dimensions: int = 0
-    """dimensions of an array, whose address, extents and strides are shown"""
+    """number of dimensions of an array, whose address, extents and strides are shown"""
 
 
 class Stop(NamedTuple):
@@ -159,7 +159,7 @@ class Program:
     constant_arrays: list[ConstantArray] = field(default_factory=list)
     specials: dict[str, int] = field(default_factory=dict)
     """row of each special register used (b32): tid.x ctaid.x ntid.x nctaid.x (and y, z), laneid; b64: shared, local,
-    dynamic (base addresses of the segments; `local` differs by lane), dynamic_bytes"""
+    dynamic (base addresses of the segments; that of `local` differs between lanes), dynamic_bytes"""
     shared_bytes: int = 0
     local_bytes: int = 0
     """bytes of local memory per thread"""
@@ -169,43 +169,44 @@ class Program:
     spans: list[Span] = field(default_factory=list)
     """distinct source spans of the code"""
     span_of: list[int] = field(default_factory=list)
-    """instruction -> index into spans"""
+    """index into spans for each instruction"""
     stack_of: list[tuple[int, ...]] = field(default_factory=list)
-    """instruction -> spans of the calls it was inlined through, outermost first"""
+    """spans of the calls through which each instruction was inlined, outermost first"""
     origins: dict[int, tuple[object, ...]] = field(default_factory=dict)
-    """span of an instruction of PTX -> where the source that is not shown has it: equal for copies of one statement"""
+    """for the span of a PTX instruction, its location in source that reports do not show; equal for copies of one
+    statement"""
     inner_spans: dict[int, tuple[int, ...]] = field(default_factory=dict)
-    """span of a call, shown for an instruction of a helper in a header -> those of the code that was inlined there,
-    outermost first"""
+    """for the span of a call, shown for an instruction of a helper in a header: spans of the code that was inlined
+    there, outermost first"""
     array_of: list[str | None] = field(default_factory=list)
-    """instruction -> source name of the array it touches"""
+    """source name of the array that each instruction accesses"""
     element_of: list[str | None] = field(default_factory=list)
-    """instruction -> dtype name of that array's element"""
+    """dtype name of the elements of that array, for each instruction"""
     registers: int = 0
-    """registers of a thread at the launch; 0: unknown"""
+    """number of registers of a thread at launch; 0: unknown"""
     traps: list[str] = field(default_factory=list)
     prints: list[tuple[str, ...]] = field(default_factory=list)
-    """output of each `print`: text, with `%` and a type for each value that it shows"""
+    """output of each `print`: texts, with `%` and a type for each value"""
     raises: list[Raised] = field(default_factory=list)
-    """exceptions that the host raises for threads that end by such an exit"""
+    """exceptions that the host raises for threads that end by a raising exit"""
     stops: list[Stop] = field(default_factory=list)
-    """statements of a program that is compiled for a debugger, in the order in which they were walked"""
+    """statements of a program compiled for a debugger, in the order in which they were compiled"""
     unmodelled: list[str] = field(default_factory=list)
     """unsupported parts of the kernel as a whole, with their locations"""
     shared_locals: list[str] = field(default_factory=list)
-    """stores of addresses of local memory to where other warps may load them, with their places"""
+    """stores that put addresses of local memory where other warps may load them, with their locations"""
     doubts: list[str] = field(default_factory=list)
-    """remarks on what is right, and looks like a mistake"""
+    """remarks on code that is correct but looks like a mistake"""
     sources_note: str = ""
-    """remedy for sources that reports do not show; empty if there are none"""
+    """help if reports cannot show sources; empty if they can"""
     shows_addresses: bool = False
-    """true if it may use addresses as numbers, as PTX does"""
+    """true if the program may use addresses as numbers, like PTX"""
     derived: dict[str, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
-    """results that follow from the code, which does not change, computed once for all launches"""
+    """results derived from the code, which never changes; they are computed once for all launches"""
 
     @property
     def opcodes(self) -> frozenset[int]:
-        """The operations that it has."""
+        """Return the operations that the program contains."""
         if "opcodes" not in self.derived:
             self.derived["opcodes"] = frozenset(self.code[:, 0].tolist())
         found: frozenset[int] = self.derived["opcodes"]
@@ -222,13 +223,13 @@ class Program:
 
     @property
     def uses_columns(self) -> bool:
-        """Return whether it has operations on tensor memory."""
+        """Return whether the program contains operations on tensor memory."""
         return not self.opcodes.isdisjoint(OPCODE[name] for name in OPERATIONS)
 
     @property
     def asynchronous(self) -> bool:
-        """Return whether it has operations of kind `async`, or accesses the memory of other CTAs: the order of memory
-        accesses is then kept lane by lane."""
+        """Return whether the program contains operations of kind `async`, or accesses the memory of other CTAs.  If so,
+        the order of memory accesses is tracked for each lane."""
         if "asynchronous" not in self.derived:
             self.derived["asynchronous"] = max(self.opcodes, default=0) >= N_CONTROL or "window" in self.specials
         found: bool = self.derived["asynchronous"]
@@ -236,13 +237,14 @@ class Program:
 
     @property
     def given_shared(self) -> tuple[int, int]:
-        """From where to where shared memory holds something at a CTA's start: what the system keeps to itself."""
+        """Return the range of shared memory that the system reserves, whose contents are defined when a CTA starts."""
         kept = [array for array in self.shared if array.name.startswith(SYSTEM)]
         return (kept[0].offset, kept[-1].offset + kept[-1].dtype.itemsize * kept[-1].shape[0]) if kept else (0, 0)
 
     @property
     def cooperative(self) -> bool:
-        """Return whether it has the barrier of the grid: its launches are cooperative, all CTAs co-resident."""
+        """Return whether the program uses the grid barrier: then its launches are cooperative, with all CTAs
+        co-resident."""
         if "cooperative" not in self.derived:
             self.derived["cooperative"] = not _OF_GRID.isdisjoint(self.opcodes)
         found: bool = self.derived["cooperative"]
@@ -250,8 +252,7 @@ class Program:
 
     @property
     def meets_alone(self) -> bool:
-        """Return whether its only asynchronous operation is the barrier of the grid: no phases, no copies, no
-        proxies."""
+        """Return whether the grid barrier is its only asynchronous operation: it has no phases, copies or proxies."""
         if "meets alone" not in self.derived:
             others = any(op >= N_CONTROL and op not in _OF_GRID for op in self.opcodes)
             alone = not others and _WITH_TIMES.isdisjoint(self.opcodes)
@@ -260,7 +261,7 @@ class Program:
         return found
 
     def listing(self) -> str:
-        """The program as text, one instruction a line, for people and tests."""
+        """Return the program as text, one instruction per line, for people and tests."""
         lines = []
         for pc, row in enumerate(self.code.tolist()):
             op, guard, *rest = row

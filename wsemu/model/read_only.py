@@ -1,4 +1,5 @@
-"""Loads through the read-only cache: which programs have them, and what is reported where their bytes are written."""
+"""Loads through the read-only cache: the test for programs that use them, and the findings if their bytes are
+written."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ def loads_read_only(program: Program) -> bool:
 
 
 class Claim(NamedTuple):
-    """An access by a warp that was the first of its kind to some bytes; fields as of `machine.state.CLAIM`."""
+    """The first access of its kind, by a warp, to some bytes.  The fields are those of `machine.state.CLAIM`."""
 
     pc: int
     cta: int
@@ -32,10 +33,11 @@ class Claim(NamedTuple):
 
 
 def findings(program: Program, claims: Sequence[Claim], claimed: Mapping[int, tuple[int, int]]) -> list[RawFinding]:
-    """One for each two instructions, a load and what writes, told by the first two claims to have bytes in common.
+    """Return one finding for each pair of a load and a writing instruction.  It reports the first two claims that have
+    bytes in common.
 
-    `claimed` has the numbers of the claims of load and store of each byte that had both, by its address; claims are in
-    the order of the run.
+    For each byte that was both loaded and written, `claimed` has the numbers of the claims of the load and of the
+    store, by address.  Claims are in the order of the run.
     """
     first: dict[tuple[int, int], tuple[int, int, int]] = {}
     count: dict[tuple[int, int], int] = {}

@@ -1,9 +1,8 @@
 """`Record`: data that is JSON, with Pydantic's methods, and without Pydantic until one of them is called.
 
-To import Pydantic and to build its models takes longer than to check a small kernel, and a verified launch needs
-neither: its report is made of values that are right by construction (`Record.build`).  A record is therefore a plain
-class; the Pydantic model with the same fields, its `model`, is made when one is constructed from outside, written or
-read.
+Importing Pydantic and building its models takes longer than checking a small kernel.  A verified launch needs neither,
+because the values of its report are correct by construction (`Record.build`).  A record is therefore a plain class.
+Its `model`, a Pydantic model with the same fields, is built when a record is constructed from outside, written or read.
 """
 
 from __future__ import annotations
@@ -23,24 +22,24 @@ if TYPE_CHECKING:
 _P = TypeVar("_P", bound="_Plain")
 _REQUIRED = object()
 _GIVEN = "_given"
-"""attribute with the names of the fields that a record was given"""
+"""attribute that holds the names of the fields that were set explicitly"""
 _set = object.__setattr__
-"""records do not change, but while they are made"""
+"""records do not change after their construction"""
 
 
 class Derived(NamedTuple):
-    """A default that follows from the fields before it."""
+    """A default that is computed from the fields before it."""
 
     make: Callable[[dict[str, Any]], Any]
 
 
 def derive_default(make: Callable[[dict[str, Any]], Any]) -> Any:
-    """The default of a field, made of the values of the fields before it."""
+    """Declare a default that is computed from the values of the fields before it."""
     return Derived(make)
 
 
 class Padded:
-    """In a type: an int or a short tuple stands for three numbers, the missing ones are `with_`."""
+    """A marker in a type: an int or a short tuple is padded with `with_` to three numbers."""
 
     def __init__(self, with_: int) -> None:
         self.with_ = with_
@@ -58,7 +57,7 @@ class Padded:
 
 
 class _OfModel:
-    """The parts of a record class that come from its model."""
+    """The parts of a record class that its model provides."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
@@ -68,12 +67,12 @@ class _OfModel:
 
 
 class _Plain:
-    """The runtime base of Record: the part of Pydantic's BaseModel that records have, under the same names."""
+    """The runtime base of Record: the methods of Pydantic's BaseModel that records have, under the same names."""
 
     _fields: dict[str, Any] = {}
-    """name -> default, a Derived, or _REQUIRED"""
+    """the default of each field: a value, a Derived, or _REQUIRED"""
     _kinds: dict[str, tuple[str, str]] = {}
-    """name -> type as it is written, and the module whose names it uses"""
+    """the type of each field as written, and the module whose names it uses"""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -95,7 +94,7 @@ class _Plain:
             self._become(model(**fields))
 
     def _become_unchecked(self, fields: dict[str, Any]) -> None:
-        """Take the values of fields as they are, where Pydantic is not installed, as in a browser."""
+        """Take the values of fields without checks, if Pydantic is not installed, as in a browser."""
         required = {name for name, default in self._fields.items() if default is _REQUIRED}
         if wrong := (fields.keys() - self._fields.keys()) | (required - fields.keys()):
             raise TypeError(f"{self.__class__.__name__}: unknown or missing fields {', '.join(sorted(wrong))}")
@@ -104,7 +103,7 @@ class _Plain:
 
     @classmethod
     def model_construct(cls, _fields_set: set[str] | None = None, **fields: Any) -> Self:
-        """A record of values that are not checked."""
+        """Return a record with unchecked values."""
         data: dict[str, Any] = {}
         for name, default in cls._fields.items():
             if name in fields:
@@ -116,19 +115,19 @@ class _Plain:
 
     @classmethod
     def build(cls, **fields: Any) -> Self:
-        """Construct a record like `model_construct`, in less time; all fields without a default are given."""
+        """Construct a record like `model_construct`, in less time.  All fields without a default must be given."""
         record: Self = _blank(cls).again(**fields)
         return record
 
     def again(self, **fields: Any) -> Self:
-        """A record like this one with other values of these fields, as they are; its lists are its own."""
+        """Return a copy of the record with other, unchecked values of these fields.  Its lists are copied."""
         data = {name: _own(value) for name, value in self.__dict__.items()}
         data.update(fields)
         data[_GIVEN] |= fields.keys()
         return _with(self.__class__, data)
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """A record like this one, with these values, which are not checked."""
+        """Return a copy of the record with these unchecked values."""
         record = copy.deepcopy(self) if deep else _with(self.__class__, {**self.__dict__})
         if update:
             record.__dict__.update(update)
@@ -146,20 +145,20 @@ class _Plain:
 
     # -- for subclasses
     def _complete(self) -> None:
-        """Have all fields."""
+        """Compute the fields that are missing."""
 
     def _fill(self, other: Self, names: tuple[str, ...]) -> None:
-        """Take the fields that it has not got from another record."""
+        """Take the missing fields from another record."""
         for name in names:
             self.__dict__.setdefault(name, getattr(other, name))
         self.__dict__[_GIVEN] |= {*names}
 
     def _check_fields(self) -> None:
-        """ValueError where fields that are right one by one do not go together."""
+        """Raise ValueError if fields contradict each other, although each is valid by itself."""
 
     # -- compared and shown
     def _values(self) -> dict[str, Any]:
-        """Name -> value of each field."""
+        """Return the value of each field, by name."""
         self._complete()
         return {name: self.__dict__[name] for name in self._fields if name in self.__dict__}
 
@@ -186,12 +185,12 @@ class _Plain:
 
     def __setattr__(self, name: str, value: Any) -> None:
         if not name.startswith("_"):
-            setattr(self._as_model(), name, value)  # which refuses
+            setattr(self._as_model(), name, value)  # this raises an error
         _set(self, name, value)
 
     def __delattr__(self, name: str) -> None:
         if not name.startswith("_"):
-            delattr(self._as_model(), name)  # which refuses
+            delattr(self._as_model(), name)  # this raises an error
         object.__delattr__(self, name)
 
     # -- by way of the model
@@ -226,7 +225,7 @@ class _Plain:
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Callable[[Any], Any]) -> Any:
-        """Return the schema by which Pydantic reads and writes a record in a model or in another record."""
+        """Return the schema by which Pydantic reads and writes a record inside a model or another record."""
         from pydantic_core import core_schema
 
         def read(value: Any, read_model: Callable[[Any], BaseModel]) -> Any:
@@ -273,7 +272,7 @@ _models: dict[Any, type[BaseModel]] = {}
 
 
 def _blank(cls: Any) -> Any:
-    """An object with the defaults of its class."""
+    """Return an object with the defaults of its class."""
     if cls not in _blanks:
         required = {name: None for name, default in cls._fields.items() if default is _REQUIRED}
         _blanks[cls] = cls.model_construct(_fields_set=set(), **required)
@@ -281,7 +280,7 @@ def _blank(cls: Any) -> Any:
 
 
 def _model(cls: Any) -> type[BaseModel]:
-    """The Pydantic model with the fields of a record."""
+    """Return the Pydantic model with the fields of a record."""
     made = _models.get(cls)
     if made is None:
         made = _models[cls] = _made_model(cls)

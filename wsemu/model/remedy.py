@@ -1,18 +1,18 @@
-"""Declarations of a checker for each of its codes: the rank among causes, and the edits that may fix a finding."""
+"""A checker's declarations for each of its codes: the rank among causes, and the edits that may fix a finding."""
 
 from __future__ import annotations
 
 from wsemu.model.data import NamedTuple
 
 LAST = 1_000
-"""rank of a code that explains no other one, such as a cost"""
+"""rank of a code that never causes other findings, such as a cost"""
 
 
 class Cures(NamedTuple):
     """The rank and the possible fixes of one code."""
 
     rank: int
-    """rank among causes: a code that explains others has a lower rank, and is shown first"""
+    """rank among causes: codes with a lower rank cause those with a higher one, and are shown first"""
     edits: str = ""
     """kinds of edits (`model.cure.Kind`) that are tried, the likeliest first, separated by blanks"""
     inserts: tuple[str, ...] = ()

@@ -1,7 +1,7 @@
-"""Sources of code that no file holds: what `exec`, `eval` and `compile` were given while a program runs.
+"""Sources of code that no file contains: texts that `exec`, `eval` and `compile` received while a program ran.
 
-A kernel made by `exec` has a code object and nothing else.  `remembering` keeps the text of each one by its code
-objects, and gives it a name of its own, under which `linecache` has its lines for whoever shows them.
+A kernel defined by `exec` has only a code object.  `remembering` keeps the text for each code object, under a file name
+of its own from which `linecache` returns its lines.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from types import CodeType
 from typing import Any
 
 _FUTURES = 0x1FF0000
-"""flags of a code object that `from __future__ import ...` sets, which `exec` takes over from its caller"""
+"""flags of a code object that `from __future__ import ...` sets, and that `exec` inherits from its caller"""
 
 
 _OF_CLASSES = ("dataclasses", "collections", "wsemu.model.data")
-"""modules whose functions make methods from text, many of them, and no kernel"""
+"""modules that generate many methods from text, but no kernels"""
 
 
 class Text:
-    """A source: its text, and the name under which `linecache` has it once it is asked for."""
+    """A source text, and the file name under which `linecache` returns it after the first request."""
 
     def __init__(self, text: str, name: str) -> None:
         self.text = text
@@ -48,7 +48,7 @@ _numbers = itertools.count(1)
 
 
 def text_of(code: CodeType) -> Text | None:
-    """The source of a code object, where it was remembered, or is that of `python -c`."""
+    """Return the source of a code object if it was remembered, or if it belongs to `python -c`."""
     found = _texts.get(code)
     if found is None and code.co_filename == "<string>" and "-c" in sys.orig_argv[:-1]:
         text = sys.orig_argv[sys.orig_argv.index("-c") + 1]
@@ -72,7 +72,7 @@ def remember(code: CodeType, text: str) -> Text:
 
 
 def _as_text(source: Any) -> str | None:
-    """The text of what `compile` takes; None for a code object or a syntax tree."""
+    """Return the text of an argument of `compile`, or None for a code object or a syntax tree."""
     if isinstance(source, str):
         return source
     if isinstance(source, (bytes, bytearray)):
@@ -139,7 +139,7 @@ def _evaluating(real: Any, plain: Any, compile_: Any) -> Any:
 
 @contextlib.contextmanager
 def remembering() -> Iterator[None]:
-    """Inside the `with` block the texts that `exec`, `eval` and `compile` get are kept."""
+    """Keep the texts that `exec`, `eval` and `compile` receive inside the `with` block."""
     kept = builtins.exec, builtins.compile, builtins.eval
     builtins.compile = _compiling(kept[1])
     builtins.exec = _executing(kept[0], kept[1], builtins.compile)

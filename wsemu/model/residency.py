@@ -1,8 +1,8 @@
-"""Number of co-resident CTAs of a GPU, by architecture: CTAs that wait for each other must be co-resident.
+"""The number of co-resident CTAs by architecture: CTAs that wait for each other must be co-resident.
 
-What a multiprocessor holds is in the architecture's row (`arch.py`).  Source of the units in which registers and shared
-memory are given out: CUDA occupancy calculator.  The number of multiprocessors is a GPU's: without one asked for, that
-of the largest GPU of the architecture.
+The limits of a multiprocessor are in the architecture's row (`arch.py`).  Source of the allocation units of registers
+and shared memory: CUDA occupancy calculator.  If the user does not specify the number of multiprocessors, it is that of
+the largest GPU of the architecture.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 
 _UNIT, _REGISTERS = 128, 8
-"""bytes of shared memory, registers of a thread, that are given out at a time"""
+"""allocation units: bytes of shared memory, registers per thread"""
 
 
 def ctas_per_multiprocessor(arch: str, threads: int, shared: int, registers: int = 0) -> tuple[int, str]:
-    """CTAs of so many threads, bytes of shared memory and registers a thread (0: unknown) that a multiprocessor holds
-    at once, and what there is not more of."""
+    """Return the number of CTAs that fit on a multiprocessor, and the resource that limits it.  A CTA has this many
+    threads, bytes of shared memory, and registers per thread (0: unknown)."""
     has = ARCHS[arch].multiprocessor
     warps = -(-threads // WARP)
     bytes_ = -(-(shared + has.reserved) // _UNIT) * _UNIT
@@ -36,9 +36,10 @@ def ctas_per_multiprocessor(arch: str, threads: int, shared: int, registers: int
 
 
 def residency(program: Program, configuration: LaunchConfiguration, ctas: int, what: str, sms: int) -> Residency:
-    """Return the requirement of a launch of which `ctas` CTAs must be co-resident, and the limit.
+    """Return the requirement of a launch in which `ctas` CTAs must be co-resident, and the limit.
 
-    `what` is what they form; `sms` are the multiprocessors, or 0 for those of the largest GPU of the architecture.
+    `what` is the group that the CTAs form.  `sms` is the number of multiprocessors, or 0 for that of the largest GPU of
+    the architecture.
     """
     arch, most = configuration.arch, ARCHS[configuration.arch].multiprocessor.most
     shared = -(-program.shared_bytes // 16) * 16 + configuration.dynamic_shared

@@ -1,4 +1,4 @@
-"""Settings of every launch unless the call overrides them: set by the command line, read by `check`."""
+"""Default settings of launches, which a call can override: the command line sets them, and `check` reads them."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ Pageable = Literal["promised", "usual"]
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """From where on costly accesses are worth a warning: what an instruction costs, over what it needs at least."""
+    """Thresholds above which costly accesses get a warning: the ratio of the cost to the minimum."""
 
     bank_conflict: float = 1.5
-    """wavefronts of a shared access"""
+    """ratio of the wavefronts of a shared access to their minimum"""
     uncoalesced: float = 2.0
-    """sectors of a global access"""
+    """ratio of the sectors of a global access to their minimum"""
 
 
 MAX_EFFORT = 10_000
-"""times the usual number of orders of atomics"""
+"""maximum multiple of the usual number of orders of atomics"""
 FIX_BUDGET = 2.0
-"""seconds, where nothing else is asked for"""
+"""default time for trying fixes, in seconds"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,36 +50,36 @@ class Settings:
     """Defaults of a launch."""
 
     arch: str = DEFAULT
-    """whose limits and memory cost model hold; a key of `arch.ARCHS`"""
+    """architecture whose limits and memory cost model apply; a key of `arch.ARCHS`"""
     arch_chosen: bool = False
-    """true if the user named the architecture; any other than the default counts as named"""
+    """true if the user named the architecture; any architecture other than the default counts as named"""
     mma: Sums = "hardware"
-    """sums of matrix instructions: as the architecture's tensor cores round, or `exact`, rounded once"""
+    """rounding of sums of matrix instructions: that of the architecture's tensor cores, or `exact`, rounded once"""
     clc: Assignment = "robin"
-    """CTAs that take the work of the clusters that `clusterlaunchcontrol` cancels"""
+    """choice of the CTAs that take over the clusters that `clusterlaunchcontrol` cancels"""
     sms: int = 0
-    """multiprocessors of the GPU; 0: as many as the largest GPU of the architecture has"""
+    """number of multiprocessors of the GPU; 0: that of the largest GPU of the architecture"""
     ranks: int = 1
-    """GPUs of one host among which the CTAs of a launch are divided"""
+    """number of GPUs of one host among which the CTAs of a launch are divided"""
     heap: int = SIZE
-    """bytes of the heap from which kernels allocate memory"""
+    """size in bytes of the heap from which kernels allocate memory"""
     fma: bool = True
-    """contract a * b + c as the compiler does"""
+    """contract a * b + c to a fused multiply-add, as the compiler does"""
     budget: int = 1_000_000_000
     """warp instructions after which a launch ends as `incomplete`"""
     effort: int = 1
     """multiple of the usual number of interleavings of atomics that are tried before a launch ends as `incomplete`"""
     engine: Engine = "vm"
     numba_ptx: bool = True
-    """take a kernel that the front end does not read through the PTX that Numba-CUDA makes of it, where it is there"""
+    """use Numba-CUDA's PTX, if it is installed, for a kernel that the front end cannot compile"""
     lockstep: bool = False
-    """the lanes of a warp run together, as before sm_70: no `intra-warp-race` between instructions"""
+    """run the lanes of a warp in lockstep, as before sm_70: no `intra-warp-race` between instructions"""
     strict: bool = False
-    """note what is right, and looks like a mistake; codes that are `strict` count as errors"""
+    """note code that is correct but looks like a mistake, and treat codes that are `strict` as errors"""
     corners: bool = False
-    """run some CTAs of a grid whose CTAs are alike, and show that the result also holds for the other CTAs"""
+    """run only some CTAs of a grid of symmetric CTAs, and prove that the result holds for the others"""
     every: bool = False
-    """say for which other launches a verified one speaks: all contents of arrays, all trip counts of loops"""
+    """find the other launches for which a `verified` verdict holds: all contents of arrays, all trip counts of loops"""
     checkers: frozenset[str] = field(default_factory=lambda: frozenset(CHECKERS))
     """enabled checkers; keys of `codes.CHECKERS`"""
     fail_on: frozenset[str] = frozenset()
@@ -87,20 +87,20 @@ class Settings:
     allow_incomplete: bool = False
     """an `incomplete` launch counts as verified for exit codes and for tests; its report is the same"""
     kernels: tuple[str, ...] = ()
-    """names of the kernels that are checked, with `*` and `?`, or `regex:` and an expression; empty: all kernels"""
+    """name patterns of the kernels to check, with `*` and `?`, or `regex:` and an expression; empty: all kernels"""
     suppressions: tuple[Suppression, ...] = ()
-    """findings that are accepted, besides those that comments in the source accept"""
+    """accepted findings, in addition to those that comments in the source accept"""
     baseline: Baseline | None = None
-    """findings that were accepted on one day; None: no such file"""
+    """findings that a baseline file accepts; None: no such file"""
     thresholds: Thresholds = Thresholds()
     cta_order: CtaOrder = "ascending"
-    """CTAs run one after the other in this order; the report is the same"""
+    """order in which CTAs run one after the other; it does not change the report"""
     managed: Managed = "concurrent"
-    """use of managed memory: host and device at once, or never at the same time (`exclusive`)"""
+    """use of managed memory: by host and device concurrently, or never at the same time (`exclusive`)"""
     pageable: Pageable = "promised"
-    """order of asynchronous copies of memory that is not pinned: what CUDA promises, or what drivers do (`usual`)"""
+    """order of asynchronous copies of memory that is not pinned: as CUDA guarantees, or as drivers behave (`usual`)"""
     fix_budget: float = field(default_factory=lambda: FIX_BUDGET)
-    """seconds in which edits of the kernel are tried for a report that is shown; 0: no edit is tried"""
+    """time in seconds for trying edits of the kernel for a report that is shown; 0: try none"""
 
     def wants(self, kernel: str) -> bool:
         """Return whether a kernel of this name is checked."""
@@ -108,13 +108,13 @@ class Settings:
 
 
 NO_KERNELS = ("",)
-"""patterns that no name has"""
+"""patterns that match no name"""
 REGEX = "regex:"
-"""start of a pattern that is a regular expression"""
+"""prefix of a pattern that is a regular expression"""
 
 
 def matches(name: str, pattern: str) -> bool:
-    """Return whether a name has a pattern: one with `*` and `?`, or `regex:` and what the name contains."""
+    """Return whether a name matches a pattern with `*` and `?`, or contains a match of a `regex:` pattern."""
     if pattern.startswith(REGEX):
         return re.search(pattern.removeprefix(REGEX), name) is not None
     return fnmatchcase(name, pattern)
@@ -124,7 +124,7 @@ _current: ContextVar[Settings] = ContextVar("wsemu_settings")
 
 
 def current() -> Settings:
-    """The settings in force here."""
+    """Return the settings in force."""
     chosen = _current.get(None)
     if chosen is None:
         chosen = _default(FIX_BUDGET)
@@ -139,7 +139,7 @@ def _default(fix_budget: float) -> Settings:
 
 @contextmanager
 def using(settings: Settings) -> Iterator[Settings]:
-    """`settings` hold inside the `with` block."""
+    """Put `settings` in force inside the `with` block."""
     token = _current.set(settings)
     try:
         yield settings

@@ -1,4 +1,4 @@
-"""Matrix instructions whose sums are rounded once: `--mma exact`."""
+"""Programs whose matrix instructions round each sum only once: `--mma exact`."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ _BITS = {
     **{name: ROUNDS_ONCE for name, shape in MMA.items() if shape.a in FORMATS},
     **{name: GROUP_ROUNDS_ONCE for name, found in WGMMA.items() if found.part.a in FORMATS},
 }
-"""operation on floats -> the bit of its aux"""
+"""bit of the aux, for each operation on floats"""
 
 
 def rounding_once(program: Program) -> Program:
-    """Return the program with correctly rounded sums in place of the hardware's; one without sums is unchanged."""
+    """Return the program with correctly rounded sums in place of the hardware's sums.  A program without sums is
+    returned unchanged."""
     if _KEY not in program.derived:
         code = program.code.copy()
         for row in code:

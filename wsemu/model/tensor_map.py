@@ -1,9 +1,9 @@
-"""Tensor maps: what a tile of an array is, for the asynchronous tensor copies of sm_90, and their 128 bytes.
+"""Tensor maps: the description of a tile of an array for the asynchronous tensor copies of sm_90, in 128 bytes.
 
 The fields and their limits are those of `cuTensorMapEncodeTiled` and `cuTensorMapEncodeIm2col` (CUDA driver API,
-"Tensor Map Object Management").  The layout of the bytes was measured on an H100, with 3,891 tiled maps and 195 of
-im2col mode, and the driver's checks with 6,456 calls.  Here dimension 0 is the innermost one, as in the driver;
-`TensorMap` has the axes of an array, outermost first.
+"Tensor Map Object Management").  The layout of the bytes was measured on an H100 with 3,891 tiled maps and 195 of
+im2col mode, and the driver's checks with 6,456 calls.  In this module dimension 0 is the innermost one, as in the
+driver; `TensorMap` has the axes of an array, outermost first.
 """
 
 from __future__ import annotations
@@ -25,13 +25,14 @@ if TYPE_CHECKING:
 
 MAP_BYTES, MAP_ALIGNMENT = 128, 64
 SHARED_ALIGNMENT = 128
-"""alignment of the tile in shared memory"""
+"""alignment of a tile in shared memory, in bytes"""
 UNIT = 16
-"""bytes that the innermost coordinate, and the innermost row of a tile, have a multiple of"""
+"""alignment in bytes of the innermost coordinate, and unit of the innermost row of a tile"""
 
 
 class ElementType(NamedTuple):
-    """A type of elements: its bytes, its code in a map, whether it is one of TF32, the NumPy type of an array of it."""
+    """A type of elements: size in bytes, code in a map, whether it is a TF32 type, and the NumPy dtype of an array of
+    it."""
 
     bytes: int
     code: int
@@ -55,19 +56,19 @@ ELEMENT_TYPES = {
     "tf32": ElementType(4, 7, True, "float32", True),
     "tf32_ftz": ElementType(4, 8, True, "float32", True),
 }
-"""in the order of the driver's `CUtensorMapDataType`"""
+"""element types in the order of the driver's `CUtensorMapDataType`"""
 TYPE_NAMES = tuple(ELEMENT_TYPES)
 _CODES = {(type_.code, type_.rounds): name for name, type_ in ELEMENT_TYPES.items()}
 _OF_ARRAY = {type_.dtype: name for name, type_ in reversed(ELEMENT_TYPES.items())} | {
     "int8": "u8", "int16": "u16", "bool": "u8", "float32": "f32", "uint16": "u16",
 }  # fmt: skip
-"""NumPy type -> the type of elements that it has without a word"""
+"""default element type for each NumPy dtype"""
 SWIZZLES = (None, "32B", "64B", "128B")
 INTERLEAVES = (None, "16B", "32B")
 FILLS = ("zero", "nan")
 PROMOTIONS = (None, "64B", "128B", "256B")
 _SPANS = (0x10, 0x100, 0x200, 0x400)
-"""word 18, for each swizzle"""
+"""word 18 for each swizzle"""
 MOST_RANK, MOST_BOX, MOST_STEP, MOST_EXTENT = 5, 256, 8, 1 << 32
 MOST_PIXELS = 1024
 """maximum of pixels that a copy in im2col mode moves"""
@@ -88,15 +89,15 @@ class Im2col(NamedTuple):
 
 
 class MapFields(NamedTuple):
-    """A tensor map, field by field; dimension 0 is the innermost."""
+    """The fields of a tensor map; dimension 0 is the innermost."""
 
     type: str
     address: int
     extents: tuple[int, ...]
     strides: tuple[int, ...]
-    """bytes, of dimension 1 on"""
+    """strides in bytes, from dimension 1 on"""
     box: tuple[int, ...]
-    """elements of the box, before element strides"""
+    """extents of the box in elements, before element strides are applied"""
     steps: tuple[int, ...]
     """element strides of each dimension"""
     interleave: int = 0
@@ -111,7 +112,7 @@ class MapFields(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Bytes of an element."""
+        """Return the size of an element in bytes."""
         return ELEMENT_TYPES[self.type].bytes
 
     @property
@@ -127,12 +128,12 @@ class MapFields(NamedTuple):
 
     @property
     def unit(self) -> int:
-        """Bytes that dimension 0 counts: of an element, or of a slice."""
+        """Return the unit of dimension 0 in bytes: the size of an element, or of a slice."""
         return UNIT * self.interleave or self.size
 
     @property
     def tile_bytes(self) -> int:
-        """The bytes with which a copy credits its mbarrier (measured rules T23, T28)."""
+        """Return the number of bytes with which a copy credits its mbarrier (measured rules T23, T28)."""
         total = self.unit
         for count in self.counts:
             total *= count
@@ -140,12 +141,12 @@ class MapFields(NamedTuple):
 
     @property
     def row_bytes(self) -> int:
-        """The bytes of a tile along dimension 0."""
+        """Return the number of bytes of a tile along dimension 0."""
         return self.counts[0] * self.unit
 
     @property
     def pitch(self) -> int:
-        """From one row of a tile in shared memory to the next (T22, T28)."""
+        """Return the distance in bytes between two rows of a tile in shared memory (T22, T28)."""
         return self.row_bytes if self.interleave or not self.swizzle else UNIT << self.swizzle
 
 
@@ -153,9 +154,9 @@ class MapFields(NamedTuple):
 
 
 def refusal(fields: MapFields, named: Sequence[str] = ()) -> str:
-    """Return what the driver rejects in a tiled map, with a remedy; an empty text if it accepts the map.
+    """Return the driver's reason for rejecting a tiled map, with a remedy, or an empty text if the driver accepts it.
 
-    `named` are the names of the dimensions, the innermost first.
+    `named` has the names of the dimensions, innermost first.
     """
     rank, alignment = fields.rank, 32 if fields.interleave == 2 else UNIT
     names = [*named, *(f"dimension {n}" for n in range(len(named), rank))]
@@ -218,7 +219,7 @@ def _refused_tensor(fields: MapFields, names: Sequence[str], alignment: int) -> 
 
 
 def _refused_tile(fields: MapFields, innermost: str) -> str:
-    """Return what the driver rejects of the box as a whole, with a remedy."""
+    """Return the driver's reason for rejecting the box as a whole, with a remedy."""
     row = fields.box[0] * fields.size
     if row % UNIT:
         return f"the box has {row} bytes in {innermost}: a multiple of {UNIT}"
@@ -237,7 +238,7 @@ def _refused_tile(fields: MapFields, innermost: str) -> str:
 
 
 def _count_box_bytes(fields: MapFields) -> int:
-    """Word 16: bytes of the box, element strides taken out, as the driver counts."""
+    """Return word 16: the bytes of the box after division by element strides, as the driver counts them."""
     total = fields.size
     for box, step in zip(fields.box, fields.steps, strict=True):
         total *= box // step
@@ -248,7 +249,7 @@ def _count_box_bytes(fields: MapFields) -> int:
 
 
 def encode(fields: MapFields) -> bytes:
-    """The 128 bytes of a map, as the driver writes them."""
+    """Return the 128 bytes of a map, as the driver writes them."""
     words = [0] * 32
     words[0], words[1] = fields.address & 0xFFFFFFFF, fields.address >> 32
     type_ = ELEMENT_TYPES[fields.type]
@@ -284,7 +285,7 @@ def _encode_corners(words: list[int], fields: MapFields, im2col: Im2col) -> None
 
 
 _DERIVED = (16, 18)
-"""words that copies do not read: `tensormap.replace` leaves them as they were"""
+"""words that copies do not read, and that `tensormap.replace` leaves unchanged"""
 
 
 def _read(data: bytes) -> bytes:
@@ -300,7 +301,8 @@ def _read(data: bytes) -> bytes:
 
 
 def decode(data: bytes) -> MapFields | None:
-    """The fields of a map's 128 bytes; None for what neither a driver nor `tensormap.replace` writes."""
+    """Return the fields of a map's 128 bytes, or None for bytes that neither a driver nor `tensormap.replace`
+    writes."""
     words = struct.unpack("<32I", data)
     rank, type_ = (words[2] >> 4 & 7) + 1, _CODES.get((words[2] >> 7 & 15, bool(words[2] >> 16 & 1)))
     if type_ is None or rank > MOST_RANK:
@@ -398,7 +400,7 @@ class TensorMap:
 
     @classmethod
     def of(cls, array: npt.NDArray[Any], fields: MapFields) -> TensorMap:
-        """A map of these fields, whose address counts from the first byte of the array."""
+        """Return the map with these fields, whose address counts from the first byte of the array."""
         made = cls.__new__(cls)
         made.array, made.fields = array, fields
         return made
@@ -425,7 +427,7 @@ class TensorMap:
 
     @property
     def mapped(self) -> npt.NDArray[Any]:
-        """The array, as of other arguments that are passed with one."""
+        """Return the array, under the name that all arguments with an array use."""
         return self.array
 
     def copied(self) -> TensorMap:
@@ -437,7 +439,7 @@ class TensorMap:
         return TensorMap.of(array, self.fields)
 
     def admit(self, address: int, name: str) -> None:
-        """UsageError where the array lies at an address that a map cannot have."""
+        """Raise UsageError if the array is at an address that a map cannot have."""
         alignment = 32 if self.fields.interleave == 2 else UNIT
         if address % alignment:
             raise UsageError(
@@ -446,7 +448,7 @@ class TensorMap:
             )
 
     def encoded(self, address: int) -> bytes:
-        """The 128 bytes of the map of an array at this address."""
+        """Return the 128 bytes of the map for the array at this address."""
         return encode(self.fields._replace(address=self.fields.address + address))
 
     def __repr__(self) -> str:
@@ -470,7 +472,7 @@ def _element_type(dtype: np.dtype[Any], given: object) -> str:
 
 
 def _numbers(name: str, given: Sequence[int], count: int) -> tuple[int, ...]:
-    """Integers for axes, outermost first, as they stand in a map."""
+    """Return integers for the axes, outermost first, in the order of a map."""
     try:
         numbers = tuple(index(n) for n in given)
     except TypeError:

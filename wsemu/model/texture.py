@@ -1,8 +1,8 @@
-"""Textures and surfaces: what a handle of one stands for, and the description that lies at its address.
+"""Textures and surfaces: the meaning of a handle, and the description at its address.
 
-On a GPU a texture object is a number that the driver gives out.  Here it is the address of `BYTES` bytes in memory that
-nothing writes: the address of the texels, their number, their format and the way they are read, word by word as `Word`
-names them.  Dimension 0 is x, as in CUDA; a `Texture` has the axes of an array, outermost first.
+On a GPU, a texture object is a number that the driver assigns.  Here it is the address of `BYTES` bytes in read-only
+memory.  They hold the address of the texels, their number, their format and the way they are read, in the words that
+`Word` names.  Dimension 0 is x, as in CUDA; a `Texture` has the axes of an array, outermost first.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 
 class Word(IntEnum):
-    """Words of 32 bits of the description."""
+    """The 32-bit words of the description."""
 
     ADDRESS = 0
     """address of the first texel, 64 bits"""
     KIND = 2
     SHAPE = 3
-    """number of its geometry in `GEOMETRIES`"""
+    """number of the geometry in `GEOMETRIES`"""
     WIDTH = 4
     HEIGHT = 5
     DEPTH = 6
@@ -44,7 +44,7 @@ class Word(IntEnum):
     """conversion of a channel: number in `READS`"""
     LINEAR = 15
     MODE = 16
-    """numbers in `MODES`, one a dimension"""
+    """numbers in `MODES`, one per dimension"""
     NORMALIZED = 19
     BORDER = 20
     """border color: four channels, as bits"""
@@ -52,20 +52,20 @@ class Word(IntEnum):
 
 BYTES = 96
 INTEGERS, FLOATS, SURFACE = 0x7E47_0001, 0x7E47_0002, 0x7E47_0003
-"""the word KIND: a texture whose fetches give integers, one whose fetches give floats, a surface"""
+"""values of the word KIND: a texture whose fetches return integers, a texture whose fetches return floats, a surface"""
 GEOMETRIES = ("1d", "2d", "3d", "a1d", "a2d")
-"""geometries, as PTX names them; `a` is for layers"""
+"""geometries, as PTX names them; `a` marks layers"""
 MODES = ("clamp", "border", "wrap", "mirror")
 CLAMP, BORDER, WRAP, MIRROR = range(4)
 READS = ("bits", "signed", "unorm", "snorm", "half")
-"""conversions of a texel: none, extended by zeros; extended by sign; a fraction of the largest value; likewise with
-sign; f16"""
+"""conversions of a texel: none, extended by zeros; sign-extended; a fraction of the largest value; the same with sign;
+f16"""
 BITS, SIGNED, UNORM, SNORM, HALF = range(5)
 _TYPES: dict[str, tuple[int, int | None]] = {
     "uint8": (BITS, UNORM), "uint16": (BITS, UNORM), "uint32": (BITS, None), "int8": (SIGNED, SNORM),
     "int16": (SIGNED, SNORM), "int32": (BITS, None), "float16": (HALF, HALF), "float32": (BITS, BITS),
 }  # fmt: skip
-"""elements -> how they are read as they are, and as floats"""
+"""for each dtype, the conversion without and with normalization to floats"""
 _CHANNELS = (1, 2, 4)
 _LONGEST = 1 << 28
 
@@ -98,7 +98,7 @@ class Surface:
         return type(self).__name__.lower()
 
     def _admit(self) -> None:
-        """Raise UsageError for an array of which no such object can be made."""
+        """Raise UsageError for an array that cannot be a texture or surface."""
         shape = ",".join(map(str, self.array.shape))
         given = f"{self._what} of {self.array.dtype}[{shape}]"
         if self.array.dtype.name not in _TYPES:
@@ -122,7 +122,7 @@ class Surface:
 
     @property
     def extents(self) -> tuple[int, ...]:
-        """Texels along x, y, z."""
+        """Return the number of texels along x, y, z."""
         shape = self.array.shape[: self.array.ndim - (self.channels > 1)]
         return (shape[1:] if self.layered else shape)[::-1]
 
@@ -133,7 +133,7 @@ class Surface:
 
     @property
     def mapped(self) -> npt.NDArray[Any]:
-        """The array, as of other arguments that are passed with one."""
+        """Return the array, under the name that all arguments with an array use."""
         return self.array
 
     def held(self) -> list[Any]:
@@ -153,7 +153,7 @@ class Surface:
         return SURFACE
 
     def _reading(self) -> tuple[int, ...]:
-        """The words READ to NORMALIZED."""
+        """Return the words from READ to NORMALIZED."""
         return (BITS, 0, CLAMP, CLAMP, CLAMP, 0)
 
     def _border(self) -> list[np.generic]:
@@ -167,11 +167,11 @@ class Surface:
 class Texture(Surface):
     """A texture object of a NumPy array: pass it where a kernel takes a `cudaTextureObject_t`.
 
-    `Surface` describes the array; `Texture(x)` is also one of linear memory, for `tex1Dfetch`.  `filter` is "point" or
-    "linear".  `address` is the mode for coordinates outside: "clamp", "border", "wrap" or "mirror", one word for all
-    dimensions or one each, x first.  As in CUDA, "wrap" and "mirror" act as "clamp" if coordinates are not
+    See `Surface` for the array.  `Texture(x)` also works as a texture of linear memory, for `tex1Dfetch`.  `filter` is
+    "point" or "linear".  `address` is the mode for coordinates outside: "clamp", "border", "wrap" or "mirror", one word
+    for all dimensions or one each, x first.  As in CUDA, "wrap" and "mirror" act as "clamp" if coordinates are not
     `normalized`.  `read` is "element", or "normalized" for integers of 8 or 16 bits that are read as floats from 0 or
-    -1 to 1.  `border` has the channels of texels outside with "border".
+    -1 to 1.  `border` has the channels of texels outside, for the mode "border".
 
     Raise UsageError for what CUDA rejects.  Source: CUDA C++ Programming Guide, "Texture Fetching"; CUDA runtime API,
     `cudaTextureDesc`.

@@ -1,4 +1,4 @@
-"""Headers of the CUDA toolkit: code that was inlined from there is shown where it was called."""
+"""Headers of the CUDA toolkit: code inlined from them is shown at the call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Results for the undefined values of a launch: their origins, and what they reached.  Data only."""
+"""The undefined values of a launch: their origins, and what they reached.  Data only."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ class Source(NamedTuple):
 
 
 class Arisen(NamedTuple):
-    """The first lane that got an undefined value of a source."""
+    """The first lane that received an undefined value from a source."""
 
     cta: int
     warp: int
     lane: int
     address: int = -1
-    """address of the loaded bytes, and their number; -1: it is not a load"""
+    """address and number of the loaded bytes; the address is -1 if the source is not a load"""
     size: int = 0
 
 
 class Reach(NamedTuple):
-    """The first use of an undefined value by which its bits can be observed."""
+    """The first use of an undefined value through which its bits can be observed."""
 
     sink: Sink
     pc: int
@@ -52,12 +52,12 @@ class Reach(NamedTuple):
 
 
 class Followed(NamedTuple):
-    """The undefined values of a launch, or of its beginning, by source."""
+    """The results of following the undefined values of a launch, or of its first part, by source."""
 
     arisen: dict[Source, Arisen]
     reached: dict[Source, Reach]
     copied: dict[Source, int]
-    """source -> the first instruction that stored its value to shared or local memory"""
+    """first instruction that stored the value of a source to shared or local memory"""
     cut: bool = False
     """true if only the beginning of the launch was followed"""
     complete: bool = False

@@ -1,7 +1,7 @@
-"""List the issue slots and pipes that operations use, as the machine code that ptxas makes of them.
+"""List the issue slots and pipes that operations use, based on the machine code that ptxas generates for them.
 
-An operation of the bytecode may need no machine code (moves, conversions between widths of integers) or several
-instructions (64-bit integers, division). `find_work` returns the counts; `timing/constants.py` has the cycles of a
+An operation of the bytecode may need no machine code (moves, conversions between integer widths) or several
+instructions (64-bit integers, division).  `find_work` returns the counts; `timing/constants.py` has the cycles of a
 device.
 """
 
@@ -14,13 +14,13 @@ from wsemu.model.isa import OPERATIONS, memory_shape
 from wsemu.model.matrix import COLUMNS, WGMMA
 
 WIDE = 0.8
-"""the share of 64-bit integer work of PTX that is left in machine code; fitted to a third of the SAXPY launches"""
+"""fraction of PTX's 64-bit integer work that remains in machine code; fitted to a third of the SAXPY launches"""
 MUCH = 40
-"""issue slots of a division of doubles"""
+"""number of issue slots of a division of doubles"""
 
 
 class Work(NamedTuple):
-    """Use of a multiprocessor by one operation of a warp."""
+    """The use of a multiprocessor by one operation of a warp."""
 
     kind: str
     """kind of item, one of `multiprocessor.layout.KINDS`"""
@@ -32,7 +32,7 @@ class Work(NamedTuple):
 
 
 NOTHING = Work("none", 0.0)
-"""it is not there in machine code"""
+"""the work of an operation without machine code"""
 _INTEGER = ("mad", "mul", "madwide", "mulwide", "mulhi")
 _QUICK = ("sqrt", "rcp", "rsqrt", "exp2", "log2", "sin", "cos")
 _BY_NAME = {
@@ -42,11 +42,11 @@ _BY_NAME = {
     "wgmma.wait": "product_wait", "cp.async.arrive": "arrive_copies",
 }  # fmt: skip
 _EVENTS = ("mbarrier.", "bulk.", "tensor.")
-"""beginnings of operations whose effects are the events of the run"""
+"""name prefixes of operations whose effects are the events of the run"""
 _STORES = ("bulk.store", "bulk.reduce", "tensor.store", "tensor.reduce")
 _FREE = ("wgmma.track", "wgmma.touch", "wgmma.check", "wgmma.fence")
 APART = ("cluster.", "async.", "grid.", "bulk.send", "bulk.multicast", "tensor.multicast")
-"""beginnings of operations of several CTAs together, whose times are not predicted"""
+"""name prefixes of operations of several CTAs together, whose times are not predicted"""
 
 
 @cache
@@ -120,7 +120,7 @@ def _integer(base: str, wide: bool) -> Work:
 
 
 def product_columns(auxiliary: int) -> int:
-    """Return how many columns of `d` a wgmma has."""
+    """Return the number of columns of `d` of a wgmma."""
     return 8 * (auxiliary & COLUMNS)
 
 
@@ -135,12 +135,12 @@ def is_double(name: str) -> bool:
 
 
 def find_rows(name: str, first: int, row: int) -> list[int]:
-    """Return the rows of registers that a load fills or a store reads."""
+    """Return the register rows that a load fills or a store reads."""
     return [first + k * row for k in range(memory_shape(name)[2])]
 
 
 def is_wide_sum(name: str) -> bool:
-    """Return whether an operation adds up 64-bit numbers, as addresses are made."""
+    """Return whether an operation adds 64-bit numbers, as address computations do."""
     return name.endswith("b64") and name.split(".")[0] in ("add", "sub", "shl", "mul", "selp", "and")
 
 
@@ -156,13 +156,13 @@ def is_sum(name: str) -> bool:
 
 
 def leads_to_addresses(name: str) -> bool:
-    """Return whether an operation may be a step of an address."""
+    """Return whether an operation may be part of an address computation."""
     steps = ("add", "sub", "index", "shl", "mul", "mad", "selp", "and", "cvt", "mov", "mulwide", "madwide")
     return OPERATIONS[name].kind == "alu" and name.split(".")[0] in steps
 
 
 DIVIDED_BY_CONSTANT = Work("plain", 6, "fma", 3)
-"""a division by a constant, which is a multiplication and shifts in machine code"""
+"""the work of a division by a constant, which becomes a multiplication and shifts in machine code"""
 
 
 def is_division(name: str) -> bool:
@@ -171,7 +171,7 @@ def is_division(name: str) -> bool:
 
 
 def is_branch(name: str) -> bool:
-    """Return whether an operation goes to another instruction, by a condition or always."""
+    """Return whether an operation jumps, conditionally or always."""
     return name in ("bra", "jump")
 
 
@@ -181,5 +181,5 @@ def is_jump(name: str) -> bool:
 
 
 def is_copy(name: str) -> bool:
-    """Return whether an operation copies to shared memory by itself."""
+    """Return whether an operation copies to shared memory asynchronously."""
     return find_work(name).kind == "cp_async" or name in ("bulk.load", "tensor.load")

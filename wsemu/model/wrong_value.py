@@ -1,4 +1,4 @@
-"""Pydantic's errors about a value that a user wrote, in wsemu's words."""
+"""Translate Pydantic's errors about a user's value into wsemu's words."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _WANTED = {
     "model_type": "an object",
     "string_too_short": "a string that is not empty",
 }
-"""type of an error -> what may stand there"""
+"""allowed values, by type of error"""
 
 
 def expected_text(error: ErrorDetails) -> str:
@@ -51,15 +51,15 @@ def expected_text(error: ErrorDetails) -> str:
 
 
 def error_text(error: ErrorDetails, keys: Collection[str]) -> str:
-    """Return the error in a JSON file whose object has these keys, to follow the file's name: the path to the value,
-    the value, and the allowed ones."""
+    """Return the text for an error in a JSON file whose object has these keys, to follow the file's name: the path to
+    the value, the value, and the allowed values."""
     type_, path = error["type"], error["loc"]
     if type_ == "json_invalid":
         return f" is not JSON: {error['ctx']['error']}"
     if not path:
         return f" has {_short(error['input'])} where an object belongs: its keys are {', '.join(keys)}"
     key = str(path[-1])
-    if type_ == "value_error":  # one of ours: it says what may stand there
+    if type_ == "value_error":  # an error of wsemu, which names the allowed values
         return f": {_place(path)} is {_short(error['input'])}: {error['ctx']['error']}"
     if len(path) > 1 and type_ in ("extra_forbidden", "missing"):
         what = "is too short" if isinstance(path[-1], int) else "lacks" if type_ == "missing" else "has no key"
@@ -77,13 +77,13 @@ def error_text(error: ErrorDetails, keys: Collection[str]) -> str:
 
 
 def _place(path: tuple[int | str, ...]) -> str:
-    """`grid[0]`, `set.scale`."""
+    """Return the path to a value, such as `grid[0]` or `set.scale`."""
     parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
     return f"`{''.join(parts).lstrip('.')}`"
 
 
 def _short(value: Any) -> str:
-    """A value as JSON has it, on one line."""
+    """Return a value as JSON, on one line."""
     if isinstance(value, (dict, list, tuple)):
         return "an object" if isinstance(value, dict) else "a list"
     words = {None: "null", True: "true", False: "false"}

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 WARP = 32
 _MAPPED = re.compile(r"mapa\S*\s+[%\w]+,\s*[%\w]+,\s*(%\w+);")
 _LACKS = re.compile(r"([\d,]+) of ([\d,]+) arrivals? missing")
-_SURPLUS = re.compile(r"([\d,]+) arrivals? come where the phase waits for ([\d,]+)")
+_SURPLUS = re.compile(r"([\d,]+) arrivals? on `[^`]*` in phase [\d,]+, which expects ([\d,]+)")
 _BYTES = re.compile(r"([\d,]+) bytes(?: \w+)* (missing|too many)")
 _COPIED = re.compile(r"([\d,]+) bytes")
 _JUMP = re.compile(r"bra(?:\.uni)?\s+(\S+);")

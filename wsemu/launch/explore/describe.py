@@ -1,4 +1,4 @@
-"""The result of trying all orders of a launch, in the words of a report."""
+"""Describe in a report what exploring the interleavings of a launch found."""
 
 from __future__ import annotations
 
@@ -32,38 +32,40 @@ if TYPE_CHECKING:
     from wsemu.model.bound import Bound
 
 _SEEN = (
-    "make (2) only when an atomic has returned what another atomic stored after (1), in every order: a fence between "
-    "(1) and the atomic that publishes it, and one between the atomic that sees that and (2)"
+    "perform (2) only after an atomic has returned the value that another atomic stored after (1), in every order: add "
+    "a fence between (1) and the atomic that publishes it, and a fence between the atomic that reads this value and "
+    "(2)"
 )
 
-_RELAXED = "relaxed atomics order no other accesses: that takes release and acquire, or a fence on each side"
-"""note on a race that atomics seem to order"""
+_RELAXED = "relaxed atomics order no other accesses: use release and acquire, or a fence on each side"
+"""note on a race between accesses that relaxed atomics connect"""
 
 
 _ALONE = (
-    "a fence or an atomic orders its own thread alone: a `cuda.syncwarp()` or a barrier is missing between (1) and the "
-    "atomic of another lane that tells of it, or between the atomic of another lane that sees that and (2)"
+    "a fence or an atomic orders its own thread alone: add a `cuda.syncwarp()` or a barrier between (1) and the atomic "
+    "of another lane that publishes it, or between the atomic of another lane that reads this and (2)"
 )
-"""note on a race of lanes that vanishes if a fence and an atomic count for their whole warp"""
+"""note on a race between lanes that would disappear if fences and atomics counted for the whole warp"""
 
 
-_FOUND = "this access is made in L2, where GPUs that are known have what was written: PTX does not promise that"
+_FOUND = "known GPUs serve this access from L2 and return the new value; PTX does not guarantee it"
 
 
 _BY_BARRIERS = frozenset("race intra-warp-race mbarrier-lifetime mbarrier-uninitialized".split())
-"""codes that say that nothing orders two operations, of launches with asynchronous ones"""
+"""codes for two operations that nothing orders; in launches with asynchronous operations they may be wrong if there are
+fences"""
 
 
 _HOLDS_IN_SOME = frozenset("race intra-warp-race deadlock barrier-recycling failed-assertion".split())
-"""codes that say in which schedules they hold"""
+"""codes whose findings name the schedules in which they hold"""
 
 
 _SHOWN = 12
-"""accesses of an order that are shown"""
+"""maximum number of ordered accesses that a finding lists"""
 
 
 def group_by_fence(told: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Return the first finding of each missing fence: an unrolled loop has many reads after one."""
+    """Return one finding per missing fence: an unrolled loop can have many reads after one atomic."""
     found: dict[str | None, Finding] = {}
     for finding in told:
         found.setdefault(finding.help, finding)
@@ -71,28 +73,30 @@ def group_by_fence(told: Iterable[Finding]) -> tuple[Finding, ...]:
 
 
 def describe_missing_fence(places: Places, pc: int, ask: Ask, address: int) -> Finding:
-    """Return the warning of a load after an arrival, by the CTA that comes last, without a fence between."""
+    """Return the warning for a load by the last-arriving CTA with no fence between its arrival and the load."""
     who = "the CTA that comes last"
     return Finding(
         code="missing-fence",
-        message=f"`{places.element(address, pc)}` is read after an atomic that publishes it, and a fence is missing",
-        sites=[places.site(pc, f"{who} reads it"), places.site(ask.pc, f"{who} is told here", primary=False)],
+        message=(
+            f"`{places.element(address, pc)}` is read after an atomic that publishes it, without the required fence"
+        ),
+        sites=[places.site(pc, f"{who} reads it"), places.site(ask.pc, f"{who} arrives here", primary=False)],
         notes=[_FOUND],
         help=f"a `cuda.threadfence()` is missing after line {places.line(ask.pc)}, where an atomic sees it",
     )
 
 
 def describe_phase_order(places: Places, raw: RawFinding) -> str:
-    """Return why a finding about phases is not decided that the order of the atomics contradicts."""
+    """Return the reason why a finding about phases is undecided if the order of the atomics contradicts it."""
     what = f"`{places.element(raw.detail['address'], raw.pc)}`"
     return (
-        f"{places.where(raw.pc)}: phase {raw.detail['phase']} of {what} is kept apart from others by the order of "
-        "atomics alone, which is not followed for mbarriers"
+        f"{places.where(raw.pc)}: phase {raw.detail['phase']} of {what} is separated from other phases only by the "
+        "order of atomics, which is not followed for mbarriers"
     )
 
 
 def _trace(made: Iterable[Made]) -> Trace:
-    """Return the events as the trace that an engine would have logged."""
+    """Return the events in the form of a trace that an engine logs."""
     events, addresses = [], list[int]()
     for one in made:
         places = [address for _, address in one.addresses]
@@ -102,25 +106,26 @@ def _trace(made: Iterable[Made]) -> Trace:
 
 
 def _worst(findings: list[RawFinding]) -> RawFinding:
-    """Return the first error of some raw findings, else the first; an exception counts as a failed assertion."""
+    """Return the first error among raw findings, or the first finding if none is an error.  An exception counts as a
+    failed assertion."""
     errors = (raw for raw in findings if raw.code in CODES and CODES[raw.code].severity == "error")
     found = next(errors, findings[0])
     return replace(found, code="failed-assertion") if found.code == "raised-exception" else found
 
 
 def _round_count(number: float) -> str:
-    """A number of which the order of magnitude counts."""
+    """Format a number that matters by its order of magnitude only."""
     return f"{round(number):,}" if number < 1e5 else f"{number:.0e}".replace("e+0", "e").replace("e+", "e")
 
 
 class Description:
-    """The description of a result in a report."""
+    """Describes the result of an exploration in a report."""
 
     def __init__(
         self, bound: Bound, places: Places, session: Session, result: Result, begin: functools.partial[Knowledge],
         *, brief: bool = False,
     ) -> None:  # fmt: skip
-        """`brief`: findings need no help."""
+        """With `brief`, findings get no help."""
         self.bound, self.places, self.session, self.result, self.begin = bound, places, session, result, begin
         self.brief = brief
         self.code = bound.program.code.tolist()
@@ -139,12 +144,13 @@ class Description:
             return Decided(findings=self._excused_warnings(), reasons=(self._why(),))
         told = self._excused_warnings()
         if not all(one.found for one, _ in result.excused):
-            why = "an older value may be read where a fence is missing: what follows is open"
+            why = "an older value may be read because a fence is missing: later behavior is not decided"
             return Decided(findings=told, reasons=(why,))
         return Decided(proven=True, notes=self._result_notes(), findings=told)
 
     def _excused_warnings(self) -> tuple[Finding, ...]:
-        """Warnings of reads that find what is new, though a fence is missing, and those of some orders."""
+        """Return two kinds of warnings: missing fences that the reads did not suffer from, and findings that hold in
+        some interleavings."""
         told = [self._lacks_fence(one, reached.made) for one, reached in self.result.excused]
         known = {(raw.code, raw.pc) for raw in self.places.outcome.findings}
         warned = {(raw.code, raw.pc): raw for raw in self.result.warned if (raw.code, raw.pc) not in known}
@@ -157,10 +163,10 @@ class Description:
         who, other = places.who(two.cta, two.warp), places.who(one.cta, one.warp)
         does, said = ("reads", "read") if race.later.kind == READ else ("writes", "written")
         did = "reads" if race.earlier.kind == READ else "writes"
-        notes = [_FOUND if excused.found else "PTX lets (2) come before (1)"]
+        notes = [_FOUND if excused.found else "PTX allows (2) to happen before (1)"]
         return Finding(
             code="missing-fence",
-            message=f"`{element}` is {said} after an atomic that publishes it, and a fence is missing",
+            message=f"`{element}` is {said} after an atomic that publishes it, without the required fence",
             sites=[
                 places.site(two.pc, f"(2) {who} {does} it", cta=two.cta, warp=two.warp),
                 places.site(one.pc, f"(1) {other} {did} it", cta=one.cta, warp=one.warp, primary=False),
@@ -170,7 +176,7 @@ class Description:
         )
 
     def _fences(self, race: Race, made: tuple[Made, ...]) -> str:
-        """Return the missing fences and their positions; an empty text if they are unknown."""
+        """Return a text about the missing fences and their positions, or an empty text if this is unknown."""
         lockstep = self.bound.settings.lockstep
         strong = self.begin.keywords["ordered"]
         shared = Shared()
@@ -186,10 +192,15 @@ class Description:
     def _result_notes(self) -> tuple[str, ...]:
         ends = len(self.result.ends)
         if self.result.uneven:
-            return ("what is left in arrays depends on the order of atomics: which CTA leaves what is open",)
+            return (
+                (
+                    "the final contents of arrays depend on the order of atomics: which CTA leaves which value is not "
+                    "decided"
+                ),
+            )
         if ends < 2:
             return ()
-        return (f"what is left in arrays depends on the order of atomics: {ends:,} results are possible",)
+        return (f"the final contents of arrays depend on the order of atomics: {ends:,} results are possible",)
 
     def _why(self) -> str:
         result, places = self.result, self.places
@@ -198,32 +209,38 @@ class Description:
             left = f"{tried}, {result.left:,} states were left{self._sampling_text()}{self._more()}"
             return f"the orders of atomics are too many to try: {left}"
         if result.why == "lanes":
-            return f"lanes of a warp come to atomics in more orders than are tried{self._sampling_text()}{self._more()}"
+            return f"lanes of a warp reach atomics in more orders than are tried{self._sampling_text()}{self._more()}"
         if result.why == "weak":
             where = ""
             if result.pair:
                 where = f": {places.where(result.pair.first.pc)} and line {places.line(result.pair.second.pc)}"
             return (
-                "strong accesses to several places may be seen in another order than they are made, which is not tried"
-                f"{where} (a `threadfence` between them orders them)"
+                "strong accesses to several locations may be observed in another order than they are performed, and "
+                f"such orders are not tried{where} (a `threadfence` between them orders them)"
             )
         if result.why == "copies":
             lines = f"{places.where(result.unclear[0])} and line {places.line(result.unclear[1])}"
-            return f"{lines}: what a copy and another access do to one place is not decided for all orders of atomics"
+            return (
+                f"{lines}: the effect of a copy and another access on one location is not decided for all orders "
+                "of atomics"
+            )
         if result.why == "replays":
-            return "an order of atomics ends otherwise where it is judged: nothing is decided"
+            return "an order of atomics ends differently when it is replayed: nothing is decided"
         if result.why == "unclear":
             where = places.where(result.unclear[0])
-            return f"{where}: lanes of one store write one place in some order of atomics: whose value stays is open"
+            return (
+                f"{where}: in some order of atomics, several lanes of one store write one location: which value "
+                "stays is not decided"
+            )
         words = {
             "budget": "the step budget",
             "events": "more accesses than are followed",
-            "trap": "what is not modelled",
+            "trap": "an operation that is not modeled",
             "room": "more asynchronous operations than are followed",
-            "shared": "atomics in shared memory beside mbarriers or copies",
-            "rounds": "a loop that waits and touches other memory meanwhile",
-            "undefined": "a read of uninitialized memory, whose value reaches nothing so far",
-            "circle": "threads that may go round for ever",
+            "shared": "atomics in shared memory in a launch with mbarriers or copies",
+            "rounds": "a loop that accesses other memory while it waits",
+            "undefined": "a read of uninitialized memory whose value has reached nothing so far",
+            "circle": "threads that may loop forever",
             "apart": "lanes of a warp that may run ahead of the others to an atomic",
         }
         return f"an order of atomics ends in {words.get(result.why, result.why)}: nothing is decided"
@@ -234,7 +251,7 @@ class Description:
         return f"; `--effort {effort}` (`effort={effort}`) tries ten times as many"
 
     def _sampling_text(self) -> str:
-        """Return the extent of random sampling, in words."""
+        """Return a description of how many interleavings were sampled."""
         found = self.result.sampled
         if found is None or not found.orders:
             return ""
@@ -246,7 +263,7 @@ class Description:
 
     # -- orders that fail ---------------------------------------------------------------------------------------------
     def _order(self) -> list[str]:
-        """The order of atomics that shows it."""
+        """Return a note with the order of atomics that leads to the finding."""
         asks = self.result.reached.asks
         if not asks:
             return []
@@ -259,7 +276,7 @@ class Description:
         return [f"in this order of atomics: {first}{', '.join(told)}"]
 
     def _steps(self, *last: Step) -> list[Step]:
-        """Return the order of atomics as steps of a schedule, before those that show what is wrong."""
+        """Return the order of atomics as steps of a schedule, followed by the steps `last` that show the fault."""
         asks = self.result.reached.asks
         hidden = len(asks) - _SHOWN
         made = [self._step(ask, shown=number >= hidden) for number, ask in enumerate(asks)]
@@ -287,7 +304,8 @@ class Description:
         if raw.code not in ("race", "intra-warp-race"):
             changes["steps"] = self._steps(*finding.steps)
         copies = raw.detail.get("async") or raw.detail.get("other_async")
-        if raw.code == "race" and not (copies and raw.detail["other_cta"] == raw.cta):  # copies are waited for as ever
+        # the help for copies stays: it names the wait
+        if raw.code == "race" and not (copies and raw.detail["other_cta"] == raw.cta):
             changes["help"] = _SEEN
             changes["notes"] += [_RELAXED] * bool(self.result.reached.asks)
         return finding.model_copy(update=changes)
@@ -308,7 +326,7 @@ class Description:
         return Decided(findings=(told, *self._excused_warnings()))
 
     def _accesses(self, race: Race) -> Iterator[Step]:
-        """Yield the two accesses of a race, the last steps of a schedule that is replayed."""
+        """Yield the two accesses of a race, which are the last steps of a schedule that is replayed."""
         made, places = self.result.reached.made, self.places
         for entry, mark in ((race.earlier, "(1)"), (race.later, "(2)")):
             event = made[entry.number].event
@@ -316,8 +334,8 @@ class Description:
             yield places.step(event.pc, event.cta, event.warp, places.verb(event.pc), what=what, mark=mark)
 
     def _place_accesses(self, race: Race, steps: Sequence[Step]) -> list[Step]:
-        """Return the steps with the first access of a race at its position in this interleaving: before the access that
-        publishes it."""
+        """Return the steps with the first access of a race moved to its position in this interleaving, before the
+        access that publishes it."""
         *atomics, first, second = steps
         positions = [n for n, one in enumerate(self.result.reached.made) if one.event.kind == "atomic"]
         if len(positions) == len(atomics):
@@ -361,7 +379,9 @@ class Description:
             return Decided(reasons=(describe_phase_order(self.places, raw),))
         if raw.code == "barrier-recycling":
             where = self.places.where(raw.pc)
-            return Decided(reasons=(f"{where}: that a barrier is used again in time is not decided for all orders",))
+            return Decided(
+                reasons=(f"{where}: whether a barrier is reused too early is not decided for all orders of atomics",)
+            )
         return Decided(findings=(self._explain_finding(raw),))
 
     def _has_fences(self) -> bool:
@@ -376,7 +396,7 @@ class Description:
         if ask is None:
             return Decided(findings=(self._waits(stuck),))
         where = f"{self.places.where(ask.pc)}: lane {ask.lane} waits"
-        why = "other lanes of its warp could go on to write there: how they take turns is not modelled"
+        why = "other lanes of its warp could proceed and write there: their scheduling is not modeled"
         return Decided(reasons=(f"{where}, and {why}",))
 
     def for_ever(self, stuck: list[Ask]) -> bool:
@@ -390,15 +410,16 @@ class Description:
         return next((ask for ask in stuck if self._others_may_write(ask)), None)
 
     def _others_may_write(self, ask: Ask) -> bool:
-        """Return whether lanes of the warp that wait at a join for the one that spins could write, if they went on: as
-        they may, for PTX promises no meeting points."""
+        """Return whether lanes of the warp that wait at a join for the spinning lane could write the location if they
+        continued.  PTX lets them continue, because it guarantees no reconvergence."""
         todo = self.session.elsewhere(ask.cta, ask.warp)
         seen = set(todo)
         while todo:
             at = todo.pop()
             name = NAMES[self.code[at][0]]
             kind = OPERATIONS[name].kind
-            if kind in ("barrier", "warp", "matrix") and name not in LOOSE:  # there they wait for the one that spins
+            # at these operations the lanes wait for the spinning lane
+            if kind in ("barrier", "warp", "matrix") and name not in LOOSE:
                 continue
             if self._may_write(at, kind, ask):
                 return True
@@ -408,7 +429,7 @@ class Description:
         return False
 
     def _may_write(self, pc: int, kind: str, ask: Ask) -> bool:
-        """Return whether an instruction may write where a lane waits."""
+        """Return whether an instruction may write the location for which a lane waits."""
         arrays = self.places.program.array_of
         same = arrays[pc] is None or arrays[ask.pc] is None or arrays[pc] == arrays[ask.pc]
         return same and (kind == "store" or (kind == "atomic" and not self.code[pc][7] & NO_STORE))
@@ -420,7 +441,7 @@ class Description:
             first.setdefault(ask.pc, ask)
         asks = list(first.values())
         sites = [
-            places.site(ask.pc, f"{places.who(ask.cta, ask.warp)} waits here for ever", cta=ask.cta, warp=ask.warp)
+            places.site(ask.pc, f"{places.who(ask.cta, ask.warp)} waits here forever", cta=ask.cta, warp=ask.warp)
             for ask in asks
         ]
         for ask in asks:
@@ -435,7 +456,7 @@ class Description:
         element = places.element(asks[0].place[1], asks[0].pc)
         return Finding(
             code="deadlock",
-            message=f"{places.who(asks[0].cta, asks[0].warp)} waits for ever for `{element}` to change",
+            message=f"{places.who(asks[0].cta, asks[0].warp)} waits forever for `{element}` to change",
             sites=sites,
             notes=[*notes, *self._order()],
             help=self._help_to_end(asks[0]),
@@ -447,31 +468,31 @@ class Description:
         """Return the help for a loop that never ends: a NaN that a thread compares with itself, or a missing store."""
         value = self._read_value(ask)
         if value is None or value == value or self.code[ask.pc][7] & NO_STORE:
-            return "let some warp write there, in every order, before it waits itself"
+            return "make some warp write there before it waits itself, in every order"
         compare = "`__float_as_int(assumed) != __float_as_int(old)`"
         if not self.places.span(ask.pc).file.endswith(CUDA):
             compare = "the values as integers of the same bits"
         return f"a nan differs from itself, so a loop that compares floats never ends: compare their bits, {compare}"
 
     def _barrier_deadlock(self) -> Finding:
-        """All that have not ended wait at barriers, or for phases of mbarriers."""
+        """Return the deadlock of warps that all wait at barriers or for phases of mbarriers."""
         places = self.places
         first: dict[int, tuple[int, int]] = {}
         for cta in range(self.session.ctas):
             for warp, pc in self.session.waiting_warps(cta):
                 first.setdefault(pc, (cta, warp))
         sites = [
-            places.site(pc, f"{places.who(*who)} waits here for ever", cta=who[0], warp=who[1])
+            places.site(pc, f"{places.who(*who)} waits here forever", cta=who[0], warp=who[1])
             for pc, who in sorted(first.items())
         ]
         for pc, who in sorted(first.items()):
             sites += places.callers(pc, places.who(*who))
         return Finding(
             code="deadlock",
-            message=f"{places.who(*next(iter(first.values())))} waits for ever, in one order of atomics",
+            message=f"{places.who(*next(iter(first.values())))} waits forever, in one order of atomics",
             sites=sites,
             notes=["all warps that have not ended wait at barriers or for phases of mbarriers", *self._order()],
-            help="let as many arrive there in every order",
+            help="make as many threads arrive there as it counts, in every order",
             holds_in="some schedules",
             steps=self._steps(*(self._waiting(pc, *who) for pc, who in sorted(first.items()))),
         )
@@ -487,8 +508,8 @@ class Description:
             (cta, w) for cta in range(self.session.ctas) for w, _, _ in self.session.alive(cta)
         } - waiting - {(ask.cta, ask.warp)}  # fmt: skip
         if others:
-            stand, do = ("stand", "do") if len(others) > 1 else ("stands", "does")
-            return f"{self._names(others)} {stand} at barriers or joins, and {do} not come there"
+            stand, do = ("wait", "do") if len(others) > 1 else ("waits", "does")
+            return f"{self._names(others)} {stand} at barriers or joins, and {do} not reach a store to it"
         if more := waiting - {(ask.cta, ask.warp)}:
             return (
                 f"{self._names(more)} {'wait themselves' if len(more) > 1 else 'waits itself'}, all others have ended"
@@ -496,13 +517,13 @@ class Description:
         return "all others have ended"
 
     def _value(self, ask: Ask) -> str:
-        """Return `, which is 3,` for the element that a lane waits for; nothing if it is not an element of one
-        array."""
+        """Return `, which is 3,` with the element that a lane waits for, or an empty text if the location is not an
+        element of one array."""
         value = self._read_value(ask)
         return "" if value is None or isinstance(value, np.void) else f", which is {value},"
 
     def _read_value(self, ask: Ask) -> Any:
-        """Return the element that a lane waits for; None outside of arrays."""
+        """Return the element that a lane waits for, or None if it is not an element of one array."""
         segment, offset = divmod(ask.place[1], 1 << SEGMENT_SHIFT)
         arrays = [a for a in self.bound.arrays if a.segment == segment and ask.place[0] < 0]
         if len(arrays) != 1 or (offset - arrays[0].offset) % (itemsize := arrays[0].dtype.itemsize):

@@ -1,9 +1,11 @@
-"""Sums of a tile of up to 16 x 8 elements as LLVM code: vectors of a row's 8 columns, or of a register's 32 lanes.
+"""Emit LLVM code that computes the sums of a tile of up to 16 x 8 elements.  Its vectors hold the 8 columns of a row,
+or the 32 lanes of a register.
 
-A tile's operands are in a buffer (`BUFFER`), separated: significand with its sign, exponent, and whether it is an
-infinity or a nan.  In `a`, register r, part x, lane l has index ((r parts + x) 32 + l).  In `b`, row q = (register
-parts + x) 4 + t has 8 columns, in the order `COLUMNS`, in which two registers of an accumulator have them.  A k of the
-product is (register of b, part, t), with element (row g + 8 h) of `a` in register h + halves * group, lane 4 g + t.
+The operands of a tile are in a buffer (`BUFFER`), with each number separated into signed significand, exponent and
+class (infinity or nan).  In `a`, the element of register r, part x and lane l has index ((r parts + x) 32 + l).  In
+`b`, row q = (register parts + x) 4 + t has 8 columns in the order `COLUMNS`, which is their order in two registers of
+an accumulator.  An index k of the product is a triple (register of b, part, t).  It belongs to the element (row g + 8
+h) of `a` in register h + halves * group of lane 4 g + t.
 """
 
 from __future__ import annotations
@@ -34,14 +36,15 @@ from wsemu.model.isa import LANES
 from wsemu.model.matrix import LEAST_TOP
 
 NOTHING = -20_000
-"""exponent of a zero: below that of every product of others"""
+"""exponent that represents zero: lower than the exponent of every product of other numbers"""
 INFINITE, NAN = 1, 2
 V8, V32 = ir.VectorType(I32, N), ir.VectorType(I32, LANES)
 V8W, V8D, V32D = ir.VectorType(I64, N), ir.VectorType(ir.DoubleType(), N), ir.VectorType(ir.DoubleType(), LANES)
 
 
 class _Loop:
-    """A loop over numbers: the present one, and values that one turn hands to the next."""
+    """The state of a counted loop: the number of the current iteration, and the values that an iteration passes to the
+    next."""
 
     def __init__(self, number: Value, values: list[Value]) -> None:
         self.number, self.values, self.then = number, values, values
@@ -49,8 +52,8 @@ class _Loop:
 
 @contextmanager
 def _loop(b: Builder, start: Value, stop: Value, *values: Value) -> Iterator[_Loop]:
-    """The body of a loop, which may run no times; it puts the values of the next turn into `then`.  After it `values`
-    are those of the last one."""
+    """Emit a loop whose body may run zero times.  The body assigns the values of the next iteration to `then`; after
+    the loop, `values` are those of the last iteration."""
     before = b.block
     head, body, end = (b.function.append_basic_block(name) for name in ("loop", "turn", "turned"))
     b.branch(head)
@@ -70,13 +73,13 @@ def _loop(b: Builder, start: Value, stop: Value, *values: Value) -> Iterator[_Lo
 
 @contextmanager
 def counted_loop(b: Builder, start: Value, stop: Value) -> Iterator[Value]:
-    """The body of a loop over numbers; it may be run no times."""
+    """Emit a loop over numbers, whose body may run zero times."""
     with _loop(b, start, stop) as loop:
         yield loop.number
 
 
 def _all(b: Builder, value: Value, n: int) -> Value:
-    """A number in all elements of a vector of 32 bits."""
+    """Return a vector that has a number in all its 32-bit elements."""
     return splat(b, resize(b, value, I32, True), n)
 
 
@@ -89,12 +92,13 @@ def _at(b: Builder, address: Value, offset: Value, type_: Any) -> Value:
 
 
 class _Taken:
-    """A vector of floating-point numbers taken apart: signed significand, exponent, class."""
+    """A vector of floating-point numbers, separated into signed significands, exponents and classes."""
 
     def __init__(
         self, b: Builder, x: Value, mantissa: Value, exponents: Value, bias: Value, infinite: Value, normal: Value
     ) -> None:
-        """`mantissa` bits, exponent field of all ones, bias; `normal`: subnormal numbers as those of a wider type."""
+        """Separate `x`.  `mantissa` is the number of mantissa bits, `exponents` an exponent field of all ones.  If
+        `normal` is set, subnormal numbers are represented like numbers of a wider type."""
         n = x.type.count
         zero = _constant(x.type, 0)
         width = _all(b, mantissa, n)
@@ -126,7 +130,7 @@ class _Taken:
 
 
 def _any(b: Builder, kinds: Value) -> Value:
-    """1 where some element is not 0."""
+    """Return 1 if some element is not 0."""
     bits = b.bitcast(b.icmp_unsigned("!=", kinds, _constant(kinds.type, 0)), ir.IntType(kinds.type.count))
     return b.zext(b.icmp_unsigned("!=", bits, ir.Constant(bits.type, 0)), I64)
 
@@ -147,7 +151,7 @@ def _put_b(b: Builder, to: Value, offset: int, at: Value, value: Value) -> None:
 
 
 def _part(b: Builder, row: Value, part: Value, width: Value) -> Value:
-    """One element of each lane's register, the bits above it cleared."""
+    """Return one element of each lane's register, with the bits above it cleared."""
     shift = _all(b, b.mul(part, width), LANES)
     spare = _all(b, b.sub(I64(32), width), LANES)
     return b.lshr(b.shl(b.lshr(row, shift), spare), spare)
@@ -158,7 +162,8 @@ def take_floats(
     b: Builder, row: Value, to: Value, first: Value, parts: Value, width: Value, dropped: Value, of_b: Value,
     mantissa: Value, exponents: Value, bias: Value, infinite: Value, normal: Value,
 ) -> Value:  # fmt: skip
-    """Take apart a register of `a` or `b`, part by part, from number `first` on; 1 if some element is not finite."""
+    """Separate the floating-point numbers in a register of `a` or `b`, part by part, beginning at index `first`.
+    Return 1 if some element is not finite."""
     held = b.load(pointer(b, row, V32), align=4)
     with _loop(b, I64(0), parts, I64(0)) as loop:
         part = loop.number
@@ -181,7 +186,7 @@ def take_floats(
 def take_integers(
     b: Builder, row: Value, to: Value, first: Value, parts: Value, width: Value, signed: Value, of_b: Value
 ) -> None:
-    """Take apart a register of integers of `a` or `b`, part by part, from number `first` on."""
+    """Separate the integers in a register of `a` or `b`, part by part, beginning at index `first`."""
     held = b.load(pointer(b, row, V32), align=4)
     spare = _all(b, b.sub(I64(32), width), LANES)
     with counted_loop(b, I64(0), parts) as part:
@@ -197,7 +202,7 @@ def take_integers(
 
 @emitted
 def take_doubles(b: Builder, row: Value, to: Value, first: Value, of_b: Value) -> None:
-    """Take apart a register of f64 of `a` or `b`, from number `first` on."""
+    """Separate the f64 numbers in a register of `a` or `b`, beginning at index `first`."""
     held = b.load(pointer(b, row, V32D), align=8)
     with b.if_else(b.icmp_unsigned("!=", of_b, I64(0))) as (is_b, is_a):
         with is_b:
@@ -223,7 +228,7 @@ def _half(b: Builder, whole: Value, first: int) -> Value:
 
 @emitted
 def load_sums(b: Builder, row: Value, to: Value, halves: Value, bytes_: Value) -> None:
-    """Accumulators in consecutive registers from `row` on into the buffer: of 2, 4 or 8 bytes."""
+    """Load accumulators of 2, 4 or 8 bytes from consecutive registers, beginning at `row`, into the buffer."""
     with counted_loop(b, I64(0), b.mul(halves, I64(8))) as i:
         half, g = b.lshr(i, I64(3)), b.and_(i, I64(7))
         end = b.function.append_basic_block("loaded")
@@ -250,7 +255,7 @@ def load_sums(b: Builder, row: Value, to: Value, halves: Value, bytes_: Value) -
 
 @emitted
 def store_sums(b: Builder, row: Value, to: Value, halves: Value, bytes_: Value, mask: Value) -> None:
-    """The buffer's accumulators into registers, for the lanes of `mask`."""
+    """Store the accumulators in the buffer to registers, for the lanes of `mask`."""
     with counted_loop(b, I64(0), b.mul(halves, I64(8))) as i:
         half, g = b.lshr(i, I64(3)), b.and_(i, I64(7))
         lanes = b.trunc(b.lshr(mask, b.mul(g, I64(4))), ir.IntType(4))
@@ -281,14 +286,14 @@ def store_sums(b: Builder, row: Value, to: Value, halves: Value, bytes_: Value, 
 
 
 class _Walk:
-    """The k of a step, for one row of the tile."""
+    """Gives access to the elements for each k of a step, for one row of the tile."""
 
     def __init__(self, b: Builder, to: Value, i: Value, halves: Value, parts: Value) -> None:
         self.b, self.to, self.halves, self.parts = b, to, halves, parts
         self.half, self.g = b.lshr(i, I64(3)), b.and_(i, I64(7))
 
     def places(self, group: Value, part: Value, t: int) -> tuple[Value, Value]:
-        """Numbers of the element of `a` and of the row of `b`."""
+        """Return the index of the element of `a`, and the index of the row of `b`."""
         b = self.b
         register = b.add(self.half, b.mul(self.halves, group))
         block = b.add(b.mul(register, self.parts), part)
@@ -310,12 +315,13 @@ class _Walk:
         return self.b.add(self.a(A_EXPONENT, at), self.row(B_EXPONENT, row))
 
     def pair(self, group: Value, part: Value, t: int) -> tuple[Value, Value]:
-        """Significands."""
+        """Return the significands of the element of `a` and of the row of `b`."""
         at, row = self.places(group, part, t)
         return self.a(A_SIGNIFICAND, at), self.row(B_SIGNIFICAND, row)
 
     def term(self, group: Value, part: Value, t: int, top: Value, up: Value) -> Value:
-        """Return a product, truncated to the bits that are kept below the exponent `top`."""
+        """Return a product as a signed integer, without the bits that are too far below the exponent `top` to be
+        kept."""
         b = self.b
         first, second = self.pair(group, part, t)
         product = b.mul(first, second)
@@ -325,15 +331,15 @@ class _Walk:
 
 
 def _shift_magnitude(b: Builder, size: Value, distance: Value, negative: Value) -> Value:
-    """A magnitude shifted down, with its sign: cut toward zero."""
+    """Shift a magnitude right by `distance`, truncated toward zero, and apply its sign."""
     most = _constant(V8, 31)
     shifted = b.lshr(size, b.select(b.icmp_unsigned("<", distance, most), distance, most))
     return b.sub(b.xor(shifted, negative), negative)
 
 
 def _encode_sum(b: Builder, total: Value, unit: Value, half: Value, fraction: Value) -> Value:
-    """Integers, exact as doubles, times 2 ** unit, as f32 cut toward zero to `fraction` bits, or where `half` is set as
-    f16, to nearest even."""
+    """Convert integers, given exactly as doubles and multiplied by 2 ** unit, to floats.  They become f32 truncated to
+    `fraction` bits, or f16 rounded to nearest even if `half` is set."""
     bits = b.bitcast(total, V8W)
     one = _constant(V8W, 1)
 
@@ -375,9 +381,9 @@ def add_floats(
     b: Builder, to: Value, halves: Value, parts: Value, group: Value, groups: Value, part: Value, to_part: Value,
     up: Value, bits: Value, half: Value, fraction: Value,
 ) -> Value:  # fmt: skip
-    """Add the products of registers from `group` up to `groups` and of parts from `part` up to `to_part` to all
-    accumulators.  Products are shifted `up` so that `bits` remain below the largest exponent; `half`: accumulators are
-    f16.  Return 1 if some accumulator was not finite."""
+    """Add the products of the registers from `group` to `groups`, and of the parts from `part` to `to_part`, to all
+    accumulators.  Each product is shifted left by `up`, so that `bits` bits remain below the largest exponent.  With
+    `half`, accumulators are f16.  Return 1 if some accumulator was not finite."""
 
     def select_by_format(of_half: int, of_single: int) -> Value:
         return b.select(b.icmp_unsigned("!=", half, I64(0)), I64(of_half), I64(of_single))
@@ -420,7 +426,7 @@ def add_floats(
 
 
 def _align_accumulator(b: Builder, c: _Taken, top: Value, bits: Value, mantissa: Value) -> Value:
-    """An accumulator as a term."""
+    """Return an accumulator as a signed integer, aligned to the exponent `top` of the sum."""
     negative = b.ashr(c.significand, _constant(V8, 31))
     size = b.sub(b.xor(c.significand, negative), negative)
     excess = b.sub(bits, mantissa)
@@ -431,8 +437,8 @@ def _align_accumulator(b: Builder, c: _Taken, top: Value, bits: Value, mantissa:
 
 @emitted
 def add_integers(b: Builder, to: Value, halves: Value, parts: Value, groups: Value, how: Value, clamped: Value) -> None:
-    """Add all products to the accumulators; with `how` 1 or 2, the number of set bits in the exclusive or, or in the
-    and."""
+    """Add all products to the accumulators.  With `how` 1 or 2, a product is the number of set bits in the exclusive
+    or, or in the and, of its operands."""
     plain, exclusive = (splat(b, b.icmp_unsigned("==", how, I64(n)), N) for n in (0, 1))
     clamp = splat(b, b.icmp_unsigned("!=", clamped, I64(0)), N)
     with counted_loop(b, I64(0), b.mul(halves, I64(8))) as i:
@@ -455,7 +461,7 @@ def add_integers(b: Builder, to: Value, halves: Value, parts: Value, groups: Val
 
 @emitted
 def add_doubles(b: Builder, to: Value, halves: Value, groups: Value) -> None:
-    """Multiply and add one k after the other, to nearest even."""
+    """Multiply and add the products in order of k, each rounded to nearest even."""
     with counted_loop(b, I64(0), b.mul(halves, I64(8))) as i:
         walk = _Walk(b, to, i, halves, I64(1))
         place = _at(b, to, b.add(b.mul(i, I64(8 * N)), I64(SUMS)), V8D)
@@ -470,7 +476,8 @@ def add_doubles(b: Builder, to: Value, halves: Value, groups: Value) -> None:
 
 
 def _fused_multiply_add(b: Builder, x: Value, y: Value, z: Value) -> Value:
-    """x y + z; a nan of y, z, x, in this order, comes through, else there is one of its own."""
+    """Return x y + z.  A nan in y, z or x is the result, in this order of preference; without one, a nan is the
+    canonical one."""
     result = llvm(b, "llvm.fma", V8D, x, y, z)
     nan = _constant(V8W, 0x7FF8000000000000)
     for operand in (x, z, y):
@@ -484,7 +491,7 @@ def _fused_multiply_add(b: Builder, x: Value, y: Value, z: Value) -> Value:
 
 @emitted
 def keep_sums(b: Builder, to: Value, halves: Value) -> None:
-    """Set the accumulators aside, and begin with 0."""
+    """Set the accumulators aside and restart them from 0."""
     with counted_loop(b, I64(0), b.mul(halves, I64(8))) as i:
         place = b.add(to, b.mul(i, I64(4 * N)))
         b.store(b.load(_at(b, place, I64(SUMS), V8), align=4), _at(b, place, I64(KEPT), V8), align=4)
@@ -493,7 +500,7 @@ def keep_sums(b: Builder, to: Value, halves: Value) -> None:
 
 @emitted
 def add_kept(b: Builder, to: Value, halves: Value, half: Value) -> None:
-    """Add what was set aside, to nearest even."""
+    """Add the accumulators that were set aside, rounded to nearest even."""
     with counted_loop(b, I64(0), b.mul(halves, I64(8))) as i:
         place = b.add(to, b.mul(i, I64(4 * N)))
         target = _at(b, place, I64(SUMS), V8)
