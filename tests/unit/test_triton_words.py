@@ -188,8 +188,8 @@ WORDS = {
         'give the first `sem="release"` and the second `sem="acquire"`, or use a second launch'
     ),
     race_help._ONE_ELEMENT: (
-        "each program stores to the same elements: add `tl.program_id(0)` to the offsets, or store in only one "
-        "program; else use `tl.atomic_add` or another atomic, or a second launch"
+        "all programs store to the same elements: add `tl.program_id(0)` to the offsets, or store in one program only; "
+        "otherwise use `tl.atomic_add` or another atomic, or a second launch"
     ),
     race_help._ONE_STORE: "give each element of the block its own address, or use `tl.atomic_add` or another atomic",
     "several warps update `x[0]`: use `cuda.atomic`, or do it in one warp only": (
