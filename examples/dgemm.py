@@ -12,9 +12,9 @@ A CTA computes 64 x 64 numbers of C from blocks of 64 x 16 of A and 16 x 64 of B
     algorithm_3_bulk   the same, but one thread each starts bulk copies for A and for B (sm_90)
     algorithm_3_ring   a ring of four halves: 16 lanes of a warp copy a column of A or a row of B each
 
-The matrices are column-major.  A column of A lies side by side in memory, a row of B does not: B is transposed
-beforehand.  (The paper transposes A, which does the same for row-major matrices.)  NumPy shows column-major memory as
-the transposed array, which is how the kernels index it: a[k, row], b[k, column], c[column, row].
+The matrices are column-major.  A column of A is contiguous in memory, a row of B is not: B is transposed beforehand.
+(The paper transposes A, which does the same for row-major matrices.)  NumPy shows column-major memory as the transposed
+array, which is how the kernels index it: a[k, row], b[k, column], c[column, row].
 """
 
 import sys
@@ -45,13 +45,13 @@ NOTHING = ((0.0,) * 4,) * 4
 
 @cuda.jit(device=True)
 def add_row(a, b, row):
-    """One number of A times four of B, added to four of C: 4 dfma."""
+    """Multiply one number of A by four of B, and add the products to four of C: 4 dfma."""
     return row[0] + a * b[0], row[1] + a * b[1], row[2] + a * b[2], row[3] + a * b[3]
 
 
 @cuda.jit(device=True)
 def add_products(a, b, sums):
-    """Four numbers of A times four of B, added to 4 x 4 of C: 16 dfma."""
+    """Multiply four numbers of A by four of B, and add the products to 4 x 4 of C: 16 dfma."""
     return (
         add_row(a[0], b, sums[0]),
         add_row(a[1], b, sums[1]),
@@ -63,13 +63,13 @@ def add_products(a, b, sums):
 # -- accesses of 8 bytes ----------------------------------------------------------------------------------------------
 @cuda.jit(device=True)
 def four(tile, k, i):
-    """Four numbers of a row of a tile, 16 apart: 16 threads read 128 bytes side by side."""
+    """Return four numbers of a row of a tile, 16 apart: 16 threads read 128 adjacent bytes."""
     return tile[k, i], tile[k, i + 16], tile[k, i + 32], tile[k, i + 48]
 
 
 @cuda.jit(device=True)
 def fetch(matrix, k, i):
-    """A thread's share of the block that begins at k: every fourth row, from its own on."""
+    """Return a thread's share of the block that begins at k: every fourth row, starting with its own."""
     return matrix[k, i], matrix[k + 4, i], matrix[k + 8, i], matrix[k + 12, i]
 
 
@@ -81,7 +81,7 @@ def put(tile, k, i, numbers):
 
 @cuda.jit(device=True)
 def multiply(a_tile, b_tile, sums):
-    """The inner loop of a block: per k 8 loads of 8 bytes and 16 dfma (figure 3)."""
+    """Run the inner loop of a block: per k 8 loads of 8 bytes and 16 dfma (figure 3)."""
     x = cuda.threadIdx.x % SIDE
     y = cuda.threadIdx.x // SIDE
     for k in range(DEPTH):
@@ -146,7 +146,7 @@ def algorithm_2(a, b, c):
 # -- accesses of 16 bytes ---------------------------------------------------------------------------------------------
 @cuda.jit(device=True)
 def two_pairs(tile, half, k, i):
-    """Four numbers of a row of a half, two at i and two 32 further on: 16 threads read 256 bytes side by side."""
+    """Return four numbers of a row of a half, two at i and two 32 further on: 16 threads read 256 adjacent bytes."""
     first, second = ptx.ld_v2(tile, (half, k, i))
     third, fourth = ptx.ld_v2(tile, (half, k, i + 32))
     return first, second, third, fourth
@@ -154,7 +154,7 @@ def two_pairs(tile, half, k, i):
 
 @cuda.jit(device=True)
 def multiply_half(a_tile, b_tile, half, sums):
-    """The inner loop of half a block: per k 4 loads of 16 bytes and 16 dfma."""
+    """Run the inner loop of half a block: per k 4 loads of 16 bytes and 16 dfma."""
     x = 2 * (cuda.threadIdx.x % SIDE)
     y = 2 * (cuda.threadIdx.x // SIDE)
     for k in range(HALF):
@@ -175,7 +175,7 @@ def write_pairs(c, sums):
 
 @cuda.jit(device=True)
 def copy_half(tile, half, matrix, k, first):
-    """Fill half a block that begins at (k, first): a thread moves 16 bytes."""
+    """Fill half a block that begins at (k, first): a thread copies 16 bytes."""
     i = 2 * (cuda.threadIdx.x % PAIRS)  # the threads are 32 x 8
     j = cuda.threadIdx.x // PAIRS
     ptx.st_v2(tile, (half, j, i), ptx.ld_v2(matrix, (k + j, first + i)))
@@ -208,7 +208,7 @@ def algorithm_3(a, b, c):
 
 @cuda.jit(device=True)
 def halves_by_dma(a_dma, b_dma, a, b, c):
-    """Algorithm 3, where DMA warps fill one half while the other is used."""
+    """Run algorithm 3 with DMA warps that fill one half while the other is used."""
     a_tile = cuda.shared.array((2, HALF, BLOCK), np.float64, 16)
     b_tile = cuda.shared.array((2, HALF, BLOCK), np.float64, 16)
     row = cuda.blockIdx.x * BLOCK
@@ -294,11 +294,11 @@ KERNELS = (
     (algorithm_3_bulk, THREADS + 64),
     (algorithm_3_ring, THREADS + 32),
 )
-"""with the threads of a CTA"""
+"""kernels, each with the threads of a CTA"""
 
 
 def arguments(a, b):
-    """What a kernel takes for the product of two column-major matrices: the columns of A, the rows of B, and C."""
+    """Return a kernel's arguments for the product of column-major matrices: columns of A, rows of B, and C."""
     return a.T, np.ascontiguousarray(b), np.zeros((b.shape[1], a.shape[0]))
 
 

@@ -39,7 +39,7 @@ ROOT_HALF = np.float32(math.sqrt(0.5))
 # -- complex numbers: pairs of float32 -------------------------------------------------------------------------------
 @cuda.jit(device=True)
 def load(points, i):
-    """Point i, in one access of 8 bytes."""
+    """Return point i, in one access of 8 bytes."""
     real, imag = ptx.ld_v2(points, 2 * i)
     return complex(real, imag)
 
@@ -51,20 +51,20 @@ def store(points, i, point):
 
 @cuda.jit(device=True)
 def product(a, b):
-    """a b, rounded as it says: which of its products the compiler would fuse with what comes next is its own choice."""
+    """Return a b, rounded as written; otherwise the compiler may fuse either product with a later sum."""
     real = cuda.fma(a.real, b.real, -cuda.libdevice.fmul_rn(a.imag, b.imag))
     return complex(real, cuda.fma(a.real, b.imag, cuda.libdevice.fmul_rn(a.imag, b.real)))
 
 
 @cuda.jit(device=True)
 def scaled(x):
-    """x / sqrt(2)"""
+    """Return x / sqrt(2)."""
     return cuda.libdevice.fmul_rn(ROOT_HALF, x)
 
 
 @cuda.jit(device=True)
 def turned(a):
-    """-i a"""
+    """Return -i a."""
     return complex(a.imag, -a.real)
 
 
@@ -91,7 +91,7 @@ def transform8(z):
 # -- where points lie ------------------------------------------------------------------------------------------------
 @cuda.jit(device=True)
 def spread(i, size, radix):
-    """i // size * size * radix + i % size: room for `radix` runs where there was one of `size`, a power of two."""
+    """Return i // size * size * radix + i % size: space for `radix` runs in place of one run of `size`."""
     rest = i & (size - 1)
     return (i - rest) * radix + rest
 
@@ -133,14 +133,14 @@ def swap(z, plane, radix, p, p_step, column, new_p, new_p_step, new_column, new_
 # -- a pass, as the compute warps see it -----------------------------------------------------------------------------
 @cuda.jit(device=True)
 def own(radix):
-    """(p, column): the calling thread has the points p, p + radix / 8, ... of this column of a tile."""
+    """Return (p, column): the calling thread has the points p, p + radix / 8, ... of this column of a tile."""
     columns = TILE // radix
     return cuda.threadIdx.x // columns, cuda.threadIdx.x % columns
 
 
 @cuda.jit(device=True)
 def load_twiddles(z, radix, done, tile, twiddles):
-    """What the thread's points of a tile are to be multiplied by."""
+    """Load the factors by which the thread's points of a tile are multiplied."""
     p, column = own(radix)
     k = (tile * (TILE // radix) + column) & (done - 1)
     for s in range(8):
@@ -241,7 +241,7 @@ def reference256(n, done, tiles, points, twiddles, roots, result):
 
 
 def rows_of_a_tile(radix, n):
-    """The transfer of a tile: `radix` rows, n / radix points apart."""
+    """Return the transfer of a tile: `radix` rows, n / radix points apart."""
     row = TILE // radix * POINT_BYTES
     return CudaDMAStrided(
         1, DMA_THREADS, COMPUTE_THREADS, COMPUTE_THREADS, row, radix, n // radix * POINT_BYTES, row,
@@ -250,7 +250,7 @@ def rows_of_a_tile(radix, n):
 
 
 def versions(n):
-    """name -> (kernels by radix, threads of a CTA) for transforms of n points."""
+    """Return name -> (kernels by radix, threads of a CTA) for transforms of n points."""
     rows128, rows256 = rows_of_a_tile(128, n), rows_of_a_tile(256, n)
 
     @cuda.jit
@@ -276,11 +276,11 @@ VERSIONS = ("reference", "specialized")
 MOST_CTAS = 264
 """two on each of an H200's 132 SMs"""
 MOST_ERROR = 0.25
-"""relative, of all points together, in units of eps log2(n), where eps is float32's 2 ** -23"""
+"""maximum relative error of all points together, in units of eps log2(n), where eps is float32's 2 ** -23"""
 
 
 def radices(n):
-    """The radices whose product is n; empty if there are none.  128 is 2 ** 7, 256 is 2 ** 8."""
+    """Return the radices whose product is n; empty if there are none. 128 is 2 ** 7, 256 is 2 ** 8."""
     exponent = n.bit_length() - 1
     large = exponent % 7
     small = (exponent - 8 * large) // 7
@@ -289,12 +289,12 @@ def radices(n):
 
 
 def roots_of_unity(exponents, n):
-    """exp(-2 pi i exponents / n), computed in float64 and rounded; two float32 each."""
+    """Return exp(-2 pi i exponents / n), computed in float64 and rounded, as pairs of float32."""
     return np.exp(-2j * np.pi * (exponents % n) / n).astype(np.complex64).ravel().view(np.float32)
 
 
 def fft(version, x):
-    """The transforms of the rows of x, complex64, by a version of the kernels."""
+    """Return the transforms of the rows of x, complex64, by a version of the kernels."""
     batch, n = x.shape
     kernels, threads = versions(n)[version]
     tiles = x.size // TILE
@@ -311,7 +311,7 @@ def fft(version, x):
 
 
 def error(result, x):
-    """||result - FFT(x)|| / ||FFT(x)|| in units of eps log2(n), where NumPy transforms in float64."""
+    """Return ||result - FFT(x)|| / ||FFT(x)|| in units of eps log2(n), where NumPy transforms in float64."""
     right = np.fft.fft(x.astype(np.complex128))
     relative = np.linalg.norm(result - right) / np.linalg.norm(right)
     return relative / (np.finfo(np.float32).eps * math.log2(x.shape[1]))

@@ -39,7 +39,7 @@ def clear(sums):
 
 @cuda.jit(device=True)
 def place(line, piece, swizzled):
-    """The half in its line at which 16 bytes begin."""
+    """Return the position in its line, in halves, at which a piece of 16 bytes begins."""
     return 8 * TILE_A.placed(line, piece) if swizzled else 8 * piece
 
 
@@ -106,7 +106,7 @@ def hgemm(a, b, c):
 
 @cuda.jit(device=True)
 def use(bars, s, tile_a, tile_b, sums, swizzled):
-    """A warp waits for a slice of the ring, multiplies, and gives it back."""
+    """Wait for a slice of the ring, multiply, and release it, as one warp."""
     RING.consumer_wait(bars, s)
     multiply(tile_a, tile_b, RING.stage(s), sums, swizzled)
     cuda.syncwarp()
@@ -171,7 +171,7 @@ VERSIONS = {
         lambda a, b, c: (TILE_A.tensor_map(a), TILE_B.tensor_map(b), c, np.int32(a.shape[1] // SLICE)),
     ),
 }
-"""name -> kernel, threads of a CTA, what it takes"""
+"""name -> kernel, threads of a CTA, function that returns its arguments"""
 
 
 def main(m, n, k):

@@ -3,11 +3,11 @@
     python examples/producer_consumer.py             run it: it is checked
     wsemu check examples/producer_consumer.py        the same, with a report
 
-Barrier 1 says that the tile is full, barrier 2 that it is empty.  Each side syncs on what it needs and arrives on what
-it gives, so that a tile is written only when it was read, and read only when it was written.
+Barrier 1 signals that the tile is full, barrier 2 that it is empty.  Each side syncs on the barrier that it needs and
+arrives on the other one.  So a tile is written only after it was read, and read only after it was written.
 
-The kernel is correct.  NVIDIA's `compute-sanitizer --tool racecheck` (CUDA 13.0, on an H200) reports a race in it all
-the same, with 256 hazards at each site, since it does not follow the order that named barriers make.
+The kernel is correct.  NVIDIA's `compute-sanitizer --tool racecheck` (CUDA 13.0, on an H200) nevertheless reports a
+race in it, with 256 hazards at each site, because it does not follow the order of named barriers.
 """
 
 import numpy as np

@@ -54,7 +54,7 @@ HALF = np.float32(0.5)
 
 @cuda.jit(device=True)
 def compute(a, x, y, intensity):
-    """a x + y, and some multiply-adds more."""
+    """Return a x + y, with some additional multiply-adds."""
     value = a * x + y
     for _ in range(intensity):
         value = HALF * value + x
@@ -63,7 +63,7 @@ def compute(a, x, y, intensity):
 
 @cuda.jit(device=True)
 def compute_four(a, x, y, intensity):
-    """The same of four elements side by side."""
+    """Compute four adjacent elements."""
     first, second = compute(a, x[0], y[0], intensity), compute(a, x[1], y[1], intensity)
     return first, second, compute(a, x[2], y[2], intensity), compute(a, x[3], y[3], intensity)
 
@@ -238,7 +238,7 @@ KERNELS = (
     (bulk, block_size(X_BULK, Y_BULK)),
     (pipeline, RING_THREADS + 32),
 )
-"""with the threads of a CTA"""
+"""kernels, each with the threads of a CTA"""
 
 
 def expected(a, x, y, intensity):

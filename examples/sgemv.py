@@ -56,7 +56,7 @@ RING = Pipeline(STAGES, RING_TILE, COMPUTE_THREADS // 32)  # a lane of each comp
 
 @cuda.jit(device=True)
 def staged_product(total, matrix_tile, vector_tile, columns):
-    """total and the products of a thread's row of a tile with the vector, BATCH loads at a time."""
+    """Add the products of a thread's row of a tile with the vector to `total`, BATCH loads at a time."""
     for first in range(0, columns, BATCH):
         for j in range(first, first + BATCH):
             total += matrix_tile[j, cuda.threadIdx.x] * vector_tile[j]
@@ -104,14 +104,14 @@ def sgemv(n, alpha, matrix, x, y):
 
 @cuda.jit(device=True)
 def load_row(elements, matrix, row, column):
-    """Start to load a tile's part of a row into registers: used once, it need not stay in a cache."""
+    """Start to load a tile's part of a row into registers: it is used once, so it need not stay in a cache."""
     for j in range(TILE):
         elements[j] = ptx.ld_cs(matrix, (row, column + j))
 
 
 @cuda.jit(device=True)
 def product(total, elements, vector_tile):
-    """total and the products of a tile of the vector with the elements of a row."""
+    """Add the products of a tile of the vector with the elements of a row to `total`."""
     for j in range(TILE):
         total += elements[j] * vector_tile[j]
     return total
@@ -136,7 +136,7 @@ def reference(n, alpha, matrix, x, y):
 
 @cuda.jit(device=True)
 def fill(vector, tiles, x, size, vector_tile):
-    """DMA warps bring the vector, `size` elements a tile: loaded while the buffer is still in use."""
+    """Load the vector by DMA warps, `size` elements per tile, while the buffer is still in use."""
     registers = cuda.local.array(vector.pattern.register_bytes, np.uint8, 16)
     for i in range(vector.first_tile(), tiles, vector.tile_step()):
         vector.start_xfer_async(x[i * size :], registers)
@@ -147,7 +147,8 @@ def fill(vector, tiles, x, size, vector_tile):
 # -- the vector alone -------------------------------------------------------------------------------------------------
 @cuda.jit(device=True)
 def vec(vector, tile, n, alpha, matrix, x, y):
-    """DMA warps bring the vector into the buffers of `tile`, compute threads their row of the matrix into registers."""
+    """Load the vector by DMA warps into the buffers of `tile`, and a row of the matrix into the registers of each
+    thread."""
     tiles = n // TILE
     if cuda.threadIdx.x < COMPUTE_THREADS:
         elements = cuda.local.array(TILE, np.float32)
@@ -185,7 +186,7 @@ def vec_manual(n, alpha, matrix, x, y):
 # -- vector and matrix ------------------------------------------------------------------------------------------------
 @cuda.jit(device=True)
 def fill_columns(columns, tiles, first_row, matrix, matrix_tile):
-    """DMA warps bring the columns of a CTA's rows: two tiles are under way, while both buffers may be in use."""
+    """Load the columns of a CTA's rows by DMA warps: two tiles are in flight, while both buffers may be in use."""
     registers = cuda.local.array(HALF_STEP_BYTES, np.uint8, 16)
     others = cuda.local.array(HALF_STEP_BYTES, np.uint8, 16)
     step = columns.tile_step()
@@ -206,7 +207,7 @@ def fill_columns(columns, tiles, first_row, matrix, matrix_tile):
 
 @cuda.jit(device=True)
 def both(vector, columns, vector_tile, matrix_tile, n, alpha, matrix, x, y):
-    """DMA warps bring the vector and the matrix into two buffers each, compute threads use shared memory alone."""
+    """Load the vector and the matrix by DMA warps into two buffers each; compute threads use only shared memory."""
     thread = cuda.threadIdx.x
     first_row = cuda.blockIdx.x * COMPUTE_THREADS
     tiles = n // HALF_TILE
@@ -308,7 +309,7 @@ VERSIONS = {
 
 
 def fma(a, b, c):
-    """float32 a * b + c with one rounding: the sum is rounded to odd in float64, then to nearest."""
+    """Return float32 a * b + c with one rounding: the sum is rounded to odd in float64, then to nearest."""
     product = a.astype(np.float64) * b
     total = product + c
     rest = total - product
@@ -320,7 +321,7 @@ def fma(a, b, c):
 
 
 def expected(alpha, matrix, x):
-    """The kernels' sums in their order: column by column, each product and sum with one rounding."""
+    """Return the kernels' sums in their order: column by column, each product and sum with one rounding."""
     total = np.zeros(len(matrix), np.float32)
     for column in range(len(x)):
         total = fma(matrix[:, column], x[column], total)

@@ -47,13 +47,13 @@ C0, C1, C2, C3, C4 = (np.float32(c) for c in (-205 / 24, 8 / 5, -1 / 5, 8 / 315,
 
 @cuda.jit(device=True)
 def around(points, y, x, distance):
-    """The sum of the four points of a slice at a distance from (y, x)."""
+    """Return the sum of the four points of a slice at a distance from (y, x)."""
     return (points[y, x - distance] + points[y, x + distance]) + (points[y - distance, x] + points[y + distance, x])
 
 
 @cuda.jit(device=True)
 def stencil(points, y, x, current, near1, near2, near3, near4):
-    """The stencil at (y, x) of a slice; near1 to near4 are the sums along Z."""
+    """Return the stencil at (y, x) of a slice; near1 to near4 are the sums along Z."""
     total = C0 * current
     total = cuda.fma(C1, around(points, y, x, 1) + near1, total)
     total = cuda.fma(C2, around(points, y, x, 2) + near2, total)
@@ -93,7 +93,7 @@ def reference(volume, result):
 
 @cuda.jit(device=True)
 def halo_only(halo, tile, volume, result):
-    """DMA warps bring the halo of each slice into the buffers of `tile`, compute threads their own points."""
+    """Load the halo of each slice by DMA warps into the buffers of `tile`; compute threads load their own points."""
     first_x = cuda.blockIdx.x * TILE_X
     first_y = cuda.blockIdx.y * TILE_Y
     slices = result.shape[0]
@@ -132,7 +132,7 @@ def halo_only(halo, tile, volume, result):
 
 @cuda.jit(device=True)
 def block_and_halo(halo, block, points, leading, volume, result):
-    """DMA warps bring the halo of each slice, others the points that come into the registers, 4 slices ahead."""
+    """Load the halo of each slice by DMA warps; other DMA warps load the points for registers, 4 slices ahead."""
     first_x = cuda.blockIdx.x * TILE_X
     first_y = cuda.blockIdx.y * TILE_Y
     slices = result.shape[0]
@@ -219,7 +219,7 @@ def pipeline(volume, result):
 
 
 def versions(pitch):
-    """(kernel, threads of a CTA) of each version, for a volume whose rows are `pitch` bytes apart, a multiple of 16."""
+    """Return (kernel, threads of a CTA) of each version; rows are `pitch` bytes apart, a multiple of 16."""
     first_block_thread = COMPUTE_THREADS + HALO_THREADS
     halo = CudaDMAHalo(
         1, HALO_THREADS, COMPUTE_THREADS, COMPUTE_THREADS, 4, TILE_X, TILE_Y, RADIUS, pitch,
@@ -271,7 +271,7 @@ def versions(pitch):
 
 
 def fma(a, b, c):
-    """float32 a * b + c with one rounding: the sum is rounded to odd in float64, then to nearest."""
+    """Return float32 a * b + c with one rounding: the sum is rounded to odd in float64, then to nearest."""
     product = a.astype(np.float64) * b
     total = product + c
     rest = total - product
@@ -283,12 +283,12 @@ def fma(a, b, c):
 
 
 def expected(volume):
-    """The kernels' sums in their order, slice by slice, each product and sum with one rounding."""
+    """Return the kernels' sums in their order, slice by slice, each product and sum with one rounding."""
     result = np.empty([n - 2 * m for n, m in zip(volume.shape, (RADIUS, RADIUS, MARGIN), strict=True)], np.float32)
     z_size, y_size, x_size = result.shape
 
     def at(z, y, x):
-        """A slice of the volume, moved by y and x."""
+        """Return a slice of the volume, moved by y and x."""
         return volume[RADIUS + z, RADIUS + y : RADIUS + y + y_size, MARGIN + x : MARGIN + x + x_size]
 
     for z in range(z_size):

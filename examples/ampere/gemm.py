@@ -2,8 +2,8 @@
 
     python examples/ampere/gemm.py [m n k [KERNEL]]
 
-Makes c = a b^T of halves, in floats, and compares it with NumPy. `gemm.cu` says what the kernels of other
-names do wrong.
+Computes c = a b^T of halves, in floats, and compares it with NumPy.  `gemm.cu` describes the mistakes of the other
+kernels.
 """
 
 import sys

@@ -2,8 +2,8 @@
 
     python examples/blackwell/gemm.py [m n k [KERNEL]]
 
-Makes c = a b^T of halves and compares it with NumPy. KERNEL is `gemm`, or one of those with a mistake that `gemm.cu`
-lists.
+Computes c = a b^T of halves and compares it with NumPy.  KERNEL is `gemm`, or one of those with a mistake that
+`gemm.cu` lists.
 """
 
 import sys

@@ -1,6 +1,6 @@
 """Tmem address unpublished: `tcgen05.alloc` stores the address of the allocation to shared memory with a plain store.
 
-Hardware: The warp reads whatever was there, and uses other columns.
+Hardware: The warp reads arbitrary bytes, and uses other columns.
 """
 
 from pathlib import Path

@@ -1,8 +1,8 @@
 """Tmem alloc after relinquish: `tcgen05.relinquish_alloc_permit` promises that the CTA allocates no more tensor
 memory.
 
-Hardware: With `-g` the assembler adds a check that stops the launch. Without it, another CTA may have been let onto the
-multiprocessor because of the promise.
+Hardware: With `-g` the assembler adds a check that stops the launch.  Without it, the multiprocessor may already have
+started another CTA, relying on the promise.
 """
 
 from pathlib import Path

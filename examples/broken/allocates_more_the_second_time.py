@@ -1,4 +1,4 @@
-"""Tmem grow: a CTA never allocates more columns than in its allocation before.
+"""Tmem grow: a CTA must not allocate more columns than in its previous allocation.
 
 Hardware: The behavior is undefined: the allocations may block each other.
 """

@@ -1,6 +1,6 @@
-"""Remote mbarrier: a CTA waits on the mbarrier of the CTA that it has sent its tile to.
+"""Remote mbarrier: a CTA waits on the mbarrier of the CTA to which it has sent its tile.
 
-Only a CTA's own mbarriers can be waited on.
+A CTA can wait only on its own mbarriers.
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""Deadlock: the DMA warp waits for the buffer to be empty, the compute warp for it to be full, and nobody starts."""
+"""Deadlock: the DMA warp waits until the buffer is empty, the compute warp until it is full, and neither starts."""
 
 import numpy as np
 

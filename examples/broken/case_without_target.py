@@ -1,4 +1,4 @@
-"""Undefined behavior: a third kind of work, and a `brx.idx` with two targets."""
+"""Undefined behavior: there is a third kind of work, but the `brx.idx` has only two targets."""
 
 from pathlib import Path
 

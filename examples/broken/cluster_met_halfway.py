@@ -1,4 +1,4 @@
-"""Cluster barrier: a CTA arrives before its work and waits after it, and meets the others in between.
+"""Cluster barrier: a CTA arrives before its work, waits after it, and synchronizes in between.
 
 That is a second arrive without a wait.
 """

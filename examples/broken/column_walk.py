@@ -1,6 +1,6 @@
-"""Bank conflict: each lane sums a row of a 32 x 32 tile, and a step of all lanes reads a column, which is one bank.
+"""Bank conflict: each lane sums a row of a 32 x 32 tile.
 
-The result is right, and the load takes 32 times as long.
+So the lanes together read a column, which is in one bank.  The result is correct, but the load takes 32 times as long.
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""Clc no ctaid: the CTA of a failed request is decoded, and not used.
+"""Clc no ctaid: a kernel decodes the response to a failed request.
 
 Hardware: PTX leaves the result undefined; nothing uses it here.
 """

@@ -1,7 +1,7 @@
 """Tcgen05 descriptor: an instruction descriptor, or a descriptor of a matrix in shared memory, has bits that the
 operation does not allow.
 
-Hardware: The behavior is undefined; the product may be of other data.
+Hardware: The behavior is undefined; the product may use other data.
 """
 
 from pathlib import Path

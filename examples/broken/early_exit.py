@@ -1,7 +1,7 @@
 """Deadlock: a compute warp without work returns before the barriers that count it (B8: exited warps still count).
 
-With 96 elements the fourth compute warp has none.  The others give the empty buffer and wait for the full one; the DMA
-warp waits for a fourth arrival that cannot come.
+With 96 elements the fourth compute warp has none.  The others signal "empty" and wait for "full"; the DMA warp waits
+for a fourth arrival that never comes.
 """
 
 import numpy as np

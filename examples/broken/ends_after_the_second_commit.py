@@ -1,6 +1,6 @@
-"""Commit order: an mbarrier ends after the wait for a later commit of the same thread.
+"""Commit order: an mbarrier is invalidated after a wait for a later commit of the same thread.
 
-Hardware: The arrivals of commits come in their order; PTX promises only that what was issued before each is over.
+Hardware: Commits arrive in order; PTX promises only that each arrives after the operations issued before it.
 """
 
 from pathlib import Path

@@ -1,6 +1,6 @@
-"""Missing fence: the CTA that comes last reads what the others have left, with a fence before its atomic alone.
+"""Missing fence: the last CTA reads the results of the others, with a fence only before its atomic.
 
-What the others wrote before theirs need not be seen behind it.
+After the atomic, it need not observe what the others wrote before theirs.
 """
 
 import numpy as np

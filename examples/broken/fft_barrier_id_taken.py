@@ -1,4 +1,4 @@
-"""Count mismatch: the compute warps swap points on barrier 3, which is the DMA object's: dma_id 1 has 2 and 3."""
+"""Count mismatch: the compute warps use barrier 3, which belongs to the DMA object: dma_id 1 has 2 and 3."""
 
 import numpy as np
 

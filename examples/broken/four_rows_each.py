@@ -1,4 +1,4 @@
-"""Clc after failure: each CTA requests as many rows as there are, whatever the responses say.
+"""Clc after failure: each CTA requests four rows, whatever the responses contain.
 
 Hardware: PTX leaves a request undefined after the CTA has observed that one failed.
 """

@@ -1,6 +1,6 @@
 """Dsmem before start: each CTA of a cluster writes its edge into its neighbour's halo, as its first step.
 
-Nothing says that the neighbour has begun: `ptx.cluster_sync()` has to come before.
+Nothing ensures that the neighbor has started: `ptx.cluster_sync()` must come first.
 """
 
 import numpy as np

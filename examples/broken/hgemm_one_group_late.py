@@ -1,4 +1,4 @@
-"""Race: the wait of a ring of three stages leaves one group too many under way: the slice may not be there yet."""
+"""Race: the wait of a ring of three stages leaves one group too many in flight: the slice may not have arrived."""
 
 import numpy as np
 

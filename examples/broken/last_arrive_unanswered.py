@@ -1,7 +1,7 @@
-"""Dangling arrive: after the last tile the compute warps say once more that the buffer is empty, and no DMA warp waits
-for that.
+"""Dangling arrive: after the last tile the compute warps signal once more that the buffer is empty, and no DMA warp
+waits for this signal.
 
-The result is right.  Where the barrier is used again before the CTA ends, the arrival counts for the wrong buffer.
+The result is correct.  If the barrier is used again before the CTA ends, the arrival counts for the wrong buffer.
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""Undefined shuffle: a row of 20 elements is summed up by a warp whose other lanes have returned."""
+"""Undefined shuffle: a warp sums a row of 20 elements, after its other 12 lanes have returned."""
 
 import numpy as np
 

@@ -1,7 +1,7 @@
 """Pdl transitive: a launch between producer and consumer never waits, so the wait of the consumer does not cover the
 producer.
 
-`griddepcontrol.wait` waits for the launch directly before, and for what that launch waited for.
+`griddepcontrol.wait` waits for the launch directly before, and for the launches for which that one waited.
 """
 
 import numpy as np

@@ -1,6 +1,6 @@
-"""Dsmem relaxed exit: CTAs read their neighbours' sums, and tell the cluster so by a relaxed arrive before they leave.
+"""Dsmem relaxed exit: CTAs read their neighbors' sums, and then exit after a relaxed arrive at the cluster barrier.
 
-A relaxed arrive says that a thread has come, not that its loads are over.
+A relaxed arrive shows that a thread has arrived, not that its loads are complete.
 """
 
 import numpy as np

@@ -1,6 +1,6 @@
 """Tmem uninitialized: after its allocation, tensor memory holds arbitrary values.
 
-Hardware: The load returns what an earlier CTA left there.
+Hardware: The load returns the values of an earlier CTA.
 """
 
 from pathlib import Path

@@ -1,7 +1,7 @@
 """Managed access: the host writes managed memory while a kernel runs, on a system where only one of them may.
 
-On systems whose `concurrentManagedAccess` is 0 (Windows, WSL 2, older Tegra), the host must not touch any managed
-memory while any kernel runs, also if the kernel does not use it.
+On systems whose `concurrentManagedAccess` is 0 (Windows, WSL 2, older Tegra), the host must not access any managed
+memory while any kernel runs, even if the kernel does not use it.
 """
 
 import numpy as np

@@ -1,6 +1,6 @@
-"""Tmem wrong quarter: warp w of a CTA reaches lanes 32 (w % 4) to 32 (w % 4) + 31 of tensor memory only.
+"""Tmem wrong quarter: warp w of a CTA can only access lanes 32 (w % 4) to 32 (w % 4) + 31 of tensor memory.
 
-Hardware: The hardware ignores the two bits and takes the lanes of the warp: the launch silently uses other data than it
+Hardware: The hardware ignores the two bits and uses the lanes of the warp: the launch silently uses other data than it
 names.
 """
 

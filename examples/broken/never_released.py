@@ -1,6 +1,6 @@
 """Tmem leak: a CTA must release all tensor memory that it has allocated before it ends.
 
-Hardware: The columns stay allocated: a later CTA on the multiprocessor may wait for them for ever.
+Hardware: The columns stay allocated: a later CTA on the multiprocessor may wait for them forever.
 """
 
 from pathlib import Path

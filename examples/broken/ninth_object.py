@@ -1,7 +1,7 @@
-"""Invalid barrier: a kernel makes its own object for each buffer, from a number that only the launch knows; dma_id 8
-would have barriers 16 and 17, and there are 16.
+"""Invalid barrier: a kernel constructs an object for each buffer, from a number that only the launch knows; dma_id 8
+would have barriers 16 and 17, which do not exist.
 
-Made on the host, the object would be refused: `dma_id is 8: give 0 to 7`.
+On the host, the object would be rejected: `dma_id is 8: give 0 to 7`.
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""Race: the DMA warp refills the tile while the compute warp still reads it; nothing says that it is empty."""
+"""Race: the DMA warp refills the tile while the compute warp still reads it; nothing signals "empty"."""
 
 import numpy as np
 

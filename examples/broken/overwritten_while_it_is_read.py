@@ -1,7 +1,7 @@
-"""Tmem read unfinished: a warp that loads from tensor memory goes on at once.
+"""Tmem read unfinished: a load from tensor memory is not waited for.
 
-Hardware: The assembler waits before a register of the load is used, and not before an arrival or a barrier. If all
-registers were used before, the hardware happens to be done; PTX does not promise it.
+Hardware: The assembler waits before a register of the load is used, but not before an arrival or a barrier.  If all
+registers were used before, the load happens to be complete; PTX does not promise it.
 """
 
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Undefined-copy: the padding of a row, which nothing has written, is copied to a row where nothing reads it."""
+"""Undefined-copy: the uninitialized padding of a row is copied to another row, where nothing reads it."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Undefined-register: a sum is not set to zero before the loop that adds to it."""
+"""Undefined-register: the register of a sum is not set to zero before the loop that adds to it."""
 
 from pathlib import Path
 

@@ -1,8 +1,8 @@
-"""Tmem double free: `tcgen05.dealloc` takes an address that `tcgen05.alloc` returned, and the same number of columns,
-once.
+"""Tmem double free: `tcgen05.dealloc` needs an address that `tcgen05.alloc` returned, the same number of columns, and
+one call.
 
-Hardware: The hardware stops with a trap if the columns are not allocated, or if no allocation begins there. It does not
-notice a wrong number of columns inside of those of the CTA.
+Hardware: The hardware stops with a trap if the columns are not allocated, or if no allocation begins there.  It does
+not notice a wrong number of columns within the columns of the CTA.
 """
 
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Intra-warp race: a transfer turns its tile round in place, and no `syncwarp` keeps a lane from storing over a word
+"""Intra-warp race: a transfer reverses its tile in place, and no `syncwarp` prevents a lane from overwriting a word
 that another lane has yet to load."""
 
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Mbarrier range: the producer expects the bytes of the whole array, 1 MB, where it copies a tile."""
+"""Mbarrier range: the producer expects the bytes of the whole array, 1 MB, although it copies only a tile."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Mbarrier clobber: the barriers are cleared, as scratch memory would be, when they have been made."""
+"""Mbarrier clobber: a loop that clears scratch memory also clears the mbarriers after their initialization."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Mbarrier lifetime: a consumer ends a barrier when it is through itself; the others may still wait for it."""
+"""Mbarrier lifetime: a consumer invalidates an mbarrier after its own last wait; others may still wait on it."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Uncovered expectation: the lane that copies expects the bytes, and the next one arrives: perhaps earlier."""
+"""Uncovered expectation: the lane that copies expects the bytes, and the next lane arrives, perhaps earlier."""
 
 import numpy as np
 

@@ -1,6 +1,6 @@
-"""Mbarrier unfenced: a barrier separates the initialization of a ring's mbarriers from its bulk copies, and no fence.
+"""Mbarrier unfenced: a barrier, but no fence, separates the initialization of a ring's mbarriers from its bulk copies.
 
-Hardware: no GPU was seen to lose the bytes; CUTLASS and the CUDA Programming Guide have a fence there.
+Hardware: no GPU was observed to lose the bytes; CUTLASS and the CUDA Programming Guide have a fence there.
 """
 
 import numpy as np

@@ -1,6 +1,6 @@
-"""Lane lag: all lanes of a warp wait for a tile, and the one that copies goes on to the next tile at once.
+"""Lane lag: all lanes of a warp wait for a tile, and the lane that copies continues with the next tile.
 
-A lane that is late may wait for a phase that has come and gone: `cuda.syncwarp()` after the wait holds the others back.
+A late lane may wait for a phase that is already over: `cuda.syncwarp()` after the wait prevents that.
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""Dangling phase: half of the consumers leave out the last release, the others do not."""
+"""Dangling phase: half of the consumers omit the last release, the others do not."""
 
 import numpy as np
 

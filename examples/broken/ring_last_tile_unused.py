@@ -1,4 +1,4 @@
-"""Async outlives CTA: the consumers leave out the last tile, whose copy may still be under way when the CTA ends."""
+"""Async outlives CTA: the consumers skip the last tile, whose copy may still be in flight when the CTA ends."""
 
 import numpy as np
 

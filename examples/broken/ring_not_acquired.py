@@ -1,4 +1,4 @@
-"""Phase alias: the producer fills the next buffer without a wait for its last use."""
+"""Phase alias: the producer fills the next buffer without a wait until it is empty."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Mbarrier uninitialized: nobody calls `RING.start`, so that the barriers are what shared memory happens to hold."""
+"""Mbarrier uninitialized: no thread calls `RING.start`, so the mbarriers are arbitrary contents of shared memory."""
 
 import numpy as np
 

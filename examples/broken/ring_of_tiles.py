@@ -1,6 +1,6 @@
-"""Tensor map: tiles of a matrix are 30 columns apart, and copied by a tensor map, which wants multiples of 16 bytes.
+"""Tensor map: tiles of a matrix are 30 columns apart, but a tensor copy requires multiples of 16 bytes.
 
-The first tile is in place, the second one begins 8 bytes behind such a multiple: an H100 raises an illegal instruction.
+The first tile is aligned, the second one begins 8 bytes after a multiple: an H100 raises an illegal instruction.
 """
 
 import numpy as np

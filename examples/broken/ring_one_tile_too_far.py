@@ -1,4 +1,4 @@
-"""Tx mismatch: the producer goes one tile too far, and only the copy is guarded: its bytes never come."""
+"""Tx mismatch: the producer loops one tile too far, and only the copy is guarded: its bytes never arrive."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Copy size: the last tile is short, by a number of bytes that is no multiple of 16."""
+"""Copy size: the last tile is short: its size in bytes is not a multiple of 16."""
 
 import numpy as np
 

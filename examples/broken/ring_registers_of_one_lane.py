@@ -1,4 +1,4 @@
-"""Setmaxnreg: the producing lane gives its registers back, where the whole warpgroup has to."""
+"""Setmaxnreg: only the producing lane releases its registers, although the whole warpgroup has to."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Phase alias: one lane releases the tile for its warp, before the others have met it."""
+"""Phase alias: one lane releases the tile for its warp, before the other lanes have synchronized with it."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Same value init: all lanes of the producer's warp make the two mbarriers that hand tiles over."""
+"""Same value init: all lanes of the producer's warp initialize the two mbarriers of the ring."""
 
 import numpy as np
 

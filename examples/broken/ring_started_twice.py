@@ -1,4 +1,4 @@
-"""Mbarrier reinit: the ring is started once more, over the barriers that it has."""
+"""Mbarrier reinit: the ring is started a second time, over its live mbarriers."""
 
 import numpy as np
 

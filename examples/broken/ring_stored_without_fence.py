@@ -1,4 +1,4 @@
-"""Proxy: the result leaves by a bulk copy of what the lanes have stored, without a proxy fence between."""
+"""Proxy: a bulk copy reads the result that the lanes have stored, without a proxy fence in between."""
 
 import numpy as np
 

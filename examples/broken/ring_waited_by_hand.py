@@ -1,4 +1,4 @@
-"""Proxy war: a wait of one's own in the place of `RING.producer_acquire`, which has the proxy fence."""
+"""Proxy war: a plain wait replaces `RING.producer_acquire`, which contains the proxy fence."""
 
 import numpy as np
 

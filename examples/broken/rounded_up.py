@@ -1,4 +1,4 @@
-"""Transfer spilled: 120 words are copied in whole rounds of 32 threads, 8 words more than belong there."""
+"""Transfer spilled: 120 words are copied in whole rounds of 32 threads, 8 words too many."""
 
 from dataclasses import dataclass
 

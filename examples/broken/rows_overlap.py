@@ -1,6 +1,6 @@
 """Transfer duplicated: each thread of a strided transfer copies one word too many, which is the first of the next row.
 
-The result is right, since both threads store the same.  They race all the same, and the time is lost.
+The result is correct, because both threads store the same value.  But they race, and waste time.
 """
 
 from dataclasses import dataclass

@@ -1,5 +1,5 @@
-"""Barrier divergence: threads beyond the end of the arrays do not say that the buffer is empty; with 48 elements that
-is half a warp."""
+"""Barrier divergence: threads beyond the end of the arrays do not signal "empty"; with 48 elements that is half a
+warp."""
 
 import numpy as np
 

@@ -1,5 +1,5 @@
-"""All-arrive: the compute warps call the DMA side's `finish_async_dma` where they should wait for the tile, so that
-both sides arrive and nobody waits."""
+"""All-arrive: the compute warps call the DMA side's `finish_async_dma` instead of waiting for the tile, so both sides
+arrive and neither waits."""
 
 import numpy as np
 

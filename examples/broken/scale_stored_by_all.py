@@ -1,6 +1,6 @@
-"""Same value store: every warp stores the scale that all of them have computed, and none waits for another one.
+"""Same value store: every warp stores the scale that all warps have computed, without a barrier in between.
 
-Hardware: the value is there, whoever stores last.
+Hardware: the value is correct, whichever warp stores last.
 """
 
 import numpy as np

@@ -1,7 +1,7 @@
 """Collector without fill: the second product may take a from the collector buffer, which nothing has filled.
 
-Hardware: `use` and `lastuse` need an earlier `fill` of the operand that is still valid. Without one, what the product
-reads is not defined.
+Hardware: `use` and `lastuse` need an earlier `fill` of the operand that is still valid.  Without one, the operand of
+the product is undefined.
 """
 
 from pathlib import Path

@@ -1,7 +1,7 @@
-"""Uncoalesced: the matrix lies row by row, while each DMA thread loads a row of its own, so that 32 lanes load from 32
+"""Uncoalesced: the matrix is stored row by row, but each DMA thread loads a row of its own, so 32 lanes load from 32
 rows at a time.
 
-The result is right.  With the matrix column by column, or the lanes along the rows, they would load from one.
+The result is correct.  With a column-major matrix, or lanes along the rows, they would load from one.
 """
 
 from dataclasses import dataclass

@@ -1,6 +1,6 @@
 """Oversubscribed: the matrix has three DMA warps, and the kernel is launched with one for each of its two DMA objects.
 
-The matrix's barriers count four warps of a CTA that has three; `block_size` would count all five.
+The matrix's barriers count four warps, but the CTA has only three; `block_size` would return five.
 """
 
 import numpy as np

@@ -1,7 +1,7 @@
 """Tcgen05 issued by many: `tcgen05.mma` and `tcgen05.cp` are instructions of one thread.
 
-Hardware: The assembler makes a loop over the active lanes. A product that adds to its accumulator is added once for
-each of them.
+Hardware: The assembler emits a loop over the active lanes.  A product that adds to its accumulator is added once for
+each lane.
 """
 
 from pathlib import Path

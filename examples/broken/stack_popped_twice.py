@@ -1,7 +1,7 @@
-"""Failed assertion: two threads pop from a stack that is an array and its size. Between the look at the size and the
-change of it the other one pops, and both get the same element.
+"""Failed assertion: two threads pop from a stack that is an array and its size.  Between one thread's read of the size
+and its update, the other one pops, and both get the same element.
 
-A test of such a structure asserts its invariant, and the launch is tried in all orders of its atomics.
+A test of such a structure asserts its invariant, and the launch is run in all interleavings of its atomics.
 """
 
 import numpy as np

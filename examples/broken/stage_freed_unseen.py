@@ -1,4 +1,4 @@
-"""Phase unobserved: a stage is filled again after the tile behind it is done, and nobody waits for its own `done`."""
+"""Phase unobserved: a stage is refilled after the next tile is done, and no thread waits for the stage's own `done`."""
 
 import numpy as np
 

@@ -1,6 +1,6 @@
 """Strong vector: a tile's state and its sum are published as a vector of two words, as in CUB.
 
-Hardware: nothing is raised; an aligned vector is one access.
+Hardware: no error is raised; an aligned vector is one access.
 """
 
 from pathlib import Path

@@ -1,6 +1,6 @@
-"""Race: with one buffer, a compute warp stores its points of the next slice while another still reads these.
+"""Race: with one buffer, a compute warp stores its points of the next slice while another warp still reads the slice.
 
-The DMA warps wait for all compute warps, but these do not wait for each other.
+The DMA warps wait for all compute warps, but the compute warps do not wait for each other.
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""Uninitialized read: the mean over 3 x 3 points needs the corners of the halo, which `corners=True` would bring."""
+"""Uninitialized read: the mean over 3 x 3 points needs the corners of the halo, which `corners=True` would load."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Misaligned: 2 spare float32 at both ends of a row move the halo by 8 bytes, but it is brought in accesses of 16."""
+"""Misaligned: 2 spare float32 at both ends of a row shift the halo by 8 bytes, but it is loaded in accesses of 16."""
 
 import numpy as np
 

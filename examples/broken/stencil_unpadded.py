@@ -1,4 +1,4 @@
-"""Out of bounds: the image has no border, so that the halo of the first and the last tile lies outside it."""
+"""Out of bounds: the image has no border, so the halo of the first and the last tile is outside of it."""
 
 import numpy as np
 

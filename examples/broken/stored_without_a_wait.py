@@ -1,6 +1,6 @@
 """Tmem race: two accesses to tensor memory overlap, at least one of them writes, and nothing orders them.
 
-Hardware: Which value is there depends on the timing of the launch: nothing in the hardware waits.
+Hardware: The value that is read depends on the timing of the launch: nothing in the hardware waits.
 """
 
 from pathlib import Path

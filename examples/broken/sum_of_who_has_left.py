@@ -1,6 +1,6 @@
-"""Dsmem after exit: the first CTA of a cluster adds up what the others have left in their shared memory.
+"""Dsmem after exit: the first CTA of a cluster adds the sums in the shared memory of the others.
 
-They do not wait for it: `ptx.cluster_sync()` is missing at the end.
+These do not wait for it: `ptx.cluster_sync()` is missing at the end.
 """
 
 import numpy as np

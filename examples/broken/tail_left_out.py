@@ -1,4 +1,4 @@
-"""Transfer missed: a transfer of 100 words in whole rounds of its 32 threads, so that the last 4 words stay behind."""
+"""Transfer missed: 100 words are copied in whole rounds of 32 threads, so the last 4 words are missing."""
 
 from dataclasses import dataclass
 

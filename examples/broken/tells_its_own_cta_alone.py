@@ -1,6 +1,6 @@
 """Scope: a CTA writes into the other one's tile and arrives there with the scope of its own CTA.
 
-What it wrote need not be seen by who waits there.
+A thread that waits there need not observe the writes.
 """
 
 import numpy as np

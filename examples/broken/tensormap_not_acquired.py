@@ -1,6 +1,6 @@
-"""Tensormap-proxy: `tensormap.cp_fenceproxy` releases the map that it copies, and nobody acquires it.
+"""Tensormap-proxy: `tensormap.cp_fenceproxy` releases the map that it copies, and no thread acquires it.
 
-Hardware: undefined; the copy may go by the map as it was before.
+Hardware: undefined; the copy may use the previous map.
 """
 
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Store outlives CTA: nobody waits until the bulk store has read the tile."""
+"""Store outlives CTA: no thread waits until the bulk store has read the tile."""
 
 import numpy as np
 

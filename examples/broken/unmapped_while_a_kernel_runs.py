@@ -1,7 +1,7 @@
 """Freed in use: the block of `cuda.mapped` ends while the kernel may still run.
 
-Memory is freed or unregistered while a launch or a copy that nothing orders before that may still use it, or it is
-used afterwards.
+Memory is freed or unregistered while a launch or copy may still use it, because nothing orders that operation before
+the free, or an operation uses the memory afterwards.
 """
 
 import numpy as np

@@ -1,6 +1,6 @@
 """Tmem read unwaited: a load from tensor memory ends only by the use of its registers.
 
-Hardware: A machine waits for the load before the store; PTX promises that for `tcgen05.wait::ld` alone.
+Hardware: It waits for the load before the store; PTX promises that only for `tcgen05.wait::ld`.
 """
 
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Wgmma-register: accumulators are doubled before the wait for the `wgmma` that makes them."""
+"""Wgmma-register: accumulators are doubled before the wait for the `wgmma` that computes them."""
 
 from pathlib import Path
 

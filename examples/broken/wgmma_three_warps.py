@@ -1,4 +1,4 @@
-"""Wgmma-divergence: the last warp of the warpgroup leaves a `wgmma` out."""
+"""Wgmma-divergence: the last warp of the warpgroup skips a `wgmma`."""
 
 from pathlib import Path
 

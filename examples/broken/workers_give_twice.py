@@ -1,4 +1,4 @@
-"""Setmaxnreg repeated: worker warps give their registers at the end of a round, and at the head of the next one."""
+"""Setmaxnreg repeated: worker warps release registers at the end of a round, and again at the start of the next one."""
 
 import numpy as np
 

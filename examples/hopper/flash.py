@@ -2,8 +2,8 @@
 
     python examples/hopper/flash.py [heads length [KERNEL]]
 
-Makes o = softmax(q k^T / 8) v of each head, in halves, and compares it with NumPy. `flash.cu` says what the kernels of
-other names do wrong.
+Computes o = softmax(q k^T / 8) v of each head, in halves, and compares it with NumPy.  `flash.cu` describes the
+mistakes of the other kernels.
 """
 
 import sys

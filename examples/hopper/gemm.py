@@ -2,8 +2,8 @@
 
     python examples/hopper/gemm.py [m n k [KERNEL]]
 
-Makes c = a b^T of halves and compares it with NumPy. KERNEL is `gemm`, `gemm_pair`, of clusters of two CTAs, or one of
-those that `gemm.cu` says what they have wrong.
+Computes c = a b^T of halves and compares it with NumPy.  KERNEL is `gemm`, `gemm_pair` (clusters of two CTAs), or one
+of the kernels with a mistake that `gemm.cu` describes.
 """
 
 import sys
