@@ -147,8 +147,8 @@ def fill(vector, tiles, x, size, vector_tile):
 # -- the vector alone -------------------------------------------------------------------------------------------------
 @cuda.jit(device=True)
 def vec(vector, tile, n, alpha, matrix, x, y):
-    """Load the vector by DMA warps into the buffers of `tile`, and a row of the matrix into the registers of each
-    thread."""
+    """Load the vector by DMA warps into the buffers of `tile`; each thread loads its row of the matrix into
+    registers."""
     tiles = n // TILE
     if cuda.threadIdx.x < COMPUTE_THREADS:
         elements = cuda.local.array(TILE, np.float32)
