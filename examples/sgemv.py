@@ -56,7 +56,7 @@ RING = Pipeline(STAGES, RING_TILE, COMPUTE_THREADS // 32)  # a lane of each comp
 
 @cuda.jit(device=True)
 def staged_product(total, matrix_tile, vector_tile, columns):
-    """Add the products of a thread's row of a tile with the vector to `total`, BATCH loads at a time."""
+    """Return `total` plus the products of a thread's row of a tile with the vector, BATCH loads at a time."""
     for first in range(0, columns, BATCH):
         for j in range(first, first + BATCH):
             total += matrix_tile[j, cuda.threadIdx.x] * vector_tile[j]
@@ -111,7 +111,7 @@ def load_row(elements, matrix, row, column):
 
 @cuda.jit(device=True)
 def product(total, elements, vector_tile):
-    """Add the products of a tile of the vector with the elements of a row to `total`."""
+    """Return `total` plus the products of a tile of the vector with the elements of a row."""
     for j in range(TILE):
         total += elements[j] * vector_tile[j]
     return total
@@ -147,8 +147,7 @@ def fill(vector, tiles, x, size, vector_tile):
 # -- the vector alone -------------------------------------------------------------------------------------------------
 @cuda.jit(device=True)
 def vec(vector, tile, n, alpha, matrix, x, y):
-    """Load the vector by DMA warps into the buffers of `tile`; each thread loads its row of the matrix into
-    registers."""
+    """Load the vector by DMA warps into the buffers of `tile`, and the matrix by each thread into registers."""
     tiles = n // TILE
     if cuda.threadIdx.x < COMPUTE_THREADS:
         elements = cuda.local.array(TILE, np.float32)
