@@ -101,7 +101,7 @@ def answer(text: str, variables: dict[str, Any]) -> str:
 
 
 def format_value(value: Any) -> str:
-    """A value as text."""
+    """Return a value as text."""
     return np.array_repr(value) if isinstance(value, np.ndarray) else str(value)
 
 

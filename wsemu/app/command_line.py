@@ -100,7 +100,8 @@ programs in the file stay."""
 
 
 def _checking(*, quiet: bool = False, accept: bool = False) -> Callable[..., None]:
-    """The command that runs a program and checks its launches; `check`, `run` and `baseline` have the same options."""
+    """Return the command that runs a program and checks its launches; `check`, `run` and `baseline` have the same
+    options."""
 
     def checks(
         context: typer.Context,
@@ -179,7 +180,7 @@ def _checking(*, quiet: bool = False, accept: bool = False) -> Callable[..., Non
 
 
 def _launch(context: typer.Context) -> dict[str, Any]:
-    """The options of a launch that were given."""
+    """Return the given options of a launch."""
     given = {name: context.params[name] for name in LAUNCH_OPTIONS}
     return {name: value for name, value in given.items() if value not in (None, [], ())}
 

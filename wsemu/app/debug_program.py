@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 def run(
     file: Path, arguments: Sequence[str], given: dict[str, Any], options: dict[str, Any], launch: Mapping[str, Any]
 ) -> int:
-    """`wsemu debug`: run a program, stepping through its launches; returns the exit code of `wsemu run`.
+    """Run a program and step through its launches; return the exit code of `wsemu run`.
 
-    With `dap` an editor steps through them, otherwise a user at a terminal.
+    With `dap`, an editor controls the steps, otherwise a user at a terminal.
     """
     printer = Printer()
     try:

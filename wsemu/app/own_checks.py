@@ -214,7 +214,7 @@ def _judge(verdicts: list[str], missing: list[Any], words: str) -> tuple[int, st
 
 
 def _describe(error: Exception, file: str, edited: str) -> str:
-    """Name the line of the program, as it is without the edit, that raised an exception."""
+    """Return the program's line that raised an exception, numbered as without the edit."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
     if not frames:
         return f"`{type(error).__name__}`"

@@ -341,7 +341,7 @@ class _Statement:
         return self.register(self.builder.bitcast(found, I64 if to.bitwidth == 64 else I32))
 
     def coordinates(self) -> str:
-        """`{x, y}`"""
+        """Return the operand `{x, y}` of a tensor copy."""
         kind, value = self.given["coordinates"], self.values["coordinates"]
         kinds = _coordinates(kind)
         is_tuple = isinstance(kind, types.BaseTuple)

@@ -57,7 +57,8 @@ def versions() -> str:
 
 
 def files() -> list[str]:
-    """The files of the modules that are loaded from below the working folder, and `project_files`, relative to it."""
+    """Return the files of the modules that are loaded from below the working folder, and `project_files`, relative to
+    it."""
     here = os.path.realpath(os.getcwd()) + os.sep
     loaded = {getattr(module, "__file__", None) for module in list(sys.modules.values())}
     paths = {os.path.realpath(file) for file in loaded if file and file.endswith(".py")} | {*project_files}

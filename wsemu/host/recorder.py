@@ -2,9 +2,9 @@
 
 Everything runs at once, in the order in which the program issues it; `wsemu.between` determines which operations
 nothing orders.  Recording begins with the first stream, or the first array that host and device share.  Until then all
-work is in the default stream; the last steps that the host has not waited for are kept, and entered first.
+work is in the default stream; the last steps for which the host has not waited are kept, and recorded first.
 
-All host threads count as one: the order in which they call is the order of this run.
+All host threads count as one: the order of their calls is the order of this run.
 """
 
 from __future__ import annotations
@@ -45,18 +45,18 @@ if TYPE_CHECKING:
 
 
 MAX_EARLIER = 64
-"""steps that are kept until recording begins"""
+"""maximum number of steps that are kept until recording begins"""
 MAX_EARLIER_BYTES = 256 << 20
-"""bytes of the arrays of launches that are kept, to determine what they touch"""
+"""maximum bytes of the arrays of launches that are kept, to determine their accesses"""
 
 
 MAX_FRAMES, MAX_ITEMS = 4, 64
-"""frames, and items of a list, in which a name for an array is looked up"""
+"""maximum frames, and items of a list, that are searched for the name of an array"""
 UNNAMED = "array"
 
 
 def _make_finder(owner: Array) -> Callable[[tuple[str, Any]], str | None]:
-    """Return a function that gives the name of a variable if it holds an array, or a list of arrays with it."""
+    """Return a function that returns the name of a variable if it holds an array, or a list that contains it."""
 
     def variable_name(item: tuple[str, Any]) -> str | None:
         name, value = item
@@ -74,7 +74,7 @@ def _make_finder(owner: Array) -> Callable[[tuple[str, Any]], str | None]:
 
 
 _HELPERS = (contextlib.__file__, weakref.__file__)
-"""files of Python that call wsemu for a program"""
+"""files of Python's library that call wsemu on behalf of a program"""
 
 
 def user_frame() -> FrameType | None:
@@ -104,20 +104,20 @@ class Earlier(NamedTuple):
 
     enter: Callable[[], object]
     size: int
-    """bytes of arrays that it keeps"""
+    """bytes of arrays that the step keeps alive"""
 
 
 class Recorder:
-    """The session of the program that runs."""
+    """The recording of the current program."""
 
     def __init__(self) -> None:
         self.armed = False
         self.epoch = object()
-        """identity of this program; streams of an earlier program have another one"""
+        """identity of this program; streams of an earlier program have another epoch"""
         self.pending_changed: list[Callable[[], None]] = []
-        """called when host memory begins or ends to be in use by the device"""
+        """called when the device begins or ends to use host memory"""
         self.resolve_stream: Callable[[Any], Any] | None = None
-        """gives the stream object that an argument names"""
+        """function that returns the stream object of an argument"""
         self._session: Session | None = None
         self._kinds: dict[int, BlockKind] = {}
         """id of an array that owns memory -> kind of the memory"""
@@ -126,11 +126,11 @@ class Recorder:
         self._before: list[Earlier] = []
         """the last steps in the default stream before recording began"""
         self._late: CheckFailed | None = None
-        """a report from the end of an array's life, where nothing can be raised"""
+        """error found at the end of an array's life, where no exception can be raised"""
 
     @property
     def session(self) -> Session:
-        """The session, begun when it is first needed."""
+        """Return the session, which the first call creates."""
         if self._session is None:
             from wsemu.between.session import Session
             from wsemu.launch.between import report_conflict
@@ -140,7 +140,7 @@ class Recorder:
 
     @property
     def host(self) -> Actor:
-        """The actor that runs: the host, or a host function."""
+        """Return the current actor: the host, or a host function."""
         return self._actor or self.session.order.host
 
     def reset(self) -> None:
@@ -172,7 +172,7 @@ class Recorder:
     def _enter_earlier(
         self, source: weakref.ref[Array] | None, target: weakref.ref[Array], where: Where | None
     ) -> None:
-        """Record a copy in the default stream that was made before recording began."""
+        """Record a copy in the default stream that was performed before recording began."""
         there = target()
         if there is not None and there.size:
             self._copy(None if source is None else source(), there, self.stream(0), where, waits=True)
@@ -207,11 +207,11 @@ class Recorder:
             self._keep(lambda: self.session.record(event, self.stream(stream), where, self.host))
 
     def synchronize_early(self, event: Event) -> None:
-        """Record a wait of the host for an event that was made before recording began."""
+        """Record a wait of the host for an event that was recorded before recording began."""
         self._keep(lambda: self.session.synchronize(event, self.host))
 
     def wait_early(self) -> None:
-        """Drop what is kept: the host has waited for it."""
+        """Drop the kept steps, because the host has waited for them."""
         self._before.clear()
 
     def wait(self, event: Event, stream: Any) -> None:
@@ -241,7 +241,7 @@ class Recorder:
 
     # -- arrays --------------------------------------------------------------------------------------------------------
     def declare(self, array: Array, kind: BlockKind) -> None:
-        """Record the kind of memory that an array has."""
+        """Record the memory kind of an array."""
         owner = memory_owner(array)
         if id(owner) not in self._kinds:
             weakref.finalize(owner, self._kinds.pop, id(owner), None)
@@ -268,7 +268,7 @@ class Recorder:
             block.kind = self._kinds[id(memory_owner(array))] = "pageable"
 
     def block(self, array: Array, frame: FrameType | None = None) -> Block | None:
-        """Return the block of an array, entered when it is first needed."""
+        """Return the block of an array, which the first call creates."""
         owner = memory_owner(array)
         first, end = byte_bounds(owner)
         if first == end:
@@ -295,7 +295,7 @@ class Recorder:
     def _free(self, block: Block) -> None:
         """Record the end of the life of pinned memory, unless the program ends.
 
-        Numba-CUDA frees arrays for kernels later, when a number of them is waiting.
+        Numba-CUDA frees arrays of kernels later, in batches.
         """
         frame = user_frame()
         if frame is None or sys.is_finalizing() or is_library(frame.f_code.co_filename):
@@ -321,7 +321,7 @@ class Recorder:
         )
 
     def _name(self, owner: Array, frame: FrameType | None) -> str:
-        """Return the name of a variable that has an array, or a word for it."""
+        """Return the name of a variable that holds an array, or a description of it."""
         frame = frame or user_frame()
         for _ in range(MAX_FRAMES):
             if frame is None:
@@ -346,8 +346,8 @@ class Recorder:
     def enter_copy(self, source: Array | None, target: Array, stream: Any, *, fresh: bool = False) -> None:
         """Record a copy between two arrays, or a fill of one.
 
-        `fresh`: the target is made for the result.  Drivers finish such a copy before they return, so a line that uses
-        the result at once is reported only with `strict`.
+        `fresh`: the target was created for the result.  Drivers finish such a copy before they return, so a line that
+        uses the result at once is reported only with `strict`.
         """
         frame = user_frame()
         where = frame_location(frame)
@@ -376,8 +376,8 @@ class Recorder:
     def _use_result(
         self, target: Array, frame: FrameType | None, where: Where | None, *, undefined: bool = False
     ) -> None:
-        """Record the access to the result of a copy by the line that makes the copy; `undefined`: only look for bytes
-        that nothing has written."""
+        """Record the access to the result of a copy by the line that performs the copy; `undefined`: only search for
+        uninitialized bytes."""
         from wsemu.host.line_accesses import array_ranges, index_result, watcher
 
         used, index = watcher.result_use(frame, where)
@@ -389,7 +389,7 @@ class Recorder:
                 watcher.access(ranges, "read", where)
 
     def undefined_copy(self, source: Array, target: Array, starts: Any, ends: Any) -> None:
-        """Note that a copy to the host brought bytes that nothing had written; offsets are of the target."""
+        """Note that a copy to the host transferred uninitialized bytes; the offsets are in the target."""
         self.arm()
         frame = user_frame()
         block = self.block(target, frame)
@@ -403,7 +403,7 @@ class Recorder:
         self.notify()
 
     def notify(self) -> None:
-        """Let those that watch host memory look again."""
+        """Notify the observers of host memory."""
         for call in self.pending_changed:
             call()
 
@@ -430,7 +430,7 @@ class Recorder:
         self, bound: Bound, places: Places, tracer: Tracer, args: Sequence[Any], given: Any,
         where: Where | None, frame: FrameType | None, *, early: bool = False,
     ) -> None:  # fmt: skip
-        """Record a launch; `early`: its arrays may have other contents now."""
+        """Record a launch; `early`: its arrays may have changed since."""
         from wsemu.launch.footprint import depends_on_contents, possible_accesses, shared_footprint
 
         stream, waits = self.stream(given), not given

@@ -62,7 +62,8 @@ TRAP = 719
 
 
 MAX_KEPT_REPORTS, MAX_REPORT_TEXT = 20, 10_000
-"""number of reports of each verdict that are kept for a program that may take them, and of the characters of each"""
+"""maximum number of reports of each verdict that are kept for a program that may query them, and maximum characters of
+a report"""
 
 
 class Pending(NamedTuple):
@@ -79,7 +80,7 @@ class Watch:
     """The observer of a session, a base class of the command's observer."""
 
     renders_reports = True
-    """true if reports for the program are rendered at their launch: later, memory that they name may be freed"""
+    """true if reports for the program are rendered at their launch, because memory that they name may be freed later"""
 
     def note_launch(self, pending: Pending) -> None:
         """Note a launch that is about to run."""
@@ -154,7 +155,7 @@ class Session:
         if kind == Kind.ARENA:
             self.memory.add_arena(address, part)
             return
-        is_written = kind in (Kind.PINNED, Kind.MANAGED, Kind.REGISTERED)  # the host may write by itself
+        is_written = kind in (Kind.PINNED, Kind.MANAGED, Kind.REGISTERED)  # the host may write to this memory directly
         if self.memory.is_arena(address):
             self.memory.place(address, size, written=is_written)
         else:
@@ -288,13 +289,13 @@ class Session:
         return _reply(status, _pack_output(printed, asserted) if printed or asserted else b"")
 
     def _take_reports(self, _: bytes) -> bytes:
-        """Return the verdicts and texts of launches that were not verified, since the last time."""
+        """Return the verdicts and texts of the launches since the last call that were not verified."""
         taken, self._unverified = self._unverified, []
         texts = [(one.verdict, one.kernel[:1000], one.text or _report_text(one.report)) for one in taken]
         return _reply(0, json.dumps(texts).encode())
 
     def _keep_report(self, report: Report) -> _Unverified:
-        """Keep a report for a program that may take it."""
+        """Keep a report for a program that may query it."""
         kept = report.drop_launch()
         text = _report_text(kept) if self.watch.renders_reports else ""
         return _Unverified(report.verdict, report.kernel, kept, text)
@@ -307,11 +308,11 @@ class _Unverified(NamedTuple):
     kernel: str
     report: Report
     text: str
-    """the report as it was after the launch; empty: it is rendered when it is taken"""
+    """text of the report after the launch; empty: the report is rendered when it is queried"""
 
 
 def _latest_reports(reports: Sequence[_Unverified]) -> list[_Unverified]:
-    """Return the latest reports of each verdict, in their order: incomplete launches displace no failed one."""
+    """Return the latest reports of each verdict, in order, so that incomplete launches do not displace failed ones."""
     counts: Counter[str] = Counter()
     kept: list[_Unverified] = []
     for report in reversed(reports):
@@ -322,7 +323,7 @@ def _latest_reports(reports: Sequence[_Unverified]) -> list[_Unverified]:
 
 
 def _report_text(report: Report) -> str:
-    """Return the text of a report, without its end if it is long."""
+    """Return the text of a report, truncated if it is long."""
     text = str(CheckFailed(report))
     return text if len(text) <= MAX_REPORT_TEXT else f"{text[:MAX_REPORT_TEXT]}\n... the report is longer"
 
@@ -347,7 +348,7 @@ def _launch_error(error: WsemuError) -> int:
 
 
 def _sticky(report: Report) -> int:
-    """Return the error that a GPU would return after this launch from every later call; 0 if none."""
+    """Return the error that a GPU would return from every call after this launch; 0 if none."""
     if report.verdict == "verified":
         return 0
     if any(finding.code == "failed-assertion" and "`trap`" in finding.message for finding in report.errors):

@@ -236,10 +236,10 @@ class _Contraction:
                         break
 
     def _ranks(self) -> dict[Register, int]:
-        """The order of LLVM's Reassociate pass.
+        """Return the ranks by which LLVM's Reassociate pass orders operands.
 
-        Return the rank of each value: for one from memory or a phi, its position in the program, otherwise above its
-        highest operand.
+        The rank of a value from memory or a phi is its position in the program; the rank of any other value is higher
+        than those of its operands.
         """
         ranks: dict[Register, int] = {}
         for place, register in enumerate(self.graph.parameters, 3):

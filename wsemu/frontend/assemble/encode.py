@@ -179,7 +179,7 @@ class _Rows:
 
 
 def _encode(instruction: Instruction, offset: dict[Register, int], types: list[str]) -> Fields:
-    """The eight fields of one instruction."""
+    """Return the eight fields of one instruction."""
     operation = instruction.operation
     kind = OPERATIONS[operation].kind
     results, operands = instruction.results, instruction.operands

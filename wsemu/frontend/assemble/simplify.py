@@ -249,7 +249,7 @@ def split_critical_edges(blocks: Blocks) -> Blocks:
 
 
 def used_registers(blocks: Iterable[Block]) -> set[Register]:
-    """Every register that is read somewhere."""
+    """Return every register that is read somewhere."""
     used: set[Register] = {TRUE}
     for block in blocks:
         used.add(block.predicate)

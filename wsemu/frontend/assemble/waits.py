@@ -257,7 +257,7 @@ class _Reader:
         )
 
     def _needed_registers(self, place: Place) -> Iterator[Register]:
-        """Registers that may be needed from an instruction on."""
+        """Yield the registers that may be needed from an instruction on."""
         for instruction in self.code[place.block].instructions[place.at :]:
             yield from (*instruction.operands, instruction.guard, *instruction.results)
         yield from self._after(place.block)

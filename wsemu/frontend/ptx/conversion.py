@@ -313,7 +313,7 @@ def _from_exponents_form(form: Form) -> Lower:
 
 
 def _to_exponents_form(form: Form, source: str) -> Lower:
-    """cvt.rp{.satfinite}.ue8m0x2.f32 d, a, b: a becomes the upper byte; of .bf16x2 each half becomes one."""
+    """Lower cvt.rp{.satfinite}.ue8m0x2.f32 d, a, b: a becomes the upper byte; of .bf16x2, each half becomes a byte."""
     if form.only("satfinite").rounding not in ("rz", "rp"):
         raise UnhandledForm
 

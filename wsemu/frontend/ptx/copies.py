@@ -236,7 +236,8 @@ _NOT_FLUSHED = {("add", "f16"), ("add", "bf16")}
 
 
 def _reduction(form: Form) -> Lower:
-    """cp.reduce.async.bulk.global.shared::cta.bulk_group{.L2::cache_hint}.what{.noftz}.type [to], [from], bytes"""
+    """Lower cp.reduce.async.bulk.global.shared::cta.bulk_group{.L2::cache_hint}.what{.noftz}.type [to], [from],
+    bytes."""
     spaces, others = _spaces(form.flags[2:])
     if spaces == _BETWEEN:
         return _reduction_between(form, others)

@@ -189,7 +189,7 @@ class UnknownPlace:
         return e.constant("b64", 0)
 
     def direct(self, e: Emitter) -> tuple[Register, int, str]:
-        """No address."""
+        """Raise an error, because the object has no address."""
         return self.address(e), 0, ""
 
 

@@ -1,1 +1,2 @@
-"""The folder in `PYTHONPATH` of programs that run as they are: its `sitecustomize` prepares packages as they load."""
+"""A folder for the `PYTHONPATH` of programs on the driver: its `sitecustomize` adapts packages when they are
+imported."""

@@ -23,7 +23,8 @@ def redirect_runtime(module):
 
 
 def tune_with_first_configuration(module):
-    """Let autotuning take the first configuration that a kernel admits, because an emulator's times mean nothing."""
+    """Let autotuning take the first configuration that is valid for a kernel, because times of an emulator mean
+    nothing."""
     tuner = module.Autotuner
     prune = tuner.prune_configs
 

@@ -28,7 +28,7 @@ _NOTHING = (
     "reset_max_memory_allocated",
 )  # fmt: skip
 _ZERO = ("current_device", "memory_allocated", "max_memory_allocated", "memory_reserved", "max_memory_reserved")
-"""functions of `torch.cuda` that return True, nothing, and 0"""
+"""functions of `torch.cuda` that return True, nothing, or 0"""
 _MIXED = {"copy_", "to", "__get__", "__set__", "cpu", "cuda", "backward", "set_"}
 """functions that take tensors of several devices"""
 _NO_ARRAY = (
@@ -270,7 +270,8 @@ def _declare(tensor, on_device):
 
 
 def _replace_attributes(torch, driver, devices):
-    """Replace attributes of tensors that depend on the device; also where the mode is off, as in autograd's engine."""
+    """Replace attributes of tensors that depend on the device; the replacements also apply where the mode is off, as in
+    autograd's engine."""
     of_device = torch.Tensor.device.__get__
     tensor = torch.Tensor
     tensor.device = property(lambda self: devices.cuda if devices.is_on_device(self) else of_device(self))
@@ -344,7 +345,7 @@ def _define_stream_classes(cuda, driver, devices, current):
         device = devices.cuda
 
         def __init__(self, device=None, priority=0, stream_ptr=None, **_):
-            if stream_ptr is None and not made:  # torch's operators are not seen: assume that they waited
+            if stream_ptr is None and not made:  # torch's operators are not recorded, so assume that they have waited
                 driver.check(library.cuCtxSynchronize())
                 made.append(True)
             self._handle = ctypes.c_void_p(stream_ptr) if stream_ptr is not None else driver.new("cuStreamCreate", 1)

@@ -122,7 +122,7 @@ class TensorMemory:
 
     # -- who owns what ------------------------------------------------------------------------------------------------
     def owned_granules(self) -> set[int]:
-        """The granules that are allocated."""
+        """Return the allocated granules."""
         return self.remains | {first + n for first, made in self.allocations.items() for n in range(made.granules)}
 
     def release(self, granules: range) -> None:

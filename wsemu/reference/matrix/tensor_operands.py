@@ -87,7 +87,7 @@ class Source:
         ]
 
     def data(self, run: WarpRun, member: Cta) -> memoryview:
-        """The shared memory of a CTA."""
+        """Return the shared memory of a CTA."""
         return memoryview(member.shared.data)[run.launch.shared_address(member.number) & OFFSET_MASK :]
 
     def element(self, data: memoryview, row: int, k: int) -> int:

@@ -159,7 +159,7 @@ class _Operand:
         ]
 
     def elements(self, data: memoryview | bytearray) -> dict[tuple[int, int], int]:
-        """(row, k) -> bits"""
+        """Return (row, k) -> bits of the element."""
         found = {}
         for row in self.rows:
             for k in range(self.count):

@@ -293,7 +293,7 @@ def atomic(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
 
 
 def _shape(name: str) -> tuple[int, int]:
-    """(bytes of an element, number of elements) of a load or store."""
+    """Return (bytes of an element, number of elements) of a load or store."""
     _, *vector, type_ = name.split(".")
     return SIZE[type_], int(vector[0][1:]) if vector else 1
 

@@ -175,7 +175,7 @@ def _round_to(b: Any, x: Scalar, digits: int, signature: Signature) -> Scalar:
 
 
 def _decimal_power(exponent: int) -> float:
-    """10.0 ** exponent by repeated squaring in float64."""
+    """Return 10.0 ** exponent, by repeated squaring in float64."""
     result, square = 1.0, 10.0
     while exponent:
         if exponent & 1:

@@ -72,7 +72,7 @@ def _narrow(operation: Meaning) -> Meaning:
 
 
 def _fused_multiply_add(b: Any, *operands: Scalar) -> Scalar:
-    """a * b + c, rounded once.
+    """Return a * b + c, rounded once.
 
     The product is exact in float64. An inexact sum is rounded to odd, so that the later rounding knows the side of the
     exact value (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums", 2008).
