@@ -42,7 +42,7 @@ class CudaDMA:
     if TYPE_CHECKING:
 
         def transfer(self, *arguments: Any, **_: Any) -> Any:  # a form that any `transfer` may override
-            """Move everything, without a barrier: `transfer(self, thread, src, dst, *index)`, which every pattern
+            """Transfer everything without a barrier: `transfer(self, thread, src, dst, *index)`, which every pattern
             defines; `thread` is the rank among the DMA threads."""
 
     def __post_init__(self) -> None:
@@ -65,7 +65,7 @@ class CudaDMA:
             self._check_roles()
 
     def _check_roles(self) -> None:
-        """No thread both transfers and computes, and the barriers' count fits a CTA."""
+        """Check that no thread both transfers and computes, and that the barriers' count fits a CTA."""
         if self.dma_threads + self.compute_threads > rules.MOST_THREADS:
             raise UsageError(
                 f"dma_threads {self.dma_threads} and compute_threads {self.compute_threads}: "
@@ -110,23 +110,23 @@ class CudaDMA:
             ptx.bar_sync(2 * self.dma_id, self.dma_threads + self.compute_threads)
 
     def wait_for_dma_start(self) -> Any:
-        """DMA: wait until the buffer is empty."""
+        """For DMA threads: wait until the buffer is empty."""
         if self.specialized:
             ptx.bar_sync(2 * self.dma_id + 1, self.dma_threads + self.compute_threads)
 
     def finish_async_dma(self) -> Any:
-        """DMA: the buffer is full, use it.  Does not wait."""
+        """For DMA threads: signal that the buffer is full, without waiting."""
         if self.specialized:
             ptx.bar_arrive(2 * self.dma_id, self.dma_threads + self.compute_threads)
 
     def execute_dma(self, src: Any, dst: Any, *index: Any) -> Any:
-        """DMA: wait until the buffer is empty, transfer, and say that it is full."""
+        """For DMA threads: wait until the buffer is empty, transfer, and signal that it is full."""
         self.wait_for_dma_start()
         self.transfer(self.rank(), src, dst, *index)
         self.finish_async_dma()
 
     def execute_dma_no_sync(self, src: Any, dst: Any, *index: Any) -> Any:
-        """DMA: transfer, without a barrier."""
+        """For DMA threads: transfer, without a barrier."""
         self.transfer(self.rank(), src, dst, *index)
 
 

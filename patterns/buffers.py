@@ -89,7 +89,7 @@ class Buffers:
         return cls(pattern, 2, 2)
 
     def objects(self) -> tuple[CudaDMA, ...]:
-        """The object of each id."""
+        """Return the object for each id."""
         own, threads = self.pattern, self.pattern.dma_threads
         return tuple(
             replace(own, dma_id=own.dma_id + n, first_dma_thread=own.first_dma_thread + n % self.sets * threads)
@@ -98,21 +98,21 @@ class Buffers:
 
     @property
     def dma_threads(self) -> int:
-        """DMA threads of all sets."""
+        """Return the number of DMA threads of all sets."""
         return int(self.pattern.dma_threads * self.sets)
 
     @property
     def share(self) -> int:
-        """Tiles in a row that share a generation."""
+        """Return the number of consecutive tiles that share a generation."""
         return self.stages // self.ids
 
     @property
     def count(self) -> int:
-        """Threads that each barrier counts."""
+        """Return the number of threads that each barrier counts."""
         return int(self.pattern.dma_threads + self.pattern.compute_threads)
 
     def buffer(self, i: Any) -> Any:
-        """The buffer of tile i."""
+        """Return the buffer of tile i."""
         return i % self.stages
 
     def full(self, i: Any) -> Any:
@@ -146,7 +146,7 @@ class Buffers:
         return first <= cuda.threadIdx.x < first + self.dma_threads
 
     def first_tile(self) -> Any:
-        """The first tile that the calling thread's set fills, which is the number of the set."""
+        """Return the first tile that the calling thread's set fills, which is the number of the set."""
         return (cuda.threadIdx.x - self.pattern.first_dma_thread) // self.pattern.dma_threads
 
     def tile_step(self) -> Any:
@@ -154,27 +154,27 @@ class Buffers:
         return self.sets
 
     def rank(self) -> Any:
-        """The calling thread's number in its set."""
+        """Return the calling thread's number in its set."""
         return (cuda.threadIdx.x - self.pattern.first_dma_thread) % self.pattern.dma_threads
 
     def wait_for_dma_start(self, i: Any) -> Any:
-        """DMA: wait until the buffer of tile i is empty."""
+        """For DMA threads: wait until the buffer of tile i is empty."""
         if i % self.share == 0:
             ptx.bar_sync(self.full(i) + 1, self.count)
 
     def finish_async_dma(self, i: Any, tiles: Any) -> Any:
-        """DMA: tile i is there."""
+        """For DMA threads: signal that tile i is complete."""
         if self.closes(i, tiles):
             ptx.bar_arrive(self.full(i), self.count)
 
     def execute_dma(self, i: Any, tiles: Any, src: Any, dst: Any, *index: Any) -> Any:
-        """DMA: wait until the buffer of tile i is empty, fill it, and say so."""
+        """For DMA threads: wait until the buffer of tile i is empty, fill it, and signal that it is full."""
         self.wait_for_dma_start(i)
         self.pattern.transfer(self.rank(), src, dst, *index)
         self.finish_async_dma(i, tiles)
 
     def start_xfer_async(self, src: Any, registers: Any, *index: Any) -> Any:
-        """DMA: load the first step of a tile into registers, before its buffer is empty."""
+        """For DMA threads: load the first step of a tile into registers, before its buffer is empty."""
         self.pattern.prefetch(self.rank(), src, registers, *index)
 
     def wait_xfer_finish(self, i: Any, tiles: Any, src: Any, dst: Any, registers: Any, *index: Any) -> Any:
@@ -184,6 +184,6 @@ class Buffers:
         self.finish_async_dma(i, tiles)
 
     def finish(self) -> Any:
-        """DMA, after the last tile: wait until all buffers are empty."""
+        """For DMA threads, after the last tile: wait until all buffers are empty."""
         for n in range(self.first_tile(), self.ids, self.sets):
             ptx.bar_sync(2 * (self.pattern.dma_id + n) + 1, self.count)

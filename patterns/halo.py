@@ -85,22 +85,22 @@ class CudaDMAHalo(Transfer):
 
     @property
     def flank(self) -> int:
-        """Bytes of the border on one side of a row of the tile."""
+        """Return the number of bytes of the border on one side of a row of the tile."""
         return self.radius * self.element_bytes
 
     @property
     def row(self) -> int:
-        """Bytes of a row of the tile, without the border."""
+        """Return the number of bytes of a row of the tile, without the border."""
         return self.tile_x * self.element_bytes
 
     @property
     def corner(self) -> int:
-        """Bytes by which the rows above and below begin to the left of the tile: the width of a corner, or 0."""
+        """Return the bytes by which the rows above and below begin to the left of the tile: a corner's width, or 0."""
         return self.flank if self.corners else 0
 
     @property
     def dst_pitch(self) -> int:
-        """Bytes from one row of the destination to the next."""
+        """Return the distance in bytes from one row of the destination to the next."""
         return self.row + 2 * self.flank
 
     def part(self, elements: Any, element_bytes: Any) -> Any:

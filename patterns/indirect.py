@@ -25,7 +25,7 @@ class Chosen:
     indexed: bool
 
     def offset(self, element: Any) -> Any:
-        """Bytes from the start of the array to an element."""
+        """Return the offset of an element from the start of the array, in bytes."""
         return self.index[element] * self.stride if self.indexed else element * self.stride
 
 
@@ -91,7 +91,7 @@ class CudaDMAIndirect(Transfer):
             self.load_in_bulk(src, dst, index)
 
     def scatter_in_bulk(self, src: Any, dst: Any, index: Any) -> Any:
-        """One thread: start a bulk copy of each element to global memory, and wait for them."""
+        """In one thread: start a bulk copy of each element to global memory, and wait for the copies."""
         source, destination = self.source(src, index), self.destination(dst, index)
         ptx.fence_proxy_async()  # orders the copies after plain stores to the buffer
         for element in range(self.elements):

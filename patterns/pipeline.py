@@ -60,7 +60,7 @@ class Pipeline:
 
     @classmethod
     def of(cls, pattern: Any, stages: int) -> Pipeline:
-        """The pipeline whose buffers a transfer pattern fills, and its compute threads use: see `execute_dma`."""
+        """Return the pipeline for a transfer pattern and its compute threads: see `execute_dma`."""
         rules.transfers(pattern)
         if pattern.to_global:
             raise UsageError("pattern is a scatter: a pipeline fills buffers in shared memory")
@@ -69,7 +69,7 @@ class Pipeline:
 
     @property
     def barriers(self) -> int:
-        """Elements of `bars`: the mbarriers of full buffers, then the mbarriers of empty buffers."""
+        """Return the size of `bars`: the mbarriers of full buffers, then those of empty buffers."""
         return 2 * self.stages
 
     @property
@@ -83,7 +83,7 @@ class Pipeline:
         return self.engine == "cp.async"
 
     def stage(self, i: Any) -> Any:
-        """The buffer of tile i."""
+        """Return the buffer of tile i."""
         return i % self.stages
 
     def full(self, i: Any) -> Any:
@@ -100,7 +100,7 @@ class Pipeline:
         return i // self.stages & 1
 
     def start(self, bars: Any) -> Any:
-        """All threads of the CTA: make the mbarriers, and wait until they are made; all buffers are empty."""
+        """For all threads of the CTA: initialize the mbarriers, and wait until this is done."""
         if cuda.threadIdx.x == 0 and cuda.threadIdx.y == 0 and cuda.threadIdx.z == 0:
             for n in range(self.stages):
                 ptx.mbarrier_init(bars, n, self.producers)
@@ -120,7 +120,8 @@ class Pipeline:
             ptx.fence_proxy_async_shared_cta()  # orders the copy after the reads of the consumers
 
     def producer_commit(self, bars: Any, i: Any, bytes: Any = 0) -> Any:  # noqa: A002
-        """Producer: tile i is in flight.  `bytes`: total of this thread's bulk copies that complete on `full(i)`."""
+        """For producers: commit tile i.  `bytes` is the total of this thread's bulk copies that complete on
+        `full(i)`."""
         if self.bulk:
             ptx.mbarrier_arrive_expect_tx(bars, self.full(i), bytes)
         else:
@@ -129,7 +130,7 @@ class Pipeline:
             ptx.mbarrier_arrive(bars, self.full(i))
 
     def execute_dma(self, bars: Any, i: Any, pattern: Any, src: Any, dst: Any, *index: Any) -> Any:
-        """The DMA threads of a pattern: wait until the buffer of tile i is empty, start its transfer, and commit it."""
+        """For DMA threads of a pattern: wait until the buffer of tile i is empty, start its transfer, and commit it."""
         thread = pattern.rank()
         if self.bulk:
             if thread == 0:
@@ -143,9 +144,9 @@ class Pipeline:
 
     # -- consumers ----------------------------------------------------------------------------------------------------
     def consumer_wait(self, bars: Any, i: Any) -> Any:
-        """Consumer: wait until tile i is there."""
+        """For consumers: wait until tile i is complete."""
         ptx.mbarrier_wait_parity(bars, self.full(i), self.parity(i))
 
     def consumer_release(self, bars: Any, i: Any) -> Any:
-        """Consumer: tile i was used, its buffer is empty."""
+        """For consumers: signal that tile i was used, so that its buffer is empty."""
         ptx.mbarrier_arrive(bars, self.empty(i))

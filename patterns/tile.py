@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from wsemu.model.tensor_map import TensorMap
 
 SWIZZLES = {"": 0, "32B": 32, "64B": 64, "128B": 128}
-"""name of a swizzle -> bytes of a row that it permutes"""
+"""number of bytes of a row that a swizzle permutes, by name of the swizzle"""
 MOST_ROWS = 256
 """maximum rows of a box"""
 

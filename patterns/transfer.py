@@ -33,7 +33,7 @@ class Rows:
     stride: int
 
     def offset(self, element: Any) -> Any:
-        """Bytes from the start of the array to an element."""
+        """Return the offset of an element from the start of the array, in bytes."""
         return element * self.stride
 
 
@@ -47,20 +47,20 @@ class Copy:
     element_bytes: int
 
     def slots(self) -> Any:
-        """Units that a thread moves in a step."""
+        """Return the number of units that a thread moves in a step."""
         return self.pattern.register_bytes // self.pattern.alignment
 
     def together(self) -> Any:
-        """Elements that are moved side by side."""
+        """Return the number of elements that are moved in parallel."""
         return self.pattern.dma_threads // self.lanes
 
     def turns(self) -> Any:
-        """Slots of a thread for one element."""
+        """Return the number of slots of a thread for one element."""
         units = (self.element_bytes + self.pattern.alignment - 1) // self.pattern.alignment
         return (units + self.lanes - 1) // self.lanes
 
     def steps(self) -> Any:
-        """Steps of the whole transfer."""
+        """Return the number of steps of the whole transfer."""
         rounds = (self.elements + self.together() - 1) // self.together() * self.turns()
         return (rounds + self.slots() - 1) // self.slots()
 
@@ -71,7 +71,7 @@ class Copy:
         return "full" if self.turns() <= self.slots() else "big"
 
     def locate(self, thread: Any, slot: Any) -> Any:
-        """(element, offset in it, bytes from there to its end) of a slot; 0 bytes if the thread has no such slot."""
+        """Return (element, offset in it, bytes from there to its end) for a slot; 0 bytes without such a slot."""
         group = thread // self.lanes
         element = group + slot // self.turns() * self.together()
         offset = (thread % self.lanes + slot % self.turns() * self.lanes) * self.pattern.alignment
@@ -96,7 +96,7 @@ class Copy:
                         ptx.st_bytes(registers, slot * unit + byte, word)
 
     def store_step(self, step: Any, thread: Any, destination: Any, registers: Any) -> Any:
-        """Store what `load_step` loaded."""
+        """Store the values that `load_step` loaded."""
         unit, qualifier = self.pattern.alignment, self.pattern.store
         for slot in range(self.slots()):
             element, offset, left = self.locate(thread, step * self.slots() + slot)
@@ -237,7 +237,7 @@ class Transfer(CudaDMA):
 
     @property
     def register_bytes(self) -> int:
-        """Bytes of registers that a thread needs for a step."""
+        """Return the number of bytes of registers that a thread needs for a step."""
         return self.bytes_per_thread if self.bytes_per_thread else 4 * self.alignment
 
     def parts(self) -> tuple[tuple[str, Copy], ...]:
@@ -257,7 +257,7 @@ class Transfer(CudaDMA):
         return made
 
     def start_xfer_async(self, src: Any, registers: Any, *index: Any) -> Any:
-        """DMA: load the first step into registers.  Reads `src` before the buffer is known to be empty."""
+        """For DMA threads: load the first step into registers, before the buffer is known to be empty."""
         self.prefetch(self.rank(), src, registers, *index)
 
     def wait_xfer_finish(self, src: Any, dst: Any, registers: Any, *index: Any) -> Any:
@@ -276,7 +276,7 @@ class Transfer(CudaDMA):
                 ptx.cp_async_wait_all()
 
     def start_transfer(self, thread: Any, src: Any, dst: Any, *index: Any) -> Any:
-        """Transfer, or with engine "cp.async" start it: by all DMA threads."""
+        """For all DMA threads: transfer, or with engine "cp.async" start the transfer."""
         if self.asynchronous:
             self.issue(thread, src, dst, *index)
         else:
@@ -294,7 +294,7 @@ class Transfer(CudaDMA):
             self.store_first(thread, src, dst, registers, *index)
 
     def copy_in_bulk(self, src: Any, dst: Any, *index: Any) -> Any:
-        """One thread: start bulk copies, and wait for them."""
+        """In one thread: start bulk copies, and wait for them."""
         self.load_in_bulk(src, dst, *index)
 
     def load_in_bulk(self, src: Any, dst: Any, *index: Any) -> Any:
@@ -311,7 +311,7 @@ class Transfer(CudaDMA):
 
     # -- of patterns with one `copy`; a pattern of several parts overrides these ---------------------------------------
     def total_bytes(self) -> Any:
-        """Bytes that are moved."""
+        """Return the number of bytes that are moved."""
         copy = self.copy()
         return copy.elements * copy.element_bytes
 

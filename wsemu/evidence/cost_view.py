@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from wsemu.model.outcome import Pattern
 
 MOST_PICTURES = 12
-"""maximum number of bank pictures; those of the least cost are left out"""
+"""maximum number of bank pictures; the cheapest accesses beyond that get none"""
 
 
 class LineCost(NamedTuple):
-    """The cost of the accesses of one source line; an ideal is the minimum possible."""
+    """The cost of the accesses of one source line.  An ideal is the minimum possible cost."""
 
     file: str
     line: int
@@ -42,8 +42,8 @@ class Cell(NamedTuple):
     word: int
     """counted from the start of shared memory"""
     ways: int
-    """number of different words of this bank that are requested in the same pass; for an atomic, of lanes that request
-    any"""
+    """number of different words of this bank that are requested in one pass; for an atomic, the number of requesting
+    lanes"""
 
 
 class BankPicture(NamedTuple):
@@ -63,7 +63,7 @@ class BankPicture(NamedTuple):
 
 
 def line_costs(places: Places) -> list[LineCost]:
-    """The lines with accesses to shared or global memory, ascending by file and line."""
+    """Return the lines with accesses to shared or global memory, ordered by file and line."""
     found: defaultdict[tuple[str, int], list[int]] = defaultdict(lambda: [0] * 5)
     for pc, count in places.outcome.accesses.items():
         if not (count.wavefronts or count.sectors):

@@ -1,8 +1,8 @@
-"""Names of the objects that `asm` statements of CUDA C++ work on, from the calls that lead there.
+"""Find the names of the objects on which `asm` statements of CUDA C++ operate, from the calls that lead to them.
 
-Programs wrap instructions such as `cp.async.bulk` in functions.  The operand of the statement is a parameter there;
-the argument of the call, or of the call around that, is an expression that the reader knows: `s.empty[st]`.  The text
-is scanned, not parsed.  If it is too complicated, the object has no name.
+Programs wrap instructions such as `cp.async.bulk` in functions.  The operand of the statement is then a parameter of
+the function.  The argument of the call, or of an outer call, is an expression that the reader knows: `s.empty[st]`.
+The text is scanned, not parsed.  If it is too complicated, the object has no name.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Text:
 
     @functools.cached_property
     def functions(self) -> list[Function]:
-        """The functions and lambdas, inner ones after those around them."""
+        """Return the functions and lambdas; outer ones precede those inside them."""
         found: list[Function] = []
         begun: list[tuple[int, Function | None]] = []
         last = 0
@@ -115,7 +115,7 @@ class Text:
         return around[-1] if around else None
 
     def statement_of_asm(self, line: int) -> str:
-        """Return the `asm` statement that a line is a part of; empty if there is none."""
+        """Return the `asm` statement that contains a line, or an empty text."""
         first, last = self.offset(line), self.offset(line + 1)
         for match in _ASM.finditer(self.code, max(0, first - 8192), last):
             end = closing(self.code, match.end() - 1)
@@ -135,7 +135,7 @@ class Text:
 
 
 def read_text(file: str) -> Text:
-    """Return the text of a file as `linecache` has it; an empty one if it is not there."""
+    """Return the text of a file as `linecache` has it, or an empty text if it is not available."""
     return _text("".join(linecache.getlines(file)))
 
 
@@ -143,7 +143,7 @@ _text = functools.lru_cache(maxsize=32)(Text)
 
 
 class Found(NamedTuple):
-    """The expression of an object, and where it is."""
+    """The expression of an object, with its location."""
 
     text: str
     """`s.empty[st]`"""
@@ -154,12 +154,12 @@ class Found(NamedTuple):
 def find_object(
     frames: Sequence[Span], operation: str, known: str | None, last: bool = False, turn: tuple[int, int] = (0, 0)
 ) -> Found | None:
-    """Return the object of an operation: `frames` are the spans of the `asm` statement and of the calls around
-    it, innermost first; `operation` is how the instruction begins.
+    """Return the object of an operation.  `frames` are the spans of the `asm` statement and of the calls around it,
+    innermost first; `operation` is the beginning of the instruction.
 
-    The object is the first address of the instruction, or with `last` its last one; `known` is the name of the array
-    that it is in, if that is known.  `turn` is the position of the instruction among those of the same location, and
-    their number: a line may have several calls, which are executed in order.
+    The object is the first address of the instruction, or with `last` the last one.  `known` is the name of the array
+    that contains it, if known.  `turn` is (position, number) of the instruction among those at its location: a line may
+    have several calls, which are executed in order.
     """
     text = read_text(frames[0].file)
     expression = _core(_operand(text.statement_of_asm(frames[0].line), operation, last))
@@ -221,7 +221,8 @@ def _core(expression: str) -> str:
 
 
 def _local(text: Text, function: Function, expression: str, span: Span) -> str:
-    """Return what a local variable was given, if that is an object or a parameter; else the expression itself."""
+    """Return the value assigned to a local variable, if it is an object or a parameter; otherwise the expression
+    itself."""
     if not _IDENTIFIER.match(expression) or expression in function.parameters:
         return expression
     upto = text.offset(span.line + 1)
@@ -233,7 +234,7 @@ def _local(text: Text, function: Function, expression: str, span: Span) -> str:
 
 
 def _is_member(span: Span, function: Function, root: str, expression: str) -> bool:
-    """Return whether an expression is a member of an object of which the function is a method."""
+    """Return whether an expression is a member of the object whose method contains it."""
     if not _IDENTIFIER.match(expression) or root in function.parameters:
         return False
     code = read_text(span.file).code[function.body : function.end]

@@ -1,8 +1,8 @@
 """Hashes of the parts of a launch, so that a witness can name the line or argument that has changed since.
 
-Source is hashed line by line over the outermost functions that the kernel's instructions come from, arguments one by
-one before the launch changes them. The compiled program, which also has the globals that were frozen, is hashed as a
-whole.
+Source is hashed line by line, over the outermost functions from which the kernel's instructions come.  Arguments are
+hashed one by one before the launch changes them.  The compiled program, which includes the globals that were copied
+into it, is hashed as a whole.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 _LINE, _WHOLE = 8, 32
 """hexadecimal digits kept of a line's and of a larger thing's hash"""
 _DTYPES = {"f16": "float16", "f32": "float32", "f64": "float64", "s16": "int16", "s32": "int32", "s64": "int64"}
-"""declared type of a parameter -> type of its value, where that is not its bits"""
+"""type of a parameter's value for each declared type, if it is not the type with the same bits"""
 
 
 class Lines(Record):
     """A function's source."""
 
     file: str
-    """its name alone; from `wsemu/` on for wsemu's own patterns"""
+    """name of the file without folders; for wsemu's own patterns, the path from `wsemu/` on"""
     function: str
     first: Annotated[int, Field(ge=1)]
     lines: list[str]
@@ -50,7 +50,7 @@ class Value(Record):
     what: str
     """`float32[64]`, or a number itself"""
     digest: str = ""
-    """digest of an array's contents; empty if they were not kept"""
+    """digest of an array's contents; empty if the contents were not kept"""
 
 
 class Inputs(Record):
@@ -63,13 +63,14 @@ class Inputs(Record):
     fma: bool = True
     """a * b + c was contracted"""
     mma: Sums = "hardware"
-    """whose sums of matrix instructions"""
+    """rounding mode of the sums of matrix instructions"""
     uninitialized: list[str] = []
     """arrays whose contents counted as not yet written"""
 
 
 def inputs(bound: Bound, data: Sequence[npt.NDArray[np.uint8] | None] | None = None) -> Inputs:
-    """The inputs of a launch; `data` are the bytes of each segment as they were before it, None for unknown ones."""
+    """Return the inputs of a launch.  `data` has the bytes of each segment before the launch, or None if they are
+    unknown."""
     program = bound.program
     before = [data for data, _ in bound.segments] if data is None else data
     own = bound.heap.segments(bound) if bound.heap is not None else ()  # the system's, numbered launch by launch
@@ -97,7 +98,7 @@ def describe_arguments(bound: Bound, types: Sequence[str] = ()) -> list[tuple[st
 
 
 def changes(then: Inputs, now: Inputs) -> Iterator[str]:
-    """Yield the differences in words, those of lines first, since they explain the rest."""
+    """Yield descriptions of the differences.  Those of source lines come first, because they explain the others."""
     lines = [*_changed_lines(then, now)]
     yield from lines
     values = {value.name: value for value in now.values}
@@ -131,7 +132,7 @@ def _changed_lines(then: Inputs, now: Inputs) -> Iterator[str]:
 
 
 def _source(program: Program) -> Iterator[Lines]:
-    """The outermost function around each span of the program."""
+    """Yield the outermost function around each span of the program."""
     from wsemu.evidence.source_view import view
 
     seen: dict[tuple[str, int], Lines] = {}

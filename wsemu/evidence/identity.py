@@ -1,7 +1,8 @@
-"""The identity of a finding across runs: it survives moved lines, and distinguishes known findings from new ones.
+"""The identity of a finding across runs: it does not change when lines move, and distinguishes known findings from new
+ones.
 
-It holds the code, the kernel, and of each site the name of the file, the text and the array; no line number, no path.
-SARIF, GitLab reports, JSON reports and baselines have it.
+It is computed from the code, the kernel, and for each site the name of the file, the text and the array, without line
+numbers and paths.  SARIF, GitLab reports, JSON reports and baselines use it.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ def finding_fingerprint(kernel: str, finding: Finding) -> str:
 
 
 def _site_text(site: Site) -> str:
-    """Return the source text of a site, up to the end of its first line; columns count bytes."""
+    """Return the source text of a site, up to the end of its first line.  Columns count bytes."""
     source = linecache.getline(site.file, site.line).rstrip().encode(errors="replace")
     last = site.end_column - 1 if site.end_line == site.line else None
     return source[site.column - 1 : last].decode(errors="ignore")

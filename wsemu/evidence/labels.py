@@ -9,7 +9,7 @@ NO_STEPS = "it made no access and met no barrier, or the run ended before it"
 
 
 def letter(finding: int) -> str:
-    """`A` for the first finding, `Z`, then `AA`."""
+    """Return `A` for the first finding, and so on to `Z`, then `AA`."""
     text = ""
     number = finding + 1
     while number:
@@ -19,7 +19,8 @@ def letter(finding: int) -> str:
 
 
 GIVES, WAITS = ("arrive", "arrive_on"), ("sync", "await")
-"""kinds of steps of a time line that release others, and those after which a warp continues once others have arrived"""
+"""kinds of steps on a time line that release others, and kinds after which a warp continues only when others have
+arrived"""
 
 Group = Literal[
     "load", "store", "atomic", "fence", "warp", "matrix", "copy", "group", "object", "arrive", "wait", "stop"
@@ -39,4 +40,4 @@ GROUPS: dict[Group, str] = {
     "wait": "sync, or wait for a phase",
     "stop": "the run stops here",
 }
-"""group -> its meaning in a legend, in the legend's order"""
+"""the meaning of each group in a legend, in the order of the legend"""

@@ -63,11 +63,11 @@ _ROLES = {
 _OF_ALL = "pipeline"
 """the module of patterns whose `start` is called by warps of every role"""
 CALLS = {"DMA": ("finish_async_dma", "wait_for_dma_finish"), "compute": ("start_async_dma", "wait_for_dma_start")}
-"""role -> call with which its warps arrive, call with which the other side waits"""
+"""for each role, the call with which its warps arrive, and the call with which the other side waits"""
 _PUTS = find_opcodes(lambda row: row.event == "copy" and row.moves.writes != "" and not row.moves.combines)
-"""asynchronous copies, and stores of zeros, that give memory a value whatever was there"""
+"""asynchronous copies, and stores of zeros, that initialize memory whatever it contained"""
 _OF_ASM = 2
-"""lines with code of a function that is an `asm` statement and no more, at most: that, and where it begins or ends"""
+"""maximum number of lines of a function that consists of a single `asm` statement, including its first and last line"""
 INSIDE = ("through this call", "the instruction itself")
 """labels of sites inside the call that is shown for an instruction"""
 _LONGEST = 40
@@ -84,13 +84,13 @@ class Places:
     outcome: Outcome
     arrays: list[BoundArray] = field(default_factory=list)
     segment_of: dict[int, int] = field(default_factory=dict)
-    """register row of an array's address -> its segment"""
+    """segment of the array whose address is in a register row"""
     memory: DeviceMemory | None = None
     """the device memory of the launch, if it was in any"""
     describe_arguments: Callable[[], Iterable[tuple[str, str]]] = tuple
     """returns the name of each argument of the launch, and its value or its type"""
     _views: dict[str, SourceView] = field(default_factory=dict)
-    """views of the files as they were when findings arose: explanations may be requested later"""
+    """the files' contents when the findings arose, because explanations may be requested later"""
     _shown: dict[int, Span] = field(default_factory=dict)
     _names: SharedNames | None = None
     _steered: bool | None = None
@@ -108,8 +108,8 @@ class Places:
         return self._loops[one] >= 0 and self._loops[one] == self._loops[two]
 
     def depends_on_races(self) -> bool:
-        """Return whether what racing accesses load or leave may decide what the launch does: where warps go, what they
-        access."""
+        """Return whether values that depend on racing accesses may influence what the launch does: the control flow, or
+        addresses."""
         if self._steered is None:
             from wsemu.proof.taint import is_influenced
 
@@ -119,8 +119,9 @@ class Places:
         return self._steered
 
     def span(self, pc: int) -> Span:
-        """Return the source location of an instruction: for one inside a transfer pattern, that of the pattern's call;
-        for one of a function that consists of an `asm` statement, that of the function's call."""
+        """Return the source location of an instruction.  For an instruction inside a transfer pattern, it is the
+        location of the pattern's call; for one in a function that consists of a single `asm` statement, that of the
+        function's call."""
         if pc not in self._shown:
             self._shown[pc] = self._find_shown(pc)
         return self._shown[pc]
@@ -146,14 +147,14 @@ class Places:
 
     @property
     def names(self) -> SharedNames:
-        """The names of objects in shared memory, as the source has them."""
+        """Return the names of objects in shared memory, as the source spells them."""
         if self._names is None:
             self._names = SharedNames(self.program)
         return self._names
 
     def origin(self, pc: int) -> object:
-        """Return the source location of an instruction for comparison; in PTX whose source is not shown, the location
-        there."""
+        """Return the source location of an instruction for comparison; for PTX without its source, the location in the
+        PTX."""
         return self.program.origins.get(self.program.span_of[pc]) or self.span(pc)
 
     def _is_of_asm(self, pc: int) -> bool:
@@ -171,12 +172,12 @@ class Places:
         return len(self._inlined[stack]) <= _OF_ASM
 
     def cta(self, number: int) -> tuple[int, int, int]:
-        """Coordinates of a CTA's linear index."""
+        """Return the coordinates of a CTA from its linear index."""
         x, y, _ = self.grid
         return number % x, number // x % y, number // (x * y)
 
     def site(self, pc: int, text: str, *, cta: int | None = None, warp: int | None = None, **fields: Any) -> Site:
-        """The source of an instruction, with what happened there."""
+        """Return the site of an instruction, with a text for what happened there."""
         return Site.at(
             self.span(pc),
             text,
@@ -187,15 +188,15 @@ class Places:
         )
 
     def step(self, pc: int, cta: int, warp: int, does: str, **fields: Any) -> Step:
-        """A step of a schedule, of a warp of a CTA by its linear index."""
+        """Return a step of a schedule for a warp of a CTA, given by its linear index."""
         return Step(cta=self.cta(cta), warp=warp, does=does, instruction=pc, line=self.line(pc), **fields)
 
     def who(self, cta: int, warp: int, role: str = "") -> str:
-        """`warp 1`, with its role where that is known and its CTA where there is more than one."""
+        """Return `warp 1`, with its role if known, and with its CTA if the launch has several."""
         return with_role(f"warp {warp}", role) + self.cta_text(cta)
 
     def cta_text(self, cta: int) -> str:
-        """` of CTA (3, 0, 0)`, or nothing in a launch of one CTA."""
+        """Return ` of CTA (3, 0, 0)`, or an empty text in a launch with one CTA."""
         return "" if self.grid == (1, 1, 1) else f" of CTA {self.cta(cta)}"
 
     def role(self, pcs: Iterable[int]) -> str:
@@ -205,17 +206,17 @@ class Places:
         return found.pop() if len(found) == 1 else ""
 
     def call(self, pc: int) -> str:
-        """The call of a transfer pattern that an operation is what it waits or arrives with: `wait_for_dma_start`,
-        also inside of `execute_dma`; or nothing."""
+        """Return the call of a transfer pattern, such as `wait_for_dma_start`, to which a wait or arrive belongs, also
+        inside `execute_dma`; an empty text if there is none."""
         return next(reversed(list(self._calls(pc))), "")
 
     def patterns(self, pc: int) -> set[str]:
-        """The modules of transfer patterns, such as `halo`, through which an instruction was reached."""
+        """Return the modules of transfer patterns, such as `halo`, through which an instruction was reached."""
         spans = (self.program.spans[n] for n in (*self.program.stack_of[pc], self.program.span_of[pc]))
         return {Path(span.file).stem for span in spans if span.file.startswith(PATTERNS)}
 
     def calls(self) -> dict[str, list[int]]:
-        """The calls of transfer patterns that were executed, each with its barrier operations."""
+        """Return the executed calls of transfer patterns, each with its barrier operations."""
         found: dict[str, list[int]] = {}
         for pc in np.flatnonzero(self.outcome.executions).tolist():
             if self.verb(pc) == "barrier" and (name := self.call(pc)):
@@ -248,8 +249,9 @@ class Places:
                     yield name
 
     def callers(self, pc: int, who: str = "") -> list[Site]:
-        """Return the calls through which an instruction was inlined, outermost first, except its own location; before
-        them the `asm` statement that contains it.  `who` names the thread, if others reach it by other calls."""
+        """Return sites for the calls through which an instruction was inlined, outermost first, without its own
+        location.  The `asm` statement that contains it comes before them.  `who` names the thread, in case other
+        threads reach the instruction through other calls."""
         come = "come" if who.startswith("warps") else "comes"
         label = f"{who} {come} from here" if who else "called from here"
         frames = find_frames(self.program, pc)
@@ -269,16 +271,16 @@ class Places:
         return self.span(pc).line
 
     def where(self, pc: int) -> str:
-        """`file.py:12`, for notes."""
+        """Return a text such as `file.py:12`, for notes."""
         span = self.span(pc)
         return f"{short(span.file)}:{span.line}"
 
     def source(self, pc: int) -> SourceView:
-        """The file in which an instruction was written, as `span` has it."""
+        """Return the view of the file that contains an instruction, at the location that `span` returns."""
         return self._view(self.span(pc).file)
 
     def keep_sources(self) -> None:
-        """Read what findings may be explained by, as it is now."""
+        """Read the current contents of the files that explanations of findings may need."""
         for span in self.program.spans:
             self._view(span.file)
 
@@ -288,12 +290,12 @@ class Places:
         return self._views[file]
 
     def counts_bytes(self, pc: int) -> bool:
-        """Return whether an access, perhaps one inside a pattern, gives a distance in bytes instead of an index."""
+        """Return whether an access, perhaps inside a pattern, has a distance in bytes instead of an index."""
         span = self.program.spans[self.program.span_of[pc]]
         return self._view(span.file).counts_bytes(span)
 
     def near(self, pc: int, other: int) -> str:
-        """`line 24`, with the file where that is not the file of the instruction `other`."""
+        """Return a text such as `line 24`.  It includes the file if the instruction `other` is in another file."""
         span, beside = self.span(pc), self.span(other)
         return f"line {span.line}" if span.file == beside.file else f"{short(span.file)}:{span.line}"
 
@@ -324,7 +326,8 @@ class Places:
         return span.file == beside.file and self.source(pc).leaves(span, beside)
 
     def loops(self, pc: int) -> list[Loop] | None:
-        """The loops around an instruction, outermost first, through all calls; None if it need not run once in each."""
+        """Return the loops around an instruction, outermost first, through all calls.  Return None if it may not run
+        exactly once in each."""
         found: list[Loop] = []
         for number in (*self.program.stack_of[pc], self.program.span_of[pc]):
             span = self.program.spans[number]
@@ -335,21 +338,21 @@ class Places:
         return found
 
     def barrier(self, pc: int) -> int | None:
-        """The named barrier of an operation, if that is a constant; -1 for an instruction that is none."""
+        """Return the named barrier of an operation if it is a constant, or -1 for an instruction without a barrier."""
         if OPERATIONS[NAMES[int(self.program.code[pc, 0])]].kind != "barrier":
             return -1
         return self._constant(int(self.program.code[pc, 3]))
 
     def count(self, pc: int) -> int | None:
-        """The threads that a barrier operation gives as its count, if that is a constant."""
+        """Return the count of a barrier operation in threads, if it is a constant."""
         return self._constant(int(self.program.code[pc, FIELDS.index("b")]))
 
     def _constant(self, row: int) -> int | None:
         return next((int(c.value) for c in self.program.constants if c.row == row), None)
 
     def comes_to(self, pc: int, barrier: int) -> bool | None:
-        """Return whether a warp that has executed an instruction, -1 for none yet, reaches an operation on a barrier;
-        None: on some paths."""
+        """Return whether a warp that has last executed an instruction (-1: none yet) reaches an operation on a barrier.
+        None means on some paths only."""
         code = self.program.code.tolist()
         queue, seen, found, avoided = [0] if pc < 0 else [*successors(pc, code[pc])], set(), False, False
         while queue:
@@ -378,16 +381,17 @@ class Places:
         return [*plain, *(other for other in executed if int(code[other, 0]) in _PUTS)]
 
     def size(self, pc: int) -> int:
-        """Bytes a lane of a load, store or atomic; what an asynchronous copy moves at once."""
+        """Return the number of bytes per lane of a load, store or atomic, or the number of bytes that an asynchronous
+        copy moves at once."""
         name = NAMES[int(self.program.code[pc, 0])]
         return CP_ASYNC.get(name, 16) if OPERATIONS[name].kind == "async" else access_shape(name)[1]
 
     def access_text(self, pc: int, address: int) -> str:
-        """Return the text of an access in the source: `tile[s, lane]`; or the element at its address."""
+        """Return the source text of an access, such as `tile[s, lane]`, or else the element at its address."""
         return self.named_access(pc) or self.element(address, pc)
 
     def named_access(self, pc: int) -> str:
-        """Return the text of an access in the source; empty if the source has none, or names two arrays."""
+        """Return the source text of an access, or an empty text if the source has none or names two arrays."""
         if self.verb(pc) == "async" or not self.program.array_of[pc]:
             return ""
         text = self.source(pc).access(self.span(pc))
@@ -398,11 +402,11 @@ class Places:
         return f"`{name}`" if name else "memory"
 
     def verb(self, pc: int) -> str:
-        """`load`, `store` or `atomic`."""
+        """Return `load`, `store` or `atomic`."""
         return OPERATIONS[NAMES[int(self.program.code[pc, 0])]].kind
 
     def operation(self, pc: int) -> str:
-        """The name of an instruction; of an asynchronous one without its type: `mbarrier.wait`."""
+        """Return the name of an instruction.  For an asynchronous one it has no type: `mbarrier.wait`."""
         name = NAMES[int(self.program.code[pc, 0])]
         return step_word(name) if OPERATIONS[name].kind == "async" else name
 
@@ -421,8 +425,8 @@ class Places:
         return "global"
 
     def within(self, address: int, pc: int) -> tuple[int, int] | None:
-        """Return the distance of an address from the start of the array that an access names, and the array's size, in
-        bytes.  Return None if there is no such array, or it is local or dynamic."""
+        """Return the distance in bytes of an address from the start of the array that an access names, and the array's
+        size.  Return None if the array is unknown, local or dynamic."""
         name = self.program.array_of[pc]
         for array in self.arrays:
             if array.name == name:
@@ -437,22 +441,22 @@ class Places:
 
     @property
     def together(self) -> str:
-        """The group of co-resident CTAs: a cluster or the grid."""
+        """Return the name of the group of co-resident CTAs: cluster or grid."""
         return "grid" if self.program.cooperative else "cluster"
 
     def cluster_index(self, cta: int) -> int:
-        """The cluster that a CTA is in, by linear index; its own index where there are none; 0 where the whole grid is
-        alive at once."""
+        """Return the linear index of a CTA's cluster.  Without clusters it is the CTA's own index; it is 0 if the whole
+        grid is co-resident."""
         return Grouping(self.grid, self.outcome.group).of(cta)[0]
 
     def own_shared_address(self, address: int) -> int:
-        """An address in shared memory as its CTA has it, without the CTA's rank in its cluster."""
+        """Return an address in shared memory as its own CTA uses it, without the CTA's rank in the cluster."""
         if (address >> SEGMENT_SHIFT) & 0xFFFF != SHARED:
             return address
         return address >> SEGMENT_SHIFT << SEGMENT_SHIFT | address & (1 << self.outcome.window) - 1
 
     def element(self, address: int, pc: int) -> str:
-        """An address as `tile[3, 4]`, or as a byte offset where no array is known."""
+        """Return a text for an address: `tile[3, 4]`, or a byte offset if the array is unknown."""
         wrong = mistake(address)
         if wrong is not None:
             return f"byte {wrong[1]:,} of the heap"
@@ -467,8 +471,8 @@ class Places:
         return self._plain_element(address, pc)
 
     def copied_object(self, address: int, pc: int) -> str:
-        """Return what an asynchronous copy writes at an address, in the words of its call; empty for anything else, and
-        if shared memory has a variable there."""
+        """Return the source text of the object that an asynchronous copy writes at an address.  Return an empty text
+        for other operations, and if the address belongs to a variable in shared memory."""
         segment, offset = (address >> SEGMENT_SHIFT) & 0xFFFF, address & ((1 << SEGMENT_SHIFT) - 1)
         if segment != SHARED or self.verb(pc) != "async" or offset < self.program.shared_bytes:
             return ""
@@ -485,7 +489,7 @@ class Places:
         )
 
     def initialization(self, address: int) -> tuple[int, int] | None:
-        """Return the instruction that initialized an mbarrier, and the count that it gave; None if that is unknown."""
+        """Return the instruction that initialized an mbarrier, and its count; None if they are unknown."""
         return self._mbarriers().get(self.own_shared_address(address))
 
     def may_use(self, pc: int, address: int) -> bool:
@@ -503,7 +507,7 @@ class Places:
         """Return an address as an element of the array that PTX or Python has there."""
         segment, offset = (address >> SEGMENT_SHIFT) & 0xFFFF, address & ((1 << SEGMENT_SHIFT) - 1)
         meant = None if self.verb(pc) == "async" or self._may_be_of_heap(pc) else self.within(address, pc)
-        if meant is not None and meant[0] < 0 and segment != SHARED:  # below its start lies no array
+        if meant is not None and meant[0] < 0 and segment != SHARED:  # no array is located below its own start
             return f"byte {meant[0]} of {self.program.array_of[pc]}"
         if segment >= FIRST_ARRAY:
             return self._global_element(segment, offset, pc)
@@ -522,8 +526,8 @@ class Places:
         return f"byte {offset} of {self.space(segment)} memory"
 
     def local_variable_at(self, address: int, lane: int) -> tuple[str, int, int]:
-        """Return the variable of local memory that an address was computed from (empty if unknown), how many bytes the
-        address is from its start in the lane's memory, and the lane whose memory it reaches."""
+        """Return three facts about a local address: the variable from which it was computed (empty if unknown), its
+        distance in bytes from that variable's start in the lane's memory, and the lane that owns it."""
         number, offset = divmod(address & (1 << SEGMENT_SHIFT) - 1, 1 << LOCAL_SHIFT)
         thread, name, start = self.program.local_bytes, "", 0
         if number & ON_STACK:
@@ -534,7 +538,8 @@ class Places:
         return name, offset - lane * thread - start, owner
 
     def _may_be_of_heap(self, pc: int) -> bool:
-        """Return whether an access is one of the heap or of any array: no block of the heap is left by its start."""
+        """Return whether an access may be to the heap or to any array, because its address is not before the start of a
+        heap block."""
         return self._is_heap(self.program.array_of[pc])
 
     def _is_heap(self, name: str | None) -> bool:
@@ -542,13 +547,14 @@ class Places:
         return any(c.heap == "bytes" and c.name == name for c in self.program.constant_arrays)
 
     def phase(self, address: int, number: int, pc: int) -> str:
-        """`full[1] phase 2`; `full[1] new` for the phase before the first, which a wait for parity 1 may see."""
+        """Return a text such as `full[1] phase 2`.  It is `full[1] new` for the phase before the first, which a wait
+        for parity 1 may observe."""
         if address in OF_GROUPS:
             return f"{OF_GROUPS[address]} phase {number}"
         return f"{self.element(address, pc)} {f'phase {number}' if number >= 0 else 'new'}"
 
     def freed_allocation(self, address: int) -> str:
-        """Return the name of the freed allocation that an address is in; empty if it is in none."""
+        """Return the name of the freed allocation that contains an address, or an empty text."""
         near = self.memory.nearest(address) if self.memory is not None else None
         if near is None or not near[0].freed or not 0 <= near[1] < near[0].bytes:
             return ""
@@ -562,8 +568,8 @@ class Places:
         return self.memory.find((array.segment << SEGMENT_SHIFT) + array.offset) is not None
 
     def beyond(self, address: int) -> tuple[str, str]:
-        """Return the object nearest to an address outside of all memory, `x`, and the position relative to it; empty
-        texts if unknown."""
+        """Return the name of the object nearest to an address outside of all memory, and the position of the address
+        relative to it; empty texts if unknown."""
         room = 1 << SEGMENT_SHIFT
         address = self.own_shared_address(address)
         if self.memory is not None and self.memory.nearest(address) is not None:
@@ -620,7 +626,7 @@ def _position(array: SharedArray, offset: int) -> tuple[int, ...] | None:
 
 
 def _unravel(offset: int, array: BoundArray) -> tuple[int, ...] | None:
-    """Indices of the element at a byte offset, by strides from the largest down."""
+    """Return the indices of the element at a byte offset.  Strides are used from the largest to the smallest."""
     index = [0] * len(array.shape)
     for axis in sorted(range(len(array.shape)), key=lambda a: -abs(array.strides[a])):
         if array.strides[axis] > 0:
@@ -630,7 +636,7 @@ def _unravel(offset: int, array: BoundArray) -> tuple[int, ...] | None:
 
 
 def lanes_text(mask: int) -> str:
-    """A lane mask as `lane 3`, `lanes 0-31`, `lanes 0, 2, 4, ...`."""
+    """Return a text for a lane mask: `lane 3`, `lanes 0-31`, `lanes 0, 2, 4, ...`."""
     lanes = [lane for lane in range(32) if mask >> lane & 1]
     if not lanes:
         return "no lane"

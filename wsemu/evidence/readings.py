@@ -20,7 +20,7 @@ _MOST_READINGS = 16
 
 
 def reading(places: Places, trace: Trace, ctas: Iterable[int]) -> Witness:
-    """The part of a trace that is of some CTAs; made once for all findings about them."""
+    """Return the part of a trace that belongs to some CTAs.  It is computed once for all findings about them."""
     wanted = frozenset(ctas)
     if wanted not in trace.readings:
         if len(trace.readings) == _MOST_READINGS:
@@ -31,13 +31,14 @@ def reading(places: Places, trace: Trace, ctas: Iterable[int]) -> Witness:
 
 
 def around(places: Places, *ctas: int) -> Iterable[int]:
-    """Return the CTAs whose operations are in a schedule of an operation in each of some CTAs: theirs; if racing
-    accesses influence warps, also those that ran in between."""
+    """Return the CTAs whose operations belong in a schedule about some CTAs: these CTAs, and, if racing accesses
+    influence warps, all CTAs that ran in between."""
     return range(min(ctas), max(ctas) + 1) if places.depends_on_races() else ctas
 
 
 def culprit(raw: RawFinding, places: Places) -> Step:
-    """The operation that is wrong in itself, as the only step: it is reached when the CTA runs in order."""
+    """Return a schedule whose only step is the operation that is wrong by itself.  Running the CTA in order reaches
+    it."""
     does = step_word(NAMES[int(places.program.code[raw.pc, 0])])
     place: dict[str, Any] = {}
     if places.verb(raw.pc) == "barrier":
@@ -50,7 +51,7 @@ def culprit(raw: RawFinding, places: Places) -> Step:
 
 
 def format_steps(steps: list[Step]) -> list[str]:
-    """The lines of a schedule, numbered and aligned: those of its steps that are shown."""
+    """Return the lines of a schedule, numbered and aligned, for the steps that are shown."""
     shown = [step for step in steps if step.shown]
     ctas = len({step.cta for step in shown}) > 1
     rows = [_cells(step, ctas) for step in shown]

@@ -1,6 +1,7 @@
-"""A trace read for one finding: which execution it was, what its warps knew of each other, a schedule that shows it.
+"""Read a trace for one finding: find its executions, the order that their warps have observed, and a schedule that
+shows the finding.
 
-The clocks are those of the engines, of barriers alone: see `happens_before`.
+The clocks are those of the engines for barriers only: see `happens_before`.
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ if TYPE_CHECKING:
 
 _ENDS_INTERVAL = ("arrive", "sync", "warp", *FENCES, "arrive_on", "await")
 OF_PHASES: tuple[EventKind, ...] = ("init", "inval", "arrive_on", "expect", "credit", "await")
-"""operations on phases; a copy's credit is where the copy is issued"""
+"""operations on phases; the credit of a copy belongs to the location where the copy is issued"""
 _ORDERS: tuple[EventKind, ...] = ("arrive", "sync", "exit", *OF_PHASES, "copy")
 _BY_LANES: tuple[EventKind, ...] = (*OF_PHASES, "copy")
-"""kinds of events of which one execution of an instruction may have several, of different lanes"""
+"""kinds of events of which one execution of an instruction may have several, for different lanes"""
 _EXECUTIONS: tuple[EventKind, ...] = ("access", "atomic", "copy")
 _MOST_STEPS = 6
 """maximum number of steps before the two operations of a finding"""
@@ -45,7 +46,7 @@ class Access(NamedTuple):
     pc: int
     address: int
     lanes: int = ALL_LANES
-    """lanes, of which at least one touches the address"""
+    """lanes that performed the access; at least one of them touches the address"""
 
 
 class Counted(NamedTuple):
@@ -55,7 +56,7 @@ class Counted(NamedTuple):
     arrived: int
     """threads of the generation with it"""
     expected: int
-    """threads that complete it; 0 where that is not known"""
+    """number of threads that complete the generation; 0 if unknown"""
 
 
 @dataclass(slots=True)
@@ -82,7 +83,8 @@ class Witness:
         ]
         self.complete = trace.complete
         self.asynchronous = any(event.kind in (*OF_PHASES, "copy", "landed") for event in self.events)
-        """true if schedules are those of the run; warps' clocks then do not determine which operations others need"""
+        """true if schedules must follow the order of the run, because clocks of warps do not determine which operations
+        others need"""
         self.uncounted = uncounted_barriers(places.program)
         self.endings = {(e.cta, e.warp, e.interval): n for n, e in enumerate(self.events) if e.kind in _ENDS_INTERVAL}
         self._clocks: dict[int, Clocks] = {}
@@ -98,7 +100,7 @@ class Witness:
         return dict(found)
 
     def begins(self, position: int) -> bool:
-        """Return whether an event is the first one of its kind in an execution of an instruction."""
+        """Return whether an event is the first of its kind in an execution of an instruction."""
         return self._begins[position]
 
     @functools.cached_property
@@ -112,7 +114,7 @@ class Witness:
 
     @functools.cached_property
     def _starts(self) -> list[bool]:
-        """For each event, whether it is the first one of an execution."""
+        """Return for each event whether it is the first event of an execution."""
         return [start for _, start in self._parts_of_executions]
 
     @functools.cached_property
@@ -133,7 +135,7 @@ class Witness:
         return parts
 
     def _goal(self, event: Event) -> int:
-        """Rank of the CTA that a part of a multicast goes to; 0 of all else."""
+        """Return the rank of the CTA to which a part of a multicast goes, or 0 for other operations."""
         if NAMES[int(self.places.program.code[event.pc, 0])] not in MULTICASTS:
             return 0
         return (event.place & OFFSET_MASK) >> self.places.outcome.window
@@ -174,8 +176,8 @@ class Witness:
         return dict(found)
 
     def _at(self, access: Access) -> list[int]:
-        """The executions of an access in its interval that touch its address with one of its lanes; where a copy is
-        issued that reads or writes there."""
+        """Return the executions of an access, in its interval, that touch its address with one of its lanes.  For an
+        asynchronous copy, return the positions at which it is issued."""
         found = self.executions(access.cta, access.warp, access.pc)
         if not access.interval:
             return [n for n in found if self._copies(n, access.address)] or found
@@ -192,7 +194,7 @@ class Witness:
         ]
 
     def _copies(self, position: int, address: int) -> bool:
-        """Return whether one of the copies issued there goes to an address, or comes from it."""
+        """Return whether a copy issued at this position writes to an address, or reads from it."""
         own = self.events[position]
         for n in range(position, len(self.events)):
             event = self.events[n]
@@ -207,8 +209,8 @@ class Witness:
         return self.events[position].interval
 
     def reaches(self, event: Event, address: int, lanes: int = ALL_LANES) -> bool:
-        """Return whether one of some lanes touches the byte at an address.  If the access was not recorded, return
-        whether it may, given the lowest lane's address."""
+        """Return whether one of some lanes touches the byte at an address.  If addresses were not recorded, return
+        whether it may, given the address of the lowest lane."""
         if event.kind == "copy":
             return 0 <= address - event.place < event.amount
         size = self.places.size(event.pc)
@@ -218,7 +220,7 @@ class Witness:
         return any(lanes >> lane & 1 and 0 <= address - (at & ~ADDRESS_WRAPPED) < size for lane, at in where.items())
 
     def iteration(self, position: int | None) -> str:
-        """`i=2`, `its 3rd execution`, or nothing for what the warp executes once."""
+        """Return `i=2` or `its 3rd execution`, or an empty text if the warp executes the instruction once."""
         if position is None:
             return ""
         event = self.events[position]
@@ -236,7 +238,7 @@ class Witness:
 
     @functools.cached_property
     def _barrier_calls(self) -> dict[tuple[int, int], set[int]]:
-        """(CTA, warp) -> its barrier instructions."""
+        """Return the barrier instructions of each warp, by (CTA, warp)."""
         found: defaultdict[tuple[int, int], set[int]] = defaultdict(set)
         for n in self.barriers:
             event = self.events[n]
@@ -245,7 +247,7 @@ class Witness:
 
     @functools.cached_property
     def barriers(self) -> list[int]:
-        """The positions of the barrier operations."""
+        """Return the positions of the barrier operations."""
         return [n for n, event in enumerate(self.events) if event.kind in ("arrive", "sync")]
 
     @functools.cached_property
@@ -255,7 +257,8 @@ class Witness:
 
     @functools.cached_property
     def _orders(self) -> list[int]:
-        """The positions of the operations that order warps; an exit does if a barrier is for the whole CTA (B7)."""
+        """Return the positions of the operations that order warps.  An exit is one of them if a barrier counts the
+        whole CTA (B7)."""
         return [n for n, event in enumerate(self.events) if event.kind in _ORDERS and self._starts[n]]
 
     # -- what the warps knew ------------------------------------------------------------------------------------------
@@ -270,7 +273,7 @@ class Witness:
         return self._clocks[cta]
 
     def clock_at(self, cta: int, warp: int, interval: int) -> Knowledge:
-        """Return the clock of a warp in an interval: what it had observed of the other warps of its CTA."""
+        """Return the clock of a warp in an interval: what it has observed of the other warps of its CTA."""
         return self.clocks(cta).of(warp, interval) | {warp: interval}
 
     def without(self, cta: int, warp: int, interval: int, end: int) -> list[int]:
@@ -284,7 +287,7 @@ class Witness:
         ]
 
     def after(self, cta: int, warp: int, interval: int) -> Event | None:
-        """The operation that ends an interval of a warp."""
+        """Return the operation that ends an interval of a warp."""
         position = self.endings.get((cta, warp, interval))
         return None if position is None else self.events[position]
 
@@ -297,7 +300,7 @@ class Witness:
         return None
 
     def last_barrier(self, cta: int, warp: int, interval: int) -> Event | None:
-        """The last barrier operation of a warp before an interval."""
+        """Return the last barrier operation of a warp before an interval."""
         while interval > 1:
             interval -= 1
             event = self.after(cta, warp, interval)
@@ -306,19 +309,19 @@ class Witness:
         return None
 
     def matching_sync(self, event: Event, warp: int) -> Event | None:
-        """The sync of a warp in the generation that an operation takes part in; its wait for that phase."""
+        """Return the sync of a warp in the generation of an operation, or the warp's wait for its phase."""
         return self._syncs.get((event.cta, event.place, event.generation, warp))
 
     @functools.cached_property
     def _syncs(self) -> dict[tuple[int, int, int, int], Event]:
-        """Return the first sync of each warp in a generation, or wait for a phase; the locations of phases and barriers
-        differ."""
+        """Return the first sync of each warp in a generation, or its first wait for a phase.  The key of a phase
+        differs from that of a barrier."""
         events = (self.events[n] for n in reversed(self._orders))
         return {(e.cta, e.place, e.generation, e.warp): e for e in events if e.kind in ("sync", "await")}
 
     def flag(self, first: Access, after: int | None, second: Access, before: int | None) -> tuple[int, int] | None:
-        """Return the positions of an atomic of the first access's warp after that access, and of one of the second's
-        before the second access, at one address."""
+        """Return the positions of two atomics on one address: one by the warp of the first access after that access,
+        one by the warp of the second before the second access."""
         raised: dict[int, int] = {}
         for n in self._atomics:
             event = self.events[n]
@@ -378,7 +381,7 @@ class Witness:
         return None if any(warp in waits for warp in going) else found
 
     def expected_threads(self, cta: int, barrier: int, generation: int) -> int:
-        """Threads of a generation that completes in the run; 0 where that is not known."""
+        """Return the number of threads of a generation that completes in the run, or 0 if unknown."""
         return self._expected_by_generation.get((cta, barrier, generation), 0)
 
     @functools.cached_property
@@ -394,8 +397,8 @@ class Witness:
         return {key: arrived[key] for key in complete}
 
     def steps(self, positions: list[int], wanted: Callable[[Event], bool], accesses: dict[int, str]) -> list[Step]:
-        """Return a schedule of these barrier operations and accesses, perhaps with other accesses among them; the last
-        requested ones are shown."""
+        """Return a schedule of these barrier operations and accesses, with other accesses in between if requested.  The
+        last requested ones are shown."""
         counted = self.count_in_order(sorted(positions)) or {}
         told = {n for n in positions if self._is_told(n) and wanted(self.events[n])}
         telling = sorted(told | set(accesses))[-_MOST_STEPS:]
@@ -455,7 +458,7 @@ class Witness:
         return step_word(NAMES[int(self.places.program.code[event.pc, 0])])
 
     def _is_access(self, position: int) -> bool:
-        """Return whether an access was performed there; a requested atomic is there twice."""
+        """Return whether the event at a position is an access.  A requested atomic appears twice in a trace."""
         event = self.events[position]
         twice = ("access", event.cta, event.warp, event.pc) in self._executions
         return event.kind == "access" or (event.kind == "atomic" and not twice)
@@ -469,13 +472,13 @@ class Witness:
         return [n for interval, n in last.items() if interval != access.interval]
 
     def step(self, event: Event | Access, position: int | None, does: str, **fields: Any) -> Step:
-        """A step of a schedule; `position` is where its operation is in the trace."""
+        """Return a step of a schedule for the operation at `position` in the trace."""
         nth = 0 if position is None else self.nth[position]
         return self.places.step(event.pc, event.cta, event.warp, does, nth=nth, **fields)
 
     @functools.cached_property
     def nth(self) -> list[int]:
-        """For each event, the number of its execution among those of its instruction by its warp, from 1."""
+        """Return for each event the number of its execution among those of its instruction by its warp, from 1."""
         counts: Counter[tuple[str, int, int, int]] = Counter()
         found = []
         for event, begins in zip(self.events, self._begins, strict=True):

@@ -1,7 +1,7 @@
-"""Names of mbarriers and tiles of shared memory, as the CUDA C++ source has them.
+"""Find the names of mbarriers and tiles in shared memory, as the CUDA C++ source spells them.
 
-PTX knows an mbarrier in a struct in dynamic shared memory by its offset.  The calls that initialize mbarriers name
-them: from `mbar_init(&s.empty[i], 4)` and its addresses follow the names `s.empty[0]`, `s.empty[1]`.
+In PTX, an mbarrier in a struct in dynamic shared memory is only an offset.  The calls that initialize mbarriers name
+them: `mbar_init(&s.empty[i], 4)` and the addresses of its executions give the names `s.empty[0]` and `s.empty[1]`.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ class SharedNames:
         self._known = 0
 
     def find_object(self, pc: int, *, mbarrier: bool = False) -> cuda_calls.Found | None:
-        """Return the object of an operation in the words of the source: its mbarrier, or what a copy writes; with
-        `mbarrier` the mbarrier of a copy."""
+        """Return the source text of the object of an operation: its mbarrier, or the destination of a copy.  With
+        `mbarrier`, return the mbarrier of a copy."""
         key = pc, mbarrier
         if key not in self._found:
             self._found[key] = self._find(pc, mbarrier)
@@ -80,7 +80,7 @@ class SharedNames:
         return alike.index(pc), len(alike)
 
     def mbarrier(self, address: int, known: Mapping[int, tuple[int, int]]) -> str:
-        """Return the name of an mbarrier; empty if the source does not have it.  `known` are all mbarriers, with the
+        """Return the name of an mbarrier, or an empty text if the source has none.  `known` has all mbarriers, with the
         instructions that initialized them."""
         if len(known) != self._known:
             self._known, self._names = len(known), self._name(known)
@@ -121,7 +121,7 @@ def _instruction(name: str) -> Sequence[str]:
 
 
 def _number(array: _Array, entries: Sequence[tuple[int, str]]) -> dict[int, str]:
-    """Return the names of the mbarriers of an array; none if their addresses are not those of one array."""
+    """Return names for the mbarriers of an array, or nothing if their addresses are not those of one array."""
     addresses = [address for address, _ in entries]
     if array.scalar:
         return {addresses[0]: array.before} if len(addresses) == 1 else {}

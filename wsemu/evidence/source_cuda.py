@@ -1,7 +1,7 @@
-"""CUDA C++ as findings show it: which expression of a statement an access is, and where an array was declared.
+"""Find the expression of an access in a CUDA C++ statement, and the declaration of an array.
 
-Line information names statements; the name of the array that an access touches identifies a part of one.  Where that is
-not plain, the statement stays.
+Line information locates only statements.  The name of the accessed array identifies the expression in the statement.
+If this is ambiguous, findings show the whole statement.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class _Place(NamedTuple):
 
 
 def refine(program: Program) -> None:
-    """Let the instructions of a program that access arrays name the expression that does, where it is one, and its
-    shared arrays their declarations."""
+    """Narrow the spans of instructions that access arrays to the accessing expression if it is unique, and the spans of
+    shared arrays to their declarations."""
     numbers: dict[tuple[Span, tuple[int, ...]], int] = {}
     for number, span in enumerate(program.spans):
         numbers.setdefault((span, program.inner_spans.get(number, ())), number)
@@ -92,8 +92,8 @@ def _places(text: str, name: str, begin: int) -> Iterator[_Place]:
 
 
 def _find_target(text: str, begin: int) -> list[_Place]:
-    """Return the member of an object that a statement assigns, if it is one assignment: a pointer or reference may have
-    another name than the object."""
+    """Return the member of an object to which a statement assigns, if it is a single assignment.  A pointer or
+    reference to the object may have another name."""
     match = _TARGET.match(text, begin)
     end = _past_postfix(text, match.end()) if match else 0
     after = _ASSIGNED.match(text, end) if end else None
@@ -103,8 +103,8 @@ def _find_target(text: str, begin: int) -> list[_Place]:
 
 
 def _past_postfix(text: str, at: int) -> int:
-    """Return the end of the subscripts and members that begin at an index; 0 if there are none, a bracket stays open,
-    or a function is called."""
+    """Return the end of the subscripts and members that begin at an index.  Return 0 if there are none, a bracket is
+    not closed, or a function is called."""
     end = 0
     while True:
         member = _MEMBER.match(text, at)
@@ -116,7 +116,7 @@ def _past_postfix(text: str, at: int) -> int:
 
 
 def _past_brackets(text: str, at: int) -> int:
-    """Return the end of the subscripts that begin at an index; 0 if a bracket stays open."""
+    """Return the end of the subscripts that begin at an index, or 0 if a bracket is not closed."""
     depth = 0
     end = 0
     for place in range(at, len(text)):
@@ -130,8 +130,8 @@ def _past_brackets(text: str, at: int) -> int:
 
 
 def _declaration(function: Span, name: str) -> Span:
-    """Return the location of a shared array's declaration, at or below the line of its function; that line if it is not
-    found."""
+    """Return the location of a shared array's declaration, searched from the line of its function on.  Return that line
+    if it is not found."""
     lines = linecache.getlines(function.file) if function.file.endswith(CUDA) else []
     pattern = re.compile(rf"__shared__\b.*?\b({re.escape(name)})\s*\[")
     for number, line in enumerate(lines[function.line - 1 :], function.line):

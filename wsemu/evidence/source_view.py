@@ -1,7 +1,7 @@
-"""The source text at a location: the element that an access names, the loops and branches around it.
+"""The source text at a location: the element that an access names, and the loops and branches around it.
 
-It is read from the file that a span names, for explanations of findings; the front end is not involved.  If the file is
-gone or was edited, nothing is known or shown.
+Explanations of findings read it from the file of a span, without the front end.  If the file is missing or was edited,
+nothing is known or shown.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """A `for` loop over a `range`; what is not a constant in the source is None."""
+    """A `for` loop over a `range`.  Values that are not constants in the source are None."""
 
     name: str
-    """the loop's variable, or `` where the body changes it or it is called `_`"""
+    """the loop variable, or an empty text if the body changes it or it is called `_`"""
     start: int | None = None
     step: int | None = None
     trips: int | None = None
 
 
 def iteration(loops: list[Loop], execution: int) -> str:
-    """In which iteration a statement that runs once in each is for the n-th time (from 0), such as `i=2, j=0`.
+    """Return a text such as `i=2, j=0` for the n-th execution (from 0) of a statement that runs once in each iteration.
 
-    Empty if that is unknown, or there is no loop.
+    It is empty if the iteration is unknown, or there is no loop.
     """
     values: list[str] = []
     for depth, loop in reversed(list(enumerate(loops))):
@@ -66,7 +66,7 @@ def iteration(loops: list[Loop], execution: int) -> str:
 
 
 def ordinal(count: int) -> str:
-    """`1st` for 0, `2nd` for 1."""
+    """Return `1st` for 0, `2nd` for 1."""
     number = count + 1
     suffix = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
     return f"{number:,}{suffix}"
@@ -76,7 +76,7 @@ class SourceView:
     """The syntax tree of one file, queried by spans."""
 
     knows_shapes = True
-    """an index is into an array that knows its extents"""
+    """true if arrays know their extents, so that an index can be checked against them"""
     knows_statements = True
     """loops and branches are known"""
 
@@ -87,7 +87,7 @@ class SourceView:
 
     @functools.cached_property
     def tree(self) -> ast.Module:
-        """Return the syntax tree; an empty one for text that is not Python."""
+        """Return the syntax tree, which is empty for text that is not Python."""
         try:
             return ast.parse(self._whole)
         except (SyntaxError, ValueError, RecursionError):
@@ -100,12 +100,13 @@ class SourceView:
 
     @functools.cached_property
     def parents(self) -> dict[ast.AST, ast.AST]:
-        """Each node's owner."""
+        """Return the parent of each node."""
         return {child: node for node in ast.walk(self.tree) for child in ast.iter_child_nodes(node)}
 
     @functools.cached_property
     def _nodes(self) -> dict[tuple[int, int, int | None, int | None], ast.AST]:
-        """Return the nodes by their spans; parents precede their children, so the innermost one stays."""
+        """Return the nodes by their spans.  Parents come before their children, so the innermost node of a span
+        wins."""
         return {
             (node.lineno, node.col_offset, node.end_lineno, node.end_col_offset): node
             for node in self.parents
@@ -130,21 +131,22 @@ class SourceView:
         return self._nodes.get((span.line, span.column, span.end_line, span.end_column))
 
     def ancestors(self, span: Span) -> Iterator[ast.AST]:
-        """From the node at a span up to its function."""
+        """Yield the nodes from the one at a span up to its function."""
         node = self.node(span)
         while node is not None and not isinstance(node, _FUNCTIONS):
             yield node
             node = self.parents.get(node)
 
     def function(self, span: Span) -> str:
-        """The name of the function around a span, or ``."""
+        """Return the name of the function around a span, or an empty text."""
         node = self.node(span)
         while node is not None and not isinstance(node, _FUNCTIONS):
             node = self.parents.get(node)
         return getattr(node, "name", "")
 
     def outermost(self, line: int) -> tuple[str, int, int] | None:
-        """The outermost function around a line: name, with its class's, first line with decorators, last line."""
+        """Return the outermost function around a line: its name with that of its class, its first line with decorators,
+        and its last line."""
         for node in self._functions:
             first = min(at.lineno for at in (node, *node.decorator_list))
             if first <= line <= (node.end_lineno or first):
@@ -159,7 +161,7 @@ class SourceView:
         return f"{base}[{', '.join(parts)}]" if parts else ""
 
     def indices(self, span: Span) -> tuple[str, list[str]]:
-        """The array that an access names, and its index in each dimension: `tile`, [`s`, `lane`]."""
+        """Return the array that an access names, and its index in each dimension: `tile`, [`s`, `lane`]."""
         node = self.node(span)
         if isinstance(node, ast.Subscript):
             base, index = node.value, node.slice
@@ -171,13 +173,14 @@ class SourceView:
         return self._text(base), [self._text(part) for part in parts]
 
     def counts_bytes(self, span: Span) -> bool:
-        """Return whether an access gives a distance in bytes instead of an index: `ptx.ld_bytes`, `ptx.st_bytes`, and
-        PTX."""
+        """Return whether an access has a distance in bytes instead of an index: `ptx.ld_bytes`, `ptx.st_bytes`, and all
+        of PTX."""
         node = self.node(span)
         return self.has_addresses or (isinstance(node, ast.Call) and _callee_name(node) in ("ld_bytes", "st_bytes"))
 
     def byte_offset(self, span: Span) -> tuple[str, str]:
-        """The array that `ptx.ld_bytes` or `ptx.st_bytes` names at a span, and the offset; two empty ones elsewhere."""
+        """Return the array that `ptx.ld_bytes` or `ptx.st_bytes` names at a span, and the offset.  Both are empty for
+        other accesses."""
         node = self.node(span)
         if not isinstance(node, ast.Call) or len(node.args) < 2:
             return "", ""
@@ -195,7 +198,7 @@ class SourceView:
         return self.lines[node.lineno - 1].encode()[node.col_offset : node.end_col_offset].decode()
 
     def statement(self, span: Span) -> ast.stmt | None:
-        """The statement around a span."""
+        """Return the statement around a span."""
         return next((node for node in self.ancestors(span) if isinstance(node, ast.stmt)), None)
 
     def apart(self, span: Span, other: Span) -> bool:
@@ -249,7 +252,8 @@ class SourceView:
         return loop in around and not end <= here <= start
 
     def loops(self, span: Span) -> list[Loop] | None:
-        """Return the loops around a location, outermost first; None if it need not run once in each iteration."""
+        """Return the loops around a location, outermost first, or None if it may not run exactly once in each
+        iteration."""
         found: list[Loop] = []
         conditional = False
         below: ast.AST | None = None
@@ -278,7 +282,7 @@ class SourceView:
         return Loop(name, start, step, trips)
 
     def _constant(self, node: ast.AST, where: ast.AST) -> int | None:
-        """The value of an expression of integers and of names that the module gives a value once."""
+        """Return the value of an expression of integers and of names that the module assigns once."""
         if isinstance(node, ast.Constant):
             return node.value if type(node.value) is int else None
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
@@ -291,7 +295,8 @@ class SourceView:
         return self._constant_value(node.id, where) if isinstance(node, ast.Name) else None
 
     def _constant_value(self, name: str, where: ast.AST) -> int | None:
-        """The value of a name that the function around `where`, or else the module, sets once at its top level."""
+        """Return the value of a name that the function around `where`, or else the module, assigns once at its top
+        level."""
         scope = where
         while not isinstance(scope, (*_FUNCTIONS, ast.Module)):
             scope = self.parents[scope]
@@ -300,7 +305,7 @@ class SourceView:
         return self._values[name, scope]
 
     def _set_once(self, name: str, scope: ast.AST) -> int | None:
-        """The value of a name in a function, or in the module."""
+        """Return the value of a name that is assigned once in a function or in the module."""
         if isinstance(scope, _FUNCTIONS):
             if any(isinstance(n, ast.arg) and n.arg == name for n in ast.walk(scope)):
                 return None
@@ -313,7 +318,7 @@ class SourceView:
         return self._constant(statement.value, statement)
 
     def _scope(self, scope: ast.AST) -> Iterator[ast.AST]:
-        """The nodes of a function or module, those of the functions inside left out."""
+        """Yield the nodes of a function or module, without those of the functions inside it."""
         for child in ast.iter_child_nodes(scope):
             yield child
             if not isinstance(child, _FUNCTIONS):
@@ -321,7 +326,7 @@ class SourceView:
 
 
 class CudaView(SourceView):
-    """A file in CUDA C++: its expressions are known where a span is one, and nothing of its statements."""
+    """A file in CUDA C++: spans that are expressions are known as such, but statements are not."""
 
     knows_shapes = False
     knows_statements = False
@@ -359,8 +364,8 @@ class CudaView(SourceView):
 
 
 def _split_element(text: str) -> tuple[str, list[str], bool]:
-    """Split `s.tile[i][lane]` into `s.tile` and the indices after it; also return whether a text is an element or a
-    member, and nothing more."""
+    """Split `s.tile[i][lane]` into `s.tile` and the indices after it.  Also return whether the text is exactly an
+    element or a member."""
     match = _NAME.match(text)
     if match is None:
         return "", [], False
@@ -380,7 +385,7 @@ def _split_element(text: str) -> tuple[str, list[str], bool]:
 
 
 def _matching_bracket(text: str, at: int) -> int:
-    """Return the index of the bracket that closes the one at an index; 0 if none is there or it stays open."""
+    """Return the index of the bracket that closes the one at an index; 0 if there is none, or it is not closed."""
     depth = 0
     for index in range(at, len(text)):
         depth += (text[index] == "[") - (text[index] == "]")
@@ -390,7 +395,7 @@ def _matching_bracket(text: str, at: int) -> int:
 
 
 def view(file: str) -> SourceView:
-    """The view of a file as `linecache` has it; an empty one where there is none."""
+    """Return the view of a file as `linecache` has it; it is empty if the file is not available."""
     return (_cuda if file.endswith(CUDA) else _view)("".join(linecache.getlines(file)))
 
 
@@ -412,14 +417,14 @@ def _callee_name(call: ast.Call) -> str:
 
 
 def _takes_index(call: ast.Call) -> bool:
-    """Return whether the first arguments of a call are an array and an index: `cuda.atomic.add(hist, bin, 1)`,
-    `ptx.ld_v4(x, i)`; not the offset in bytes of `ptx.ld_bytes`, nor what a pattern transfers."""
+    """Return whether the first arguments of a call are an array and an index, as in `cuda.atomic.add(hist, bin, 1)` and
+    `ptx.ld_v4(x, i)`.  This excludes the byte offset of `ptx.ld_bytes`, and transfers of patterns."""
     name = _callee_name(call)
     return isinstance(call.args[0], ast.Name) and (_is_ptx_access(name) or name in dir(cuda.atomic) or name in _CACHED)
 
 
 def _is_ptx_access(name: str) -> bool:
-    """Return whether it is an access of `wsemu.ptx` by an index."""
+    """Return whether a call is an access of `wsemu.ptx` by an index."""
     if not name.startswith(("ld_", "st_")) or name.endswith("_bytes"):
         return False
     from wsemu.language import ptx_names as ptx  # few kernels have them

@@ -1,8 +1,8 @@
-"""Findings that are known and accepted: `# wsemu: ignore[race] reason` in the source (`//` in C++ and PTX),
-or `[[tool.wsemu.suppress]]`.
+"""Findings that are known and accepted: `# wsemu: ignore[race] reason` in the source (`//` in C++ and PTX), or
+`[[tool.wsemu.suppress]]`.
 
-A comment counts for findings with a site on its line.  A suppression that matches nothing, although its code was looked
-for and its function ran, is reported: it hides the next bug there.
+A comment counts for findings with a site on its line.  A suppression that matches nothing, although its code was
+checked and its function ran, is reported, because it would hide the next bug there.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ _COMMENT = re.compile(r"(?:#|//)\s*wsemu:\s*ignore\b\s*(?:\[([^\]]*)\])?:?\s*(.*
 def apply_suppressions(
     findings: list[Finding], places: Places, settings: Settings
 ) -> tuple[list[Finding], list[Suppressed], list[Unused]]:
-    """Return the findings that remain, those that a suppression accepts, and the suppressions of executed code that are
-    of no use."""
+    """Return the findings that remain, the findings that a suppression accepts, and the useless suppressions of
+    executed code."""
     kernel = places.program.name
     findings, known_today = apply_baseline(findings, kernel, settings.baseline)
     commented, void = _comment_suppressions(places.program.spans)
@@ -55,7 +55,7 @@ def apply_suppressions(
         else:
             file, line = by.written
             left_out.append(Suppressed(finding=finding, reason=by.reason, file=file, line=line, kind=by.kind))
-    if places.outcome.status != "done":  # what the rest of the launch would show is not known
+    if places.outcome.status != "done":  # the findings of the rest of the launch are unknown
         return kept, left_out, void
     used = {(entry.file, entry.line) for entry in left_out}
     idle = [s for s in known if s.written not in used and _was_checked(s, places, settings)]
@@ -65,7 +65,7 @@ def apply_suppressions(
 def apply_baseline(
     findings: list[Finding], kernel: str, baseline: Baseline | None
 ) -> tuple[list[Finding], list[Suppressed]]:
-    """Return the findings that are new, and those that a baseline accepts."""
+    """Return the new findings, and the findings that a baseline accepts."""
     if baseline is None:
         return findings, []
     acceptance, codes = Acceptance.of(baseline), baseline.codes
@@ -106,7 +106,7 @@ def accepts(suppression: Suppression, finding: Finding, kernel: str) -> bool:
 
 
 def _matches_site(suppression: Suppression, site: Site, kernel: str) -> bool:
-    if not (site.primary or site.warp is not None):  # a declaration, a call: it is not where the finding is
+    if not (site.primary or site.warp is not None):  # a declaration or a call: the finding is not located there
         return False
     line, array, function = suppression.line, suppression.array, suppression.function
     return (
@@ -128,7 +128,7 @@ def _was_checked(suppression: Suppression, places: Places, settings: Settings) -
     if not {CHECKER_OF[code] for code in suppression.codes} <= settings.checkers:
         return False
     if suppression.kind == "source":
-        return True  # `_comment_suppressions` gives only those of functions that ran
+        return True  # `_comment_suppressions` returns only those of functions that ran
     spans = [span for span in places.program.spans if _matches(span.file, suppression.file)]
     if suppression.function not in (None, places.program.name):
         spans = [span for span in spans if _enclosing_function(span.file, span.line).name == suppression.function]
@@ -145,7 +145,7 @@ class _Comment(NamedTuple):
     codes: frozenset[str]
     reason: str
     problem: str
-    """why it does not count, or empty"""
+    """reason why the suppression has no effect, or empty"""
 
 
 class _Function(NamedTuple):
@@ -155,7 +155,7 @@ class _Function(NamedTuple):
 
 
 def _comment_suppressions(spans: Iterable[Span]) -> tuple[list[Suppression], list[Unused]]:
-    """The comments in the functions that these spans lie in, and those that do not count."""
+    """Return the suppressions in comments of the functions that contain these spans, and those without effect."""
     found: list[Suppression] = []
     void: list[Unused] = []
     lines: dict[str, set[int]] = {}
@@ -176,7 +176,7 @@ def _comment_suppressions(spans: Iterable[Span]) -> tuple[list[Suppression], lis
 
 @functools.lru_cache(maxsize=64)
 def _comments(text: str) -> tuple[_Comment, ...]:
-    """The comments of a file that are for wsemu."""
+    """Return the comments of a file that address wsemu."""
     if "wsemu:" not in text:
         return ()
     matches = ((n, _COMMENT.search(line)) for n, line in enumerate(text.split("\n"), 1))
@@ -202,7 +202,7 @@ def _text(file: str) -> str:
 
 @functools.lru_cache(maxsize=64)
 def _functions(text: str) -> tuple[_Function, ...]:
-    """The functions of a file, outer ones first."""
+    """Return the functions of a file; outer ones precede those inside them."""
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError):
@@ -212,7 +212,7 @@ def _functions(text: str) -> tuple[_Function, ...]:
 
 
 def _enclosing_function(file: str, line: int) -> _Function:
-    """The innermost function around a line; without a name and a line where there is none."""
+    """Return the innermost function around a line; without name and line if there is none."""
     around = [f for f in _functions(_text(file)) if f.first <= line <= f.last]
     return max(around, key=lambda f: f.first, default=_Function("", line, line))
 

@@ -1,7 +1,7 @@
-"""Texts about kernels that Triton compiled, in Triton's words: a program instead of a CTA, a mask instead of an `if`.
+"""Translate texts about kernels that Triton compiled into Triton's terms: program instead of CTA, mask instead of `if`.
 
-Triton decides which thread does what.  A barrier between threads is `tl.debug_barrier()`; copies, waits and barriers of
-loops come from its compiler.
+In Triton, the compiler assigns work to threads.  A barrier between threads is `tl.debug_barrier()`; the compiler
+generates the copies, waits and barriers of loops.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _IMPORT = re.compile(r"^\s*(?:from\s+triton\b|import\s+(?:[\w.]+(?:\s+as\s+\w+)?\s*,\s*)*triton\b)", re.MULTILINE)
 _ATOMICS = {"exch": "xchg", "sub": "add", "inc": "add", "dec": "add"}
-"""Numba's names of atomics -> Triton's, where they differ"""
+"""Triton's names of atomics, by Numba's names, if they differ"""
 
 
 def _name_atomic(found: re.Match[str]) -> str:
@@ -66,7 +66,7 @@ _WORDS: dict[str, str | Callable[[re.Match[str]], str]] = {
     r"access neighboring elements in neighboring lanes":
         "give neighboring elements of the block neighboring addresses",
 }  # fmt: skip
-"""in the texts of checkers and fixes -> in Triton's words"""
+"""patterns in the texts of checkers and fixes, each with its replacement for Triton"""
 _OF_COMPILER = re.compile(
     r"`ptx\.|\bm\Bbarrier|cp\.async|cp_async|wgmma|tcgen05|fence[._]proxy|barrier_\w+|\bbar\.(?!sync 0`)"
 )
@@ -91,5 +91,6 @@ def reword_for_triton(text: str) -> str:
 
 
 def reword_hint(text: str) -> str:
-    """Return a hint in Triton's words; one about instructions that only the compiler writes is about the compiler."""
+    """Return a hint in Triton's terms.  If it is about instructions that only the compiler generates, return a hint
+    about the compiler."""
     return _COMPILER if _OF_COMPILER.search(text) else reword_for_triton(text)

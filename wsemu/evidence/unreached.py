@@ -1,7 +1,7 @@
-"""Synchronization that a launch never executed, and about which its silence proves nothing.
+"""Synchronization instructions that a launch never executed, so that it proves nothing about them.
 
-A loop that the compiler unrolled has copies that a small size does not reach, and a branch that no thread takes may
-hold a barrier that is missing for others.
+An unrolled loop has copies that a small size does not reach.  A branch that no thread takes may contain a barrier for
+which other threads would wait.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ _MAX_NAMED = 3
 
 
 def find_unreached(places: Places) -> Unreached | None:
-    """Return the synchronization instructions that a completed launch never executed; None if it executed all."""
+    """Return the synchronization instructions that a completed launch never executed, or None if it executed all of
+    them."""
     program, outcome = places.program, places.outcome
     if "synchronization" not in program.derived:
         codes = enumerate(program.code[:, 0].tolist())

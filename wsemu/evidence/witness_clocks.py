@@ -13,26 +13,26 @@ if TYPE_CHECKING:
 
 
 Knowledge = dict[int, int]
-"""warp -> the last of its intervals known to happen before now"""
+"""for each warp, the last of its intervals that is known to happen before a point in time"""
 
 
 class Clocks:
-    """The vector clocks of a CTA's warps at each of their operations; computed only as far as requested."""
+    """The vector clocks of a CTA's warps at each of their operations, computed only as far as requested."""
 
     def __init__(self, events: list[Event], cta: int, order: HappensBefore) -> None:
         self._cta = cta
         self._order = order
         self._rest = (event for event in events if event.cta == cta)
         self._intervals: defaultdict[int, list[int]] = defaultdict(list)
-        """warp -> its intervals so far that have an operation, one after another"""
+        """intervals of each warp so far that have an operation, in order"""
         self._known: defaultdict[int, list[Knowledge]] = defaultdict(list)
         """clock of a warp in each of its intervals"""
         self._learns: set[int] = set()
         """warps whose last operation was a sync, or a wait for a phase: a warp learns about others only by these"""
 
     def of(self, warp: int, interval: int) -> Knowledge:
-        """Return the clock of a warp in an interval, or at the warp's end if it has no such interval; its entry for the
-        warp itself may be wrong."""
+        """Return the clock of a warp in an interval, or at the warp's end if it has no such interval.  The entry for
+        the warp itself may be wrong."""
         intervals = self._intervals[warp]
         while not intervals or intervals[-1] < interval:
             event = next(self._rest, None)
@@ -42,7 +42,7 @@ class Clocks:
         return self._known[warp][bisect_left(intervals, interval)]
 
     def knows(self, event: Event, warp: int) -> int:
-        """The last interval of a warp that the warp of an operation knew of just before it."""
+        """Return the last interval of a warp that the warp of an operation had observed just before it."""
         return event.interval if event.warp == warp else self.of(event.warp, event.interval).get(warp, 0)
 
     def _apply(self, event: Event) -> None:

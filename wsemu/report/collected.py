@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     from wsemu.model.finding import Finding
 
 LEVELS: dict[Style, str] = {"error": "error", "warning": "warning"}
-"""style of a text -> its level, where that is no note"""
+"""level of a text's style; styles that are missing have the level of a note"""
 
 
 class Launch(NamedTuple):
-    """A checked launch and those of its findings that are shown."""
+    """A checked launch, and those of its findings that are shown."""
 
     report: Report
     shown: tuple[Finding, ...]
     ran: bool = True
-    """False where it needs what is not modelled, which a message says, too"""
+    """false if the launch needs something that is not modeled; then a message names it"""
 
 
 class Message(NamedTuple):
@@ -50,7 +50,7 @@ class Collector:
     launches: list[Launch] = field(default_factory=list)
     messages: list[Message] = field(default_factory=list)
     program: str = ""
-    """file that was run, as it was named"""
+    """the file that was run, as the user named it"""
 
     def report(self, report: Report, shown: Sequence[Finding] | None = None) -> None:
         self.launches.append(Launch(report, tuple(report.findings if shown is None else shown)))
@@ -83,7 +83,7 @@ def report_cures(report: Report, finding: Finding) -> list[Cure]:
 
 
 def error_message(error: Exception) -> Message:
-    """An error in a launch or in a kernel's source."""
+    """Return the message for an error in a launch or in a kernel's source."""
     level = "warning" if isinstance(error, UnsupportedError) else "error"
     if not isinstance(error, KernelError):
         return Message(level, strip_controls(str(error)))
@@ -94,7 +94,7 @@ def error_message(error: Exception) -> Message:
 
 
 def strip_controls(text: str) -> str:
-    """`text` without control characters; its lines stay lines."""
+    """Return `text` without control characters.  Line breaks stay."""
     return "\n".join(clean(line.expandtabs(4)) for line in text.split("\n"))
 
 

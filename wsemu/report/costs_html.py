@@ -21,7 +21,7 @@ _CELL, _LEFT, _TOP = 12, 62, 26
 
 
 def heat(lines: tuple[LineCost, ...]) -> Markup:
-    """A table of the source lines with what their accesses cost."""
+    """Return a table of the source lines with the costs of their accesses."""
     if not lines:
         return tag("p", "no access to shared or global memory", class_="muted")
     files = sorted({line.file for line in lines})
@@ -44,7 +44,7 @@ def _table(file: str, costs: list[LineCost], all_lines: tuple[LineCost, ...]) ->
 
 
 def _shown_lines(lines: list[int], last: int) -> list[int]:
-    """The lines and those around them, up to the last one of the file."""
+    """Return the lines with costs and the lines around them, within the file."""
     around = {n for line in lines for n in range(max(line - _AROUND, 1), min(line + _AROUND, last) + 1)}
     return sorted({*lines, *around})
 
@@ -61,7 +61,7 @@ def _row(file: str, number: int, cost: LineCost | None, most: tuple[int, int]) -
 
 
 def _bar(cost: int, ideal: int, most: int) -> Markup:
-    """A number with a bar: the part that is needed, and the excess."""
+    """Return a number with a bar that shows the necessary part and the excess."""
     if not cost:
         return tag("td", "")
     width = 120 * cost / most
@@ -75,7 +75,7 @@ def _bar(cost: int, ideal: int, most: int) -> Markup:
 
 
 def bank_figures(banks: tuple[BankPicture, ...]) -> Markup:
-    """The picture of lanes and banks of each access with conflicts."""
+    """Return pictures of lanes and banks for each access with conflicts."""
     if not banks:
         return tag("p", "no bank conflicts", class_="muted")
     return tag("div", *(_figure(picture) for picture in banks), class_="banks")
@@ -120,7 +120,7 @@ def _bank_cells(picture: BankPicture) -> Iterator[Markup]:
 
 
 def _bank_totals(picture: BankPicture) -> Iterator[Markup]:
-    """Below each bank, how many of its words are wanted at once."""
+    """Yield the number of words of each bank that are requested at once."""
     most: dict[int, int] = {}
     for cell in picture.cells:
         most[cell.bank] = max(most.get(cell.bank, 0), cell.ways)
@@ -134,5 +134,5 @@ def _bank_totals(picture: BankPicture) -> Iterator[Markup]:
 
 
 def _warmth(ways: int) -> str:
-    """The class of a cell: how many ways its bank conflicts."""
+    """Return the style class of a cell for the conflict degree of its bank."""
     return f"ways{min((ways - 1).bit_length(), 5)}"

@@ -44,11 +44,11 @@ EXPLAIN = "wsemu explain "
 """the command before its code"""
 
 _MOST_SITES = 12
-"""shown of one finding; the rest is counted"""
+"""maximum number of sites of one finding that are shown; the others are counted"""
 
 
 def report_lines(report: Report, width: int, *, all_: bool = False) -> Iterator[Line]:
-    """The causes of what was found, one finding of each in full, then what is to be said of the launch as a whole."""
+    """Yield the lines of a report: one finding of each cause in full, then remarks on the launch as a whole."""
     report = report.helped()
     yield from cause_lines(report, report.findings[:MOST_SHOWN], width, all_=all_)
     if len(report.findings) > MOST_SHOWN:
@@ -62,8 +62,8 @@ def report_lines(report: Report, width: int, *, all_: bool = False) -> Iterator[
 
 
 def cause_lines(report: Report, shown: Sequence[Finding], width: int, *, all_: bool = False) -> Iterator[Line]:
-    """Yield the first findings of a `helped` report, by cause: one in full, with the edit that fixes it; the others
-    with the same cause as lines, or with `all_` in full, too."""
+    """Yield the lines of the first findings of a `helped` report, grouped by cause.  One finding of a cause is shown in
+    full, with the edit that fixes it; the others take a line each, or are shown in full as well with `all_`."""
     trials = report.trials or Trials(groups=[[n] for n in range(len(report.findings))])
     told = False
     for group in trials.groups:
@@ -108,7 +108,8 @@ _HOLDS_IN = {
 def finding_lines(
     finding: Finding, width: int, cures: Sequence[Cure] = (), more: Sequence[Finding] = ()
 ) -> Iterator[Line]:
-    """One finding: title, excerpts, notes, schedule, where it holds, help; `more` are others with the same cause."""
+    """Yield the lines of one finding: title, excerpts, notes, schedule, the schedules in which it holds, help.  `more`
+    are other findings with the same cause."""
     yield from _title(f"{finding.severity}[{finding.code}]", finding.severity, finding.message, width)
     shown = finding.sites[:_MOST_SITES]
     gutter = _gutter(shown)
@@ -142,7 +143,7 @@ def _explanation(code: str, gutter: int, width: int) -> Line:
 
 
 def _help(finding: Finding, cures: Sequence[Cure], gutter: int, width: int) -> Iterator[Line]:
-    """The edits that are cures, with their diffs; without any, what the finding points to."""
+    """Yield the edits that fix a finding, with their diffs, or else the finding's help."""
     for cure in cures:
         yield from _note(*label_cure(cure), gutter, width)
         yield from _diff(cure, gutter)
@@ -159,7 +160,7 @@ def label_cure(cure: Cure) -> tuple[str, str]:
 
 
 def _diff(cure: Cure, gutter: int) -> Iterator[Line]:
-    """The lines of an edit, those that go with `-`, those that come with `+`."""
+    """Yield the lines of an edit: removed ones with `-`, added ones with `+`."""
     styles: dict[str, Style] = {"+": "good", "-": "error"}
     lines = cure.lines()
     gutter = max(gutter, *(len(str(number)) for _, number, _ in lines)) if lines else gutter
@@ -173,7 +174,7 @@ def _diff(cure: Cure, gutter: int) -> Iterator[Line]:
 
 
 def _more(more: Sequence[Finding], gutter: int, width: int) -> Iterator[Line]:
-    """Yield findings with the same cause: a line each, and one line for those with the same title."""
+    """Yield a line for each finding with the same cause; findings with equal titles share a line."""
     yield [(f"{'':{gutter}} = ", "frame"), (f"{len(more)} more with the same cause:", "strong")]
     for title, times in Counter(str(finding) for finding in more).items():
         text = f"{'':{gutter + 5}}{title}{f' ({times} findings)' if times > 1 else ''}"
@@ -182,7 +183,7 @@ def _more(more: Sequence[Finding], gutter: int, width: int) -> Iterator[Line]:
 
 
 def error_lines(error: Exception, width: int) -> Iterator[Line]:
-    """An error in the launch or in a kernel's source, with the source where it is known."""
+    """Yield the lines for an error in a launch or in a kernel's source, with the source if it is known."""
     unsupported = isinstance(error, UnsupportedError)
     kind: Style = "warning" if unsupported else "error"
     message = error.message if isinstance(error, (KernelError, CompileError)) else str(error)
@@ -202,7 +203,8 @@ def error_lines(error: Exception, width: int) -> Iterator[Line]:
 
 
 def summary_lines(report: Report, width: int) -> Iterator[Line]:
-    """`sgemv[grid 8, block 288]  verified: ...` and a line of numbers; for an incomplete launch also the reasons."""
+    """Yield `sgemv[grid 8, block 288] verified: ...` and a line of numbers; for an incomplete launch, also the
+    reasons."""
     style: Style = {"verified": "good", "failed": "error", "incomplete": "warning"}[report.verdict]  # type: ignore[assignment]
     launch = clean(f"{report.kernel}[grid {extent(report.grid)}, block {extent(report.block)}]")
     if report.kernel == BETWEEN:
@@ -223,12 +225,12 @@ def summary_lines(report: Report, width: int) -> Iterator[Line]:
 
 
 def plural(count: int, noun: str, ending: str = "s") -> str:
-    """`1 launch`, `1,024 launches`."""
+    """Return a text such as `1 launch` or `1,024 launches`."""
     return f"{count:,} {noun}{ending if count != 1 else ''}"
 
 
 def clean(text: str) -> str:
-    """`text` without characters that could move a terminal's cursor."""
+    """Return `text` without characters that could move a terminal's cursor."""
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
@@ -276,7 +278,7 @@ def _title(head: str, style: Style, message: str, width: int) -> Iterator[Line]:
 
 
 def _note(label: str, text: str, gutter: int, width: int) -> Iterator[Line]:
-    """` = note: text`, wrapped under its first word; lines of `text` stay lines."""
+    """Yield ` = note: text`, wrapped and indented to its first word.  Line breaks in `text` stay."""
     head = f"{'':{gutter}} = {label}: "
     first, *rest = text.splitlines() or [""]
     lines = wrap_text(head + first, width, " " * len(head))
@@ -289,7 +291,7 @@ def _note(label: str, text: str, gutter: int, width: int) -> Iterator[Line]:
 
 
 def _schedule(finding: Finding, gutter: int, width: int) -> Iterator[Line]:
-    """` = schedule (36 of 41 steps hidden):` and the steps, which stay as they are aligned."""
+    """Yield ` = schedule (36 of 41 steps hidden):` and the steps, whose alignment is kept."""
     kept, steps = len(finding.schedule), finding.schedule_steps
     hidden = steps - kept
     extent = f" ({hidden:,} of {steps:,} steps hidden)" if hidden > 0 else ""
@@ -322,9 +324,9 @@ def _gutter(sites: Iterable[Site]) -> int:
 
 
 def _excerpts(sites: list[Site], gutter: int, width: int) -> Iterator[Line]:
-    """The source lines of `sites`, each with its marks; `...` where lines are left out.
+    """Yield the source lines of `sites`, each with its marks, and `...` in place of omitted lines.
 
-    The place at the head is that of the first primary site: its file comes first, and else all stay in their order.
+    The location in the head is that of the first primary site.  Its file comes first; the other files keep their order.
     """
     head = next((site for site in sites if site.primary), sites[0] if sites else None)
     if head is not None and head.file != sites[0].file:
@@ -357,12 +359,12 @@ def _excerpts(sites: list[Site], gutter: int, width: int) -> Iterator[Line]:
 
 
 def _location(site: Site) -> str:
-    """`file:line:column`, relative to the working folder where the file lies in it; columns count characters."""
+    """Return `file:line:column`, relative to the working folder if the file is in it.  Columns count characters."""
     return f"{display_path(site.file)}:{site.line}:{columns(site)[0]}"
 
 
 def columns(site: Site) -> tuple[int, int]:
-    """The first column of a place and the first one after it, from 1, in characters."""
+    """Return the first column of a site and the first column after it, from 1, in characters."""
     first, last = linecache.getline(site.file, site.line), linecache.getline(site.file, site.end_line)
     return (
         _characters(first, site.column - 1) + 1 if first else site.column,
@@ -371,8 +373,8 @@ def columns(site: Site) -> tuple[int, int]:
 
 
 def display_path(file: str) -> str:
-    """Return the real path of the file, relative to the working folder if the file is in it; for a notebook, the cell's
-    number."""
+    """Return the real path of the file, relative to the working folder if the file is in it.  For a notebook, return
+    the cell's number."""
     if file.startswith("<"):
         return cell(file) or file
     if named := cell(file):
@@ -383,9 +385,9 @@ def display_path(file: str) -> str:
 
 
 def _window(source: str, site: Site, room: int) -> tuple[str, int, int]:
-    """The source line as shown, where its mark starts and how long it is, in terminal cells.
+    """Return the source line as shown, and the start and the length of its mark, in terminal cells.
 
-    A line too long for `room` is cut on both sides of the mark.
+    A line longer than `room` is cut on both sides of the mark.
     """
     first = _characters(source, site.column - 1)
     last = _characters(source, site.end_column - 1) if site.end_line == site.line else len(source.rstrip())
@@ -404,7 +406,7 @@ def _window(source: str, site: Site, room: int) -> tuple[str, int, int]:
 
 
 def _mark_lines(start: int, length: int, site: Site, gutter: int, room: int) -> Iterator[Line]:
-    """The marks with their label beside them, or under them where there is no room beside."""
+    """Yield the lines of a mark with its label to its right, or below it if there is not enough room."""
     marks = " " * start + ("^" if site.primary else "-") * length
     text = clean(site.text)
     beside = len(marks) + 1
@@ -423,7 +425,7 @@ def _style(site: Site) -> Style:
 
 
 def _characters(source: str, column: int) -> int:
-    """Characters in the first `column` bytes of `source`."""
+    """Return the number of characters in the first `column` bytes of `source`."""
     return len(source.encode(errors="replace")[:column].decode(errors="ignore"))
 
 
@@ -432,7 +434,7 @@ def _clean_line(text: str) -> str:
 
 
 def _cells(text: str) -> int:
-    """Terminal cells that `text` takes."""
+    """Return the number of terminal cells that `text` takes."""
     return len(text) if text.isascii() else sum(map(_width, text))
 
 
@@ -443,6 +445,6 @@ def _width(character: str) -> int:
 
 
 def _first_cells(text: str, room: int) -> str:
-    """The beginning of `text` that takes no more cells."""
+    """Return the longest beginning of `text` that fits into this number of cells."""
     widths = itertools.accumulate(map(_width, text))
     return text[: sum(1 for _ in itertools.takewhile(lambda cells: cells <= room, widths))]

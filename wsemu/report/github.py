@@ -98,7 +98,7 @@ def _suggestion(cure: Cure) -> str:
 
 
 def _place(finding: Finding) -> dict[str, str]:
-    """Return the location of a GitHub annotation; it has columns only if they are on one line."""
+    """Return the location of a GitHub annotation.  It has columns only if they are on one line."""
     site = next((site for site in finding.sites if site.primary), None)
     if site is None:
         return {}

@@ -27,7 +27,7 @@ Json = dict[str, Any]
 
 
 def document(collected: Collector, exit_code: int) -> list[Json]:
-    """Return the issues of all launches; a finding of several launches is one issue."""
+    """Return the issues of all launches.  A finding that occurs in several launches is one issue."""
     del exit_code
     found: dict[tuple[Any, ...], Json] = {}
     for launch in collected.launches:

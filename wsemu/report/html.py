@@ -1,7 +1,7 @@
 """A page about one launch: verdict, time line, findings, costs by line, pictures of bank conflicts.
 
-One file that loads nothing and runs one script (`page_script`), without which all of it can be read as well; for light
-and dark, for paper, and for windows of 375 pixels and more.  Fragments of it show in notebooks, without the script.
+The page is one file that loads nothing.  It runs one script (`page_script`), but is readable without it.  It has light
+and dark styles, and fits paper and windows of at least 375 pixels.  Notebooks show fragments of it, without the script.
 """
 
 from __future__ import annotations
@@ -246,13 +246,13 @@ def page(timeline: Timeline, first: int | None = None, origin: Origin | None = N
 
 
 def report_fragment(report: Report) -> str:
-    """A report in a notebook: verdict and findings."""
+    """Return the HTML of a report for a notebook: verdict and findings."""
     parts = [_summary(report, linked=False), *(_first_findings(report) if report.findings else [])]
     return tag("div", style(SHEET), tag("p", tag("b", report.kernel), " ", _badge(report)), *parts, class_="wsemu")
 
 
 def timeline_fragment(timeline: Timeline) -> str:
-    """A time line in a notebook: the picture, and what its marks are about."""
+    """Return the HTML of a time line for a notebook: the picture, and a list of the findings that it marks."""
     report = timeline.report
     head = tag("p", tag("b", report.kernel), " ", _badge(report))
     names = [
@@ -283,7 +283,7 @@ def _summary(report: Report, *, linked: bool) -> Markup:
 
 
 def _launch(timeline: Timeline, origin: Origin | None) -> Markup:
-    """The shape, the arguments and the origin of the launch."""
+    """Return the shape, the arguments and the origin of the launch."""
     report = timeline.report
     extents = (("grid", report.grid), ("block", report.block))
     entries = [(name, " x ".join(f"{n:,}" for n in size)) for name, size in extents]
@@ -309,7 +309,7 @@ def _launch_words(timeline: Timeline) -> str:
 
 
 def _live_timeline(timeline: Timeline, first: int | None) -> Markup:
-    """The time line that the script draws; without it, a picture of a part."""
+    """Return the time line that the script draws; without the script, the page shows a picture of a part."""
     part = window(timeline, first)
     still = tag("noscript", _words(timeline, part), timeline_svg(timeline, part, linked=True))
     return join([
@@ -318,7 +318,7 @@ def _live_timeline(timeline: Timeline, first: int | None) -> Markup:
 
 
 def _first_findings(report: Report, timeline: Timeline | None = None) -> list[Markup]:
-    """The first findings, and how many there are more; on a page they have links to the time line."""
+    """Return the first findings, and the number of further ones.  On a page they have links to the time line."""
     left = len(report.findings) - MOST_SHOWN
     rest = [tag("p", f"{left:,} findings not shown.", class_="muted")] if left > 0 else []
     shown = [_finding(report, n, timeline) for n in range(min(len(report.findings), MOST_SHOWN))]
@@ -338,26 +338,26 @@ def _finding(report: Report, number: int, timeline: Timeline | None) -> Markup:
 
 
 def _terminal_markup(lines: Callable[[int], Iterable[Line]], class_: str, *, linked: bool) -> Markup:
-    """Return the text of a terminal as HTML.  On a page it appears once for a wide window and once for a narrow one, of
-    which the style sheet shows one; in a notebook, which may be shown without its styles, once."""
+    """Return terminal text as HTML.  A page contains it twice, for wide and narrow windows, and the style sheet shows
+    one of them.  A notebook, which may be shown without the style sheet, contains it once."""
     widths = ((COLUMNS, "wide "), (FEW_COLUMNS, "narrow ")) if linked else ((COLUMNS, ""),)
     return join(tag("pre", _styled_markup(lines(columns)), class_=f"{name}{class_}") for columns, name in widths)
 
 
 def _styled_markup(lines: Iterable[Line]) -> Markup:
-    """Lines of a diagnostic with their styles."""
+    """Return the lines of a diagnostic with their styles."""
     made = (join(tag("span", text, class_=f"t-{name}") if name else text for text, name in line) for line in lines)
     return join(part for line in made for part in (line, "\n"))
 
 
 def _timeline(timeline: Timeline, part: Window, *, linked: bool) -> Markup:
-    """A picture of a part of a time line, for a notebook."""
+    """Return a picture of a part of a time line, for a notebook."""
     picture = timeline_svg(timeline, part, linked=linked)
     return join([_words(timeline, part), picture, legend(timeline), describe_picture(timeline)])
 
 
 def _words(timeline: Timeline, part: Window | None = None) -> Markup:
-    """The extent of the time line, or of the part of it that a picture has."""
+    """Return a text for the extent of the time line, or of the part in a picture."""
     x, y, z = timeline.report.grid
     cta = f"CTA {timeline.index}" + (f" of {x * y * z:,}" if x * y * z > 1 else "")
     is_cut = part is not None and part.end - part.first < timeline.length

@@ -26,7 +26,7 @@ FORMAT = 2
 
 
 def document(collected: Collector, exit_code: int) -> dict[str, Any]:
-    """Everything that was said, as JSON's types."""
+    """Return all reports and messages as JSON types."""
     verdicts = Counter(launch.report.verdict for launch in collected.launches)
     return {
         "wsemu": __version__,
@@ -49,7 +49,7 @@ def _launch(launch: Launch) -> dict[str, Any]:
 
 
 def _relative(data: Any) -> Any:
-    """Return JSON data with every `file` as it is shown."""
+    """Return JSON data in which every `file` has the form in which it is shown."""
     if isinstance(data, dict):
         return {
             key: display_path(value).replace(os.sep, "/") if key == "file" and value else _relative(value)

@@ -88,5 +88,5 @@ def _element(kind: str, type_: str, message: str, text: str) -> str:
 
 
 def _text(text: str) -> str:
-    """Return text without characters that XML or a terminal does not take."""
+    """Return text without characters that XML or a terminal does not allow."""
     return strip_controls(text)

@@ -1,4 +1,4 @@
-"""HTML and SVG as text, escaped in one place: everything that is not a `Markup` is escaped."""
+"""HTML and SVG as text that is escaped in one place: everything that is not a `Markup` is escaped."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _EMPTY = ("meta", "br")
 
 
 class Markup(str):
-    """Text that is HTML already; made by this module alone."""
+    """Text that is HTML already.  Only this module creates it."""
 
     __slots__ = ()
 
 
 def escape_markup(text: object) -> Markup:
-    """`text` as the contents of an element or an attribute; characters that a page cannot show are replaced."""
+    """Return `text` as the contents of an element or attribute.  Characters that a page cannot show are replaced."""
     if isinstance(text, Markup):
         return text
     shown = "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in str(text))
@@ -27,12 +27,13 @@ def escape_markup(text: object) -> Markup:
 
 
 def join(parts: Iterable[object]) -> Markup:
-    """The parts one after another."""
+    """Return the parts, concatenated."""
     return Markup("".join(escape_markup(part) for part in parts))
 
 
 def tag(name: str, /, *children: object, **attributes: object) -> Markup:
-    """An element.  Attributes that are None are left out; `class_` is `class`, `stroke_width` is `stroke-width`."""
+    """Return an element.  Attributes that are None are omitted; `class_` becomes `class`, `stroke_width` becomes
+    `stroke-width`."""
     given = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{escape_markup(value)}"'
         for key, value in attributes.items()
@@ -44,7 +45,7 @@ def tag(name: str, /, *children: object, **attributes: object) -> Markup:
 
 
 def script(text: str) -> Markup:
-    """A script of our own."""
+    """Return an element with one of wsemu's own scripts."""
     return Markup(f"<script>{text}</script>")
 
 
@@ -54,5 +55,5 @@ def data_script(text: str) -> Markup:
 
 
 def style(sheet: str) -> Markup:
-    """A style sheet of our own."""
+    """Return an element with one of wsemu's own style sheets."""
     return Markup(f"<style>{sheet}</style>")

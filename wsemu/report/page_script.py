@@ -1,8 +1,8 @@
-"""The script of a page, which is all that a page runs: it draws the time line on a canvas, zooms and moves it, and
-links findings and their operations.
+"""The only script of a page.  It draws the time line on a canvas, zooms and moves it, and links findings with their
+operations.
 
-Only the visible part is drawn, with one box for each pixel: of steps that share a pixel, the one whose group is last in
-the legend.  Without the script, a page has a picture of the time line.
+Only the visible part is drawn, with one box per pixel.  If several steps share a pixel, the box has the color of the
+step whose group is last in the legend.  Without the script, a page shows a picture of the time line.
 """
 
 from __future__ import annotations

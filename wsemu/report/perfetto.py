@@ -1,7 +1,7 @@
-"""A time line as Chrome trace JSON, which https://ui.perfetto.dev opens. It has a process for the CTA, a thread for
-each warp, for its asynchronous copies (more than one if they overlap), and for each named barrier and mbarrier. Slices
-are the stretches between barrier operations with their accesses, the barrier operations with their waits, the
-generations and phases, and the copies. Flow arrows lead from each arrive to each sync, or wait, that it releases.
+"""A time line as Chrome trace JSON, which https://ui.perfetto.dev opens.  The CTA is a process.  Each warp, each named
+barrier and each mbarrier is a thread, and so are the asynchronous copies of a warp (several threads if they overlap).
+Slices are the accesses between barrier operations, the barrier operations with their waits, the generations and phases,
+and the copies.  Flow arrows lead from each arrive to each sync, or wait, that it releases.
 
 A step is drawn as a microsecond: the names of the tracks say that the axis has steps, not cycles.
 Reference: "Trace Event Format" (Google, 2016), events of phase X, s, f, i and M.
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 AXIS = "1 us is 1 step: steps, not cycles"
 _BARRIERS = 1000
-"""thread number of barrier 0: behind those of all warps"""
+"""thread number of barrier 0: larger than those of all warps"""
 _MBARRIERS, _COPIES = 1100, 10_000_000
 """thread number of the first mbarrier, and of the first copies"""
 _Event = dict[str, Any]
 
 
 def chrome_trace(timeline: Timeline) -> str:
-    """The time line as one JSON document; equal for equal time lines."""
+    """Return the time line as a JSON document.  Equal time lines have equal documents."""
     events = [*_slices(timeline), *_flows(timeline), *_marks(timeline)]
     events.sort(key=lambda event: (event["ts"], -event.get("dur", 0), event["tid"]))
     report = timeline.report
@@ -51,7 +51,7 @@ def chrome_trace(timeline: Timeline) -> str:
 
 
 def _names(timeline: Timeline) -> Iterator[_Event]:
-    """Names and order of the tracks."""
+    """Yield the names and the order of the tracks."""
     pid = timeline.cta
 
     def name(kind: str, tid: int, **arguments: object) -> _Event:
@@ -71,7 +71,7 @@ def _names(timeline: Timeline) -> Iterator[_Event]:
 
 
 def _thread(timeline: Timeline, barrier: int) -> int:
-    """The thread number of a barrier, or of an mbarrier."""
+    """Return the thread number of a barrier or an mbarrier."""
     if barrier in timeline.mbarriers:
         return _MBARRIERS + [*timeline.mbarriers].index(barrier)
     return _BARRIERS + barrier
@@ -106,7 +106,8 @@ def _slices(timeline: Timeline) -> Iterator[_Event]:
 
 
 def _copy_rows(timeline: Timeline) -> list[tuple[int, list[tuple[Copy, int]]]]:
-    """(warp, its copies with their ends, of which none overlap), as many for a warp as it takes."""
+    """Return (warp, copies with their ends) for each row: no two copies in a row overlap, so a warp may need several
+    rows."""
     rows: list[tuple[int, list[tuple[Copy, int]]]] = []
     for copy in sorted(timeline.copies, key=lambda copy: (copy.warp, copy.at)):
         until = max(timeline.length if copy.until is None else copy.until, copy.at + 1)
@@ -119,7 +120,7 @@ def _copy_rows(timeline: Timeline) -> list[tuple[int, list[tuple[Copy, int]]]]:
 
 
 def _barrier_operations(timeline: Timeline) -> Iterator[tuple[Step, int]]:
-    """Arrives and syncs with their ends; lanes of the warp that go on meanwhile cut a wait off."""
+    """Yield the arrives and syncs with their ends.  A wait ends early if other lanes of the warp continue."""
     following: dict[int, int] = {warp.number: warp.until for warp in timeline.warps}
     for step in reversed(timeline.steps):
         if step.kind in (*GIVES, *WAITS):
@@ -147,7 +148,7 @@ def _generation(timeline: Timeline, generation: Generation) -> _Event:
 
 
 def _flows(timeline: Timeline) -> Iterator[_Event]:
-    """An arrow from within the arrive to the end of the sync's slice."""
+    """Yield arrows from inside an arrive to the end of the sync's slice."""
     ends = dict(_barrier_operations(timeline))
     for number, (arrive, sync) in enumerate(timeline.edges()):
         common = {"name": timeline.name(arrive.barrier), "cat": "barrier", "id": number, "pid": timeline.cta}

@@ -19,7 +19,7 @@ _ENDS = {"done": "the CTA comes to its end all the same", "trap": "it stops at s
 
 
 def replay_lines(finding: Finding, replay: Replay, width: int) -> Iterator[Line]:
-    """The finding with the schedule as it was executed, then what came of it."""
+    """Yield the finding with the schedule as it was executed, and the result."""
     executed = {"schedule": format_steps(replay.steps), "schedule_steps": len(replay.steps)}
     yield from finding_lines(finding.model_copy(update=executed), width)
     yield []
@@ -72,7 +72,7 @@ def _atomic_order_lines(finding: Finding, replay: Replay) -> Iterator[str]:
 
 
 def _order(order: Order, element: str) -> str:
-    """`(2) before (1): `tile[0]`: (2) loads 1.0, (1) stores 2.0; then it holds 2.0`."""
+    """Return a text such as `(2) before (1): `tile[0]`: (2) loads 1.0, (1) stores 2.0; then it holds 2.0`."""
     parts = [f"{made.mark} {_DOES.get(made.does, made.does)} {made.value}" for made in order.made]
     note = f" (hardware may do that, by showing a store late; here {order.why_not})" if order.why_not else ""
     return (

@@ -38,7 +38,7 @@ Json = dict[str, Any]
 
 
 def document(collected: Collector, exit_code: int) -> Json:
-    """The log: one run, with a rule for each code that was found."""
+    """Return the log: one run, with a rule for each code that was found."""
     results = _Results()
     for launch in collected.launches:
         for finding in launch.shown:
@@ -65,7 +65,7 @@ def document(collected: Collector, exit_code: int) -> Json:
 
 
 class _Results:
-    """Results of all launches: the same places found again in another launch are one result."""
+    """The results of all launches.  Equal locations in several launches are one result."""
 
     def __init__(self) -> None:
         self._found: dict[tuple[Any, ...], Json] = {}
@@ -86,7 +86,7 @@ class _Results:
         return [_rule(code) for code in self._codes()]
 
     def entries(self) -> list[Json]:
-        """The results; where several share a fingerprint, their order tells them apart."""
+        """Return the results.  If several share a fingerprint, a number in their order distinguishes them."""
         index = {code: number for number, code in enumerate(self._codes())}
         times: Counter[str] = Counter()
         for result in self._found.values():
@@ -113,7 +113,7 @@ def _rule(code: str) -> Json:
 
 
 def _result(report: Report, finding: Finding) -> Json:
-    """A finding without its number of a rule."""
+    """Return the result for a finding, without the index of its rule."""
     shown = [site for site in finding.sites if site.primary] or finding.sites[:1]
     result: Json = {
         "ruleId": finding.code,
@@ -140,7 +140,7 @@ def _result(report: Report, finding: Finding) -> Json:
 
 
 def _fix(cure: Cure) -> Json:
-    """An edit of one file."""
+    """Return the edit of one file."""
     replacements = [
         {"deletedRegion": _change_region(change), "insertedContent": {"text": change.text}} for change in cure.changes
     ]
@@ -151,7 +151,7 @@ def _fix(cure: Cure) -> Json:
 
 
 def _change_region(change: Change) -> Json:
-    """The region of a change: columns count characters, as everywhere in the log."""
+    """Return the region of a change.  Columns count characters, as everywhere in the log."""
 
     def column(line: int, column: int) -> int:
         before = linecache.getline(change.file, line).encode()[: column - 1]
@@ -166,7 +166,8 @@ def _change_region(change: Change) -> Json:
 
 
 def _text(text: str) -> str:
-    """The text of a message: `[name](place)` is a link there, and none comes from us."""
+    """Return the text of a message, in which `[name](place)` would be a link, so that no text becomes one by
+    accident."""
     return strip_controls(text).replace("](", "] (")
 
 
@@ -195,7 +196,7 @@ def _physical(file: str, region: Json) -> Json:
 
 
 def _artifact(file: str) -> Json:
-    """A file below the working folder by its relative path, another one by its URI."""
+    """Return a file by its relative path if it is below the working folder, otherwise by its URI."""
     shown = diagnostic.display_path(file)
     if file.startswith("<"):  # a cell, a string: no file
         return {"uri": quote(shown)}
@@ -214,7 +215,8 @@ def _region(site: Site) -> Json:
 
 
 def _thread_flows(finding: Finding, *, one_cta: bool) -> list[Json]:
-    """One thread flow per warp: the steps of the schedule, or without one what each warp did at the finding's sites."""
+    """Return one thread flow per warp: the steps of the schedule, or, without a schedule, the warp's actions at the
+    finding's sites."""
     flows: dict[str, list[Json]] = {}
     for number, (cta, warp, location) in enumerate(_steps(finding) or _acts(finding), 1):
         who = f"warp {warp}" if one_cta or cta is None else f"warp {warp} of CTA {cta}"
@@ -237,7 +239,7 @@ def _step(finding: Finding, step: Step) -> Json:
 
 
 def _did(step: Step) -> str:
-    """`sync barrier 1 gen 0 32/64`, `store tile[lane] i=0 (1)`."""
+    """Return the text of a step, such as `sync barrier 1 gen 0 32/64` or `store tile[lane] i=0 (1)`."""
     parts = [step.does]
     if step.barrier is None:
         parts.append(step.what)

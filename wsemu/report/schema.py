@@ -15,7 +15,7 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def schemas() -> dict[str, Json]:
-    """Name of the file below `schemas/` of the documentation -> schema."""
+    """Return the schemas, by the name of their file below `schemas/` of the documentation."""
     return {
         f"report-{FORMAT}.json": _report(),
         "launch-1.json": _with_header(

@@ -56,7 +56,7 @@ class Short:
         self._write(f"{_file_and_line(file, line)}warning: {text}")
 
     def finish(self, exit_code: int) -> None:
-        """Nothing is left to report."""
+        """Do nothing, because each line is printed immediately."""
 
     def _write(self, line: str) -> None:
         encoding = getattr(self.stream, "encoding", None) or "utf-8"
@@ -66,7 +66,7 @@ class Short:
 
 
 def _location(finding: Finding) -> str:
-    """Return `file:line:column: ` of a finding; nothing if it has no site."""
+    """Return `file:line:column: ` for a finding, or an empty text if it has no site."""
     site = next((site for site in finding.sites if site.primary), None)
     if site is None:
         return ""

@@ -28,7 +28,7 @@ class Sink(Protocol):
         """Report a launch, with all of its findings or those in `shown`."""
 
     def not_run(self, report: Report) -> None:
-        """Count a launch that did not run because it needs something that is not modeled; its error is reported
+        """Count a launch that did not run because it needs something that is not modeled.  Its error is reported
         separately."""
 
     def error(self, error: Exception) -> None:
@@ -46,9 +46,9 @@ class Sink(Protocol):
 
 @contextlib.contextmanager
 def sink(format_: str, *, all_: bool = False, program: str = "") -> Iterator[Sink]:
-    """Return the sink of a format, on standard output.  A machine-readable format has standard output for itself: the
-    output of the program goes to standard error.  `all_`: text has every finding in full, not one of each cause;
-    `program` is the file that is run."""
+    """Return the sink of a format, on standard output.  A machine-readable format gets standard output for itself: the
+    output of the program goes to standard error.  With `all_`, text shows every finding in full instead of one for each
+    cause.  `program` is the file that is run."""
     if format_ == "text":
         yield Printer(all_=all_)
         return

@@ -24,9 +24,9 @@ class Statistics:
 
     findings: Counter[tuple[str, str]] = field(default_factory=Counter)
     kernels: dict[tuple[str, str], dict[str, None]] = field(default_factory=dict)
-    """(code, severity) -> kernels that have such findings"""
+    """kernels with findings of each (code, severity)"""
     launches: Counter[str] = field(default_factory=Counter)
-    """verdict -> number of launches with it"""
+    """number of launches by verdict"""
     accepted: int = 0
 
     def observe(self, report: Report) -> None:
@@ -39,7 +39,7 @@ class Statistics:
             self.kernels.setdefault(key, {})[report.kernel] = None
 
     def refuse(self, kernel: Any, configuration: LaunchConfiguration, error: WsemuError) -> bool:
-        """Count a launch that needs what is not modeled; leave the error to others."""
+        """Count a launch that needs something that is not modeled.  Its error is reported elsewhere."""
         del kernel, configuration
         self.launches["incomplete"] += isinstance(error, UnsupportedError)
         return False

@@ -1,4 +1,5 @@
-"""Diagnostics on a terminal: colours where there is one, else plain text of 80 columns.  The only user of rich."""
+"""Print diagnostics on a terminal, in color if it supports this, otherwise as plain text of 80 columns.  Only this
+module uses rich."""
 
 from __future__ import annotations
 
@@ -34,43 +35,44 @@ _COLOURS: dict[diagnostic.Style, str] = {
 
 
 def _rich_style(text: str, style: diagnostic.Style) -> str:
-    """Return the style of a piece in rich's words; a command that explains a code links to the code's page."""
+    """Return the style of a piece as rich names it.  A command that explains a code links to the code's page."""
     link = f" link {DOCS}codes/{text.removeprefix(diagnostic.EXPLAIN)}.html" if style == "explain" else ""
     return f"{_COLOURS[style]}{link}"
 
 
 def render(report: Report, width: int = WIDTH, *, all_: bool = False) -> str:
-    """The findings of a report as plain text, by cause; with `all_` each in full.  Without any, its summary."""
+    """Return the findings of a report as plain text, grouped by cause, or each in full with `all_`.  A report without
+    findings gives its summary."""
     return plain(diagnostic.report_lines(report, width, all_=all_))
 
 
 def render_finding(finding: Finding, width: int = WIDTH) -> str:
-    """One finding as plain text."""
+    """Return one finding as plain text."""
     return plain(diagnostic.finding_lines(finding, width))
 
 
 def render_error(error: Exception, width: int = WIDTH) -> str:
-    """A UsageError or KernelError as plain text: file, line, mark and help."""
+    """Return a UsageError or KernelError as plain text: file, line, mark and help."""
     return plain(diagnostic.error_lines(error, width))
 
 
 def summary(report: Report, width: int = WIDTH) -> str:
-    """The verdict on a launch and its numbers."""
+    """Return the verdict on a launch and its numbers."""
     return plain(diagnostic.summary_lines(report, width))
 
 
 def plain(lines: Iterable[diagnostic.Line]) -> str:
-    """Lines without their styles, no blanks at their ends, no empty last line."""
+    """Return lines without their styles, without trailing blanks and without an empty last line."""
     return inert("\n".join("".join(text for text, _ in line).rstrip() for line in lines).rstrip("\n"))
 
 
 class Printer:
-    """Prints diagnostics on a stream: in colour and at its width if it is a terminal and NO_COLOR is unset."""
+    """Prints diagnostics on a stream, in color and at its width if it is a terminal and NO_COLOR is unset."""
 
     needs_all_launches = False
 
     def __init__(self, stream: IO[str] | None = None, *, all_: bool = False) -> None:
-        """`all_`: every finding in full, not one of each cause."""
+        """With `all_`, show every finding in full instead of one for each cause."""
         self.stream = sys.stdout if stream is None else stream
         self.all = all_
         terminal = self.stream.isatty()
@@ -78,7 +80,7 @@ class Printer:
         self.width = max(40, min(_columns(self.stream), 120)) if terminal else WIDTH
 
     def report(self, report: Report, shown: Sequence[Finding] | None = None) -> None:
-        """The findings, or so many of them as are shown, then the summary."""
+        """Print the findings that are to be shown, then the summary."""
         report = report.helped()
         count = len(report.findings if shown is None else shown)
         if count:
@@ -87,13 +89,13 @@ class Printer:
         self.lines(diagnostic.summary_lines(report, self.width))
 
     def not_run(self, report: Report) -> None:
-        """Its error says it all."""
+        """Print nothing more, because the error describes the problem."""
 
     def error(self, error: Exception) -> None:
         self.lines(diagnostic.error_lines(error, self.width))
 
     def text(self, text: str, style: diagnostic.Style = "") -> None:
-        """Lines of text of our own; those with a style are sentences, which are wrapped."""
+        """Print lines of wsemu's own text.  Lines with a style are sentences, which are wrapped."""
         lines = [text] if style else text.split("\n")  # a newline in a sentence is in a name
         cleaned = (diagnostic.clean(line.expandtabs(4)) for line in lines)
         self.lines([(part, style)] for line in cleaned for part in (self._wrap_line(line) if style else [line]))
@@ -102,14 +104,14 @@ class Printer:
         return [line] if len(line) <= self.width else diagnostic.wrap_text(line, self.width, "  ")
 
     def notice(self, text: str, file: str, line: int) -> None:
-        """A warning about a line of a file."""
+        """Print a warning about a line of a file."""
         self.text(f"warning: {diagnostic.display_path(file)}:{line}: {text}", "warning")
 
     def finish(self, exit_code: int) -> None:
-        """Everything is said."""
+        """Do nothing, because everything is printed already."""
 
     def markdown(self, text: str) -> None:
-        """A page: laid out where there are colours, else as it is written."""
+        """Print a page, with formatting if there are colors, otherwise as it is written."""
         if not self.colour:
             self.text(text)
             return
@@ -139,14 +141,14 @@ class Printer:
 
 
 class QuietPrinter(Printer):
-    """Prints what goes wrong with a program, and no report of a launch."""
+    """Prints the errors of a program, but no report of a launch."""
 
     def report(self, report: Report, shown: Sequence[Finding] | None = None) -> None:
         """Print nothing."""
 
 
 def internal_error(sink: Sink, error: BaseException, frame: traceback.FrameSummary, remedy: str) -> None:
-    """Say that an exception, raised in this frame, is the fault of wsemu."""
+    """Report that an exception raised in this frame is a bug in wsemu."""
     import traceback  # nothing else here needs it
 
     message = "".join(traceback.format_exception_only(error)).strip()
@@ -155,7 +157,7 @@ def internal_error(sink: Sink, error: BaseException, frame: traceback.FrameSumma
 
 
 def progress_bar(printer: Printer) -> Any:
-    """A bar of rich for a task with the field `failures`; it goes when it is stopped."""
+    """Return a progress bar of rich for a task with the field `failures`; it disappears when it is stopped."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 

@@ -43,7 +43,7 @@ def timeline_canvas(timeline: Timeline, first: int | None) -> Markup:
 
 
 def timeline_data(timeline: Timeline, first: int | None = None) -> dict[str, Any]:
-    """Return a time line for the script; steps are numbers in one list, seven for each step."""
+    """Return a time line for the script.  Steps are numbers in one list, seven for each step."""
     warp_rows = {warp.number: n for n, warp in enumerate(timeline.warps)}
     barrier_rows = {barrier: n for n, barrier in enumerate(_barriers(timeline))}
     places = {pc: n for n, pc in enumerate(timeline.places)}
@@ -75,7 +75,7 @@ def timeline_data(timeline: Timeline, first: int | None = None) -> dict[str, Any
 
 
 def legend(timeline: Timeline) -> Markup:
-    """Return the legend of a time line, without groups that it does not have."""
+    """Return the legend of a time line, without groups that do not occur."""
     used = {place.group for place in timeline.places.values()}
     entries = [(f"box {group}", name) for group, name in GROUPS.items() if group in used]
     waiting = [step for step in timeline.steps if step.until is None or step.until > step.at + 1]
@@ -98,7 +98,7 @@ def legend(timeline: Timeline) -> Markup:
 
 
 def mark_text(timeline: Timeline, mark: Mark) -> str:
-    """`2 race (1)`: number and code of a finding, and the part of its operation."""
+    """Return a text such as `2 race (1)`: number and code of a finding, and which of its operations this is."""
     part = f" ({mark.part})" if mark.part else ""
     return f"{mark.finding + 1} {timeline.report.findings[mark.finding].code}{part}"
 

@@ -1,7 +1,7 @@
 """A time line as SVG: a row for each named barrier and mbarrier with its generations or phases, and a row for each warp
-with its actions. A thin row below it has its asynchronous copies.
+with its actions.  A thin row below a warp shows its asynchronous copies.
 
-Two pictures of equal height, so that the labels stay while the steps scroll.
+The time line consists of two pictures of equal height, so that the labels stay in place while the steps scroll.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from wsemu.launch.timeline import Generation, Mark, Step, Stretch, Timeline
 
 MOST_STEPS = 2_000
-"""drawn, of those from the first on"""
+"""maximum number of steps that are drawn, beginning with the first"""
 MOST_OPERATIONS = 8_000
-"""drawn; the end comes earlier where there are more"""
+"""maximum number of operations that are drawn; with more, the picture ends earlier"""
 MOST_ARROWS = 4_000
 _AXIS, _BARRIER, _WARP, _MARK, _COPY = 30, 20, 34, 19, 10
-"""heights of the rows in pixels; a warp has a row of marks more for as many as would hide each other"""
+"""heights of the rows in pixels; a warp has additional rows for marks that would overlap"""
 _LABELS = 130
 """width of the labels in pixels"""
 _MOST_LISTED = 12
@@ -33,7 +33,7 @@ _MOST_LISTED = 12
 
 
 class Window(NamedTuple):
-    """The drawn part of a time line: steps from `first` up to, not including, `end`; a step is `scale` pixels wide."""
+    """The drawn part of a time line: steps from `first` to before `end`, each `scale` pixels wide."""
 
     first: int
     end: int
@@ -41,7 +41,7 @@ class Window(NamedTuple):
 
 
 def window(timeline: Timeline, first: int | None = None) -> Window:
-    """The part to draw; where it does not fit from the start, one with the first mark."""
+    """Return the part to draw.  If the part from the start does not contain the first mark, choose one that does."""
     if first is None:
         marked = timeline.steps[timeline.marks[0].step].at if timeline.marks else 0
         first = 0 if marked < MOST_STEPS // 2 else marked - MOST_STEPS // 4
@@ -75,7 +75,7 @@ class _Picture:
         self.width = max([round((part.end - part.first) * part.scale) + 24, *(round(end) + 4 for end in labels)])
 
     def x(self, step: float) -> float:
-        """Pixels of a step's left edge; steps outside lie at the edges."""
+        """Return the left edge of a step in pixels.  Steps outside of the window are at its edges."""
         inside = min(max(step, self.part.first), self.part.end)
         return round((inside - self.part.first) * self.part.scale + 2, 1)
 
@@ -189,7 +189,7 @@ class _Picture:
                 yield self._operation(step)
 
     def _operation(self, step: Step) -> Markup:
-        """An arrive or a sync with its wait."""
+        """Draw an arrive, or a sync with its wait."""
         y, x = self.warp_y[step.warp], self.x(step.at)
         stuck = step.until is None and self.timeline.is_stuck
         until = self.part.end if step.until is None else step.until
@@ -209,7 +209,7 @@ class _Picture:
         return tag("g", *parts)
 
     def _copies(self) -> Iterator[Markup]:
-        """Copies from their issue until someone knows that they are over."""
+        """Draw copies from their issue until a thread has observed their completion."""
         for copy in self.timeline.copies:
             if self.is_drawn(copy.at, copy.until):
                 x, y = self.x(copy.at), self.copy_y[copy.warp]
@@ -220,7 +220,7 @@ class _Picture:
                 yield tag("g", tag("title", title), _box(x, y + 2, self.x(until) - x, 6, "of-copy"))
 
     def _arrows(self) -> Iterator[Markup]:
-        """From an arrive to what it lets go on, where both are drawn."""
+        """Draw an arrow from an operation to the one that it releases, if both are drawn."""
         first, end = self.part.first, self.part.end
         edges = [(a, s) for a, s in self.timeline.edges() if a.at >= first and s.until is not None and s.until <= end]
         for arrive, sync in edges[:MOST_ARROWS]:
@@ -238,7 +238,7 @@ class _Picture:
                     yield self._mark(mark, x, self.warp_y[warp], self.warp_y[warp] + 29 + n * _MARK)
 
     def _mark(self, mark: Mark, x: float, top: float, y: float) -> Markup:
-        """A frame round an operation, and below it a label that leads to the finding."""
+        """Draw a frame around an operation, and below it a label that links to the finding."""
         finding = self.timeline.report.findings[mark.finding]
         class_, label = f"marked {finding.severity}", mark_text(self.timeline, mark)
         parts = [
@@ -259,7 +259,8 @@ class _Picture:
 
 
 def timeline_svg(timeline: Timeline, part: Window, *, linked: bool) -> Markup:
-    """The picture: labels, and beside them the steps, which scroll; `linked` makes marks lead to `#finding-1`."""
+    """Return the picture: labels, and next to them the steps, which scroll.  With `linked`, marks link to
+    `#finding-1`."""
     picture = _Picture(timeline, part, linked)
     keys = "time line; + and - zoom, 0 shows all of it, arrow keys move it"
     steps = tag("div", picture.steps(), class_="scroll", tabindex=0, role="region", aria_label=keys)
@@ -275,8 +276,7 @@ def _box(x: float, y: float, width: float, height: float, class_: str) -> Markup
 
 
 def describe_picture(timeline: Timeline) -> Markup:
-    """Return the content of the picture in words, for readers who cannot see it: each warp, and each barrier or
-    mbarrier."""
+    """Return a description of the picture for readers who cannot see it: each warp, and each barrier or mbarrier."""
     head = tag("tr", *(tag("th", text, scope="col") for text in ("lane", "steps", "what it does", "how it ends")))
     rows = [*_warps_in_words(timeline), *_objects_in_words(timeline)]
     table = tag("table", head, *(tag("tr", *(tag("td", cell) for cell in row)) for row in rows), class_="words")

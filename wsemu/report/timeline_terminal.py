@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 MOST_BLOCKS = 4
 """rows of the picture that lie below each other"""
 MOST_LINES = 100
-"""maximum lines of all blocks, if one of them alone has fewer"""
+"""maximum number of lines of all blocks, if a single block has fewer"""
 _LABEL = 16
-"""columns at most beside the picture"""
+"""maximum number of columns of a label next to the picture"""
 _SYMBOLS: dict[str, tuple[str, Style]] = {
     "=": ("memory access", ""),
     "*": ("atomic", ""),
@@ -50,7 +50,7 @@ _SYMBOLS: dict[str, tuple[str, Style]] = {
     "x": ("waits for ever", "error"),
     "!": ("the run stops", "error"),
 }
-"""character of a step -> what it means, its style"""
+"""meaning and style of each character that represents a step"""
 _CHARACTER = {
     "access": "=", "atomic": "*", "fence": "|", "warp": "~", "arrive": "a", "sync": "s", "stop": "!",
     "arrive_on": "a", "await": "w", "mbarrier": "m", "copy": "c", "landed": "w",
@@ -65,12 +65,12 @@ class _Row(NamedTuple):
     style: Style = ""
     """style of all characters without a style of their own"""
     symbols: bool = False
-    """true if its characters are those of _SYMBOLS"""
+    """true if the row consists of characters of _SYMBOLS"""
 
 
 def timeline_lines(timeline: Timeline, width: int, first: int | None = None) -> Iterator[Line]:
-    """The picture of a time line from step `first` on, `width` columns wide; by default from the first mark on, if it
-    does not fit from the start."""
+    """Yield the lines of a picture of a time line, `width` columns wide, beginning with step `first`.  By default it begins with
+    the start, or with the first mark if not everything fits."""
     yield from summary_lines(timeline.report, width)
     yield []
     labels = [f"warp {warp.number}" for warp in timeline.warps] + [warp.role for warp in timeline.warps]
@@ -99,7 +99,7 @@ def _extent(timeline: Timeline, start: int, end: int) -> str:
 
 
 def _window(timeline: Timeline, columns: int, first: int | None) -> tuple[int, list[int]]:
-    """The first step, and the steps after each block."""
+    """Return the first step, and the step after the end of each block."""
     rows = len({generation.barrier for generation in timeline.generations}) + 2 * len(timeline.warps)
     blocks = max(1, min(MOST_BLOCKS, MOST_LINES // max(rows, 1)))
     columns -= columns % 10
@@ -112,7 +112,7 @@ def _window(timeline: Timeline, columns: int, first: int | None) -> tuple[int, l
 
 
 def _line(label: str, row: _Row, margin: int) -> Line:
-    """A row with its label, in pieces of one style each."""
+    """Return a row with its label, in pieces of one style each."""
     pieces: Line = [(clean(label)[: margin - 2].ljust(margin), "frame")]
     if not row.symbols:
         return [*pieces, (row.text.rstrip(), row.style)]
@@ -141,7 +141,7 @@ def _block(timeline: Timeline, begin: int, end: int) -> Iterator[tuple[str, _Row
 
 
 def _label(timeline: Timeline, barrier: int) -> str:
-    """`barrier 1`, `a full[0]`."""
+    """Return a label such as `barrier 1` or `a full[0]`."""
     name = timeline.name(barrier)
     return f"{timeline.letter(barrier)} {name}" if barrier in timeline.mbarriers else name
 
@@ -154,7 +154,7 @@ def _axis(begin: int, end: int) -> str:
 
 
 def _generations(timeline: Timeline, barrier: int, begin: int, end: int) -> str:
-    """From the first operation of a generation until it is complete, with its number."""
+    """Draw a generation from its first operation until it is complete, with its number."""
     row = [" "] * (end - begin)
     for generation in timeline.generations:
         if generation.barrier == barrier:
@@ -169,7 +169,7 @@ def _generations(timeline: Timeline, barrier: int, begin: int, end: int) -> str:
 
 
 def _write(row: list[str], at: int, text: str, limit: int) -> None:
-    """Put text into a row, which may grow up to a limit."""
+    """Write text into a row, which may grow up to a limit."""
     for column, character in enumerate(text, at):
         if 0 <= column < limit:
             row.extend(" " * (column + 1 - len(row)))
@@ -194,7 +194,7 @@ def _warp_rows(timeline: Timeline, warp: Warp, steps: list[Step], begin: int, en
 
 
 def _copies(timeline: Timeline, warp: Warp, begin: int, end: int) -> str:
-    """The copies that a warp issued: `<` where some are, `-` while one is under way, `>` in the last step of it."""
+    """Draw the copies that a warp issued: `<` at the issue, `-` while a copy is in flight, `>` at its last step."""
     row = [" "] * (end - begin)
     mine = [copy for copy in timeline.copies if copy.warp == warp.number]
     for copy in mine:
@@ -254,7 +254,7 @@ def _left_out(timeline: Timeline, start: int, end: int, width: int) -> Iterator[
 
 
 def _findings(timeline: Timeline, start: int, end: int, width: int) -> Iterator[Line]:
-    """Each finding in a line, and the operations that are marked for it."""
+    """Yield a line for each finding, with the operations that are marked for it."""
     findings = timeline.report.findings
     for number, finding in enumerate(findings[:MOST_SHOWN]):
         yield []

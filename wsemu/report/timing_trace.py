@@ -1,7 +1,7 @@
 """The predicted waits of warps as Chrome trace JSON, in cycles; https://ui.perfetto.dev opens it.
 
-A process is a CTA of the multiprocessor, a thread is a warp. A slice is a wait, or a run of instructions that issue; it
-has the line of the source.
+A CTA of the multiprocessor is a process, and a warp is a thread.  A slice is a wait, or a sequence of instructions that
+issue; it shows the source line.
 """
 
 from __future__ import annotations
