@@ -69,8 +69,8 @@ class _Row(NamedTuple):
 
 
 def timeline_lines(timeline: Timeline, width: int, first: int | None = None) -> Iterator[Line]:
-    """Yield the lines of a picture of a time line, `width` columns wide, beginning with step `first`.  By default it begins with
-    the start, or with the first mark if not everything fits."""
+    """Yield the lines of a picture of a time line, `width` columns wide, beginning with step `first`.  By default it
+    begins with the start, or with the first mark if not everything fits."""
     yield from summary_lines(timeline.report, width)
     yield []
     labels = [f"warp {warp.number}" for warp in timeline.warps] + [warp.role for warp in timeline.warps]
