@@ -4,7 +4,8 @@
 
 Each program is the repaired twin of one of `tests/corpora/between`, with arrays so large that missing waits would show.
 It runs several times; the results must be those that NumPy computes on the host.  With two GPUs, programs
-that exchange data between them run as well.  It needs Numba-CUDA and NumPy alone.  `wsemu run` runs it, too:
+that exchange data between them run as well: events, and the collectives of `tests/ptx/ranks.cu`.  It needs Numba-CUDA,
+its cuda-bindings and NumPy alone.  `wsemu run` runs the programs of one GPU, too:
 
     wsemu run benchmarks/between_device.py --runs 1 --size 256
 """
@@ -12,20 +13,24 @@ that exchange data between them run as well.  It needs Numba-CUDA and NumPy alon
 from __future__ import annotations
 
 import argparse
+import ctypes
 import functools
+import os
 import threading
 import time
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+
+os.environ.setdefault("CUDA_MODULE_LOADING", "EAGER")  # loading at the first launch may wait for a kernel that spins
 from numba import cuda
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 BLOCK = 128
-SPINS = 20_000_000
-"""looks at a flag after which a kernel gives up"""
+RANKS_PTX = Path(__file__).resolve().parents[1] / "tests" / "ptx" / "ranks.sm_90.ptx"
 
 
 @cuda.jit
@@ -287,42 +292,16 @@ ONE_GPU = (
 
 
 # -- two GPUs ----------------------------------------------------------------------------------------------------------
-@cuda.jit
-def exchange(mine, other, flag, peers_flag, out, epoch, failed):
-    """Add the arrays of both GPUs, once the other one has signalled that its own is ready."""
-    t = cuda.threadIdx.x
-    mine[t] = mine[t] + epoch
-    cuda.threadfence_system()
-    cuda.syncthreads()
-    if t == 0:
-        cuda.atomic.exch(peers_flag, 0, epoch)
-        cuda.threadfence_system()
-        spins = 0
-        while cuda.atomic.add(flag, 0, 0) < epoch and spins < SPINS:
-            spins += 1
-        if spins == SPINS:
-            failed[0] = 1
-        cuda.threadfence_system()
-    cuda.syncthreads()
-    out[t] = mine[t] + other[t]
-    cuda.threadfence_system()
-    cuda.syncthreads()
-    if t == 0:
-        cuda.atomic.exch(peers_flag, 1, epoch)
-        cuda.threadfence_system()
-        spins = 0
-        while cuda.atomic.add(flag, 1, 0) < epoch and spins < SPINS:
-            spins += 1
-        if spins == SPINS:
-            failed[0] = 1
-
-
 @functools.cache
 def enable_peers() -> None:
     """Let both GPUs access each other's memory."""
+    contexts = []
     for k in range(2):
         with cuda.gpus[k]:
-            cuda.current_context().enable_peer_access(1 - k)
+            contexts.append(cuda.current_context())
+    for k in range(2):
+        with cuda.gpus[k]:
+            contexts[k].enable_peer_access(contexts[1 - k].handle)
 
 
 def event_between_devices(n: int, grid: int) -> Result:
@@ -340,38 +319,131 @@ def event_between_devices(n: int, grid: int) -> Result:
         return out.copy_to_host(), np.full(n, 6, np.float32)
 
 
+class Rank(NamedTuple):
+    """One GPU of the collectives."""
+
+    context: Any
+    stream: Any
+    kernels: dict[str, Any]
+
+
+def check(result: Any) -> Any:
+    """Return the value of a call of the driver; RuntimeError for an error."""
+    error, *values = result
+    if int(error):
+        raise RuntimeError(f"the driver returned error {int(error)}")
+    return values[0] if len(values) == 1 else values
+
+
+def make_rank(driver: Any, number: int) -> Rank:
+    """Return a GPU with the kernels of the collectives."""
+    context = check(driver.cuDevicePrimaryCtxRetain(check(driver.cuDeviceGet(number))))
+    check(driver.cuCtxSetCurrent(context))
+    module = check(driver.cuModuleLoadData(RANKS_PTX.read_bytes() + b"\0"))
+    names = ("one_shot", "two_shot", "put")
+    kernels = {name: check(driver.cuModuleGetFunction(module, name.encode())) for name in names}
+    return Rank(context, check(driver.cuStreamCreate(1)), kernels)
+
+
+@functools.cache
+def make_ranks(numbers: tuple[int, ...] = (0, 1)) -> list[Rank]:
+    """Return the GPUs, each of which accesses the memory of the other one."""
+    from cuda.bindings import driver
+
+    check(driver.cuInit(0))
+    ranks = [make_rank(driver, number) for number in numbers]
+    for k in range(2):
+        if ranks[0].context == ranks[1].context:
+            continue
+        check(driver.cuCtxSetCurrent(ranks[k].context))
+        (error,) = driver.cuCtxEnablePeerAccess(ranks[1 - k].context, 0)
+        if int(error) not in (0, 704):  # 704: it is enabled
+            raise RuntimeError(f"no access to the memory of a peer: error {int(error)}")
+    return ranks
+
+
+class Collective:
+    """The memory and the launches of one collective."""
+
+    def __init__(self) -> None:
+        from cuda.bindings import driver
+
+        self.driver, self.ranks = driver, make_ranks()
+        self.blocks: list[tuple[int, Any]] = []
+
+    def put(self, rank: int, values: np.ndarray) -> int:
+        """Return the address of a copy of an array in the memory of a GPU."""
+        check(self.driver.cuCtxSetCurrent(self.ranks[rank].context))
+        block = check(self.driver.cuMemAlloc(values.nbytes))
+        check(self.driver.cuMemcpyHtoD(block, values.ctypes.data, values.nbytes))
+        check(self.driver.cuCtxSynchronize())
+        self.blocks.append((rank, block))
+        return int(block)
+
+    def launch(self, name: str, grid: int, block: int, pointers: list[int], *numbers: int) -> None:
+        """Launch a kernel on both GPUs, with the number of the rank after the pointers."""
+        types = (ctypes.c_void_p,) * len(pointers) + (ctypes.c_int,) * (1 + len(numbers))
+        for k, rank in enumerate(self.ranks):
+            check(self.driver.cuCtxSetCurrent(rank.context))
+            given = ((*pointers, k, *numbers), types)
+            check(self.driver.cuLaunchKernel(rank.kernels[name], grid, 1, 1, block, 1, 1, 0, rank.stream, given, 0))
+
+    def read(self, rank: int, address: int, like: np.ndarray) -> np.ndarray:
+        """Return an array from the memory of a GPU, after the launches of both."""
+        for one in self.ranks:
+            check(self.driver.cuCtxSetCurrent(one.context))
+            check(self.driver.cuStreamSynchronize(one.stream))
+        check(self.driver.cuCtxSetCurrent(self.ranks[rank].context))
+        result = np.empty_like(like)
+        check(self.driver.cuMemcpyDtoH(result.ctypes.data, address, like.nbytes))
+        return result
+
+    def free(self) -> None:
+        """Free its memory."""
+        for rank, block in self.blocks:
+            check(self.driver.cuCtxSetCurrent(self.ranks[rank].context))
+            check(self.driver.cuMemFree(block))
+
+
 def one_shot_all_reduce(n: int, grid: int) -> Result:
-    """R1: both GPUs add their arrays, with a barrier before the reads and one behind them."""
-    threads, epochs = 256, 4
-    enable_peers()
-    arrays, flags, outs, failed, streams = [], [], [], [], []
-    for k in range(2):
-        with cuda.gpus[k]:
-            arrays.append(cuda.to_device(numbers(threads) * np.float32(k + 1)))
-            flags.append(cuda.to_device(np.zeros(2, np.int32)))
-            failed.append(cuda.to_device(np.zeros(1, np.int32)))
-            outs.append(cuda.device_array(threads, np.float32))
-            streams.append(cuda.stream())
-            cuda.synchronize()
+    """R1: both GPUs add their arrays, with a barrier before the reads and one after them."""
+    c, epochs = Collective(), 8
+    x = [numbers(512) * np.float32(k + 1) for k in range(2)]
+    flags, zeros = np.zeros(4, np.uint32), np.zeros(512, np.float32)
+    pointers = [c.put(k, one[k]) for one in (x, [flags] * 2, [zeros] * 2) for k in range(2)]
+    c.launch("one_shot", 2, 256, pointers, epochs)
+    found = [c.read(k, pointers[4 + k], zeros) for k in range(2)]
+    c.free()
     for epoch in range(1, epochs + 1):
-        for k in range(2):
-            with cuda.gpus[k]:
-                exchange[1, threads, streams[k]](
-                    arrays[k], arrays[1 - k], flags[k], flags[1 - k], outs[k], epoch, failed[k]
-                )
-    results = []
-    for k in range(2):
-        with cuda.gpus[k]:
-            streams[k].synchronize()
-            results += [outs[k].copy_to_host(), failed[k].copy_to_host().astype(np.float32)]
-    mine = [numbers(threads) * np.float32(k + 1) for k in range(2)]
-    for epoch in range(1, epochs + 1):
-        mine = [one + np.float32(epoch) for one in mine]
-    zero = np.zeros(1, np.float32)
-    return np.concatenate(results), np.concatenate([mine[0] + mine[1], zero, mine[1] + mine[0], zero])
+        x = [one + np.float32(epoch) for one in x]
+    return np.concatenate(found), np.tile(x[0] + x[1], 2)
 
 
-TWO_GPUS = (event_between_devices, one_shot_all_reduce)
+def two_shot_all_reduce(n: int, grid: int) -> Result:
+    """R2, R4: each GPU adds half of the elements, and reads the other half after a barrier."""
+    c = Collective()
+    x = [numbers(1024) * np.float32(k + 1) for k in range(2)]
+    half, flags, zeros = np.zeros(512, np.float32), np.zeros(4, np.uint32), np.zeros(1024, np.float32)
+    pointers = [c.put(k, one[k]) for one in (x, [half] * 2, [flags] * 2, [zeros] * 2) for k in range(2)]
+    c.launch("two_shot", 2, 256, pointers)
+    found = [c.read(k, pointers[6 + k], zeros) for k in range(2)]
+    c.free()
+    return np.concatenate(found), np.tile((x[0] + np.float32(1)) + (x[1] + np.float32(1)), 2)
+
+
+def put_with_signal(n: int, grid: int) -> Result:
+    """R7: a GPU waits for a signal before each chunk that the other one puts there."""
+    c, chunks = Collective(), 64
+    x = numbers(256 * chunks)
+    zeros = np.zeros_like(x)
+    pointers = [c.put(0, x), c.put(1, zeros), c.put(1, np.zeros(1, np.uint32)), c.put(1, zeros)]
+    c.launch("put", 1, 256, pointers, chunks)
+    found = c.read(1, pointers[3], zeros)
+    c.free()
+    return found, np.float32(2) * x
+
+
+TWO_GPUS = (event_between_devices, one_shot_all_reduce, two_shot_all_reduce, put_with_signal)
 
 
 def peer_access() -> Iterator[Callable[[int, int], Result]]:
@@ -407,19 +479,21 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--size", type=int, default=1 << 20, help="elements of an array, a multiple of 512")
     given = parser.parse_args()
+    begun, rows, failed = time.perf_counter(), [], 0
     print(f"{given.runs} runs of {given.size:,} elements on {cuda.get_current_device().name}")
-    print(f"{'program':24} {'right':>7} {'results':>7} {'seconds':>8}")
-    failed = 0
     for program in (*ONE_GPU, *peer_access()):
+        print(f"{time.perf_counter() - begun:6.1f} s: {program.__name__}", flush=True)
         try:
             right, different, seconds = measure(program, given.runs, given.size)
         except Exception as error:  # the other programs still run
             failed += 1
-            print(f"{program.__name__:24} {type(error).__name__}: {error}", flush=True)
+            rows.append(f"{program.__name__:24} {type(error).__name__}: {error}")
             continue
         failed += right < given.runs
-        print(f"{program.__name__:24} {right:>3}/{given.runs:<3} {different:>7} {seconds:8.2f}", flush=True)
+        rows.append(f"{program.__name__:24} {right:>3}/{given.runs:<3} {different:>7} {seconds:8.2f}")
+    print(f"{'program':24} {'right':>7} {'results':>7} {'seconds':>8}", *rows, sep="\n")
     print("all results are right, bit for bit" if not failed else f"{failed} programs differ")
+    print(f"{time.perf_counter() - begun:.1f} s in all")
     return int(failed > 0)
 
 
