@@ -271,6 +271,19 @@ def test_ctas_of_a_rank_are_no_cluster() -> None:
     assert check_ptx(MEETING, 4, 2).verdict == "incomplete"
 
 
+def test_a_hint_names_no_barrier_of_clusters() -> None:
+    @cuda.jit
+    def collides(flag: Any) -> None:
+        if cuda.blockIdx.x == 0:
+            cuda.atomic.add(flag, 0, 1)
+        else:
+            flag[0] = 0
+
+    (finding,) = wsemu.check(collides, 2, 1, (np.zeros(1, np.int32),), ranks=2).findings
+    assert finding.code == "race"
+    assert "cluster" not in (finding.help or "")
+
+
 def test_the_barrier_of_a_grid_does_not_reach_other_gpus() -> None:
     @cuda.jit
     def meets(x: Any, y: Any) -> None:

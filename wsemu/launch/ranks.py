@@ -115,6 +115,9 @@ _WORDS = (
 )
 """texts of findings in one GPU, and among several"""
 _NARROW = "of too narrow a scope"
+_CLUSTER_WORDS = ("cluster_sync", "barrier.cluster")
+_BY_FLAGS = "order the two by a flag: set it after a fence of `.sys` scope after (1), wait for it and fence before (2)"
+"""help in place of one that names a barrier of clusters, which GPUs do not have in common"""
 
 
 def name_scopes(findings: list[Finding], ranks: int) -> list[Finding]:
@@ -124,9 +127,10 @@ def name_scopes(findings: list[Finding], ranks: int) -> list[Finding]:
 
 
 def _name_scope(finding: Finding) -> Finding:
+    by_cluster = any(word in (finding.help or "") for word in _CLUSTER_WORDS)
     changes: dict[str, object] = {
         "notes": [_replace_words(note) for note in finding.notes],
-        "help": finding.help and _replace_words(finding.help),
+        "help": _BY_FLAGS if by_cluster else finding.help and _replace_words(finding.help),
     }
     if finding.code == "race" and _NARROW in finding.message:
         changes["code"] = "scope"
