@@ -12,6 +12,7 @@ import pytest
 import wsemu
 from proofs.agents import AGENT_FAMILIES, check_launch
 from proofs.compare import BOTH_REFUSE, BOTH_VERIFY, CERTIFY, COMPARED, CONTRADICTION, Part, certify, compare
+from proofs.random_certificates import judge_part
 
 built = pytest.mark.skipif(not CERTIFY.exists(), reason="the extracted checker is not built: make -C proofs checker")
 
@@ -57,6 +58,14 @@ def test_the_checker_proves_what_wsemu_verifies(family: str) -> None:
     assert not result.contradictions, "\n".join(result.contradictions)
     assert result.outcomes[BOTH_VERIFY] > 0
     assert result.outcomes[BOTH_REFUSE] > 4
+
+
+@built
+@pytest.mark.parametrize("family", [family for family in COMPARED if family != "wgmma"])
+def test_both_judges_accept_the_certificates_of_verified_programs(family: str) -> None:
+    judged = judge_part(Part(family, f"certificates of {family}", 20))
+    assert not judged.refused, "\n".join(judged.refused)
+    assert judged.accepted == judged.verified - judged.beyond.total() > 0
 
 
 @built
