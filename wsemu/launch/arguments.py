@@ -27,7 +27,7 @@ def prepare_arguments(kernel: Any, arguments: Sequence[Any]) -> Sequence[Any]:
 
 
 def _apply_extensions(kernel: Any, arguments: Sequence[Any]) -> Sequence[Any]:
-    """The arguments as the kernel's `extensions` prepare them, the last extension first, as in Numba-CUDA."""
+    """Return the arguments as the kernel's `extensions` prepare them, the last extension first, as in Numba-CUDA."""
     extensions = getattr(kernel, "extensions", ())
     if not extensions:
         return arguments
@@ -44,14 +44,14 @@ _PLAIN = (np.ndarray, int, float, bool)
 
 
 def _own_arrays(arguments: Sequence[Any]) -> Sequence[Any]:
-    """The arguments, with arrays of ours for those of other libraries, and for records."""
+    """Return the arguments with NumPy arrays in place of records and of arrays of other libraries."""
     if all(type(value) in _PLAIN for value in arguments):
         return arguments
     return tuple(map(_own_array, arguments))
 
 
 def _own_array(value: Any) -> Any:
-    """An argument as an array of ours, where it is one of another library; a record as that of its memory."""
+    """Return an argument with a NumPy array in place of an array of another library, or of a record."""
     from wsemu.model.device_array import as_cuda_array, is_foreign, is_lent, lent_array, record_array
 
     if isinstance(value, np.void):
@@ -62,8 +62,8 @@ def _own_array(value: Any) -> Any:
 
 
 def find_arrays(value: Any, way: Way = ()) -> Iterator[tuple[Way, Any]]:
-    """Yield the arrays that an argument contains, in a tensor map, a texture, a structure, a list, a tuple or a pattern
-    object, and the path to each, by which `bind` names them."""
+    """Yield the arrays that an argument contains, in a tensor map, texture, structure, list, tuple or pattern object.
+    Each comes with the path by which `bind` names it."""
     value = underlying_array(value)
     if isinstance(value, np.ndarray):
         yield way, value
@@ -78,7 +78,7 @@ def find_arrays(value: Any, way: Way = ()) -> Iterator[tuple[Way, Any]]:
 
 
 def unwritten(kernel: Any, arguments: Sequence[Any]) -> dict[str, Any]:
-    """Name -> array of the arrays that the arguments lead to and that nothing has written yet."""
+    """Return the uninitialized arrays that the arguments contain, by name."""
     if all(type(value) in _PLAIN for value in arguments):
         return {}
     held = [(number, way, array) for number, value in enumerate(arguments) for way, array in find_arrays(value)]
@@ -92,13 +92,13 @@ def unwritten(kernel: Any, arguments: Sequence[Any]) -> dict[str, Any]:
 
 
 def captured_arrays(program: Program) -> list[Any]:
-    """The arrays that a program names, or has the addresses of, and that nothing has written yet."""
+    """Return the uninitialized arrays that a program names, or whose addresses it contains."""
     held = [array for c in program.constant_arrays for array in (c.array, *(array for _, array in c.pointers))]
     return [array for array in held if is_blank(array)]
 
 
 def underlying_array(value: Any) -> Any:
-    """The array of a tensor map, a texture or a surface, any other argument as it is."""
+    """Return the array of a tensor map, texture or surface; return any other argument unchanged."""
     return getattr(value, "mapped", value)
 
 

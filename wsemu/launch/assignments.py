@@ -81,7 +81,8 @@ def judge_assignments(bound: Bound, outcome: Outcome, initial: Callable[[], list
 
 
 def _has_lags(outcome: Outcome) -> bool:
-    """Return whether the verdict depends on lanes that wait together; other runs are judged under that assumption."""
+    """Return whether the verdict assumes that lanes wait together; other runs are then judged under the same
+    assumption."""
     return any(raw.code == LAG for raw in outcome.findings)
 
 
@@ -139,7 +140,8 @@ def _prove(bound: Bound, outcome: Outcome, initial: list[Any]) -> TakenClusters:
 
 
 def _errors(bound: Bound, outcome: Outcome, found: Outcome) -> list[RawFinding]:
-    """Return the errors of another run that are not those of this one, and named warnings that this one has not."""
+    """Return the errors of another run that this run does not have, and the named warnings that this run does not
+    have."""
     known = {(raw.code, raw.pc) for raw in outcome.findings}
     codes = [(raw, CODES[raw.code]) for raw in found.findings if raw.code in CODES]
     wrong = [raw for raw, code in codes if code.severity == "error" or code.strict]
@@ -150,7 +152,7 @@ def _errors(bound: Bound, outcome: Outcome, found: Outcome) -> list[RawFinding]:
 def _run_with(
     bound: Bound, outcome: Outcome, initial: Callable[[], list[Any]], assignment: Assignment, where: str
 ) -> Assigned:
-    """Return what differs in a run with another assignment."""
+    """Return the differences of a run with another assignment."""
     from wsemu.launch.running import ran
 
     segments = [(np.array(data), writable) for data, (_, writable) in zip(initial(), bound.segments, strict=True)]

@@ -1,8 +1,8 @@
-"""A launch with findings, to be made again with other source: on the same arguments, as they were, and in silence.
+"""Repeat a launch that has findings with other source, on its original arguments and without output.
 
-What a report is of is kept by it: the kernel, the arguments, and what the arrays that the launch stored to held before.
-The launches of edits use the same memory, since arguments may share it; afterwards it holds what it held.  For
-a device memory they use a copy, because its client may continue.
+The report keeps what is needed for this: the kernel, the arguments, and the original contents of the arrays to which
+the launch stored.  Launches of edits use the same memory, because arguments may share it; afterwards the memory is
+restored.  For a device memory they use a copy, because its owner may continue to use it.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from wsemu.repair.search import Accesses
 
 MOST_KEPT = 64 << 20
-"""bytes of arrays that a report keeps as they were before the launch: of larger ones no edit is tried"""
+"""maximum number of bytes of original array contents that a report keeps; with larger arrays, no edit is tried"""
 LARGEST_SIZE = 4096
 """the largest number that is taken for a size"""
 _LONGER = 20
@@ -79,7 +79,7 @@ class Attempted(NamedTuple):
     result_of_use: Any = None
     """result of the function that used the report while its source was available"""
     elsewhere: int = 0
-    """changed elements of arrays that the kernel as it is does not use"""
+    """number of changed elements in arrays that the unedited kernel does not use"""
     skips_data: bool = False
     """true if a CTA never reads the first data that it copies to shared memory"""
 
@@ -97,7 +97,7 @@ class Launched:
     before: list[npt.NDArray[np.uint8] | None]
     """contents of each segment before the launch"""
     instructions: int
-    """warp instructions that it executed, if each CTA did what the first one could"""
+    """number of executed warp instructions, estimated as if each CTA did what the first one could do"""
     site: tuple[str, int] | None
     """the file and line of the user's that launches"""
     amiss: int
@@ -105,16 +105,16 @@ class Launched:
     suppressed: bool
     """true if some findings are accepted"""
     checking: bool = False
-    """the launch is made as it was"""
+    """true if the original launch is repeated"""
     expected: dict[str, Any] = field(default_factory=dict)
     """expected contents of arrays after the launch, by name, if known"""
     _known: dict[bytes, Attempted | None] = field(default_factory=dict)
     _other: tuple[LaunchConfiguration, Sequence[Any]] | None = None
-    """the configuration and the arguments of a launch that is tried, where they are others"""
+    """configuration and arguments of the tried launch, if they differ from the original"""
     only: tuple[int, ...] = ()
     """CTAs that are run instead of all"""
     transferred: tuple[int, ...] = ()
-    """bytes that copies transfer for each expect-tx operation of the launch as it is"""
+    """bytes that copies transfer for each expect-tx operation of the original launch"""
     overlaps: bool = False
     """true if stores of different data to the same bytes race: of other sizes, or without a load in between"""
 
@@ -122,7 +122,7 @@ class Launched:
     def of(
         cls, kernel: Any, arguments: Sequence[Any], uninitialized: tuple[str, ...], captured: list[Any], ran: Examined
     ) -> Launched | None:
-        """Return the parts of a launch that are kept; None if they are too large or unknown."""
+        """Return the data of a launch that are kept, or None if they are too large or unknown."""
         if ran.bound.memory is not None:
             copied = _copy_memory(kernel, arguments, uninitialized, ran, ran.bound.memory)
             if copied is None:
@@ -143,18 +143,19 @@ class Launched:
         )  # fmt: skip
 
     def __reduce__(self) -> Any:
-        return type(None), ()  # a report that goes elsewhere goes without
+        return type(None), ()  # a report without them can be sent elsewhere
 
     @property
     def settings(self) -> Settings:
         return self.bound.settings
 
     def arguments_given(self) -> Sequence[Any]:
-        """The arguments."""
+        """Return the arguments."""
         return self.arguments
 
     def launch(self) -> tuple[str, int, str] | None:
-        """The text and the number of the line that launches, and its file; None where it is not known, and for PTX."""
+        """Return the text, the line number and the file of the launch.  Return None if they are unknown, and for
+        PTX."""
         if self.site is None or isinstance(self.kernel, Code):
             return None
         text = "".join(linecache.getlines(self.site[0]))
@@ -164,7 +165,7 @@ class Launched:
         self, grid: tuple[int, int, int], block: tuple[int, int, int], arguments: tuple[Any, ...],
         texts: dict[str, tuple[Any, str]] | None = None,
     ) -> Attempted | None:  # fmt: skip
-        """Another launch, inside `again`, perhaps with other source; None where it cannot run."""
+        """Run another launch, inside `again`, perhaps with other source.  Return None if it cannot run."""
         now = self.bound.configuration
         if math.prod(grid) > math.prod(now.grid) + 1:
             return None
@@ -180,7 +181,7 @@ class Launched:
             self._other = None
 
     def sources(self) -> dict[str, tuple[str, frozenset[int]]]:
-        """The user's files that the code of a kernel in Python comes from, and the lines that it has there."""
+        """Return the user's files that contain the code of a Python kernel, with its lines."""
         if isinstance(self.kernel, Code):
             return {}
         lines: dict[str, set[int]] = {}
@@ -191,7 +192,8 @@ class Launched:
         return {file: (texts[file], frozenset(lines[file])) for file in lines if texts[file]}
 
     def expect(self, arrays: dict[str, Any]) -> None:
-        """Take what arrays should hold afterwards, by name.  UsageError where one of them is none of the launch's."""
+        """Record the expected final contents of arrays, by name.  Raise UsageError for an array that the launch does
+        not have."""
         known = {array.name: array for array in self.bound.arrays}
         for name, value in arrays.items():
             if name not in known:
@@ -203,8 +205,9 @@ class Launched:
 
     @contextlib.contextmanager
     def again(self) -> Iterator[None]:
-        """Launches may be made inside; afterwards all arrays hold what they hold now."""
-        before, self.before = self.before, self.keep_arrays().before  # an edit may store where the launch did not
+        """Allow launches inside the `with` block; at its end, all arrays have their previous contents again."""
+        # an edited kernel may store to other locations than the original
+        before, self.before = self.before, self.keep_arrays().before
         held = [(now, now.copy()) for now, _ in self._stored_segments()]
         try:
             yield
@@ -217,8 +220,8 @@ class Launched:
 
     @contextlib.contextmanager
     def other_contents(self) -> Iterator[None]:
-        """Launch with other contents of the arrays, inside `again`: random floating-point numbers, and the integers of
-        each array in another order."""
+        """Launch with other array contents, inside `again`: random floating-point numbers, and the integers of each
+        array in another order."""
         before, known = self.before, self._known
         random = np.random.default_rng(1)
         pairs = zip(self.bound.segments, before, strict=True)
@@ -239,7 +242,8 @@ class Launched:
             self.before, self._known = before, known
 
     def keep_arrays(self) -> Launched:
-        """The launch with all of its arrays to be as they were before it, those that it only loads from as they are."""
+        """Return the launch with the original contents of all its arrays.  Arrays that it only loads from are not
+        copied."""
         pairs = zip(self.bound.segments, self.before, strict=True)
         before = [data.copy() if data is now and writable else data for (now, writable), data in pairs]
         return replace(self, before=before, _known={})
@@ -264,7 +268,7 @@ class Launched:
         return settings.engine == "vm" and settings.cta_order != "descending" and not settings.every
 
     def earlier_verified(self) -> Sequence[Launched]:
-        """Launches that were verified before this one, of this kernel, and of others from the same files."""
+        """Return earlier verified launches of this kernel, and of other kernels in the same files."""
         return [
             Launched(**parts, amiss=0, suppressed=False).keep_arrays()
             for parts in launches(self.kernel, self._is_near)
@@ -277,12 +281,13 @@ class Launched:
         return any(span.file in own for span in program.spans)
 
     def as_it_was(self, texts: dict[str, tuple[Any, str]], code: str = "") -> Attempted | None:
-        """The launch, perhaps with other source or PTX; afterwards all arrays hold what they hold now."""
+        """Run the original launch, perhaps with other source or PTX.  Afterwards all arrays have their current contents
+        again."""
         with self.again():
             return self.attempt_code(code) if code else self.attempt(texts, lambda _: None)
 
     def _stored_segments(self) -> Iterator[tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]]:
-        """The segments that the launch stored to: as they are, and as they were before it."""
+        """Yield the segments to which the launch stored: their current and their original contents."""
         for (now, _), before in zip(self.bound.segments, self.before, strict=True):
             if before is not None and before is not now:
                 yield now, before
@@ -329,7 +334,7 @@ class Launched:
         return self._results(self.bound)
 
     def rerun_unchanged(self) -> Attempted | None:
-        """The launch made as it was, inside `again`."""
+        """Repeat the original launch, inside `again`."""
         self.checking = True
         try:
             return self.attempt({}, lambda _: None)
@@ -338,8 +343,9 @@ class Launched:
             self._known.clear()
 
     def attempt(self, texts: dict[str, tuple[Any, str]], look: Callable[[Report], Any]) -> Attempted | None:
-        """The launch with other source, inside `again`: file -> its tree as it is, and the text; `look` is shown the
-        report while that is what can be read.  Return None if it does not compile, cannot run, or is no better."""
+        """Run the launch with other source, inside `again`.  The source is given by file: its current syntax tree, and
+        the new text.  `look` receives the report while the new source is in place.  Return None if it does not compile,
+        cannot run, or is not better."""
         from wsemu.frontend.python.source import editing_source
 
         with contextlib.ExitStack() as stack:
@@ -354,7 +360,7 @@ class Launched:
                 return None
 
     def _rebound(self, text: Text, assigned: Sequence[tuple[ast.Assign, ast.Assign]]) -> AbstractContextManager[None]:
-        """Other values at the top of the kernel's own file."""
+        """Put other values at the top of the kernel's own file in force."""
         from wsemu.frontend.python.source import find_source
         from wsemu.launch.constants import rebound
 
@@ -441,7 +447,8 @@ class Launched:
                 values[...] = before
 
     def _copy_unused(self, bound: Bound) -> list[tuple[npt.NDArray[Any], npt.NDArray[Any]]]:
-        """Return the arrays that an edited kernel may store to and the kernel as it is does not use, with copies."""
+        """Return the arrays to which an edited kernel may store although the original does not use them, with
+        copies."""
         known = {now.ctypes.data for now, _ in self.bound.segments}
         values = [
             np.ndarray(array.shape, array.dtype, data.data, array.offset, array.strides)
@@ -485,7 +492,7 @@ class Launched:
         return copied_data.skips_first_copy(program, trace(frozenset(copied_data.find_reads(program))))
 
     def _results(self, bound: Bound) -> tuple[tuple[str, npt.NDArray[Any]], ...]:
-        """Copies of the arrays that can have been stored to."""
+        """Return copies of the arrays to which the launch may have stored."""
         pairs = zip(self.bound.segments, self.before, strict=True)
         stored = {n for n, ((now, _), before) in enumerate(pairs, FIRST_ARRAY) if before is not now}
         names = {array.name for array in self.bound.arrays if array.segment in stored}
@@ -542,7 +549,7 @@ def _expected_arrays(bound: Bound) -> dict[str, Any]:
 
 
 def _amiss(program: Program, outcome: Outcome) -> int:
-    """Return the number of locations at which a machine recorded errors; a launch that did not end counts as one."""
+    """Return the number of locations at which a machine recorded errors.  A launch that did not end counts as one."""
     spans = {
         (raw.code, program.span_of[raw.pc], program.span_of[raw.other_pc] if raw.other_pc >= 0 else -1)
         for raw in outcome.findings
@@ -571,7 +578,7 @@ def _has_overlapping_stores(program: Program, outcome: Outcome) -> bool:
 
 
 def _size_of_store(program: Program, pc: int) -> int:
-    """Return the size of the elements that a store writes, in bytes; 0 for other instructions, and for none."""
+    """Return the size in bytes of the elements that a store writes; 0 for other instructions and for -1."""
     if pc < 0:
         return 0
     name = NAMES[int(program.code[pc, 0])]
@@ -609,7 +616,8 @@ def program_digest(program: Any) -> bytes:
 
 
 def _stores(ran: Examined) -> int:
-    """Stores of threads; an atomic that stands for a load is none, and a loop may make it any number of times."""
+    """Return the number of stores by threads.  An atomic that represents a load does not count; an atomic in a loop
+    that waits counts once."""
     code = ran.places.program.code[:, [0, 7]].tolist()
     counts = ran.places.outcome.accesses.items()
     return sum(count.lanes for pc, count in counts if _is_store(*code[pc]))

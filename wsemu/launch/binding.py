@@ -1,5 +1,5 @@
-"""Puts host arguments into a launch: each array a segment of virtual memory, used in place; each parameter row
-its value."""
+"""Put the arguments of the host into a launch: each array becomes a segment of virtual memory, used in place, and each
+parameter row gets its value."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 
 
 Way = tuple["int | str", ...]
-"""to a part of an argument: numbers of fields, and a word for the second memory that a texture has"""
+"""path to a part of an argument: numbers of fields, and a word for the second memory of a texture"""
 
 
 class Memory:
-    """The segments of a launch.  Arrays that overlap share one, so that an address names the same byte for all of them.
-    It can be written if one of them can: the front end refuses stores that name a read-only array."""
+    """The segments of a launch.  Arrays that overlap share a segment, so that an address names the same byte in all of
+    them.  It is writable if one of them is: the front end rejects stores that name a read-only array."""
 
     def __init__(
         self,
@@ -45,8 +45,8 @@ class Memory:
         constant: frozenset[int] = frozenset(),
         space: DeviceMemory | None = None,
     ) -> None:
-        """`constant` are the numbers of the arrays that are never stored to, whatever NumPy's flags are.  The
-        allocations of `space` are segments, too, and arrays in one have its number."""
+        """`constant` has the numbers of arrays that are never stored to, whatever their NumPy flags are.  The
+        allocations of `space` are segments as well; an array inside an allocation has its segment."""
         self._writable = [a.flags.writeable and n not in constant for n, a in enumerate(arrays)]
         self.segments: list[tuple[Bytes, bool]] = []
         self._free: deque[int] = deque()
@@ -64,7 +64,8 @@ class Memory:
                 groups[-1] = ([*group, n], low, max(high, end))
             else:
                 groups.append(([n], start, end))
-        for group, low, high in sorted(groups, key=lambda g: min(g[0])):  # numbered alike wherever arrays lie
+        # numbers do not depend on the addresses of arrays
+        for group, low, high in sorted(groups, key=lambda g: min(g[0])):
             self._add(arrays, group, low, high)
 
     def _enter_allocations(self, space: DeviceMemory) -> None:
@@ -97,18 +98,18 @@ class Memory:
             self.segments.append(made)
 
     def unwatch(self, segment: int) -> None:
-        """Nothing races in a segment."""
+        """Mark a segment in which races are not checked."""
         number = segment - FIRST_ARRAY
         self.segments[number] = self.segments[number][0], UNWATCHED
 
     def keep_gaps(self, segment: int, covered: npt.NDArray[np.uint8]) -> None:
-        """Allow stores to a segment that can be written at these bytes alone."""
+        """Restrict stores to a writable segment to these bytes."""
         data, writable = self.segments[segment - FIRST_ARRAY]
         if writable and writable != UNWATCHED:
             self.segments[segment - FIRST_ARRAY] = data, cast("bool", InElements(covered))
 
     def place(self, n: int) -> tuple[int, int]:
-        """(segment, offset of the first element) of array n."""
+        """Return (segment, offset of the first element) of array n."""
         return self._place[n]
 
 
@@ -125,9 +126,10 @@ class Packed:
 
     data: bytes
     arrays: tuple[tuple[int, Way, npt.NDArray[Any]], ...] = ()
-    """arrays whose addresses are in it: the byte, and the path to the array in the given nested tuples"""
+    """arrays whose addresses the memory contains: offset of the address, and the path to the array in the nested
+    tuples"""
     maps: tuple[tuple[int, Way, TensorMap], ...] = ()
-    """tensor maps in it, likewise; they are encoded when their arrays have addresses"""
+    """tensor maps that it contains, in the same form; they are encoded once their arrays have addresses"""
     blocks: tuple[tuple[int, Way, Block], ...] = ()
     """memory whose address it contains, and that holds such bytes itself: a table of pointers"""
     has_pointers: bool = False
@@ -135,7 +137,7 @@ class Packed:
 
     @property
     def kind(self) -> Literal["value", "number"]:
-        """`value` if addresses or tensor maps are in it."""
+        """Return `value` if it contains addresses or tensor maps."""
         return "value" if self.arrays or self.maps or self.blocks or self.has_pointers else "number"
 
     def all_blocks(self) -> Iterator[tuple[Way, Block]]:
@@ -145,7 +147,7 @@ class Packed:
             yield from block.packed.all_blocks()
 
     def all_arrays(self) -> Iterator[tuple[Way, npt.NDArray[Any]]]:
-        """Yield the arrays that it leads to, and those of tensor maps, with the path to each."""
+        """Yield the arrays to which it leads, and the arrays of tensor maps, with the path to each."""
         yield from ((path, array) for _, path, array in self.arrays)
         yield from ((path, map_.array) for _, path, map_ in self.maps)
         for _, path, block in self.blocks:
@@ -174,13 +176,13 @@ class Packed:
 
     @property
     def mapped(self) -> Any:
-        """The array of the tensor map that this is, or this."""
+        """Return the array of a tensor map, or any other array unchanged."""
         return self.maps[0][2].array if self.maps and not self.maps[0][1] else self
 
 
 def _bounds(array: npt.NDArray[Any], first: int) -> tuple[int, int]:
-    """Return the first address of an array's memory and the first one after it; `first` is that of its first
-    element."""
+    """Return the address of the first byte of an array's memory, and the address after its last byte.  `first` is the
+    address of its first element."""
     if array.flags.c_contiguous:
         return first, first + array.nbytes
     low, high = np.lib.array_utils.byte_bounds(array)
@@ -193,7 +195,7 @@ def part_name(name: str, way: Way) -> str:
 
 
 def component(value: Any, path: tuple[int | str, ...]) -> Any:
-    """The part of nested tuples and pattern objects that `path` leads to."""
+    """Return the part of nested tuples and pattern objects at `path`."""
     for step in path:
         value = getattr(value, step) if isinstance(step, str) else value[step]
     return value
@@ -206,8 +208,8 @@ def bind(
     given: Mapping[str, npt.NDArray[Any]] | None = None,
     space: DeviceMemory | None = None,
 ) -> tuple[Rows, Memory, list[BoundArray]]:
-    """Rows, memory and array descriptions for a launch of `program` with these arguments and arrays that it makes, in a
-    device memory if there is one."""
+    """Return the rows, the memory and the array descriptions for a launch of `program` with these arguments, and with
+    the arrays that the launch allocates.  They may be in a device memory."""
     wanted = _needed_arrays(program, arguments)
     kept = {(p.argument, p.component): p.row for p in program.parameters if p.part == "memory"}
     copied = [
@@ -270,8 +272,8 @@ def _allocations(space: DeviceMemory | None, bound: Sequence[BoundArray]) -> lis
 
 
 def _with_gaps(program: Program, wanted: _Arrays, places: _Places) -> set[int]:
-    """Return the segments of arrays with bytes between their elements, of which the program knows no strides: it gets
-    the address alone, and a store may go anywhere."""
+    """Return the segments of arrays with bytes between their elements whose strides the program does not know.  Such a
+    program gets only the address, so a store may go to any byte."""
     strides = {(p.argument, p.component) for p in program.parameters if p.part not in ("address", "memory", "bytes")}
     return {places[key][0] for key, array in wanted.items() if key not in strides and _has_gaps(array)}
 
@@ -293,7 +295,7 @@ def _keep_gaps(memory: Memory, segment: int, arrays: Sequence[BoundArray]) -> No
 
 
 def _program_array(c: ConstantArray) -> npt.NDArray[Any]:
-    """An array of the program, or a copy where a launch writes to it."""
+    """Return an array of the program, or a copy of it if a launch writes to it."""
     return c.array.copy() if c.addresses or c.pointers or (c.writable and not c.live) else c.array
 
 
@@ -306,22 +308,23 @@ def _fill_blocks(arguments: Sequence[Any], places: _Places, names: Sequence[str]
 
 
 def _pack_argument(arguments: Sequence[Any], key: tuple[int, tuple[int | str, ...]]) -> Packed:
-    """An argument, or a part of it, that is passed as bytes."""
+    """Return an argument, or a part of it, as bytes."""
     value = component(arguments[key[0]], key[1])
     return packed_map(value) if isinstance(value, TensorMap) else value
 
 
 def packed_map(value: TensorMap) -> Packed:
-    """A tensor map as an argument."""
+    """Return a tensor map as an argument."""
     return Packed(bytes(MAP_BYTES), (), ((0, (), value),))
 
 
 def _contents(
     given: Packed, key: tuple[int, tuple[int | str, ...]], places: _Places, names: Sequence[str] = ()
 ) -> bytes:
-    """The bytes that are passed, with addresses and tensor maps in them; `names`: of the arguments, for messages.
+    """Return the bytes that are passed, with addresses and tensor maps filled in.  `names` are the names of the
+    arguments, for messages.
 
-    UsageError for a map whose array lies where it cannot.
+    Raise UsageError for a map whose array has an unsuitable address.
     """
     whole = bytearray(given.data)
     argument, way = key
@@ -373,20 +376,21 @@ def _value(parameter: Parameter, given: Any, wanted: _Arrays, places: _Places) -
 
 
 def _before(array: npt.NDArray[Any]) -> int:
-    """Bytes of an array's memory before its first element: where an axis runs backwards."""
+    """Return the number of bytes of an array's memory before its first element: an axis with a negative stride has
+    some."""
     first: int = array.__array_interface__["data"][0]
     return first - np.lib.array_utils.byte_bounds(array)[0]
 
 
 def _address(place: tuple[int, int]) -> int:
-    """The virtual address of (segment, offset)."""
+    """Return the virtual address for (segment, offset)."""
     return (place[0] << SEGMENT_SHIFT) + place[1]
 
 
 def address_rows(
     program: Program, rows: Rows, names: Sequence[str] = (), arrays: Sequence[BoundArray] = ()
 ) -> dict[int, int]:
-    """Register row of an address of an array, or of a tensor map of one, -> its segment."""
+    """Return the segment for each register row that holds the address of an array, or of a tensor map of an array."""
     segments = {array.name: array.segment for array in arrays}
     maps = [p for p in program.parameters if p.part == "memory" and not p.component]
     mapped = {p.row: segments[names[p.argument]] for p in maps if names and names[p.argument] in segments}
@@ -399,9 +403,9 @@ def address_rows(
 
 
 def stored_segments(program: Program, bound: Sequence[BoundArray]) -> frozenset[int] | None:
-    """Return the segments that the program's stores name, as far as names show: None if one of them is not an argument.
+    """Return the segments that the program's stores name, or None if a store names something that is not an argument.
 
-    This is a guess, since a device function's parameter may have the name of another argument of the kernel.
+    This is a guess, because a parameter of a device function may have the same name as another argument of the kernel.
     `machine.run.Launch` restarts if it proves wrong.
     """
     named: dict[str | None, int] = {array.name: array.segment for array in bound}
@@ -410,7 +414,7 @@ def stored_segments(program: Program, bound: Sequence[BoundArray]) -> frozenset[
 
 
 def _stored_names(program: Program) -> frozenset[str | None]:
-    """The names that its stores have for what they write, but for those of its own arrays."""
+    """Return the names of the arrays that its stores write, except arrays of its own."""
     if "stored" not in program.derived:
         own = {array.name for array in (*program.shared, *program.locals)}
         writing = zip(program.array_of, program.code[:, 0].tolist(), strict=True)
@@ -430,7 +434,7 @@ def _unpack_value(data: bytes, type_: str, at: int) -> int | float:
 
 
 def _scalar(value: Any, axis: int) -> int | float | bool:
-    """A number for a row; `axis` 0 and 1 are the real and imaginary part of a complex number."""
+    """Return a number for a row.  `axis` 0 and 1 select the real and the imaginary part of a complex number."""
     if isinstance(value, (complex, np.complexfloating)):
         return float(value.imag if axis == 1 else value.real)
     if isinstance(value, (bool, np.bool_)):

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _CONVERSION = re.compile(r"%([-+ #0]*)(\*|\d*)(?:\.(\*|\d*))?(hh|h|ll|l|j|z|t|L)?(\w)")
 _BITS = {"hh": 8, "h": 16, "": 32}
-"""bits of integers by their length; others have 64"""
+"""number of bits of an integer, by its length modifier; others have 64"""
 _MAX_WIDTH = 999
 
 

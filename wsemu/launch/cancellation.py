@@ -33,9 +33,9 @@ class Plan(NamedTuple):
     """The clusters that start, and the one that a request cancels after each."""
 
     starting: int = 0
-    """the first clusters, which start by themselves; 0: all"""
+    """number of clusters, from the first on, that start without a request; 0: all of them"""
     successors: tuple[int, ...] = ()
-    """number of a cluster -> that of the next one; the number of clusters if there is none"""
+    """for each cluster, the number of the cluster that takes over after it; the number of clusters if there is none"""
 
 
 def requests_clusters(program: Program) -> bool:

@@ -53,14 +53,16 @@ class BeyondTheoremError(Exception):
 
 
 class Copy(NamedTuple):
-    """The two objects of an asynchronous copy, which complete when it has read its source, and when it has written."""
+    """The two processes of an asynchronous copy: one ends when the copy has read its source, the other when it has
+    written its destination."""
 
     read: int
     written: int
 
 
 class _Copies:
-    """The asynchronous copies of a thread: those of each committed group, oldest first, and those of none."""
+    """The asynchronous copies of a thread: those of each committed group, oldest first, and those that are not
+    committed."""
 
     def __init__(self) -> None:
         self.groups: list[list[Copy]] = []
@@ -129,17 +131,17 @@ class _Writer:
         self.lines: list[str] = []
         self.objects: dict[tuple[object, ...], int] = {}
         self.waiting: dict[int, tuple[int, int]] = {}
-        """process -> the named barrier or group and its generation, for which it waits"""
+        """the named barrier or group, and its generation, at which each process waits"""
         self.expected: dict[int, int] = {}
-        """process -> bytes that its arrive expects"""
+        """number of bytes that a process's arrive expects, by process"""
         self.issued: defaultdict[tuple[int, int], list[tuple[int, Event]]] = defaultdict(list)
-        """(process, instruction) -> its copies whose bytes were not credited yet"""
+        """copies whose bytes were not credited yet, by (process, instruction)"""
         self.copies: defaultdict[tuple[int, int, str], _Copies] = defaultdict(_Copies)
-        """(process, lane, kind of group) -> its copies"""
+        """copies by (process, lane, kind of group)"""
         self.met: dict[int, int] = {}
-        """process -> the phase of its cluster's barrier at which it arrived, until it waits for it"""
+        """phase of the cluster barrier at which a process has arrived and not yet waited, by process"""
         self.leaving: defaultdict[tuple[int, int], list[tuple[int, int, str]]] = defaultdict(list)
-        """(cluster's barrier, phase) -> agents that leave after it"""
+        """processes that leave after a phase, by (cluster barrier, phase)"""
         self.counts = self._counts()
         self.groups = self._groups()
         for event in trace.events:
@@ -157,7 +159,8 @@ class _Writer:
     # -- objects ------------------------------------------------------------------------------------------------------
 
     def _counts(self) -> dict[tuple[int, int, int], int]:
-        """(CTA, barrier, generation) -> how many warps took part in it; one more if it did not complete."""
+        """Return the number of warps that took part in each (CTA, barrier, generation), plus one if the generation did
+        not complete."""
         arrived: Counter[tuple[int, int, int]] = Counter()
         complete = set()
         for event in self.trace.events:
@@ -169,7 +172,7 @@ class _Writer:
         return {key: number + (key not in complete) for key, number in arrived.items()}
 
     def _groups(self) -> dict[int, list[int]]:
-        """Make the barriers of whole CTAs and clusters; return those of each CTA."""
+        """Create the barriers of whole CTAs and clusters.  Return those of each CTA."""
         uncounted: dict[tuple[int, int], bool] = {}
         of_cta: defaultdict[int, list[int]] = defaultdict(list)
         for event in self.trace.events:
@@ -235,7 +238,7 @@ class _Writer:
             raise self._beyond(event, f"`{self.places.operation(event.pc)}`")
 
     def _pass(self, process: int, where: str) -> None:
-        """Let a process pass the barrier for which it waits; it did so before its next operation."""
+        """Let a process pass the barrier at which it waits; it does so before its next operation."""
         if process in self.waiting:
             barrier, generation = self.waiting.pop(process)
             self._write(process, f"passed {barrier} {generation}", where)
@@ -411,7 +414,7 @@ _RULES: Final[dict[str, Callable[[_Writer, Event, int, str], None]]] = {
     "await": _Writer._await, "phase": _Writer._phase, "copy": _Writer._copy, "commit": _Writer._commit,
     "landed": _Writer._wait_for_groups,
 }  # fmt: skip
-"""event -> the method that writes its operations"""
+"""the method that writes the operations of an event, by event kind"""
 
 
 def _make_printable(where: str) -> str:

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 
 def split_reuse(wanted: list[RawFinding], places: Places) -> tuple[list[RawFinding], list[str]]:
-    """Take out allocations of columns whose release they do not come after, with a reason for each: in another schedule
-    they wait, or get other columns."""
+    """Return the launch's allocations of columns that are not ordered after the release they depend on, each with a
+    reason: in another schedule they wait, or get other columns."""
     reused = [raw for raw in wanted if raw.code == "tmem-race" and _is_reuse(raw)]
     reasons = [
         f"{places.where(raw.pc)}: the allocation is not ordered after the release at line {places.line(raw.other_pc)}: "
@@ -70,8 +70,8 @@ def _find_executed(places: Places, name: str) -> list[int]:
 
 
 def _most_in_a_cta(program: Program, times: dict[int, int], trace_of: Tracer) -> dict[int, int]:
-    """Return how often a CTA executes each allocation at most; `times`, how often all of them do, bounds that, and
-    counts warps whose guard is false in all lanes as well."""
+    """Return the maximum number of executions of each allocation by one CTA.  `times`, the number of executions by all
+    CTAs, is an upper bound; it includes warps whose guard is false in all lanes."""
     trace = trace_of(frozenset())
     found = Counter((event.pc, event.cta) for event in trace.events if event.kind == "warp" and event.pc in times)
     unguarded = [pc for pc in times if not program.code[pc, 1]]
@@ -88,7 +88,8 @@ def _columns(program: Program, times: dict[int, int]) -> tuple[int, int]:
 
 
 def _resident_ctas(program: Program, configuration: LaunchConfiguration, *, pair: bool) -> int:
-    """Return the most CTAs of the launch that a multiprocessor may hold; those of a pair are on two of them."""
+    """Return the maximum number of CTAs of the launch on a multiprocessor.  The two CTAs of a pair are on different
+    multiprocessors."""
     ctas = int(configuration.ctas) // (2 if pair else 1)
     return max(1, min(resident_at_most(program, configuration), ctas))
 

@@ -34,7 +34,8 @@ _cache: weakref.WeakKeyDictionary[Any, dict[Any, Compiled]] = weakref.WeakKeyDic
 
 @contextlib.contextmanager
 def nothing_compiled() -> Iterator[None]:
-    """Inside, kernels are compiled again, and forgotten afterwards, because their sources are read differently."""
+    """Compile kernels again inside the `with` block, and forget the results afterwards, because their sources are read
+    differently there."""
     global _cache
     before, _cache = _cache, weakref.WeakKeyDictionary()
     try:
@@ -44,7 +45,8 @@ def nothing_compiled() -> Iterator[None]:
 
 
 def compile_for_types(kernel: Any, arguments: Sequence[Any], fma: bool) -> Compiled:
-    """The program of `kernel` for arguments of these types; compiled once, as Numba does (globals are frozen then)."""
+    """Return the program of `kernel` for arguments of these types.  It is compiled once, as in Numba, so that globals
+    are frozen."""
     if isinstance(kernel, Code):
         return Compiled(kernel.program(arguments, fma), kernel.names(arguments), kernel.notes)
     from wsemu.frontend.python.compile import argument_type
@@ -63,7 +65,7 @@ def compile_for_types(kernel: Any, arguments: Sequence[Any], fma: bool) -> Compi
 
 
 def compiled_anew(kernel: Any, arguments: Sequence[Any], fma: bool) -> Compiled:
-    """The program of a Python function for arguments of these types, from its source as it reads now."""
+    """Return the program of a Python function for arguments of these types, compiled from its current source."""
     from wsemu.frontend.python.compile import argument_type, compile_kernel
 
     names = parameter_names(kernel, arguments)
@@ -82,19 +84,19 @@ def forget(function: Any) -> None:
 
 
 def compiled_signatures(function: Any) -> list[tuple[Any, ...]]:
-    """The front end's types of the arguments that a function has been compiled for."""
+    """Return the types of arguments for which a function has been compiled."""
     return list(dict.fromkeys(types for types, *_ in _cache.get(function, ())))
 
 
 def variables(kernel: Any, arguments: Sequence[Any]) -> list[TypedVariable]:
-    """The variables of a kernel for arguments of these types."""
+    """Return the variables of a kernel for arguments of these types."""
     from wsemu.frontend.python.compile import argument_type, compile_kernel
 
     return compile_kernel(kernel.py_func, tuple(map(argument_type, arguments)), debug=_debug(kernel)).variables
 
 
 def type_of_variable(function: Any, dtypes: Sequence[np.dtype[Any]], name: str) -> NumberType | None:
-    """The type that a variable of a function gets for numbers of these types."""
+    """Return the type of a function's variable for numbers of these types."""
     from wsemu.frontend.python.compile import compile_kernel
 
     types = tuple(type_ for type_ in map(number_type, dtypes) if type_ is not None)
@@ -103,18 +105,18 @@ def type_of_variable(function: Any, dtypes: Sequence[np.dtype[Any]], name: str) 
 
 
 def _debug(kernel: Any) -> bool:
-    """Return whether a kernel was made with `debug=True`."""
+    """Return whether a kernel was declared with `debug=True`."""
     return bool(getattr(kernel, "options", {}).get("debug"))
 
 
 def linked_files(kernel: Any) -> tuple[Any, ...]:
-    """The files of the option `link` of a kernel."""
+    """Return the files of a kernel's option `link`."""
     given = getattr(kernel, "options", {}).get("link")
     return () if given is None else tuple(given) if isinstance(given, (list, tuple, set)) else (given,)
 
 
 def parameter_names(kernel: Any, arguments: Sequence[Any]) -> tuple[str, ...]:
-    """The names of the parameters; UsageError where the arguments are too many or too few."""
+    """Return the names of the parameters.  Raise UsageError if the number of arguments differs."""
     if isinstance(kernel, Code):
         return kernel.names(arguments)
     function = getattr(kernel, "py_func", kernel)

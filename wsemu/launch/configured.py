@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 class ConfiguredLaunch:
-    """A kernel with the shape of its launches, which calling it makes.
+    """A kernel with the shape of its launches; calling it launches the kernel.
 
-    `pre_launch_callbacks` are called with the kernel and this object before each of them, as in Numba-CUDA; `args` are
+    `pre_launch_callbacks` are called with the kernel and this object before each launch, as in Numba-CUDA.  `args` are
     the arguments of the launch in progress, otherwise None.
     """
 
@@ -35,29 +35,29 @@ class ConfiguredLaunch:
 
     @property
     def griddim(self) -> Dimensions:
-        """CTAs in x, y, z."""
+        """Return the number of CTAs in x, y, z."""
         return self.configuration.grid
 
     @property
     def blockdim(self) -> Dimensions:
-        """Threads of a CTA in x, y, z."""
+        """Return the number of threads of a CTA in x, y, z."""
         return self.configuration.block
 
     @property
     def sharedmem(self) -> int:
-        """Bytes of dynamic shared memory of a CTA."""
+        """Return the number of bytes of dynamic shared memory of a CTA."""
         return self.configuration.dynamic_shared
 
     @property
     def pre_launch_callbacks(self) -> list[Callable[[Any, ConfiguredLaunch], object]]:
-        """The functions that are called before each launch."""
+        """Return the functions that are called before each launch."""
         if self._callbacks is None:
             self._callbacks = []
         return self._callbacks
 
     @hide_internal_frames
     def __call__(self, /, *arguments: Any, **named: Any) -> None:
-        """Launch, checked."""
+        """Launch the kernel with all checks."""
         kernel = self.dispatcher
         if named:
             raise UsageError(
@@ -104,9 +104,10 @@ def ensure_current_launch_config() -> ConfiguredLaunch:
 
 @contextlib.contextmanager
 def capture_compile_config(dispatcher: Launchable) -> Iterator[dict[str, ConfiguredLaunch | None]]:
-    """A dictionary whose `"config"` is the last launch of the kernel inside the `with` block, None before.
+    """Return a dictionary whose `"config"` is the configuration of the kernel's last launch inside the `with` block, or
+    None before it.
 
-    Report each launch inside; Numba-CUDA only reports those that compile.
+    Each launch inside is recorded; Numba-CUDA only records those that compile.
     """
     record: dict[str, ConfiguredLaunch | None] = {"config": None}
     records = _records.setdefault(dispatcher, [])

@@ -22,8 +22,9 @@ _BUILT_IN = (min, max, len, sum, abs)
 
 @contextlib.contextmanager
 def rebound(space: dict[str, Any], text: Text, changed: Sequence[tuple[ast.Assign, ast.Assign]]) -> Iterator[None]:
-    """Inside, the names of a module have the values that some changed statements at the top of its file give them, and
-    those that follow.  ValueError where that is more than numbers and patterns, or the host would see it."""
+    """Give the names of a module the values from changed statements at the top of its file inside the `with` block, and
+    recompute the names that depend on them.  Raise ValueError if the changes involve more than numbers and patterns, or
+    affect the host."""
     made, new = text.constant_values, dict(changed)
     other = {name for name, value in made.items() if value.statement in new and _changes(value, new[value.statement])}
     affected = dependent(made, other)
@@ -57,7 +58,7 @@ def _changes(value: Value, statement: ast.Assign) -> bool:
 
 
 def _plain(value: ast.expr, scope: dict[str, Any]) -> bool:
-    """Return whether an expression is made of numbers, names, patterns and their attributes."""
+    """Return whether an expression consists of numbers, names, patterns and their attributes."""
     if not all(isinstance(node, _PLAIN) for node in ast.walk(value)):
         return False
     for node in ast.walk(value):

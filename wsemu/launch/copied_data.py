@@ -26,7 +26,8 @@ _UNSEEN = find_opcodes(
 
 
 def has_simple_copies(program: Program) -> bool:
-    """Return whether a program copies into shared memory, and reads what was copied by loads of threads alone."""
+    """Return whether a program copies asynchronously into shared memory and only loads of threads read the copied
+    bytes."""
     return not _COPIES.isdisjoint(program.opcodes) and _UNSEEN.isdisjoint(program.opcodes)
 
 
@@ -61,5 +62,5 @@ def skips_first_copy(program: Program, trace: Trace) -> bool:
 
 
 def _overlap(copy: Event, address: int, size: int) -> bool:
-    """Return whether bytes overlap those that a copy writes."""
+    """Return whether bytes overlap the destination of a copy."""
     return copy.place < address + size and address < copy.place + copy.amount

@@ -1,8 +1,9 @@
-"""`crosscheck`: the emulator against a GPU, on the same kernel and the same arguments.
+"""`crosscheck`: compare the emulator with a GPU, on the same kernel and the same arguments.
 
-The launch is emulated and checked first.  What is not `verified` is not sent to a GPU, where a deadlock would hang it,
-unless that is forced.  Then every array is compared: integers and copies bit for bit, floats bit for bit too, or within
-a bound where the kernel calls functions of the mathematical library, which IEEE 754 leaves open.
+The launch is emulated and checked first.  Unless `force` is set, only a `verified` launch is sent to a GPU, because a
+deadlock would hang it.  Then every array is compared.  Integers, copies and floats are compared bit for bit.  If the
+kernel calls functions of the mathematical library, whose results IEEE 754 does not fix, floats may differ within a
+bound.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ if TYPE_CHECKING:
     from wsemu.model.program import Program
 
 ULPS = 4
-"""units in the last place by which a float may differ where a kernel calls the mathematical library: what CUDA states
-for float32 and float64 functions is up to 4 for nearly all of them"""
+"""maximum difference of a float, in units in the last place, if a kernel calls the mathematical library: for nearly all
+float32 and float64 functions, CUDA states up to 4"""
 SECONDS = 30.0
 """maximum seconds of a launch on the GPU"""
 SHOWN = 5
@@ -55,7 +56,7 @@ class Difference(BaseModel):
     emulated: str
     gpu: str
     ulps: int | None = None
-    """units in the last place between two floats"""
+    """distance between two floats in units in the last place"""
     place: str = ""
     """`file.py:12` of the store that wrote it here, as far as that is known"""
 
@@ -88,7 +89,7 @@ class CrossReport(BaseModel):
     differences: list[Difference] = []
     """first differences that were found"""
     message: str = ""
-    """why the launch was rejected, or what failed on the GPU"""
+    """reason for rejecting the launch, or the failure on the GPU"""
 
     def __str__(self) -> str:
         if self.status == "same":
@@ -148,14 +149,14 @@ def crosscheck(
 
 
 def emulate(kernel: Any, configuration: LaunchConfiguration, arguments: Sequence[Any]) -> Emulated:
-    """Run a launch on the emulator; arguments, and device arrays that the kernel names, are left as they are."""
+    """Run a launch on the emulator.  Arguments, and device arrays that the kernel names, keep their contents."""
     given = as_declared(kernel, arguments)
     before = copy_arguments(given)
     program, _, _ = compile_for_types(kernel, given, settings.current().fma)
     named = [array.array for array in program.constant_arrays if array.live]
     kept = [(a, np.array(a, order="K")) for _, _, a in find_arrays((*given, *named))]
     blank = [(a.written, a.written.nothing, a.written.marks) for a, _ in kept if isinstance(a, DeviceArray) and a.blank]
-    try:  # in place: arrays may share memory with each other and with those that the kernel names
+    try:  # used in place: arrays may share memory with each other and with arrays that the kernel names
         report = examine(kernel, configuration, given, settings.current())
         after = copy_arguments(given)
     finally:
@@ -176,7 +177,7 @@ def compare(
     force: bool = False,
     children: int = 1,
 ) -> list[CrossReport]:
-    """Run launches on the GPU, in `children` child processes, and compare each with what the emulator left."""
+    """Run launches on the GPU, in `children` child processes, and compare each result with that of the emulator."""
     wanted = [(force or e.report.verdict == "verified") and not _captured_arrays(e) for e in emulated]
     jobs = [
         gpu_process.GpuLaunch(_gpu_kernel(e), e.configuration, e.before, launches)
@@ -194,7 +195,8 @@ def compare(
 
 
 def require_gpu() -> None:
-    """Raise UsageError unless a GPU can be used; tested in a child, since a process that has used it cannot fork."""
+    """Raise UsageError unless a GPU is usable.  A child process tests it, because a process that has used a GPU cannot
+    fork."""
     from wsemu.backends import numba_cuda
 
     numba_cuda.numba_cuda()
@@ -209,7 +211,8 @@ def require_driver() -> None:
 
 
 def _captured_arrays(emulated: Emulated) -> list[str]:
-    """The device arrays that a kernel names: their memory is this process's, and no argument that could be copied."""
+    """Return the device arrays that a kernel names: their memory belongs to this process, and they are not arguments,
+    which could be copied."""
     if isinstance(emulated.kernel, Code):  # it says so itself
         return []
     program, _, _ = compile_for_types(emulated.kernel, emulated.before, settings.current().fma)
@@ -270,9 +273,10 @@ def calls_library(program: Program) -> bool:
 def disagreements(
     ours: npt.NDArray[Any], theirs: npt.NDArray[Any], ulps: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any] | None]:
-    """Flat indices of the elements that are not the same, or not within `ulps`; and the distances, of floats.
+    """Return the flat indices of the elements that differ, or that differ by more than `ulps`, and for floats their
+    distances.
 
-    Every NaN is the same: which of its bits are set is the machine's business.
+    All NaNs are equal, because their bits depend on the machine.
     """
     a, b = np.ascontiguousarray(ours).ravel(), np.ascontiguousarray(theirs).ravel()
     if a.dtype.kind == "c":
@@ -290,7 +294,8 @@ def disagreements(
 
 
 def _ulps_between(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return the steps from one float to the other; -0 and +0 are one apart, so that they are distinguished."""
+    """Return the number of steps from one float to the other. -0 and +0 are one step apart, so that they are
+    distinguished."""
     size = a.dtype.itemsize
     most = (1 << (8 * size - 1)) - 1  # all bits but the sign
     bits = [f.view(f"i{size}").astype(np.int64) for f in (a, b)]
@@ -309,7 +314,8 @@ def _store_location(program: Program, array: str) -> str:
 
 
 class Recorder:
-    """The launches of a program as it runs, with their arguments before and after: one of `check.around`."""
+    """Records the launches of a program while it runs, with their arguments before and after.  It is a hook of
+    `check.around`."""
 
     def __init__(self) -> None:
         self.emulated: list[Emulated] = []

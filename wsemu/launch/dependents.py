@@ -46,28 +46,29 @@ def grid_operations(program: Program) -> frozenset[int]:
 
 
 class _Step(NamedTuple):
-    """One step of the lanes of a warp that matters to what is published."""
+    """A step of lanes of a warp that matters for what is published."""
 
     kind: Literal["give", "take", "fence", "proxy", "trigger", "store"]
     actor: tuple[int, int]
     lanes: int
     key: object = None
-    """object of `give` and `take`, None: the warp itself; number of the event of a `store`"""
+    """for `give` and `take`, their object, or None for the warp itself; for a `store`, the number of its event"""
 
 
 def published_stores(
     program: Program, events: Sequence[Event], cluster_of: Callable[[int], int]
 ) -> dict[int, tuple[int, int]]:
-    """Return the events whose stores are published, with their lanes: those of the generic proxy, and of both proxies.
+    """Return the events whose stores are published, with their lanes: stores of the generic proxy, and those visible to
+    both proxies.
 
-    The steps are read from the end.  A lane has the triggers that what it did so far is ordered before, and those with
-    a fence in between.
+    The steps are read from the end.  For each lane, this keeps the triggers before which its actions so far are
+    ordered, and those with a fence in between.
     """
     steps = Dependents(program, cluster_of).record(events)
     ordered, fenced, proxied = (_Triggers() for _ in range(3))
     before = {"fence": fenced, "proxy": proxied}
     all_of: defaultdict[int, int] = defaultdict(int)
-    """CTA -> its triggers, as bits"""
+    """the triggers of each CTA, as bits"""
     number = 0
     for step in steps:
         if step.kind == "trigger":
@@ -107,7 +108,7 @@ class _Triggers:
         self._taken: defaultdict[object, int] = defaultdict(int)
 
     def of(self, actor: tuple[int, int]) -> list[int]:
-        """Return those of the lanes of a warp."""
+        """Return the triggers of the lanes of a warp."""
         return self._of[actor]
 
     def lanes_with(self, step: _Step, wanted: int) -> int:
@@ -116,7 +117,8 @@ class _Triggers:
         return sum(1 << lane for lane in iterate_lanes(step.lanes) if mine[lane] & wanted == wanted)
 
     def pass_back(self, step: _Step) -> None:
-        """Pass triggers from lanes that take to those that gave; among the lanes of a warp without an object."""
+        """Pass triggers from lanes that acquire back to lanes that released; without an object, among the lanes of a
+        warp."""
         mine = self._of[step.actor]
         if step.kind == "take":
             any_of = 0
@@ -147,15 +149,15 @@ class Dependents:
         self._program, self._cluster_of = program, cluster_of
         self.has_operations = bool(grid_operations(program))
         self._behind: defaultdict[tuple[int, int], int] = defaultdict(int)
-        """(CTA, warp) -> its lanes that are after a wait"""
+        """lanes of each (CTA, warp) that are ordered after a wait"""
         self._given: set[object] = set()
         """barrier generations, phases and locations to which something after a wait gave"""
         self._syncs: defaultdict[tuple[int, int], list[tuple[object, int]]] = defaultdict(list)
-        """(CTA, warp) -> generations at which its lanes wait: they are complete when these lanes proceed"""
+        """generations at which lanes of each (CTA, warp) wait; they are complete when these lanes proceed"""
         self._waited: set[int] = set()
         """CTAs in which a thread waits"""
         self._first: dict[int, bool] = {}
-        """CTA -> whether each of its triggers so far is after a wait"""
+        """for each CTA, whether all its triggers so far are ordered after a wait"""
         self._recorded: list[_Step] | None = None
         """steps that order stores, fences and triggers, while `published_stores` collects them"""
 
@@ -175,7 +177,7 @@ class Dependents:
         return bool(self._first)
 
     def follow(self, event: Event) -> int:
-        """Apply an event; return the lanes of its warp that are after a wait then."""
+        """Apply an event.  Return the lanes of its warp that are then ordered after a wait."""
         if not self.has_operations:
             return 0
         actor = (event.cta, event.warp)
@@ -212,7 +214,7 @@ class Dependents:
         return known[event.pc]
 
     def record(self, events: Sequence[Event]) -> list[_Step]:
-        """Apply all events of a trace; return what orders their stores, fences and triggers."""
+        """Apply all events of a trace.  Return the steps that order its stores, fences and triggers."""
         self._recorded = steps = []
         for number, event in enumerate(events):
             self.follow(event)
@@ -231,14 +233,14 @@ class Dependents:
             self._given.add(key)
 
     def _inherit(self, actor: tuple[int, int], lanes: int, key: object) -> None:
-        """Lanes take what an object was given, or without one what any of them has."""
+        """Let lanes acquire what an object was given; without an object, what any of the lanes has."""
         if self._recorded is not None:
             self._recorded.append(_Step("take", actor, lanes, key))
         if self._behind[actor] & lanes if key is None else key in self._given:
             self._behind[actor] |= lanes
 
     def _proceed(self, actor: tuple[int, int], lanes: int) -> None:
-        """Lanes that waited at a barrier proceed: they take what its generation was given."""
+        """Let lanes that waited at a barrier proceed and acquire what its generation was given."""
         waiting = self._syncs.pop(actor, [])
         for key, which in waiting:
             if which & lanes:
@@ -263,7 +265,7 @@ class Dependents:
         return OPERATIONS[NAMES[int(self._program.code[event.pc, 0])]].kind
 
     def _meet(self, event: Event, actor: tuple[int, int], lanes: int) -> None:
-        """An arrival at a barrier of a CTA, a cluster or the grid."""
+        """Apply an arrival at a barrier of a CTA, a cluster or the grid."""
         group = {CLUSTER_PLACE: self._cluster_of(event.cta), GRID_PLACE: -1}.get(event.place, event.cta)
         key = (group, event.place, event.generation)
         self._give(key, actor, lanes)

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 
 def add_scope(report: Report, places: Places, bound: Bound, again: Again, *, in_orders: bool = False) -> Report:
-    """Return a report with its scope, if it is of a launch that is right in every schedule; its `proof` describes it.
+    """Return a report with its scope, if its launch is correct in every schedule; `proof` describes the scope.
 
-    `again` runs the launch from the beginning, as it is bound then. `in_orders` means that interleavings of atomics
+    `again` runs the launch from the beginning, as it is bound then.  `in_orders` means that interleavings of atomics
     were explored, in which threads execute code that the run of `places` does not.
     """
     if report.verdict != "verified" or not report.proof.startswith(EVERY_SCHEDULE):
@@ -50,7 +50,7 @@ def scope(places: Places, bound: Bound, again: Again, *, in_orders: bool = False
                 loops += _trips(source, [at.pc for at in steered], executed, places, bound, again)
             except _NotShown as error:
                 limits.append(str(error))
-    if loops:  # they may execute what this launch does not
+    if loops:  # they may execute code that this launch does not execute
         found = _contents(places, executed)
     arrays, values, looks = _free(found, places, bound)
     return Scope(contents=arrays, values=values, loops=loops, limits=[*limits, *looks])
@@ -61,7 +61,7 @@ def _contents(places: Places, executed: Sequence[int]) -> Contents:
 
 
 def _free(found: Contents, places: Places, bound: Bound) -> tuple[list[str], list[str], list[str]]:
-    """The arrays and the scalars that steer nothing, and where other arrays do."""
+    """Return the arrays and the scalars that have no influence, and the location at which other arrays have some."""
     steering, loaded = found.steering(), found.loaded_segments()
     arrays, looks = [], []
     scalars: dict[str, bool] = {}
@@ -140,7 +140,7 @@ def _proof(bound: Bound, places: Places, rows: Sequence[int], ends: dict[int, in
 
 
 def _run_all(proof: Proof, rows: Sequence[int], name: str, executed: list[int], bound: Bound, again: Again) -> None:
-    """Run the launches that speak for all; Unfit where one of them is not right, or cannot be made."""
+    """Run the launches that represent all others.  Raise Unfit if one of them is not correct, or cannot run."""
     end = proof.ends[0]
     for n in proof.launches:
         given = {row: (bound.rows[row][0], n) for row in rows}
@@ -158,7 +158,7 @@ def _run_all(proof: Proof, rows: Sequence[int], name: str, executed: list[int], 
 
 
 def _loops_text(places: Places, ends: Sequence[int]) -> str:
-    """`the loop in line 31`, `the loops in lines 9, 15`"""
+    """Return a text such as `the loop in line 31` or `the loops in lines 9, 15`."""
     lines = sorted({places.line(pc) for pc in ends})
     said = ", ".join(map(str, lines))
     return f"the loop in line {said}" if len(lines) == 1 else f"the loops in lines {said}"

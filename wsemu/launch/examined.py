@@ -45,14 +45,14 @@ _COMPARES = frozenset(OPCODE[name] for name, (what, _) in ATOMICS.items() if wha
 
 
 class Examined(NamedTuple):
-    """A launch that ran, and what was found."""
+    """A launch that ran, with its findings."""
 
     bound: Bound
     places: Places
     trace: Tracer
     report: Report
     before: list[Any]
-    """the bytes of each segment before it, None where they were not kept; of a launch with findings"""
+    """the bytes of each segment before a launch with findings; None if they were not kept"""
     initial: Callable[[], list[Any]] | None = None
     """function that returns the initial arrays of another launch; None if it equals the one before it"""
 
@@ -91,8 +91,8 @@ def run_and_judge(
 
 
 def ran_with_orders(bound: Bound, workers: int | None, *, tried: bool = False) -> tuple[Ran, Orders]:
-    """Run a launch, and decide it if atomics influence it; for one that is only `tried`, whether all its interleavings
-    fail is not examined."""
+    """Run a launch.  If atomics influence it, decide it by its interleavings.  For a launch that is only `tried`, it is
+    not determined whether all its interleavings fail."""
     from wsemu.launch.binding import address_rows
     from wsemu.launch.explore.orders import PATIENCE, Orders
     from wsemu.launch.lane_lag import separate_lags
@@ -108,7 +108,7 @@ def ran_with_orders(bound: Bound, workers: int | None, *, tried: bool = False) -
 
 
 def _name_unpublished(outcome: Outcome, program: Program) -> None:
-    """Give a race with the store of an allocation of tensor memory a code of its own."""
+    """Give a race with the store of a tensor memory allocation a code of its own."""
     if OPCODE[ALLOC] not in program.opcodes:
         return
     for raw in outcome.findings:
@@ -171,7 +171,7 @@ def judge_run(
     if needed is not None:
         report = report.model_copy(update={"residency": needed})
     followed = program.undefined or any(raw.code in ARISING for raw in outcome.findings)
-    if bound.settings.every and bound.heap is None and not followed:  # what an undefined value reaches depends on data
+    if bound.settings.every and bound.heap is None and not followed:  # the effect of an undefined value depends on data
         from wsemu.launch.every import add_scope
 
         again = functools.partial(_again, initial=initial())
@@ -197,7 +197,8 @@ def _follow(
     *,
     tried: bool,
 ) -> Followed | None:
-    """Return what the undefined values of a launch reach; `failed`: it has other errors, `tried`: it is of an edit."""
+    """Return the effects of the launch's undefined values.  `failed`: it has other errors; `tried`: it belongs to an
+    edit."""
     from wsemu.launch.undefined import follow
 
     return follow(bound, outcome, initial, arisen, tried=tried, failed=failed)
@@ -232,7 +233,7 @@ def _decide_by_other_program(
     words: Set[str],
     late: bool,
 ) -> Decided | None:
-    """Return what a run of another program proves; `words` name what influences the launch."""
+    """Return the result that a run of another program proves.  `words` name what influences the launch."""
     from wsemu.launch.other_programs import decide_by_other_program
     from wsemu.launch.verdict import RACES
 
@@ -246,7 +247,7 @@ def _decide_by_other_program(
 
 
 def _move_columns(bound: Bound, outcome: Outcome, initial: Callable[[], list[Any]], places: Places) -> Moved:
-    """Return what a launch does otherwise with its allocations of tensor memory at other columns."""
+    """Return the differences of the launch if its allocations of tensor memory get other columns."""
     from wsemu.launch.moved_columns import move_columns
 
     return move_columns(bound, outcome, initial, places)
@@ -255,8 +256,8 @@ def _move_columns(bound: Bound, outcome: Outcome, initial: Callable[[], list[Any
 def _judge_assignments(
     bound: Bound, outcome: Outcome, initial: Callable[[], list[Any]], ends: list[Assignment], places: Places
 ) -> Assigned:
-    """Return findings of a launch with other assignments of the clusters that it cancels; `ends` gets an assignment
-    with which it ends early."""
+    """Return findings of the launch with other assignments of the clusters that it cancels.  `ends` receives an
+    assignment with which it ends early."""
     from wsemu.launch.assignments import judge_assignments
 
     found = judge_assignments(bound, outcome, initial, places)
@@ -274,7 +275,7 @@ def _judge_assigned(bound: Bound, initial: Sequence[Any], assignment: Assignment
 
 
 def _again(bound: Bound, initial: Sequence[Any]) -> tuple[Report, Outcome]:
-    """Run the launch again, on copies of its arrays' initial contents, as it is bound now."""
+    """Run the launch again, as it is bound now, on copies of its arrays' initial contents."""
     from wsemu.launch.binding import address_rows
     from wsemu.launch.verdict import judge
 
@@ -288,6 +289,7 @@ def _again(bound: Bound, initial: Sequence[Any]) -> tuple[Report, Outcome]:
 
 
 def compiling() -> float:
-    """Seconds that this process has compiled parts of the VM: once per installation, and not a launch's own."""
+    """Return the number of seconds in which this process has compiled parts of the VM.  This happens once per
+    installation, and does not belong to a launch."""
     build = sys.modules.get("wsemu.machine.build")
     return build.seconds_spent() if build else 0.0

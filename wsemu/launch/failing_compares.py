@@ -47,7 +47,7 @@ def find_failing_compares(
     settings = replace(bound.settings, engine="reference")
     try:
         again = ran(bound._replace(segments=segments, settings=settings), 1, settings.budget, values=True)[0]
-    except UnsupportedError:  # more warps at once than the reference engine takes
+    except UnsupportedError:  # more concurrent warps than the reference engine supports
         return []
     if again.executions != outcome.executions or again.overflow:
         return []
@@ -57,7 +57,8 @@ def find_failing_compares(
 
 
 def _may_write_nothing(program: Program, raw: RawFinding) -> bool:
-    """Return whether a race is one of a `cas` with what only reads: a plain load, a strong one, or another `cas`."""
+    """Return whether a race may be between a `cas` that fails and a read: a plain load, a strong load, or another
+    `cas`."""
     if raw.code not in RACES:
         return False
     sides = ((raw.pc, raw.detail["kind"]), (raw.other_pc, raw.detail["other_kind"]))

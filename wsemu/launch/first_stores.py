@@ -106,7 +106,7 @@ def _is_global(outcome: Outcome, pc: int) -> bool:
 
 
 def _with_loads(program: Program, stores: Iterable[int]) -> Program:
-    """Return a program whose strong stores, and exchanges whose result is not used, load what is there before."""
+    """Return a program whose strong stores, and exchanges with unused results, also load the previous value."""
     code = program.code.copy()
     code[sorted(stores), 7] |= USES_OLD
     return replace(program, code=code)

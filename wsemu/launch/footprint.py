@@ -63,7 +63,7 @@ class Touched(NamedTuple):
 
 
 def access_kind(program: Program, pc: int) -> str | None:
-    """Return what an instruction does to memory, None for nothing."""
+    """Return the effect of an instruction on memory, or None."""
     name = NAMES[int(program.code[pc, 0])]
     kind = OPERATIONS[name].kind
     flags = int(program.code[pc, 7])

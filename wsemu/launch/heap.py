@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from wsemu.model.program import Program
 
 _FIRST, _LARGER = 1 << 9, 16
-"""bytes of a thread's part of the memory at first, and how many times that where it was used up"""
+"""initial number of bytes of a thread's part of the memory, and the factor by which it grows when exhausted"""
 _ROOM = 1 << 30
 """bytes of the memory of all threads, at most"""
 _LARGEST = INPUT_LIMITS["heap-bytes"]
@@ -33,7 +33,7 @@ _AT_ONCE = 1 << 20
 """words that are looked through together for addresses of blocks"""
 _launches = itertools.count(1)
 _ends: dict[int, int] = {}
-"""first bits of the addresses of blocks that launches here allocated -> bytes of memory of the last such launch"""
+"""bytes of memory of the last launch with these first bits in the addresses of its blocks"""
 
 
 class Heap(NamedTuple):
@@ -55,14 +55,15 @@ class Heap(NamedTuple):
 
     @property
     def larger(self) -> int:
-        """Return the bytes of a thread's part with more memory; 0 if there is no room for it."""
+        """Return the size of a thread's part after it has grown; 0 if memory is not large enough."""
         threads = len(self.arrays["threads"]) // WORDS
         part = min(self.part * _LARGER, _ROOM // threads // UNIT * UNIT)
         return part if part > self.part else 0
 
 
 def launch_heap(program: Program, configuration: LaunchConfiguration, limit: int, part: int = 0) -> Heap | None:
-    """The heap of a launch, of `limit` bytes, in which each thread has `part`; None of a kernel that has none."""
+    """Return the heap of a launch, of `limit` bytes, in which each thread has `part` bytes; None for a kernel without a
+    heap."""
     if check_int(limit, "heap") < 1:
         raise UsageError(f"heap of {limit:,} bytes: give 1 or more")
     if limit > _LARGEST.most:
@@ -80,8 +81,8 @@ def launch_heap(program: Program, configuration: LaunchConfiguration, limit: int
 
 
 def holds_blocks(bound: Bound) -> bool:
-    """Return whether arguments, or the memory that they lead to, hold what may be addresses of blocks of launches
-    before."""
+    """Return whether arguments, or the memory to which they lead, contain possible addresses of blocks of earlier
+    launches."""
     if not _ends:
         return False
     values = [value for _, value in bound.rows.values() if isinstance(value, (int, np.integer))]

@@ -36,7 +36,7 @@ def is_shrinking() -> bool:
 
 
 def leaving_out_launch() -> AbstractContextManager[None]:
-    """Inside the `with` block Hypothesis, if it runs a test, neither traces lines nor counts the time."""
+    """Suspend the tracing and the deadline of a running Hypothesis example inside the `with` block."""
     context = find_context()
     return nullcontext() if context is None else _leaving_out_launch(context)
 

@@ -28,7 +28,7 @@ _OF_OVERLOADS: dict[str, Callable[[Overload], Any]] = {
     "inspect_sass": lambda one: one.inspect_sass(),
     "inspect_sass_cfg": lambda one: one.inspect_sass_cfg(),
 }
-"""methods that take a signature, or give a dict with what they say of each"""
+"""methods that take a signature, or return a dictionary with the result for each signature"""
 
 
 class Stats(NamedTuple):
@@ -53,7 +53,7 @@ def _recompile(kernel: Kernel) -> None:
 
 
 def _compile(kernel: Kernel, sig: Any) -> Overload:
-    """The kernel for a signature, or a tuple of types."""
+    """Return the kernel for a signature, or for a tuple of types."""
     from wsemu.language import signatures
 
     (declared,) = signatures.parse(sig, kernel.__name__)

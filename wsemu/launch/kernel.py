@@ -1,4 +1,4 @@
-"""`cuda.jit`: what stands for a kernel on the host, and the shape of its launch."""
+"""`cuda.jit`: the object that represents a kernel on the host, and the shape of its launch."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Launchable:
 
     @hide_internal_frames
     def __getitem__(self, parameters: Brackets) -> ConfiguredLaunch:
-        """The launch of this kernel with `grid, block[, stream[, dynamic_shared[, cluster]]]`."""
+        """Return the launch of this kernel with `grid, block[, stream[, dynamic_shared[, cluster]]]`."""
         configuration = self.configuration(parameters)
         for watch in hooks.configuring:
             watch(configuration)
@@ -60,8 +60,8 @@ class Launchable:
         return self[griddim, blockdim, stream, sharedmem]
 
     def forall(self, ntasks: int, tpb: int = 0, stream: object = 0, sharedmem: int = 0) -> Callable[..., None]:
-        """Return the launch of at least `ntasks` threads, `tpb` in a CTA (0: the most that an H200 takes, depending on
-        the kernel's registers)."""
+        """Return a launch of at least `ntasks` threads, with `tpb` threads per CTA. 0 selects the maximum that an H200
+        supports for the kernel's registers."""
         tasks, threads = integer(ntasks, "forall"), integer(tpb, "tpb") or limits(settings.current().arch).threads
         if tasks < 0:
             raise UsageError(f"`{self.__name__}.forall({tasks})`: give 0 or more tasks")
@@ -70,7 +70,7 @@ class Launchable:
         return self[-(-tasks // threads), threads, stream, sharedmem]
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
-        """A kernel needs a launch configuration."""
+        """Raise an error, because a kernel needs a launch configuration."""
         name = self.__name__
         raise UsageError(
             f"kernel `{name}` was called without a launch configuration: write `{name}[grid, block](...)` "
@@ -116,20 +116,20 @@ class Kernel(DeclaredFunction, Launchable):
 
     @property
     def registers(self) -> int:
-        """Registers of a thread at launch, from the option `max_registers`; 0: not known."""
+        """Return the number of registers of a thread at launch, from the option `max_registers`; 0 if unknown."""
         given = self.options.get("max_registers")
         return 0 if given is None else integer(given, "max_registers")
 
     @property
     def overloads(self) -> Overloads:
-        """The kernel for the types of each of its signatures; if it has none, of each of its launches."""
+        """Return the kernels for the types of each signature, or, without signatures, of each launch."""
         from wsemu.launch.overloads import Overloads  # few ask for it
 
         return Overloads(self)
 
     @property
     def signatures(self) -> list[tuple[Any, ...]]:
-        """Numba's types of the arguments of each of its signatures; if it has none, of each of its launches."""
+        """Return Numba's types of the arguments of each signature, or, without signatures, of each launch."""
         if self.declared:
             return [one.arguments for one in self.declared]
         from wsemu.launch import compiled, overloads  # few ask for it
@@ -137,7 +137,7 @@ class Kernel(DeclaredFunction, Launchable):
         return [tuple(map(overloads.numba_type, types)) for types in compiled.compiled_signatures(self.py_func)]
 
     def mark_launch_config_sensitive(self) -> None:
-        """Nothing to do: what a launch's shape decides is looked at in each launch."""
+        """Do nothing, because the launch shape is taken into account in each launch."""
 
     def specialize(self, *arguments: Any) -> Kernel:
         """Return this kernel in a form that describes its compiled code without a signature."""
@@ -167,7 +167,7 @@ class Kernel(DeclaredFunction, Launchable):
         return GpuKernel(self)
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
-        """A device function runs as plain Python; a kernel needs a launch configuration."""
+        """Run a device function as plain Python.  Raise an error for a kernel, which needs a launch configuration."""
         return self.py_func(*arguments, **named) if self.device else super().__call__()
 
     def __repr__(self) -> str:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from wsemu.model.outcome import RawFinding, Tracer
 
 RULES = {"phase-alias": 0, "phase-unobserved": 5, "uncovered-expectation": 6}
-"""code that what comes before in time decides -> `rule` of a lane-lag; 0: its own"""
+"""value of `rule` in a lane-lag for each code that depends on the order in time; 0: a rule of its own"""
 APART = ("async-outlives-cta",)
 """errors that no phase decides"""
 
@@ -47,7 +47,8 @@ def separate_lags(bound: Bound, run: Ran) -> Ran:
     if left and _are_late_alone([*left.values()], lags, trace):
         late, left = {raw.pc for raw in left.values()}, {}
         lags = [replace(raw, detail=raw.detail | {"unobserved": 1}) if raw.pc in late else raw for raw in lags]
-    if any(_is_error(raw) for raw in left.values()):  # a warp is late: it is named, not a lane that lags as well
+    # the warp itself is late: report it instead of a lane that lags as well
+    if any(_is_error(raw) for raw in left.values()):
         findings = [left.get(_cause(raw), raw) for raw in outcome.findings]
         return replace(outcome, findings=findings), trace, initial
     stays = [raw for raw in lagging if _cause(raw) in left]
@@ -75,7 +76,7 @@ def _cause(raw: RawFinding) -> tuple[str, int, int]:
 
 
 def _lag(raw: RawFinding) -> RawFinding:
-    """The finding of a rule that holds if lanes are taken together."""
+    """Return the finding for a rule that holds if lanes are taken together."""
     detail = {name: raw.detail[name] for name in ("address", "phase")}
     detail |= {name: raw.detail[name] for name in ("other_cta",) if name in raw.detail}
     rule = RULES[raw.code] or raw.detail["rule"]

@@ -67,7 +67,7 @@ def _changed_arrays(earlier: dict[str, Any], done: Examined, before: Sequence[Me
 def _passes_with(
     kernel: Any, done: Examined, before: Sequence[Memory | None], array: BoundArray, earlier: Sequence[Memory | None]
 ) -> bool:
-    """Return whether the launch is verified if an array holds what it held before the earlier launch."""
+    """Return whether the launch is verified if an array has its contents from before the earlier launch."""
     contents = [*before]
     contents[array.segment - FIRST_ARRAY] = earlier[array.segment - FIRST_ARRAY]
     segments = [(np.array(data), writable) for data, (_, writable) in zip(contents, done.bound.segments, strict=True)]

@@ -43,7 +43,7 @@ class Moved(NamedTuple):
 
 
 def move_columns(bound: Bound, outcome: Outcome, initial: Callable[[], list[Any]], places: Places) -> Moved:
-    """Run a launch again with its allocations at other columns; return what it does otherwise."""
+    """Run a launch again with its allocations at other columns.  Return the differences."""
     code = bound.program.code[:, 0].tolist()
     allocations = [pc for pc, op in enumerate(code) if op == OPCODE[ALLOC] and outcome.executions[pc]]
     if not allocations or outcome.status != "done" or any(data is None for data in initial()):
@@ -71,11 +71,11 @@ def _first_granules(bound: Bound, outcome: Outcome, allocations: list[int]) -> l
 def _run_moved(
     bound: Bound, outcome: Outcome, initial: Callable[[], list[Any]], first: int, places: Places, allocation: int
 ) -> Moved:
-    """Return what one such run does otherwise."""
+    """Return the differences of one such run."""
     from wsemu.launch.running import ran
 
     segments = [(np.array(data), writable) for data, (_, writable) in zip(initial(), bound.segments, strict=True)]
-    quiet = replace(bound.settings, checkers=frozenset())  # what nothing orders is known from the first run
+    quiet = replace(bound.settings, checkers=frozenset())  # unordered operations are known from the first run
     budget = 2 * outcome.warp_instructions + 100_000
     found, *_ = ran(bound._replace(segments=segments, settings=quiet), None, budget, first_granule=first)
     where, at = places.where(allocation), f"column {first * GRANULE}"
@@ -97,7 +97,7 @@ def _run_moved(
 
 
 def _list_executions(outcome: Outcome) -> tuple[Any, ...]:
-    """Return what two runs have in common that do the same."""
+    """Return the executions that must be equal in two runs with the same behavior."""
     lanes = {pc: access.lanes for pc, access in outcome.accesses.items() if access.lanes}
     return outcome.status, outcome.executions, outcome.thread_operations, lanes
 

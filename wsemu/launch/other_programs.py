@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 SHARE = 1 / 2
 """The effort of all other programs of a launch together, in units of its own."""
 LARGE = 1_000
-"""Threads or instructions beyond which other programs come before interleavings."""
+"""number of threads or instructions above which other programs are tried before interleavings"""
 MOST_INSTRUCTIONS = 2_000_000
 """Warp instructions of a launch for which another program is run."""
 

@@ -40,49 +40,50 @@ class Overload:
 
     @property
     def regs_per_thread(self) -> int:
-        """The registers that a thread has: of the option `max_registers`, or as the GPU's compiler gives them out."""
+        """Return the number of registers of a thread: from the option `max_registers`, or as the GPU's compiler
+        allocates them."""
         return self._kernel.registers or int(self._from_numba("regs_per_thread", lambda made: made.registers()))
 
     @property
     def const_mem_size(self) -> int:
-        """Bytes of host arrays that are constants of the kernel."""
+        """Return the number of bytes of host arrays that are constants of the kernel."""
         return sum(one.array.nbytes for one in self._program().constant_arrays)
 
     @property
     def shared_mem_per_block(self) -> int:
-        """Bytes of static shared memory of a CTA."""
+        """Return the number of bytes of static shared memory of a CTA."""
         return self._program().shared_bytes
 
     @property
     def local_mem_per_thread(self) -> int:
-        """Bytes of the local arrays of a thread."""
+        """Return the number of bytes of a thread's local arrays."""
         return self._program().local_bytes
 
     @property
     def max_threads_per_block(self) -> int:
-        """The most threads of a CTA, of the architecture or of the option `launch_bounds`."""
+        """Return the maximum number of threads of a CTA, from the architecture or the option `launch_bounds`."""
         given = self._kernel.options.get("launch_bounds")
         bound = given[0] if isinstance(given, tuple) else given
         return min(bound or sys.maxsize, limits(settings.current().arch).threads)
 
     def inspect_asm(self, cc: Any = None) -> str:
-        """The PTX, by Numba-CUDA where it is installed with its compiler; UnsupportedError where it is not."""
+        """Return the PTX from Numba-CUDA, if it is installed with its compiler; otherwise raise UnsupportedError."""
         return str(self._from_numba("inspect_asm", lambda made: made.ptx))
 
     def inspect_llvm(self) -> str:
-        """LLVM's code, by Numba-CUDA as `inspect_asm`."""
+        """Return LLVM's code from Numba-CUDA, as `inspect_asm` does."""
         return str(self._from_numba("inspect_llvm", lambda made: made.library.get_llvm_str()))
 
     def inspect_lto_ptx(self, cc: Any = None) -> str:
-        """The PTX after optimization at link time, by Numba-CUDA as `inspect_asm`."""
+        """Return the PTX after link-time optimization from Numba-CUDA, as `inspect_asm` does."""
         return str(self._from_numba("inspect_lto_ptx", lambda made: made.linked_ptx()))
 
     def inspect_sass(self) -> str:
-        """Machine code, by Numba-CUDA as `inspect_asm`, and `nvdisasm`."""
+        """Return machine code from Numba-CUDA, as `inspect_asm` does, and `nvdisasm`."""
         return str(self._from_numba("inspect_sass", lambda made: made.machine_code()))
 
     def inspect_sass_cfg(self) -> str:
-        """The graph of the machine code's blocks, by Numba-CUDA as `inspect_asm`, and `nvdisasm`."""
+        """Return the control flow graph of the machine code from Numba-CUDA, as `inspect_asm` does, and `nvdisasm`."""
         return str(self._from_numba("inspect_sass_cfg", lambda made: made.machine_code("-cfg")))
 
     def inspect_types(self, file: Any = None) -> None:
@@ -94,8 +95,8 @@ class Overload:
         print("\n".join(lines), file=file or sys.stdout)
 
     def max_cooperative_grid_blocks(self, blockdim: Any, dynsmemsize: int = 0) -> int:
-        """The CTAs of this shape that the largest GPU of the architecture, or one of `sms` multiprocessors, holds at
-        once; `dynsmemsize` is a CTA's dynamic shared memory in bytes."""
+        """Return the number of CTAs of this shape that are co-resident on the largest GPU of the architecture, or on
+        one with `sms` multiprocessors.  `dynsmemsize` is a CTA's dynamic shared memory in bytes."""
         chosen = settings.current()
         shape, program = configure(1, blockdim, 0, dynsmemsize), self._program()
         each, _ = ctas_per_multiprocessor(
@@ -131,8 +132,8 @@ _REMEDY = "install what compiles, `pip install 'wsemu[gpu]'`, or do without"
 
 
 class Overloads(Mapping[Any, Overload]):
-    """Types of arguments, as a tuple of Numba's types -> the kernel for them: those of its signatures, or if it has
-    none, those of its launches."""
+    """The kernels by types of arguments, as tuples of Numba's types: those of its signatures, or, without signatures,
+    those of its launches."""
 
     def __init__(self, kernel: Kernel) -> None:
         self._found = {types: Overload(kernel, types) for types in kernel.signatures}
@@ -148,12 +149,12 @@ class Overloads(Mapping[Any, Overload]):
 
 
 def argument_type(value: Any) -> Any:
-    """Numba's type of an argument."""
+    """Return Numba's type of an argument."""
     return load_numba("numba").typeof(value if not hasattr(value, "__array_interface__") else np.asarray(value))
 
 
 def numba_type(argument: Any) -> Any:
-    """Numba's type for the front end's type of an argument; that one itself where Numba has none."""
+    """Return Numba's type for the front end's type of an argument, or that type itself if Numba has none."""
     from wsemu.frontend.python import compile as front
     from wsemu.language.numbers import NumberType
 
@@ -172,7 +173,7 @@ def numba_type(argument: Any) -> Any:
 
 
 def _example(type_: Any) -> Any:
-    """A value of one of Numba's types."""
+    """Return an example value of one of Numba's types."""
     if hasattr(type_, "types"):
         items = [_example(item) for item in type_.types]
         return type_.instance_class(*items) if hasattr(type_, "instance_class") else tuple(items)

@@ -33,7 +33,7 @@ _kept: weakref.WeakKeyDictionary[Any, dict[Any, tuple[weakref.ref[Any], dict[str
 def keep(
     kernel: Any, arguments: Sequence[Any], uninitialized: tuple[str, ...], captured: list[Any], done: Examined
 ) -> None:
-    """Hold on to a verified launch, if it is small, and the first one of its like."""
+    """Keep a verified launch if it is small and the first of its kind."""
     known = _kept.setdefault(getattr(kernel, "py_func", kernel), {})
     if len(known) >= _MOST or done.initial is None:
         return
@@ -82,7 +82,7 @@ def _lives(function: Any, space: dict[str, Any]) -> bool:
 
 
 def site() -> tuple[str, int] | None:
-    """The innermost line outside of wsemu, which launches."""
+    """Return the innermost line outside of wsemu, which launches the kernel."""
     frame = sys._getframe()
     while frame.f_back is not None:
         frame = frame.f_back

@@ -23,7 +23,7 @@ ACCESSES = ("load", "store", "atomic")
 
 
 def find_scopes(bound: Bound) -> int:
-    """The scopes without all CTAs that strong accesses of a launch name."""
+    """Return the scopes, narrower than all CTAs, that strong accesses of a launch name."""
     code = bound.program.code
     atomics = np.isin(code[:, 0], [OPCODE[name] for name in ATOMICS])
     return int(np.bitwise_or.reduce(code[atomics, 7], initial=0)) & SCOPES
@@ -34,7 +34,7 @@ def find_kinds(bound: Bound, kinds: Iterable[str]) -> list[int]:
 
 
 def find_steering(bound: Bound, places: Places) -> frozenset[int]:
-    """The arrays whose contents may decide something."""
+    """Return the arrays whose contents may influence control flow or addresses."""
     contents = Contents(bound.program, [1] * len(bound.program.code), places.segment_of.get)
     known = {source.segment - FIRST_ARRAY for source in contents.sources}
     found = {source.segment - FIRST_ARRAY for source in contents.steering()}

@@ -1,4 +1,4 @@
-"""The arrays of a launch, as they were before it and after."""
+"""Save and restore the arrays of a launch."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def copy_arrays(bound: Bound) -> list[Any]:
 
 
 def put_back(bound: Bound, kept: Sequence[Any]) -> None:
-    """Let the arrays that a launch may write hold what was kept of them; None: nothing was kept."""
+    """Restore the saved contents of the arrays that a launch may write; None: nothing was saved."""
     for (data, writable), before in zip(bound.segments, kept, strict=True):
         if writable and before is not None and before is not data:
             data[:] = before
@@ -25,7 +25,7 @@ def put_back(bound: Bound, kept: Sequence[Any]) -> None:
 
 @contextmanager
 def arrays_restored(bound: Bound) -> Iterator[None]:
-    """Put all arrays back at the end to what they hold now."""
+    """Restore the current contents of all arrays at the end of the `with` block."""
     kept = copy_arrays(bound)
     try:
         yield

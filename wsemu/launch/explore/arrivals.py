@@ -1,15 +1,16 @@
-"""Launches whose CTAs each make one strong access, all to one counter: which of them comes last decides.
+"""Decide launches in which each CTA performs one strong access to a common counter, and only the CTA that arrives last
+behaves differently.
 
 N CTAs that arrive at a counter have N! orders, but a CTA does one thing if it comes last, and another if it does not.
 This is a value-based reduction (Agarwal et al., "Stateless Model Checking Under a Reads-Value-From Equivalence", CAV
 2021).  So each CTA is run in both ways, from its position before its access: with the initial value of the counter, and
-with its value after all others.  That a CTA does the same for all results but the last is seen from the program: what
-an atomic returns is compared with known numbers, and used for nothing else (`linear.py`).
+with its value after all others.  The program shows that a CTA does the same for all results but the last: the result of
+the atomic is only compared with known numbers (`linear.py`).
 
-What CTAs do before they arrive, and if they are not the last ones, comes in any order, and must not conflict.  What the
-last one does then may conflict with what others did before they arrived: if these released that by their access, and
-the last one acquired it.  Both are judged in each CTA alone, with columns in the clocks that stand for what all others
-release (`threads.py`).
+The actions of CTAs before their arrivals, and after them if they are not the last, are unordered, and must not
+conflict.  The actions of the last CTA after its arrival may conflict with those of others before their arrivals, if the
+others released them with their access, and the last CTA acquired them.  Both are judged in each CTA alone, with columns
+in the clocks that stand for what all others release (`threads.py`).
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
     from wsemu.proof.threads import Does, Made
 
 MOST_CTAS, MOST_BYTES = 4_096, 1 << 31
-"""maximum CTAs that are examined; maximum bytes of arrays that are restored, for all CTAs"""
+"""maximum number of CTAs; maximum number of bytes of arrays that are restored, for all CTAs together"""
 _WIDE = -1
 
 
@@ -59,9 +60,9 @@ class Left(NamedTuple):
     results: int
     """number of results that arrays may hold at the end"""
     end: Any
-    """the arrays in one of these ends"""
+    """contents of the arrays after one of these ends"""
     unfenced: dict[int, tuple[Ask, int]]
-    """loads after the last arrival, at which a fence is missing -> that arrival, and an address"""
+    """loads after the last arrival that lack a fence, each with that arrival and an address"""
 
 
 class Touch(NamedTuple):
@@ -70,24 +71,26 @@ class Touch(NamedTuple):
     cta: int
     writes: bool
     atomic: int
-    """its size; 0 of a plain one"""
+    """size of an atomic in bytes; 0 for a plain access"""
     ordered: tuple[bool, bool, bool]
-    """before the arrival: whether it is released, by release and by `fence.sc`, and whether it is the arrival; after
-    the last one: the same for what it acquires"""
+    """before the arrival: whether the access is released by release, whether by `fence.sc`, and whether it is the
+    arrival itself.  After the last arrival: whether it acquires by acquire, by `fence.sc`, and whether it is the
+    arrival"""
     counter: tuple[int, int] | None
     """location at which its CTA arrives"""
     fresh: tuple[bool, bool, bool] = (False, False, False)
-    """for a load that bypasses the caches, the knowledge that it would have acquired with a fence"""
+    """these three for a load that bypasses the caches, as if a fence preceded it"""
     pc: int = -1
     """instruction of such a load"""
 
     def conflicts(self, other: Touch) -> bool:
-        """Return whether one of two that touch the same bytes writes, and they are not atomic with each other."""
+        """Return whether two accesses to the same bytes conflict: one of them writes, and they are not atomic with each
+        other."""
         return (self.writes or other.writes) and not (self.atomic and self.atomic == other.atomic)
 
     def comes_after(self, other: Touch, *, fresh: bool = False) -> bool:
-        """Return whether an access after the last arrival at a counter follows one before an arrival there; `fresh`
-        assumes a fence."""
+        """Return whether an access after the last arrival at a counter is ordered after an access before another
+        arrival there.  `fresh` assumes a fence."""
         acquired = any(a and b for a, b in zip(self.fresh if fresh else self.ordered, other.ordered, strict=True))
         return acquired and self.counter == other.counter
 
@@ -139,12 +142,12 @@ class Arrivals:
         self.known_shapes: dict[tuple[Any, ...], list[Any] | None] = {}
         """judgements of CTAs by their shapes"""
         self.before: dict[tuple[int, int], list[Touch]] = {}
-        """bytes -> what comes in any order"""
+        """the unordered accesses to each range of bytes"""
         self.behind: dict[int, list[Touch]] = {}
         """accesses of the last arrivals, each at its counter"""
 
     def decide(self) -> Left | None:
-        """Return what remains if every interleaving ends well; None if that is not decided here."""
+        """Return the result if every interleaving ends well; None if this method cannot decide it."""
         if not self.ordered or self.bound.configuration.ctas > MOST_CTAS:
             return None
         held = sum(data.nbytes for data, writable in self.bound.segments if writable)
@@ -207,7 +210,7 @@ class Arrivals:
         return Left(len(ends), end, self.unfenced)
 
     def _go(self, session: Session, ask: Ask | None, values: Any, *, last: bool) -> Moved | None:
-        """Run a CTA on from its arrival; None if it does not end."""
+        """Run a CTA from its arrival to its end.  Return None if it does not end."""
         from wsemu.launch.explore.session import Moved
 
         if ask is None:
@@ -220,8 +223,8 @@ class Arrivals:
         return SIZE[ATOMICS[NAMES[self.code[pc][0]]][1]]
 
     def _values(self, session: Session, asks: list[Ask], compared: dict[int, list[Compared]]) -> Any:
-        """Return the values that the first and the last arrival read from a counter, if all but the last act alike;
-        else None."""
+        """Return the values that the first and the last arrival read from a counter, if all arrivals but the last
+        behave alike; otherwise None."""
         pc, place = asks[0].pc, asks[0].place
         number = (place[1] >> SEGMENT_SHIFT) - FIRST_ARRAY
         operands = {session.operand(ask) for ask in asks}
@@ -256,7 +259,7 @@ class Arrivals:
 
     # -- judging ------------------------------------------------------------------------------------------------------
     def _alone(self, made: list[Made], arrival: int, ask: Ask | None, *, last: bool) -> list[Any] | None:
-        """Return, for each lane's access in a CTA and each event, what is known of other CTAs then; None if the CTA
+        """Return what a CTA has observed of other CTAs at each lane's access and at each event, or None if the CTA
         races with itself."""
         key = self._shape(made, arrival, ask, last)
         if key not in self.known_shapes:
@@ -372,7 +375,7 @@ class Arrivals:
         return True
 
     def _arrives_alone(self, cta: int, ask: Ask | None, alone: set[tuple[int, int]]) -> None:
-        """Note the arrival of a CTA at a counter of its own: others may touch that as they touch arrays."""
+        """Record the arrival of a CTA at a counter of its own, which others may access like an array."""
         if ask is not None and ask.place in alone:
             size = self._size(ask.pc)
             for start in range(ask.place[1], ask.place[1] + size, self.grain):
@@ -388,7 +391,8 @@ class Arrivals:
         return True
 
     def _fits(self, cta: int, ask: Ask, start: list[Made], rest: list[Made], seen: set[int]) -> bool:
-        """Return whether what the last one does comes after what it conflicts with."""
+        """Return whether each conflicting access of the last CTA is ordered after the access with which it
+        conflicts."""
         arrival = _arrival(start, rest)
         facts = self._alone([*start, *rest], arrival, ask, last=True)
         if facts is None:
@@ -401,7 +405,7 @@ class Arrivals:
         for (_, at), touch in self._touches(cta, ask, after):
             others = self.behind.setdefault(at, [])
             if any(touch.conflicts(other) for other in others if other.counter != touch.counter):
-                return False  # the last ones at two counters know nothing of each other
+                return False  # the last CTAs at two counters are not ordered
             if touch not in others:
                 others.append(touch)
             for other in self.before.get((-1, at), ()):
@@ -419,5 +423,5 @@ class Arrivals:
 
 
 def _arrival(start: list[Made], rest: list[Made]) -> int:
-    """The number of the event by which a CTA arrives: the first access of the rest."""
+    """Return the number of the event by which a CTA arrives: its first access in the rest of its run."""
     return len(start) + next((n for n, one in enumerate(rest) if one.event.kind == "access"), len(rest))

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from wsemu.proof.threads import Does, Made, Place
 
 MOST_MOVES, MOST_STATES = 500, 500
-"""maximum moves of single CTAs, each with one result of its access; maximum states of the launch"""
+"""maximum number of moves of single CTAs, each with one result of its access; maximum number of states of the launch"""
 MOST_GROUPS = 24
 """maximum number of groups of symmetric CTAs; the search restarts with each further group"""
 MOST_KEPT = 1 << 30
@@ -107,7 +107,7 @@ class Local:
     kin: Kin
     shares: int
     moves: dict[tuple[Ask, bytes], Move | None] = field(default_factory=dict)
-    """(access, found value) -> the step; None: the CTA waits"""
+    """step for each (access, found value); None: the CTA waits"""
 
     @property
     def is_done(self) -> bool:
@@ -125,13 +125,13 @@ class Move(NamedTuple):
 
 
 Row = tuple[int, int]
-"""observer: (local state, share), or (-2 - number of a location, kind of what it publishes)"""
+"""positions of other CTAs that an observer may not have observed, a bit each, by their local state"""
 Unknown = dict[tuple[Row, int], int]
 """observer -> local state of other CTAs -> their positions that it may not have observed, a bit each"""
 
 
 OWN = -2
-"""in place of a local state of others: the observer's own CTA, whose accesses others may publish"""
+"""key that replaces a local state of others: the observer's own CTA, whose accesses others may publish"""
 
 
 class Config(NamedTuple):
@@ -555,7 +555,7 @@ class _Told:
             found[row, self.MOVER] = (self._unknown_positions(share, OWN) | self.move.did.made) & untold
 
     def _join_at_place(self, found: Unknown) -> Unknown:
-        """Add the CTA that has moved to those at its new position."""
+        """Add the CTA that has moved to the CTAs at its new position."""
         to, beside = self.move.to.number, self.move.to.number in self.others
         met: Unknown = {}
         for (row, other), mask in found.items():
@@ -568,7 +568,7 @@ class _Told:
 
 
 def _merge(into: dict[Any, frozenset[Any]], more: dict[Any, frozenset[Any]]) -> bool:
-    """Merge sets into a table; return whether that adds something."""
+    """Merge sets into a table.  Return whether the table has grown."""
     grown = False
     for key, found in more.items():
         if not found <= into.get(key, frozenset()):

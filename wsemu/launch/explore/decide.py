@@ -57,31 +57,31 @@ if TYPE_CHECKING:
 MOST_CTAS, MOST_THREADS = 64, 2048
 """maximum CTAs and threads of a launch whose interleavings are explored: all are co-resident"""
 LANES_PER_UNIT = 256
-"""lanes that wait before ordered accesses at first, which double the time that a step takes"""
+"""number of lanes waiting before ordered accesses at the start that doubles the time of a step"""
 BYTES_PER_UNIT = 1 << 18
-"""bytes that a CTA keeps between steps, beyond which a step takes longer"""
+"""number of bytes kept by a CTA between steps above which a step takes longer"""
 MAX_FOLLOWED = 20_000
 """warp instructions of a launch whose undefined values are followed in an order"""
 MOST_DRAWING_CTAS = 256
-"""The limit of CTAs that draw numbers, of which each is decided alone."""
+"""maximum number of CTAs that draw numbers and are each decided alone"""
 FEW_STEPS, FEW_COPYING_STEPS = 400, 200
-"""steps of a search before CTAs are counted, or examined one at a time, since it finds more of the results in arrays;
-fewer with copies, which take longer"""
+"""number of steps of a search before CTAs are counted or examined one at a time, because the search finds more results
+in arrays; it is smaller with copies, which take longer"""
 
 
 def feasible(bound: Bound, places: Places) -> bool:
-    """Return whether the interleavings of a launch can be distinguished: everything that it does is followed thread by
+    """Return whether the interleavings of a launch can be distinguished: all its operations are tracked thread by
     thread, and only atomics influence it, whatever it executes."""
     program, cluster = bound.program, math.prod(bound.configuration.cluster)
     known = not program.unmodelled and (not program.asynchronous or (supports_asynchronous(program) and cluster == 1))
-    # each CTA runs by itself there, and does not know its rank
+    # there, each CTA runs by itself and does not know its rank
     ranked = any(name.startswith(("cluster", "nclusterid")) for name in program.specials)
     apart = cluster == 1 or not ranked
     return known and apart and _depends_on_atomics_alone(bound, places)
 
 
 def clusters(bound: Bound) -> Callable[[int], int]:
-    """The cluster of each CTA of a launch."""
+    """Return the cluster of each CTA of a launch."""
     grouping = Grouping(bound.configuration.grid, bound.configuration.cluster)
     return lambda cta: grouping.of(cta)[0]
 
@@ -100,8 +100,8 @@ def may_publish(bound: Bound) -> bool:
 
 
 def _depends_on_atomics_alone(bound: Bound, places: Places) -> bool:
-    """Return whether no clock and no mask of active lanes could steer the launch or what it stores, if all were
-    executed."""
+    """Return whether no clock and no mask of active lanes can influence the launch or its stored values, whatever it
+    executes."""
     code = bound.program.code
     analysis = taint.examine(
         bound.program, [1] * len(code), places.segment_of.get, lockstep=bound.settings.lockstep, lanes_by_x=False,
@@ -116,10 +116,11 @@ def _depends_on_atomics_alone(bound: Bound, places: Places) -> bool:
 def decide(bound: Bound, places: Places, *, left: list[Any] | None, first: bool = False) -> Decided | None:
     """Explore all interleavings of the strong accesses of a launch, whose arrays are in their initial state.  `left` is
     the expected final contents, by default those that some interleaving leaves.  With `first`, an interleaving that
-    fails decides; whether all fail is not examined.  None where the orders are too many from the start.
+    fails decides; whether all fail is not examined.  Return None if there are too many interleavings from the start.
 
-    Strong loads and stores that steer nothing are taken for plain ones, if these do not race: so they are the same in
-    all orders, and need not be tried."""
+    Strong loads and stores without influence count as plain ones if these do not race: then their results are equal in
+    all interleavings.
+    """
     initial = copy_arrays(bound)
     ordered = find_ordered(bound, places, frozenset(find_kinds(bound, ("atomic",))))
     data = find_data(bound, places, ordered)
@@ -135,7 +136,8 @@ def decide(bound: Bound, places: Places, *, left: list[Any] | None, first: bool 
 
 
 def decide_large(bound: Bound, places: Places, *, left: list[Any]) -> Decided | None:
-    """Decide a launch with many CTAs or threads if its CTAs draw numbers from one counter, each alone; else None."""
+    """Decide a launch with many CTAs or threads whose CTAs draw numbers from one counter, each CTA alone.  Return None
+    for other launches."""
     if bound.configuration.ctas > MOST_DRAWING_CTAS or math.prod(bound.configuration.cluster) > 1:
         return None
     ordered = find_ordered(bound, places, frozenset(find_kinds(bound, ("atomic",))))
@@ -161,13 +163,13 @@ def _state_bytes(bound: Bound) -> int:
     """Return about how many bytes a CTA keeps between steps: registers, local and shared memory."""
     program, shape = bound.program, bound.configuration
     warps = -(-math.prod(shape.block) // LANES)
-    of_warp = program.register_bytes + 2 * LANES * program.local_bytes  # which bytes are written is kept, too
+    of_warp = program.register_bytes + 2 * LANES * program.local_bytes  # the set of written bytes is saved as well
     return warps * of_warp + 2 * (program.shared_bytes + shape.dynamic_shared)
 
 
 def _weigh(session: Session, bound: Bound) -> None:
-    """Reduce the number of accesses that decide a launch if many lanes wait for each, or CTAs have much to keep: a step
-    takes longer then."""
+    """Reduce the number of steps for a launch in which many lanes wait or CTAs have much to save, because its steps
+    take longer."""
     session.start()
     waiting = sum(len(session.asks(cta)) for cta in range(session.ctas))
     session.effort /= 1 + waiting / LANES_PER_UNIT + _state_bytes(bound) // BYTES_PER_UNIT
@@ -196,7 +198,7 @@ class _Attempt:
     def __init__(
         self, bound: Bound, places: Places, ordered: frozenset[int], data: frozenset[int], *, first: bool
     ) -> None:
-        """`data`: those of the others that count as plain accesses; `first` as of `decide`."""
+        """`data` are the strong accesses that count as plain ones.  `first` is the parameter of `decide`."""
         self.bound, self.places, self.ordered, self.data, self.first = bound, places, ordered, data, first
         self.logged = frozenset(find_kinds(bound, ACCESSES))
         self.initial = copy_arrays(bound)
@@ -264,7 +266,7 @@ class _Attempt:
             session.close()
 
     def _spend(self, search: Search) -> Result:
-        """Run a search, of another program on the effort that it has."""
+        """Run the search of another program with the effort that is left."""
         bound, effort = self.bound, self.bound.effort
         if bound.allowance is not None:
             search.more = 1
@@ -277,7 +279,8 @@ class _Attempt:
         return decide_by_draws(self.bound, self.places, self.options, self.idle)
 
     def _follow(self, result: Result) -> None:
-        """Let the finding of an order say what its undefined value reaches there; it is none if that is nothing."""
+        """Follow the undefined value of a finding through its interleaving.  Without an observable effect, it is not a
+        finding."""
         raw = next((raw for raw in result.findings if raw.code not in KINDS and not is_warning(raw)), None)
         undefined = [raw for raw in result.findings if raw.code in KINDS and not self.idle(raw)]
         if raw is not None or not undefined or self.places.outcome.warp_instructions > MAX_FOLLOWED:
@@ -294,7 +297,7 @@ class _Attempt:
         return method(Case(self.bound, self.places, session, self.apart, begin))
 
     def _decide_by_lanes(self, begin: functools.partial[Knowledge]) -> Decided | None:
-        """Explore every interleaving in which the lanes of a warp run independently; None if that decides nothing."""
+        """Explore every interleaving of independently running lanes.  Return None if that decides nothing."""
         bound = self.bound
         put_back(bound, self.initial)
         session: Any = make_threads(bound, self.ordered, self.logged)
@@ -320,13 +323,13 @@ class _Attempt:
             session_: Any = whole
             said = Description(bound, self.places, session_, whole.name_warps(result), begin, brief=self.first).decide()
             if result.stuck and said is not None and said.findings and not self.first:
-                said = self._generalize_deadlock(said, search(), lambda stuck: True)  # each lane goes on by itself
+                said = self._generalize_deadlock(said, search(), lambda stuck: True)  # each lane runs independently
             return said if said is not None and (said.proven or said.findings) else None
         finally:
             session.close()
 
     def _generalize_deadlock(self, said: Decided, search: Search, hangs: Callable[[list[Ask]], bool]) -> Decided:
-        """Turn a deadlock of one interleaving into one of every schedule if few interleavings show that none ends well;
+        """Generalize a deadlock of one interleaving to every schedule, if a few interleavings show that none ends well.
         `hangs` returns whether lanes that wait do so forever."""
         search.most, search.more, search.hangs = FEW_STEPS, 1, hangs
         with arrays_restored(self.bound):
@@ -344,7 +347,7 @@ class _Attempt:
         return self._search(session, kind, samples=samples, most=most).run()
 
     def _search(self, session: Session, kind: type[Knowledge], *, samples: bool, most: int) -> Search:
-        """Search all interleavings with one kind of knowledge, in at most `most` steps; 0: the default of a search."""
+        """Search all interleavings with one kind of clocks, in at most `most` steps; 0: the default of a search."""
         bound, lockstep = self.bound, self.bound.settings.lockstep
         search = Search(
             session,
@@ -361,7 +364,7 @@ class _Attempt:
 
 
 def _judge_histories(replays: Replays, result: Result, initial: Outcome) -> None:
-    """Let an engine judge what each CTA did in some order, by itself."""
+    """Let an engine judge the actions of each CTA in some interleaving, one CTA at a time."""
     wanted = (None, *replays.bound.settings.checkers)
     known = {(raw.code, raw.pc) for raw in initial.findings}
 
@@ -427,7 +430,7 @@ def _leading(bound: Bound, ordered: frozenset[int]) -> Callable[[int], bool]:
 
 
 def _stores_by_cta(bound: Bound) -> Named | None:
-    """The stores that go where the number of a CTA leads."""
+    """Return the stores whose address depends on the number of a CTA."""
     shape = bound.configuration
     arrays = [(n, len(data), writable) for n, (data, writable) in enumerate(bound.segments)]
     return find_named_stores(bound.program, Geometry(shape.grid, shape.block, shape.dynamic_shared), bound.rows, arrays)

@@ -30,7 +30,7 @@ class Decided(NamedTuple):
     needed: Residency | None = None
     """the CTAs that wait for each other"""
     besides: frozenset[int] | None = None
-    """the instructions that other orders execute beside those of the initial run; None: it is not known"""
+    """instructions that only other interleavings execute, compared with the initial run; None: unknown"""
 
 
 class Case(NamedTuple):
@@ -49,4 +49,5 @@ class Method(Protocol):
     """A method that proves launches without trying each order."""
 
     def __call__(self, case: Case) -> Decided | None:
-        """Return the result, or None if the method does not apply; the arrays hold what some order leaves."""
+        """Return the result, or None if the method does not apply.  The arrays have the final contents of some
+        interleaving."""

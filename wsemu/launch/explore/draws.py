@@ -1,13 +1,15 @@
-"""Decide launches whose CTAs draw numbers from one counter: each CTA alone is right, whatever numbers it draws.
+"""Decide launches whose CTAs draw numbers from a common counter, by showing that each CTA alone is correct, whatever
+numbers it draws.
 
 No two draws of a counter return one number.  If accesses to arrays for different numbers do not conflict, CTAs interact
-by the numbers alone.  The launch is right in all orders if each CTA is, with each sequence of numbers that it can get:
-docs/how.md, "Drawn numbers", has the theorem.
+only through the numbers.  The launch is correct in all interleavings if each CTA is correct with each sequence of
+numbers that it can get: docs/how.md, "Drawn numbers", has the theorem.
 
-A CTA draws when nothing else of it can run.  In each such state it gets each possible number, and its operations until
-the next draw are a *segment*.  A state consists of registers that matter, memory that a segment reads and an earlier
-one may have written, parities of phases, and the last segments.  `Window` finds how many of these may contain something
-that some thread does not know.  An engine then judges runs of one CTA in which each segment follows each state.
+The search lets a CTA draw when nothing else in the CTA can run.  In each such state it tries each possible number.  The
+operations until the next draw are a *segment*.  A state consists of registers that matter, memory that a segment reads
+and an earlier one may have written, parities of phases, and the last segments.  `Window` finds how many of these may
+contain operations that some thread has not observed.  An engine then judges runs of one CTA in which each segment
+follows each state.
 """
 
 from __future__ import annotations
@@ -46,7 +48,7 @@ if TYPE_CHECKING:
 MOST_SEGMENTS, MOST_TOUCHES = 1_200, 1_000_000
 """Limits for one unit of effort: segments, and elements of arrays that they access."""
 MOST_DISTANCE = 4
-"""The limit of segments after which all threads know what was done."""
+"""maximum number of segments after which all threads must have observed an operation"""
 MOST_RUNS = 400
 """The limit of runs that an engine judges for one unit of effort."""
 _OFFSET = (1 << SEGMENT_SHIFT) - 1
@@ -56,7 +58,7 @@ _EVENTS = 1 << 20
 """The first event of segment n has number n times this."""
 _OF_PHASES = ("init", "inval", "arrive_on", "expect", "credit", "await", "phase")
 _BY_THREADS = ("arrive", "sync", "warp", "access", "init", "inval", "arrive_on", "expect", "await", "copy", "landed")
-"""Kinds of events that other threads may have to know."""
+"""kinds of events that other threads may have to observe"""
 
 
 class _OtherwiseError(Exception):
@@ -95,13 +97,13 @@ class State:
     floors: tuple[Any, ...]
     """Clocks of all that was done up to the end of each of the last segments."""
     last: dict[Thread, int]
-    """Thread -> the segment of its last event."""
+    """segment of the last event of each thread"""
     marks: Any
-    """Thread -> the interval of its last event."""
+    """interval of the last event of each thread"""
     numbers: tuple[int, ...]
     """The numbers that it has drawn."""
     after: dict[tuple[bytes, bytes], int] = field(default_factory=dict)
-    """(segment, next state or nothing) -> a number that leads there."""
+    """a number that leads to a result, by (segment, next state or nothing)"""
 
 
 class Touch(NamedTuple):
@@ -142,14 +144,14 @@ class Draws:
         self.matters: set[int] = set()
         """Bytes of shared memory that are read before they are written."""
         self.carried: dict[int, frozenset[int]] = {}
-        """Location of an array that a segment reads and an earlier one may have written -> its owners."""
+        """owners of each array location that a segment reads and an earlier one may have written"""
         self.shared = Shared()
         self.owners: dict[bytes, frozenset[int]] = {}
-        """State -> the last numbers that all paths there have drawn."""
+        """for each state, the last numbers that all paths to it have drawn"""
         self.most = 0
         """The numbers below this may be drawn."""
         self.uneven = self.grown = False
-        """Contents of arrays depend on who draws which number; more distinguishes states than was known."""
+        """true if array contents depend on which CTA draws which number, so that more locations distinguish states"""
         self.spent = self.accessed = 0
 
     def is_proven(self) -> bool:
@@ -174,11 +176,11 @@ class Draws:
 
     # -- all that a CTA may do ----------------------------------------------------------------------------------------
     def _explore(self) -> bool:
-        """Run all segments; return whether nothing new distinguishes states."""
+        """Run all segments.  Return whether no new location distinguishes states."""
         self.touched: dict[int, Touch] = {}
         self.held: dict[int, bytes] = {}
         self.loaded: dict[int, frozenset[int]] = {}
-        """Location of an array -> the number, if it is one, whose segments load what was there before them."""
+        """for each array location that segments read before writing it, the number of these segments if it is unique"""
         self.states: dict[bytes, State] = {}
         self.uneven = False
         session = self.session = self._session(Looking(tells=True), self.logged)
@@ -353,7 +355,7 @@ class Draws:
 
     # -- what a segment does ------------------------------------------------------------------------------------------
     def _take(self, state: State, moved: Moved, owners: frozenset[int], drawn: int | None) -> bytes:
-        """Check a segment; return its name, which does not depend on locations in arrays."""
+        """Check a segment.  Return its name, which does not depend on array locations."""
         if not all(map(self.passes, moved.findings)):
             raise _OtherwiseError
         made = [one._replace(event=one.event._replace(cta=0)) for one in moved.made]
@@ -372,7 +374,7 @@ class Draws:
         return hashed.digest()
 
     def _look(self, state: State, made: Made, position: int) -> None:
-        """Find the last segments that contain something that a thread does not know."""
+        """Find the last segments that contain operations that a thread has not observed."""
         event, known = made.event, state.known
         if event.kind not in _BY_THREADS:
             return
@@ -398,7 +400,7 @@ class Draws:
             self.kept, self.grown = distance, True
 
     def _knows(self, rows: Any, threads: list[Thread], floor: Any) -> bool:
-        """Return whether threads know all that others did up to a floor."""
+        """Return whether threads have observed all operations of others up to a floor."""
         missing = rows[:, : len(floor)] < floor
         missing[np.arange(len(threads)), threads] = False
         return not missing.any()
@@ -452,7 +454,7 @@ class Draws:
                 fresh.update(there)
 
     def _note_arrays(self, made: Made, owners: frozenset[int], drawn: int | None, stored: set[int]) -> None:
-        """Record the locations of arrays that a segment accesses; `stored` are those that it has stored to."""
+        """Record the array locations that a segment accesses.  `stored` has the locations that it has stored to."""
         if made.event.kind == "access" and made.event.pc in self.ordered:
             return
         grain = self.grain

@@ -1,12 +1,13 @@
-"""Launches whose threads wait for flags, each of which one thread sets: barriers, all-reduces, puts with signals.
+"""Decide launches whose threads wait for flags that a single thread sets each: barriers, all-reduces, puts with
+signals.
 
 Each flag is written by one thread.  A thread that waits for it does so in a loop that only reads it (`find_polls`), and
 that continues with a certain write of the flag, and with all later ones.  So a thread does the same in each execution,
 whenever it reads the flag, if the plain data that it reads is the same (Kahn, "The Semantics of a Simple Language for
-Parallel Programming", 1974).  What it then knows is at least what was released by the first write with which the loop
-continues.  So one execution, in which each wait learns no more than that, decides all: its data races are those of
-all executions, and without any the data is the same.  Each wait ends, since the writer reaches its write in each of
-them.  Weaker memory changes nothing: it lets a loop read an older value once more.
+Parallel Programming", 1974).  It is then ordered at least after the writes released by the first flag value with which
+the loop continues.  So one execution, in which each wait acquires only this, decides all: its data races are those of
+all executions, and without races the data is the same.  Each wait ends, since the writer reaches its write in each of
+them.  Weak memory changes nothing: it only lets a loop read an older value once more.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from wsemu.proof.threads import Knowledge, Made, Place, Race
 
 MOST_STEPS = 4_000
-"""ordered accesses, also those that try what a wait does"""
+"""maximum number of ordered accesses, including those that test whether a wait continues"""
 Thread = tuple[int, int, int]
 """CTA, warp, lane"""
 
@@ -63,7 +64,8 @@ class Flags:
         self, bound: Bound, session: Session, begin: Callable[[Shared], Knowledge], ordered: frozenset[int],
         data: frozenset[int],
     ) -> None:  # fmt: skip
-        """`ordered` are the strong accesses before which the session stops; `data` others, which count as plain."""
+        """`ordered` are the strong accesses before which the session stops; `data` are other strong accesses, which
+        count as plain."""
         self.session, self.begin, self.ordered, self.data = session, begin, ordered, data
         self.code = bound.program.code.tolist()
         self.segments = bound.segments
@@ -72,7 +74,7 @@ class Flags:
         self.most = int(MOST_STEPS * session.effort)
         self.steps = 0
         self.values: dict[Place, list[bytes]] = {}
-        """location -> all values that it has, in their order"""
+        """all values of each location, in their order"""
         self.writer: dict[Place, Thread] = {}
         self.raced = False
         """true if there is an execution with a data race"""
@@ -96,7 +98,7 @@ class Flags:
         return True
 
     def find_race(self) -> Result | None:
-        """Return the race of an execution in which each wait learns whatever it reads; None if that has none."""
+        """Return the race of an execution in which each wait acquires from the value that it reads, or None."""
         shared = Shared()
         try:
             while True:
@@ -117,7 +119,7 @@ class Flags:
         self.values, self.writer = run.values, run.writer
 
     def _run(self, shared: Shared) -> bool:
-        """Run the launch with the clocks of its threads; return whether `shared` was complete before."""
+        """Run the launch with vector clocks.  Return whether `shared` was complete before."""
         shared.grown = False
         run = _Run(self, self.begin(shared))
         run.finish()
@@ -137,7 +139,8 @@ class _Run:
     """One execution: CTAs begin in order, the next one when all before it wait."""
 
     def __init__(self, flags: Flags, knowledge: Knowledge | None, *, learns_all: bool = False) -> None:
-        """Without `knowledge` no clocks are kept.  `learns_all`: a wait learns what all writes before it released."""
+        """Without `knowledge`, no clocks are kept.  With `learns_all`, a wait acquires everything that earlier writes
+        released."""
         self.learns_all = learns_all
         self.asks: list[Ask] = []
         self.log: list[Made] = []
@@ -146,14 +149,14 @@ class _Run:
         self.values: dict[Place, list[bytes]] = {}
         self.writer: dict[Place, Thread] = {}
         self.after: defaultdict[Place, list[Location]] = defaultdict(lambda: [Location()])
-        """location -> what a read of each of its values acquires"""
+        """for each location, what a read of each of its values acquires"""
         self.plain: set[tuple[int, int]] = set()
         """(address, bytes) of plain accesses to arrays"""
         self.most_alive = 1
         self.waits: Ask | None = None
 
     def finish(self) -> None:
-        """Run to the end; UnfitError if the launch does not end, or is not of this kind."""
+        """Run to the end.  Raise UnfitError if the launch does not end, or does not fit this method."""
         for cta, moved in enumerate(self.session.start()):
             self._take(cta, moved)
         begun = 1
@@ -175,7 +178,7 @@ class _Run:
             raise UnfitError
 
     def _advance(self, cta: int) -> bool:
-        """Give each lane of a CTA that is before an ordered access its turn; return whether one continued."""
+        """Give each lane of a CTA that is before an ordered access a turn.  Return whether one continued."""
         groups: dict[tuple[int, int], list[Ask]] = {}
         for ask in self.session.asks(cta):
             groups.setdefault((ask.warp, ask.pc), []).append(ask)
@@ -188,7 +191,7 @@ class _Run:
 
     # -- waits ---------------------------------------------------------------------------------------------------------
     def _poll(self, asks: list[Ask]) -> bool:
-        """Let the lanes of a loop read their flags once, if one of them continues then."""
+        """Let the lanes of a loop read their flags once, if one of them then continues."""
         first = self._first_values(asks)
         if not first:
             return False
@@ -303,7 +306,8 @@ class _Run:
         return bytes(self.flags.segments[number][0][offset : offset + size])
 
     def _go(self, ask: Ask, learnt: Location | None) -> None:
-        """Let a lane perform its access; one that waits learns what is given, and changes no clock of its flag."""
+        """Let a lane perform its access.  A lane that waits acquires what is given, and changes no clock of its
+        flag."""
         self.flags.count_step()
         self.asks.append(ask)
         moved = self.session.go(ask)
@@ -319,7 +323,7 @@ class _Run:
             locations[ask.place] = before
 
     def _take(self, cta: int, moved: Moved) -> None:
-        """Enter what a CTA did; UnfitError if something is wrong with it."""
+        """Record the actions of a CTA.  Raise UnfitError if one of them is an error."""
         if moved.status not in ("stands", "done") or moved.findings:
             raise UnfitError
         for one in moved.made:
@@ -336,7 +340,7 @@ class _Run:
             raise UnfitError
 
     def _note(self, made: Made) -> None:
-        """Note the bytes of a plain access; UnfitError for an atomic that nothing orders."""
+        """Record the bytes of a plain access.  Raise UnfitError for an unordered atomic."""
         pc = made.event.pc
         atomic, _, size = does(self.flags.code[pc], data=pc in self.flags.data)
         if not atomic:

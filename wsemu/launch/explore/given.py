@@ -111,7 +111,7 @@ class Given:
     def _runs_rotated(
         self, session: Session, use: Use, touched: Touched, operands: dict[int, int], numbers: list[int], shift: int
     ) -> bool:
-        """Run all CTAs; each draw returns the number that the first run records for the draw `shift` draws later."""
+        """Run all CTAs.  Each draw returns the number that the first run records for the draw `shift` draws later."""
         code, given = self.bound.program.code, 0
         moved = session.start()
         touched.last.clear()
@@ -228,7 +228,7 @@ def known_rows(bound: Bound) -> dict[int, int]:
 
 
 def _cover(total: int, classes: list[set[int]]) -> list[int] | None:
-    """Return rotations by which each of `total` draws gets a number of each class; None if they are too many."""
+    """Return rotations by which each of `total` draws gets a number of each class, or None if too many are needed."""
     shifts: list[int] = []
     for numbers in classes:
         left = {*range(total)} - {(number - shift) % total for number in numbers for shift in (0, *shifts)}
@@ -242,7 +242,7 @@ def _cover(total: int, classes: list[set[int]]) -> list[int] | None:
 
 
 class _Way:
-    """A run of a launch, CTA after CTA, in which adds return their own results, or given ones."""
+    """A run of a launch, one CTA after another, in which adds return their own results or prescribed ones."""
 
     def __init__(self, session: Session, sizes: dict[int, int], told: dict[int, int] | None, counts: Counts) -> None:
         self.session, self.sizes, self.told, self.counts = session, sizes, told, counts
@@ -251,7 +251,7 @@ class _Way:
         self.made: list[Made] = []
 
     def run(self) -> bool:
-        """Run all CTAs; return whether the run ends without a finding, and no thread has to wait for another CTA."""
+        """Run all CTAs.  Return whether the run ends without a finding, and no thread has to wait for another CTA."""
         moved = self.session.start()
         for cta in range(self.session.ctas):
             now = moved[cta]
@@ -305,7 +305,7 @@ class _Way:
         return made
 
     def touched_addresses(self) -> Iterator[tuple[int, int, int]]:
-        """(instruction, CTA of shared memory or -1, address) of all accesses."""
+        """Yield (instruction, CTA of shared memory or -1, address) for all accesses."""
         for one in self.made:
             for _, address in one.addresses:
                 yield one.event.pc, _own(one.event.cta, address), address & ~ADDRESS_WRAPPED

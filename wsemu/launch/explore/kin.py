@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 MOST_SHARES = 48
 """maximum shares that are distinguished in a CTA"""
 _ENDS = frozenset("arrive sync exit warp fence.cta fence.gpu fence.sys".split())
-"""kinds of events that end an interval, with what was accessed in it"""
+"""kinds of events that end an interval of a warp"""
 OF_PLACE = 3
 NOTHING = -1
 """entry for unknown knowledge: all positions are unknown"""
 Share = int
-"""shares that were acquired, a bit each: a thread that has it knows everything that any of them contains"""
+"""set of acquired shares, as bits: a thread that has a share is ordered after everything in it"""
 
 
 class Did(NamedTuple):
@@ -42,9 +42,9 @@ class Did(NamedTuple):
     made: int
     """set of positions, a bit each"""
     accesses: tuple[tuple[int, frozenset[Share]], ...]
-    """positions, with the shares that lanes had there; first that of its ordered access"""
+    """accessed positions, each with the shares that lanes had there; the position of the ordered access comes first"""
     rows: tuple[Share, ...]
-    """by share from now on: the shares before that it is made of"""
+    """for each new share, the previous shares of which it consists"""
     own: tuple[tuple[int, int, Rows, frozenset[Share]], ...]
     """(later, earlier, unknown lanes, shares): positions of its own that are known only through shares"""
     left: tuple[tuple[Share, int] | None, ...]
@@ -59,10 +59,10 @@ class Kin(Knowledge):
     shares: int
     """number of columns after those of threads; after them there is one for what is acquired"""
     past: dict[int, int]
-    """position -> the last interval in which its warp was there, among those that not all know"""
+    """for each position, the last interval in which its warp accessed it, if some thread has not observed it"""
 
     def begin(self, positions: Positions, ctas: Sequence[int]) -> None:
-        """Be one of some CTAs that have not begun."""
+        """Represent one of some CTAs that have not begun."""
         self.positions, self.ctas, self.shares, self.past = positions, ctas, 1, {}
         self.width = self.of_cta + 1 + OF_PLACE
         self.rows[0] = np.zeros((self.of_cta, self.width), np.int32)
@@ -117,12 +117,12 @@ class Kin(Knowledge):
         self.then, self.later = dict(self.past), 0
 
     def _close(self, warp: int, interval: int) -> None:
-        """Note what a warp has accessed up to the end of an interval."""
+        """Record what a warp has accessed up to the end of an interval."""
         for key in [key for key in self.open if key[0] == warp and key[1] <= interval]:
             self._visit(self.positions.at(warp, self.open.pop(key)), key[1])
 
     def _visit(self, position: Position, interval: int) -> None:
-        """Enter a position, and note which other positions no thread there knows."""
+        """Enter a position, and record which other positions no thread has observed there."""
         rows = self.rows[0]
         shares = frozenset(self._share(rows[self._columns(position)]))
         self.accesses.append((position.number, shares))
@@ -143,7 +143,7 @@ class Kin(Knowledge):
         return [position.warp * LANES + lane for lane in position.lanes]
 
     def _knows(self, rows: Rows, number: int, mark: int) -> Any:
-        """By row and lane of a position, whether it is known up to an interval."""
+        """Return, by row and lane of a position, whether it is observed up to an interval."""
         return rows[:, self._columns(self.positions.all[number])] >= mark
 
     def _share(self, rows: Rows) -> list[Share]:
@@ -155,7 +155,7 @@ class Kin(Knowledge):
 
     # -- where it stands -----------------------------------------------------------------------------------------------
     def _fold_shares(self, ask: Ask | None) -> tuple[Did, object]:
-        """Renumber the shares that are left; one whose contents its thread knows anyway is dropped."""
+        """Renumber the remaining shares.  A share is dropped if its thread has observed the contents anyway."""
         left = self._remaining_shares(ask)
         names, table = self._collect_rows()
         masks = self._share(table)
@@ -228,7 +228,7 @@ class Kin(Knowledge):
         return bool(taken & ~own or more)
 
     def _rename_rows(self, names: list[Any], table: Rows, shares: list[int], count: int) -> None:
-        """Go on with these rows alone, of such shares."""
+        """Keep only these rows, which consist of these shares."""
         self.shares, self.width = count, self.of_cta + count + OF_PLACE
         made = np.zeros((len(names), self.width), np.int32)
         made[:, : self.of_cta] = table[:, : self.of_cta]

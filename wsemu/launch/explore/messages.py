@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from wsemu.proof.threads import Made, Place
 
 MOST_STEPS = 500
-"""ordered accesses that are made"""
+"""maximum number of ordered accesses"""
 MOST_KEPT = 1 << 30
 """maximum size of the saved states, in bytes"""
 MOST_BYTES = 1 << 21
@@ -84,7 +84,7 @@ class Messages:
         self.content = np.concatenate([np.zeros(0, np.uint8), *self.initial])
         """contents of all arrays, with the plain stores of CTAs"""
         self.owner = np.full(len(self.content), -1, np.int16)
-        """for each byte, the CTA that has written it so"""
+        """for each byte, the CTA that has written it"""
         self.twice: set[int] = set()
         """bytes that a CTA writes again on some path"""
         self.differs: set[int] = set()
@@ -136,7 +136,7 @@ class Messages:
                 return
 
     def _explore_one(self, cta: int) -> bool:
-        """Follow a CTA as far as messages go; whether anything is new."""
+        """Follow a CTA as far as the known messages allow.  Return whether something new was found."""
         news = False
         while not self.states[cta] or self.shared[cta].grown:
             self.shared[cta].grown = False
@@ -259,7 +259,7 @@ class Messages:
         if same:
             if any(one.event.kind == "access" and one.event.pc != ask.pc for one in moved.made):
                 raise UnfitError
-            if list(knowledge.apply(cta, moved.made, state.number)):  # what is polled is written by a plain store
+            if list(knowledge.apply(cta, moved.made, state.number)):  # a polled location is written by a plain store
                 raise UnfitError
             return None
         found = self._take(child, moved)
@@ -271,7 +271,7 @@ class Messages:
         return found[1]
 
     def _lay(self, state: State, place: Place, value: bytes) -> None:
-        """Memory as a CTA sees it: what others have written, what it wrote itself, and what it is to read."""
+        """Put a CTA's view into memory: values written by others, its own values, and the value that it is to read."""
         flat, own = self.content.copy(), _flat(state.image)
         mine = self.owner == state.cta
         for at, cta in self.writer.items():
@@ -292,7 +292,7 @@ class Messages:
         return bool(first.wrote >> ask.lane & 1) and not self.code[ask.pc][7] & NO_STORE
 
     def _image(self, before: list[Any], made: Iterable[Made], now: list[Any]) -> list[Any]:
-        """A CTA's memory, with what it has just written by plain stores."""
+        """Return a CTA's memory, including its latest plain stores."""
         image = [data.copy() for data in before]
         for one in made:
             if one.event.kind != "access":
@@ -309,7 +309,7 @@ class Messages:
         return image
 
     def _take(self, state: State, moved: Moved) -> tuple[bytes, State] | None:
-        """Enter a state that a CTA has reached: its key, and the state if it is new; None to restart."""
+        """Record a state that a CTA has reached.  Return its key, and the state if it is new; None to restart."""
         cta, knowledge = state.cta, state.knowledge
         before = len(knowledge.wrote)
         races = list(knowledge.apply(cta, moved.made, state.number - len(moved.made)))
@@ -328,7 +328,7 @@ class Messages:
         return key, state
 
     def _note(self, state: State, before: int) -> None:
-        """Publish to other CTAs what a CTA has written."""
+        """Publish the values that a CTA has written to the other CTAs."""
         wrote, flat = state.knowledge.wrote, _flat(state.image)
         own = {at for w in wrote[:before] for at in range(w.start, w.start + w.size)}
         for w in wrote[before:]:
@@ -434,7 +434,7 @@ class Messages:
                 raise UnfitError
 
     def _makes_progress(self) -> bool:
-        """Return whether CTAs can be put in an order in which each waits only for those before."""
+        """Return whether CTAs can be ordered so that each waits only for earlier ones."""
         ends: dict[Place, set[bytes]] = {}
         for place, cta in self.writer.items():
             done = [state for state in self.states[cta].values() if state.status == "done"]
@@ -474,7 +474,7 @@ def _together(known: bytes, masks: list[set[int]]) -> set[int]:
 
 
 def _flat(image: list[Any]) -> Any:
-    """The bytes of all arrays, of which a launch need not have any."""
+    """Return the bytes of all arrays, which may be none."""
     return np.concatenate([np.zeros(0, np.uint8), *image])
 
 

@@ -79,7 +79,7 @@ def judge_room(said: Decided | None, met: Together | None, bound: Bound, places:
 
 
 def decide_thread_modularly(case: Case) -> Decided | None:
-    """Thread-modular: each CTA by itself is right, whatever it reads of others."""
+    """Decide by thread-modular analysis: each CTA alone is correct, whatever it reads from others."""
     from wsemu.launch.explore.messages import Messages
     from wsemu.launch.explore.ways import Own
 
@@ -97,7 +97,7 @@ def decide_thread_modularly(case: Case) -> Decided | None:
 
 
 def decide_by_flags(case: Case) -> Decided | None:
-    """Each thread does the same, whenever it sees the flag that it waits for; or an execution has a race."""
+    """Decide by flags: each thread does the same whenever it observes its flag, or an execution has a race."""
     from wsemu.launch.explore.flags import Flags
 
     bound, _, session, _, begin = case
@@ -117,7 +117,8 @@ def decide_by_flags(case: Case) -> Decided | None:
 def decide_by_draws(
     bound: Bound, places: Places, options: dict[str, Any], idle: Callable[[RawFinding], bool]
 ) -> Decided | None:
-    """Each CTA by itself is right, whatever numbers it draws from one counter; `options` are those of `Knowledge`."""
+    """Decide by drawn numbers: each CTA alone is correct, whatever numbers it draws from a common counter.  `options`
+    are those of `Knowledge`."""
     from wsemu.launch.explore.draws import Draws, Window
     from wsemu.launch.explore.search import is_warning
 
@@ -137,7 +138,7 @@ def decide_by_draws(
 
 
 def decide_by_windows(bound: Bound, places: Places) -> Decided | None:
-    """Each CTA does the same whatever published values its loads return."""
+    """Decide by windows: each CTA does the same whatever published values its loads return."""
     from wsemu.launch.explore.search import is_warning
     from wsemu.launch.explore.windows import Windows, publishes
 
@@ -165,7 +166,8 @@ def decide_by_windows(bound: Bound, places: Places) -> Decided | None:
 
 
 def decide_by_counter_abstraction(case: Case) -> Decided | None:
-    """Counter abstraction: CTAs that synchronize alike are right, however many of them are in each position."""
+    """Decide by counter abstraction: CTAs that synchronize alike are correct, however many of them are at each
+    position."""
     from wsemu.launch.explore.crowds import Crowds
     from wsemu.launch.explore.kin import Kin
 

@@ -29,25 +29,25 @@ class Result:
     states: int = 0
     steps: int = 0
     left: int = 0
-    """states that were met and not gone on from, where the budget ended"""
+    """number of states that were found but not explored when the budget was exhausted"""
     ends: set[bytes] = field(default_factory=set)
     """contents that the arrays may have at the end"""
     uneven: bool = False
-    """true if CTAs that begin alike leave different values, so that it is also open which one leaves which"""
+    """true if symmetric CTAs leave different values, so that it is undecided which CTA leaves which"""
     end: Any = None
-    """the arrays in one of these ends"""
+    """contents of the arrays after one of these ends"""
     sampled: Sampled | None = None
-    """orders that were tried at random, where all were too many"""
+    """interleavings that were sampled, if there were too many to explore all"""
     race: Race | None = None
     findings: list[RawFinding] = field(default_factory=list)
     stuck: list[Ask] = field(default_factory=list)
     """lanes that wait for ever"""
     why: str = ""
-    """for what reason nothing is decided: a status of `Moved`, `steps`, `lanes`, `weak`, `unclear`, `rounds`: a loop
-    that waits touches other memory, `circle`: threads may go round for ever, `apart`: lanes of a warp may run ahead of
-    others, `barriers`: in some order all that are left wait at barriers, `copies`: what a copy does to arrays meets
-    other accesses there in a way that is not followed, or `shared`: beside phases and copies there are ordered
-    accesses to shared memory"""
+    """the reason why nothing is decided: a status of `Moved`, `steps`, `lanes`, `weak`, `unclear`, `rounds`: a waiting
+    loop accesses other memory; `circle`: threads may loop forever; `apart`: lanes of a warp may run ahead of others;
+    `barriers`: in some interleaving all remaining warps wait at barriers; `copies`: a copy and other accesses touch the
+    same array in a way that is not tracked; or `shared`: the launch has ordered accesses to shared memory as well as
+    phases or copies"""
     ended: dict[bytes, tuple[Ask, ...]] = field(default_factory=dict)
     """history of a CTA with asynchronous operations -> an interleaving with that history"""
     excused: list[tuple[Excused, Reached]] = field(default_factory=list)
@@ -66,7 +66,7 @@ class Result:
 
 @dataclass(slots=True)
 class Node:
-    """A state, with what it takes to come back to it."""
+    """A state, with the data that restore it."""
 
     saved: list[Any]
     memory: Any
@@ -92,7 +92,7 @@ class Node:
     """true if an access that was resumed here has led elsewhere"""
 
     def key(self, alike: bool) -> bytes:
-        """Tells it from other states; `alike`: whichever CTA it is that is in one state and which in another."""
+        """Return a key that distinguishes states.  With `alike`, it ignores which of several CTAs is in which state."""
         digests = sorted(self.digests) if alike else self.digests
         made = hashlib.blake2b(digest_size=16)
         for part in (*digests, self.digest, self.knowledge.key(self.digests if alike else None)):

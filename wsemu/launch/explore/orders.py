@@ -136,7 +136,7 @@ class Orders:
         return Given(self.bound, places, trace, initial, analysis).right()
 
     def decide(self, places: Places, initial: Callable[[], list[Any]]) -> Decided | None:
-        """Return the decision from all interleavings; None if they cannot be explored."""
+        """Return the decision from all interleavings, or None if they cannot be explored."""
         from wsemu.launch.explore.decide import decide, decide_large, feasible, may_publish, small
         from wsemu.launch.explore.given import known_rows
         from wsemu.launch.explore.methods import decide_by_arrivals
@@ -146,7 +146,7 @@ class Orders:
         chosen = self.bound.settings
         if not chosen.checkers & {*SCHEDULES}:
             return None
-        # what steers whom takes all of them; which findings are told is asked behind
+        # influence is computed for all arrays; which findings are reported is decided later
         budget = min(chosen.budget, 2 * PATIENCE) if self.stays else chosen.budget
         bound = self.bound._replace(settings=replace(chosen, checkers=chosen.checkers | {*SCHEDULES}, budget=budget))
         before = initial()

@@ -57,11 +57,11 @@ _MOST_COPIED = 64
 """The limit of instructions that a compiler is taken to have copied."""
 Array = Any
 Choice = dict[int, tuple[int, ...]]
-"""Lane -> what its load may return."""
+"""values that the load of each lane may return"""
 _UNSIGNED = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 _TRUTH = np.dtype(bool)
 _KINDS = {"p": _TRUTH, **{type_: np.dtype(_UNSIGNED[size]) for type_, size in SIZE.items()}}
-"""Type of a register -> that of its lanes."""
+"""type of the lanes for each type of a register"""
 _NONE = {kind: np.zeros(LANES, kind) for kind in _KINDS.values()}
 """No unknown bits."""
 _LANES = np.arange(LANES)
@@ -69,7 +69,7 @@ ALL_LANES = (1 << LANES) - 1
 _ELEMENTS = {
     f"{kind}{'' if n == 1 else f'.v{n}'}.b{bits}": (bits // 8, n) for bits, n in VECTORS for kind in ("ld", "st")
 }
-"""Load or store -> (bytes of an element, elements)."""
+"""(bytes of an element, elements) of each load and store"""
 
 
 class AmbiguousError(Exception):
@@ -77,7 +77,8 @@ class AmbiguousError(Exception):
 
 
 class Value(NamedTuple):
-    """A register: the bits of each lane, 0 where unknown, and the unknown ones.  Of predicates both are truths."""
+    """A register: the bits of each lane, 0 if unknown, and a mask of the unknown bits.  For predicates both are truth
+    values."""
 
     bits: Array
     unknown: Array
@@ -115,7 +116,7 @@ def collect(truths: Array) -> int:
 
 
 def find_vote(name: str) -> str:
-    """Return which vote an operation is; nothing for others."""
+    """Return which vote an operation is, or None if it is not a vote."""
     what, _, mode = name.partition(".")
     return mode if what == "vote" else ""
 
@@ -126,7 +127,7 @@ def make_known(bits: Array) -> Value:
 
 
 def merge(values: list[int], size: int) -> tuple[int, int]:
-    """Return the bits that some values agree on, and those in which they differ."""
+    """Return the bits in which some values agree, and the bits in which they differ."""
     differ = functools.reduce(lambda found, value: found | (value ^ values[0]), values, 0)
     return values[0] & ~differ & (1 << 8 * size) - 1, differ
 
@@ -140,7 +141,7 @@ def _find_upper(unknown: Array) -> Array:
 
 
 def _carry(result: Array, *operands: Value) -> Value:
-    """Return a sum or product, of which no bit depends on higher bits of the operands."""
+    """Return a sum or product in which no bit depends on higher bits of the operands."""
     if all(one.unknown is _NONE[one.unknown.dtype] for one in operands):
         return make_known(result)
     unknown = _find_upper(functools.reduce(np.bitwise_or, (one.unknown for one in operands)))
@@ -167,7 +168,7 @@ def _xor(a: Value, b: Value) -> Value:
 
 
 def _choose(a: Value, b: Value, by: Value) -> Value:
-    """Return `a` where a predicate holds, else `b`."""
+    """Return `a` if a predicate holds, otherwise `b`."""
     bits: Array = np.where(by.bits, a.bits, b.bits)
     unknown: Array = np.where(by.bits, a.unknown, b.unknown)
     if by.unknown.any():
@@ -304,7 +305,7 @@ ARITHMETIC = _enter()
 
 
 def compute(name: str, operands: list[Value], lanes: int) -> Value:
-    """Return the result of an arithmetic operation; lanes that do not execute it have any."""
+    """Return the result of an arithmetic operation.  Lanes that do not execute it may have any value."""
     function = ARITHMETIC.get(name)
     if function is not None:
         result = function(*operands)
@@ -427,7 +428,7 @@ class Votes(NamedTuple):
     going: int = ALL_LANES
     """The lanes whose last vote was yes, or that have not voted."""
     counts: tuple[int, ...] = (0,) * LANES
-    """Lane -> its votes."""
+    """number of votes of each lane"""
     pcs: tuple[int, ...] = ()
     """The instruction of the first vote of each lane, of the second one, and so on."""
     results: tuple[tuple[int, int], ...] = ()
@@ -458,13 +459,14 @@ class Partial:
         self.code = code
         self.base, self.memory = start.registers, start.shared
         self.groups = dict(start.groups)
-        """Instruction -> the lanes that are there."""
+        """the lanes that are at each instruction"""
         self.values: dict[int, Value] = {}
-        """Row -> its value, if it was written or read."""
+        """value of each row that was written or read"""
         self.stored: dict[int, int] = {}
-        """Address of a byte -> the value that was stored."""
+        """stored value of each byte, by its address"""
         self.known: Array = np.eye(LANES, dtype=np.uint16)
-        """Lane -> how many accesses of each lane it is ordered after; 1 is what came before the run."""
+        """for each lane, the number of accesses of each lane that it is ordered after; 1 stands for the time before the
+        run"""
         self.effects: tuple[Effect, ...] = ()
         self.lower: dict[int, tuple[int, int]] = {}
         """Lane -> the lower half of its value, bits and unknown bits, once it has the upper half."""
@@ -507,7 +509,7 @@ class Partial:
             self._move(pc + 1, lanes)
 
     def _return(self, plan: Plan, lanes: int, values: dict[int, tuple[int, int]]) -> None:
-        """Write what loads return."""
+        """Write the values that loads return."""
         kind = _UNSIGNED[SIZE[OPERATIONS[plan.name].result]]
         bits, unknown = np.zeros(LANES, kind), np.zeros(LANES, kind)
         for lane in np.flatnonzero(to_truths(lanes)).tolist():
@@ -558,7 +560,7 @@ class Partial:
         return left if left != values and all(left.values()) else None
 
     def _unite(self, others: list[Partial]) -> Partial | None:
-        """Return a state for all of these, whose lanes did the same by themselves; None if they did not."""
+        """Return one state for all of these, if lanes behaved alike in them; otherwise None."""
         did = self.groups, self.effects, self.stored
         if any((one.groups, one.effects, one.stored) != did or (one.known != self.known).any() for one in others):
             return None
@@ -786,7 +788,7 @@ class Partial:
         self._note("strong" if strong else "store", pc, lanes, at, b"".join(parts))
 
     def _combine(self, name: str, at: Array, operand: Value, lanes: int) -> Value:
-        """Return what an atomic stores at locations that no other thread writes."""
+        """Return the value that an atomic stores at a location that no other thread writes."""
         old = operand.bits.copy()
         for lane in np.flatnonzero(to_truths(lanes)).tolist():
             old[lane] = int.from_bytes(self._bytes(int(at[lane]), old.dtype.itemsize), "little")
@@ -805,7 +807,7 @@ class Partial:
         self.known = self.known + np.diag(chosen.astype(np.uint16))
 
     def _meet(self, lanes: int) -> None:
-        """Let lanes be ordered after what any of them is ordered after."""
+        """Order lanes after everything that any of them is ordered after."""
         chosen = to_truths(lanes)
         most = self.known[chosen].max(axis=0)
         if (self.known[chosen] != most).any():

@@ -1,12 +1,12 @@
 """Lanes of a warp that poll one location together, as one: a loop that only reads there until it may continue.
 
-Which of them has seen what, and when, makes too many orders, and makes no difference.  A try in vain does nothing but
-teach its lane more, so it may be left out.  After the loop, the value that a lane has read is unused, and until lanes
-of the warp have met at a barrier or a warp-wide operation none of them reaches an ordered access again.  So the
-behavior of others does not depend on which lanes have continued.  So a lane that reads a later value than the rest of
-its warp could have read the earlier one, and one that waits forever could have done so with the whole warp.  If lanes
-that all read one value do nothing wrong, whatever the value, others do not either.  `decide.py` determines whether
-lanes may run ahead.
+Distinguishing which lane has read which value at which time would give too many interleavings, and makes no difference.
+An unsuccessful attempt only acquires more for its lane, so it can be ignored.  After the loop, the value that a lane
+has read is unused, and until lanes of the warp have met at a barrier or a warp-wide operation none of them reaches an
+ordered access again.  So the behavior of others does not depend on which lanes have continued.  So a lane that reads a
+later value than the rest of its warp could have read the earlier one, and one that waits forever could have done so
+with the whole warp.  If lanes that all read one value do nothing wrong, whatever the value, others do not either.
+`decide.py` determines whether lanes may run ahead.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from wsemu.model.program import Program
 
 _QUIET = ("alu", "fence", "control")
-"""kinds of operations that a loop which waits may have beside its access"""
+"""kinds of operations that a waiting loop may contain besides its access"""
 
 
 def find_polls(program: Program, ordered: Iterable[int]) -> dict[int, int]:
@@ -90,7 +90,7 @@ def _comes_back(code: list[list[int]], at: int, pc: int) -> bool:
 
 
 class Polls:
-    """A session in which lanes that poll one location together continue together: the first of them represents the
+    """A session in which lanes that poll one location together continue together; the first of them represents the
     others."""
 
     def __init__(self, session: Session, loops: dict[int, int]) -> None:

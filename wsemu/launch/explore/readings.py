@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from wsemu.proof.taint_steps import SegmentOf
 
 KINDS = {"uninitialized-read": "load", "undefined-shuffle": "shuffle"}
-"""codes of undefined values -> kind of the source"""
+"""kind of the source for each code of undefined values"""
 
 
 def find_idle(bound: Bound, segment_of: SegmentOf) -> Callable[[RawFinding], bool]:

@@ -48,12 +48,12 @@ class Sampled(NamedTuple):
 
     @property
     def failure_bound(self) -> float:
-        """The least probability that an order by PCT meets a failure of DEPTH."""
+        """Return the minimum probability with which an interleaving sampled by PCT finds a failure of depth DEPTH."""
         return 1 / (self.lanes * float(max(self.steps, 1)) ** (DEPTH - 1))
 
 
 class Samples:
-    """Orders of one launch; what fails is left in the result of its search."""
+    """Samples interleavings of a launch.  A failure is stored in the result of its search."""
 
     def __init__(self, search: Search) -> None:
         self.search, self.dice = search, search.dice

@@ -49,7 +49,8 @@ if TYPE_CHECKING:
 MOST_STEPS = 1_100
 """ordered accesses that a search performs for one unit of effort"""
 WEIGHT = 500_000
-"""threads times accesses that they may know of for which a step counts once more: it takes longer then"""
+"""product of threads and accesses, of which threads may have observed some, for which a step counts as one more step
+because it takes longer"""
 FEW_THREADS = 512
 """number of threads for which a step with asynchronous copies counts once; each further such number counts again"""
 MOST_MORE, DONE_BY_THEN = 5, 0.1
@@ -57,14 +58,14 @@ MOST_MORE, DONE_BY_THEN = 5, 0.1
 MOST_BYTES = 1 << 30
 """maximum bytes of states to which a search may return"""
 _ANY = -1
-"""a CTA, where they all begin alike: what one does another may"""
+"""value that stands for every CTA if all CTAs are symmetric"""
 MOST_LANES = 6
 """maximum lanes of a warp before ordered accesses to written locations that other threads touch: more have too many
 interleavings"""
 
 
 class _NewsError(Exception):
-    """Somebody touches what was taken for another's."""
+    """A location of one CTA is accessed by another CTA."""
 
 
 class _NamesError(Exception):
@@ -91,7 +92,7 @@ class Search:
         self.session, self.begin, self.most = session, begin, int(MOST_STEPS * session.effort)
         self.all, self.effort = self.most, session.effort
         self.spent = 0.0
-        """ordered accesses, those of a step that takes long more than once"""
+        """number of ordered accesses; those of a step that takes long count more than once"""
         self.more = self.longest = 1 if session.asynchronous else MOST_MORE
         self.paused: tuple[list[Node], list[bytes]] | None = None
         """the path, and its keys, of a search that has used up its steps"""
@@ -99,24 +100,24 @@ class Search:
         self.asynchronous, self.samples, self.idle = session.asynchronous, samples, idle
         self.shared = Shared()
         self.users: dict[tuple[int, int], dict[tuple[int, int, int], bool]] = {}
-        """location -> (CTA or `_ANY`, warp, lane) of the lanes with ordered accesses to it -> whether they may write"""
+        """for each location, the lanes with ordered accesses to it, as (CTA or `_ANY`, warp, lane), and whether they
+        may write"""
         self.result = Result()
         self.threads = 0
         """number of threads of a CTA"""
         self.alike = False
-        """true if all CTAs begin alike, and so are interchangeable"""
+        """true if all CTAs are symmetric at the start"""
         self.begun: dict[int, Any] = {}
         """initial states of CTAs without an access before their first ordered one"""
         self.seen: dict[bytes, frozenset[Ask]] = {}
-        """states by their keys, with what was asleep there"""
+        """states by their keys, each with its sleep set"""
         self.dice = random.Random(0)
         self.wanders = False
         """true if only the locations that each touches are recorded"""
         self.state_bytes = 0
         """bytes of a state on the path of the search"""
         self.hangs: Callable[[list[Ask]], bool] | None = None
-        """to look whether all orders end in states in which all wait: whether these do so for ever in one; None: the
-        first one ends the search"""
+        """function that returns whether a state in which all lanes wait is final; None: such a state ends the search"""
         self.warned: dict[tuple[str, int], RawFinding] = {}
         """warnings by code and instruction"""
         self.waits: set[tuple[bytes, Ask, bytes, object, object]] = set()
@@ -165,7 +166,7 @@ class Search:
         return True
 
     def _learns(self) -> bool:
-        """Explore all interleavings; return whether there was news, so that they must be explored again."""
+        """Explore all interleavings.  Return whether new locations were found, so that they must be explored again."""
         try:
             self._attempt()
         except _NewsError:
@@ -174,8 +175,8 @@ class Search:
         return False
 
     def _pairs(self) -> tuple[set[Pair], set[Strong]]:
-        """Strong accesses one after the other, and all of them: where CTAs stand for each other, of so many CTAs as a
-        cycle may need, which has at most three accesses to a place."""
+        """Return consecutive strong accesses, and all strong accesses.  If CTAs represent each other, include as many
+        CTAs as a cycle may need; a cycle has at most three accesses to a location."""
         pairs, strong = self.shared.pairs, self.shared.strong
         if not self.alike:
             return pairs, strong
@@ -295,7 +296,7 @@ class Search:
                 keys.append(key)
 
     def _begin_search(self) -> tuple[list[Node], list[bytes]] | None:
-        """Return the path of a search that is resumed, or begins; None if the launch fails before."""
+        """Return the path of a search that is resumed or begins, or None if the launch fails before."""
         if self.paused is not None:
             begun, self.paused = self.paused, None
             self.session.named, self.result.why, self.result.left = self.named, "", 0
@@ -346,8 +347,8 @@ class Search:
         return True
 
     def _comes_round(self, way: list[Node], last: Node) -> None:
-        """A state is there again: threads may go round for ever, or all of them only wait, as lanes that
-        wait at one instruction do one after another."""
+        """Handle a state that occurs again: threads may loop forever, or all of them only wait, like lanes that wait
+        one after another at one instruction."""
         for node in (*way, last):
             if self.all_wait(node):
                 self.stand_still(node)
@@ -372,7 +373,7 @@ class Search:
         return bool(groups)
 
     def _wander(self) -> None:
-        """Learn which locations are touched on some path to the end; or find out that it fails."""
+        """Find the locations that are accessed on some path to the end, or find that it fails."""
         self.result = Result(steps=self.result.steps, excused=self.result.excused)
         self.wanders = True
         try:
@@ -418,8 +419,8 @@ class Search:
         return bool(node.todo)
 
     def _apart_of_alike(self, node: Node, asks: list[Ask]) -> list[Ask]:
-        """Return the accesses without those of all but one CTA among symmetric ones that have not moved: another one's
-        move leads to the same node with the two exchanged."""
+        """Return the accesses for one of several symmetric CTAs that have not moved: a move of another leads to the
+        same node with the two exchanged."""
         if not self.alike:
             return asks
         kept: dict[tuple[object, ...], Ask] = {}
@@ -546,8 +547,8 @@ class Search:
         return self.shared.grown and any(_array(address) in self.named.places for _, address in self.shared.common)
 
     def _cost(self, known: Knowledge) -> float:
-        """Return for how many steps one counts that begins with this: more threads, and accesses that they may know
-        of, take longer."""
+        """Return the number of steps that a step from this node counts as.  More threads, and more accesses that they
+        may have observed, take longer."""
         threads = len(known.rows) * known.of_cta
         beyond = max(threads - FEW_THREADS, 0) / FEW_THREADS if self.asynchronous else 0
         return 1 + known.weight() / WEIGHT + beyond
@@ -572,9 +573,10 @@ class Search:
             node.knowledge.copy(), node.number + len(moved.made), node, ask, moved.made,
         )  # fmt: skip
         child.knowledge.state = node.digests[cta]
-        if same and all(map(self._passes, moved.findings)):  # it waits; that it knows more now makes nothing worse
+        # the lane waits; what it has acquired in the meantime does no harm
+        if same and all(map(self._passes, moved.findings)):
             child.knowledge.in_vain = True
-            if not self._judge(child, cta, moved, node.number):  # what is polled may be written by a plain store
+            if not self._judge(child, cta, moved, node.number):  # a polled location may be written by a plain store
                 return None
             if any(one.event.kind == "access" and one.event.pc != ask.pc for one in moved.made):
                 self.result.why, self.result.reached = "rounds", node.reached_state()
@@ -594,8 +596,8 @@ class Search:
 
 
 def _done_part(stack: Iterable[Node]) -> float:
-    """Estimate the part of all interleavings that a search has tried, if each path from a state leads to equally
-    many."""
+    """Estimate the part of all interleavings that the search has tried, assuming that each move from a state leads to
+    equally many."""
     part, weight = 0.0, 1.0
     for node in stack:
         if not node.width:
@@ -617,7 +619,7 @@ _WARNINGS = frozenset(
 
 
 def _array(address: int) -> int:
-    """The number of the array of an address, below 0 where it is none."""
+    """Return the number of the array at an address; negative if there is none."""
     return ((address & ~ADDRESS_WRAPPED) >> SEGMENT_SHIFT) - FIRST_ARRAY
 
 

@@ -68,7 +68,7 @@ class Snapshot(NamedTuple):
 
     registers: Any
     groups: dict[int, int]
-    """Instruction -> the lanes that are there."""
+    """the lanes that are at each instruction"""
     shared: Any
 
 
@@ -79,7 +79,7 @@ class Moved(NamedTuple):
     findings: list[RawFinding]
     """all findings in the CTA, on the path to its position"""
     status: str
-    """`stands`, `done`, or why it cannot continue: `budget`, `fault`, `trap`, `stack`, `events`"""
+    """`stands`, `done`, or the reason why it cannot continue: `budget`, `fault`, `trap`, `stack`, `events`"""
 
 
 class Session(Protocol):
@@ -179,7 +179,7 @@ TRYING = Looking()
 
 
 def bytes_around(place: tuple[int, int], memory: Any) -> bytes:
-    """Return the 8 bytes around a location of an array; nothing if there is none."""
+    """Return the 8 bytes around an array location, or an empty value if the location is in no array."""
     number, offset = (place[1] >> SEGMENT_SHIFT) - FIRST_ARRAY, place[1] & (1 << SEGMENT_SHIFT) - 1 & ~7
     return bytes(memory[0][number][offset : offset + 8]) if 0 <= number < len(memory[0]) else b""
 
@@ -379,8 +379,8 @@ class VmSession:
             some[accesses], all_[accesses] = (made.reduceat(inside, first) for made in (np.logical_or, np.logical_and))
         told = _TOLD[rows[:, 0]] & (~accesses | some)
         own = rows[told].copy()
-        own[:, [1, 3, 8]] = 0  # CTA, interval, where addresses lie
-        for column in (5, 6):  # of copies: where they go, and where they are from
+        own[:, [1, 3, 8]] = 0  # CTA, interval, segment of the addresses
+        for column in (5, 6):  # for copies: destination and source
             away = (own[:, 0] == _COPY) & (own[:, column] >> SEGMENT_SHIFT != SHARED)
             own[away, column] = -1
         self._outlast(rows[some | (rows[:, 0] == _COPY)])

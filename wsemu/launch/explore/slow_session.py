@@ -39,7 +39,7 @@ class SlowSession:
         self, bound: Bound, ordered: frozenset[int], logged: frozenset[int], looking: Looking = TRYING, *,
         undefined: Undefined | None = None,
     ) -> None:  # fmt: skip
-        """`undefined` follows undefined values, of CTAs none of which is put back."""
+        """`undefined` follows undefined values, for CTAs that are never restored."""
         configuration, chosen = bound.configuration, bound.settings
         self.looking, self.asynchronous = looking, bound.program.asynchronous
         self.program, self.segments = bound.program, bound.segments
@@ -69,7 +69,7 @@ class SlowSession:
         self.written = [bytes(array.written) if array.written is not None else None for array in self.run.arrays]
 
     def close(self) -> None:
-        """Nothing to give back."""
+        """Do nothing, because no memory has to be released."""
 
     # -- moving -------------------------------------------------------------------------------------------------------
     def start(self) -> list[Moved]:
@@ -114,7 +114,7 @@ class SlowSession:
         return Moved(made, list(self.run.findings(cta)), status if trace.complete else "events")
 
     def _tell_history(self, cta: int, trace: Trace) -> None:
-        """Hash the history of a CTA; its contents are those of the VM's."""
+        """Hash the history of a CTA, which has the same contents as in the VM."""
         told: list[Any] = []
         for event in trace.events:
             if event.kind in _DROPPED or (event.kind == "access" and not _is_shared(event.place)):

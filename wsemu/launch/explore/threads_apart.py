@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 MOST_THREADS = 64
 """maximum threads of a launch"""
 MOST_STANDING, MOST_KINDS = 32, 6
-"""maximum threads that reach an ordered access first, and maximum of them that do not begin alike"""
+"""maximum number of threads that reach an ordered access first; maximum number of these threads that are not
+symmetric"""
 _TOGETHER = ("barrier", "warp", "matrix", "cluster")
 """kinds of operations that threads make together"""
 
@@ -43,13 +44,13 @@ class Thread(NamedTuple):
 
 
 def all_threads(bound: Bound) -> list[Thread]:
-    """All threads of a launch."""
+    """Return all threads of a launch."""
     (gx, gy, gz), count = bound.configuration.grid, math.prod(bound.configuration.block)
     return [Thread(cta, t // LANES, t % LANES) for cta in range(gx * gy * gz) for t in range(count)]
 
 
 def suits(bound: Bound) -> bool:
-    """Return whether the threads of a launch can be run apart: they have nothing but global memory in common."""
+    """Return whether the threads of a launch can run independently: they share only global memory."""
     program = bound.program
     code = program.code.tolist()
     names = {NAMES[fields[0]] for fields in code}
@@ -62,7 +63,7 @@ def suits(bound: Bound) -> bool:
 
 
 def few(session: VmThreads | SlowThreads) -> bool:
-    """Return whether not too many threads take turns."""
+    """Return whether the number of threads to schedule is small enough."""
     session.start()
     standing = [cta for cta in range(session.ctas) if session.asks(cta)]
     return len(standing) <= MOST_STANDING and len({session.digest(cta) for cta in standing}) <= MOST_KINDS
@@ -92,7 +93,7 @@ class _Apart:
 
 
 class VmThreads(_Apart, VmSession):
-    """Threads apart on the VM."""
+    """Independent threads on the VM."""
 
     def __init__(self, bound: Bound, ordered: frozenset[int], logged: frozenset[int]) -> None:
         self.threads = all_threads(bound)
@@ -154,7 +155,7 @@ class VmThreads(_Apart, VmSession):
 
 
 class SlowThreads(_Apart, SlowSession):
-    """Threads apart on the reference interpreter."""
+    """Independent threads on the reference interpreter."""
 
     def __init__(self, bound: Bound, ordered: frozenset[int], logged: frozenset[int]) -> None:
         self.threads = all_threads(bound)
@@ -184,7 +185,7 @@ class SlowThreads(_Apart, SlowSession):
 
 
 class Whole:
-    """A launch whose threads are run apart, as its warps and CTAs."""
+    """A launch whose threads run independently, presented with its warps and CTAs."""
 
     asynchronous = False
 
@@ -209,7 +210,7 @@ class Whole:
 
     # -- results -------------------------------------------------------------------------------------------------------
     def name_warps(self, result: Result) -> Result:
-        """A result with its warps and CTAs."""
+        """Return a result with the warps and CTAs of its threads."""
         result.reached = self._name_reached(result.reached)
         result.stuck = [*map(self._ask, result.stuck)]
         result.excused = [(excused, self._name_reached(reached)) for excused, reached in result.excused]
@@ -228,5 +229,5 @@ class Whole:
 
 
 def make_threads(bound: Bound, ordered: frozenset[int], logged: frozenset[int]) -> VmThreads | SlowThreads:
-    """A session of threads apart, on the engine that a launch runs on."""
+    """Return a session of independent threads on the engine of the launch."""
     return (SlowThreads if bound.settings.engine == "reference" else VmThreads)(bound, ordered, logged)

@@ -32,7 +32,7 @@ class _Run:
         self.session = session
         self.steps = 0
         self.waiting: dict[int, tuple[bytes, bytes]] = {}
-        """CTA that could only wait -> digests of its state and of the memory"""
+        """CTAs that could only wait, each with digests of its state and of the memory"""
         self.last: Ask | None = None
 
     def moves(self, cta: int) -> bool:

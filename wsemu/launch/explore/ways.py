@@ -29,14 +29,14 @@ MOST_MESSAGES = 1_024
 
 
 class UnfitError(Exception):
-    """The launch is not one of these."""
+    """The launch does not fit this method."""
 
 
 class _Wrote(NamedTuple):
     """Bytes that a thread has written."""
 
     start: int
-    """position in all arrays, one after the other"""
+    """position in the concatenated arrays"""
     size: int
     thread: int
     mark: int
@@ -98,7 +98,7 @@ class Own(Knowledge):
 
 @dataclass(slots=True)
 class State:
-    """A CTA on one of its paths."""
+    """The state of a CTA on one of its paths."""
 
     cta: int
     saved: Any
@@ -113,7 +113,7 @@ class State:
     after: set[bytes] = field(default_factory=set)
     """keys of states that it leads to"""
     moves: dict[tuple[Ask, bytes], bool] = field(default_factory=dict)
-    """by access and what it reads: whether it leads elsewhere"""
+    """for each access and value that it reads, whether it leads to another state"""
 
     def key(self) -> bytes:
         arrays = [data.tobytes() for data in self.image]
@@ -134,5 +134,5 @@ class Message:
 
 
 def is_own(address: int) -> bool:
-    """Return whether an address is one of shared or local memory."""
+    """Return whether an address is in shared or local memory."""
     return (address & ~ADDRESS_WRAPPED) >> SEGMENT_SHIFT in (SHARED, LOCAL)

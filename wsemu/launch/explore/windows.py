@@ -87,11 +87,11 @@ class Windows:
         self.initial = [content.copy() for content, _ in bound.segments]
         self.words: dict[int, Word] = {}
         self.looked: dict[int, tuple[int, int]] = {}
-        """Location without a writer so far -> (CTA that read it, bytes)."""
+        """locations without a writer so far, each with the CTA that read it and the number of bytes"""
         self.covered = set[int]()
         """Warps of the current CTA for which all that their loads return until the next barrier has been tried."""
         self.runs = self.begun = 0
-        """Paths, and those before the current barrier."""
+        """number of paths in total, and before the current barrier"""
         sizes = [len(content) for content, _ in bound.segments]
         self.effort = bound.effort if bound.allowance is None else bound.allowance.left
         """The whole rest of the effort, because no other method follows."""
@@ -100,11 +100,11 @@ class Windows:
         self.kinds = np.zeros(int(self.bases[-1]), np.uint8)
         """The kinds of accesses to each byte of arrays."""
         self.owner = np.full(int(self.bases[-1]), -1, np.int32)
-        """The CTA that accesses it; -2: several."""
+        """CTA that accesses each byte; -2: several CTAs"""
 
     @property
     def besides(self) -> frozenset[int] | None:
-        """The instructions of all paths; None if these may read registers that nothing has written."""
+        """instructions of all paths; None if they may read uninitialized registers"""
         return None if self.plans.read else frozenset(self.plans.executed)
 
     def is_proven(self) -> bool:
@@ -163,7 +163,8 @@ class Windows:
 
     # -- all that loads may return ------------------------------------------------------------------------------------
     def _explore(self, cta: int, warp: int) -> None:
-        """Try all that the loads of a warp may return, up to the next barrier, where all paths have to meet."""
+        """Try all values that the loads of a warp may return, up to the next barrier, where all paths must reach the
+        same state."""
         first = Partial(self.plans, self.session.snapshot(cta, warp))
         together = self._find_warp_operations(first)
         if all(find_vote(name) == "ballot" for name in together):
@@ -283,7 +284,7 @@ class Windows:
                     last_lanes[at] = lane, stores
 
     def _find_warp_operations(self, node: Partial) -> set[str]:
-        """Return what lanes do together before the next barrier."""
+        """Return the operations that lanes perform together before the next barrier."""
         seen, pending = set[int](), [*node.groups]
         while pending:
             pc = pending.pop()
@@ -296,7 +297,7 @@ class Windows:
         return {name for name in names if OPERATIONS[name].kind == "warp"}
 
     def _leaves(self, node: Partial, choice: Choice) -> Iterator[tuple[Choice, Partial]]:
-        """Yield the paths of a tree that covers all combinations; of lanes that are alone, those of each lane."""
+        """Yield the paths of a tree that covers all combinations; for lanes that run alone, the paths of each lane."""
         if node.votes is not None:
             yield from self._follow_each(node, choice)
             return
@@ -334,7 +335,7 @@ class Windows:
 
     # -- plain accesses -----------------------------------------------------------------------------------------------
     def _take(self, cta: int, moved: Moved) -> None:
-        """Record what a CTA did: its plain accesses must not meet those of other CTAs."""
+        """Record the actions of a CTA.  Its plain accesses must not conflict with those of other CTAs."""
         if moved.status not in ("done", "stands") or not all(map(self.passes, moved.findings)):
             raise UnfitError
         for one in moved.made:
@@ -387,7 +388,7 @@ def _adds(fields: list[int], live: frozenset[int]) -> bool:
 
 
 def _order_values(first: int, values: list[int]) -> tuple[int, ...]:
-    """Return what a load may return, each value once; the last one is what stays there."""
+    """Return the values that a load may return, each once; the last one is the final value."""
     return (*dict.fromkeys(value for value in (first, *values) if value != values[-1]), values[-1])
 
 
