@@ -44,10 +44,10 @@ class Report(Record):
     left_out: int = 0
     """number of findings beyond `--limit`, in JSON; they affect the verdict and the counters"""
     untold: int = 0
-    """findings, at places of their own, beyond the 4,096 of which a launch keeps more than that"""
+    """number of findings, at further locations, beyond the 4,096 of which a launch keeps more than the location"""
     costliest: list[Finding] = []
-    """the access with the most bank ways and the one with the most sectors in excess, where `findings` has no costlier
-    one: not worth a warning, and what `assert_clean` shows where a limit is set"""
+    """the access with the highest bank conflict degree and the access with the most excess sectors, unless `findings`
+    has costlier ones.  They do not justify a warning, but `assert_clean` shows them if a limit is set"""
     suppressed: list[Suppressed] = []
     """findings that do not count because the user accepts them"""
     unused: list[Unused] = []
@@ -56,15 +56,17 @@ class Report(Record):
     notes: list[str] = []
     """notes on the launch as a whole, such as why it is incomplete"""
     reasons: list[str] = []
-    """why it is incomplete in a word each, for the sum over many launches: `atomics`, `step budget`"""
+    """reasons for the verdict incomplete in one or two words each, for statistics over many launches: `atomics`, `step
+    budget`"""
     proof: str = ""
     """proven property of a `verified` launch: `deadlock-free and race-free in every schedule`"""
     unreached: Unreached | None = None
-    """synchronization that a completed launch never executed, of which it says nothing; None: all was executed"""
+    """synchronization instructions that a completed launch never executed, so that it proves nothing about them; None:
+    all were executed"""
     scope: Scope | None = None
-    """for which other launches a verified one speaks, where that is asked for (`every`)"""
+    """the other launches for which a `verified` verdict holds, if requested (`every`)"""
     residency: Residency | None = None
-    """the CTAs that have to run at once, where some wait for others"""
+    """the CTAs that must be co-resident because some wait for others"""
     inputs: Inputs | None = None
     """inputs of a failed launch, as hashes"""
     seconds: float = 0.0
@@ -75,7 +77,7 @@ class Report(Record):
     """the launch, to run it again"""
     _trials: Trials | None = None
     _whole: Report | None = None
-    """the report that this one has the errors of, where it has warnings, too"""
+    """the report with all warnings, of which this one has only the errors"""
 
     def _check_fields(self) -> None:
         if (self.verdict == "failed") != bool(self.errors) and not self.left_out:
@@ -143,7 +145,8 @@ class Report(Record):
         return made
 
     def _errors_alone(self) -> Report:
-        """This report as it is shown, without its warnings and the edits that cure nothing else."""
+        """Return this report in the form that is shown, without its warnings, and without fixes that only concern
+        warnings."""
         kept = [number for number, finding in enumerate(self.findings) if finding.severity == "error"]
         trials = self.trials.select_findings(kept) if self.trials is not None else None
         return self.model_copy(update={"findings": self.errors, "trials": trials})
@@ -175,8 +178,8 @@ class Report(Record):
         return self._launched is not None and self._launched.breaks(cure)
 
     def witness(self, finding: Finding | None = None) -> Witness:
-        """The schedule of an error, the first one unless it is given, with what the launch was made of: it can be saved
-        and replayed.  UsageError where there is none."""
+        """Return the schedule of an error (by default the first), with the inputs of the launch, to be saved and
+        replayed.  Raise UsageError if there is none."""
         from wsemu.launch.replay.witness_file import Witness, has_witness
 
         chosen = finding or next(filter(has_witness, self.errors), None)
@@ -186,12 +189,13 @@ class Report(Record):
 
     @property
     def exit_code(self) -> int:
-        """0 verified, 1 failed, 3 incomplete."""
+        """Return 0 for verified, 1 for failed, 3 for incomplete."""
         return EXIT_CODES[self.verdict]
 
     @property
     def bank_ways(self) -> int | None:
-        """The worst bank conflict of a shared access: 1 is none; None if the check was off."""
+        """Return the highest bank conflict degree of a shared access: 1 means no conflict.  Return None if the check
+        was disabled."""
         if not self.counters.bank_conflicts:
             return 1
         factors = [f.factor or 1 for f in (*self.findings, *self.costliest) if f.code == "bank-conflict"]
@@ -203,7 +207,7 @@ class Report(Record):
         `bank_ways` is the worst bank conflict allowed, 1 for none; `coalescing` the least share of the sectors moved
         in global memory that must be needed, 0 to 1, over all accesses of the launch.
         """
-        __tracebackhide__ = True  # pytest shows where it was called
+        __tracebackhide__ = True  # pytest shows the caller of this function
         report = self.held_to(bank_ways=bank_ways, coalescing=coalescing)
         if report.verdict != "verified":
             raise CheckFailed(report)
@@ -228,7 +232,7 @@ class Report(Record):
         )
 
     def _errors(self, findings: list[Finding], code: str, note: str, most: float) -> list[Finding]:
-        """The findings, those of a code with a factor above `most` as errors with a note."""
+        """Return the findings; those with a code and a factor above `most` become errors with a note."""
         known = [finding for finding in findings if finding.code == code]
         costly = [f for f in (*known, *self.costliest) if f.code == code and (f.factor is None or f.factor > most)]
         if not costly:
@@ -248,15 +252,16 @@ class Report(Record):
 
 
 class CheckFailed(WsemuError):
-    """A launch was checked and is not clean; `report` says why.  As text: the diagnostics, 80 columns, no colour."""
+    """A checked launch is not clean; `report` has the reasons.  As text, the diagnostics in 80 columns, without
+    color."""
 
-    __module__ = "wsemu"  # where users know it from
+    __module__ = "wsemu"  # users know the class under this module
 
     def __init__(self, report: Report) -> None:
         super().__init__(report)
         self.report = report
 
     def __str__(self) -> str:
-        from wsemu.report.terminal import render  # nothing else below `check` knows of reports as text
+        from wsemu.report.terminal import render  # nothing else below `check` formats reports as text
 
         return render(self.report)

@@ -99,7 +99,8 @@ def _bind_program(
             f"`{program.name}` {needed}, a whole {needed.of}: {needed.occupancy_text(configuration.arch)}; launch "
             "fewer CTAs, or smaller ones"
         )
-    if configuration.arch != DEFAULT or configuration.arch_chosen:  # the default one stands for later ones as well
+    # the default architecture represents later ones as well
+    if configuration.arch != DEFAULT or configuration.arch_chosen:
         from wsemu.model.introduced import check_instructions
 
         check_instructions(program, configuration.arch)

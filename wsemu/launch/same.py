@@ -41,7 +41,8 @@ def as_comparable(program: Program, outcome: Outcome) -> Outcome:
 
 
 def repeated_report(bound: Bound, outcome: Outcome, notes: tuple[str, ...], seconds: float) -> Report | None:
-    """The report of a launch that ended like the one before it, and took so long; None where that has to be judged."""
+    """Return the report of the previous launch, with the current duration, if this launch ended equally; None if it
+    must be judged."""
     known: _Said | None = bound.program.derived.get(_KEY)
     if known is None or known.outcome is not outcome or known != _remember(bound, outcome, notes, known.report):
         return None

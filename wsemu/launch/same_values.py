@@ -47,8 +47,8 @@ RACES = ("race", "intra-warp-race")
 WATCHED = (*RACES, "same-value-store", "proxy", "proxy-war")
 """codes that a race of two stores hides for the first of them, in the run that keeps the last store alone"""
 MOST, MOST_TRIED = COMPARED, 1 << 12
-"""thread instructions of a launch that the reference engine runs again, a few seconds; the same of an edit that is
-tried"""
+"""maximum number of thread instructions of a launch that the reference engine repeats, a few seconds; the same for an
+edit that is tried"""
 MOST_RUN = 1 << 28
 """maximum thread instructions of all VM runs that decide one launch"""
 MOST_JOINED = 4
@@ -107,7 +107,7 @@ def _compare_values(
 
 
 def _races(program: Program, found: list[RawFinding]) -> list[RawFinding]:
-    """The races among findings, without those that are not modelled, see `verdict.meets_a_part`."""
+    """Return the races among findings, except those that are not modeled (see `verdict.meets_a_part`)."""
     return [raw for raw in found if raw.code in RACES and not meets_a_part(program, raw)]
 
 

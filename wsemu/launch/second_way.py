@@ -1,7 +1,7 @@
 """The PTX fallback: a kernel that the front end cannot read, compiled by Numba-CUDA and launched as PTX.
 
-Where Numba-CUDA and its compiler's wheels are installed (`pip install 'wsemu[gpu]'`; no GPU is needed), its PTX, with
-lines of the source, is what runs.  A note of the report mentions it; `--no-numba-ptx` switches it off.
+If Numba-CUDA and its compiler's wheels are installed (`pip install 'wsemu[gpu]'`; no GPU is needed), wsemu runs its
+PTX, which contains the lines of the source.  A note of the report mentions it; `--no-numba-ptx` switches it off.
 """
 
 from __future__ import annotations
@@ -46,18 +46,19 @@ class NumbaKernel(PtxCode):
 
 
 class Way(NamedTuple):
-    """A kernel, and its arguments as it takes them."""
+    """A kernel in the form of PTX, and its arguments in this form."""
 
     kernel: NumbaKernel
     arguments: Sequence[Any]
 
 
 _made: weakref.WeakKeyDictionary[Any, dict[Any, NumbaKernel | str]] = weakref.WeakKeyDictionary()
-"""function -> types of its arguments -> it as PTX, or why Numba-CUDA does not compile it"""
+"""for each function and types of arguments: its PTX kernel, or the reason why Numba-CUDA does not compile it"""
 
 
 def open_to(kernel: Any, arguments: Sequence[Any], error: UnsupportedError) -> Way | None:
-    """The kernel and these arguments in the other form; None where Numba-CUDA is missing, or cannot compile it."""
+    """Return the kernel and these arguments in the form of PTX, or None if Numba-CUDA is missing or cannot compile
+    it."""
     if not hasattr(kernel, "py_func"):
         return None
     with _numba_cuda() as found:
@@ -75,7 +76,7 @@ def open_to(kernel: Any, arguments: Sequence[Any], error: UnsupportedError) -> W
                 programs[key] = _load_kernel(kernel, (made.ptx, *made.linked), given, error)
         except WsemuError as refused:
             programs[key] = f"by way of Numba-CUDA: {_first_line(refused)}"
-        except Exception as refused:  # whatever Numba raises of a kernel that it does not take, either
+        except Exception as refused:  # Numba raises various errors for a kernel that it does not accept
             programs[key] = f"Numba-CUDA refuses it, too: {_first_line(refused)}"
         made_or_why = programs[key]
         if isinstance(made_or_why, str):
@@ -94,7 +95,7 @@ def ask_compiled(kernel: Any, types: Sequence[Any], get: Callable[[Any], Any]) -
 
         try:
             return get(offline.compile_signature(kernel, tuple(types)))
-        except Exception as refused:  # whatever Numba raises, also for want of a compiler
+        except Exception as refused:  # Numba raises various errors, also if its compiler is missing
             raise UsageError(f"Numba-CUDA refuses it: {_first_line(refused)}") from None
 
 

@@ -55,8 +55,8 @@ class Sequence:
     """Launches, copies, waits and accesses of the host, in the order in which the host issues them."""
 
     def __init__(self, *, managed: settings.Managed | None = None, **options: Any) -> None:
-        """`options` are those of `wsemu.check`, for each launch; `managed` is whether host and device may use managed
-        memory at once (`concurrent`), or not (`exclusive`)."""
+        """`options` are those of `wsemu.check`, for each launch.  With `managed`, host and device may use managed
+        memory concurrently (`concurrent`), or not (`exclusive`)."""
         self.reports: list[Report] = []
         """reports of the launches, and findings between them"""
         self._options = options
@@ -74,7 +74,7 @@ class Sequence:
 
     # -- names ---------------------------------------------------------------------------------------------------------
     def stream(self, name: str, kind: StreamKind = "blocking", *, device: int = 0) -> None:
-        """Declare a stream of a device; one that is only used is a blocking stream of the first device, as
+        """Declare a stream of a device.  A stream that is not declared is a blocking stream of the first device, as
         `cudaStreamCreate` returns it."""
         if name in self._streams or name in DEFAULT_STREAMS:
             raise UsageError(f"stream {name!r} exists already: declare its kind before it is used")
@@ -102,7 +102,7 @@ class Sequence:
         self, kernel: Any, grid: Size, block: Size, args: Items[Any] = (), *, stream: str = "", pdl: bool = False,
         **options: Any,
     ) -> Report:  # fmt: skip
-        """Check a launch, and enter it.  `pdl`: it has the attribute of programmatic stream serialization."""
+        """Check a launch, and record it.  `pdl`: it has the attribute of programmatic stream serialization."""
         where, chosen, entered = self._where(), self._stream(stream), []
 
         def enter(bound: Any, places: Any, tracer: Any) -> None:
@@ -190,7 +190,7 @@ class Sequence:
             self._session.wait_event(self._event(event), self._stream(stream), self._where())
 
     def synchronize(self, what: str | None = None, *, device: int = 0) -> None:
-        """Let the host wait for a stream or an event of this name; for a device without one."""
+        """Let the host wait for a stream or an event of this name, or, without a name, for the device."""
         with self._collecting():
             if what is None:
                 self._session.synchronize(where=self._where(), device=device)
@@ -201,11 +201,11 @@ class Sequence:
 
     # -- the host ------------------------------------------------------------------------------------------------------
     def read(self, array: Array) -> None:
-        """Enter a read of an array by the host."""
+        """Record that the host reads an array."""
         self._access(array, "read")
 
     def write(self, array: Array, values: Any = None) -> None:
-        """Enter a write of an array by the host, of these values if there are any."""
+        """Record that the host writes an array, with these values if they are given."""
         self._access(array, "write")
         if values is not None:
             array[...] = values
@@ -240,7 +240,8 @@ class Sequence:
     # -- results -------------------------------------------------------------------------------------------------------
     @property
     def verdict(self) -> str:
-        """`failed` if one report is, else `incomplete` if one is, else `verified`."""
+        """Return `failed` if one report is failed, otherwise `incomplete` if one is incomplete, otherwise
+        `verified`."""
         verdicts = {report.verdict for report in self.reports}
         return next((one for one in ("failed", "incomplete") if one in verdicts), "verified")
 
@@ -271,7 +272,8 @@ class Sequence:
         self, array: Array, name: str = "", kind: BlockKind = "device", stream: str | None = None,
         where: Where | None = None,
     ) -> Block:  # fmt: skip
-        """Return the block of an array, entered when it is first used; with a location, it is allocated there."""
+        """Return the block of an array, which is recorded on first use.  With a location, it counts as allocated
+        there."""
         owner = memory_owner(array)
         first, end = byte_bounds(owner)
         known = self._session.blocks.find(first)

@@ -38,7 +38,7 @@ MAX_TEXT = 1 << 16
 
 
 def show(bound: Bound, trace_of: Tracer) -> None:
-    """Write the kernel's output: CTA after CTA, in the order of the run, the lanes of a warp one after the other."""
+    """Write the kernel's output: CTA by CTA in the order of the run, and lane by lane in each warp."""
     program = bound.program
     others = np.isin(program.code[:, 7], (STOPS, GRID_WAIT, GRID_TRIGGER))
     shown = np.flatnonzero((program.code[:, 0] == OPCODE["show"]) & ~others).tolist()

@@ -29,8 +29,9 @@ if TYPE_CHECKING:
 Kind = Literal[
     "access", "atomic", "fence", "warp", "arrive", "sync", "stop", "arrive_on", "await", "mbarrier", "copy", "landed"
 ]  # fmt: skip
-"""`stop`: where the hardware would stop the launch, or the emulator did.  Of mbarriers: `arrive_on`, `await` (a wait
-for a phase) and what else is done to one; `copy`: asynchronous ones are issued; `landed`: a wait for groups of them"""
+"""kind of a step.  `stop`: the hardware or the emulator ends the launch here.  For mbarriers: `arrive_on`, `await` (a
+wait for a phase) and the names of other operations.  `copy`: copies are issued; `landed`: a wait for groups of
+copies"""
 
 
 _LETTERS = 26
@@ -72,7 +73,7 @@ class Stretch(NamedTuple):
 
 @dataclass(slots=True)
 class Generation:
-    """A generation of a named barrier, or a phase of an mbarrier: from its first operation until it is complete."""
+    """A generation of a named barrier, or a phase of an mbarrier, from its first operation to its completion."""
 
     barrier: int
     """or the address of an mbarrier"""
@@ -91,7 +92,7 @@ class Generation:
 
     @property
     def arrived_threads(self) -> int:
-        """Threads that its operations count (B3), or the arrivals of a phase."""
+        """Return the number of threads that its operations count (B3), or the number of arrivals of a phase."""
         return self.arrivals or LANES * len(self.steps)
 
 
@@ -101,14 +102,14 @@ class Copy(NamedTuple):
     warp: int
     at: int
     until: int | None
-    """the step in which a thread observes their completion: a phase is complete that has their bytes, or the warp has
-    waited for all its groups; None if none does"""
+    """the step in which a thread observes their completion: a phase that counts their bytes is complete, or the warp
+    has waited for all its groups; None if no thread does"""
     pc: int
     bytes: int
 
 
 class Warp(NamedTuple):
-    """A warp of the CTA; `until` is the step after its last one, `exited` whether it came to its end."""
+    """A warp of the CTA.  `until` is the step after its last one; `exited` is true if it exited."""
 
     number: int
     role: str
@@ -120,7 +121,7 @@ class Warp(NamedTuple):
 
     @property
     def described_role(self) -> str:
-        """`DMA, producer`; empty if it has no role."""
+        """Return a text such as `DMA, producer`, or an empty text without a role."""
         return ", ".join(filter(None, (self.role, self.does)))
 
 
@@ -130,13 +131,14 @@ class Mark(NamedTuple):
     finding: int
     """index in `Report.findings`"""
     part: int
-    """1 for the earlier and 2 for the later of two; 0 where there is one"""
+    """1 for the earlier and 2 for the later of two operations; 0 for a single one"""
     step: int
     """index in `Timeline.steps`"""
 
     @property
     def label(self) -> str:
-        """`A1`, `A2`: the letter is the finding's, the number is that of the report."""
+        """Return a label such as `A1` or `A2`: the letter of the finding, and the number of the operation in the
+        report."""
         return f"{letter(self.finding)}{self.part or ''}"
 
 
@@ -151,7 +153,7 @@ class Timeline:
     """the CTA's position in the grid"""
     warps: tuple[Warp, ...]
     steps: tuple[Step, ...]
-    """in the order of the run; those of a warp ascend"""
+    """steps in the order of the run; the positions of a warp's steps ascend"""
     generations: tuple[Generation, ...]
     """ascending by barrier, then number"""
     marks: tuple[Mark, ...]
@@ -160,7 +162,7 @@ class Timeline:
     status: Status = "done"
     """status of the run that it shows"""
     complete: bool = True
-    """False where the end is left out: see `tracing.MOST_EVENTS`"""
+    """false if the end is omitted: see `tracing.MOST_EVENTS`"""
     lines: tuple[LineCost, ...] = ()
     banks: tuple[BankPicture, ...] = ()
     copies: tuple[Copy, ...] = ()
@@ -170,7 +172,7 @@ class Timeline:
     """names such as `full[1]` of the used mbarriers, by ascending address"""
 
     def name(self, barrier: int) -> str:
-        """`barrier 2`, `full[1]`."""
+        """Return a name such as `barrier 2` or `full[1]`."""
         if barrier in OF_GROUPS:
             return OF_GROUPS[barrier]
         return self.mbarriers.get(barrier, f"barrier {barrier}")
@@ -183,7 +185,7 @@ class Timeline:
         return chr(ord("a") + number) if number < _LETTERS else "#"
 
     def generation_text(self, barrier: int, number: int) -> str:
-        """`generation 3`, `phase 3`."""
+        """Return a text such as `generation 3` or `phase 3`."""
         if number < 0:
             return "new"
         return f"{self.unit_name(barrier)} {number}"
@@ -193,19 +195,19 @@ class Timeline:
         return "phase" if barrier in self.mbarriers else "generation"
 
     def arrived_text(self, generation: Generation) -> str:
-        """`64 threads arrived`, `1 arrivals, 4,096 bytes`."""
+        """Return a text such as `64 threads arrived` or `1 arrivals, 4,096 bytes`."""
         if generation.barrier in self.mbarriers:
             return f"{generation.arrivals:,} arrivals, {generation.bytes:,} bytes"
         return f"{generation.arrived_threads:,} threads arrived"
 
     @property
     def length(self) -> int:
-        """Steps from the first to the last."""
+        """Return the number of steps from the first to the last."""
         return max((warp.until for warp in self.warps), default=0)
 
     @property
     def is_stuck(self) -> bool:
-        """Return whether open waits last forever; otherwise the run was stopped, or the end is left out."""
+        """Return whether incomplete waits last forever; otherwise the run was stopped, or the end is omitted."""
         return self.status == "deadlock" and self.complete
 
     def stretches(self) -> list[Stretch]:

@@ -1,6 +1,6 @@
-"""A traced run as a time line: each event gets its step, each finding its operations.
+"""Create a time line from a traced run: each event gets its step, and each finding its operations.
 
-The rules of the steps are those of `wsemu.launch.timeline`.
+`wsemu.launch.timeline` defines the steps.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
     from wsemu.model.outcome import Event, RawFinding, Status, Trace, Tracer
 
 MOST_EVENTS = 200_000
-"""maximum events of a time line; later ones are left out"""
+"""maximum number of events of a time line; later ones are omitted"""
 _STOPPED: tuple[Status, ...] = ("fault", "trap", "stack")
 """statuses of a run that ended at an operation of one warp"""
 _OF_TWO = {code for name in ("mbarrier", "phase", "proxy") for code in CHECKERS[name]}
 _OF_STEPS: tuple[Kind, ...] = ("arrive_on", "await", "landed")
-"""events that give their name to the step of their operation"""
+"""kinds of events after which the step of their operation is named"""
 
 
 def trace(
@@ -69,7 +69,7 @@ def trace(
 
 
 def build(report: Report, places: Places, tracer: Tracer, cta: int | None = None) -> Timeline:
-    """The time line of a launch that was checked; UsageError where it has no CTA of this number."""
+    """Return the time line of a launch that was checked.  Raise UsageError if it has no CTA of this number."""
     chosen = _first_cta(report, places) if cta is None else cta
     total = places.grid[0] * places.grid[1] * places.grid[2]
     if not 0 <= chosen < total:
@@ -98,7 +98,7 @@ def build(report: Report, places: Places, tracer: Tracer, cta: int | None = None
 
 
 def _first_cta(report: Report, places: Places) -> int:
-    """The CTA of the first finding, or where the run stopped, or the first one."""
+    """Return the CTA of the first finding, or the CTA in which the run stopped, or the first CTA."""
     x, y, _ = places.grid
     for finding in report.findings:
         for site in finding.places:
@@ -119,7 +119,7 @@ def accessed_instructions(places: Places) -> frozenset[int]:
 
 
 def _step_kind(row: Effects) -> Kind:
-    """The kind of an asynchronous operation's step."""
+    """Return the kind of the step of an asynchronous operation."""
     if row.event == "copy":
         return "copy" if row.moves.agent else "access"
     return next((kind for kind in _OF_STEPS if kind == row.event), "mbarrier")
@@ -129,7 +129,7 @@ _GROUPS: dict[str, Group] = {
     "arrive": "arrive", "arrive_on": "arrive", "sync": "wait", "await": "wait", "landed": "group", "commit": "group",
     "atomic": "atomic", "fence": "fence", "mbarrier": "object", "stop": "stop", "copy": "copy", "warp": "warp",
 }  # fmt: skip
-"""kind of a step -> group of its operation"""
+"""group of the operation for each kind of a step"""
 
 
 def _operation_group(kind: str, row: Effects) -> Group:
@@ -147,18 +147,18 @@ class _Clock:
         self.witness = Witness(places, traced, {cta})
         self.steps: list[Step] = []
         self.step_of: dict[int, int] = {}
-        """position of an event -> index of its step"""
+        """index of its step for the position of each event"""
         self.generations: dict[tuple[int, int], Generation] = {}
         self._ready: defaultdict[int, int] = defaultdict(int)
         self._free: defaultdict[tuple[str, int], int] = defaultdict(int)
-        """barrier or address of an atomic -> the step from which on it may be used"""
+        """first step in which a barrier, or the address of an atomic, may be used again"""
         self._exited: set[int] = set()
         self._copies: dict[int, Copy] = {}
         """copies by the numbers of their steps"""
         self._pending: defaultdict[tuple[int, str], list[int]] = defaultdict(list)
-        """(warp, kind of group) -> steps of copies that a wait for groups ends"""
+        """steps of copies that a wait for groups ends, by (warp, kind of group)"""
         self._credits: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
-        """step of copies -> the phases that have their bytes"""
+        """phases that count the bytes of a step's copies, by step"""
         self._uses = SharedUses()
         self._execution: tuple[tuple[int, int], set[str], int] = (-1, -1), set(), -1
         """(warp, instruction), kinds of events so far, step: of the last asynchronous operation"""
@@ -183,13 +183,13 @@ class _Clock:
             self._step(event)
 
     def _enter_use(self, event: Event) -> None:
-        """Enter which shared memory an access or a copy uses."""
+        """Record which shared memory an access or a copy uses."""
         if event.kind not in ("access", "copy"):
             return
         moves = effects_of(self.places.operation(event.pc)).moves
         to, source = event.place, event.generation if moves.agent else event.place
         if moves.agent and not moves.writes:
-            source = event.place  # a matrix that is read where it is
+            source = event.place  # a matrix operand that is read in place
         for address, used, writes in ((to, moves.writes, True), (source, moves.reads, False)):
             if used and address >> SEGMENT_SHIFT == SHARED:
                 self._uses.enter(event.warp, address, event.amount, writes=writes)
@@ -197,7 +197,8 @@ class _Clock:
     # -- mbarriers and copies -----------------------------------------------------------------------------------------
 
     def _asynchronous(self, position: int, event: Event) -> None:
-        """An operation on an mbarrier, a copy or a wait for some; one execution of an instruction is one step."""
+        """Enter an operation on an mbarrier, a copy, or a wait for copies.  One execution of an instruction is one
+        step."""
         row = effects_of(self.places.operation(event.pc))
         instruction, kinds, number = self._execution
         if instruction != (event.warp, event.pc) or (event.kind in kinds and self.witness.begins(position)):
@@ -227,10 +228,10 @@ class _Clock:
         self.steps.append(Step(event.warp, at, until, kind, event.pc, *place))
 
     def _count(self, event: Event, number: int) -> None:
-        """Into the phase of an operation."""
+        """Count an operation in its phase."""
         step, key = self.steps[number], (event.place, event.generation)
         if event.kind in ("init", "inval") or (event.kind == "await" and key not in self.generations):
-            return  # parity 1 of a new mbarrier: there is no such phase
+            return  # parity 1 of a new mbarrier: this phase does not exist
         phase = self.generations.setdefault(key, Generation(*key, step.at, step.at))
         if event.kind != "await":
             phase.first, phase.last = min(phase.first, step.at), max(phase.last, step.at)
@@ -262,7 +263,7 @@ class _Clock:
             phase.until = self._free["mbarrier", event.place] = phase.last + 1
 
     def copies(self) -> list[Copy]:
-        """All copies; those that credit mbarriers end with the phases that have their bytes."""
+        """Return all copies.  Copies that credit mbarriers end with the phases that count their bytes."""
         for number, keys in self._credits.items():
             ends = [self.generations[key].until for key in keys]
             if number in self._copies and None not in ends:
@@ -289,7 +290,7 @@ class _Clock:
         self._ready[warp] += 1
 
     def mbarriers(self) -> dict[int, str]:
-        """The mbarriers that were used, by address."""
+        """Return the mbarriers that were used, by address."""
         used = {step.barrier: step.pc for step in self.steps if step.kind in ("arrive_on", "await", "mbarrier")}
         used |= {key[0]: self.steps[g.steps[0]].pc for key, g in self.generations.items() if key[0] >> SEGMENT_SHIFT}
         return {address: self.places.element(address, used[address]) for address in sorted(used) if address >= 0}
@@ -325,7 +326,8 @@ class _Clock:
         self.steps.append(Step(event.warp, at, until, kind, event.pc, event.place, event.generation))
 
     def _complete(self, event: Event) -> None:
-        """Release who waits; where an exit completed it (B7), not before the warp's last operation."""
+        """Release the waiting warps; if an exit completed the generation (B7), not before the exiting warp's last
+        operation."""
         generation = self.generations.get((event.place, event.generation))
         if generation is None:  # its operations are left out
             return
@@ -338,7 +340,7 @@ class _Clock:
                 self._ready[step.warp] = max(self._ready[step.warp], last + 1)
 
     def warps(self) -> tuple[Warp, ...]:
-        """All warps of the block, those without an operation too."""
+        """Return all warps of the block, including those without an operation."""
         x, y, z = self.places.block
         count = -(-x * y * z // LANES)
         stuck = {step.warp for step in self.steps if step.until is None}
@@ -384,7 +386,7 @@ class _Clock:
     # -- findings -----------------------------------------------------------------------------------------------------
 
     def marks(self, report: Report) -> Iterable[Mark]:
-        """The operations of this CTA that the first findings are about; costs have a picture of their own."""
+        """Yield the operations of this CTA that belong to the first findings.  Costs have a picture of their own."""
         for number, finding in enumerate(report.findings[:MOST_SHOWN]):
             found = self._waits() if finding.code == "deadlock" else self._parts(finding)
             for part, position in found:

@@ -293,7 +293,7 @@ def _follow_slowly(
 
 
 def _copies(bound: Bound, initial: Callable[[], list[Any]]) -> list[tuple[Any, bool]]:
-    """Return the segments of a launch as they were before it."""
+    """Return copies of the segments of a launch from before it."""
     return [(np.array(data), writable) for data, (_, writable) in zip(initial(), bound.segments, strict=True)]
 
 

@@ -72,7 +72,7 @@ class _Accessed:
     """The bytes that a run loads, and those that some warps store by some instructions."""
 
     def __init__(self, trace: Trace, code: list[list[int]], stores: set[Key]) -> None:
-        """`stores`: the instructions and their warps."""
+        """`stores` are the instructions, with their warps."""
         self.stored: dict[Key, list[tuple[int, int]]] = {key: [] for key in stores}
         loaded: list[tuple[int, int]] = []
         self.looked: set[int] = set()
@@ -89,7 +89,7 @@ class _Accessed:
         self.starts, self.ends = np.array(loaded, np.int64).reshape(-1, 2).T
 
     def is_unread(self, raw: RawFinding) -> bool:
-        """Return whether nothing loads what a warp publishes, in an array that strong loads access."""
+        """Return whether nothing loads the values that a warp publishes in an array that strong loads access."""
         at = self.stored[_key(raw)]
         arrays = {start >> SEGMENT_SHIFT for start, _ in at}
         if not arrays or min(arrays) < FIRST_ARRAY or arrays.isdisjoint(self.looked):

@@ -70,7 +70,7 @@ if TYPE_CHECKING:
 EVERY_SCHEDULE = "deadlock-free and race-free in every schedule"
 """proven property of a `verified` launch with all checkers of `SCHEDULES`"""
 STOPPED = {"budget": "step budget", "deadlock": "deadlock not looked for", "fault": "fault not looked for"}
-"""status of a launch that ended early -> the reason in a word or two"""
+"""the reason in one or two words for each status of a launch that ended early"""
 RACES = ("race", "intra-warp-race")
 AT_ONCE = (5, 6)
 """`what` of an `mbarrier-range` finding that occurs only if a whole phase is pending at once: bytes, arrivals"""
@@ -97,7 +97,7 @@ class _Doubts(NamedTuple):
     loads: list[str]
     """possible excess at an mbarrier"""
     steered: dict[str, str]
-    """dependent use -> the kind of order on which it depends"""
+    """kind of order on which each use of a value depends"""
     tried: Sequence[str] = ()
     """why the exploration of interleavings decided nothing"""
     unpromised: Sequence[str] = ()
@@ -287,7 +287,7 @@ def _build_report(
 
 
 def _follow_undefined(wanted: list[RawFinding], arisen: list[RawFinding], follow: Follow | None) -> Followed | None:
-    """Return what undefined values reach; `arisen` are those that the run has seen."""
+    """Return the effects of undefined values.  `arisen` are those that the run recorded."""
     if follow is None:
         return None
     failed = any(CODES[raw.code].severity == "error" and raw.code not in ARISING for raw in wanted)
@@ -1007,7 +1007,7 @@ def _certain(wanted: list[RawFinding], places: Places, settings: Settings) -> tu
 
 
 def _is_steered_by_races(places: Places) -> bool:
-    """Return whether what races may decide where warps go and what they access."""
+    """Return whether racing values may influence control flow or addresses."""
     from wsemu.proof.taint import may_be_influenced
 
     outcome = places.outcome
@@ -1020,20 +1020,20 @@ def _is_steered_by_races(places: Places) -> bool:
 
 
 def _always_stuck(places: Places) -> bool:
-    """Return whether a deadlock is one in every schedule, as far as open phases of mbarriers and registers show.  In
+    """Return whether a deadlock occurs in every schedule, judged by pending phases of mbarriers and by registers.  In
     another order bytes may balance before more come, expect-tx operations may follow all arrivals, and registers may go
     to other warps."""
     code, executions = places.program.code, places.outcome.executions
     executed = {NAMES[op] for op in code[np.flatnonzero(executions), 0].tolist()}
     loose = bool(executed & {"mbarrier.expect_tx", "mbarrier.complete_tx", "cp.async.arrive"})
     open_ = [phase for phase in places.outcome.phases if not phase.pending]
-    if any(wait.phase > 0 for wait in places.outcome.phase_waits):  # it may come in time for an earlier phase
+    if any(wait.phase > 0 for wait in places.outcome.phase_waits):  # the bytes may arrive in time for an earlier phase
         return False
     return "setmaxnreg.inc" not in executed and not any(phase.tx < 0 or (phase.tx and loose) for phase in open_)
 
 
 def _promoted_warnings(settings: Settings) -> set[str]:
-    """Codes of warnings that count as errors."""
+    """Return the codes of warnings that count as errors."""
     return {*settings.fail_on, *(code for code, entry in CODES.items() if entry.strict and settings.strict)}
 
 
@@ -1042,7 +1042,7 @@ def _promoted_to(finding: Finding, settings: Settings) -> Finding:
 
 
 def _finish_finding(finding: Finding, certain: tuple[str, ...], settings: Settings) -> Finding:
-    """With its severity, and where in all schedules it holds."""
+    """Return a finding with its severity, and with the schedules in which it holds."""
     changes: dict[str, Any] = {}
     if finding.code in _promoted_warnings(settings):
         changes["severity"] = "error"
@@ -1079,7 +1079,7 @@ def _same_values(places: Places) -> list[str]:
 
 
 def _wrote_arrays(program: Program, outcome: Outcome) -> bool:
-    """Return whether any store or atomic was made that may have gone to an argument."""
+    """Return whether a store or atomic was executed that may have written to an argument."""
     for pc, access in outcome.accesses.items():
         kind = OPERATIONS[NAMES[int(program.code[pc, 0])]].kind
         if kind == "atomic" or (kind == "store" and access.sectors):
@@ -1149,11 +1149,11 @@ def _held_back(places: Places) -> Iterator[str]:
 
 
 _OF_TILES = find_opcodes(lambda row: row.counter == "tiles")
-"""operations that access tiles in shared memory, and of which no bank conflicts are counted"""
+"""operations that access tiles in shared memory, whose bank conflicts are not counted"""
 
 
 def count(program: Program, outcome: Outcome) -> Counters:
-    """A report's counters from an outcome."""
+    """Return the counters of a report from an outcome."""
     mix: dict[str, int] = {}
     costs: Any = Counter()
     numbers = program.code[:, 0].tolist()

@@ -55,23 +55,23 @@ class PtxCode(Code):
         return parameter_names(self._module, self.entry)
 
     def fit(self, arguments: Sequence[Any]) -> Sequence[Any]:
-        """The arguments as they are passed, arrays and bytes; UsageError for a wrong number or type."""
+        """Return the arguments as they are passed, arrays and bytes.  Raise UsageError for a wrong number or type."""
         from wsemu.launch.ptx.arguments import marshal_arguments
 
         return marshal_arguments(self.entry.parameters, self._names, arguments, self.__name__)
 
     def with_pointers(self, arguments: Sequence[Any], memory: DeviceMemory) -> Sequence[Any]:
-        """The fitted arguments, with a view of the memory for each number that is passed as a pointer into it."""
+        """Return the fitted arguments with a view of the memory for each number that is passed as a pointer into it."""
         from wsemu.launch.ptx.arguments import find_pointers
 
         return tuple(find_pointers(*one, memory) for one in zip(self.entry.parameters, arguments, strict=True))
 
     def names(self, arguments: Sequence[Any]) -> tuple[str, ...]:
-        """The names of the parameters: those of the CUDA source where it is there, else as in PTX."""
+        """Return the names of the parameters: those of the CUDA source if it is available, otherwise those of PTX."""
         return self._names
 
     def program(self, arguments: Sequence[Any], fma: bool, *, blocks: bool = False) -> Program:
-        """The program for fitted arguments; compiled once for arguments of this kind."""
+        """Return the program for fitted arguments.  It is compiled once for arguments of these types."""
         from wsemu.launch.binding import Packed
 
         kinds: tuple[Kind, ...] = tuple(
@@ -99,14 +99,14 @@ class PtxCode(Code):
         return program
 
     def keep(self, program: Program) -> None:
-        """Keep one of the programs, with what is worked out of its code, for the next process."""
+        """Keep one of the programs, with the analyses of its code, for the next process."""
         key = next((key for key, one in self._programs.items() if one is program), None)
         if self._store is not None and key is not None:
             self._store.save(program, *self._store_key(key))
             self._store.save(self._module.file, "tree")
 
     def _store_key(self, key: _Key) -> tuple[Any, ...]:
-        """Return what a program depends on beside the text."""
+        """Return the inputs on which a program depends besides the text."""
         sources = file_states([*self._module.paths.values(), *self._module.hidden.values()])
         return self._module.source.path, self.entry.name, self.__name__, key, sources
 
@@ -176,13 +176,14 @@ class PtxCode(Code):
         return Entry(text, self.entry.name, program.cooperative, bool(self.entry.cluster), stores)
 
     def text(self) -> tuple[str, dict[int, str]] | None:
-        """The text of its file, and the files that its lines name by number; None where several files are linked."""
+        """Return the text of its file, and the files that its lines name by number; None if several files are
+        linked."""
         if self._module.symbols is not None:
             return None
         return self._module.source.text, {n: path for n, path in self._module.paths.items() if path is not None}
 
     def with_text(self, text: str) -> PtxCode:
-        """Return this kernel of another text; KernelError for a text that is not PTX."""
+        """Return this kernel compiled from another text.  Raise KernelError for a text that is not PTX."""
         from wsemu.frontend.ptx import parse
 
         module = parse(text, self._module.source.path)
@@ -201,5 +202,5 @@ class PtxCode(Code):
 
 
 def _three(extents: tuple[int, ...]) -> tuple[int, ...]:
-    """Extents in x, y, z; nothing where none are given."""
+    """Return extents in x, y, z, or nothing if none are given."""
     return (*extents, 1, 1)[:3] if extents else ()

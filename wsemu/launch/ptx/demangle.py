@@ -45,7 +45,7 @@ def demangle(name: str) -> Function:
 
 
 def _class(scope: str) -> str:
-    """The last name of `a<b::c>::d<e>`, without its template arguments."""
+    """Return the last name of `a<b::c>::d<e>`, without its template arguments."""
     depth, found = 0, ""
     for character in scope:
         depth += (character == "<") - (character == ">")
@@ -54,7 +54,7 @@ def _class(scope: str) -> str:
 
 
 class _Type(NamedTuple):
-    """A type in two halves, between which the name of a variable of it is written."""
+    """A type in two halves: the name of a variable of this type is written between them."""
 
     left: str
     right: str = ""
@@ -64,7 +64,7 @@ class _Type(NamedTuple):
         return self.left + self.right
 
     def wrap_type(self, sign: str) -> _Type:
-        """A pointer or reference to it, or a member pointer."""
+        """Return the type of a pointer or reference to this type, or of a member pointer."""
         if "&" in sign and self.left.endswith("&") and not self.right:  # references collapse: `&` wins
             return _Type(self.left if sign == "&&" else f"{self.left.rstrip('&')}&")
         if not self.right or self.left.endswith(("(*", "(&")):
@@ -104,7 +104,7 @@ class _Reader(Characters):
     # -- names ---------------------------------------------------------------------------------------------------------
 
     def name(self) -> tuple[str, bool]:
-        """A name, and whether it ends with template arguments."""
+        """Parse a name.  Return it, and whether it ends with template arguments."""
         match self.peek():
             case "N":
                 return self.nested_name()
@@ -298,7 +298,7 @@ class _Reader(Characters):
     # -- types ---------------------------------------------------------------------------------------------------------
 
     def types(self) -> list[str]:
-        """One type, or those of a pack expansion."""
+        """Parse one type, or the types of a pack expansion."""
         if self.peek(2) != "Dp":
             return [str(self.type())]
         self.at += 2
@@ -346,7 +346,7 @@ class _Reader(Characters):
         return self.remember(_Type(name))
 
     def apply_template(self, base: _Type) -> _Type:
-        """A template template parameter, or a known template, with its arguments."""
+        """Parse a template template parameter, or a known template, with its arguments."""
         return self.remember(_Type(f"{base}{self.template_arguments()}")) if self.peek() == "I" else base
 
     def qualified_type(self) -> _Type:

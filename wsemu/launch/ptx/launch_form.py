@@ -60,5 +60,5 @@ class LaunchForm(BaseModel):
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """The arguments in the order in which the file has them."""
+        """Return the arguments in the order of the file."""
         return tuple(self.args.values()) if isinstance(self.args, dict) else self.args

@@ -158,7 +158,7 @@ class PtxModule(Mapping[str, "PtxKernel"]):
 
     @property
     def name(self) -> str:
-        """The name of the file."""
+        """Return the name of the file."""
         file = self._cuda or self._module.source.path
         return file if file.startswith("<") else os.path.basename(file)
 

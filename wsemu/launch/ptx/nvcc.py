@@ -30,7 +30,7 @@ PACKAGES = "pip install nvidia-cuda-nvcc nvidia-cuda-cccl"
 _KEPT = 64
 """compiled files that the cache keeps, the last ones used"""
 _VARIABLES = ("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS", "NVCC_CCBIN", "CPATH", "CPLUS_INCLUDE_PATH")
-"""environment variables that change what is compiled"""
+"""environment variables that influence the compilation"""
 _HAS_FEATURES = 90
 """the first architecture whose target has a variant with all instructions, `sm_90a`"""
 _INSTANTIATED = "--entry"
@@ -50,7 +50,7 @@ class Request(NamedTuple):
 
     @property
     def folders(self) -> tuple[str, ...]:
-        """The folder of the file and the folders of `-I`: sources below them are shown."""
+        """Return the folder of the file and the folders of `-I`: reports show sources below them."""
         return os.path.dirname(self.file), *_find_folders(self.flags)
 
 
@@ -211,7 +211,7 @@ def _state(file: str) -> list[int]:
 
 
 def _read(kept: Path) -> str | None:
-    """Return the PTX of the cache, if the files that it was compiled from are as they were."""
+    """Return the PTX from the cache if the files from which it was compiled have not changed."""
     try:
         found = json.loads(kept.read_text(encoding="utf-8"))
         if all(_state(file) == state for file, state in found["inputs"].items()):

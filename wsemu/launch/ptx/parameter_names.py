@@ -67,13 +67,14 @@ def _demangle_variable(name: str) -> str:
 
 @functools.lru_cache(maxsize=32)
 def _kernels(path: str) -> str:
-    """The text of a source without its comments; nothing of a file that has no kernel, as most headers."""
+    """Return the text of a source without its comments, or an empty text for a file without kernels, like most
+    headers."""
     text = "".join(linecache.getlines(path))
     return _COMMENT.sub(" ", text) if "__global__" in text else ""
 
 
 def _declared_parameters(text: str, name: str) -> Iterator[tuple[str, ...]]:
-    """The parameters of each kernel of this name in a C++ source."""
+    """Yield the parameters of each kernel of this name in a C++ source."""
     if not name.isidentifier():
         return
     for match in re.finditer(rf"\b{name}\s*\(", text):

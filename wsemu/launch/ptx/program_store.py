@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 MIN_TEXT = 1 << 16
-"""characters of a text that is kept; shorter ones are compiled in a tenth of a second"""
+"""minimum number of characters of a text that is kept; shorter texts are compiled in a tenth of a second"""
 _KEPT_ANALYSES = frozenset(
     ("variables", "decoder", "loops", "places", "shadowed", "shadowed_beside", "synchronization", "live rows",
      "live bits", "rows", "sources, lanes", "sources, lockstep", "atomics branch", "loops wait")
 )  # fmt: skip
-"""keys of `Program.derived` that follow from the code alone; others count what launches did"""
+"""keys of `Program.derived` that depend on the code alone; others depend on earlier launches"""
 
 
 class ProgramStore:
@@ -38,7 +38,7 @@ class ProgramStore:
         self._known: set[str] = set()
 
     def load(self, *key: Any) -> Any:
-        """Return the object that is kept under a key; None if there is none."""
+        """Return the object that is stored under a key, or None."""
         name = self._name(key)
         data = cache.read_program(name)
         if data is None:

@@ -33,7 +33,7 @@ def read(source: str | os.PathLike[str], roots: Sequence[str] = ()) -> Module:
 
 
 def read_cuda(request: Request) -> Module:
-    """The module of CUDA C++, which `nvcc` compiles; UsageError if it does not."""
+    """Return the module for CUDA C++ that `nvcc` compiles.  Raise UsageError if `nvcc` fails."""
     from wsemu.launch.ptx.nvcc import compile_cuda
 
     text = compile_cuda(request)
@@ -70,7 +70,7 @@ def pausing_collection() -> Iterator[None]:
 
 
 def _text(source: str | os.PathLike[str]) -> tuple[str, str]:
-    """The text, and the file that it is shown from."""
+    """Return the text, and the file under whose name it is shown."""
     if isinstance(source, str) and ("\n" in source or ".version" in source):
         file = f"<ptx {hashlib.sha256(source.encode(errors='replace')).hexdigest()[:8]}>"
         _show(file, source)
@@ -86,5 +86,5 @@ def _text(source: str | os.PathLike[str]) -> tuple[str, str]:
 
 
 def _show(file: str, text: str) -> None:
-    """Have reports find the lines of text that is in no file."""
+    """Let reports find the lines of a text that is in no file."""
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)

@@ -1,4 +1,4 @@
-"""Values of `__device__` and `__constant__` variables of PTX files, which the host gives them: `cudaMemcpyToSymbol`."""
+"""Values that the host gives to `__device__` and `__constant__` variables of PTX files: `cudaMemcpyToSymbol`."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Variables:
         self._made: dict[int, tuple[Program, Program]] = {}
 
     def set(self, values: Mapping[str, Any]) -> None:
-        """Give variables values; raise UsageError if one does not fit, and then change none."""
+        """Give values to variables.  If one value does not fit, raise UsageError and change no variable."""
         known = _parameters(self._modules)
         made = {}
         for name, value in values.items():
@@ -87,7 +87,7 @@ class Variables:
 
     @property
     def values(self) -> dict[str, _Value]:
-        """The values of variables that the host has set, by name in PTX."""
+        """Return the values of variables that the host has set, by name in PTX."""
         return self._values
 
     def move_arrays(self, move: Callable[[npt.NDArray[Any]], npt.NDArray[Any]]) -> Variables:

@@ -36,7 +36,7 @@ class AccessValue(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     mark: str
-    """`(1)`, or the lane where one store has several"""
+    """`(1)` or `(2)`, or the lane if one store has several"""
     warp: int
     does: str
     """`load`, `store`, `atomic`"""
@@ -46,7 +46,7 @@ class AccessValue(BaseModel):
 
 @dataclass(slots=True)
 class AccessRecord:
-    """An access of a warp as it was executed: lane -> address, and the bytes that it loaded or left."""
+    """An access of a warp as it was executed: the address of each lane, and the bytes that it loaded or stored."""
 
     warp: int
     does: str
@@ -59,16 +59,17 @@ class AccessRecord:
     before: dict[int, bytes] = field(default_factory=dict)
     """bytes of each lane before the access"""
     source: AccessRecord | None = None
-    """for a copy, its read; the rest is its write"""
+    """for a copy, its read; the other fields describe its write"""
     starts: dict[int, int] = field(default_factory=dict)
-    """address -> the highest lane that has it, computed on first use"""
+    """the highest lane at each address, computed on first use"""
 
     @property
     def sides(self) -> list[AccessRecord]:
         return [self] if self.source is None else [self, self.source]
 
     def at(self, address: int, size: int, values: dict[int, bytes]) -> bytes | None:
-        """Return the bytes that it stores to an element: those of the highest lane, whose store remains."""
+        """Return the bytes that it stores to an element.  If several lanes store to it, the value of the highest lane
+        remains."""
         if not self.starts:
             self.starts = {start: lane for lane, start in sorted(self.addresses.items())}
         for offset in range(self.size - size + 1):
@@ -79,7 +80,7 @@ class AccessRecord:
 
 
 def look(run: WarpRun, only: int = -1) -> Callable[[], AccessRecord] | None:
-    """Look at an access that lanes of a warp, `only` these, are about to make; what is returned completes it
+    """Record an access that lanes `only` of a warp are about to perform.  The returned function completes the record
     afterwards."""
     group, launch = run.warp.ready[-1], run.launch
     fields = launch.code[group.pc]
@@ -113,7 +114,7 @@ def look(run: WarpRun, only: int = -1) -> Callable[[], AccessRecord] | None:
 
 
 def _look_at_copy(run: WarpRun, name: str, lanes: int) -> Callable[[], AccessRecord] | None:
-    """Look at an asynchronous operation, or zeros, which are made at their issue here."""
+    """Record an asynchronous operation, or a store of zeros, which replay performs at its issue."""
     pc = run.warp.ready[-1].pc
     reads, writes = ranges(run, name, run.launch.code[pc], lanes)
     source = _pieces(run, "load", pc, reads)
@@ -132,7 +133,7 @@ def _look_at_copy(run: WarpRun, name: str, lanes: int) -> Callable[[], AccessRec
 
 
 def _pieces(run: WarpRun, does: str, pc: int, found: Ranges) -> AccessRecord:
-    """Ranges of bytes as pieces of one size, at multiples of it."""
+    """Return ranges of bytes as aligned pieces of one size."""
     size = math.gcd(_PIECE, *(number for _, address, length in found for number in (address, length)))
     seen = AccessRecord(run.warp.number, does, pc, size)
     starts = [start for _, address, length in found for start in range(address, address + length, size)]
@@ -144,7 +145,7 @@ def _pieces(run: WarpRun, does: str, pc: int, found: Ranges) -> AccessRecord:
 
 
 def conflicting_sides(one: AccessRecord, other: AccessRecord, program: Program) -> tuple[AccessRecord, AccessRecord]:
-    """The sides of two accesses that conflict; of copies, which have two."""
+    """Return the parts of two accesses that conflict; a copy has two parts, a read and a write."""
     for mine in one.sides:
         for yours in other.sides:
             if (mine.does, yours.does) != ("load", "load") and any(shared_elements(mine, yours, program)):
@@ -153,7 +154,7 @@ def conflicting_sides(one: AccessRecord, other: AccessRecord, program: Program) 
 
 
 def _memory(run: WarpRun, address: int, size: int) -> bytes | None:
-    """The bytes at an address; None where there are none."""
+    """Return the bytes at an address, or None if no memory is there."""
     segment = find_segment(run, address >> SEGMENT_SHIFT)
     offset = address & OFFSET_MASK
     return None if segment is None or offset + size > len(segment.data) else bytes(segment.data[offset : offset + size])
@@ -176,7 +177,7 @@ def shared_elements(
 
 
 def element(program: Program, seen: AccessRecord) -> int:
-    """Bytes of an element of an access's array."""
+    """Return the number of bytes of an element of an access's array."""
     name = program.element_of[seen.pc]
     copies = OPERATIONS[NAMES[int(program.code[seen.pc, 0])]].kind == "async"
     return min(np.dtype(name).itemsize if name else _WORD if copies else seen.size, seen.size)
@@ -185,7 +186,7 @@ def element(program: Program, seen: AccessRecord) -> int:
 def element_values(
     order: Sequence[tuple[str, AccessRecord]], address: int, size: int, program: Program
 ) -> tuple[list[AccessValue], str]:
-    """Two accesses, with their marks, at an element, and what it holds after them."""
+    """Return the values of two accesses, with their marks, at an element, and its value after them."""
     made, left = [], b""
     for mark, seen in order:
         value = seen.at(address, size, seen.values) or b""
@@ -197,9 +198,11 @@ def element_values(
 
 
 def exchange_accesses(first: AccessRecord, second: AccessRecord) -> tuple[AccessRecord, AccessRecord]:
-    """Two accesses of one warp, made in this order, as they would be in the other one; (1) and (2) stay what they are.
+    """Return two accesses of one warp as they would be in the opposite order; (1) and (2) keep their meaning.
 
-    A load that came after a store sees what was there before it, and one that came before it what it stores."""
+    A load that came after a store then returns the previous value, and a load that came before it returns the stored
+    value.
+    """
     early, late = _copy(first), _copy(second)
     if late.does == "load":
         _reload(late, first, first.before)
@@ -209,7 +212,7 @@ def exchange_accesses(first: AccessRecord, second: AccessRecord) -> tuple[Access
 
 
 def _reload(load: AccessRecord, store: AccessRecord, source: dict[int, bytes]) -> None:
-    """Let a load see other bytes where a store overlaps it."""
+    """Replace the bytes of a load where a store overlaps it."""
     for lane, start in load.addresses.items():
         data = bytearray(load.values[lane])
         for k in range(load.size):
@@ -223,7 +226,7 @@ def _copy(seen: AccessRecord) -> AccessRecord:
 
 
 def split_lanes(seen: AccessRecord) -> list[tuple[str, AccessRecord]] | None:
-    """Two lanes of one store that name one address and store different values, each as an access of its own."""
+    """Return two lanes of one store that write different values to one address, each as an access of its own."""
     stays: dict[int, int] = {address: lane for lane, address in seen.addresses.items()}
     for lane, address in seen.addresses.items():
         other = stays[address]
@@ -238,7 +241,7 @@ def _lane(seen: AccessRecord, lane: int) -> AccessRecord:
 
 
 def format_element(program: Program, pc: int, value: bytes) -> str:
-    """The bytes of an element as a number of its type."""
+    """Return the bytes of an element as a number of its type."""
     name = program.element_of[pc]
     if not name or np.dtype(name).itemsize != len(value):
         return f"0x{int.from_bytes(value, 'little'):0{2 * len(value)}x}"

@@ -21,7 +21,7 @@ Ranges = list[tuple[int, int, int]]
 
 
 def ranges(run: WarpRun, name: str, fields: Sequence[int], lanes: int) -> tuple[Ranges, Ranges]:
-    """(what it reads, what it writes), where that is known before it is made."""
+    """Return (ranges that it reads, ranges that it writes), if they are known before it is performed."""
     moves = effects_of(name).moves
     there = [lane for lane in range(LANES) if lanes >> lane & 1]
     if name in WGMMA:

@@ -32,7 +32,7 @@ _OF_BARRIERS = ("arrive", "sync", "exit")
 
 
 def _event_kind(does: str) -> str:
-    """Return the kind of a step's event; an access, if it is not an operation on an object."""
+    """Return the event kind of a step; steps that are not operations on an object are accesses."""
     return does if does in _OF_BARRIERS else effects_of(does).event or "access"
 
 
@@ -41,13 +41,13 @@ class ReplayError(UsageError):
 
 
 def linear(step: Step, grid: tuple[int, int, int]) -> int:
-    """The linear index of a step's CTA."""
+    """Return the linear index of a step's CTA."""
     x, y, z = step.cta
     return (z * grid[1] + y) * grid[0] + x
 
 
 class Machine:
-    """The launch on the reference interpreter, moved warp by warp; arrays are copies."""
+    """The launch on the reference interpreter, advanced warp by warp.  Its arrays are copies."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class Machine:
         self._counts: Counter[tuple[str, int, int, int]] = Counter()
 
     def cta(self, step: Step) -> Cta:
-        """The CTA of a step; it begins with its first one."""
+        """Return the CTA of a step.  It starts when its first step is executed."""
         return self.begin_cta(linear(step, self.grid))
 
     def begin_cta(self, number: int) -> Cta:
@@ -86,7 +86,7 @@ class Machine:
         return self._ctas[number]
 
     def advance(self, cta: Cta, warp: Warp) -> list[Event]:
-        """Execute one instruction of a warp that can; returns the operations that it made."""
+        """Execute one instruction of a warp that can run.  Return the operations that it performed."""
         trace = self.launch.watch.trace
         assert trace is not None
         WarpRun(cta, warp).step()
@@ -101,7 +101,8 @@ class Machine:
         return max(self._counts[kind, cta.number, warp.number, pc] for kind in ("access", "copy"))
 
     def until(self, step: Step) -> tuple[Step, AccessRecord | None]:
-        """Run a warp until it has executed the operation of a step: the step as it was, and what an access did."""
+        """Run a warp until it has executed the operation of a step.  Return the step as executed, and the record of an
+        access."""
         cta = self.cta(step)
         warp, kind = cta.warps[step.warp], _event_kind(step.does)
         while WarpRun(cta, warp).able() or self._joined_by_its_group(cta, warp):
@@ -135,7 +136,7 @@ class Machine:
         return WarpRun(cta, warp).able()
 
     def _as_made(self, step: Step, event: Event, cta: Cta) -> Step:
-        """A step as it was executed."""
+        """Return a step as it was executed."""
         changes = {"line": self.places.line(event.pc)}
         if step.barrier is not None:
             barrier = cta.barriers[event.place]
@@ -148,7 +149,7 @@ class Machine:
         return step.model_copy(update=changes)
 
     def run_in_order(self, cta: Cta) -> tuple[Status, Trace]:
-        """Run the rest of a CTA, the lowest warp first, and the trace so far; its state is left in the outcome."""
+        """Run the rest of a CTA, the lowest warp first, and record the trace.  Its state is stored in the outcome."""
         trace = self.launch.watch.trace
         assert trace is not None
         status = cta.group.run()

@@ -60,9 +60,10 @@ class Followed(NamedTuple):
 def follow_order(
     bound: Bound, steps: Sequence[Step], budget: int, shows: Callable[[Followed], Any | None]
 ) -> tuple[Any, Followed]:
-    """Perform the accesses of a schedule in order: what `shows` makes of the launch after them, and the launch.
+    """Perform the accesses of a schedule in order.  Return the launch, and the result of `shows` for it afterwards.
 
-    ReplayError if the launch does not follow the order, or `shows` finds nothing."""
+    Raise ReplayError if the launch does not follow the order, or `shows` finds nothing.
+    """
     from wsemu.launch.binding import address_rows
     from wsemu.launch.explore.decide import replay_sessions
 
@@ -125,7 +126,8 @@ def _ask(session: Any, step: Step, grid: tuple[int, int, int]) -> Ask | None:
 
 
 def racing_accesses(followed: Followed, marked: Sequence[Step], grid: tuple[int, int, int]) -> Any | None:
-    """Return the two accesses of a race, and the two as they would be in the other order; None if there are none."""
+    """Return the two accesses of a race, and the same two as they would be in the opposite order; None if there are
+    none."""
     one, two = ((linear(step, grid), step.warp, step.instruction) for step in marked)
     apart, program = one[:2] == two[:2], followed.places.program
     for first, second in _pairs(followed.records, one, two):

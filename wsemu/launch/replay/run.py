@@ -53,13 +53,14 @@ if TYPE_CHECKING:
 BUDGET = 2_000_000
 """warp instructions of a replay: the reference interpreter makes some 10,000 to 100,000 a second"""
 _PATIENCE = 10_000
-"""instructions more than in the finding's own order, after which the other order is given up: a warp waits in a loop"""
+"""number of additional instructions, compared with the finding's own order, after which the opposite order is abandoned
+because a warp waits in a loop"""
 
 _AT_BARRIERS = ("arrive", "sync")
 
 
 class FaultError(ReplayError):
-    """A step of the schedule raises an illegal instruction; `steps` are those made."""
+    """A step of the schedule raises an illegal instruction; `steps` are the steps executed so far."""
 
     def __init__(self, message: str, steps: list[Step]) -> None:
         super().__init__(message)
@@ -79,8 +80,8 @@ class Order(_Data):
     left: str = ""
     """value of the element afterwards"""
     why_not: str = ""
-    """obstacle to this order here, where stores are visible at once: hardware may delay them, and the values are those
-    of such a delay"""
+    """obstacle to this order in the emulator, where stores are visible immediately.  Hardware may delay them, and the
+    values are those of such a delay"""
 
 
 class Waiting(_Data):
@@ -115,7 +116,7 @@ class Replay(_Data):
     orders: list[Order] = []
     """both orders of a race: that of the schedule first"""
     element: str = ""
-    """element that the two accesses of a race share: `tile[0]`; empty if they share none"""
+    """element that the two accesses of a race share, such as `tile[0]`; empty if they share none"""
     end: Literal["", "done", "deadlock", "fault", "budget", "trap", "stack"] = ""
     """end of the CTA, if it ran on"""
     codes: list[str] = []
@@ -125,7 +126,7 @@ class Replay(_Data):
     held: list[int] = []
     """warps whose lanes wait for each other at the end (B14)"""
     path: list[Step] = []
-    """the barrier operations of a CTA that ran on into a deadlock or a fault; the last ones are shown"""
+    """barrier operations of a CTA that continued to a deadlock or a fault; the last ones are shown"""
 
 
 @dataclass(slots=True)
@@ -152,7 +153,7 @@ def replay(witness: Witness | str | os.PathLike[str], kernel: Any, args: Sequenc
     found = witness if isinstance(witness, Witness) else load(witness)
     chosen = replace(settings.current(), fma=found.inputs.fma, mma=found.inputs.mma)
     configuration = configure(found.grid, found.block, 0, found.dynamic_shared, arch=found.arch)
-    configuration = replace(configuration, arch_chosen=False)  # the launch was admitted when the witness was made
+    configuration = replace(configuration, arch_chosen=False)  # the launch was accepted when the witness was created
     given = as_declared(kernel, args)
     bound, _ = bind_launch(kernel, configuration, given, chosen, tuple(found.inputs.uninitialized))
     found.check(bound)
@@ -160,7 +161,7 @@ def replay(witness: Witness | str | os.PathLike[str], kernel: Any, args: Sequenc
 
 
 def follow(bound: Bound, code: str, steps: Sequence[Step], budget: int = BUDGET) -> Replay:
-    """Execute the schedule of a finding with this code; ReplayError where the launch does not follow it."""
+    """Execute the schedule of a finding with this code.  Raise ReplayError if the launch does not follow it."""
     _check(bound, steps)
     if any(step.lane is not None for step in steps):
         return _replay_atomics(bound, code, steps, budget)
@@ -199,7 +200,7 @@ def _does(bound: Bound, instruction: int) -> str:
 
 
 def _follow(bound: Bound, steps: Sequence[Step], budget: int, earlier: range, more: Sequence[Step] = ()) -> _Run:
-    """Make all steps, one after another; `more` are to come."""
+    """Execute all steps, one after another.  `more` are executed later."""
     machine = Machine(bound, [*steps, *more], budget)
     for number in earlier:
         machine.run_in_order(machine.begin_cta(number))
@@ -220,12 +221,12 @@ def _follow(bound: Bound, steps: Sequence[Step], budget: int, earlier: range, mo
 
 
 def _faulty(step: Step) -> Step:
-    """A step that was not counted anywhere."""
+    """Return a step that no generation or phase counted."""
     return step.model_copy(update={"arrived": None, "expected": 0, "mark": f"{step.mark}  fault".strip()})
 
 
 def _both_orders(bound: Bound, code: str, steps: Sequence[Step], budget: int, earlier: range) -> Replay:
-    """A race of two warps: as in the schedule, and with the two accesses in the other order."""
+    """Replay a race of two warps: in the order of the schedule, and with the two accesses in the opposite order."""
     run = _follow(bound, steps, budget, earlier)
     marked = [n for n, step in enumerate(steps) if step.mark]
     if len(marked) != 2 or len(run.seen) != 2:
@@ -250,7 +251,7 @@ def _both_orders(bound: Bound, code: str, steps: Sequence[Step], budget: int, ea
 
 
 def _with_copies(run: _Run, marked: Sequence[Step]) -> Replay:
-    """A race with an asynchronous copy, which is made at its issue here: the other order is worked out."""
+    """Replay a race with an asynchronous copy.  Replay performs it at its issue, so the opposite order is computed."""
     marks, seen = (marked[0].mark, marked[1].mark), run.seen
     other = exchange_accesses(seen[0], seen[1])[::-1]
     orders = [list(zip(marks, seen, strict=True)), list(zip(marks[::-1], other, strict=True))]
@@ -268,7 +269,7 @@ def _who(step: Step, steps: Sequence[Step]) -> str:
 
 
 def _within_a_warp(bound: Bound, code: str, steps: Sequence[Step], budget: int, earlier: range) -> Replay:
-    """A race of two lanes, whose other order is worked out: lanes of a warp run together here."""
+    """Replay a race of two lanes of a warp.  They run together here, so the opposite order is computed."""
     if sum(bool(step.mark) for step in steps) == 1 and steps[-1].mark:
         run = _follow(bound, steps[:-1], budget, earlier, steps[-1:])
         done, pair = _lanes_disagree(run.machine, steps[-1])
@@ -382,7 +383,8 @@ def _compare_orders(
 
 
 def _replay_recycling(bound: Bound, code: str, steps: Sequence[Step], budget: int, earlier: range) -> Replay:
-    """Recycling: the swapped operations, then on in order; the swap itself may be a fault, where counts differ."""
+    """Replay recycling: the swapped operations, then the rest in order.  If counts differ, the swap itself may be a
+    fault."""
     try:
         run = _follow(bound, steps, budget, earlier)
     except FaultError as fault:
@@ -393,7 +395,7 @@ def _replay_recycling(bound: Bound, code: str, steps: Sequence[Step], budget: in
 
 
 def _replay_deadlock(bound: Bound, code: str, steps: Sequence[Step], budget: int, earlier: range) -> Replay:
-    """A deadlock: each step is a warp that waits at the end."""
+    """Replay a deadlock: each step is a warp that waits at the end."""
     machine = Machine(bound, steps, budget)
     for number in earlier:
         machine.run_in_order(machine.begin_cta(number))
@@ -419,7 +421,7 @@ def _replay_columns(bound: Bound, code: str, steps: Sequence[Step], budget: int,
 def _replay_until_reported(
     bound: Bound, code: str, steps: Sequence[Step], budget: int, earlier: range, first_granule: int = 0
 ) -> Replay:
-    """Something wrong in itself: the CTA in order, until it is reported."""
+    """Replay an operation that is wrong by itself: run the CTA in order until it is reported."""
     machine = Machine(bound, steps, budget, races=code in _ORDERED)
     machine.launch.first_granule = first_granule
     for number in earlier:
@@ -447,7 +449,7 @@ def _used(bound: Bound, code: str, steps: Sequence[Step], budget: int, earlier: 
 
 
 def _run_to_end(machine: Machine, cta: Cta, steps: list[Step]) -> Replay:
-    """Run a CTA to its end, and say how it ended."""
+    """Run a CTA to its end, and return how it ended."""
     status, trace = machine.run_in_order(cta)
     if status == "budget":
         raise BudgetError
@@ -491,4 +493,4 @@ _ROOMS = {
 _ORDERED = (*CHECKERS["proxy"], *CHECKERS["tensor-memory"])
 """codes of accesses that are wrong in themselves, and are found only with clocks"""
 _RAW_CODES = {"tmem-address-unpublished": "race", "tmem-read-unwaited": "tmem-read-unfinished"}
-"""code of a finding -> the code that the engine reports, if it is another one"""
+"""raw code of the engines for each finding code that has another name there"""

@@ -1,8 +1,9 @@
-"""Witness files: a finding's schedule with what the launch was made of, as JSON, for `wsemu replay`.
+"""Witness files: a finding's schedule and the inputs of the launch, as JSON, for `wsemu replay`.
 
-Format: one JSON object, the fields of `Witness`; `format` and `version` come first.  A reader refuses another version,
-an unknown field, and numbers out of range.  `wsemu replay` runs the program that a witness names only if that has the
-hash that the witness carries, and is located below the working folder or the file's: the same trust as in running it.
+Format: one JSON object, the fields of `Witness`; `format` and `version` come first.  A reader rejects another version,
+an unknown field, and numbers out of range.  `wsemu replay` runs the program that a witness names only if its hash is
+the one in the witness, and if it is located below the working folder or the witness file's folder.  This requires the
+same trust as running the program directly.
 """
 
 from __future__ import annotations
@@ -60,11 +61,11 @@ def has_witness(finding: Finding) -> bool:
 
 
 class WitnessError(UsageError):
-    """A file is not a witness, or not one of this launch."""
+    """A file is not a witness, or not a witness of this launch."""
 
 
 class Witness(BaseModel):
-    """One finding's schedule, and the launch that it is of."""
+    """The schedule of one finding, and the launch to which it belongs."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -73,9 +74,9 @@ class Witness(BaseModel):
     wsemu: str = __version__
     """version of wsemu that wrote it"""
     program: str = ""
-    """relative to the file's folder, with `/`; empty where no program was run"""
+    """path relative to the file's folder, with `/`; empty if no program was run"""
     program_sha256: Annotated[str, Field(pattern="^([0-9a-f]{64})?$")] = ""
-    """hash of the program's file; `wsemu replay` runs no other one that a witness names"""
+    """hash of the program's file; `wsemu replay` runs a program that a witness names only if it has this hash"""
     arguments: list[str] = []
     """command-line arguments of the program"""
     launch: _Count = 0
@@ -92,7 +93,7 @@ class Witness(BaseModel):
     """message of the finding that it shows"""
     steps: Annotated[list[Step], Field(min_length=1)]
     schedule: list[str] = []
-    """the steps as text, those that are shown"""
+    """the shown steps as text"""
 
     @classmethod
     def of(
@@ -104,7 +105,7 @@ class Witness(BaseModel):
         launch: int = 0,
         program_sha256: str = "",
     ) -> Self:
-        """The witness of an error of a report; UsageError for a finding without a schedule."""
+        """Return the witness of an error of a report.  Raise UsageError for a finding without a schedule."""
         if not has_witness(finding) or report.inputs is None:
             raise UsageError(f"`{finding.code}` of `{report.kernel}` has no schedule: no witness")
         from wsemu.evidence.readings import format_steps
@@ -130,8 +131,7 @@ class Witness(BaseModel):
             raise
 
     def check(self, bound: Bound) -> None:
-        """Raise WitnessError unless the launch is the one that the witness is of; the message names what has
-        changed."""
+        """Raise WitnessError unless the launch is the one of the witness.  The message names the difference."""
         found = [*self._differences(bound)]
         if found:
             rest = f"; and {len(found) - _MOST_CHANGES} changes more" if len(found) > _MOST_CHANGES else ""
@@ -172,7 +172,7 @@ def load(path: str | os.PathLike[str]) -> Witness:
 
 
 def _wrong(error: ValidationError) -> str:
-    """The first thing that is wrong in a file."""
+    """Return the first error in a file."""
     first = min(error.errors(include_url=False), key=lambda one: one["type"] != "extra_forbidden")  # a slip of the pen
     text = error_text(first, list(Witness.model_fields))
     who = "a witness" if first["type"] == "extra_forbidden" else "it"
@@ -212,7 +212,7 @@ class Saver:
         self.launches += 1
 
     def save(self, report: Report) -> list[Path]:
-        """The files written for the errors of the present launch."""
+        """Save files for the errors of the current launch, and return their paths."""
         files: list[Path] = []
         for finding in report.errors:
             key = report.kernel, finding.code, tuple((s.file, s.line, s.column) for s in finding.places)
@@ -229,7 +229,8 @@ class Saver:
         return files
 
     def _origin(self) -> tuple[str, Sequence[str], int, str]:
-        """Return what made the present launch: the program, its arguments, the launch's number, the program's hash."""
+        """Return the origin of the current launch: the program, its arguments, the launch's number, the program's
+        hash."""
         return self._relative(), self.arguments, self.launches, self._sha256
 
     def _relative(self) -> str:
