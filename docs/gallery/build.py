@@ -1,6 +1,7 @@
 """Write the gallery: `python docs/gallery/build.py`.
 
-A page has the program, its report and its cure from `tests/fail` and `tests/pass`, whose tests keep them true.
+The program, the report and the cure of a page are taken from `tests/fail` and `tests/pass`. The tests of these folders
+check that the three are still true.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ ROOT = HERE.parents[1]
 INTRODUCTION = """\
 # Gallery of bugs
 
-Bugs that people had in published kernels: what they saw, a small program of ours with the same bug, the report, and the
-cure. Some of them hang, others give wrong results in a few runs; all are found in one launch, without a GPU.
+These are bugs that people had in published kernels. Each page describes what they saw, and shows a small program of ours
+with the same bug, the report of `wsemu` and the cure. Some of the kernels hang, and others give wrong results in a few
+runs. `wsemu` finds each of the bugs in one launch, without a GPU.
 
 | bug | code | public report |
 |---|---|---|
@@ -80,7 +82,7 @@ def _links(row: dict[str, str]) -> str:
 
 
 def _first_line(program: Path) -> int:
-    """Return the line of the first import: the docstring before it repeats the page."""
+    """Return the line of the first import. The docstring before it would repeat the page."""
     lines = program.read_text(encoding="utf-8").splitlines()
     return next(n for n, line in enumerate(lines, 1) if line.startswith(("import", "from")))
 
@@ -97,7 +99,7 @@ def _difference(wrong: Path, right: Path) -> str:
 
 
 def write() -> None:
-    """Write all pages, and remove those of no row."""
+    """Write all pages, and remove pages that have no row."""
     made = pages()
     for file in HERE.glob("*.md"):
         if file.name not in made:
