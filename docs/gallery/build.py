@@ -16,9 +16,9 @@ ROOT = HERE.parents[1]
 INTRODUCTION = """\
 # Gallery of bugs
 
-These are bugs that people had in published kernels. Each page describes what they saw, and shows a small program of ours
-with the same bug, the report of `wsemu` and the cure. Some of the kernels hang, and others give wrong results in a few
-runs. `wsemu` finds each of the bugs in one launch, without a GPU.
+These are bugs that people had in published kernels. Each page describes what they saw, and shows a small program of
+ours with the same bug, the report of `wsemu` and the cure. Some of the kernels hang, and others give wrong results in a
+few runs. `wsemu` finds each of the bugs in one launch, without a GPU.
 
 | bug | code | public report |
 |---|---|---|
