@@ -28,7 +28,7 @@ _OUTWARD = 2
 
 
 def edits(scene: Scene) -> Iterator[Candidate]:
-    """All edits of this module."""
+    """Yield all edits of this module."""
     yield from comparisons(scene)
     yield from exchange_edits(scene)
     yield from completion_edits(scene)
@@ -50,7 +50,7 @@ def conditions(scene: Scene) -> list[ast.expr]:
 
 # -- a comparison ------------------------------------------------------------------------------------------------------
 def comparisons(scene: Scene) -> Iterator[Candidate]:
-    """Another operator, or an operand by one; a part of a condition."""
+    """Yield edits that use another comparison operator, change an operand by one, or drop a part of a condition."""
     for test in conditions(scene):
         for node in ast.walk(test):
             if isinstance(node, ast.Compare):
@@ -90,7 +90,7 @@ def _comparison(scene: Scene, node: ast.Compare) -> Iterator[Candidate]:
 
 
 def exchange_edits(scene: Scene) -> Iterator[Candidate]:
-    """The condition of another `if` that decides about some of the same names."""
+    """Yield edits that use the condition of another `if` about some of the same names."""
     tests = [s.test for s in scene.statements if isinstance(s, ast.If)]
     texts = [*dict.fromkeys(scene.text.of(test) for test in tests)]
     for test in tests:
@@ -104,7 +104,7 @@ def exchange_edits(scene: Scene) -> Iterator[Candidate]:
 
 # -- bounds that are missing, or are of another array ------------------------------------------------------------------
 def completion_edits(scene: Scene) -> Iterator[Candidate]:
-    """A bound more in the condition that an access outside of its array has."""
+    """Yield edits that add to a condition the bound that an access outside of its array lacks."""
     if "out-of-bounds" not in scene.codes:
         return
     for statement in scene.hot:
@@ -137,7 +137,7 @@ def _head(statement: ast.stmt) -> ast.AST:
 
 
 def _around(scene: Scene, statement: ast.stmt, accesses: list[ast.Subscript]) -> Iterator[tuple[ast.expr, Kind]]:
-    """The conditions that decide about accesses of a statement, or about the statement."""
+    """Yield the conditions that decide about the accesses of a statement, or about the statement."""
     for node in ast.walk(statement):
         if isinstance(node, ast.IfExp) and any(access in ast.walk(node.body) for access in accesses):
             yield _resolve_condition(scene, node.test), "compare"
@@ -161,7 +161,7 @@ def _resolve_condition(scene: Scene, test: ast.expr) -> ast.expr:
 
 
 def _missing(scene: Scene, accesses: list[ast.Subscript]) -> list[list[str]]:
-    """The bounds of indices: each alone, and those of one side together."""
+    """Return the bounds of indices: each one alone, and all bounds of one side together."""
     low: dict[str, None] = {}
     high: dict[str, None] = {}
     for access in accesses:
@@ -180,7 +180,7 @@ def _missing(scene: Scene, accesses: list[ast.Subscript]) -> list[list[str]]:
 
 
 def extents(scene: Scene) -> Iterator[Candidate]:
-    """The extent of the array that is accessed, where a loop or a condition goes by another array's."""
+    """Yield edits that use the extent of the accessed array if a loop or condition uses that of another array."""
     if "out-of-bounds" not in scene.codes:
         return
     accesses = [
@@ -211,7 +211,7 @@ def extents(scene: Scene) -> Iterator[Candidate]:
 
 
 def repetition_edits(scene: Scene) -> Iterator[Candidate]:
-    """A loop in the place of an `if` whose body ends with a step of what is compared."""
+    """Yield edits that turn an `if` into a loop if its body ends with a step of a compared variable."""
     if "uninitialized-read" not in scene.codes:
         return
     for statement in scene.statements:
@@ -235,6 +235,7 @@ def has_several_bounds(scene: Scene, statement: ast.stmt) -> bool:
 
 
 def idiom(scene: Scene, array: str) -> bool:
-    """Return whether the kernel loads some element of an array, or another value where it lies outside."""
+    """Return whether the kernel has an expression that loads an element of an array, or gives another value outside of
+    it."""
     found = (n for f in scene.functions for n in ast.walk(f) if isinstance(n, ast.IfExp))
     return any(scene.text.of(n.body).startswith((f"{array}[",)) for n in found)

@@ -1,7 +1,7 @@
-"""Edits of what stands at the top of a file: numbers that kernels use by name, and arguments of patterns made there.
+"""Edits at the top of a file: numbers that kernels use by name, and arguments of patterns constructed there.
 
-`DEPTH = 3`, `RING = Pipeline(2, 32, 160)`: what is computed from them there follows.  A name that the host uses too,
-for the size of an array or a launch, stays as it is: an edit would change more than the kernel.
+In `DEPTH = 3` and `RING = Pipeline(2, 32, 160)`, values computed from the edited number follow.  A name that the host
+also uses, for the size of an array or a launch, is not edited, because that would change more than the kernel.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MOST = 10
 
 
 def edits(scene: Scene) -> Iterator[Candidate]:
-    """All edits of this module."""
+    """Yield all edits of this module."""
     made = scene.text.constant_values
     wanted = needed_names(made, {n.id for f in scene.functions for n in ast.walk(f) if isinstance(n, ast.Name)})
     near = needed_names(made, {n.id for hot in scene.hot for n in ast.walk(hot) if isinstance(n, ast.Name)})
@@ -37,12 +37,12 @@ def edits(scene: Scene) -> Iterator[Candidate]:
 
 
 def names(node: ast.AST) -> set[str]:
-    """The names that an expression loads."""
+    """Return the names that an expression loads."""
     return {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
 
 
 def needed_names(made: dict[str, Value], by: set[str]) -> list[str]:
-    """The names that some names need: themselves, and what their values are computed from."""
+    """Return these names, and all names from which their values are computed."""
     found: dict[str, None] = {}
     pending = sorted(by & {*made})
     while pending:
@@ -54,7 +54,7 @@ def needed_names(made: dict[str, Value], by: set[str]) -> list[str]:
 
 
 def dependent(made: dict[str, Value], on: set[str]) -> set[str]:
-    """The names whose values follow from some names, these among them."""
+    """Return these names, and all names whose values are computed from them."""
     found = {*on}
     while True:
         more = {name for name, value in made.items() if names(value.node) & found} - found
@@ -96,7 +96,7 @@ def _parts(node: ast.expr) -> list[ast.expr]:
 
 
 def _of(scene: Scene, value: ast.expr, kind: Kind, far: float) -> Iterator[Candidate]:
-    """The numbers of a value, of the arguments of a call in it, and what is true or false there."""
+    """Yield the numbers of a value, the numbers in the arguments of a call, and its truth values."""
     for part in ast.walk(value):
         match part:
             case ast.BinOp(left=left, right=right):
@@ -113,7 +113,7 @@ def _of(scene: Scene, value: ast.expr, kind: Kind, far: float) -> Iterator[Candi
 
 
 def _double_halo(scene: Scene, part: ast.BinOp, kind: Kind, far: float) -> Iterator[Candidate]:
-    """Twice the smaller part of a sum: a halo is on both sides of a tile."""
+    """Yield an expression with twice the smaller part of a sum, because a halo is on both sides of a tile."""
     made = scene.text.constant_values
     match part:
         case ast.BinOp(left=ast.Name(id=left), op=ast.Add(), right=ast.Name(id=right)) if {left, right} <= {*made}:

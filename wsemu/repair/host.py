@@ -111,7 +111,7 @@ class _Others(NamedTuple):
         return node if axis == 0 else None
 
     def extents(self) -> dict[int, str]:
-        """Return extent of an array -> an expression for it in the host's source."""
+        """Return an expression in the host's source for each extent of an array."""
         found: dict[int, str] = {}
         for node, value in zip(self.launch.arguments, self.given, strict=False):
             shape = getattr(value, "shape", ())
@@ -208,7 +208,7 @@ class _Others(NamedTuple):
                 if value != second and self.may_be_misplaced(n, node, m, other):
                     yield self.swap_arguments(n, node, m, other, 1.2)
             if any(value > 1 and extent % value == 0 for extent in self.extents()):
-                continue  # it is an extent, or divides one
+                continue  # the number is an extent, or divides one
             for extent, name in self.extents().items():
                 if abs(extent - value) <= max(value, extent) // 2:
                     far = 0.8 + 0.1 * min(abs(extent - value), 9)

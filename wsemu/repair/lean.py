@@ -43,8 +43,8 @@ class Need(NamedTuple):
 
 
 def needs(launched: Launched, steps: int) -> dict[Part, Need]:
-    """The parts of a verified launch of so many steps, and which of them it needs to be verified, with the same
-    results."""
+    """Return the parts of a verified launch with this number of steps, and which of them it needs to be verified with
+    the same results."""
     found: dict[Part, Need] = {}
     with launched.again():
         same = launched.rerun_unchanged()
@@ -77,8 +77,8 @@ class Layout(NamedTuple):
 
 
 def layouts(launched: Launched, wavefronts: int) -> dict[Layout, int]:
-    """Other layouts of the shared arrays of a verified launch of so many wavefronts of shared memory, with which it is
-    verified and leaves the same, and how many wavefronts they save."""
+    """Return other layouts of the shared arrays of a verified launch that keep the verdict and the results, with the
+    number of wavefronts that each saves.  The launch has this number of shared memory wavefronts."""
     found: dict[Layout, int] = {}
     with launched.again():
         same = launched.rerun_unchanged()

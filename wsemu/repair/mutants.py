@@ -42,7 +42,7 @@ atomic       an update is no longer atomic
 guard        what a condition guards is always done
 swap         two indices in the other order"""
 SYNCHRONISING = frozenset(("barrier", "wait", "fence", "scope", "order", "atomic"))
-"""kinds that take from what orders accesses, and nothing else"""
+"""kinds that only weaken the order of accesses"""
 
 _SYNC = {"bar_sync": "bar_arrive", "bar_arrive": "bar_sync", "barrier_sync": "barrier_arrive"}
 _TRANSFERS = {"execute_dma", "wait_xfer_finish"}
@@ -85,7 +85,7 @@ class Mutation:
     function: str
     """enclosing function: `Copy.locate`, or `` at the top of the file"""
     before: str
-    """the lines of source around the place, as one"""
+    """the source lines around the mutation, as one line"""
     after: str
     start: int
     """bytes of the file that are replaced"""
@@ -93,12 +93,12 @@ class Mutation:
     text: str
 
     def apply_to(self, source: str) -> str:
-        """The text of the file with the change."""
+        """Return the text of the file with the mutation."""
         data = source.encode()
         return (data[: self.start] + self.text.encode() + data[self.end :]).decode()
 
     def source(self) -> str:
-        """The whole file with the change, from where it lies."""
+        """Return the whole file with the mutation, read from its path."""
         return self.apply_to(_read(self.file))
 
     def __str__(self) -> str:
@@ -106,7 +106,7 @@ class Mutation:
 
 
 def _read(path: Path) -> str:
-    """The text of a Python file, in the encoding that it declares."""
+    """Return the text of a Python file, in the encoding that it declares."""
     with tokenize.open(path) as stream:
         return stream.read()
 
@@ -125,12 +125,12 @@ class File:
         return self.whole.of(node)
 
     def put(self, kind: str, node: Any, text: str) -> None:
-        """Note that `text` may stand where a node is."""
+        """Record that `text` may replace a node."""
         start, end = self.whole.span(node)
         self.add_at(kind, start, end, text, node.lineno, node.end_lineno)
 
     def add_at(self, kind: str, start: int, end: int, text: str, line: int, last: int) -> None:
-        """Note that `text` may replace bytes in these lines."""
+        """Record that `text` may replace these bytes."""
         data = self.whole.data
         if text == data[start:end].decode() or (start, end, text) in self.found:
             return
@@ -144,7 +144,7 @@ class File:
 
     # -- operators -----------------------------------------------------------------------------------------------------
     def more(self, kind: str, node: ast.expr, by: int = 1, signs: str = "+-") -> None:
-        """`node + by` and `node - by`."""
+        """Record `node + by` and `node - by`."""
         for sign in signs:
             if isinstance(node, ast.Constant):
                 if type(node.value) is int:
@@ -153,7 +153,7 @@ class File:
                 self.put(kind, node, f"({self.text(node)} {sign} {by})")
 
     def barrier_call(self, statement: ast.stmt) -> None:
-        """Delete the call of a statement; wait instead of arriving, arrive instead of waiting."""
+        """Record the removal of a barrier call, and its replacement by a wait in place of an arrive, or the reverse."""
         if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Call):
             return
         call = statement.value
@@ -163,7 +163,8 @@ class File:
         self.put("barrier", statement, "pass")
         if name in _SYNC and len(call.args) > 1 and isinstance(call.func, ast.Attribute):
             self.put("barrier", call.func, self.text(call.func).replace(name, _SYNC[name]))
-        if name == "execute_dma" and len(call.args) < 4:  # of one object; of `Buffers` it takes the tile's number too
+        # a method of an object; that of `Buffers` takes the tile's number as well
+        if name == "execute_dma" and len(call.args) < 4:
             self.put("barrier", call.func, f"{self.text(call.func)}_no_sync")
 
     def barrier_arguments(self, call: ast.Call) -> None:
@@ -175,7 +176,7 @@ class File:
                 self.more("count", count, 32)
 
     def integer(self, kind: str, node: ast.AST) -> None:
-        """Operators and constants of an integer expression."""
+        """Record other operators and constants in an integer expression."""
         if isinstance(node, ast.BinOp):
             self.operator(kind, node)
             self.integer(kind, node.left)
@@ -199,14 +200,15 @@ class File:
                 self.integer(kind, child)
 
     def part(self, kind: str, node: ast.AST) -> str:
-        """A factor or divisor is a stride, a summand an offset, unless the whole is part of a barrier."""
+        """Record mutations of a part of an expression.  A factor or divisor is a stride and a summand an offset, unless
+        the whole expression belongs to a barrier."""
         owner = self.owners.get(node)
         if kind in ("id", "count") or not isinstance(owner, ast.BinOp):
             return kind
         return "stride" if isinstance(owner.op, (ast.Mult, ast.FloorDiv, ast.Mod)) else "offset"
 
     def operator(self, kind: str, node: ast.BinOp) -> None:
-        """`a + b` -> `a - b`; `a * b` -> `a * (b + 1)`; `a & b` -> `a | b`."""
+        """Record `a + b` -> `a - b`, `a * b` -> `a * (b + 1)`, `a & b` -> `a | b`."""
         left, right = self.text(node.left), self.text(node.right)
         own = kind if kind in ("id", "count") else "stride"
         if type(node.op) in _SWAPPED:
@@ -223,25 +225,25 @@ class File:
             self.put(own, node, f"{left} {symbol} ({right} + 1)")
 
     def _parenthesize(self, node: ast.expr) -> str:
-        """The text of an operand, in brackets if it is more than a name."""
+        """Return the text of an operand, in parentheses if it is more than a name."""
         simple = (ast.Name, ast.Constant, ast.Attribute, ast.Call, ast.Subscript)
         return self.text(node) if isinstance(node, simple) else f"({self.text(node)})"
 
     def attribute(self, kind: str, node: ast.Attribute) -> None:
-        """`self.src_stride` -> `(self.src_stride + 4)`: by bytes, by warps, or by one."""
+        """Record `self.src_stride` -> `(self.src_stride + 4)`: a change by bytes, by warps, or by one."""
         assert isinstance(node.value, ast.Name)
         name = node.attr
         if name in _NO_NUMBERS or node.value.id in ("cuda", "np", "ptx") or name.startswith("_"):
             return
         if name.isupper() and node.value.id == "rules":
-            return  # its value is changed where it stands
+            return  # the value is changed at its definition
         by = 4 if name.endswith(_BYTES) else 32 if name.endswith(_WARPS) else 1
         if kind not in ("id", "count"):
             kind = "stride" if name.endswith(("stride", "pitch")) else kind if kind != "bound" else "bound"
         self.more(kind, node, by, "+")
 
     def comparison(self, node: ast.Compare) -> None:
-        """`a < b` -> `a <= b`, each operator alone."""
+        """Record `a < b` -> `a <= b`, for each operator alone."""
         operands = [node.left, *node.comparators]
         for n, (one, other) in enumerate(pairwise(operands)):
             changed = _BOUNDARY.get(type(node.ops[n]))
@@ -257,7 +259,8 @@ class File:
             self.integer("bound", operand)
 
     def condition(self, node: ast.expr) -> None:
-        """A test: its comparisons, each side of `and` and `or` alone, and never mind it."""
+        """Record mutations of a test: its comparisons, each side of `and` and `or` alone, and a test that always
+        holds."""
         if isinstance(node, ast.BoolOp):
             for value in node.values:
                 self.put("bound", node, self.text(value))
@@ -270,13 +273,13 @@ class File:
             self.integer("bound", node)
 
     def branch(self, node: ast.If | ast.IfExp) -> None:
-        """A branch that is always taken, or never."""
+        """Record a branch that is always taken, or never."""
         if not (isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"):
             self.put("bound", node.test, "True")
             self.put("bound", node.test, "False")
 
     def loop(self, call: ast.Call) -> None:
-        """The limits and the step of a `range`."""
+        """Record other limits and another step of a `range`."""
         stop = call.args[min(1, len(call.args) - 1)]
         for n, argument in enumerate(call.args):
             kind = "stride" if n == 2 else "bound" if argument is stop else "offset"
@@ -285,12 +288,12 @@ class File:
 
 
 def callee_name(call: ast.Call) -> str:
-    """The last name of what is called."""
+    """Return the last name of the called function."""
     return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
 
 
 def functions(tree: ast.Module) -> Iterator[tuple[str, ast.FunctionDef]]:
-    """All functions with their qualified names, those within functions too."""
+    """Return all functions with their qualified names, including nested ones."""
 
     def within(node: ast.AST, prefix: str) -> Iterator[tuple[str, ast.FunctionDef]]:
         for child in ast.iter_child_nodes(node):
@@ -307,7 +310,7 @@ def functions(tree: ast.Module) -> Iterator[tuple[str, ast.FunctionDef]]:
 
 # -- patterns ----------------------------------------------------------------------------------------------------------
 def pattern_mutations(path: Path) -> list[Mutation]:
-    """The mutations of a file of `patterns`: all integers of its functions, and its constants."""
+    """Return the mutations of a file of `patterns`: all integers of its functions, and its constants."""
     file = File(path)
     for statement in ast.walk(file.tree):
         if isinstance(statement, (ast.Module, ast.ClassDef)):
@@ -321,7 +324,7 @@ def pattern_mutations(path: Path) -> list[Mutation]:
 
 
 def _constant(file: File, statement: ast.stmt) -> None:
-    """`WARP = 32`, `stages: int = 1`, `alignment: int = field(default=4)`."""
+    """Record mutations of `WARP = 32`, `stages: int = 1`, `alignment: int = field(default=4)`."""
     if isinstance(statement, (ast.Assign, ast.AnnAssign)):
         value = statement.value
         if isinstance(value, ast.Call) and callee_name(value) == "field":
@@ -331,7 +334,7 @@ def _constant(file: File, statement: ast.stmt) -> None:
 
 
 def _everything(file: File, node: ast.AST) -> None:
-    """All that counts within a node; what a message says does not."""
+    """Record mutations of all integers in a node, except in messages."""
     if isinstance(node, (ast.JoinedStr, ast.ImportFrom, ast.FunctionDef)):
         return
     if isinstance(node, ast.If):
@@ -354,7 +357,7 @@ def _everything(file: File, node: ast.AST) -> None:
         if isinstance(node, ast.AnnAssign) and child is node.annotation:
             continue
         if isinstance(node, ast.Call) and child is node.func:
-            child = getattr(child, "value", child)  # `self.copy().run(...)`: what the method is called of
+            child = getattr(child, "value", child)  # in `self.copy().run(...)`: the object of the method
             if not isinstance(child, ast.Call):
                 continue
         _everything(file, child)
@@ -362,8 +365,8 @@ def _everything(file: File, node: ast.AST) -> None:
 
 # -- programs ----------------------------------------------------------------------------------------------------------
 def program_mutations(path: Path) -> list[Mutation]:
-    """The mutations of a program: what its kernels compute addresses, trips and barriers from, and what the host gives
-    them."""
+    """Return the mutations of a program: values from which its kernels compute addresses, trip counts and barriers, and
+    values that the host passes to them."""
     file = File(path)
     everything = dict(functions(file.tree))
     kernels = {name: node for name, node in everything.items() if _is_kernel(node)}
@@ -399,7 +402,7 @@ def _is_kernel(function: ast.FunctionDef) -> bool:
 
 
 def _index_expressions(node: ast.AST, device: dict[str, set[int]]) -> Iterator[ast.expr]:
-    """The expressions below a node that say where or how often."""
+    """Yield the expressions below a node that determine a position or a count."""
     for child in ast.walk(node):
         if isinstance(child, ast.Subscript):
             yield from _indices(child.slice)
@@ -442,7 +445,7 @@ class Places:
 
 
 def _index_names(kernels: dict[str, ast.FunctionDef]) -> Places:
-    """The fixed point: a name is an index if an index is computed from it."""
+    """Return the fixed point of: a name is an index if an index is computed from it."""
     places = Places()
     places.names = {name: set() for name in kernels}
     size = -1
@@ -465,7 +468,7 @@ def _index_names(kernels: dict[str, ast.FunctionDef]) -> Places:
 
 
 def _plain(node: ast.AST) -> Iterator[ast.AST]:
-    """The nodes of an expression, without what is indexed in it, and without attributes."""
+    """Yield the nodes of an expression, without indexed objects and attributes."""
     yield node
     for child in ast.iter_child_nodes(node):
         if not isinstance(node, (ast.Subscript, ast.Attribute)) and not (
@@ -475,13 +478,13 @@ def _plain(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def _targets(statement: ast.Assign) -> set[str]:
-    """The names that a statement assigns, not those that it only indexes."""
+    """Return the names that a statement assigns, without those that it only indexes."""
     nodes = (child for target in statement.targets for child in ast.walk(target))
     return {child.id for child in nodes if isinstance(child, ast.Name) and isinstance(child.ctx, ast.Store)}
 
 
 def _kernel(file: File, statement: ast.stmt, places: Places, name: str) -> None:
-    """The mutations of a statement of a kernel."""
+    """Record the mutations of a statement of a kernel."""
     for node in ast.walk(statement):
         if isinstance(node, ast.stmt):
             file.barrier_call(node)
@@ -524,7 +527,7 @@ def _call(file: File, call: ast.Call, places: Places) -> None:
 
 
 def _parameters(file: File, call: ast.Call) -> None:
-    """The numbers of a transfer pattern: its id, its threads, and its sizes and strides."""
+    """Record mutations of the numbers of a transfer pattern: its id, its threads, and its sizes and strides."""
     name = callee_name(call)
     if name in _PATTERNS:
         words = {k.arg: k.value for k in call.keywords}
@@ -543,7 +546,7 @@ def _parameters(file: File, call: ast.Call) -> None:
 
 
 def _launch(file: File, call: ast.Call) -> None:
-    """`kernel[grid, block](...)`."""
+    """Record mutations of `kernel[grid, block](...)`."""
     if isinstance(call.func, ast.Subscript) and isinstance(call.func.slice, ast.Tuple):
         grid, block = call.func.slice.elts[:2]
         for extent in grid.elts if isinstance(grid, ast.Tuple) else [grid]:
@@ -560,11 +563,11 @@ _WEAKER = {
 _PLAIN = {"add": "{0} + {1}", "sub": "{0} - {1}", "max": "max({0}, {1})", "min": "min({0}, {1})",
           "and_": "{0} & {1}", "or_": "{0} | {1}", "xor": "{0} ^ {1}", "exch": "{1}"}  # fmt: skip
 _PHASES = {"parity": "({} ^ 1)", "groups": "({} + 1)", "bytes": "(2 * {})", "count": "({} + 1)"}
-"""kind of an argument -> replacement"""
+"""replacement for each kind of argument"""
 
 
 def kernel_mutations(path: Path, text: Text, functions: Iterable[ast.FunctionDef]) -> list[Mutation]:
-    """The mutations of these functions of a file, which kernels are made of; not of functions inside them."""
+    """Return the mutations of these functions of a file, which belong to kernels, without functions nested in them."""
     file = File(path, text)
     groups: list[dict[str, ast.FunctionDef]] = []
     for function in functions:  # several may have one name, in several tests
@@ -592,7 +595,7 @@ def _add_group(file: File, functions: dict[str, ast.FunctionDef]) -> None:
 
 
 def _broken(file: File, statement: ast.stmt) -> None:
-    """The mutations of a statement that only kernels have."""
+    """Record the mutations that only statements of kernels have."""
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
         _synchronising(file, statement, statement.value)
     if isinstance(statement, (ast.Expr, ast.Assign)) and isinstance(statement.value, ast.Call):
@@ -610,7 +613,7 @@ def _broken(file: File, statement: ast.stmt) -> None:
 
 
 def _own(statement: ast.stmt) -> Iterator[ast.AST]:
-    """The nodes of a statement, without those of statements inside it."""
+    """Yield the nodes of a statement, without those of nested statements."""
     pending: list[ast.AST] = [statement]
     while pending:
         node = pending.pop()
@@ -623,7 +626,7 @@ def _polls(test: ast.expr) -> bool:
 
 
 def _synchronising(file: File, statement: ast.Expr, call: ast.Call) -> None:
-    """A call that synchronises: out, weaker, earlier, later."""
+    """Record mutations of a synchronizing call: removed, weakened, moved up, moved down."""
     name = callee_name(call)
     is_group = name == "sync" and isinstance(call.func, ast.Attribute)  # of a cooperative group
     if (name not in SYNCHRONISES and not is_group) or name in _HINTS:
@@ -641,14 +644,14 @@ def _synchronising(file: File, statement: ast.Expr, call: ast.Call) -> None:
 
 
 def _trades(file: File, statement: ast.stmt, other: ast.stmt) -> bool:
-    """Return whether two statements may change places: the other one does something that an order is for."""
+    """Return whether exchanging two statements can matter: the other one does something that needs an order."""
     if leaves(other) or synchronises(other) or not (file.whole.alone(statement) and file.whole.alone(other)):
         return False
     if isinstance(other, (ast.Assign, ast.AnnAssign)):
         target = other.targets[0] if isinstance(other, ast.Assign) else other.target
         names = {n.id for n in ast.walk(target) if isinstance(n, ast.Name)}
         if any(isinstance(n, ast.Name) and n.id in names for n in ast.walk(statement)):
-            return False  # it needs what the other one computes
+            return False  # it needs a value that the other one computes
     nodes = [*ast.walk(other)]
     declares = any(isinstance(n, ast.Call) and callee_name(n) == "array" for n in nodes)
     return not declares and any(isinstance(n, (ast.Subscript, ast.Call)) for n in nodes)
@@ -664,7 +667,7 @@ def _add_swap(file: File, first: ast.stmt, second: ast.stmt) -> None:
 
 
 def _atomic(file: File, statement: ast.Expr | ast.Assign, call: ast.Call) -> None:
-    """A load and a store in the place of an atomic."""
+    """Record a load and a store in place of an atomic."""
     name = callee_name(call)
     if name not in _PLAIN or ".atomic." not in file.text(call.func) or len(call.args) != 3:
         return
@@ -681,7 +684,7 @@ def _atomic(file: File, statement: ast.Expr | ast.Assign, call: ast.Call) -> Non
 
 
 def _phases(file: File, call: ast.Call) -> None:
-    """Change arguments of operations on phases, and of copies."""
+    """Record other arguments of operations on phases, and of copies."""
     for argument, what in zip(call.args, PARAMETERS.get(callee_name(call), ()), strict=False):
         if what in ("index", "round"):
             file.integer("offset", argument)

@@ -352,7 +352,7 @@ _PIPELINE = (
     (re.compile(r"`cp\.async\.wait_group (\d+)`"), r"`__pipeline_wait_prior(\1)`"),
     (re.compile(r"`cp\.async\.commit_group`"), "`__pipeline_commit()`"),
 )
-"""instructions -> the equivalent functions of CUDA C++"""
+"""functions of CUDA C++ that are equivalent to instructions"""
 
 
 def _spell_as_source(edit: Edit, text: Text) -> Edit:

@@ -33,13 +33,13 @@ _STAYS = re.compile(
 )
 """instructions that others do not pass: they access shared memory, synchronize, or leave"""
 _BARRIERS = {"bar.warp.sync -1;": "__syncwarp()", "bar.sync 0;": "__syncthreads()"}
-"""barrier -> its name in C++"""
+"""name of each barrier in C++"""
 _WITHIN_WARP = "intra-warp-race"
 _RACES = frozenset(("race", _WITHIN_WARP))
 
 
 class Delayed(NamedTuple):
-    """An instruction, and where all threads can execute it."""
+    """An instruction, and the position at which all threads can execute it."""
 
     place: Place
     at: int

@@ -45,7 +45,7 @@ class Numbers(NamedTuple):
     lacks: list[tuple[int, int]]
     """missing arrivals, and the arrivals of the phase"""
     surplus: int
-    """arrivals in excess; 0: none"""
+    """number of surplus arrivals; 0: none"""
     missing: list[int]
     """bytes that do not arrive"""
     too_many: list[int]
@@ -104,13 +104,13 @@ class Kernel:
 
     @cached_property
     def hot_rings(self) -> list[Ring]:
-        """The rings whose operations findings name; all, if they name none."""
+        """Return the rings whose operations findings name, or all rings if they name none."""
         found = {op.ring: None for op in self.uses.operations if op.ring is not None and self.is_hot(op)}
         return [*found] or self.uses.known
 
     @property
     def ranks(self) -> list[str]:
-        """Registers with the rank of another CTA whose shared memory the kernel uses."""
+        """Return registers that hold the rank of another CTA whose shared memory the kernel uses."""
         return [m[1] for p in self.text.places if (m := _MAPPED.match(p.text))]
 
     @property
@@ -120,7 +120,7 @@ class Kernel:
 
     @property
     def threads(self) -> int:
-        """Threads of a CTA."""
+        """Return the number of threads of a CTA."""
         x, y, z = self.report.block
         return int(x * y * z)
 

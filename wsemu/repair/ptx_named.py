@@ -53,7 +53,7 @@ def named_edits(kernel: Kernel) -> Iterator[Scored]:
 
 
 def _number_edits(kernel: Kernel) -> Iterator[Scored]:
-    """Another count or number of a named barrier, whose operands may be registers."""
+    """Yield edits with another count or number of a named barrier, whose operands may be registers."""
     uses = [(p, m) for p in kernel.text.places if (m := _NAMED.match(p.text))]
     groups: dict[object, list[tuple[Place, re.Match[str]]]] = {}
     for place, match in uses:
@@ -169,7 +169,7 @@ def _first_arrive_edits(kernel: Kernel) -> Iterator[Scored]:
                 loops = kernel.loops_around(host)
                 where = f"the loop around line {host.line}" if loops else kernel.source.where(host)
                 says = f"insert `bar.arrive {other}, {count}` before {where}, by {who}"
-                rounds = bool(loops) or len(copies) > 1  # else an arrive is more likely to come too late
+                rounds = bool(loops) or len(copies) > 1  # otherwise an arrive is more likely to come too late
                 yield score_edit((0.3 if rounds else _LATE) + 0.02 * (n + k), "insert", says, patch, 1)
 
 
@@ -253,7 +253,8 @@ def _late_arrive_edits(kernel: Kernel) -> Iterator[Scored]:
 
 
 def _group_barrier_edits(kernel: Kernel) -> Iterator[Scored]:
-    """A barrier of some warps: in place of one of the whole CTA, or before an arrive that speaks for these warps."""
+    """Yield edits that use a barrier of some warps: in place of a barrier of the whole CTA, or before an arrive that
+    represents these warps."""
     uses = [(m[2], kernel.registers.number(m[3])) for p in kernel.text.places if (m := _NAMED.match(p.text))]
     numbers = {kernel.registers.number(number) for number, _ in uses}
     unused = next((n for n in range(1, _BARRIERS) if n not in numbers), 1)

@@ -87,7 +87,8 @@ def _mask_edits(kernel: Kernel) -> Iterator[Scored]:
 
 # -- fences ------------------------------------------------------------------------------------------------------------
 def _fence_edits(kernel: Kernel) -> Iterator[Scored]:
-    """A fence before an atomic that publishes stores, one after an atomic that is read before loads, or both."""
+    """Yield edits that put a fence before an atomic that publishes stores, after an atomic that is read before loads,
+    or both."""
     if "race" not in kernel.codes:
         return
     atomics = _statements([p for p in kernel.text.places if _ATOMIC.match(p.text)])
@@ -108,7 +109,7 @@ def _fence_edits(kernel: Kernel) -> Iterator[Scored]:
                 patch.before(_follows(kernel, place), fence)
         has_before = any(places[0].at - _NEAR < at < places[0].at for at in fenced)
         has_after = any(places[-1].at < at < places[-1].at + _NEAR for at in fenced)
-        late = 0.3 * (has_before or has_after)  # behind the barriers between the stores and the fence
+        late = 0.3 * (has_before or has_after)  # after the barriers between the stores and the fence
         yield score_edit(0.05 + 0.3 * has_before, "insert", f"insert `__threadfence()` before {where}", before, 1)
         yield score_edit(0.1 + 0.3 * has_after, "insert", f"insert `__threadfence()` after {where}", after, 1)
         says = f"insert `__threadfence()` before and after {where}"
@@ -132,7 +133,7 @@ def _name_atomic(kernel: Kernel, place: Place) -> str:
 
 
 def _statements(places: list[Place]) -> list[list[Place]]:
-    """Instructions by the statement that they are of."""
+    """Return the instructions of each statement."""
     found: dict[object, list[Place]] = {}
     for place in places:
         found.setdefault((place.spot, place.text.split()[0]), []).append(place)
@@ -140,7 +141,8 @@ def _statements(places: list[Place]) -> list[list[Place]]:
 
 
 def _follows(kernel: Kernel, place: Place) -> int:
-    """The line before which something is put that comes after an instruction, and after a loop that polls with it."""
+    """Return the line before which to insert code that follows an instruction, and that follows a loop that polls with
+    it."""
     around = [loop.last for loop in kernel.loops if loop.first <= place.at <= loop.last and kernel.polls(loop)]
     after = max([place.at, *around])
     return next((p.at for p in kernel.text.places if p.at > after), kernel.text.places[-1].at)
@@ -240,7 +242,8 @@ def _blocks(kernel: Kernel, places: list[Place]) -> list[list[Place]]:
 
 # -- barriers ----------------------------------------------------------------------------------------------------------
 def _outer_barrier_edits(kernel: Kernel) -> Iterator[Scored]:
-    """A barrier before the branch around what a finding names, and at the end of it, for all threads pass there."""
+    """Yield edits that put a barrier before the branch around a finding's location, and at the branch's end, where all
+    threads pass."""
     labels = _block_labels(kernel)
     hot = [p for p in kernel.text.places if (p.file, p.line) in kernel.hot and _ACCESS.match(p.text)]
     found: dict[int, tuple[Place, int]] = {}
@@ -337,7 +340,7 @@ def _fences_in_loop(kernel: Kernel, place: Place, pattern: re.Pattern[str]) -> b
 
 # -- clusters ----------------------------------------------------------------------------------------------------------
 def _cluster_edits(kernel: Kernel) -> Iterator[Scored]:
-    """An arrive or a wait of the cluster's barrier that lacks the other one, and a whole one."""
+    """Yield edits that add the missing arrive or wait of a cluster barrier, or a whole one."""
     if not any(p.text.startswith(("barrier.cluster", "mapa")) or "%cluster" in p.text for p in kernel.text.places):
         return
     syncs = [p for p in kernel.text.places if p.text.startswith("barrier.cluster")]

@@ -30,9 +30,9 @@ _ASSIGNMENT = re.compile(r"(\w[\w.:]*)\s+(%?[A-Za-z_$]\w*)(?:\|%?\w+)?,\s*(.*);$
 _LITERAL = re.compile(r"-?(?:0[xX][0-9a-fA-F]+|\d+)$")
 _TERM = re.compile(r"([\w$%.]+?)(?:\s*\+\s*(-?\d+))?$")
 _PASSES = ("mov", "cvta", "cvt", "and", "mapa", "selp", "prmt", "shfl")
-"""operations whose first operand is where their result points to"""
+"""operations whose result points to the same object as their first operand"""
 _OF_HELPER = 3
-"""lines of a function that is edited where it is called"""
+"""maximum number of lines of a function that is edited at its calls"""
 _DEEPEST = 12
 """operations through which the value of a register is followed"""
 
@@ -59,7 +59,7 @@ class Place(NamedTuple):
     predicate: str = ""
     """`@%p1`, or nothing"""
     spot: Spot = (0, 0, 0)
-    """the statement that it is of, whether its source is shown or not"""
+    """the statement to which the instruction belongs, whether its source is shown or not"""
     frames: tuple[Span, ...] = ()
     """its source location, and the calls through which it was inlined, innermost first"""
 
@@ -149,8 +149,8 @@ def _chains(lines: list[str], kernel: range) -> dict[int, tuple[Spot, ...]]:
 
 
 def _helpers(chains: Iterable[tuple[Spot, ...]]) -> set[tuple[Spot, ...]]:
-    """Calls of functions of few lines, each by the calls around it: an edit is made where these are called.  What a
-    kernel of few lines calls is none of them: that kernel wraps the code."""
+    """Return calls of short functions, each by the calls around it: edits are applied at these calls.  A function
+    called by a kernel of few lines does not count, because that kernel only wraps it."""
     known = [*chains]
     own, called = ({chain[n][:2] for chain in known if len(chain) >= -n} for n in (-1, -2))
     wraps = len(own) <= _OF_HELPER and len(called) > len(own)
@@ -164,8 +164,8 @@ def _helpers(chains: Iterable[tuple[Spot, ...]]) -> set[tuple[Spot, ...]]:
 def _find_shown(
     chain: tuple[Spot, ...], helpers: set[tuple[Spot, ...]], files: dict[int, str]
 ) -> tuple[str, int, int] | None:
-    """File, line and column of an instruction, outside of helpers and of the toolkit's headers; None if its source is
-    not shown."""
+    """Return file, line and column of an instruction, outside of short functions and of the toolkit's headers; None if
+    its source is not shown."""
     for depth, (number, line, column) in enumerate(chain):
         file, last = files.get(number, ""), depth == len(chain) - 1
         if file and (last or (chain[depth + 1 :] not in helpers and not is_toolkit_header(file))):
@@ -182,7 +182,7 @@ def _statement(chain: tuple[Spot, ...], helpers: set[tuple[Spot, ...]], files: d
 
 
 def _loop_labels(lines: list[str]) -> set[str]:
-    """Labels to which a branch from below leads."""
+    """Return labels that are the target of a branch below them."""
     known: set[str] = set()
     found: set[str] = set()
     for line in lines:
@@ -195,14 +195,14 @@ def _loop_labels(lines: list[str]) -> set[str]:
 
 
 def _numbers(places: list[Place]) -> dict[str, str]:
-    """Registers that hold a number, where one instruction alone gives it."""
+    """Return registers that hold a number given by a single instruction."""
     given = [(m[1], m[2]) for place in places if (m := _NUMBER.match(place.text))]
     once = Counter(register for register, _ in given)
     return {register: number for register, number in given if once[register] == 1}
 
 
 def _with_numbers(place: Place, known: dict[str, str]) -> Place:
-    """A barrier operation with the numbers that its registers hold."""
+    """Return a barrier operation with the numbers that its registers hold."""
     if not place.text.startswith("bar"):
         return place
     return place._replace(text=re.sub(r"%\w+", lambda m: known.get(m[0], m[0]), place.text))
@@ -275,14 +275,14 @@ class Registers:
 
 
 def _sum(one: Address, other: Address, negated: bool) -> Address:
-    """Two values added, or the second one subtracted."""
+    """Return the sum of two values, or their difference."""
     sign = -1 if negated else 1
     return Address(one.symbol or other.symbol, one.offset + sign * other.offset, one.varies or other.varies)
 
 
 def find_loops(text: Text) -> list[Loop]:
-    """The loops of a kernel, the smallest first: from the label that a branch from below leads to, down to the last
-    such branch."""
+    """Return the loops of a kernel, the smallest first.  A loop extends from a label down to the last branch that jumps
+    back to it."""
     scopes: list[dict[str, int]] = [{}]
     found: dict[int, Loop] = {}
     first, last = (text.places[0].at, text.places[-1].at) if text.places else (0, -1)
@@ -340,7 +340,7 @@ class Patch:
         return self
 
     def lines(self) -> dict[int, str]:
-        """The lines that change, with their text."""
+        """Return the lines that change, with their text."""
         before = dict(self._before)
         if self._declared:
             first = self.text.places[0].at
@@ -361,13 +361,13 @@ class Source:
         """source files that findings name"""
 
     def where(self, place: Place) -> str:
-        """`line 92`, with its file if no finding is there."""
+        """Return a text such as `line 92`, with its file if no finding is in that file."""
         if place.file in self._files:
             return f"line {place.line}"
         return f"line {place.line} of {os.path.basename(place.file)}"
 
     def statement(self, place: Place) -> str:
-        """The text of the source line of an instruction, or nothing."""
+        """Return the text of the source line of an instruction, or an empty text."""
         return linecache.getline(place.file, place.line).strip()
 
     @cached_property

@@ -1,7 +1,7 @@
 """Questions about an edit with which a launch is verified: does the kernel still do its work?
 
-A launch without races may leave out stores, copy elements onto themselves, or be quiet for the given data alone.  Each
-question compares launches of the kernel as it is with launches of the edited kernel.
+A launch without races may leave out stores, copy elements onto themselves, or be correct for the given data only.  Each
+question compares launches of the original kernel with launches of the edited kernel.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ ORDERS = frozenset(("insert", "move", "stage", "delete", "pair", "split", "ungua
 _OF_PLACES = frozenset(("out-of-bounds", "uninitialized-read", "misaligned"))
 """codes of errors that another size alone may cause"""
 _FEW = 4
-"""elements; an edit may keep fewer than these as they were by chance"""
+"""number of elements below which an edit may leave them unchanged by coincidence"""
 _ALIKE = 2
-"""an edit must change at least one of this number of elements that the kernel as it is changes"""
+"""an edit must change at least one of this number of elements that the original kernel changes"""
 
 
 @dataclass()
 class Questions:
-    """The questions of a search, and the answers for the kernel as it is."""
+    """The questions of a search, and the answers for the original kernel."""
 
     launched: Launched
     codes: frozenset[str] = frozenset()
-    """codes of the errors of the kernel as it is"""
+    """codes of the errors of the original kernel"""
     answered: dict[str, int] = field(default_factory=dict)
-    """reason -> number of edits that it rejected"""
+    """number of edits that were rejected for each reason"""
     _other: list[tuple[Results, Attempted | None]] = field(default_factory=list)
     _sizes: list[Any] = field(default_factory=list)
-    """sizes at which the kernel as it is has no errors of other codes; None first, once they are known"""
+    """sizes at which the original kernel has no errors of other codes; None first, once they are known"""
 
     def reject(self, kinds: Iterable[str], attempt: Callable[[], Attempted | None]) -> bool:
         """Return whether an edit of these kinds fails as a fix; `attempt` launches the edited kernel."""
@@ -49,7 +49,7 @@ class Questions:
         return bool(reason)
 
     def count_rejected(self, reason: str) -> None:
-        """Note that an edit was rejected, and why."""
+        """Record that an edit was rejected, and the reason."""
         self.answered[reason] = self.answered.get(reason, 0) + 1
 
     def _find_reason(self, kinds: set[str], attempt: Callable[[], Attempted | None]) -> str:
@@ -74,8 +74,8 @@ class Questions:
     def count_failing_sizes(
         self, attempt: Callable[[], Attempted | None], is_over: Callable[[], bool] = lambda: False
     ) -> int:
-        """Return at how many neighboring sizes an edited kernel fails, where the kernel as it is has at most the same
-        errors; `attempt` launches the edited kernel.  No size is tried once `is_over` returns true."""
+        """Return the number of neighboring sizes at which an edited kernel fails although the original kernel has at
+        most the same errors.  `attempt` launches the edited kernel.  No size is tried once `is_over` returns true."""
         if is_over():
             return 0
         if not self._sizes:
@@ -97,7 +97,7 @@ class Questions:
         return codes is not None and codes <= self.codes and not codes & _OF_PLACES  # no array grows with a size
 
     def _base(self) -> tuple[Results, Attempted | None]:
-        """Launch the kernel as it is with other contents; None if they cause other errors."""
+        """Launch the original kernel with other contents.  Return None if they cause other errors."""
         if not self._other:
             before = self.launched.arrays_before()
             done = self.launched.rerun_unchanged()
@@ -119,6 +119,6 @@ def error_codes(report: Any) -> frozenset[str]:
 
 
 def count_changed(before: Results, after: Results) -> int:
-    """Return how many elements differ; all of an array of another size."""
+    """Return the number of elements that differ; all elements of an array with another size count."""
     pairs = zip((a for _, a in before), (b for _, b in after), strict=False)
     return sum(int(np.count_nonzero(a != b)) if a.shape == b.shape else b.size for a, b in pairs)

@@ -53,15 +53,15 @@ class Candidate(NamedTuple):
     waits: int = 0
     """number of additional operations that wait or arrive"""
     odd: int = 0
-    """1: right, and not what one would write; -1: what the kernel has elsewhere, and simpler"""
+    """1: correct, but unusual code; -1: simple code that the kernel already contains elsewhere"""
 
 
 _LAST = (ast.Return, ast.Raise, ast.Break, ast.Continue)
-"""statements behind which nothing runs"""
+"""statements after which nothing is executed"""
 
 
 class Gap(NamedTuple):
-    """A place between two statements."""
+    """A position between two statements."""
 
     at: int
     """byte offset in the file"""
@@ -73,7 +73,7 @@ class Gap(NamedTuple):
     position: int
     """position of the gap in the suite"""
     beside: str = ""
-    """the words that stand around what is put there, `{}`, where it shares a line with others"""
+    """text around inserted code, which replaces `{}`, if the position shares a line with other statements"""
 
 
 @dataclass(eq=False)
@@ -82,7 +82,7 @@ class Scene:
 
     text: Text
     functions: list[ast.FunctionDef]
-    """the outermost ones that the kernel's code comes from"""
+    """outermost functions from which the kernel's code comes"""
     lines: list[int]
     """lines of the findings, in their order"""
     codes: list[str]
@@ -102,7 +102,7 @@ class Scene:
     # -- names ---------------------------------------------------------------------------------------------------------
     @cached_property
     def modules(self) -> dict[str, str]:
-        """`cuda` and `ptx` -> what this file calls them."""
+        """Return the names under which the file uses `cuda` and `ptx`."""
         found: dict[str, str] = {}
         for node in ast.walk(self.text.tree):
             if isinstance(node, ast.ImportFrom) and node.module in ("wsemu", "numba"):
@@ -117,14 +117,15 @@ class Scene:
         return found
 
     def call(self, name: str, *arguments: str) -> str | None:
-        """A call of a function of `wsemu.cuda` or `wsemu.ptx` in the words of this file; None where it has none."""
+        """Return a call of a function of `wsemu.cuda` or `wsemu.ptx` as this file spells it; None if it imports
+        neither."""
         module = self.modules.get("cuda" if name in CUDA else "ptx")
         return None if module is None else f"{module}.{name}({', '.join(arguments)})"
 
     @cached_property
     def thread_variables(self) -> dict[str, bool]:
-        """Variables that differ from thread to thread -> whether each thread has a value of its own: what is made of
-        sums and products, and not by a division, or of some of the bits."""
+        """Return the variables that differ between threads, each with whether its values are unique per thread: sums
+        and products keep this, divisions and selections of bits do not."""
         found: dict[str, bool] = {}
         for statement in self.statements:
             match statement:
@@ -143,8 +144,8 @@ class Scene:
         return found
 
     def depends_on_thread(self, node: ast.expr, known: dict[str, bool]) -> bool | None:
-        """Return whether an expression has another value in each thread, as far as can be seen; None: in all the
-        same."""
+        """Return whether an expression has a different value in each thread, as far as can be seen.  None: it has the
+        same value in all threads."""
         names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)} & {*known}
         attributes = {n.attr for n in ast.walk(node) if isinstance(n, ast.Attribute)}
         if not names and not attributes & {"threadIdx", "grid", "laneid"}:
@@ -156,7 +157,7 @@ class Scene:
 
     @cached_property
     def loaded_variables(self) -> set[str]:
-        """Variables that are computed from what each thread loads at an index of its own."""
+        """Return variables computed from values that each thread loads at an index of its own."""
         found: set[str] = set()
         for statement in self.statements:
             if isinstance(statement, (ast.Assign, ast.AugAssign)) and self.is_loaded(statement.value, found):
@@ -180,55 +181,56 @@ class Scene:
         return any("cluster" in name for name in names) or "mapa" in names
 
     def number(self, node: ast.expr) -> int | None:
-        """The value of a number, or of a name that gets one at the top of the file."""
+        """Return the value of a number, or of a name that gets one at the top of the file."""
         if isinstance(node, ast.Name) and node.id in self.text.constant_values:
             node = self.text.constant_values[node.id].node
         return node.value if isinstance(node, ast.Constant) and type(node.value) is int else None
 
     @cached_property
     def uses(self) -> Counter[str]:
-        """The number of times that the functions use each name."""
+        """Return the number of uses of each name in the functions."""
         return Counter(n.id for f in self.functions for n in ast.walk(f) if isinstance(n, ast.Name))
 
     # -- statements ----------------------------------------------------------------------------------------------------
     @cached_property
     def statements(self) -> list[ast.stmt]:
-        """All statements of the functions, in their order; not the functions themselves."""
+        """Return all statements of the functions in their order, without the functions themselves."""
         found = [node for f in self.functions for node in ast.walk(f) if isinstance(node, ast.stmt) and node is not f]
         return sorted(found, key=lambda node: (node.lineno, node.col_offset))
 
     @cached_property
     def hot(self) -> list[ast.stmt]:
-        """The statements that the findings point to, in their order."""
+        """Return the statements to which the findings point, in their order."""
         found = [self.text.at(line) for line in self.lines]
         return [*dict.fromkeys(node for node in found if node is not None and node in set(self.statements))]
 
     @cached_property
     def synchronising(self) -> list[ast.Expr]:
-        """The statements that are calls which synchronise."""
+        """Return the statements that are synchronizing calls."""
         return [s for s in self.statements if isinstance(s, ast.Expr) and synchronises(s)]
 
     def calls_named(self, *names: str) -> Iterator[ast.Call]:
-        """Calls by their last names, or all calls."""
+        """Yield the calls with these last names, or all calls."""
         for function in self.functions:
             for node in ast.walk(function):
                 if isinstance(node, ast.Call) and (not names or last_name(node) in names):
                     yield node
 
     def distance(self, node: ast.AST) -> float:
-        """Lines between a node and the nearest place of a finding; what comes later in the list is farther."""
+        """Return the number of lines between a node and the nearest location of a finding.  Locations later in the list
+        count as farther away."""
         first, last = getattr(node, "lineno", 0), getattr(node, "end_lineno", 0)
         return self.line_distance(first, last)
 
     def line_distance(self, first: int, last: int) -> float:
-        """Return how many lines lie between these lines and the nearest place of a finding."""
+        """Return the number of lines between these lines and the nearest location of a finding."""
         far = (max(first - line, line - last, 0) + min(n, 8) / 8 for n, line in enumerate(self.lines))
         return min(min(far, default=9.0), 12.0)
 
     # -- gaps ----------------------------------------------------------------------------------------------------------
     @cached_property
     def gaps(self) -> list[Gap]:
-        """All places between statements of the functions."""
+        """Return all positions between statements of the functions."""
         suites = {id(self.text.suites[s]): self.text.suites[s] for s in self.statements}
         return [gap for suite in suites.values() for gap in self._gaps(suite)]
 
@@ -252,7 +254,7 @@ class Scene:
             yield self._between("after", last, suite, len(suite))
 
     def _between(self, where: str, statement: ast.stmt, suite: list[ast.stmt], position: int) -> Gap:
-        """A gap on a line that others stand on, too."""
+        """Return a position on a line that it shares with other statements."""
         start, end = self.text.span(statement)
         words = self.text.of(statement).split("\n")
         says = f"{where} `{words[0]}{'...' * (len(words) > 1)}` in line {statement.lineno}"
@@ -260,13 +262,13 @@ class Scene:
         return Gap(at, "", says, statement.lineno, suite, position, beside)
 
     def _outside(self, statement: ast.stmt) -> str:
-        """` (outside the `if`)` after a statement with others inside."""
+        """Return ` (outside the `if`)` for a position after a statement that contains others."""
         words = {ast.If: "if", ast.For: "for", ast.While: "while", ast.With: "with"}
         word = words.get(type(statement))
         return f" (outside the `{word}`)" if word else ""
 
     def put(self, gap: Gap, *lines: str) -> Piece:
-        """Lines of code at a gap."""
+        """Return the piece that inserts lines of code at a position."""
         data = self.text.data
         if gap.beside:
             return Piece(gap.at, gap.at, gap.beside.format("; ".join(lines)))
@@ -274,13 +276,13 @@ class Scene:
         return Piece(gap.at, gap.at, start + "".join(f"{gap.indent}{line}\n" for line in lines))
 
     def cut(self, statement: ast.stmt) -> Piece:
-        """A statement taken out; `pass` where it is the only one."""
+        """Return the piece that removes a statement; it leaves `pass` if the statement is the only one."""
         if len(self.text.suites[statement]) == 1 or not self.text.alone(statement):
             return Piece(*self.text.span(statement), "pass")
         return Piece(*self.text.lines(statement), "")
 
     def candidate(self, kind: Kind, says: str, pieces: list[Piece], near: float, waits: int = 0) -> Candidate:
-        """An edit of pieces of this file."""
+        """Return an edit of pieces of this file."""
         changes = [self.text.change(piece) for piece in sorted(pieces)]
         return Candidate(Edit(kind=kind, says=says, changes=changes), tuple(pieces), near, waits)
 
@@ -290,12 +292,12 @@ class Scene:
         return bool(_ORDERING & {*self.codes}) and "out-of-bounds" not in self.codes
 
     def fresh(self, *names: str) -> str:
-        """The first of some names that the functions do not use, or one with a number."""
+        """Return the first of some names that the functions do not use, or one with a number."""
         used = {n.id for f in self.functions for n in ast.walk(f) if isinstance(n, ast.Name)}
         return next(name for name in (*names, *(f"{names[0]}_{n}" for n in range(2, 99))) if name not in used)
 
     def replacement(self, kind: Kind, node: ast.AST, new: str, near: float = 0.0, waits: int = 0) -> Candidate | None:
-        """An expression in the place of another one; None where it is the same."""
+        """Return the piece that replaces an expression by another one; None if they are equal."""
         old = self.text.of(node)
         if old == new:
             return None
@@ -305,14 +307,14 @@ class Scene:
 
 
 def argument(call: ast.Call, position: int, name: str) -> ast.expr | None:
-    """An argument of a call, given by position or by name."""
+    """Return an argument of a call, given by position or by name."""
     if len(call.args) > position:
         return call.args[position]
     return next((keyword.value for keyword in call.keywords if keyword.arg == name), None)
 
 
 def last_name(call: ast.Call) -> str:
-    """The last name of what is called."""
+    """Return the last name of the called function."""
     return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
 
 

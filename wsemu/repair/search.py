@@ -125,23 +125,23 @@ class Attempted(Protocol):
 
     @property
     def report(self) -> Any:
-        """The report of the attempt."""
+        """Return the report of the attempt."""
 
     @property
     def results(self) -> Results:
-        """The contents of the arrays after the launch."""
+        """Return the contents of the arrays after the launch."""
 
     @property
     def stores(self) -> int:
-        """The number of stores of all threads."""
+        """Return the number of stores of all threads."""
 
     @property
     def accesses(self) -> Accesses:
-        """The accesses inside of arrays, without those of polling loops."""
+        """Return the number of accesses inside of arrays, without those of polling loops."""
 
     @property
     def elsewhere(self) -> int:
-        """The number of changed elements in arrays that only the edited kernel uses."""
+        """Return the number of changed elements in arrays that only the edited kernel uses."""
 
     @property
     def skips_data(self) -> bool:
@@ -149,7 +149,7 @@ class Attempted(Protocol):
 
     @property
     def result_of_use(self) -> Any:
-        """The result of `look`, which `attempt` called with the report."""
+        """Return the result of `look`, which `attempt` called with the report."""
 
 
 class Launched(Protocol):

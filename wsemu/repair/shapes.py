@@ -22,7 +22,7 @@ _INVERSE: dict[type[ast.cmpop], str] = {
 
 
 def edits(scene: Scene) -> Iterator[Candidate]:
-    """All edits of this module."""
+    """Yield all edits of this module."""
     yield from split(scene)
     yield from unguarding_edits(scene)
     yield from apart(scene)
@@ -36,7 +36,7 @@ def edits(scene: Scene) -> Iterator[Candidate]:
 
 
 def _block(scene: Scene, statements: list[ast.stmt], by: int) -> str:
-    """The lines of statements, indented by a step more (1), or less (-1)."""
+    """Return the lines of statements, indented by one step more (1) or less (-1)."""
     start, _ = scene.text.lines(statements[0])
     _, end = scene.text.lines(statements[-1])
     lines = lines_of(scene.text.data[start:end].decode())
@@ -51,7 +51,8 @@ def _clean(scene: Scene, statements: list[ast.stmt]) -> bool:
 
 # -- barriers out of conditions ----------------------------------------------------------------------------------------
 def split(scene: Scene) -> Iterator[Candidate]:
-    """A barrier out of the `if` around it: what stands before it and what follows keep the condition."""
+    """Yield edits that move a barrier out of the `if` around it.  The statements before and after the barrier keep the
+    condition."""
     for statement in scene.statements:
         if not (isinstance(statement, ast.If) and _clean(scene, [statement, *statement.body])):
             continue
@@ -81,7 +82,7 @@ def split(scene: Scene) -> Iterator[Candidate]:
 
 
 def _meets(statement: ast.stmt) -> bool:
-    """Return whether it is a call that the threads of a warp or CTA make together."""
+    """Return whether a statement is a call that the threads of a warp or CTA execute together."""
     names = ("syncthreads", "syncwarp", "bar_sync", "bar_arrive", "barrier_sync", "start_async_dma",
              "wait_for_dma_finish", "fence_proxy_async")  # fmt: skip
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
@@ -90,7 +91,7 @@ def _meets(statement: ast.stmt) -> bool:
 
 
 def _shuffles(statement: ast.stmt) -> ast.Call | None:
-    """The shuffle or vote whose value a statement only stores to a variable."""
+    """Return the shuffle or vote whose result a statement only assigns to a variable."""
     match statement:
         case ast.Assign(targets=[ast.Name()], value=ast.Call() as call) if last_name(call).endswith("_sync"):
             return call
@@ -98,7 +99,7 @@ def _shuffles(statement: ast.stmt) -> ast.Call | None:
 
 
 def _same_in_both(scene: Scene, statement: ast.If) -> Iterator[Candidate]:
-    """A barrier that both branches have at their ends, or begin with: one for both."""
+    """Yield edits that move a barrier out of both branches if both begin or end with it."""
     if not statement.orelse:
         return
     for at, says in ((-1, "after"), (0, "before")):
@@ -128,7 +129,7 @@ def unguarding_edits(scene: Scene) -> Iterator[Candidate]:
 
 
 def _hoisting_edits(scene: Scene, statement: ast.If) -> Iterator[Candidate]:
-    """A shuffle in an `if` computed before it, by all lanes."""
+    """Yield edits that compute a shuffle before the `if` that contains it, in all lanes."""
     for part in statement.body:
         for node in ast.walk(part):
             if isinstance(node, ast.Call) and last_name(node).startswith(("shfl_", "all_sync", "any_sync", "ballot")):
@@ -142,7 +143,8 @@ def _hoisting_edits(scene: Scene, statement: ast.If) -> Iterator[Candidate]:
 
 
 def apart(scene: Scene) -> Iterator[Candidate]:
-    """A statement that loads and stores, in two with a barrier between them, and perhaps one behind them."""
+    """Yield edits that split a statement that loads and stores into two, with a barrier in between, and optionally one
+    after them."""
     if "cuda" not in scene.modules or not {"race", "intra-warp-race"} & {*scene.codes}:
         return
     order = ("syncwarp", "syncthreads") if scene.codes[0] == "intra-warp-race" else ("syncthreads", "syncwarp")
@@ -169,7 +171,7 @@ def apart(scene: Scene) -> Iterator[Candidate]:
 
 
 def _with_lone_if(scene: Scene, statement: ast.stmt) -> list[ast.stmt]:
-    """A statement, and the `if` around it where it is all that stands in it."""
+    """Return a statement, or the `if` around it if the statement is its only content."""
     owner = scene.text.parents[statement]
     if isinstance(owner, ast.If) and owner.body == [statement] and not owner.orelse and scene.text.alone(owner):
         return [owner, statement]
@@ -195,7 +197,7 @@ _OPERATORS: dict[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast.Mul
 
 
 def loads(scene: Scene) -> Iterator[Candidate]:
-    """A load that gives 0 where its index lies outside of the array."""
+    """Yield edits of a load so that it gives 0 if its index is outside of the array."""
     if "out-of-bounds" not in scene.codes:
         return
     for statement in scene.hot:
@@ -214,7 +216,8 @@ def loads(scene: Scene) -> Iterator[Candidate]:
 
 # -- early returns -----------------------------------------------------------------------------------------------------
 def returns(scene: Scene) -> Iterator[Candidate]:
-    """An early return behind the barriers: what follows it, but for what synchronises, under the opposite condition."""
+    """Yield edits that move an early return after the barriers: the code after it gets the opposite condition, except
+    for its synchronization."""
     for statement in scene.statements:
         if not (isinstance(statement, ast.If) and leaves(statement)):
             continue
@@ -246,7 +249,7 @@ def returns(scene: Scene) -> Iterator[Candidate]:
 
 
 def _idle(scene: Scene, statement: ast.If, rest: list[ast.stmt], condition: str) -> Candidate:
-    """An early return taken out: who returned goes on with zeros, and stores nothing."""
+    """Return the edit that removes an early return: the threads continue with zeros, and store nothing."""
     indent, text = scene.text.indent(statement), scene.text
     parts = []
     for part in rest:
@@ -265,7 +268,7 @@ def _idle(scene: Scene, statement: ast.If, rest: list[ast.stmt], condition: str)
 
 
 def _together(statement: ast.stmt) -> bool:
-    """A statement that all threads should execute: it synchronises, or computes with a shuffle."""
+    """Return whether all threads should execute a statement: it synchronizes, or computes with a shuffle."""
     calls = (n for n in ast.walk(statement) if isinstance(n, ast.Call))
     return synchronises(statement) or any(last_name(call).startswith(("shfl_", "ballot")) for call in calls)
 
@@ -277,7 +280,7 @@ def _shared_array(statement: ast.stmt) -> bool:
 
 
 def negate_condition(scene: Scene, test: ast.expr) -> str:
-    """The opposite of a condition."""
+    """Return the opposite of a condition."""
     if isinstance(test, ast.Compare) and len(test.ops) == 1 and type(test.ops[0]) in _INVERSE:
         sides = scene.text.of(test.left), scene.text.of(test.comparators[0])
         return f"{sides[0]} {_INVERSE[type(test.ops[0])]} {sides[1]}"
@@ -286,7 +289,7 @@ def negate_condition(scene: Scene, test: ast.expr) -> str:
 
 # -- atomics and arrays ------------------------------------------------------------------------------------------------
 def atomics(scene: Scene) -> Iterator[Candidate]:
-    """`x[i] += v` as an atomic."""
+    """Yield edits that make `x[i] += v` an atomic."""
     if "cuda" not in scene.modules:
         return
     for statement in scene.hot:
@@ -302,7 +305,7 @@ def atomics(scene: Scene) -> Iterator[Candidate]:
 
 
 def _assignment_edits(scene: Scene, statement: ast.Assign, target: ast.Subscript) -> Iterator[Candidate]:
-    """`x[i] = x[i] + v`, or with the old value in a variable."""
+    """Yield edits of `x[i] = x[i] + v`, or of the same with the old value in a variable."""
     value = statement.value
     if not (isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add)):
         return
@@ -322,7 +325,7 @@ def _assignment_edits(scene: Scene, statement: ast.Assign, target: ast.Subscript
 def _fetching_edit(
     scene: Scene, statement: ast.stmt, target: ast.Subscript, added: ast.expr, load: ast.Assign
 ) -> Candidate:
-    """`k = x[i]` and a store of `k + v` there as one atomic, whose old value is `k`."""
+    """Return the edit of `k = x[i]` and a store of `k + v` to one atomic, which returns the old value to `k`."""
     call = _add(scene, "add", target, added)
     says = (
         f"write `{call}` in place of `{scene.text.of(load.value)}` in line {load.lineno}, and drop the store in line "
@@ -332,7 +335,7 @@ def _fetching_edit(
 
 
 def _add(scene: Scene, verb: str, target: ast.Subscript, value: ast.expr) -> str:
-    """The call of an atomic."""
+    """Return the call of an atomic."""
     index = scene.text.of(target.slice)
     index = f"({index})" if isinstance(target.slice, ast.Tuple) else index
     return f"{scene.modules['cuda']}.atomic.{verb}({scene.text.of(target.value)}, {index}, {scene.text.of(value)})"
@@ -347,12 +350,13 @@ def _atomic(
     made = scene.candidate("atomic", says, pieces, scene.distance(statement))
     own = scene.depends_on_thread(
         target.slice, scene.thread_variables
-    )  # two threads at one place: the index may be the mistake
+    )  # two threads at one location: the index may be wrong
     return made._replace(odd=int(own or False))
 
 
 def arrays(scene: Scene) -> Iterator[Candidate]:
-    """The extents of a shared array: a column more, one more, up to a number that the findings name."""
+    """Yield edits of the extents of a shared array: one more column, one more element, up to a number that the findings
+    name."""
     for call in scene.calls_named("array"):
         shape = argument(call, 0, "shape")
         if shape is None or "shared" not in scene.text.of(call.func):
@@ -381,7 +385,7 @@ def arrays(scene: Scene) -> Iterator[Candidate]:
 
 
 def _larger(scene: Scene, than: int | None) -> Iterator[str]:
-    """Names of numbers at the top of the file that are larger, of those that the kernel uses."""
+    """Yield edits that increase numbers at the top of the file that the kernel uses."""
     for name, value in scene.text.constant_values.items():
         number = scene.number(value.node)
         if than is not None and number is not None and number > than and scene.uses[name]:
@@ -397,7 +401,7 @@ def _grow_extent(scene: Scene, part: ast.expr, by: int, kind: str) -> Candidate 
 
 
 def zero_fill_edits(scene: Scene) -> Iterator[Candidate]:
-    """Zeros in a shared array, and a barrier, before the statement that reads it."""
+    """Yield edits that store zeros to a shared array before the statement that reads it, followed by a barrier."""
     if "uninitialized-read" not in scene.codes or "cuda" not in scene.modules:
         return
     cuda = scene.modules["cuda"]
@@ -432,7 +436,8 @@ def zero_fill_edits(scene: Scene) -> Iterator[Candidate]:
 
 # -- conditions --------------------------------------------------------------------------------------------------------
 def guards(scene: Scene) -> Iterator[Candidate]:
-    """A condition around a statement that findings point to: bounds, or those that the kernel has elsewhere."""
+    """Yield edits that put a condition around a statement to which findings point: bounds, or conditions that the
+    kernel has elsewhere."""
     conditions = [scene.text.of(s.test) for s in scene.statements if isinstance(s, ast.If)]
     elected = list(dict.fromkeys(conditions))
     cuda = scene.modules.get("cuda", "cuda")
@@ -468,7 +473,8 @@ def guards(scene: Scene) -> Iterator[Candidate]:
 
 
 def all_inside(scene: Scene) -> Iterator[Candidate]:
-    """A condition around all stores that lie outside of arrays, and all loads, or zeros for these, in one edit."""
+    """Yield edits that put conditions around all stores and loads outside of arrays at once, or give zeros for the
+    loads."""
     hot = [s for s in scene.hot if isinstance(s, (ast.Assign, ast.AugAssign)) and _clean(scene, [s])]
     if "out-of-bounds" not in scene.codes or len(hot) < 2:
         return
@@ -505,7 +511,7 @@ def all_inside(scene: Scene) -> Iterator[Candidate]:
 
 
 def _is_global_array(scene: Scene, node: ast.Subscript) -> bool:
-    """Return whether a subscript is one of a parameter: an array of global memory."""
+    """Return whether a subscript belongs to a parameter, which is an array in global memory."""
     inner = (f for outer in scene.functions for f in ast.walk(outer) if isinstance(f, ast.FunctionDef))
     parameters = {a.arg for f in inner for a in f.args.args}
     return isinstance(node.value, ast.Name) and node.value.id in parameters and bool(_limits(scene, node))
@@ -550,7 +556,7 @@ def _shared_by_lanes(scene: Scene, statement: ast.stmt) -> bool:
 
 
 def _thread_names(scene: Scene) -> list[str]:
-    """Variables that hold `cuda.threadIdx.x`, or a lane's number."""
+    """Return variables that hold `cuda.threadIdx.x` or the number of a lane."""
     found = []
     for statement in scene.statements:
         match statement:
@@ -566,13 +572,13 @@ def _loads(statement: ast.Assign) -> bool:
 
 
 def _bounds(scene: Scene, statement: ast.stmt) -> list[str]:
-    """Conditions that keep the indices of a statement inside of their arrays."""
+    """Return conditions that keep the indices of a statement inside their arrays."""
     subscripts = (node for node in ast.walk(statement) if isinstance(node, ast.Subscript))
     return [*dict.fromkeys(condition for node in subscripts for condition in _limits(scene, node))]
 
 
 def _all_limits(scene: Scene, node: ast.Subscript) -> list[str]:
-    """Conditions that keep all indices of a subscript inside of its array at once."""
+    """Return conditions that keep all indices of a subscript inside its array at once."""
     if not isinstance(node.value, ast.Name):
         return []
     axes = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
@@ -584,7 +590,7 @@ def _all_limits(scene: Scene, node: ast.Subscript) -> list[str]:
 
 
 def _limits(scene: Scene, node: ast.Subscript) -> list[str]:
-    """Conditions that keep the indices of a subscript inside of its array."""
+    """Return conditions that keep the indices of a subscript inside its array."""
     found: list[str] = []
     if isinstance(node.value, ast.Name):
         parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]

@@ -1,4 +1,4 @@
-"""Edits of what synchronises: calls put in, taken out, moved, exchanged, and their arguments."""
+"""Edits of synchronization: calls that are inserted, removed, moved or exchanged, and their arguments."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from wsemu.repair.scene import Candidate, Gap, Scene
 
 _OF_CLUSTERS = frozenset(("cluster_sync", "fence_mbarrier_init"))
-"""put in where the kernel knows of clusters"""
+"""calls that are inserted if the kernel uses clusters"""
 _COPY_WAITS = {
     "cp_async_bulk_wait_group": ("shared_to_global", "cp_reduce"),
     "cp_async_bulk_wait_group_read": ("shared_to_global", "cp_reduce"),
     "cp_async_wait_group": ("cp_async_c",),
 }
-"""a wait for copies -> what is in the names of the copies"""
+"""for each wait for copies, a part of the names of these copies"""
 _EXCHANGED: dict[str, tuple[str, ...]] = {
     "syncwarp": ("syncthreads",),
     "bar_sync": ("bar_arrive", "barrier_sync"),
@@ -67,7 +67,7 @@ _SIBLINGS = {
     "consumer_wait": ("consumer_release",),
     "consumer_release": ("consumer_wait",),
 }
-"""a call of a pattern -> others of the same arguments, or fewer, that may be missing beside it"""
+"""for each call of a pattern, other calls with the same or fewer arguments that may be missing near it"""
 _ARRIVE, _WAIT = "mbarrier_arrive", "mbarrier_wait_parity"
 _PAIRS = ("bar_arrive", "bar_sync"), ("bar_sync", "bar_arrive"), ("bar_sync", "bar_sync")
 _NEAREST = 30
@@ -75,7 +75,7 @@ _NEAREST = 30
 
 
 def edits(scene: Scene) -> Iterator[Candidate]:
-    """All edits of this module."""
+    """Yield all edits of this module."""
     yield from answering_edits(scene)
     yield from insertion_edits(scene)
     yield from fence_edits(scene)
@@ -87,7 +87,7 @@ def edits(scene: Scene) -> Iterator[Candidate]:
 
 # -- put in ------------------------------------------------------------------------------------------------------------
 def insertion_edits(scene: Scene) -> Iterator[Candidate]:
-    """A call that synchronises, at the gaps around the places of the findings."""
+    """Yield edits that insert a synchronizing call at the gaps around the findings."""
     yield from counterparts(scene)
     gaps = sorted(scene.gaps, key=functools.partial(_far, scene))[:_NEAREST]
     lacking = dict.fromkeys(lines for lines in _lacking(scene) if lines[-1])
@@ -103,8 +103,8 @@ def insertion_edits(scene: Scene) -> Iterator[Candidate]:
 
 
 def counterparts(scene: Scene) -> Iterator[Candidate]:
-    """A method of a pattern beside the one that it belongs to; what one object is called for where another one is; the
-    wait for an arrive that nobody waits for."""
+    """Yield edits that add a missing method of a pattern, a call that another object has, or the wait for an arrive
+    that no thread waits for."""
     twins = [(statement, lines, -6.0) for statement, lines in _missing_twin_calls(scene)]
     others = [
         (statement, lines, -5.0) for statement, lines in (*_missing_pattern_calls(scene), *_missing_last_waits(scene))
@@ -120,7 +120,7 @@ def counterparts(scene: Scene) -> Iterator[Candidate]:
 
 
 def _calls(scene: Scene) -> Iterator[tuple[ast.Expr, str, str]]:
-    """The statements that call a method of a pattern's object, with the object and the method."""
+    """Yield the statements that call a method of a pattern's object, with the object and the method."""
     methods = {*_SIBLINGS, "producer_acquire"}
     for statement in scene.synchronising:
         call = statement.value
@@ -149,7 +149,7 @@ def _missing_twin_calls(scene: Scene) -> Iterator[tuple[ast.stmt, tuple[str, ...
         suite = scene.text.suites[statement]
         inside = {node for part in suite for node in ast.walk(part)}
         there = {(one, what) for other, one, what in calls if scene.text.suites[other] is suite}
-        near = {one for other, one, _ in calls if other in inside}  # a role of its own is no place for its twin
+        near = {one for other, one, _ in calls if other in inside}  # another role is not the place for this call
         for twin in near:
             if twin != receiver and {name, *_SIBLINGS.get(name, ())} & methods[twin] and (twin, name) not in there:
                 call = scene.text.of(statement)
@@ -178,7 +178,8 @@ def _missing_last_waits(scene: Scene) -> Iterator[tuple[ast.stmt, tuple[str, ...
 
 
 def fence_edits(scene: Scene) -> Iterator[Candidate]:
-    """A fence on both sides of an atomic that tells of stores: before it for who stored, after it for who loads."""
+    """Yield edits that put fences around an atomic that publishes stores: before it for the storing threads, after it
+    for the loading threads."""
     if "race" not in scene.codes or "global" not in scene.said:
         return
     fence, none = scene.call("threadfence") or "", not any(scene.calls_named("threadfence"))
@@ -215,7 +216,7 @@ def _under_a_condition(scene: Scene, gap: Gap) -> bool:
 
 
 def _beside(scene: Scene, gap: Gap, line: str) -> bool:
-    """Return whether the same statement stands there already."""
+    """Return whether the same statement is already at this gap."""
     return any(scene.text.of(statement) == line for statement in gap.suite[max(gap.position - 1, 0) : gap.position + 1])
 
 
@@ -286,7 +287,7 @@ def _lacking(scene: Scene) -> Iterator[tuple[str, ...]]:
 
 
 def _not_started(scene: Scene) -> Iterator[tuple[str, ...]]:
-    """The start of a pattern's barriers, which nobody makes."""
+    """Yield the missing start of a pattern's barriers."""
     for call in (
         scene.calls_named("producer_acquire", "consumer_wait") if "mbarrier-uninitialized" in scene.codes else ()
     ):
@@ -298,7 +299,7 @@ def _not_started(scene: Scene) -> Iterator[tuple[str, ...]]:
 
 
 def _missing_copy_waits(scene: Scene) -> Iterator[tuple[str, ...]]:
-    """Waits for the mbarriers of copies for which nobody waits, by the parities that a loop may give."""
+    """Yield waits for the mbarriers of copies for which no thread waits, with the parities that a loop may give."""
     waited = {scene.text.of(call.args[0]) for call in scene.calls_named() if "_wait" in last_name(call) and call.args}
     for call in scene.calls_named("mbarrier_arrive_expect_tx"):
         if len(call.args) > 1 and scene.text.of(call.args[0]) not in waited:
@@ -311,7 +312,8 @@ def _missing_copy_waits(scene: Scene) -> Iterator[tuple[str, ...]]:
 
 
 def _missing_waits(scene: Scene) -> Iterator[str]:
-    """Waits for mbarriers on which some arrive, and for which nobody waits; ends of those that are made twice."""
+    """Yield waits for mbarriers that have arrives but no waits, and invalidations of mbarriers that are initialized
+    twice."""
     waits = [*scene.calls_named("mbarrier_wait_parity")]
     waited = {scene.text.of(call.args[0]) for call in waits if call.args}
     parities = [*dict.fromkeys(scene.text.of(call.args[2]) for call in waits if len(call.args) > 2)] or ["0", "1"]
@@ -324,7 +326,8 @@ def _missing_waits(scene: Scene) -> Iterator[str]:
 
 
 def _missing_invalidations(scene: Scene) -> Iterator[tuple[str, ...]]:
-    """The end of an mbarrier that is made where another one lives, by the thread that makes it."""
+    """Yield the invalidation of an mbarrier that is initialized while another one is live, by the initializing
+    thread."""
     for call in scene.calls_named("mbarrier_init") if "mbarrier-reinit" in scene.codes else ():
         where = ", ".join(map(scene.text.of, call.args[:2]))
         owner = next((o for o in scene.text.ancestors(call) if isinstance(o, ast.If)), None)
@@ -333,7 +336,7 @@ def _missing_invalidations(scene: Scene) -> Iterator[tuple[str, ...]]:
 
 
 def _waits_for_copies(scene: Scene) -> Iterator[tuple[str, ...]]:
-    """Waits for asynchronous copies, by those who make them."""
+    """Yield waits for asynchronous copies, in the threads that issue them."""
     for name, marks in _COPY_WAITS.items():
         for call in scene.calls_named():
             if any(mark in last_name(call) for mark in marks) and (line := scene.call(name, "0")):
@@ -350,7 +353,7 @@ def _elects(test: ast.expr) -> bool:
 
 
 def _sibling(scene: Scene, call: ast.Call, name: str) -> str:
-    """Another method of the same pattern object."""
+    """Return the text of a call of another method of the same pattern object."""
     assert isinstance(call.func, ast.Attribute) or last_name(call)
     arguments = [scene.text.of(argument) for argument in call.args]
     if last_name(call) == "producer_commit":
@@ -361,7 +364,7 @@ def _sibling(scene: Scene, call: ast.Call, name: str) -> str:
 
 # -- exchanged, deleted, moved -----------------------------------------------------------------------------------------
 def call_edits(scene: Scene) -> Iterator[Candidate]:
-    """Another call with the same arguments."""
+    """Yield edits that call another function with the same arguments."""
     for call in scene.calls_named(*_EXCHANGED):
         name = last_name(call)
         for rank, other in enumerate(_EXCHANGED[name]):
@@ -388,7 +391,7 @@ def call_edits(scene: Scene) -> Iterator[Candidate]:
 
 
 def deletion_edits(scene: Scene) -> Iterator[Candidate]:
-    """A statement that synchronises, or that leaves early, taken out."""
+    """Yield edits that remove a statement that synchronizes or leaves early."""
     for statement in scene.statements:
         if (leaves(statement) and not isinstance(scene.text.parents[statement], ast.FunctionDef)) or (
             isinstance(statement, ast.If) and leaves(statement)
@@ -404,7 +407,7 @@ def deletion_edits(scene: Scene) -> Iterator[Candidate]:
 
 
 def moving_edits(scene: Scene) -> Iterator[Candidate]:
-    """A statement that synchronises, at another place nearby, inside or outside of loops and branches."""
+    """Yield edits that move a synchronizing statement nearby, into or out of loops and branches."""
     copies = [s for s in scene.hot if isinstance(s, ast.Expr) and _copies(s) and s not in scene.synchronising]
     for statement in [*scene.synchronising, *copies]:
         if not scene.text.alone(statement):
@@ -485,7 +488,8 @@ def _loop_around(scene: Scene, call: ast.Call) -> ast.For | None:
 
 # -- pairs -------------------------------------------------------------------------------------------------------------
 def pairing_edits(scene: Scene) -> Iterator[Candidate]:
-    """A barrier of its own at both ends: one side arrives or waits here, the other one waits there."""
+    """Yield edits that insert a barrier of its own at both ends of an edge: one side arrives or waits at one end, the
+    other side waits at the other end."""
     ends = scene.hot[:2]
     if len(ends) < 2 or "ptx" not in scene.modules:
         return
@@ -518,8 +522,8 @@ def _end(scene: Scene, end: ast.stmt, gap: Gap) -> float:
 
 
 def _counts(scene: Scene) -> list[str]:
-    """Thread counts for a barrier of some: those that the kernel names, those of the branch around what a finding
-    points to, those of the CTA."""
+    """Return thread counts for a barrier of some threads: counts in the kernel, the count of the branch around a
+    finding's location, and that of the CTA."""
     calls = scene.calls_named("bar_sync", "bar_arrive", "barrier_sync", "barrier_arrive")
     named = {scene.text.of(call.args[1]): None for call in calls if len(call.args) > 1}
     own = [*dict.fromkeys(count for hot in scene.hot for count in _branch_thread_counts(scene, hot))]

@@ -1,4 +1,4 @@
-"""A source file to be edited: its syntax tree, and text by places in bytes."""
+"""A source file to be edited: its syntax tree, and its text by byte positions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _BODIES = ("body", "orelse", "finalbody")
 
 
 class Piece(NamedTuple):
-    """Bytes of a file, from `start` up to `end`, and what is to stand there."""
+    """The bytes of a file from `start` to before `end`, and their replacement."""
 
     start: int
     end: int
@@ -34,7 +34,7 @@ class Value(NamedTuple):
 
 
 class Text:
-    """A file as it is, or as an edit makes it.  SyntaxError where it is no Python."""
+    """A file in its original form or after an edit.  Raise SyntaxError if it is not Python."""
 
     def __init__(self, file: str, source: str, tree: ast.Module | None = None) -> None:
         self.file = file
@@ -47,12 +47,12 @@ class Text:
 
     @cached_property
     def parents(self) -> dict[ast.AST, ast.AST]:
-        """Each node's owner."""
+        """Return the parent of each node."""
         return {child: node for node in ast.walk(self.tree) for child in ast.iter_child_nodes(node)}
 
     @cached_property
     def suites(self) -> dict[ast.stmt, list[ast.stmt]]:
-        """The statements among which each statement stands."""
+        """Return the list of statements that contains each statement."""
         found = {}
         for node in ast.walk(self.tree):
             for name in _BODIES:
@@ -63,7 +63,7 @@ class Text:
 
     @cached_property
     def constant_values(self) -> dict[str, Value]:
-        """The names that one statement at the top of the file gives a value, and nothing else does."""
+        """Return the names that exactly one statement, at the top of the file, assigns, with their values."""
         found: dict[str, Value] = {}
         names = (n for n in ast.walk(self.tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
         given = Counter(name.id for name in names)
@@ -78,62 +78,62 @@ class Text:
 
     # -- places --------------------------------------------------------------------------------------------------------
     def span(self, node: Any) -> tuple[int, int]:
-        """The bytes of a node."""
+        """Return the byte range of a node."""
         first, last = self.starts[node.lineno - 1], self.starts[node.end_lineno - 1]
         return first + node.col_offset, last + node.end_col_offset
 
     def of(self, node: ast.AST) -> str:
-        """The text of a node."""
+        """Return the text of a node."""
         start, end = self.span(node)
         return self.data[start:end].decode()
 
     def lines(self, node: Any) -> tuple[int, int]:
-        """The bytes of the whole lines of a statement."""
+        """Return the byte range of the whole lines of a statement."""
         return self.starts[node.lineno - 1], self.starts[node.end_lineno]
 
     def alone(self, statement: Any) -> bool:
-        """Return whether nothing else stands on the lines of a statement, comments aside."""
+        """Return whether a statement has its lines for itself, except for comments."""
         return self.leads(statement) and self.trails(statement)
 
     def leads(self, statement: Any) -> bool:
-        """Return whether nothing stands before a statement on its line, which is not the rest of the one above."""
+        """Return whether a statement is the first on its line, which does not continue the line above."""
         first = self.starts[statement.lineno - 1]
         return not self.indent(statement).strip() and not self.data[:first].endswith((b"\\\n", b"\\\r\n"))
 
     def trails(self, statement: Any) -> bool:
-        """Return whether nothing stands behind a statement on its line, comments aside."""
+        """Return whether a statement is the last on its line, except for comments."""
         after = self.data[self.span(statement)[1] : self.lines(statement)[1]].strip()
         return not after or after.startswith(b"#")
 
     def indent(self, statement: Any) -> str:
-        """The blanks before a statement."""
+        """Return the blanks before a statement."""
         start, _ = self.span(statement)
         return self.data[self.starts[statement.lineno - 1] : start].decode()
 
     def ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
-        """The owners of a node, from the inside."""
+        """Yield the ancestors of a node, innermost first."""
         owner = self.parents.get(node)
         while owner is not None:
             yield owner
             owner = self.parents.get(owner)
 
     def statement(self, node: ast.AST) -> ast.stmt | None:
-        """The innermost statement that a node is, or is a part of."""
+        """Return the innermost statement that contains a node."""
         found: ast.AST | None = node
         while found is not None and not isinstance(found, ast.stmt):
             found = self.parents.get(found)
         return found
 
     def functions(self) -> Iterator[Function]:
-        """All functions, in the order of the tree."""
+        """Return all functions, in the order of the tree."""
         return (node for node in ast.walk(self.tree) if isinstance(node, ast.FunctionDef))
 
     def outermost(self, line: int) -> Function | None:
-        """The outermost function around a line."""
+        """Return the outermost function around a line."""
         return next((f for f in self.functions() if f.lineno <= line <= (f.end_lineno or 0)), None)
 
     def innermost(self, line: int) -> Function | None:
-        """The innermost function around a line."""
+        """Return the innermost function around a line."""
         around = [f for f in self.functions() if f.lineno <= line <= (f.end_lineno or 0)]
         return max(around, key=lambda f: f.lineno, default=None)
 
@@ -147,7 +147,7 @@ class Text:
 
     # -- edits ---------------------------------------------------------------------------------------------------------
     def replace_pieces(self, pieces: Iterable[Piece]) -> str:
-        """The source with other text at some places, which do not overlap.  ValueError where they do."""
+        """Return the source with replaced pieces.  Raise ValueError if they overlap."""
         data, before = self.data, len(self.data) + 1
         for piece in sorted(pieces, reverse=True):
             if piece.end > before:
@@ -157,7 +157,7 @@ class Text:
         return data.decode()
 
     def change(self, piece: Piece) -> Change:
-        """A piece by lines and columns."""
+        """Return a piece given by lines and columns."""
         (line, column), (end_line, end_column) = self._place(piece.start), self._place(piece.end)
         return Change(
             file=self.file, line=line, column=column, end_line=end_line, end_column=end_column, text=piece.text

@@ -1,4 +1,4 @@
-"""Edits of numbers and expressions: arguments of what synchronises, bounds, comparisons, indices, stages, sizes."""
+"""Edits of numbers and expressions: arguments of synchronizing calls, bounds, comparisons, indices, stages, sizes."""
 
 from __future__ import annotations
 
@@ -55,9 +55,10 @@ PARAMETERS: dict[str, tuple[str, ...]] = {
     "wait_for_dma_start": ("round",),
     "finish_async_dma": ("round", "round"),
 }
-"""call -> what its arguments are; what is `` is not edited"""
+"""meaning of the arguments of each call; arguments with an empty meaning are not edited"""
 _WITHOUT_AGAIN = frozenset(("out-of-bounds", "race", "intra-warp-race"))
-"""codes of which no edit makes a statement load one element twice: it would drop what a thread needs of others"""
+"""codes for which no edit may make a statement load one element twice, because a thread would then lose a value that it
+needs from others"""
 _WARP, _GROUP = 32, 8
 _FULL = "0xFFFFFFFF"
 """the mask of a whole warp"""
@@ -65,7 +66,7 @@ _SIMPLE = (ast.Name, ast.Constant, ast.Attribute, ast.Call, ast.Subscript)
 
 
 def edits(scene: Scene) -> Iterator[Candidate]:
-    """All edits of this module."""
+    """Yield all edits of this module."""
     yield from arguments(scene)
     yield from whole_counts(scene)
     yield from whole_rings(scene)
@@ -77,7 +78,7 @@ def edits(scene: Scene) -> Iterator[Candidate]:
 
 # -- arguments of what synchronises ------------------------------------------------------------------------------------
 def arguments(scene: Scene) -> Iterator[Candidate]:
-    """An id, count, parity, stage, number of bytes or of groups."""
+    """Yield edits of an id, count, parity, stage, number of bytes or number of groups."""
     used = _used(scene)
     once = {name for name, count in scene.uses.items() if count == 1} & scene.text.constant_values.keys()
     for call in scene.calls_named(*PARAMETERS):
@@ -169,13 +170,13 @@ def _others(scene: Scene, node: ast.expr, what: str, used: dict[str, list[str]])
 
 
 def _with(scene: Scene, node: ast.expr, n: int, new: str) -> str:
-    """A tuple with another element."""
+    """Return a tuple with one element replaced."""
     assert isinstance(node, ast.Tuple)
     return f"({', '.join(new if k == n else scene.text.of(part) for k, part in enumerate(node.elts))})"
 
 
 def _whole(scene: Scene, node: ast.expr) -> list[str]:
-    """A number, or one in an expression, as multiples of what 16 bytes hold."""
+    """Return the texts of a number, or of one in an expression, changed to multiples of the elements in 16 bytes."""
     old, (start, _) = scene.text.of(node), scene.text.span(node)
     found: dict[str, None] = {}
     for part in ast.walk(node):
@@ -188,12 +189,12 @@ def _whole(scene: Scene, node: ast.expr) -> list[str]:
 
 
 def _near(scene: Scene, node: ast.expr) -> list[str]:
-    """An index by one, and another stage."""
+    """Return the texts of an index changed by one, and of another stage."""
     return [*step_expressions(scene, node, 1), *_stages(scene, node)]
 
 
 def step_expressions(scene: Scene, node: ast.expr, step: int) -> list[str]:
-    """An expression more and less by a step."""
+    """Return an expression increased and decreased by a step."""
     if isinstance(node, ast.Constant) and type(node.value) is int:
         return [str(n) for n in (node.value + step, node.value - step) if n >= 0]
     if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)) and isinstance(node.right, ast.Constant):
@@ -208,7 +209,7 @@ def step_expressions(scene: Scene, node: ast.expr, step: int) -> list[str]:
 
 
 def parenthesize(scene: Scene, node: ast.expr, *, sums: bool = False) -> str:
-    """The text of an operand, in brackets where it needs them."""
+    """Return the text of an operand, in parentheses if it needs them."""
     text = scene.text.of(node)
     if isinstance(node, _SIMPLE):
         return text
@@ -222,7 +223,7 @@ def parenthesize(scene: Scene, node: ast.expr, *, sums: bool = False) -> str:
 
 
 def _loop_names(scene: Scene, node: ast.AST) -> list[str]:
-    """The variables of the loops around a node, the innermost one first."""
+    """Return the variables of the loops around a node, innermost first."""
     return [
         owner.target.id
         for owner in scene.text.ancestors(node)
@@ -256,7 +257,7 @@ def _is_lane_number(scene: Scene, node: ast.expr) -> bool:
 
 
 def _selects(node: ast.AST) -> bool:
-    """Return whether an expression is of the form `i % 2` or `1 - s`, or asks a pattern for its stage."""
+    """Return whether an expression has the form `i % 2` or `1 - s`, or calls a pattern for its stage."""
     match node:
         case ast.BinOp(op=ast.Mod()):
             return not isinstance(node.left, ast.Attribute)
@@ -268,7 +269,7 @@ def _selects(node: ast.AST) -> bool:
 
 
 def _is_stage(scene: Scene, node: ast.AST) -> bool:
-    """Return whether an index says which stage of a ring, or is a number."""
+    """Return whether an index selects the stage of a ring, or is a number."""
     text = scene.text.of(node)
     return isinstance(node, ast.Constant) or any(part.strip("()") in text.split() for part in _stages(scene, node)) or (
         _selects(node) or text in ("s", "stage", "slot", "buffer")
@@ -276,7 +277,8 @@ def _is_stage(scene: Scene, node: ast.AST) -> bool:
 
 
 def whole_counts(scene: Scene) -> Iterator[Candidate]:
-    """The count of all barriers that have the same one, or the id of all, in one edit."""
+    """Yield edits that change the count of all barriers with the same count, or the id of all with the same id, at
+    once."""
     calls = [call for call in scene.calls_named(*_BARRIERS) if len(call.args) > 1]
     for n, what in enumerate(("id", "count")):
         for old in dict.fromkeys(scene.text.of(call.args[n]) for call in calls):
@@ -295,7 +297,7 @@ def whole_counts(scene: Scene) -> Iterator[Candidate]:
 
 
 def free_id(scene: Scene) -> int:
-    """The id of a barrier that this file names nowhere; the highest one where patterns have some of their own."""
+    """Return the id of a barrier that this file does not use; the highest one if patterns use some."""
     used = {n.value for n in ast.walk(scene.text.tree) if isinstance(n, ast.Constant) and type(n.value) is int}
     upwards = range(3, 16)
     return next(
@@ -304,7 +306,7 @@ def free_id(scene: Scene) -> int:
 
 
 def whole_rings(scene: Scene) -> Iterator[Candidate]:
-    """All barriers of one id, or of two, by stage or by pair: one for each in the place of one for all."""
+    """Yield edits that replace the barriers of one id, or of two, by one barrier for each stage or pair."""
     calls = [call for call in scene.calls_named(*_BARRIERS) if call.args]
     ids = [*dict.fromkeys(scene.text.of(call.args[0]) for call in calls)]
     names = [name for name in ("stage", "s", "pair", "group") if any(_assigns(f, name) for f in scene.functions)]
@@ -338,13 +340,13 @@ def _stage_edit(scene: Scene, calls: list[ast.Call], stage: str, step: int) -> C
 
 # -- bounds --------------------------------------------------------------------------------------------
 def bounds(scene: Scene) -> Iterator[Candidate]:
-    """The limits of a `range` by one, and those of other loops."""
+    """Yield edits of the limits of a `range` by one, or to those of other loops."""
     ranges = list(scene.calls_named("range"))
     for call in ranges:
         far = _loop_distance(scene, call)
         loop = scene.text.statement(call)
         reads = any(loop is owner for hot in scene.hot[:1] for owner in scene.text.ancestors(hot))
-        unread = reads and "uninitialized-read" in scene.codes  # who reads less mends nothing
+        unread = reads and "uninitialized-read" in scene.codes  # reading less does not fix anything
         stop = call.args[min(1, len(call.args) - 1)]
         others = [scene.text.of(other.args[min(1, len(other.args) - 1)]) for other in ranges if other is not call]
         for n, argument in enumerate(call.args[:2]):
@@ -378,14 +380,14 @@ def _step_from(scene: Scene, node: ast.expr) -> str:
 
 
 def _loop_distance(scene: Scene, call: ast.Call) -> float:
-    """0 for loops around what findings point to."""
+    """Return the distance of a loop, which is 0 if it is around a finding's location."""
     loop = scene.text.statement(call)
     inside = any(loop is owner for hot in scene.hot for owner in scene.text.ancestors(hot))
     return -scene.distance(call) + (0.0 if inside else min(scene.distance(call), 3.0))
 
 
 def _round_up_edits(scene: Scene, node: ast.expr) -> list[str]:
-    """`n // 32` rounded up."""
+    """Return the texts of `n // 32` rounded up."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv) and isinstance(node.right, ast.Constant):
         left, by = scene.text.of(node.left), node.right.value
         return [f"({left} + {by - 1}) // {by}"] if type(by) is int else []
@@ -394,7 +396,8 @@ def _round_up_edits(scene: Scene, node: ast.expr) -> list[str]:
 
 # -- indices -----------------------------------------------------------------------------------------------------------
 def indices(scene: Scene) -> Iterator[Candidate]:
-    """An index by one, of another dimension, of another stage; what other accesses of the array have there."""
+    """Yield edits of an index: by one, to that of another dimension, to another stage, or to the index of another
+    access to the array."""
     yield from _unused_parameter_edits(scene)
     for statement in scene.hot:
         head = statement if not isinstance(statement, (ast.If, ast.For, ast.While)) else ast.Pass()
@@ -412,7 +415,7 @@ def indices(scene: Scene) -> Iterator[Candidate]:
 
 
 def _loaded_elements(scene: Scene, statement: ast.AST) -> Counter[str]:
-    """The elements that a statement loads."""
+    """Return the elements that a statement loads."""
     nodes = (n for n in ast.walk(statement) if isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Load))
     return Counter(map(scene.text.of, nodes))
 
@@ -427,7 +430,7 @@ def _again(scene: Scene, node: ast.Subscript, made: Candidate, loaded: Counter[s
 
 
 def _off_by_one_edits(scene: Scene, part: ast.expr) -> Iterator[Candidate]:
-    """An index without a number that is added to it, by one, or with another number in it."""
+    """Yield edits that add one to an index without an added number, or change the added number."""
     less, mirrored = smaller(scene, part, only_less=True), _has_mirror_index(scene, part)
     for rank, new in enumerate(dict.fromkeys([*less, *step_expressions(scene, part, 1), *smaller(scene, part)])):
         made = scene.replacement("index", part, new, 0.4 * rank)
@@ -439,8 +442,8 @@ _MIRROR = str.maketrans("+-", "-+")
 
 
 def _has_mirror_index(scene: Scene, part: ast.expr) -> bool:
-    """Return whether the statement has an index on the other side too, as `i - 1` beside `i + 1`: then its place is
-    meant."""
+    """Return whether the statement also has the mirrored index, such as `i - 1` besides `i + 1`, so that the index is
+    intended."""
     text, statement = scene.text.of(part), scene.text.statement(part)
     other = text.translate(_MIRROR)
     nodes = ast.walk(statement) if statement is not None else ()
@@ -448,7 +451,7 @@ def _has_mirror_index(scene: Scene, part: ast.expr) -> bool:
 
 
 def _unused_parameter_edits(scene: Scene) -> Iterator[Candidate]:
-    """A store to a parameter that the kernel never names, in the place of one that is read, too."""
+    """Yield edits that store to a parameter that the kernel never names, in place of one that it also reads."""
     for function in scene.functions:
         names = {n.id for n in ast.walk(function) if isinstance(n, ast.Name)}
         unused = [argument.arg for argument in function.args.args if argument.arg not in names]
@@ -473,7 +476,7 @@ def _index(scene: Scene, node: ast.Subscript) -> Iterator[Candidate]:
             continue
         is_stage = _is_stage(scene, part)
         stages = _stages(scene, node) if is_stage else []
-        rounds = {*_loop_names(scene, node)} & names_in_text(texts[n])  # what goes round goes on to
+        rounds = {*_loop_names(scene, node)} & names_in_text(texts[n])  # values that rotate continue in this one
         others = (
             [text for text in elsewhere[n] if names_in_text(text) >= rounds] if is_stage or not scene.ordering else []
         )
@@ -495,8 +498,8 @@ def _index(scene: Scene, node: ast.Subscript) -> Iterator[Candidate]:
 
 
 def _index_by_names(scene: Scene, node: ast.Subscript, part: ast.expr) -> Iterator[str]:
-    """An index with a name more, which the array's extent or its other indices have, too; with another name of the
-    same kind, of a thread in the place of one of a thread."""
+    """Yield edits that add to an index a name that the array's extent or other indices contain, or that exchange a name
+    for another one of the same kind."""
     text, own = scene.text.of(part), names_in_text(scene.text.of(part))
     array = scene.text.of(node.value)
     if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Add):
@@ -509,7 +512,7 @@ def _index_by_names(scene: Scene, node: ast.Subscript, part: ast.expr) -> Iterat
 
 
 def _shared_array_names(scene: Scene) -> Iterator[str]:
-    """The names of shared arrays."""
+    """Yield the names of shared arrays."""
     for call in scene.calls_named("array"):
         owner = scene.text.statement(call)
         if "shared" in scene.text.of(call.func) and isinstance(owner, ast.Assign):
@@ -517,7 +520,7 @@ def _shared_array_names(scene: Scene) -> Iterator[str]:
 
 
 def _extent_text(scene: Scene, array: str) -> str:
-    """The text of what a shared array is made with."""
+    """Return the text of the extents of a shared array."""
     for statement in scene.statements:
         if isinstance(statement, ast.Assign) and scene.text.of(statement.targets[0]) == array:
             return scene.text.of(statement.value)
@@ -525,12 +528,12 @@ def _extent_text(scene: Scene, array: str) -> str:
 
 
 def names_in_text(text: str) -> set[str]:
-    """The names of an expression."""
+    """Return the names of an expression."""
     return {*re.findall(r"\b[A-Za-z_]\w*", text)}
 
 
 def smaller(scene: Scene, node: ast.expr, *, only_less: bool = False) -> list[str]:
-    """The expression with a number that is added in it left out; or with a number in it by one, or a sign changed."""
+    """Return the expression without an added number, with a number changed by one, or with a sign changed."""
     less, other = [], []
     old = scene.text.of(node)
     start, _ = scene.text.span(node)
@@ -551,12 +554,12 @@ def smaller(scene: Scene, node: ast.expr, *, only_less: bool = False) -> list[st
 
 
 def _drop_ones(text: str) -> str:
-    """An expression without a last product with 1, or division by it."""
+    """Return an expression without a product with 1 or a division by 1 at its end."""
     return re.sub(r"\s*(?://|\*)\s*1$", "", text)
 
 
 def _drop_parentheses(before: str, operand: str, after: str) -> str:
-    """A name in the place of a sum, without the brackets that the sum needed."""
+    """Return a name without the parentheses of the sum that it replaces."""
     if operand.isidentifier() and re.search(r"(^|[^\w\])])\($", before) and after.startswith(")"):
         return before[:-1] + operand + after[1:]
     return before + operand + after
@@ -576,7 +579,7 @@ def _index_texts(scene: Scene, array: str, dimensions: int) -> list[list[str]]:
 
 
 def assignments(scene: Scene) -> Iterator[Candidate]:
-    """The number that a variable is computed from, by one: of those that the places of the findings use."""
+    """Yield edits that change by one a number from which a variable at a finding's location is computed."""
     hot = [*scene.hot, *(writers(scene) if "uninitialized-read" in scene.codes else ())]
     names = {n.id for statement in hot for n in ast.walk(statement) if isinstance(n, ast.Name)}
     for statement in scene.statements:
@@ -595,7 +598,7 @@ def assignments(scene: Scene) -> Iterator[Candidate]:
 
 
 def writers(scene: Scene) -> Iterator[ast.stmt]:
-    """The statements that store to arrays which findings name."""
+    """Yield the statements that store to arrays which findings name."""
     for statement in scene.statements:
         match statement:
             case ast.Assign(targets=[ast.Subscript(value=ast.Name(id=name))]) if f"`{name}" in scene.said:
@@ -603,7 +606,8 @@ def writers(scene: Scene) -> Iterator[ast.stmt]:
 
 
 def _other_stages(scene: Scene, node: ast.expr) -> Iterator[str]:
-    """`i % 2` by another number, of those at the top of the file, and by the pattern that has stages."""
+    """Yield edits that replace the number in `i % 2` by another number from the top of the file, or by that of a
+    pattern with stages."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) and isinstance(node.left, ast.Name):
         left = scene.text.of(node.left)
         for name, value in scene.text.constant_values.items():
@@ -614,7 +618,7 @@ def _other_stages(scene: Scene, node: ast.expr) -> Iterator[str]:
 
 
 def _exchange_targets(scene: Scene, statement: ast.Assign, names: set[str]) -> Candidate | None:
-    """`i, j = cuda.grid(2)` as `j, i = cuda.grid(2)`."""
+    """Return the edit that changes `i, j = cuda.grid(2)` to `j, i = cuda.grid(2)`."""
     match statement.targets[0]:
         case ast.Tuple(elts=[ast.Name(id=one), ast.Name(id=other)]) if {one, other} & names:
             near = 0.5 - scene.distance(statement.targets[0])
@@ -628,7 +632,7 @@ _OF_A_GRID = {
     "grid(1)": "threadIdx.x",
     "gridsize(1)": "blockDim.x",
 }
-"""a thread of a CTA, or the number of them -> the same of the grid"""
+"""the counterpart in the grid of a thread of a CTA, and of the number of threads"""
 
 
 def identities(scene: Scene) -> Iterator[Candidate]:
