@@ -157,6 +157,19 @@ def test_a_store_of_rows_that_cannot_be_made(operand: str, box: tuple[int, int],
     assert report.verdict == ("failed" if told else "incomplete")
 
 
+@ENGINES
+@pytest.mark.parametrize("wide", [False, True])
+def test_a_swizzle_may_move_32_bytes_at_once(wide: bool, engine: Engine):
+    array = np.arange(64 * 32, dtype=np.uint32).reshape(64, 32)
+    fields = TensorMap(array, (16, 32), swizzle="128B").fields._replace(wide=wide)
+    copy = "cp.async.bulk.tensor.2d.shared::cta.global.mbarrier::complete_tx::bytes [%r2], [%rd2, {0, 3}], [%r3];"
+    out, report = load(copy, 2048, TensorMap.of(array, fields), engine)
+    assert report.verdict == "verified", report.notes
+    at = np.arange(512) * 4
+    moved = at ^ ((at >> 7 & 3) << 5 if wide else (at >> 7 & 7) << 4)
+    assert (out[moved // 4] == array[3:19].ravel()).all()
+
+
 # -- pixels ------------------------------------------------------------------------------------------------------------
 
 

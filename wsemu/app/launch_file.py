@@ -345,8 +345,8 @@ def _tensor_map(map_: TensorMap, array: str, path: Path) -> str:
     fields = map_.fields
     if fields.address or fields.extents != map_.array.shape[::-1]:
         raise UsageError(f"a tensor map of parts of its array cannot be written to `{path}`: pass that part")
-    if fields.im2col:
-        raise UsageError(f"a tensor map of im2col mode cannot be written to `{path}`: give a tiled one")
+    if fields.im2col or fields.wide:
+        raise UsageError(f"a tensor map of im2col mode, or with a swizzle of 32 bytes, cannot be written to `{path}`")
     options = [f"box={[*fields.box[::-1]]}", f"element_strides={[*fields.steps[::-1]]}", f"type={fields.type}"]
     options += [f"strides={[*fields.strides[::-1]]}"] * (fields.strides != map_.array.strides[-2::-1])
     options += [f"swizzle={SWIZZLES[fields.swizzle]}"] * bool(fields.swizzle)

@@ -89,9 +89,9 @@ def lower_tensor_map_argument(value: TensorMap, retrieve: list[Any]) -> tuple[An
 
 
 def driver_bytes(fields: MapFields) -> bytes:
-    """Return the bytes that `cuTensorMapEncodeTiled` writes; none without the driver's Python bindings, and for a map
-    of im2col mode."""
-    if fields.im2col:
+    """Return the bytes that `cuTensorMapEncodeTiled` writes; none without the driver's Python bindings, for a map of
+    im2col mode, and for a swizzle that moves 32 bytes at once."""
+    if fields.im2col or fields.wide:
         return b""
     try:
         from cuda.bindings import driver

@@ -70,6 +70,8 @@ PROMOTIONS = (None, "64B", "128B", "256B")
 _SPANS = (0x10, 0x100, 0x200, 0x400)
 """word 18 for each swizzle"""
 MOST_RANK, MOST_BOX, MOST_STEP, MOST_EXTENT = 5, 256, 8, 1 << 32
+WIDE_WORD = 31
+"""word of a map that says whether its swizzle moves 32 bytes at once: the bit of a driver is not known"""
 MOST_PIXELS = 1024
 """maximum of pixels that a copy in im2col mode moves"""
 MOST_ADDRESS, MOST_STRIDE = 1 << 57, 1 << 40
@@ -105,6 +107,8 @@ class MapFields(NamedTuple):
     nan: bool = False
     promotion: int = 0
     im2col: Im2col | None = None
+    wide: bool = False
+    """true if the swizzle of 128 bytes moves 32 bytes at once, not 16 (128B_ATOM_32B)"""
 
     @property
     def rank(self) -> int:
@@ -187,6 +191,8 @@ def refuse_pixels(fields: MapFields) -> str:
         if not (-reach <= low < reach and -reach <= high < reach) or low > extent - 1 + high:
             return f"its box begins {low} and ends {high} beyond {extent:,} elements: give one that has a position"
     names = [f"dimension {n}" for n in range(rank)]
+    if fields.wide and (fields.swizzle != SWIZZLES.index("128B") or fields.interleave):
+        return "its swizzle moves 32 bytes at once: only that of 128 bytes does, without interleave"
     row = im2col.channels * fields.size
     if row % UNIT:
         return f"a pixel has {row} bytes: a multiple of {UNIT}"
@@ -229,6 +235,8 @@ def _refused_tile(fields: MapFields, innermost: str) -> str:
             f"the box has {row} bytes in {innermost}: at most {most} with a swizzle of {SWIZZLES[fields.swizzle]}; "
             "copy several boxes"
         )
+    if fields.wide and (fields.swizzle != SWIZZLES.index("128B") or fields.interleave):
+        return "its swizzle moves 32 bytes at once: only that of 128 bytes does, without interleave"
     if fields.nan and not ELEMENT_TYPES[fields.type].floats:
         return f"its elements are {fields.type}: only floats can be filled with nan"
     total = _count_box_bytes(fields)
@@ -264,6 +272,7 @@ def encode(fields: MapFields) -> bytes:
         words[8 + n] = extent - 1
         words[13] |= fields.steps[n] - 1 << 3 * n
     words[18] = _SPANS[fields.swizzle]
+    words[WIDE_WORD] = fields.wide
     if fields.im2col:
         _encode_corners(words, fields, fields.im2col)
     else:
@@ -314,6 +323,7 @@ def decode(data: bytes) -> MapFields | None:
         type_, words[1] << 32 | words[0], tuple(word + 1 for word in words[8 : 8 + rank]), tuple(strides),
         () if im2col else tuple(n + 1 for n in box[:rank]), tuple((words[13] >> 3 * n & 7) + 1 for n in range(rank)),
         words[2] >> 11 & 3, words[2] >> 13 & 3, bool(words[2] >> 15 & 1), words[2] >> 17 & 3, im2col,
+        words[WIDE_WORD] == 1,
     )  # fmt: skip
     if fields.interleave >= len(INTERLEAVES) or _read(encode(fields)) != _read(data):
         return None

@@ -57,6 +57,8 @@ STICKY = {
 }  # fmt: skip
 """findings, and reasons for an incomplete launch, after which every later CUDA call of the program returns this error,
 as on a GPU"""
+WIDE_SWIZZLE = 4
+"""`CU_TENSOR_MAP_SWIZZLE_128B_ATOM_32B`"""
 TRAP = 719
 """error after a `trap`; its finding has the code of a failed assertion"""
 
@@ -224,11 +226,12 @@ class Session:
     def _encode_map(self, data: bytes) -> bytes:
         f = TENSOR_MAP.unpack(data)
         rank, channels, pixels = f[1], f[32], f[33]
+        wide = f[4] == WIDE_SWIZZLE
         im2col = maps.Im2col(f[26 : 24 + rank], f[29 : 27 + rank], channels, pixels) if channels else None
         try:
             fields = maps.MapFields(
                 maps.TYPE_NAMES[f[0]], f[2], f[7 : 7 + rank], f[12 : 11 + rank], () if im2col else f[16 : 16 + rank],
-                f[21 : 21 + rank], f[3], f[4], bool(f[6]), f[5], im2col,
+                f[21 : 21 + rank], f[3], maps.SWIZZLES.index("128B") if wide else f[4], bool(f[6]), f[5], im2col, wide,
             )  # fmt: skip
             if maps.refuse_pixels(fields) if im2col else maps.refusal(fields):
                 return _reply(INVALID_VALUE)

@@ -52,7 +52,9 @@ from wsemu.model.tensor_map import (
     MOST_PIXELS,
     MOST_RANK,
     SHARED_ALIGNMENT,
+    SWIZZLES,
     UNIT,
+    WIDE_WORD,
 )
 
 LOAD, STORE, REDUCE, PREFETCH, MULTICAST = opcodes("tensor", "load", "store", "reduce", "prefetch", "multicast")
@@ -67,6 +69,7 @@ SIZES = sum((type_.bytes.bit_length() - 1) << 2 * type_.code for type_ in ELEMEN
 CODE = {name: type_.code for name, type_ in ELEMENT_TYPES.items()}
 U32, S64, F16, F32, FLUSHED, F64, BF16 = (CODE[t] for t in ("u32", "s64", "f16", "f32", "f32_ftz", "f64", "bf16"))
 U64 = CODE["u64"]
+WIDE_SWIZZLE = SWIZZLES.index("128B")
 HIGHEST = max(CODE.values())
 CORNERS = sum(bits << 8 * rank for rank, bits in CORNER_BITS.items())
 OFFSETS = sum(bits << 8 * rank for rank, bits in enumerate(OFFSET_BITS))
@@ -183,6 +186,8 @@ def rows_of(p, i):
 @compiled
 def swizzle_address(p, address):
     """Return the location of 16 bytes of shared memory (T22)."""
+    if word(p, WIDE_WORD):
+        return address ^ (((address >> 7) & 3) << 5)
     return address ^ (((address >> 7) & ((1 << swizzle_of(p)) - 1)) << 4)
 
 
@@ -196,8 +201,10 @@ def clean(p):
     if (w2 >> 16) & 1 and code_of(p) != F32 and code_of(p) != FLUSHED:
         return False
     left = word(p, 7) >> (4 * MOST_RANK - 4) | word(p, 17) | (word(p, 13) & 0xFFFFFF) >> (3 * MOST_RANK)
-    for n in range(19, 32):
+    for n in range(19, WIDE_WORD):
         left |= word(p, n)
+    if word(p, WIDE_WORD) and (word(p, WIDE_WORD) > 1 or swizzle_of(p) != WIDE_SWIZZLE or interleave_of(p)):
+        return False
     return left == 0
 
 

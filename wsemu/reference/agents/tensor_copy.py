@@ -108,6 +108,8 @@ class Tile(NamedTuple):
 
     def swizzle_address(self, address: int) -> int:
         """Return the address in shared memory of a unit of 16 bytes (T22)."""
+        if self.fields.wide:
+            return address ^ (address >> 7 & 3) << 5
         return address ^ (address >> 7 & (1 << self.fields.swizzle) - 1) << 4
 
     def units(self, row: Row) -> Iterator[tuple[int, int]]:
