@@ -71,7 +71,7 @@ _SPANS = (0x10, 0x100, 0x200, 0x400)
 """word 18 for each swizzle"""
 MOST_RANK, MOST_BOX, MOST_STEP, MOST_EXTENT = 5, 256, 8, 1 << 32
 WIDE_WORD = 31
-"""word of a map that says whether its swizzle moves 32 bytes at once: the bit of a driver is not known"""
+"""word of a map that is 1 if its swizzle moves 32 bytes at once; the bit that a driver writes is not known"""
 MOST_PIXELS = 1024
 """maximum of pixels that a copy in im2col mode moves"""
 MOST_ADDRESS, MOST_STRIDE = 1 << 57, 1 << 40
