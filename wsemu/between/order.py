@@ -56,7 +56,6 @@ class Stream:
     launches: list[Operation] = field(default_factory=list)
     """the last launches, if nothing but launches came after the first of them: those that a launch with programmatic
     serialization may overlap"""
-    destroyed: bool = False
 
     @property
     def name(self) -> str:

@@ -212,6 +212,8 @@ class _Run:
         if self.knowledge is None or not able:
             return dict.fromkeys(able, 0)
         every = self.flags.values
+        if any(ask.place not in every for ask in asks):
+            raise UnfitError
         first: dict[Ask, int] = {}
         for number in range(max(len(every[ask.place]) for ask in asks)):
             there = {place: every[place][min(number, len(every[place]) - 1)] for place in now}
@@ -277,7 +279,11 @@ class _Run:
                 owner = self.writer.setdefault(ask.place, thread)
             if owner != thread:
                 raise UnfitError
+            first = len(self.log)
             self._go(ask, None)
+            alone = not any(self._does_more(one.event, ask) for one in self.log[first:])
+            if reads_only and alone and ask in self.session.asks(ask.cta):
+                raise UnfitError  # a loop waits, and uses what it reads
             if not reads_only:
                 values.append(self._at(ask.place, len(values[0])))
                 if self.knowledge is not None:
