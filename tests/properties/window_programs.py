@@ -47,6 +47,9 @@ class WindowProgram(NamedTuple):
     """A word is one integer (`packed`), a vector of 128 bits (`vector`), or two integers (`apart`)."""
     state: int = 0
     """The element of a vector, or the integer of two, that says what the other one is."""
+    undefined: int = -1
+    """The CTA that adds a register which nothing writes to the sum that it publishes first; only the last one publishes
+    it to nobody.  -1: none."""
 
     def rounds(self, whole: tuple[int, ...], first: int, total: int) -> Iterator[tuple[int, int]]:
         """Yield what a CTA may add up from a lane's first CTA on, and how many whole sums it saw."""
@@ -145,7 +148,7 @@ class WindowProgram(NamedTuple):
 .address_size 64
 .visible .entry k(.param .u64 w_, .param .u64 y_)
 {{
-  .reg .b32 %l, %t, %o, %i, %v, %u, %s, %b, %e, %c, %d; .reg .b64 %w, %y, %a, %m, %x, %z; .reg .pred %q, %p, %f;
+  .reg .b32 %l, %t, %o, %i, %v, %u, %s, %b, %e, %c, %d, %n; .reg .b64 %w, %y, %a, %m, %x, %z; .reg .pred %q, %p, %f;
   ld.param.u64 %w, [w_]; ld.param.u64 %y, [y_];
   mov.u32 %l, %tid.x; mov.u32 %t, %ctaid.x; mov.u32 %o, 0; mov.u32 %e, 0; mov.u32 %c, 0;
   setp.eq.u32 %f, %l, 0;
@@ -153,6 +156,7 @@ class WindowProgram(NamedTuple):
   mad.wide.u32 %m, %t, {size}, %w; add.u64 %m, %m, {size * PADDING};
   setp.eq.u32 %q, %t, 0; @%q bra PUBLISH;
   mov.u32 %d, %o;
+  {f"setp.eq.u32 %q, %t, {self.undefined}; @%q add.u32 %d, %d, %n;" if self.undefined > 0 else ""}
   {self._store(OWN)}
   sub.u32 %i, %t, 1; sub.u32 %i, %i, %l;
 WINDOW:
@@ -187,7 +191,7 @@ def draw_windows(source: random.Random) -> WindowProgram:
     """Draw a program, half of the time one without a mistake."""
     ctas = source.choice((2, 3, 3, 4))
     right = source.random() < 0.5
-    return WindowProgram(
+    drawn = WindowProgram(
         ctas, source.choice((2, 2, 4)), tuple(source.choice((1, 1, 2, 3)) for _ in range(ctas)),
         "le" if right else source.choice(("le", "lt", "all")),
         "any" if right else source.choice(("any", "any", "all", "never")),
@@ -195,6 +199,8 @@ def draw_windows(source: random.Random) -> WindowProgram:
         source.choice(("packed", "vector") if right else ("packed", "vector", "vector", "apart")),
         source.choice((0, 1)),
     )  # fmt: skip
+    undefined = source.choice((-1, -1, -1, -1, ctas - 1, ctas - 1, source.randrange(1, ctas)))
+    return drawn._replace(undefined=undefined)
 
 
 class JudgedWindows(NamedTuple):
@@ -211,7 +217,8 @@ class JudgedWindows(NamedTuple):
 
 def judge_windows(program: WindowProgram, engines: tuple[Engine, ...]) -> JudgedWindows:
     """Compare wsemu's verdicts with all that loads may return."""
-    fails, kernel = program.can_fail(), wsemu.load_ptx(program.ptx())["k"]
+    reads = 0 <= program.undefined < program.ctas - 1  # the next CTA may add it to the location of its store
+    fails, kernel = reads or program.can_fail(), wsemu.load_ptx(program.ptx())["k"]
     verdicts, complaints = [], []
     for engine in engines:
         words = program.words()

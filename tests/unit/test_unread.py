@@ -32,6 +32,29 @@ LAST_HAS_NONE = """
 PUBLISH:
 """
 LOOK = "  @%q bra END; ld.relaxed.gpu.global.u32 %v, [%a+-4]; st.global.u32 [%y], %v;\nEND: exit; }"
+PUBLISHES = """
+  mov.u32 %n, {which}; setp.eq.u32 %p, %c, %n; setp.eq.u32 %q, %c, 0;
+  @%p bra PUBLISH;
+  mov.u32 %u, 5;
+PUBLISH:
+  st.relaxed.gpu.global.u32 [%a], %u;
+  @%q bra WRITE;
+"""
+WAIT = """
+LOOK:
+  ld.relaxed.gpu.global.u32 %v, [%a+-4]; setp.eq.u32 %q, %v, {missing}; @%q bra LOOK;
+WRITE:
+  st.global.u32 [%y], {result};
+END: exit; }}
+"""
+LOOK_AT_TWO = """
+  setp.ne.u32 %q, %c, 3; @%q bra WRITE;
+  ld.relaxed.gpu.global.u32 %v, [%a+-12]; setp.ne.u32 %q, %v, 0; @%q bra WRITE;
+  ld.relaxed.gpu.global.u32 %v, [%a+-4];
+WRITE:
+  st.global.u32 [%y], 7;
+END: exit; }
+"""
 WAITS_FOR_LATER = """
   setp.ne.u32 %q, %c, 1; @%q bra WRITE;
   st.relaxed.gpu.global.u32 [%x], 1;
@@ -57,6 +80,26 @@ def test_what_the_last_cta_publishes_to_nobody_is_open(engine: Engine) -> None:
     report = check(LAST_HAS_NONE + "st.relaxed.gpu.global.u32 [%a], %u;" + LOOK, 3, engine)
     assert report.verdict == "incomplete", report.findings
     assert any("publishes an undefined value, which no thread reads in this run" in note for note in report.notes)
+
+
+def test_what_no_order_reads_is_no_error() -> None:
+    """The last of the CTAs that wait for each other publishes to nobody, in all orders."""
+    report = check(PUBLISHES.format(which=3) + WAIT.format(missing=0, result=7), 4, "vm")
+    assert (report.verdict, report.findings) == ("verified", []), report.notes
+    assert "whatever published values each CTA reads" in report.proof
+
+
+def test_what_is_published_to_nobody_and_stored_elsewhere_is_not_verified() -> None:
+    report = check(PUBLISHES.format(which=3) + WAIT.format(missing=0, result="%u"), 4, "vm")
+    assert report.verdict != "verified"
+
+
+@pytest.mark.parametrize("which", [0, 1, 2])
+def test_what_another_order_reads_is_not_verified(which: int) -> None:
+    """In this run the last CTA sees what CTA 0 publishes, and does not look at CTA 2."""
+    look = WAIT.format(missing=0, result=7) if which < 2 else LOOK_AT_TWO
+    report = check(PUBLISHES.format(which=which) + look, 4, "vm")
+    assert report.verdict != "verified", report.proof
 
 
 @pytest.mark.parametrize("engine", ENGINES)

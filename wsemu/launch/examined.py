@@ -194,14 +194,15 @@ def _follow(
     initial: Callable[[], list[Any]],
     arisen: Sequence[RawFinding],
     failed: bool,
+    unread: frozenset[tuple[int, int]] = frozenset(),
     *,
     tried: bool,
 ) -> Followed | None:
     """Return the effects of the launch's undefined values.  `failed`: it has other errors; `tried`: it belongs to an
-    edit."""
+    edit; `unread`: strong stores of values that nothing reads, each with its CTA."""
     from wsemu.launch.undefined import follow
 
-    return follow(bound, outcome, initial, arisen, tried=tried, failed=failed)
+    return follow(bound, outcome, initial, arisen, tried=tried, failed=failed, unread=unread)
 
 
 def _find_unordered_load(

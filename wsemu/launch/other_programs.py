@@ -59,7 +59,9 @@ def decide_by_other_program(
         segments = [(np.array(data), writable) for data, (_, writable) in zip(before, bound.segments, strict=True)]
         report = judge(bound._replace(program=other.program, segments=segments, allowance=allowance))
         if report is not None and report.verdict == "verified" and (not other.same or _shows_same_accesses(report)):
-            return Decided(proven=True, notes=tuple(report.notes), how=other.how, besides=frozenset())
+            return Decided(
+                proven=True, notes=tuple(report.notes), how=other.how, besides=frozenset(), defined=other.same
+            )
     return None
 
 

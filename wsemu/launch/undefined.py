@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from wsemu.model.program import Program
     from wsemu.proof.shadow_program import Shadowed
 
+Unread = frozenset[tuple[int, int]]
 KINDS = {"uninitialized-read": "load", "undefined-shuffle": "shuffle"}
 """codes of the engines' records -> kind of the source"""
 MAX_FOLLOWED = 20_000
@@ -81,12 +82,17 @@ def follow(
     *,
     tried: bool = False,
     failed: bool = False,
+    unread: Unread = frozenset(),
 ) -> Followed | None:
     """Return what the undefined values of a launch reach.  Return None if the launch is too long, or if no enabled
-    check keeps the initial contents of arrays.  `tried`: the launch tries an edit; `failed`: it has other errors."""
-    if any(data is None for data in initial()):
+    check keeps the initial contents of arrays.  `tried`: the launch tries an edit; `failed`: it has other errors.
+    `unread`: strong stores, with their CTAs, of values that nothing reads; only the instrumented program leaves them
+    out, so None if it does not decide."""
+    if any(data is None for data in initial()) or (unread and bound.configuration.grid[0] != bound.configuration.ctas):
         return None
-    followed = _follow_compiled(bound, outcome, initial, findings, failed)
+    followed = _follow_compiled(bound, outcome, initial, findings, failed, unread)
+    if unread:
+        return followed
     most = _affordable(bound, outcome, MAX_FOLLOWED_EDIT if tried else MAX_FOLLOWED)
     affordable = outcome.warp_instructions <= most
     if followed is not None and not (failed and affordable and _may_have_passed(outcome, followed)):
@@ -121,7 +127,12 @@ def _affordable(bound: Bound, outcome: Outcome, most: int) -> int:
 
 
 def _follow_compiled(
-    bound: Bound, outcome: Outcome, initial: Callable[[], list[Any]], findings: Sequence[RawFinding], failed: bool
+    bound: Bound,
+    outcome: Outcome,
+    initial: Callable[[], list[Any]],
+    findings: Sequence[RawFinding],
+    failed: bool,
+    unread: Unread,
 ) -> Followed | None:
     """Return what the undefined values of a launch reach, found by an instrumented program; None if it does not decide.
 
@@ -134,7 +145,7 @@ def _follow_compiled(
     nothing = Followed(arisen, {}, {}, complete=True)
     sources = frozenset(source.place for source in arisen)
     for executions in (outcome.executions, [1] * len(bound.program.code)):
-        made = _shadow_program(bound, executions, sources)
+        made = _shadow_program(bound, executions, sources, unread=unread)
         if not made.sinks and not bound.settings.corners:  # with representative CTAs, other CTAs may take other paths
             return nothing
         if len(made.program.code) > MAX_INSTRUCTIONS:
@@ -148,7 +159,7 @@ def _follow_compiled(
         if found is None:
             return None
         copied = found
-        made = _shadow_program(bound, executions, sources, beside=_shared_bytes(bound))
+        made = _shadow_program(bound, executions, sources, beside=_shared_bytes(bound), unread=unread)
         if len(made.program.code) > MAX_INSTRUCTIONS:
             return None
         shown = _run_shadow(bound, made, made.program, initial)
@@ -200,7 +211,9 @@ def _observe_arising(bound: Bound, findings: Sequence[RawFinding]) -> dict[Sourc
     return arisen
 
 
-def _shadow_program(bound: Bound, executions: Sequence[int], others: frozenset[int], beside: int = 0) -> Shadowed:
+def _shadow_program(
+    bound: Bound, executions: Sequence[int], others: frozenset[int], beside: int = 0, unread: Unread = frozenset()
+) -> Shadowed:
     """Return the instrumented program that follows undefined values, reused from an earlier launch that executed the
     same instructions.  `beside`: the distance in bytes of masks of copies in shared memory, 0 if these are not
     followed."""
@@ -208,11 +221,18 @@ def _shadow_program(bound: Bound, executions: Sequence[int], others: frozenset[i
 
     rows = address_rows(bound.program, bound.rows, bound.names, bound.arrays)
     maps = {number: array for array, number in _maps(bound)} if others else {}
-    key = tuple(count > 0 for count in executions), tuple(sorted(rows.items())), others, tuple(maps.items()), beside
+    key = (
+        tuple(count > 0 for count in executions),
+        tuple(sorted(rows.items())),
+        others,
+        tuple(maps.items()),
+        beside,
+        unread,
+    )
     name = "shadowed_beside" if beside else "shadowed"
     kept = bound.program.derived.get(name)
     if kept is None or kept[0] != key:
-        made = make_shadow_program(bound.program, executions, rows.get, others, maps, beside)
+        made = make_shadow_program(bound.program, executions, rows.get, others, maps, beside, unread)
         kept = bound.program.derived[name] = key, made
     found: Shadowed = kept[1]
     return found

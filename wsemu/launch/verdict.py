@@ -58,13 +58,14 @@ if TYPE_CHECKING:
     from wsemu.launch.explore.decided import Decided
     from wsemu.launch.failing_compares import Separate
     from wsemu.launch.moved_columns import Moved
+    from wsemu.launch.unread import Unread
     from wsemu.model.launch_shape import LaunchConfiguration
     from wsemu.model.outcome import Event, FindingKey, Outcome, RawFinding, Trace, Tracer
     from wsemu.model.settings import Settings
     from wsemu.model.undefined import Followed
     from wsemu.proof.taint import Analysis
 
-    Follow = Callable[[Sequence[RawFinding], bool], Followed | None]
+    Follow = Callable[..., Followed | None]
 
 
 EVERY_SCHEDULE = "deadlock-free and race-free in every schedule"
@@ -172,6 +173,7 @@ def judge(
     wanted, apart = _separate_meetings(wanted, places)
     wanted, mixed = _separate_vector_parts(wanted, places)
     undefined: list[str] = []
+    unread: Unread | None = None
     arisen = [raw for raw in outcome.findings if raw.code in ARISING] if not apart else []
     if arisen or (program.undefined and not apart):
         from wsemu.launch.undefined import settle
@@ -179,7 +181,6 @@ def judge(
 
         wanted, undefined = settle(wanted, arisen, places, settings.checkers, _follow_undefined(wanted, arisen, follow))
         wanted, unread = separate_unread(wanted, places, trace_of)
-        undefined += unread
     analysis = _analysis(places, settings, trace_of)
     given = False
     if gives_places is not None and not wanted and analysis is not None and _only_atomics_influence(analysis, program):
@@ -229,6 +230,8 @@ def judge(
             doubts = doubts._replace(undefined=[*doubts.undefined, *_unwritten(places)])
         loose = [*decided.notes, *(() if decided.proven else loose)]
     decided = decided or alike
+    if unread is not None and unread.reasons and not found.has_errors and not _stays_unread(unread, decided, follow):
+        doubts = doubts._replace(undefined=[*doubts.undefined, *unread.reasons])
     if failing and not found.has_errors and _is_up_to_atomics(outcome, doubts) and not _may_poll(program):
         found = _with_assertions(found, failing, places, settings)
         doubts = doubts._replace(stopped=[], asserted=[], orders=[], steered={}, tried=())
@@ -292,6 +295,18 @@ def _follow_undefined(wanted: list[RawFinding], arisen: list[RawFinding], follow
         return None
     failed = any(CODES[raw.code].severity == "error" and raw.code not in ARISING for raw in wanted)
     return follow(arisen, failed)
+
+
+def _stays_unread(unread: Unread, decided: Decided | None, follow: Follow | None) -> bool:
+    """Return whether no order reads the undefined values that no thread reads in this run, and whether undefined values
+    reach nothing else."""
+    if decided is None or not decided.proven or decided.defined:
+        return decided is not None and decided.proven
+    stores = unread.find_unread(decided.loaded) if decided.loaded is not None else frozenset()
+    if follow is None or not unread.stores <= stores:
+        return False
+    followed = follow([], False, stores)
+    return followed is not None and followed.complete and not followed.reached
 
 
 def _load_doubts(places: Places, accesses: tuple[int, int] | None) -> list[str]:

@@ -124,12 +124,14 @@ def make_shadow_program(
     others: frozenset[int] = frozenset(),
     maps: Mapping[int, int] | None = None,
     beside: int = 0,
+    unread: frozenset[tuple[int, int]] = frozenset(),
 ) -> Shadowed:
     """Return a program that follows its undefined registers through the executed instructions, and the undefined values
     of the instructions in `others`: loads of uninitialized bytes, shuffles from inactive lanes.  `maps` has the array
     that shows which bytes of a segment are written.  `beside` is the distance in bytes from shared memory to the masks
-    of its bytes, 0 if copies in it are not followed."""
-    return _Writer(program, executions, segment_of, others, maps or {}, beside).write_program()
+    of its bytes, 0 if copies in it are not followed.  `unread`: strong stores, with their CTAs (`ctaid.x`), of values
+    that nothing reads."""
+    return _Writer(program, executions, segment_of, others, maps or {}, beside, unread).write_program()
 
 
 class _Writer:
@@ -143,7 +145,11 @@ class _Writer:
         others: frozenset[int],
         maps: Mapping[int, int],
         beside: int,
+        unread: frozenset[tuple[int, int]],
     ) -> None:
+        self.unread: dict[int, list[int]] = {}
+        for at, cta in sorted(unread):
+            self.unread.setdefault(at, []).append(cta)
         self.program, self.executions, self.others, self.maps = program, executions, others, maps
         self.beside = beside
         self.enters: set[int] = set()
@@ -329,6 +335,9 @@ class _Writer:
         found = self._any([self.masks[row] for row in rows])
         if guard and guard >> 1 not in rows:
             self._emit("and.pred", found, found, self._negate_guard(guard))
+        for cta in self.unread.get(self.pc, ()) if kind == "atomic" else ():
+            other = self._emit("setp.ne.b32", self._predicate(1), self._special("ctaid.x"), self._constant(cta, "b32"))
+            self._emit("and.pred", found, found, other)
         self._stop(kind, found, sure=sure)
 
     def _stop(self, kind: Kind, found: int, *, sure: bool) -> None:

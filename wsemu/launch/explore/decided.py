@@ -31,6 +31,10 @@ class Decided(NamedTuple):
     """the CTAs that wait for each other"""
     besides: frozenset[int] | None = None
     """instructions that only other interleavings execute, compared with the initial run; None: unknown"""
+    loaded: frozenset[tuple[int, int]] | None = None
+    """the ends of the bytes that strong loads may read in some interleaving; None: unknown"""
+    defined: bool = False
+    """true if undefined values reach nothing in any interleaving"""
 
 
 class Case(NamedTuple):

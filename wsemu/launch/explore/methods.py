@@ -162,7 +162,10 @@ def decide_by_windows(bound: Bound, places: Places) -> Decided | None:
         proven = windows.is_proven()
     finally:
         session.close()
-    return Decided(proven=True, how=WHATEVER_IS_PUBLISHED, besides=windows.besides) if proven else None
+    if not proven:
+        return None
+    loaded = frozenset(windows.loaded)
+    return Decided(proven=True, how=WHATEVER_IS_PUBLISHED, besides=windows.besides, loaded=loaded)
 
 
 def decide_by_counter_abstraction(case: Case) -> Decided | None:

@@ -86,6 +86,8 @@ class Windows:
         self.plans = Code(bound, ordered)
         self.initial = [content.copy() for content, _ in bound.segments]
         self.words: dict[int, Word] = {}
+        self.loaded = set[tuple[int, int]]()
+        """Ends of the locations that strong loads read on some path."""
         self.looked: dict[int, tuple[int, int]] = {}
         """locations without a writer so far, each with the CTA that read it and the number of bytes"""
         self.covered = set[int]()
@@ -219,6 +221,7 @@ class Windows:
             place, size = find_word(self.code[pc], node.address(lane, pc))
             if is_own(place):
                 raise UnfitError
+            self.loaded.add((place, place + size))
             first = self._content(self.initial, place, size)
             self._check_written(place, size)
             word = self.words.get(place)
