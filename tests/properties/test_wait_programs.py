@@ -42,5 +42,6 @@ def test_the_model_sees_a_state_that_comes_again() -> None:
     polls = Loop((0, 0, 0, 0), (0, 0, 0), (Step("strong", 0),), "ne", 0, 0)
     counts = polls._replace(steps=(*polls.steps, Step("add", 1, 1, number=1)))
     assert execute(polls).ends is False
-    assert execute(counts).ends is None
+    assert execute(counts).ends is False
+    assert execute(counts._replace(steps=(*counts.steps, Step("store", of=1, word=1)))).ends is None
     assert execute(polls._replace(words=(1, 0, 0))) == (True, (1, 0, 0))

@@ -1,8 +1,9 @@
 """Loops of one thread, and whether they end: every round is executed here, until a state comes again.
 
 A loop has four registers and three words of memory, which only this thread touches.  It loads, stores, computes and
-makes atomics, and leaves where a register compares as its end says.  If registers and memory at its head are those of
-an earlier round, it never ends, and the launch cannot be `verified`.  wsemu decides that without a copy of the state,
+makes atomics, and leaves where a register compares as its end says.  If memory at its head, and the registers that may
+ever decide something or be stored, are those of an earlier round, it never ends, and the launch cannot be `verified`.
+Other registers only count the rounds.  wsemu decides that without a copy of the state,
 by what its instructions read and write (proof/idle.py), on both engines; nothing here knows of that.
 """
 
@@ -85,8 +86,9 @@ def draw(random_: random.Random) -> Loop:
 def execute(loop: Loop) -> Known:
     """Execute rounds until the loop is left, or its state comes again."""
     registers, words, seen = [*loop.registers], [*loop.words], set[tuple[int, ...]]()
+    used = _used(loop)
     for _ in range(ROUNDS):
-        state = (*registers, *words)
+        state = (*(registers[n] for n in used), *words)
         if state in seen:
             return Known(False, tuple(words))
         seen.add(state)
@@ -96,6 +98,15 @@ def execute(loop: Loop) -> Known:
         if COMPARES[loop.compare](registers[loop.left], loop.number):
             return Known(True, tuple(words))
     return Known(None, ())
+
+
+def _used(loop: Loop) -> list[int]:
+    """Return the registers on which the end of the loop, a guard or a word may depend, in any round."""
+    used = {loop.left, *(step.when for step in loop.steps if step.when >= 0)}
+    used |= {step.of for step in loop.steps if step.kind in ("store", "cas", "exch", "atom.or", "atom.add")}
+    for _ in range(REGISTERS):
+        used |= {step.of for step in loop.steps if step.kind in COMPUTES and step.to in used}
+    return sorted(used)
 
 
 def _execute(step: Step, registers: list[int], words: list[int]) -> None:

@@ -126,6 +126,52 @@ def test_a_poll_of_what_nobody_writes_waits_for_ever(
     assert report.counters.warp_instructions <= 4_000
 
 
+COUNTS = {
+    "tries": ("", "add.u32 %r4, %r4, 1;" + RELAXED, "st.global.u32 [%rd2], %r4;"),
+    "a sum of what it sees": (
+        "",
+        RELAXED + "add.u32 %r4, %r4, %r3; add.u32 %r4, %r4, 3;",
+        "st.global.u32 [%rd2], %r4;",
+    ),
+    "counts of counts": ("", "add.u32 %r4, %r4, 1; add.u32 %r5, %r5, %r4;" + RELAXED, "st.global.u32 [%rd2], %r5;"),
+}
+
+
+@pytest.mark.parametrize(("engine", "block"), [("vm", 1), ("vm", 64), ("reference", 1)])
+@pytest.mark.parametrize("parts", COUNTS.values(), ids=COUNTS)
+def test_a_loop_that_waits_and_counts_ends_the_run(
+    parts: tuple[str, str, str], engine: Any, block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(orders, "PATIENCE", 4_000)
+    report = wsemu.check(
+        polling("mov.u32 %r4, 0; mov.u32 %r5, 0;" + parts[0], *parts[1:]), 1, block,
+        [np.zeros(1, np.uint32), np.zeros(1, np.uint32)], engine=engine,
+    )  # fmt: skip
+    assert report.verdict == "incomplete"
+    assert any("a loop waits for memory to change" in note for note in report.notes)
+    assert report.counters.warp_instructions <= 4_000
+
+
+@pytest.mark.parametrize("uses", [
+    "setp.eq.u32 %p1, %r4, 9000; @%p1 bra END;", "@%p1 bra END; setp.eq.u32 %p1, %r4, 9000;",
+    "setp.eq.u32 %p1, %r4, 9000; @%p1 st.global.u32 [%rd1], %r4;",
+    "setp.eq.u32 %p1, %r4, 9000; selp.b32 %r5, 1, 0, %p1; atom.global.or.b32 %r3, [%rd1], %r5;",
+])  # fmt: skip
+def test_a_count_that_ends_the_loop_is_none_of_tries(uses: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(orders, "PATIENCE", 4_000)
+    kernel = polling("mov.u32 %r4, 0; setp.eq.u32 %p1, %r1, 1;", "add.u32 %r4, %r4, 1;" + RELAXED + uses, "")
+    report = wsemu.check(kernel, 1, 1, [np.zeros(1, np.uint32), np.zeros(1, np.uint32)])
+    assert report.verdict == "verified"
+
+
+def test_the_reference_looks_sooner_at_a_loop_that_waits() -> None:
+    report = wsemu.check(
+        polling("", RELAXED, ""), 1, 1, [np.zeros(1, np.uint32), np.zeros(1, np.uint32)], engine="reference"
+    )
+    assert report.verdict == "failed"
+    assert report.counters.warp_instructions <= orders.SLOW_PATIENCE
+
+
 def test_a_poll_of_what_is_there_goes_on() -> None:
     report = wsemu.check(polling("", RELAXED, ""), 1, 1024, [np.ones(1, np.uint32), np.zeros(1, np.uint32)])
     assert report.verdict == "verified"

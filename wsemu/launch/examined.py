@@ -94,14 +94,14 @@ def ran_with_orders(bound: Bound, workers: int | None, *, tried: bool = False) -
     """Run a launch.  If atomics influence it, decide it by its interleavings.  For a launch that is only `tried`, it is
     not determined whether all its interleavings fail."""
     from wsemu.launch.binding import address_rows
-    from wsemu.launch.explore.orders import PATIENCE, Orders
+    from wsemu.launch.explore.orders import Orders
     from wsemu.launch.lane_lag import separate_lags
     from wsemu.launch.same_values import excuse_same_values
 
     orders = Orders(bound, address_rows(bound.program, bound.rows, bound.names, bound.arrays), first=tried)
     run = ran(bound, workers, orders.patience())
     if orders.needs_full_budget(run[0], run[2]):
-        run = ran(bound, workers, PATIENCE if orders.stays else None)
+        run = ran(bound, workers, orders.few if orders.stays else None)
         run[0].waits = orders.stays
     run = excuse_same_values(bound, run, tried=tried)
     return (separate_lags(bound, run) if bound.program.asynchronous else run), orders

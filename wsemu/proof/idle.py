@@ -1,7 +1,8 @@
 """Find loops that only wait: repeating them makes no progress as long as memory does not change.
 
 In such a loop, no register carries a value from one iteration into the next, and each iteration writes what the
-previous one wrote.  A launch that executes only such loops never ends.
+previous one wrote.  A launch that executes only such loops never ends.  Registers that only count the iterations are an
+exception: nothing depends on them but registers that only count, too (`_only_count`).
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ def waits(program: Program, pcs: Iterable[int]) -> bool:
         reads[pc] = ({code[pc][1] >> 1} - {0}) | {row for row in used if row > 0}
         writes[pc] = {row for step in steps[pc] for row in step.writes if not step.guard}
     written = {row for pc in members for step in steps[pc] for row in step.writes}
-    if _carried_rows(members, code, reads, writes) & written:
+    carried = _carried_rows(members, code, reads, writes) & written
+    if carried and not _only_count(carried, code, steps, reads):
         return False
     strong = {program.array_of[pc] for pc in members if _kind(code[pc]) == "atomic"} | {None}
     for pc, held in _memory_dependences(members, code, steps).items():
@@ -49,6 +51,26 @@ def waits(program: Program, pcs: Iterable[int]) -> bool:
             return False
         if kind == "store" and ("load" in found or (found and program.array_of[pc] in strong)):
             return False
+    return True
+
+
+def _only_count(
+    carried: set[int], code: list[list[int]], steps: dict[int, list[Step]], reads: dict[int, set[int]]
+) -> bool:
+    """Return whether carried rows decide nothing while the loop repeats: no branch, no guard, no address, nothing that
+    is written to memory or told to other lanes.  Only arithmetic may read them, and what it makes of them."""
+    counts, grown = set(carried), True
+    while grown:
+        grown = False
+        for pc, own in steps.items():
+            if not reads[pc] & counts:
+                continue
+            if _kind(code[pc]) != "alu" or code[pc][1] >> 1 in counts:
+                return False
+            for step in own:
+                if not counts.isdisjoint((*step.reads, *step.operands)) and not counts.issuperset(step.writes):
+                    counts.update(step.writes)
+                    grown = True
     return True
 
 

@@ -27,8 +27,10 @@ if TYPE_CHECKING:
 
 PATIENCE = 100_000
 """warp instructions of a run after which a launch that atomics may keep in a loop is looked at"""
-MORE_PATIENCE = 20 * PATIENCE
-"""warp instructions of a run that is not known to stay in loops that wait"""
+SLOW_PATIENCE = 5_000
+"""the same in the reference interpreter, which executes some thousand in a second"""
+MORE = 20
+"""times as many warp instructions of a run that is not known to stay in loops that wait"""
 _ATOMIC = frozenset(OPCODE[name] for name in ATOMICS)
 
 
@@ -45,10 +47,12 @@ class Orders:
         """true if interleavings of the atomics were explored: one run then does not cover all that threads may do"""
         self.stays = False
         """true if the launch waits forever if CTAs run one after another"""
+        self.few = min(PATIENCE, SLOW_PATIENCE) if bound.settings.engine == "reference" else PATIENCE
+        """warp instructions of a run after which it is looked at, if atomics may keep it in a loop"""
 
     def patience(self) -> int | None:
         """Return a smaller step budget than the requested one, if a launch may wait for memory to change."""
-        return PATIENCE if self.bound.settings.budget > PATIENCE and self.influences_control() else None
+        return self.few if self.bound.settings.budget > self.few and self.influences_control() else None
 
     def influences_control(self) -> bool:
         """Return whether concurrent stores may influence it: then one run does not determine its errors."""
@@ -100,9 +104,9 @@ class Orders:
         """Return whether the launch ends if it runs longer."""
         from wsemu.launch.running import ran
 
-        if self.bound.settings.budget <= MORE_PATIENCE or any(kept is None for kept in before):
+        if self.bound.settings.budget <= MORE * self.few or any(kept is None for kept in before):
             return False
-        outcome = ran(self.bound, 1, MORE_PATIENCE)[0]
+        outcome = ran(self.bound, 1, MORE * self.few)[0]
         put_back(self.bound, before)
         return outcome.status == "done"
 
@@ -117,12 +121,12 @@ class Orders:
             put_back(self.bound, before)
             return outcome
 
-        outcome = run_alone(2 * PATIENCE)
+        outcome = run_alone(2 * self.few)
         if outcome.status != "budget":
             return False
         more = np.array(outcome.executions) - np.array(first.executions)
         if int(more.min()) < 0:  # on several cores other CTAs ran as well
-            more = np.array(outcome.executions) - np.array(run_alone(PATIENCE).executions)
+            more = np.array(outcome.executions) - np.array(run_alone(self.few).executions)
         running = np.flatnonzero(more).tolist()
         warps = self.bound.configuration.warps * math.prod(self.bound.configuration.cluster)
         again = bool(running) and int(more[running].min()) > 2 * warps
@@ -147,7 +151,7 @@ class Orders:
         if not chosen.checkers & {*SCHEDULES}:
             return None
         # influence is computed for all arrays; which findings are reported is decided later
-        budget = min(chosen.budget, 2 * PATIENCE) if self.stays else chosen.budget
+        budget = min(chosen.budget, 2 * self.few) if self.stays else chosen.budget
         bound = self.bound._replace(settings=replace(chosen, checkers=chosen.checkers | {*SCHEDULES}, budget=budget))
         before = initial()
         kept = all(data is not None for data in before)
