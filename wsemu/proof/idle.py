@@ -2,7 +2,7 @@
 
 In such a loop, no register carries a value from one iteration into the next, and each iteration writes what the
 previous one wrote.  A launch that executes only such loops never ends.  Registers that only count the iterations are an
-exception: nothing depends on them but registers that only count, too (`_only_count`).
+exception: only such registers depend on them (`_only_count`).
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ def waits(program: Program, pcs: Iterable[int]) -> bool:
 def _only_count(
     carried: set[int], code: list[list[int]], steps: dict[int, list[Step]], reads: dict[int, set[int]]
 ) -> bool:
-    """Return whether carried rows decide nothing while the loop repeats: no branch, no guard, no address, nothing that
-    is written to memory or told to other lanes.  Only arithmetic may read them, and what it makes of them."""
+    """Return whether carried rows decide nothing while the loop repeats: no branch, guard or address, no value that is
+    written to memory or passed to other lanes.  Only arithmetic may read them, and its results."""
     counts, grown = set(carried), True
     while grown:
         grown = False

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 PATIENCE = 100_000
 """warp instructions of a run after which a launch that atomics may keep in a loop is looked at"""
 SLOW_PATIENCE = 5_000
-"""the same in the reference interpreter, which executes some thousand in a second"""
+"""maximum patience of the reference interpreter, which executes some thousand warp instructions in a second"""
 MORE = 20
-"""times as many warp instructions of a run that is not known to stay in loops that wait"""
+"""factor of the patience with a run that is not known to stay in loops that wait"""
 _ATOMIC = frozenset(OPCODE[name] for name in ATOMICS)
 
 
@@ -48,7 +48,7 @@ class Orders:
         self.stays = False
         """true if the launch waits forever if CTAs run one after another"""
         self.few = min(PATIENCE, SLOW_PATIENCE) if bound.settings.engine == "reference" else PATIENCE
-        """warp instructions of a run after which it is looked at, if atomics may keep it in a loop"""
+        """patience with this launch, in warp instructions"""
 
     def patience(self) -> int | None:
         """Return a smaller step budget than the requested one, if a launch may wait for memory to change."""
