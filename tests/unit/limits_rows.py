@@ -133,6 +133,10 @@ whether all warps of a warpgroup synchronize
     test_mbarrier_rules.py::test_a_warpgroup_synchronises_between_two_counts_of_registers
 [clusters](semantics.md#clusters) and [cooperative grids]
     test_grid.py::test_more_than_1024_warps_are_not_modelled
+barriers of flags that several threads write
+    test_flags.py::test_pads_that_are_set_and_reset_are_left_open
+`multimem` on multicast addresses
+    test_flags.py::test_multicast_addresses_are_not_modelled
 a deadlock across CTAs
     test_explain.py::test_a_deadlock_names_its_cta
 kernels that talk to each other in flight

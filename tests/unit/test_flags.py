@@ -144,3 +144,42 @@ def test_too_many_steps_decide_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(flags, "MOST_STEPS", 10)
     grid, block, given = arguments("two_shot")
     assert wsemu.check(wsemu.load_ptx(MODULE)["two_shot"], grid, block, given, ranks=2).verdict == "incomplete"
+
+
+PADS = """
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 pads_) {
+.reg .b64 %f, %m, %y; .reg .b32 %c, %t, %v, %i; .reg .pred %p;
+ld.param.u64 %f, [pads_];
+mov.u32 %c, %ctaid.x;
+mov.u32 %t, %tid.x;
+mad.lo.u32 %i, %t, 4, %c;
+mad.wide.u32 %y, %i, 4, %f;
+mad.lo.u32 %i, %c, 4, %t;
+mad.wide.u32 %m, %i, 4, %f;
+P:
+atom.release.sys.global.cas.b32 %v, [%y], 0, 1;
+setp.ne.u32 %p, %v, 0;
+@%p bra P;
+W:
+atom.acquire.sys.global.cas.b32 %v, [%m], 1, 0;
+setp.ne.u32 %p, %v, 1;
+@%p bra W;
+ret;
+}
+"""
+"""a barrier of 4 ranks: a lane for each peer sets a pad there, and resets its own when that is set"""
+
+
+def test_pads_that_are_set_and_reset_are_left_open() -> None:
+    report = wsemu.check(wsemu.load_ptx(PADS)["k"], 4, 4, (np.zeros(16, np.uint32),), ranks=4, budget=100_000)
+    assert report.verdict == "incomplete"
+
+
+def test_multicast_addresses_are_not_modelled() -> None:
+    text = MEETING.format(test="lt", more="multimem.red.release.sys.global.add.u32 [%x], 1;").replace(".gpu", ".sys")
+    given = (np.zeros(8, np.uint32), np.zeros(64, np.uint32))
+    report = wsemu.check(wsemu.load_ptx(text)["k"], 2, 8, given, ranks=2)
+    assert report.verdict == "incomplete"
