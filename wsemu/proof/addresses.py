@@ -1,27 +1,28 @@
-"""Addresses as numbers: what a launch does, or leaves, that depends on where its memory lies.
+"""Find behavior and results of a launch that depend on the location of its memory.
 
-An address is the place of an allocation, which one launch does not fix, and a distance in it.  The analysis follows
-each value as a sum: `plus` one place, `minus` one, and what depends on none.  So the distance and the order of two
-addresses in one allocation are equal in every launch, as are the low bits as far as the alignment goes.  So is whether
-an address is null or equals another one.  Everything else that is computed from an address is a `number` that depends
-on the allocation.  It must not influence control flow or the location of an access to another allocation, and must not
-remain in an array of the caller.
+An address is the location of an allocation, which differs between launches, plus a distance in it.  The analysis tracks
+each value as a sum: `plus` one location, `minus` one location, and a part that depends on none.  So the distance and
+the order of two addresses in one allocation are equal in every launch, and so are their low bits as far as the
+alignment determines them.  Whether an address is null, or equals another one, is also equal in every launch.
+Everything else that is computed from an address is a `number` that depends on the allocation.  It must not influence
+control flow or the location of an access to another allocation, and must not remain in an array of the caller.
 
 An address may be stored and loaded again, moved by copies, taken apart and put together.  A location in an allocation
 is known up to a multiple of the stride of the index (`multiples.py`).  An access loads what any access of its size
 stored at a location that may be equal, and a part of what was stored there in another size.  A part is a number unless
-all of them come together.  Where accesses to shared and local memory went in the run, which is the same in every
-schedule, `reached` has it in place of the stride.  A whole address of memory that outlives the launch, stored in an
-array of the caller, is meant for the host or another launch.  An address of other memory, or of a function, is a number
+all of them come together.  For accesses to shared and local memory, `reached` has the addresses of the run, which are
+equal in every schedule, in place of the stride.  A whole address of memory that outlives the launch, stored in an array
+of the caller, is meant for the host or another launch.  An address of other memory, or of a function, is a number
 there, unless the launch loads addresses from that array that it dereferences.
 
 Detects dependences on the location of memory: arrays of the caller, variables of the module and of shared and local
 memory, parameters, functions.  It detects branches, exits, guards, operands of barriers and of warp-wide operations,
-addresses in another allocation, and values left in arrays of the caller that depend on it.  Does not detect:
-comparisons of two addresses that were loaded from memory to which the launch did not store them; addresses in local
-memory of functions that call themselves.  Nor does it detect bytes that a loop copies to an array of the caller in
-another order.  Which of several allocations an address is in is not known behind a join: a comparison of two such
-addresses counts as one between allocations.  Blocks of the heap are watched as the kernel runs (`frontend.ptx.heap`).
+addresses in another allocation, and values left in arrays of the caller that depend on it.
+Does not detect: comparisons of two addresses that were loaded from memory to which the launch did not store them;
+addresses in local memory of functions that call themselves.  Nor does it detect bytes that a loop copies to an array of
+the caller in another order.  After a join, it is unknown which of several allocations an address is in: a comparison of
+two such addresses counts as a comparison between allocations.  Blocks of the heap are watched as the kernel runs
+(`frontend.ptx.heap`).
 Reference: PTX ISA, "Addresses as Operands"; ISO C++, [expr.rel] 4 (the order of unrelated addresses is unspecified).
 """
 
@@ -61,7 +62,7 @@ if TYPE_CHECKING:
     from wsemu.proof.taint_steps import Bits, Reached, SegmentOf, Step
 
 ALL = 64
-"""low bits that are known of a value which depends on no place"""
+"""number of known low bits of a value that depends on no location"""
 _ARRAY_BITS, _SHARED_BITS, _PARAMETER_BITS, _BLOCK_BITS = 8, 10, 6, 4
 """low bits of the address of a device allocation that are 0; of dynamic shared memory the low bits that a launch fixes:
 the window begins at a multiple of 1,024, behind what the system keeps to itself; of a parameter; of a heap's block"""
@@ -77,7 +78,7 @@ class Value(NamedTuple):
     """The value of a register, as far as it concerns locations in memory."""
 
     plus: Bits = 0
-    """the allocations of which one is added: of an address"""
+    """allocations of which an address may be the sum"""
     minus: Bits = 0
     """allocations whose address is subtracted"""
     number: Bits = 0
@@ -87,13 +88,13 @@ class Value(NamedTuple):
     at: int = 0
     """an address's distance from the first byte of the allocation, up to a multiple of `step`"""
     step: int = 1
-    """stride of the distance; 0: the distance is known"""
+    """stride of the distance in bytes; 0: the distance is known"""
     half: bool = False
     """true for a part of an address: exchanged by lanes, or in memory, several of them form an address again"""
     part: int = -1
-    """for a part, which byte of the address is its lowest, if that is known"""
+    """for a part of an address, its lowest byte in the address, if known"""
     loaded: Bits = 0
-    """the allocations from whose memory it comes, also `ELSEWHERE`: it may be an address of which nothing is known"""
+    """allocations from whose memory the value was loaded, or `ELSEWHERE`: then it may be any address"""
 
     @property
     def bits(self) -> Bits:
@@ -101,24 +102,24 @@ class Value(NamedTuple):
 
 
 LEFT = "left address"
-"""an address that is left whole in an array of the caller, which is no number in this launch"""
+"""an address that is stored whole in an array of the caller, which does not count as a number in this launch"""
 CHOSEN: Bits = 1
-"""in a `number`: a place decides which of several values it is"""
+"""flag in `number`: a location decides which of several values it is"""
 ELSEWHERE = 0
-"""stands for an allocation of which nothing is known"""
+"""represents an allocation of which nothing is known"""
 NOTHING = Value()
-"""a number that depends on no place"""
+"""a number that depends on no location"""
 _State = dict[int, Value]
 _MOST_PLACES = 256
-"""to more places an access goes to any"""
+"""maximum number of locations of an access; with more, it may access any"""
 
 
 class ByPlace(NamedTuple):
-    """An executed instruction that does, or leaves, something else where memory lies elsewhere."""
+    """An executed instruction whose effect depends on the location of memory."""
 
     pc: int
     what: str
-    """dependent use: a branch, an address, ... ; `value`: it leaves it in memory; LEFT"""
+    """dependent use: a branch, an address, and so on; `value`: a value left in memory; LEFT"""
     of: tuple[str, ...]
     """allocations that it depends on"""
 
@@ -128,7 +129,8 @@ class Placed(NamedTuple):
 
     found: list[ByPlace]
     strays: frozenset[int]
-    """accesses that may go to several places in shared and local memory: where they went may show that less does"""
+    """accesses that may reach several locations in shared and local memory, so that the reached addresses may reduce
+    the dependences"""
 
 
 def depends_on_places(
@@ -174,7 +176,7 @@ def _make_value(plus: Bits, minus: Bits, number: Bits, low: int, loaded: Bits = 
 
 
 def _join_values(a: Value, b: Value) -> Value:
-    """One or the other; of a number instead of an address nothing is in memory."""
+    """Return a value that may be either of two.  If one is a number instead of an address, it comes from no memory."""
     if a == b:
         return a
     low, loaded = min(a.low, b.low), a.loaded | b.loaded
@@ -211,7 +213,8 @@ def _number(*values: Value, low: int = 0) -> Value:
 
 
 def _choose_values(a: Value, by: Value) -> Value:
-    """One of several values, which one depends on a place: as an address it is that of another place, too."""
+    """Return one of several values, selected by a value that depends on a location.  An address then depends on the
+    other location as well."""
     return a._replace(number=a.number | by.bits | CHOSEN, low=0)
 
 
@@ -237,12 +240,12 @@ def _sum(a: Value, b: Value, multiples: tuple[int, int] = (1, 1)) -> Value:
 
 
 def _as_number(a: Value) -> Value:
-    """A half of an address, where it is not put together again."""
+    """Return half of an address as a number, if it is not combined into an address again."""
     return _number(a, low=a.low) if a.half else a
 
 
 def _whole(a: Value, b: Value) -> Value:
-    """An address of its halves."""
+    """Return an address from its halves."""
     at, step = _distance(a, b)
     return Value(plus=a.plus, low=min(a.low, b.low), at=at, step=step, loaded=a.loaded | b.loaded)
 
@@ -254,7 +257,7 @@ def _are_halves(a: Value, b: Value) -> bool:
 
 
 def _is_address(a: Value) -> bool:
-    """Return whether it is an address, null, or a number that depends on no place."""
+    """Return whether the value is an address, null, or a number that depends on no location."""
     return not a.minus and not a.number
 
 
@@ -286,7 +289,7 @@ class _Arithmetic:
         operation = OPERATIONS[name]
         rows = fields[3 : 3 + len(operation.operands)]
         values = [state.get(row, NOTHING) for row in rows]
-        if any(value.loaded for value in values):  # what memory holds at an index is no address where it is a float
+        if any(value.loaded for value in values):  # a float at an index in memory is no address
             both = zip(values, operation.operands, strict=True)
             values = [NOTHING if value.loaded and type_[0] == "f" else value for value, type_ in both]
         if not any(value != NOTHING for value in values):
@@ -307,7 +310,8 @@ class _Arithmetic:
     _of_varying = _of_mov
 
     def _of_cvt(self, name: str, rows: Sequence[int], values: list[Value], bits: int) -> Value:
-        """Cut off or extended; cut to 32 bits, only an address in a small space is still one."""
+        """Return a value truncated or extended.  Truncated to 32 bits, only an address in a small space remains an
+        address."""
         to, source = name.split(".")[1:3]
         (a,) = values
         if source[0] not in "su" or to[0] != "b":
@@ -333,7 +337,7 @@ class _Arithmetic:
         return _sum(values[0], _negate_value(values[1]), (self.factors[0], self.factors[1]))
 
     def move_address(self, value: Value, distance: int, bits: int = 64) -> Value:
-        """Add a constant, which is one of so many bits; not to an address that is subtracted."""
+        """Return an address plus a constant of this number of bits.  An address that is subtracted stays unchanged."""
         half = 1 << bits - 1
         distance = (distance + half) % (2 * half) - half
         if not (value.plus or value.loaded):
@@ -384,7 +388,8 @@ class _Arithmetic:
             return NOTHING
         zeros = _low_zeros(mask)
         high = (mask >> zeros) + 1
-        if high == 1 << bits - zeros or mask == OFFSET_MASK:  # what is left out is the way to the multiple below it
+        # the omitted part is the distance to the next lower multiple
+        if high == 1 << bits - zeros or mask == OFFSET_MASK:
             if mask == OFFSET_MASK or not a.bits:
                 return a
             low, known = max(a.low, zeros), 1 << min(a.low, zeros)
@@ -456,7 +461,8 @@ class _Arithmetic:
     _of_max = _of_min
 
     def _of_setp(self, name: str, rows: Sequence[int], values: list[Value], bits: int) -> Value:
-        """Everybody knows whether two addresses are the same, and which of two in one allocation comes first."""
+        """Return the result of a comparison: whether two addresses are equal, and which of two in one allocation comes
+        first, is equal in every launch."""
         a, b = values
         if not _sum(a, _negate_value(b)).bits:
             return NOTHING
@@ -476,17 +482,17 @@ class _Places:
     def __init__(self, program: Program, segment_of: Mapping[int, int], name_of: Callable[[int], str]) -> None:
         self.names = [""]
         self.spaces = [""]
-        """the first of both stands for `CHOSEN`"""
+        """the first bit of both is `CHOSEN`"""
         self.mapped: _State = {}
-        """row of the address of a tensor map -> what the map is of"""
+        """the array of each tensor map, by the row of the map's address"""
         self.entry: _State = {}
         """contents of rows at the start"""
         self.bases: dict[int, str] = {}
-        """row -> the space of which it has the first address"""
+        """the space whose first address each row holds"""
         self.tables: dict[str | None, int] = {}
         """tables of the heap by their names: they do not contain addresses of the program"""
         self.functions: dict[int, Value] = {}
-        """address -> of the function there"""
+        """the function at each address"""
         self.block = self._add("a block of the heap", "heap", _BLOCK_BITS)
         """the address of any: whether two are in one block is watched as the kernel runs"""
         self._declared: dict[str, list[tuple[int, int, Value]]] = {"shared": [], "local": []}
@@ -543,8 +549,8 @@ class _Places:
             self.entry[program.specials["dynamic"]] = self._add("dynamic shared memory", "dynamic", _SHARED_BITS)
 
     def at(self, space: str, offset: int | None) -> Value:
-        """An address of a variable at a byte offset of a space; of any, where that is not known.  Local memory that no
-        variable has is that of frames."""
+        """Return the address of a variable at a byte offset in a space, or of any variable if the offset is unknown.
+        Local memory without a variable belongs to stack frames."""
         if space == "local" and offset is not None:  # without the number of the variable
             offset &= (1 << LOCAL_SHIFT) - 1
         for start, end, value in self._declared[space]:
@@ -568,7 +574,7 @@ class _Places:
             self.entry.update(dict.fromkeys(found, workspace))
 
     def function(self, address: int) -> Value:
-        """The address of a function."""
+        """Return the address of a function."""
         if address not in self.functions:
             self.functions[address] = self._add("a function", "function", 0)
         return self.functions[address]
@@ -580,12 +586,12 @@ class _Field(NamedTuple):
 
     at: int
     step: int
-    """stride of the distance; 0: `at` is the distance of the first byte; else it is that up to a multiple"""
+    """stride of the distance; 0: `at` is the distance of the first byte, otherwise the distance modulo the stride"""
     size: int
     value: Value
 
     def fits(self, at: int) -> bool:
-        """Return whether it is at its place in an address that begins at a distance."""
+        """Return whether a part has its position in an address that begins at a distance."""
         return self.step % 8 == 0 and (self.at - at - self.value.part) % 8 == 0
 
 
@@ -603,10 +609,10 @@ class _Memory:
     def __init__(self) -> None:
         self.number: Bits = 0
         self._fields: dict[int, dict[tuple[int, int], Value]] = {}
-        """size -> (at, step) -> what is there"""
+        """values by size and by (at, step)"""
 
     def keep(self, field: _Field) -> bool:
-        """Store a value, which may be there beside what was; return whether that is new."""
+        """Store a value, in addition to earlier ones.  Return whether it is new."""
         of_size = self._fields.setdefault(field.size, {})
         before = of_size.get((field.at, field.step))
         after = field.value if before is None else _join_values(before, field.value)
@@ -619,7 +625,7 @@ class _Memory:
                 yield _Field(at, step, size, value)
 
     def loadable_values(self, at: int, step: int, size: int, *, anywhere: bool) -> Iterator[Value]:
-        """Return what an access of a size may load whole; `anywhere`: also from a known place whatever its distance."""
+        """Yield what an access of a size may load whole; `anywhere`: also from a known place whatever its distance."""
         for (other, by), value in self._fields.get(size, {}).items():
             apart, common = other - at, math.gcd(step, by)
             if (apart % common == 0 if common else apart == 0) or (anywhere and not by):
@@ -672,7 +678,7 @@ class _Analysis:
         self._arithmetic = _Arithmetic(program, self._places.of(*_SMALL), multiples)
         self._reached = {} if reached is None else dict(self._places_of(reached))
         self.strays: set[int] = set()
-        """accesses that may go to several places in shared and local memory"""
+        """accesses that may reach several locations in shared and local memory"""
         self._source = _Source([], NOTHING, 0)
         self._memory: dict[int, _Memory] = {}
         self._saved: dict[tuple[str, int], Value] = {}
@@ -685,7 +691,7 @@ class _Analysis:
         self._settle([0])
 
     def _places_of(self, reached: Reached) -> Iterator[tuple[int, list[Value]]]:
-        """Return by what addresses accesses went where they went, if that is to few enough known places."""
+        """Yield the addresses through which accesses reached their locations, if these are few enough and known."""
         for pc, addresses in reached.items():
             name = NAMES[self._code[pc][0]]
             unit, count = memory_shape(name)[1:3] if OPERATIONS[name].kind != "atomic" else (access_shape(name)[1], 1)
@@ -696,7 +702,7 @@ class _Analysis:
                 yield pc, places
 
     def _seed(self) -> None:
-        """Addresses that stand in variables at the start."""
+        """Enter addresses that variables hold initially."""
         for array in self._program.constant_arrays:
             value = self._places.entry.get(array.row)
             if value is None or array.heap or array.array.dtype.hasobject:
@@ -798,7 +804,7 @@ class _Analysis:
 
     # -- memory --------------------------------------------------------------------------------------------------------
     def _field(self, step: Step) -> tuple[int, int]:
-        """Constant offset and size of an access; the size of a copy is 0."""
+        """Return the constant offset and the size of an access; the size of a copy is 0."""
         fields = self._code[step.pc]
         name = NAMES[fields[0]]
         kind = OPERATIONS[name].kind
@@ -809,7 +815,7 @@ class _Analysis:
         return offset_of(fields[6]) if name in CP_ASYNC and step.kind == "store" else 0, 0
 
     def _where(self, step: Step, address: Value) -> list[int]:
-        """The allocations that an access may go to."""
+        """Return the allocations that an access may reach."""
         table = self._places.tables.get(self._program.array_of[step.pc])
         if table is not None:
             return [table]
@@ -1025,7 +1031,7 @@ class _Analysis:
             yield LEFT, address
 
     def _beside(self, address: Value) -> Bits:
-        """The allocations whose places decide about an access to another one."""
+        """Return the allocations whose locations influence an access to another one."""
         address = _as_number(address)
         others = address.number | address.minus
         if address.plus and not others & CHOSEN:
@@ -1033,7 +1039,8 @@ class _Analysis:
         return 0 if _one(others) else others
 
     def _placement_in_results(self, step: Step, state: _State) -> tuple[Bits, Bits]:
-        """The allocations on whose places depends what is left in arrays of the caller: as a number, as an address."""
+        """Return the allocations on whose locations the final contents of the caller's arrays depend: as a number, and
+        as an address."""
         callers, outlive = self._places.of("global"), self._places.of(*_OUTLIVE)
         block = self._places.block.plus
         address = self._address(step, state)

@@ -1,14 +1,15 @@
-"""Threads run with numbers that grow with the trip count: what they do in every launch of a family.
+"""Run threads with values that are linear in a trip count, to determine their behavior in every launch of a family.
 
 A *family* of launches has one integer argument n = n_0 + g N, N = m, m + 1, ...; all else is as given.  Every register
-holds, thread by thread, `A + B t + C u`: t counts the rounds of a loop that are over, u those that are left, t + u = N.
-Values outside of that form are unknown.  Threads that go one way run together, as one `Path`; where a branch divides
-them it splits.  The branch must go one way for all t >= 0 and u >= m, or `Unfit` says where it does not.
+holds, for each thread, `A + B t + C u`: t is the number of completed iterations of a loop, u the number of remaining
+ones, and t + u = N.  Values of another form are unknown.  Threads that take the same branches run together, as one
+`Path`, which splits at a branch that divides them.  Each branch must have one direction for all t >= 0 and u >= m;
+otherwise `Unfit` names it.
 
-Nothing is interleaved here and nothing loaded: what a thread does must not depend on what others do, which is what the
-engines show, run by run.  So a blocking wait is over when it is come to, and its token stands for itself.
+This module neither interleaves threads nor loads values: the behavior of a thread must not depend on other threads,
+which the engines show for each run.  So a blocking wait succeeds immediately, and its token is an opaque value.
 
-Reference: PTX ISA for the operations (`isa`); the form is that of linear induction variables (M. Wolfe, "Beyond
+Reference: PTX ISA for the operations (`isa`); the form is that of linear induction variables (M.  Wolfe, "Beyond
 induction variables", PLDI 1992).  No sum is taken to overflow.
 """
 
@@ -60,7 +61,7 @@ def _is_zero(n: Number) -> bool:
 
 
 class Unknown:
-    """A value of no form that is followed; `why` it is not, in a word."""
+    """A value of another form; `why` is the reason in a word."""
 
     def __init__(self, why: str) -> None:
         self.why = why
@@ -70,15 +71,15 @@ LOADED, COMPUTED, SHUFFLED = Unknown("loaded data"), Unknown("what is computed")
 TOKEN = Unknown("a token")
 """token of an arrival: only a wait uses it"""
 FAR = "how far the loop is"
-"""why a branch goes no one way: there may be more rounds to set apart at its end"""
+"""the reason for a branch without one direction: more iterations at its end may have to be treated separately"""
 PARITY, PROMISE = "await parity", "promise"
-"""kinds of events: a wait for the phase of a parity; an arrival once the copies of its thread are over"""
+"""kinds of events: a wait for the phase of a parity; an arrival that follows the completion of the thread's copies"""
 State = dict[int, Any]
-"""row or predicate -> Value, Unknown, or of a predicate a bool, an array of them, or Unknown"""
+"""value of each row or predicate: Value or Unknown, and for a predicate a bool, an array of bools, or Unknown"""
 
 
 class Unfit(Exception):
-    """A behavior of threads that is not followed for all trip counts; `final`: in no family of launches."""
+    """A behavior of threads that is not supported for all trip counts.  `final`: no family of launches is supported."""
 
     def __init__(self, pc: int, why: str, *, final: bool = False) -> None:
         super().__init__(why)
@@ -92,8 +93,8 @@ class Event:
     pc: int
     threads: npt.NDArray[np.int64]
     kind: str
-    """read, write, atomic; barrier; warp; an event of an mbarrier, PARITY, PROMISE; or another asynchronous operation's
-    name"""
+    """kind of the event: read, write, atomic; barrier; warp; PARITY, PROMISE, or another event of an mbarrier; or the
+    name of another asynchronous operation"""
     address: Value | None = None
     size: int = 0
     operands: tuple[Value, ...] = ()
@@ -103,11 +104,11 @@ class Event:
 
 @dataclass(slots=True)
 class Path:
-    """Threads that have gone one way."""
+    """Threads that have taken the same branches."""
 
     pc: int
     threads: npt.NDArray[np.int64]
-    """by linear index in the grid"""
+    """linear indices of the threads in the grid"""
     state: State
     events: list[Event] = field(default_factory=list)
     rounds: int = 0
@@ -138,7 +139,7 @@ class Geometry(NamedTuple):
 
     @property
     def threads(self) -> int:
-        """The threads of a CTA."""
+        """Return the number of threads of a CTA."""
         return self.block[0] * self.block[1] * self.block[2]
 
     @property
@@ -150,14 +151,15 @@ class Machine:
     """Runs paths of one launch family."""
 
     def __init__(self, program: Program, geometry: Geometry, rows: Mapping[int, tuple[str, Any]], steps: int) -> None:
-        """`rows` are those of the parameters; `steps` the instructions that paths may run altogether."""
+        """`rows` are those of the parameters; `steps` is the maximum number of instructions that all paths execute
+        together."""
         self.program, self.geometry, self.rows, self.left = program, geometry, rows, steps
         self.code = program.code.tolist()
         self.margin = 1
         """least value that u can have"""
 
     def start(self, given: Mapping[int, Value]) -> Path:
-        """All threads at the first instruction; `given` rows have these values."""
+        """Return a path with all threads at the first instruction; `given` rows have these values."""
         g, program = self.geometry, self.program
         index = np.arange(g.ctas * g.threads, dtype=np.int64)
         cta, thread = index // g.threads, index % g.threads
@@ -181,8 +183,8 @@ class Machine:
 
     # -- running ---------------------------------------------------------------------------------------------------
     def run(self, path: Path, heads: frozenset[int], rounds: int) -> list[Path]:
-        """Run a path until its threads end, or have come to the head of their loop so often; `heads` are branches that
-        may be one.  Returns the paths that it has become."""
+        """Run a path until its threads end, or have reached the head of their loop this many times.  `heads` are
+        branches that may be the head.  Return the resulting paths."""
         work, done = [path], []
         while work:
             current = work.pop()
@@ -191,7 +193,7 @@ class Machine:
                     current.head = current.pc
                     current.rounds += 1
                     if current.rounds > rounds:
-                        current.rounds -= 1  # it is counted when it goes on
+                        current.rounds -= 1  # it is counted when it continues
                         break
                 other = self._step(current)
                 if other is not None:
@@ -200,7 +202,7 @@ class Machine:
         return done
 
     def _step(self, path: Path) -> Path | None:
-        """One instruction; the path that splits off, if one does."""
+        """Execute one instruction.  Return the path that splits off, if any."""
         self.left -= 1
         if self.left < 0:
             raise Unfit(path.pc, "following it takes too many steps")
@@ -328,7 +330,7 @@ class Machine:
         return Value(value.a[where[warp]]) if np.ndim(value.a) else value
 
     def _are_together(self, threads: Any, members: Value) -> bool:
-        """Return whether all lanes that a mask names, of each warp here, have gone this way."""
+        """Return whether all lanes that a mask names, in each warp of the path, are on this path."""
         if not _is_one(members):
             return False
         warp, lane = self._warps(threads)
@@ -339,7 +341,7 @@ class Machine:
         return bool((counts == named[np.minimum(within, LANES)]).all())
 
     def _warps(self, threads: Any) -> tuple[Any, Any]:
-        """The warp of each thread, in the grid, and its lane."""
+        """Return the warp of each thread, in the grid, and its lane."""
         cta, thread = threads // self.geometry.threads, threads % self.geometry.threads
         return cta * -(-self.geometry.threads // LANES) + thread // LANES, thread % LANES
 
@@ -407,7 +409,7 @@ class Machine:
         return COMPUTED if found is None else _fit_form(found, name)
 
     def _partly(self, word: str, rest: str, values: list[Any]) -> Any:
-        """An operation with an unknown operand that may not matter."""
+        """Execute an operation with an unknown operand that may not matter."""
         why = next((v for v in values if v is LOADED), COMPUTED)
         known = [v for v in values if not isinstance(v, Unknown)]
         if rest == "pred" and word in ("and", "or"):
@@ -418,7 +420,7 @@ class Machine:
         return why
 
     def _number(self, word: str, rest: str, values: list[Value]) -> Value | None:
-        """Integers; None where the result has no form."""
+        """Return the integers of a value, or None if it has another form."""
         type_ = rest.split(".")[-1]
         unsigned = type_[:1] == "u"
         match word:
@@ -497,7 +499,8 @@ class Machine:
         return x
 
     def _index(self, type_: str, index: Value, extent: Value, stride: Value, base: Value) -> Any:
-        """The address of an element; that it lies inside is shown by running it, as far as arrays reach."""
+        """Return the address of an element.  That it is inside the array is shown by running the launch, as far as
+        arrays reach."""
         if not (extent.constant and stride.constant):
             return COMPUTED
         if index.constant:
@@ -591,7 +594,7 @@ MOST_GROWTH = 1 << 16
 
 
 def _fit_form(value: Value, name: str) -> Any:
-    """A result of 32 bits and less wraps where it is a constant; a form is taken to fit."""
+    """Return a result of at most 32 bits.  A constant wraps; other forms are assumed not to overflow."""
     type_ = OPERATIONS[name].result
     bits = int(type_[1:])
     half = 1 << bits - 1
@@ -605,7 +608,7 @@ def _fit_form(value: Value, name: str) -> Any:
 
 
 def _whole(value: Any) -> Any:
-    """A predicate that is one for all threads as a bool."""
+    """Return a predicate that is equal for all threads as a bool."""
     if isinstance(value, np.ndarray):
         return True if value.all() else False if not value.any() else value
     return bool(value) if isinstance(value, np.bool_) else value
@@ -630,7 +633,7 @@ def _logic(word: str, values: list[Any]) -> Any:
 
 
 def _select(where: Any, x: Any, y: Any) -> Any:
-    """x where a known predicate holds, else y."""
+    """Return x if a known predicate holds, otherwise y."""
     where = _whole(where)
     if where is True:
         return x

@@ -58,22 +58,22 @@ Actor = tuple[int, int]
 Epoch = tuple[int, int, int]
 """(CTA, warp, interval)"""
 Clock = dict[Actor, int]
-"""actor -> the last of its intervals known to happen before now; 0 for those it does not name"""
+"""for each actor, the last of its intervals known to happen before a point in time; 0 if the actor is missing"""
 Known = dict[int, list[int]]
-"""warp -> for each of its lanes, the last interval in which what it did is known"""
+"""for each warp and each of its lanes, the last interval whose operations are observed"""
 _TAKES: tuple[EventKind, ...] = ("sync", *FENCES)
 _ENDS: tuple[EventKind, ...] = ("arrive", "warp", "exit", *_TAKES)
 """events that end an interval; an exit ends the last one"""
 
 
 def uncounted_barriers(program: Program) -> frozenset[int]:
-    """The barrier instructions of a program that give no count: the whole CTA takes part."""
+    """Return the barrier instructions of a program without a count, in which the whole CTA takes part."""
     operations = ((pc, OPERATIONS[NAMES[fields[0]]], fields[4]) for pc, fields in enumerate(program.code.tolist()))
     return frozenset(pc for pc, operation, count in operations if operation.kind == "barrier" and not count)
 
 
 def join(clock: Clock, other: Clock) -> None:
-    """Let `clock` know what `other` knows as well."""
+    """Add the knowledge of `other` to `clock`."""
     for actor, interval in other.items():
         if interval > clock.get(actor, 0):
             clock[actor] = interval
@@ -91,7 +91,8 @@ class _Generation:
 
 @dataclass(slots=True)
 class _Lanes:
-    """The mutual knowledge of a warp's lanes: everything up to interval `met`; `known[lane][other]` may be later."""
+    """The mutual knowledge of a warp's lanes: all operations up to interval `met`; `known[lane][other]` may be
+    later."""
 
     met: int = 0
     known: dict[int, dict[int, int]] = field(default_factory=dict)
@@ -99,7 +100,7 @@ class _Lanes:
 
 
 def join_lanes(known: Known, other: Known) -> None:
-    """Let `known` know what `other` knows as well."""
+    """Add the knowledge of `other` to `known`."""
     for warp, intervals in other.items():
         known[warp] = [*map(max, known[warp], intervals)] if warp in known else list(intervals)
 
@@ -111,16 +112,16 @@ def _spread(clock: Clock) -> Known:
 
 @dataclass(slots=True)
 class _Threads:
-    """The clocks of a CTA's lanes, from where a part of a warp met a barrier."""
+    """The clocks of a CTA's lanes, which exist once part of a warp has executed a barrier."""
 
     known: defaultdict[tuple[int, int], Known] = field(default_factory=lambda: defaultdict(dict))
-    """(warp, lane) -> what it knows"""
+    """knowledge of each (warp, lane)"""
     given: defaultdict[int, Known] = field(default_factory=lambda: defaultdict(dict))
-    """barrier -> what its open generation was given"""
+    """knowledge that the current generation of each barrier was given"""
     exited: Known = field(default_factory=dict)
 
     def give(self, to: Known, warp: int, lanes: int, now: int) -> None:
-        """Let `to` know what some lanes of a warp know, and have done up to its present interval."""
+        """Add to `to` what some lanes of a warp have observed, and have done up to the current interval."""
         for lane in range(LANES):
             if lanes >> lane & 1:
                 own = self.known[warp, lane]
@@ -136,7 +137,7 @@ class _Threads:
 OF_CTA, OF_CLUSTER, OF_ALL = range(3)
 """reach of a fence: its CTA, its cluster, all threads"""
 Given = dict[tuple[int, int], Clock]
-"""(CTA that gave, a reach of its fence) -> what was given"""
+"""released knowledge, by (CTA that released it, scope of its fence)"""
 
 
 class HappensBefore:
@@ -182,7 +183,7 @@ class HappensBefore:
         }
 
     def apply(self, event: Event) -> None:
-        """Let one operation happen; accesses change nothing."""
+        """Apply one operation.  Accesses change nothing."""
         rule = self._rules.get(event.kind)
         if rule is not None:
             rule(event)
@@ -194,7 +195,7 @@ class HappensBefore:
         return self._clocks.setdefault(actor, {actor: 1})
 
     def interval(self, actor: Actor) -> int:
-        """The present interval of an actor."""
+        """Return the current interval of an actor."""
         return self.clock(actor)[actor]
 
     def before(self, epoch: Epoch, actor: Actor) -> bool:
@@ -252,7 +253,7 @@ class HappensBefore:
         return generation
 
     def _part(self, cta: int) -> _Threads:
-        """From now on each lane of a CTA has a clock of its own: until now its warp's was as good."""
+        """Give each lane of a CTA a clock of its own.  Until now, its warp's clock sufficed."""
         threads = self._threads[cta] = _Threads()
         for actor, clock in self._clocks.items():
             if actor[0] == cta:
@@ -296,11 +297,11 @@ class HappensBefore:
         self._begin_interval(actor)
 
     def set_lanes(self, actor: Actor, lanes: int) -> None:
-        """A warp has these lanes alone, from its start: the last one of a CTA may be smaller."""
+        """Set the lanes that a warp has from its start: the last warp of a CTA may have fewer than 32."""
         self._lanes[actor].all = lanes
 
     def _meet(self, actor: Actor, members: int) -> None:
-        """The lanes `members` have done something together."""
+        """Synchronize the lanes `members`."""
         lanes, now = self._lanes[actor], self.interval(actor)
         if threads := self._threads.get(actor[0]):
             known_: Known = {}
@@ -366,11 +367,11 @@ def are_ordered(
     whole: bool = False,
     order: HappensBefore | None = None,
 ) -> list[bool]:
-    """For each pair of an earlier and a later epoch, of different warps: whether the earlier one happens before the
-    later one; `whole` as of `HappensBefore`, `order` in place of one of these.
+    """Return, for each pair of an earlier and a later epoch of different warps, whether the earlier one happens before
+    the later one.  `whole` is the parameter of `HappensBefore`; `order` replaces such an object.
 
-    One pass for all: a clock changes only where an interval begins, so that any time in the later one will do.  What a
-    trace that is not complete does not reach counts as not ordered.
+    One pass serves all pairs: a clock changes only when an interval begins, so any time in the later interval can be
+    used.  Epochs beyond the end of an incomplete trace count as unordered.
     """
     order = order or HappensBefore(atomics, uncounted, whole=whole)
     answers = [False] * len(pairs)
@@ -397,7 +398,7 @@ class Asynchronous(NamedTuple):
     """The additional orders of launches with asynchronous operations."""
 
     order: Callable[[], HappensBefore]
-    """new clocks, with what orders there"""
+    """function that returns new clocks, with the rules of the launch"""
     ends: Callable[[Trace, RawFinding], set[Epoch]]
     """function that returns when warps have observed the end of the copy that performed the earlier access of a race"""
     begins: Callable[[Trace, RawFinding], set[Epoch]]
@@ -430,7 +431,7 @@ def ordered_by_atomics(
     ]
     pairs, of = [], []
     ends: dict[int, set[Epoch]] = {}
-    """finding -> the later accesses, of which each has to be ordered"""
+    """for each finding, the later accesses, each of which must be ordered"""
     settled: set[int] = set()
     for n, raw in enumerate(asked):
         earlier, later = epochs(raw)
@@ -493,7 +494,7 @@ def _observers(trace: Trace, raw: RawFinding, cluster_of: Callable[[int], int]) 
 
 
 def epochs(raw: RawFinding) -> tuple[Epoch, Epoch]:
-    """The earlier and the later epoch that a race or a recycled barrier is about."""
+    """Return the earlier and the later epoch of a race or a recycled barrier."""
     detail = raw.detail
     earlier = detail.get("other_cta", raw.cta), raw.other_warp, detail["other_interval"]
     return earlier, (raw.cta, raw.warp, detail["interval"])
@@ -516,11 +517,11 @@ class Chain(NamedTuple):
     back: Edge | None
     """the last edge from the later warp to the earlier one before the earlier access"""
     following: Event | None
-    """the operation that ends the interval of the earlier access: the next one that could give it away"""
+    """the operation that ends the interval of the earlier access, and is the next one that could release it"""
 
 
 def chain(trace: Trace, earlier: Epoch, later: Epoch, *, atomics: bool = True, uncounted: Container[int] = ()) -> Chain:
-    """The synchronisation around two epochs, of different warps, that nothing orders."""
+    """Return the synchronization around two unordered epochs of different warps."""
     one, two = earlier[:2], later[:2]
     operations = {
         (e.cta, e.warp, e.interval): e for e in trace.events if e.kind in _ENDS and (e.cta, e.warp) in (one, two)
@@ -537,7 +538,8 @@ def chain(trace: Trace, earlier: Epoch, later: Epoch, *, atomics: bool = True, u
 def _edges(
     trace: Trace, operations: dict[Epoch, Event], actors: tuple[Actor, Actor], order: HappensBefore
 ) -> Iterator[tuple[Actor, int, Edge]]:
-    """(actor, its first interval that knows it, edge) for each time that one of two actors learns of the other."""
+    """Yield (actor, its first interval after the edge, edge) for each time that one of two actors observes the
+    other."""
     took: dict[Actor, Event] = {}
     for event in trace.events:
         if event.kind in _TAKES:
