@@ -53,7 +53,7 @@ FOLLOWED = frozenset(("undefined-register", "undefined-copy", "undefined-shuffle
 """codes of undefined values, of which each engine names the use that it comes to first"""
 _FOLLOWED_NOTES = ("`--effort` follows more", "shuffle from a lane that takes no part")
 """parts of notes on them"""
-_NOT_STORED = "nothing had been stored there"
+_NOT_STORED = "(1) loads memory that nothing had stored to"
 """the beginning of a race's note on a value that nothing wrote"""
 PAIRED = frozenset(("same-value-store",))
 """codes of which each engine names other pairs of the same accesses"""

@@ -189,7 +189,7 @@ def exits_with_count():
 def test_b8_with_a_count_exited_warps_still_count(run):
     report = run(exits_with_count, 64)
     assert codes(report) == ["deadlock"]
-    assert report.findings[0].message == "barrier 1 generation 0 lacks 32 of 64 threads: warp 1 has exited"
+    assert report.findings[0].message == "barrier 1 generation 0 is missing 32 of 64 threads: warp 1 has exited"
     assert "1 of 1 live warps wait; warp 1 has exited" in report.findings[0].notes
 
 
@@ -902,7 +902,7 @@ def test_b14_lanes_at_a_barrier_and_at_a_warp_wide_operation_wait_for_each_other
     assert "lanes 0-15 of warp 1 wait at barrier 1 for lanes 16-31, which wait for them at line" in found.message
     assert [site.text for site in found.sites if "lanes 16-31 of warp 1 wait for lanes 0-15" in site.text]
     what = "sync" if layout == 3 else "arrive"
-    assert found.help.startswith(f"let all lanes of warp 1 {what}")
+    assert found.help.startswith(f"{what} in all lanes of warp 1")
     moved = "both out of their branches" if layout > 1 else f"the {what} out of the branch"
     assert found.help.endswith(f": move {moved}")
     assert any("a warp is counted once" in note for note in found.notes)

@@ -26,7 +26,7 @@ def test_the_right_ring_is_verified() -> None:
 def test_a_deadlock_names_barriers_as_the_calls_do_and_says_how_many_arrive() -> None:
     (found,) = check("count").errors
     assert found.message.startswith("warp 0 waits on `s.empty[0]` phase 0 for warp 1, which waits on `s.full[0]`")
-    assert (found.help or "").startswith("`s.empty[0]` counts 64 arrivals a phase, and 32 come: initialize it with 32")
+    assert (found.help or "").startswith("`s.empty[0]` expects 64 arrivals per phase, but receives 32: ")
     assert any("`s.empty[0]` is initialized on line 36" in note for note in found.notes)
 
 

@@ -102,7 +102,7 @@ def test_as_many_groups_as_may_stay_under_way():
     """A wait for all of them is right, too, and ends what the ring is for."""
     report = wsemu.check(ahead_by_two, 1, 32, (zeros(192), zeros(6, 32)))
     races = [error.help or "" for error in report.errors if error.code == "race"]
-    assert "`ptx.cp_async_wait_group(n)` where n groups" in races[0]
+    assert "`ptx.cp_async_wait_group(n)` if n groups" in races[0]
     assert "insert `ptx.cp_async_wait_group(1)`" in report.cures(budget=PLENTY)[0].says
 
 

@@ -114,7 +114,7 @@ def test_a_mask_that_names_absent_lanes_is_reported(run, line):
     assert codes(report) == ["barrier-divergence"]
     site = report.findings[0].sites[0]
     assert site.line == line(half_with_full_mask, "# here")
-    assert site.text == "executed by lanes 0-15 of warp 0: mask 0xffffffff names lanes 16-31, not there"
+    assert site.text == "executed by lanes 0-15 of warp 0: mask 0xffffffff names lanes 16-31, absent here"
     assert y[:15].tolist() == x[1:16].tolist()
 
 
@@ -236,7 +236,7 @@ def syncs_badly(y):
 def test_syncwarp_needs_the_lanes_it_names(run):
     report = run(syncs_badly, 32, np.zeros(32))
     assert codes(report) == ["barrier-divergence"]
-    assert "names lanes 8-31, not there" in report.findings[0].sites[0].text
+    assert "names lanes 8-31, absent here" in report.findings[0].sites[0].text
 
 
 # -- atomics ---------------------------------------------------------------------------------------------------------
@@ -489,7 +489,7 @@ def masks_that_disagree(y):
 def test_a_named_lane_that_gives_another_mask_is_missed(run):
     report = run(masks_that_disagree, 32, np.zeros(32, np.int64))
     assert codes(report) == ["barrier-divergence"]
-    assert "names lane 0, not there" in report.findings[0].sites[0].text
+    assert "names lane 0, absent here" in report.findings[0].sites[0].text
 
 
 @cuda.jit

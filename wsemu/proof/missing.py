@@ -1,13 +1,13 @@
-"""Fences that are missing where nothing goes wrong on GPUs that are known: accesses that pass by the caches.
+"""Find missing fences that cause no failure on known GPUs, because the accesses bypass the caches.
 
-`threadFenceReduction` of CUDA's samples has a fence before the counter's atomic, and none behind it: whoever comes last
-reads what others have left by volatile loads.  The memory model guarantees nothing there, and a plain load may hit an
-old line in the cache of its multiprocessor.  Loads that are volatile, strong, `.cg` or `.cv` read L2, which the
-writer's fence has updated.  So such a read that races by the lack of a fence alone is *excused*: a warning tells it,
-which names the fence.
+`threadFenceReduction` of CUDA's samples has a fence before the counter's atomic, but none after it: the last CTA reads
+the results of the others by volatile loads.  The memory model guarantees nothing there, and a plain load may hit an old
+line in the cache of its multiprocessor.  Loads that are volatile, strong, `.cg` or `.cv` read L2, which the writer's
+fence has updated.  So if such a read races only because a fence is missing, the race is *excused*: a warning reports it
+and names the fence.
 
-Where both are strong accesses, the fence that is missing may be the writer's: PTX calls that no race, and lets the
-later one come first.
+If both accesses are strong, the missing fence may be the writer's.  PTX does not call this a race, but allows the later
+access to come first.
 """
 
 from __future__ import annotations
@@ -68,7 +68,8 @@ class Lenient(Knowledge):
 
 
 def _name(race: Race) -> object:
-    """Return what distinguishes a race of one order: CTAs that are alike may have exchanged the numbers of threads."""
+    """Return the features that distinguish a race in one interleaving; symmetric CTAs may have exchanged the numbers of
+    threads."""
     earlier, later = race.earlier, race.later
     lanes = earlier.thread % LANES, later.thread % LANES
     return *lanes, earlier.number, earlier.pc, later.number, race.address
@@ -77,8 +78,8 @@ def _name(race: Race) -> object:
 def missing(
     begin: Callable[[Imagined], Knowledge], race: Race, made: Sequence[Made], strong: Iterable[int]
 ) -> tuple[int, int] | None:
-    """The strong read behind which a fence would order a race, and the strong write before which one would, -1 where
-    that takes none: a fence alone if that is enough.  None where no two such fences are."""
+    """Return the strong read after which a fence would order a race, and the strong write before which a fence would,
+    each -1 if not needed.  A single fence is preferred.  Return None if no two such fences suffice."""
     at = set(strong)
     accesses = [(n, one.event) for n, one in enumerate(made) if one.event.kind == "access" and one.event.pc in at]
     owners = made[race.later.number].event.cta, made[race.earlier.number].event.cta
@@ -93,7 +94,7 @@ def missing(
 
 
 def _races(begin: Callable[[Imagined], Knowledge], imagined: Imagined, race: Race, made: Sequence[Made]) -> bool:
-    """Return whether two accesses race on a way, with fences that are not there."""
+    """Return whether two accesses race on a path, with imagined fences."""
     while True:
         known = begin(imagined)
         known.shared.grown = False

@@ -1,12 +1,12 @@
-"""Stores at places that belong to a CTA by its number: what such a number is used for may not matter to others.
+"""Find stores to locations that a CTA owns by its number: such a use of the number does not matter to other CTAs.
 
-`y[blockIdx.x] = ...` tells CTAs apart, and yet any of them might be called by another number: the same happens, only
-that a result lies elsewhere.  Such a store goes to an address that is made of nothing but the thread's indices and the
-launch's arguments, so that it is one for each thread in all orders.  Where nobody else touches the array, these
-addresses are known beforehand: inside of it for every thread, and of each CTA its own.
+`y[blockIdx.x] = ...` distinguishes CTAs.  Yet if CTAs exchanged their numbers, only the location of a result would
+change.  The address of such a store depends only on the thread's indices and the launch's arguments, so each thread has
+one address in all interleavings.  If nothing else accesses the array, these addresses can be checked in advance: all
+are inside the array, and each CTA has its own.
 
 Detects: addresses by arithmetic on integers that is executed without a condition.
-Does not detect: what is loaded at such places (`x[blockIdx.x]`), addresses of loops that count.
+Does not detect: loads at such locations (`x[blockIdx.x]`), addresses computed by counting loops.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ _OFFSET = (1 << SEGMENT_SHIFT) - 1
 
 
 class Named(NamedTuple):
-    """The stores of a launch that go where a CTA's number leads."""
+    """The stores of a launch whose address depends on the number of a CTA."""
 
     stores: frozenset[int]
     """instructions that store to a named location"""
     live: list[Rows]
-    """by instruction, rows that matter for anything else"""
+    """for each instruction, the rows that matter for anything else"""
     places: dict[int, list[Any]]
-    """number of an array -> by CTA, the bytes of it that these stores may write, in order of threads"""
+    """for each array, the bytes that these stores may write, by CTA, in order of threads"""
 
 
 class _Made(NamedTuple):
-    """A number that is made of a thread's indices and the launch's arguments."""
+    """A number computed from a thread's indices and the launch's arguments."""
 
     operation: int
-    """-1: what a row holds at the start"""
+    """the operation that computes it; -1: the initial value of a row"""
     operands: tuple[int, ...]
-    """numbers of others; or the row"""
+    """numbers of the operands, or the row"""
     pc: int
     """an instruction that makes it, for its immediates"""
 
@@ -55,8 +55,8 @@ class _Made(NamedTuple):
 def find_named_stores(
     program: Program, geometry: Geometry, rows: Mapping[int, tuple[str, Any]], arrays: Sequence[tuple[int, int, bool]]
 ) -> Named | None:
-    """The stores that go where the number of a CTA leads, to arrays that no other instruction of the program needs to
-    touch; None: there are none.  `arrays` has (number, bytes, whether it is written) of each array."""
+    """Return the stores whose address depends on the number of a CTA, to arrays that no other instruction of the
+    program accesses; None if there are none.  `arrays` has (number, bytes, whether it is written) of each array."""
     numbers = _Numbers(program)
     machine = Machine(program, geometry, rows, 0)
     known = _Known(machine, numbers)
@@ -80,7 +80,7 @@ def find_named_stores(
 
 
 def _array(places: Any, size: int, sizes: Mapping[int, int]) -> int | None:
-    """The number of the array in which all of these lie, aligned."""
+    """Return the number of the array that contains all of these addresses, if they are aligned."""
     if places is None:
         return None
     numbers = (places >> SEGMENT_SHIFT) - FIRST_ARRAY
@@ -91,13 +91,13 @@ def _array(places: Any, size: int, sizes: Mapping[int, int]) -> int | None:
 
 
 def _differs(places: Any, geometry: Geometry) -> bool:
-    """Return whether CTAs have other places than others."""
+    """Return whether the addresses differ between CTAs."""
     by_cta = places.reshape(geometry.ctas, -1)
     return bool(np.any(by_cta != by_cta[0]))
 
 
 def _bytes_by_cta(program: Program, stores: list[tuple[int, Any]], geometry: Geometry) -> list[Any] | None:
-    """The bytes that each CTA may write, in order of instructions and threads; None where two CTAs have one."""
+    """Return the bytes that each CTA may write, in order of instructions and threads; None if two CTAs share one."""
     parts = []
     for pc, places in stores:
         size = access_shape(NAMES[int(program.code[pc, 0])])[1]
@@ -118,9 +118,9 @@ class _Numbers:
         self.made: list[_Made] = []
         self.numbers: dict[tuple[int, ...], int] = {}
         self.makers: dict[int, set[int]] = {}
-        """number -> instructions that make it"""
+        """instructions that compute each number"""
         self.address: dict[int, int] = {}
-        """store -> what its address is"""
+        """number that is the address of each store"""
         start = [row for row, _, _ in program.constants] + list(program.specials.values())
         start += [parameter.row for parameter in program.parameters]
         start += [array.row for array in program.constant_arrays]
@@ -174,7 +174,7 @@ class _Numbers:
         return rows
 
     def slice_instructions(self, numbers: Any) -> frozenset[int]:
-        """The instructions that make these, and what they are made of."""
+        """Return the instructions that compute these numbers, and those that compute their operands."""
         todo, seen, found = list(numbers), set[int](), set[int]()
         while todo:
             number = todo.pop()

@@ -1,13 +1,13 @@
-"""Bytes, or arrivals, that may be outstanding at an mbarrier at once, in some schedule.
+"""Determine how many bytes, or arrivals, may be pending on an mbarrier at once in some schedule.
 
-A phase has the same operations in every schedule; only their order is open.  At any moment some of them are done: with
-each of them those that come before it.  The maximum that can be outstanding is the greatest sum over such sets of
-expected minus completed amounts.  This is a closure of maximum weight, found as a flow from expectations to the
-completions that must precede them (Picard, "Maximal Closure of a Graph and Applications to Combinatorial Problems",
-1976).
+A phase has the same operations in every schedule; only their order is open.  At any moment, a set of them is complete
+that contains, with each operation, all operations before it.  The maximum that can be pending is the greatest sum over
+such sets of expected minus completed amounts.  This is a closure of maximum weight, found as a flow from expectations
+to the completions that must precede them (Picard, "Maximal Closure of a Graph and Applications to Combinatorial
+Problems", 1976).
 
-The order is that of whole warps, and everything counts as giving: more order than there is.  So what is found can
-happen, and of what is not found nothing is said.
+The order is that of whole warps, and every operation counts as a release, which is more order than the launch has.  So
+every reported maximum can occur, but a larger one may exist.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ MOST_OPERATIONS = 600
 
 
 class _Operation(NamedTuple):
-    """One of a phase: what it adds to what is outstanding, and which ones come before it."""
+    """One operation of a phase: its change of the pending amount, and the operations before it."""
 
     adds: int
     after: frozenset[int]
 
 
 class _Order(PhaseOrder):
-    """Everything that names an mbarrier gives, and every wait takes: what comes before in time."""
+    """An order in time, in which every operation on an mbarrier releases and every wait acquires."""
 
     def __init__(self, program: Program, cluster_of: Callable[[int], int]) -> None:
         super().__init__(True, uncounted_barriers(program), (), cluster_of)
@@ -49,7 +49,7 @@ class _Order(PhaseOrder):
 
 
 def too_much(trace: Trace, raw: RawFinding, program: Program, cluster_of: Callable[[int], int]) -> bool | None:
-    """Return whether in some schedule more is outstanding in a phase than an mbarrier holds; None: that is not
+    """Return whether in some schedule more is pending in a phase than an mbarrier can hold.  None: this is not
     decided."""
     if not trace.complete:
         return None
@@ -64,7 +64,8 @@ def too_much(trace: Trace, raw: RawFinding, program: Program, cluster_of: Callab
 
 
 def _count(operations: list[_Operation], raw: RawFinding) -> int:
-    """Arrivals that the phase begins with: the finding has them with those that were added until then."""
+    """Return the number of arrivals with which the phase begins: that of the finding includes arrivals that were added
+    since."""
     if raw.detail["what"] == BYTES:
         return 0
     return raw.detail["value"] - sum(operation.adds for operation in operations if operation.adds > 0)
@@ -73,7 +74,7 @@ def _count(operations: list[_Operation], raw: RawFinding) -> int:
 def _phases(
     trace: Trace, raw: RawFinding, program: Program, cluster_of: Callable[[int], int]
 ) -> dict[tuple[int, int], list[_Operation]]:
-    """(life, phase) of the mbarrier of a finding -> its operations."""
+    """Return the operations of each (lifetime, phase) of the mbarrier of a finding."""
     order = _Order(program, cluster_of)
     found: defaultdict[tuple[int, int], list[_Operation]] = defaultdict(list)
     done: defaultdict[tuple[int, int], list[tuple[int, Actor, Epoch]]] = defaultdict(list)
@@ -94,7 +95,7 @@ def _phases(
 
 
 def _amounts(event: Event, program: Program, what: int) -> Iterator[tuple[int, bool]]:
-    """(what an operation adds, whether it is over before what its thread does next)."""
+    """Yield (change of the pending amount, whether the operation is complete before its thread's next operation)."""
     name = NAMES[int(program.code[event.pc, 0])]
     by_thread = name.startswith("mbarrier.")
     if name == "cp.async.arrive" and event.kind == "arrive_on" and not event.amount:
@@ -121,7 +122,7 @@ class _Flow:
         self._before = [[n for n in some if adds[n] < 0] for some in after]
         self._left = [abs(add) for add in adds]
         self._matched: list[defaultdict[int, int]] = [defaultdict(int) for _ in adds]
-        """for each completed amount: matched expectation -> how much"""
+        """for each completed amount, the matched part of each expectation"""
 
     def left_over(self) -> int:
         """Return the amount that nothing matches."""
@@ -157,7 +158,7 @@ class _Flow:
 
 
 def _back(at: int, came: dict[int, int]) -> list[int]:
-    """The way to a place, from its start."""
+    """Return the path from the start to an operation."""
     path = []
     while at >= 0:
         path.append(at)

@@ -59,17 +59,18 @@ _RELAXED = {
     ),
     **dict.fromkeys(WAITS, WAIT_RELAXED),
 }
-"""operation on an mbarrier or a cluster's barrier -> the bit of its aux that makes it relaxed"""
+"""bit of the aux that makes an operation on an mbarrier or a cluster barrier relaxed"""
 
 
 def relaxed_operations(program: Program) -> frozenset[int]:
-    """The operations on mbarriers that give and take nothing."""
+    """Return the operations on mbarriers that neither release nor acquire."""
     rows = enumerate(program.code.tolist())
     return frozenset(pc for pc, row in rows if row[7] & _RELAXED.get(NAMES[row[0]], 0))
 
 
 class PhaseOrder(HappensBefore):
-    """The clocks of all warps as of `HappensBefore`, with the edges of mbarriers; `relaxed` are operations without."""
+    """The clocks of all warps as in `HappensBefore`, with the edges of mbarriers.  `relaxed` are operations without
+    edges."""
 
     def __init__(
         self,
@@ -80,15 +81,16 @@ class PhaseOrder(HappensBefore):
         cluster_wide: Container[int] = (),
         reach: int = OF_CTA,
     ) -> None:
-        """`reach`: how far a fence before a relaxed arrive has to reach."""
+        """`reach` is the scope that a fence before a relaxed arrive must have."""
         super().__init__(atomics, uncounted, cluster_of=cluster_of, cluster_wide=cluster_wide)
         self._relaxed, self._reach = relaxed, reach
         self._given: defaultdict[tuple[int, int, int], Clock] = defaultdict(dict)
-        """(cluster, mbarrier, phase) -> what it was given"""
+        """knowledge that each (cluster, mbarrier, phase) was given"""
         self._rules |= {"arrive_on": self.arrive_on, "await": self.await_, "init": self.init}
 
     def apply(self, event: Event) -> None:
-        """Let one operation happen; the events say in which interval a warp is: an mbarrier ends one, too."""
+        """Apply one operation.  Events contain the interval of their warp, because operations on mbarriers end
+        intervals as well."""
         actor = event.cta, event.warp
         if event.kind not in ("complete", "phase") and event.interval > self.clock(actor)[actor]:
             self.clock(actor)[actor] = event.interval
@@ -113,14 +115,14 @@ class PhaseOrder(HappensBefore):
         return self._cluster_of(event.cta), event.place, event.generation
 
     def init(self, event: Event) -> None:
-        """A new mbarrier, also where one was: its phases begin anew."""
+        """Apply the initialization of an mbarrier: its phases restart."""
         for key in [key for key in self._given if key[:2] == self._phase_of(event)[:2]]:
             del self._given[key]
 
 
 # -- what atomics order ----------------------------------------------------------------------------------------------
 def with_atomics(program: Program, cluster_of: Callable[[int], int]) -> PhaseOrder:
-    """New clocks, with all that orders in a program."""
+    """Return new clocks, with everything that orders a program's operations."""
     reach = OF_CLUSTER if any(effects_of(name).meets == "cluster" for name in _names(program)) else OF_CTA
     return PhaseOrder(
         True, uncounted_barriers(program), relaxed_operations(program), cluster_of, cluster_wide(program), reach
@@ -128,7 +130,7 @@ def with_atomics(program: Program, cluster_of: Callable[[int], int]) -> PhaseOrd
 
 
 def cluster_wide(program: Program) -> frozenset[int]:
-    """The fences that reach a cluster; in a cooperative launch each CTA is one by itself."""
+    """Return the fences that reach a whole cluster.  In a cooperative launch, each CTA is a cluster of its own."""
     rows = () if program.cooperative else enumerate(program.code.tolist())
     return frozenset(pc for pc, row in rows if is_cluster_fence(row))
 
@@ -204,7 +206,8 @@ def begins(trace: Trace, raw: RawFinding) -> set[Epoch]:
 
 
 def _touches(copy: Event, address: int) -> bool:
-    """Return whether a copy writes or reads a byte; of a tensor copy its event tells where in shared memory alone."""
+    """Return whether a copy writes or reads a byte.  The event of a tensor copy has only its location in shared
+    memory."""
     starts = copy.place, copy.generation
     if any(start >= 0 and start <= address < start + copy.amount for start in starts):
         return True
@@ -267,7 +270,7 @@ def lives_ordered_by_atomics(
         return []
     order = with_atomics(program, cluster_of)
     lives: dict[tuple[int, int], list[Epoch]] = {}
-    """(cluster, address) -> the uses of the mbarrier there, its beginning first"""
+    """uses of each mbarrier lifetime, its initialization first, by (cluster, address)"""
     apart: set[int] = set()
     """operations that something of a life does not come before"""
     for event in trace.events:
@@ -286,7 +289,7 @@ def lives_ordered_by_atomics(
 
 # -- phases that atomics order in time -------------------------------------------------------------------------------
 PHASE_CODES = frozenset(("phase-alias", "uncovered-expectation"))
-"""codes that say that nothing orders two operations on an mbarrier in time"""
+"""codes for two operations on an mbarrier that nothing orders in time"""
 _EARLY_REGISTRANT, _EARLY, _LATE = 1, 2, 3
 """`rule` of a phase-alias finding"""
 
@@ -318,7 +321,7 @@ def phases_ordered_by_atomics(
     promises = _promises(program)
     order = _InTime(uncounted_barriers(program), cluster_of)
     made: defaultdict[tuple[int, int], list[tuple[Event, Epoch]]] = defaultdict(list)
-    """(cluster, mbarrier) -> the operations on it so far"""
+    """operations so far on each (cluster, mbarrier)"""
     found: list[RawFinding] = []
     for event in trace.events:
         if event.kind in (GIVES, TAKES, "expect", "credit"):

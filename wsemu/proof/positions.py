@@ -1,7 +1,8 @@
-"""Accesses of CTAs that count as one another's: what each CTA touches there, and whether two of them conflict.
+"""Determine conflicts between the accesses of CTAs that are counted together.
 
-CTAs that synchronise alike make their plain accesses at the same *positions*: what a warp does in one interval, up to
-where its CTA stands.  What a CTA touches there is its own.  Where the same comes again it is the same position.
+CTAs that synchronize alike perform their plain accesses at the same *positions*.  A position is the part of a warp's
+interval that it executes before its CTA stops.  Each CTA has its own accessed locations at a position.  If the same
+accesses occur again, they belong to the same position.
 """
 
 from __future__ import annotations
@@ -57,22 +58,23 @@ class Position:
     places: Mapping[int, Touches]
     """accesses to each position, by CTA"""
     strong: bool = False
-    """it is an ordered access"""
+    """true if the access is an ordered access"""
 
 
 class Positions:
-    """The positions of one launch; `grain`: bytes to which all accesses are aligned."""
+    """The positions of one launch.  `grain` is the common alignment of all accesses, in bytes."""
 
     def __init__(self, grain: int, does: Callable[[int], Does]) -> None:
         self.grain, self.does = grain, does
         self.all: list[Position] = []
         self.numbers: dict[tuple[bool, int, tuple[tuple[int, Touches], ...]], int] = {}
         self.arrays: dict[int, dict[int, dict[What, int]]] = {}
-        """position -> piece of an array -> what is done -> CTAs, a bit each"""
+        """for each position and piece of an array, the CTAs that perform each kind of access, a bit each"""
         self.own: dict[tuple[int, int], Rows] = {}
-        """two positions of one CTA -> by lane of either, whether the later one does not know of the earlier one"""
+        """for two positions of one CTA, which lanes of the later one have not observed which lanes of the earlier
+        one"""
         self.across: dict[int, int] = {}
-        """position -> those of other CTAs that came before and that it does not know of, a bit each"""
+        """for each position, the earlier positions of other CTAs that it has not observed, a bit each"""
 
     def at(self, warp: int, places: Mapping[int, Touches], *, strong: bool = False) -> Position:
         """Return the position with these accesses of CTAs by a warp."""
@@ -89,7 +91,8 @@ class Positions:
         return self.all[self.numbers[key]]
 
     def note_own(self, later: Position, earlier: Position, unknown: Rows) -> None:
-        """In a CTA one comes after the other, and lanes of it (rows) do not know of lanes of that."""
+        """Record that one position follows another in a CTA, and which of its lanes (rows) have not observed lanes of
+        the other."""
         key = later.number, earlier.number
         self.own[key] = self.own[key] | unknown if key in self.own else unknown
 
@@ -120,7 +123,8 @@ class Positions:
         )  # fmt: skip
 
     def conflicting_pairs(self) -> Iterator[tuple[Position, Position, bool]]:
-        """Ordered accesses that conflict, one after the other, and nothing else orders the two; whether of two CTAs."""
+        """Yield conflicting ordered accesses, in the order of the run, that nothing else orders, and whether they
+        belong to two CTAs."""
         for key, unknown in self.own.items():
             one, other = self._pair(key)
             if one.strong and other.strong and self._races_within(one, other, unknown, _interfere):
@@ -169,17 +173,17 @@ class Positions:
 
 
 def _interfere(one: What, other: What) -> bool:
-    """Return whether one of two writes."""
+    """Return whether one of two accesses writes."""
     return one.writes or other.writes
 
 
 def _clash(one: What, other: What) -> bool:
-    """Return whether one of two writes, and they are not atomic with each other."""
+    """Return whether one of two accesses writes, and they are not atomic with each other."""
     return _interfere(one, other) and not (one.atomic and one.atomic == other.atomic)
 
 
 def _conflict(one: Mapping[What, int], other: Mapping[What, int], clash: Clash) -> bool:
-    """Return whether two CTAs do so, of those that do something to a piece."""
+    """Return whether two different CTAs are among those that perform two kinds of access to a piece."""
     return any(
         clash(what, beside) and (ctas != others or ctas & (ctas - 1) != 0)
         for what, ctas in one.items() for beside, others in other.items()

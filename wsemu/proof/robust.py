@@ -59,7 +59,7 @@ class Before(NamedTuple):
 
 
 class Pair(NamedTuple):
-    """Two accesses, one before the other."""
+    """Two accesses of one thread, one before the other."""
 
     first: Strong
     second: Strong
@@ -76,7 +76,7 @@ class _Link(NamedTuple):
 
     to: Strong
     observes: bool
-    """the second reads what the first wrote"""
+    """true if the second access reads the value that the first wrote"""
 
 
 def _grid_component(threads: frozenset[int]) -> int:

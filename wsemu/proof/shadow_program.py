@@ -1,4 +1,5 @@
-"""A program that follows its undefined registers itself: beside each register that may hold such a value, a mask.
+"""Instrument a program so that it tracks its undefined registers: each register that may hold an undefined value gets a
+mask.
 
 `reference.undefined` follows undefined values in an interpreter, which takes seconds where compiled code takes
 milliseconds.  Most registers that some path leaves unwritten can reach a handful of instructions, and reach none of
@@ -8,8 +9,8 @@ of these reaches something observable.  Any engine runs it.
 
 The masks are those of `reference.definedness`, or have more bits: a run without such a trap shows that nothing is
 reached.  Whether a trap shows that something is depends on the rules on its way: `Sink.sure`.  What is copied to
-memory, or goes through an operation of which no exact rule is below, is not sure.
-(J. Seward, N. Nethercote, "Using Valgrind to detect undefined value errors with bit-precision", USENIX 2005.)
+memory, or goes through an operation of which no exact rule is below, is not sure. (J.  Seward, N.  Nethercote, "Using
+Valgrind to detect undefined value errors with bit-precision", USENIX 2005.)
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ _MOVED: dict[str, tuple[int, ...]] = {
     **dict.fromkeys(("mov", "varying", "brev"), ()), **dict.fromkeys(("shl", "shr"), (1,)), "bfe": (1, 2),
     "bfi": (2, 3), "prmt": (2,),
 }  # fmt: skip
-"""operations that move bits -> the operands that say where"""
+"""for operations that move bits, the operands that determine the positions"""
 
 
 class Sink(NamedTuple):
@@ -79,15 +80,15 @@ class Sink(NamedTuple):
 
 @dataclass(slots=True)
 class Shadowed:
-    """A program that follows its undefined registers, and how it belongs to the one that it was made of."""
+    """An instrumented program, and its relation to the original program."""
 
     program: Program
     own: list[int]
-    """instruction of that one -> where it stands now"""
+    """position of each instruction of the original program"""
     sinks: dict[int, Sink]
-    """trap -> what is reached there"""
+    """the use that each trap reports"""
     gates: dict[Source, int]
-    """for each followed source, the constant that is its mask, or that of all bits"""
+    """for each followed source, the constant that is its mask: all bits, or 0 to ignore it"""
     covered: frozenset[int]
     """instructions of that one in which values are followed"""
     others: frozenset[int]
@@ -162,7 +163,7 @@ class _Writer:
         """accesses to it that such masks do not follow"""
         analysis = Unwritten(program, executions, segment_of, others)
         self.before: dict[int, set[int]] = {}
-        """instruction -> the rows that it uses, and that may be undefined before it"""
+        """for each instruction, the rows that it uses and that may be undefined before it"""
         self.results: dict[int, tuple[int, ...]] = {}
         self.in_arrays: set[int] = set()
         """stores to arrays of the launch, and to nothing else"""
@@ -184,7 +185,7 @@ class _Writer:
                 self._note_memory(use, NAMES[fields[0]], fields)
         self.end = -(-program.register_bytes // ROW) * ROW
         self.masks = {row: self._row() for row in sorted(tainted)}
-        """row -> that of its mask"""
+        """row of the mask for each row"""
         self.predicates = self._row()
         self.gates: dict[Source, int] = {}
         self.specials: dict[str, int] = {}
@@ -192,7 +193,7 @@ class _Writer:
         self.constants: dict[tuple[int, str], int] = {}
         self.spare = [self._row() for _ in range(7)]
         self.kept = self._row()
-        """for a mask that outlives the next rule"""
+        """rows for masks that outlive the next rule"""
         self.code: list[list[int]] = []
         self.origin: list[int] = []
         self.sinks: dict[int, Sink] = {}

@@ -1,30 +1,30 @@
-"""Values that depend on the order in which the atomics of threads run: a data-flow analysis over the bytecode.
+"""Find values that depend on the order of atomics, by a data-flow analysis of the bytecode.
 
 The proof of a launch rests on warps that execute the same instructions at the same addresses in every schedule.  Races
 are reported, so only an atomic's result can bring the order of threads into a register: a plain load that sees another
 thread's store is either ordered by a barrier, or a race.  The analysis follows those results to where they would steer
 the launch (`find_tainted`), and names the atomics that leave other values behind in another order (`order_dependent`).
 
-**Registers.**  Rows are used again for unrelated values, so each program point has its own map of rows to what they may
+**Registers.** Rows are used again for unrelated values, so each program point has its own map of rows to what they may
 hold.  Every write of a row is masked by the lanes that execute it.  A lane's part of a row changes on that lane's own
 path only, although the machine runs the sides of a branch one after another over the same rows.  The paths of a lane
 are those of the control-flow graph, so an unguarded write replaces, a guarded one adds, and joins take the union.  What
 lanes exchange, they exchange at one instruction, where the union over all lanes already stands.
 
-**Memory.**  Other threads may be anywhere, so memory has one state for the whole launch, array by array.  Which arrays
+**Memory.** Other threads may be anywhere, so memory has one state for the whole launch, array by array.  Which arrays
 an access may touch is found by the same analysis: addresses carry the arrays they were computed from.  An array is
 order-dependent when a value that depends on the order, or any value at such an address, goes into it, or when the
 atomics on it do not commute.  Atomics commute when all are the same integer operation (add, min, max, and, or, xor) or
 floating-point minimum or maximum (up to the sign of a zero), or all apply one function with constant operands.
 
-**Control.**  A branch that depends on the order is reported itself, so what it decides needs no further tracking; for
+**Control.** A branch that depends on the order is reported itself, so what it decides needs no further tracking; for
 the same reason only executed instructions count.
 
-**Phases.**  The analysis follows two more results.  One is that of a wait for an mbarrier that neither blocks nor only
+**Phases.** The analysis follows two more results.  One is that of a wait for an mbarrier that neither blocks nor only
 guards one that does.  The other is the token of an arrival if it is used for anything but a wait, because it contains
 the number of pending arrivals.
 
-**Clocks.**  A `varying` value, such as that of a clock in PTX, is followed like the result of an atomic.
+**Clocks.** A `varying` value, such as that of a clock in PTX, is followed like the result of an atomic.
 
 **Active lanes.** So is the mask that `activemask` returns: lanes that could run together need not (CUDA C++ Programming
 Guide, "Warp Vote Functions").  It may contain any subset of the lanes that reach it, with the lane itself.  Only if the
@@ -37,7 +37,7 @@ array of the caller.  It also leads to shared or local arrays if an address of o
 An offset in shared or local memory, and a sum that need not stay in its array there, leads to all of that space.
 Does not detect: values that only look as if they depended on the order (`x ^ x`) or elements of one array apart from
 each other; both err on the side of a report.
-Reference: A. Sabelfeld, A. Myers, "Language-based information-flow security", IEEE JSAC 21(1), 2003 (explicit flows).
+Reference: A.  Sabelfeld, A.  Myers, "Language-based information-flow security", IEEE JSAC 21(1), 2003 (explicit flows).
 """
 
 from __future__ import annotations
