@@ -53,6 +53,8 @@ a loop that polls a word which no other
     test_idle.py::test_a_poll_of_what_nobody_writes_waits_for_ever
 a loop that waits for memory with plain loads
     test_limits.py::test_a_plain_poll_of_what_nobody_writes_is_incomplete
+a waiting loop that accesses other memory
+    test_limits.py::test_a_loop_that_accesses_other_memory_while_it_waits_is_not_decided
 an order-dependent final value
     test_messages.py::test_sums_that_differ_by_order_are_told
 in PTX, the array that an address computed from numbers
@@ -265,7 +267,6 @@ OPEN = frozenset(
     (
         "such a launch with tensor copies",
         "in such a launch, a copy and then a plain access",
-        "a waiting loop that accesses other memory",
         "fences together with atomics in launches with mbarriers",
         "an mbarrier whose invalidation is ordered",
         "a phase whose bytes, or whose arrivals added",

@@ -108,6 +108,33 @@ def polls_plainly(flag: Any, out: Any) -> None:
     out[cuda.threadIdx.x] = 1
 
 
+READS_WHILE_IT_WAITS = """.version 8.4
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 p)
+{
+.reg .pred %p; .reg .b32 %r<5>; .reg .b64 %rd<4>;
+ld.param.u64 %rd1, [p]; mov.u32 %r1, %ctaid.x;
+setp.eq.u32 %p, %r1, 0; @%p bra WRITES;
+LOOP: ld.global.u32 %r3, [%rd1+4];
+ld.relaxed.gpu.global.u32 %r2, [%rd1];
+setp.eq.u32 %p, %r2, 0; @%p bra LOOP;
+st.global.u32 [%rd1+8], %r3;
+ret;
+WRITES: st.relaxed.gpu.global.u32 [%rd1], 1;
+ret;
+}
+"""
+
+
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+def test_a_loop_that_accesses_other_memory_while_it_waits_is_not_decided(engine: Any) -> None:
+    kernel = wsemu.load_ptx(READS_WHILE_IT_WAITS)["k"]
+    report = wsemu.check(kernel, 2, 1, [np.zeros(4, np.uint32)], engine=engine)
+    assert report.verdict == "incomplete"
+    assert any("a loop that accesses other memory while it waits: nothing is decided" in note for note in report.notes)
+
+
 def test_a_plain_poll_of_what_nobody_writes_is_incomplete() -> None:
     report = wsemu.check(polls_plainly, 1, 64, (np.zeros(1, np.int32), np.zeros(64, np.int32)))
     assert report.verdict == "incomplete"
