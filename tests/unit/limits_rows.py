@@ -41,11 +41,11 @@ an exploration that exceeds the limits
     test_effort.py::test_more_effort_decides_more
 the initial run of a launch whose CTAs wait
     test_idle.py::test_a_loop_that_only_waits_ends_the_run
-CTAs that synchronize alike
+CTAs that perform the same synchronization
     test_counted_ctas.py::test_a_broken_barrier_is_found
 more than six lanes of a warp
     test_samples.py::test_lanes_in_too_many_orders_are_sampled
-executions that fences or release and acquire permit
+executions that are not interleavings
     test_orders.py::test_more_than_interleavings_is_not_decided
 a `cas` that fails in the initial run
     test_limits.py::test_a_cas_that_fails_in_a_long_launch_stays_a_race
@@ -57,7 +57,7 @@ a waiting loop that accesses other memory
     test_limits.py::test_a_loop_that_accesses_other_memory_while_it_waits_is_not_decided
 an order-dependent final value
     test_messages.py::test_sums_that_differ_by_order_are_told
-in PTX, the array that an address computed from numbers
+in PTX, the array to which an address in shared or local
     test_addresses_as_numbers.py
 strong operations in the search
     test_limits.py::test_the_units_of_effort_are_those_of_the_page
@@ -89,7 +89,7 @@ fences and atomics by some lanes
     test_lanes_and_atomics.py::test_lanes_that_fences_order_are_no_error
 accesses of two lanes of one warp that are ordered
     test_lanes_and_atomics.py::test_a_race_stays_where_a_fence_is_missing
-the same, if other lanes may run ahead
+such accesses, if other lanes may run ahead
     test_threads_apart.py::test_a_lock_among_lanes_is_right_where_each_makes_progress
 lanes that meet in one `syncwarp`
     test_warp_operations.py::test_lanes_that_meet_from_two_places_are_not_modelled
@@ -141,13 +141,13 @@ barriers of flags that several threads write
     test_flags.py::test_multicast_addresses_are_not_modelled
 a deadlock across CTAs
     test_explain.py::test_a_deadlock_names_its_cta
-kernels that talk to each other in flight
+kernels in two streams that communicate while they run
     fail/stream-race
 kernels that launch kernels
     test_ptx_refused.py::test_a_function_of_the_system_that_is_not_known_is_refused_with_a_remedy
 sparse matrix instructions
     test_matrix.py::ORDINARY
-`wgmma` in `wsemu.ptx`
+`wgmma` in Python
     test_limits.py::test_python_has_no_wgmma
 blocks that a kernel allocated
     test_heap.py::test_a_block_of_another_launch_is_not_modelled
@@ -282,7 +282,7 @@ OPEN = frozenset(
         "bank conflicts of atomics on architectures",
         "copies: they are not accesses of warps",
         "host threads count as one",
-        "accesses of the host are read off the lines",
+        "accesses of the host are determined from the source lines",
         "a launch with more than 1,000,000 traced events",
     )
 )
