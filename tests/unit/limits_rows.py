@@ -263,6 +263,8 @@ recursion deeper than 64 calls
     test_limits.py::test_signed_integers_wrap
 scale-input-d
     test_tensor_memory.py::test_what_is_not_modelled_is_never_verified
+bank conflicts of atomics on architectures
+    test_limits.py::test_bank_conflicts_of_atomics_are_counted_where_they_were_measured
 zero-column masks
     test_tensor_memory.py::test_what_is_not_modelled_is_never_verified
 """
@@ -281,7 +283,6 @@ OPEN = frozenset(
         "bulk and tensor copies from and to heap blocks",
         "addresses that warps get through dynamic shared memory",
         "a launch whose control flow depends on atomics, if an uninitialized",
-        "bank conflicts of atomics on architectures",
         "copies: they are not accesses of warps",
         "host threads count as one",
         "accesses of the host are determined from the source lines",

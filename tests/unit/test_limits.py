@@ -228,3 +228,38 @@ def test_signed_integers_wrap(engine: Engine) -> None:
     wsemu.check(wraps, 1, 1, (np.array([most]), out), engine=engine)
     assert out.tolist() == [0, most - 29, -1]
     assert re.search(r"`wsemu` wraps 64-bit signed integers", PAGE.read_text(encoding="utf-8"))
+
+
+@cuda.jit
+def adds_to_words_of_one_bank(y):
+    s = cuda.shared.array(32, np.int32)
+    i = cuda.threadIdx.x
+    s[i] = 0
+    cuda.syncwarp()
+    cuda.atomic.add(s, i % 2, i)
+    cuda.syncwarp()
+    y[i] = s[i]
+
+
+@cuda.jit
+def takes_the_larger_of_8_bytes(y):
+    s = cuda.shared.array(32, np.uint64)
+    i = cuda.threadIdx.x
+    s[i] = 0
+    cuda.syncwarp()
+    cuda.atomic.max(s, i % 2, i)
+    cuda.syncwarp()
+    y[i] = s[i]
+
+
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+@pytest.mark.parametrize(("kernel", "arch", "uncounted", "wavefronts"), [
+    (adds_to_words_of_one_bank, "sm_90", 0, 16),
+    (adds_to_words_of_one_bank, "sm_80", 1, 0),
+    (takes_the_larger_of_8_bytes, "sm_90", 1, 0),
+])  # fmt: skip
+def test_bank_conflicts_of_atomics_are_counted_where_they_were_measured(
+    kernel: Any, arch: str, uncounted: int, wavefronts: int, engine: Any
+) -> None:
+    counters = wsemu.check(kernel, 1, 32, [np.zeros(32, np.int32)], arch=arch, engine=engine).counters
+    assert (counters.uncounted_atomics, counters.shared_atomic_wavefronts) == (uncounted, wavefronts)
