@@ -121,9 +121,10 @@ class Polls:
 
     def _together(self, ask: Ask, asks: list[Ask]) -> list[Ask]:
         """Return the lanes that continue with one."""
+        if ask.pc not in self.loops:
+            return [ask]
         there = [other for other in asks if other[:2] == ask[:2] and other.pc == ask.pc]
-        alike = ask.pc in self.loops and len({other.place for other in there}) == 1
-        return there if alike else [ask]
+        return there if len({other.place for other in there}) == 1 else [ask]
 
     def ahead(self, cta: int, warp: int, pc: int) -> list[int]:
         """Return the instructions that lanes waiting before an access may reach before other lanes have issued it."""
