@@ -151,13 +151,17 @@ class _Bits:
             for after in successors(pc, fields):
                 if after < len(self.code):
                     before[after].add(pc)
-        work = list(range(len(self.code)))
+        work, queued = list(range(len(self.code))), [True] * len(self.code)
         while work:
             pc = work.pop()
+            queued[pc] = False
             now = self._before(pc, live)
             if now != live[pc]:
                 live[pc] = now
-                work += before[pc]
+                more = [at for at in before[pc] if not queued[at]]
+                work += more
+                for at in more:
+                    queued[at] = True
         return [{row: bits for row, bits in at.items() if 0 < bits < _ALL} for at in live]
 
     def _before(self, pc: int, live: list[Masks]) -> Masks:
