@@ -63,7 +63,7 @@ CURES = {
 _STOPS = "hangs or raises an illegal instruction; the launch was stopped here"
 _ONE_OPERATION = (
     "a warp is counted when all its live lanes have reached the same operation of the same barrier, with the same "
-    f"count (B12, B14): an H100 {_STOPS}"
+    f"count (rules B12 and B14 of docs/semantics.md); otherwise an H100 {_STOPS}"
 )
 
 
@@ -76,7 +76,7 @@ def explain(raw: RawFinding, places: Places) -> Finding:
 
 
 def rank(raw: RawFinding, places: Places, trace: Trace | None) -> int:
-    """Rank arrivals that are never waited for first, because they cause the other findings."""
+    """Rank first the arrivals that no warp waits for, because they cause the other findings."""
     return -1 if raw.code == "all-arrive" and never_synced(raw, places) else 0
 
 
@@ -109,8 +109,8 @@ def _count_mismatch(raw: RawFinding, places: Places) -> Finding:
 
 
 def _one_count(raw: RawFinding, places: Places) -> str:
-    """Return the help that changes one of the two counts to the number of threads that reach the barrier, which is the
-    other count."""
+    """Return the help for two counts, one of which is the number of threads that reach the barrier: change the other
+    count to this number."""
     d = raw.detail
     known, perhaps, once = _coming(raw, places)
     threads = range(32 * len(known), 32 * (len(known) + len(perhaps)) + 1, 32)

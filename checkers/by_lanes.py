@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def remedy(found: Conflict, witness: Witness) -> str:
     """Return the edit that makes all lanes reach the operations that order the two accesses.  Return an empty text if
     the cause is not a partial warp."""
-    # here, each lane arrives and waits for itself
+    # in a run with phases, each lane arrives and waits for itself: a partial warp is not the cause
     if not witness.has_partial_barriers or witness.asynchronous:
         return ""
     for before, after in ((found.first, found.second), (found.second, found.first)):
@@ -42,15 +42,15 @@ def _lanes(side: Side, witness: Witness) -> int:
 
 
 def _is_known(before: Side, interval: int, after: Side, witness: Witness) -> bool:
-    """Return whether the warp of `after` is ordered after the access `before` from this interval on, through any of its
-    lanes."""
+    """Return whether some lane of the second side's warp has synchronized, by `interval`, with the access of the first
+    side.  `before` is the first side, `after` the second one."""
     one, two = before.access, after.access
     return witness.clock_at(two.cta, two.warp, interval).get(one.warp, 0) >= one.interval
 
 
 def _taken_by_others(before: Side, after: Side, witness: Witness) -> Event | None:
-    """Return the sync through which the warp of the second access is ordered after the first access, if only lanes
-    other than those of the second access executed it."""
+    """Return the sync that orders the warp of the second access after the first access, but that none of the accessing
+    lanes executed; None if there is none."""
     access, lanes = after.access, _lanes(after, witness)
     interval = access.interval
     while (event := witness.next_barrier(access.cta, access.warp, interval)) is not None:

@@ -5,8 +5,9 @@ needed.
     `DETAIL`                          For each code its `Detail`: the fields of the engines' raw findings.
     `explain(raw, places[, trace])`   Return the `Finding` of a raw finding of the engines (source "engines").
     `CURES`                           For each code its `Cures`: its rank among causes, and the edits that may fix it.
-    `TRACED`                          True: `explain` takes a trace that contains (1) and (2), or None.
-    `traced(raw, places)`             Return further instructions whose executions that trace should contain.
+    `TRACED`                          True: `explain` also takes a trace of the executions at the finding's two
+                                      sites, or None.
+    `traced(raw, places)`             Return more instructions; the trace should contain their executions too.
     `rank(raw, places, trace)`        Return the rank of a finding among those of its code, lowest first; below 0, it
                                       precedes those of all codes.
     `fold(findings, places, trace)`   Return raw findings, of all codes, without those that others already report.
@@ -14,11 +15,12 @@ needed.
     `examine(places, settings)`       Return the findings of a launch (source "outcome", "deadlock" or "trap").
                                       With TRACED it takes a third argument, which runs the launch again for its
                                       events.
-    `examine_others(places, others)`  Return the findings of instructions that only other orders of atomics execute:
-                                      `others`; None if they are not known.
+    `examine_others(places, others)`  Return the findings of `others`: instructions that the launch executes only in
+                                      other orders of atomics.  `others` is None if they are unknown.
     `costliest(places, settings)`     Return the costliest access that does not justify a finding.
 
-All are optional except CODES and the function that its source requires.
+A module must have CODES, and `explain` or `examine`.  `model.codes.SOURCES` gives the source of a checker's findings,
+and so which of the two functions: "engines" requires `explain`, any other source `examine`.  The rest is optional.
 """
 
 from __future__ import annotations
@@ -56,7 +58,7 @@ def module_of(checker: str) -> Any:
 
 
 def page_text(code: str) -> str:
-    """The page of a code: it lies beside its checker's module, which is not imported for it."""
+    """Return the page of a code, read from the folder of the checker's module; the module is not imported."""
     spec = find_spec(module_name(CHECKER_OF[code]))
     assert spec is not None
     assert spec.origin is not None
@@ -83,7 +85,7 @@ def explain(raw: RawFinding, places: Places, trace: Trace | None) -> Finding:
 
 
 def severity(raw: RawFinding, places: Places) -> Severity | None:
-    """Return the severity of the finding that a raw one becomes; None for that of its code."""
+    """Return the severity of the finding that a raw finding becomes; None means the default severity of its code."""
     decide = getattr(module_of(CHECKER_OF[raw.code]), "severity", None)
     decided: Severity | None = decide(raw, places) if decide else None
     return decided
@@ -112,7 +114,8 @@ def drop_duplicates(findings: list[RawFinding], places: Places, trace: Trace | N
 
 
 def sort_by_rank(findings: list[RawFinding], places: Places, trace: Trace | None) -> list[RawFinding]:
-    """Sort findings for display: each code keeps its positions, and has its findings there by rank."""
+    """Sort findings for display.  The positions that a code occupies in the list stay the same; its findings fill them
+    in the order of their ranks.  Findings with a negative rank come first."""
     ranks = {id(raw): _rank(raw, places, trace) for raw in findings}
     findings = sorted(findings, key=lambda raw: min(ranks[id(raw)], 0))
     queues: dict[str, Iterator[RawFinding]] = {}

@@ -137,7 +137,8 @@ def _to_count(value: Any) -> int:
 
 
 def _add_findings(contents: Contents, report: dict[str, Any]) -> None:
-    """Add the findings of a launch; equal findings of several launches count only as often as in one launch."""
+    """Add the findings of a launch.  A finding that occurs in several launches counts as often as in the launch that
+    has most of it."""
     counts: Counter[str] = Counter()
     for finding in report["findings"]:
         site = next((site for site in finding["sites"] if site["primary"]), None)

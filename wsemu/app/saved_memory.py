@@ -62,13 +62,17 @@ def _group_windows(found: Sequence[MemoryForm]) -> Mapping[int, list[MemoryForm]
 
 
 def _place(memory: DeviceMemory, start: int, found: Sequence[MemoryForm]) -> None:
-    """Place the allocations of a window: one at its start, or those of an arena."""
+    """Place the allocations of one window, a range of 2**40 addresses: a single one at the start of the window, or
+    several in one shared buffer."""
     if len(found) == 1 and found[0].address == start:
         memory.place(start, np.zeros(found[0].bytes, np.uint8), found[0].name, written=False)
         return
     end = max((one.address & OFFSET_MASK) + one.bytes for one in found)
     if end > LARGEST:
-        raise UsageError(f"an allocation of `memory` ends {end:,} bytes after a multiple of 2**40: at most {LARGEST:,}")
+        raise UsageError(
+            f"an allocation of `memory` ends {end:,} bytes after the start of its window of 2**40 addresses: "
+            f"at most {LARGEST:,} are supported"
+        )
     memory.add_arena(start, np.zeros(end, np.uint8))
     for one in found:
         memory.place(one.address, one.bytes, one.name, written=False)

@@ -1,8 +1,8 @@
 """Run PTX kernels on a GPU through the CUDA driver, which compiles their text and launches them, also in clusters or
 cooperatively.
 
-Parameters are bytes, as in a launch file.  Addresses of arrays, tensor maps and tables of pointers are inserted into
-them after these have been allocated on the GPU. Arrays are copied to the GPU and back.
+Parameters are bytes, as in a launch file.  After memory is allocated on the GPU, the addresses of arrays and of pointer
+tables, and encoded tensor maps, are written into the parameters.  Arrays are copied to the GPU and back.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Operations in which the lanes of a warp exchange values: shuffle, match, vote, redux, activemask, syncwarp.
 
-PTX ISA, "shfl.sync", "match.sync", "vote.sync", "redux.sync", "activemask", "bar.warp.sync".  The member mask names
-the lanes that take part, and lanes that execute an operation together may give different ones: those of one mask
-exchange among themselves.  A live lane that is named and not there with the same mask, or an executing lane that its
-own mask does not name, is reported as `barrier-divergence`.  A shuffle that reads a lane which takes no part gives an
-undefined value: `undefined-shuffle`.
+PTX ISA, "shfl.sync", "match.sync", "vote.sync", "redux.sync", "activemask", "bar.warp.sync".  A member mask names the
+lanes that participate.  Lanes that execute an operation together may have different masks; the lanes with one mask
+exchange values among themselves.  `barrier-divergence` is reported for a live lane that a mask names but that does not
+execute the operation with this mask, and for an executing lane that its own mask does not name.  A shuffle that reads
+an inactive lane gives an undefined value, which is reported as `undefined-shuffle`.
 """
 
 from __future__ import annotations
@@ -66,7 +66,8 @@ def source_lane(mode, lane, b, segment, clamp):
 
 @compiled
 def shuffle(m, registers, w, pc, mask, there, missed):
-    """`there` take part; `missed` are those that should, which is reported already."""
+    """Execute a shuffle for the lanes of `mask`.  `there`: lanes that participate.  `missed`: live lanes that the
+    member mask names but that are absent; they are already reported."""
     i = instruction_at(m.code, pc)
     wide = i.op >= IDX64
     mode = i.op - (IDX64 if wide else IDX)
@@ -80,7 +81,7 @@ def shuffle(m, registers, w, pc, mask, there, missed):
             if j != lane and not (missed >> j) & 1:
                 source = source if undefined else j
                 undefined |= 1 << lane
-            j = lane  # a lane that is not there gives an undefined value: here the reader's own
+            j = lane  # the value of an absent lane is undefined; this engine gives the reader's own value
         if good:
             inside |= 1 << lane
         write_lane(registers, i.d, lane, wide, load_i64(values + 8 * j))
@@ -116,7 +117,8 @@ def match(registers, i, mask, there):
 
 @compiled
 def alike(registers, i, mask):
-    """Return whether the lanes that execute this have one value: they wait for nobody, and nothing is ordered."""
+    """Write whether all executing lanes have equal values.  Unlike `match`, this operation neither waits for lanes nor
+    synchronizes them."""
     first = load_i64(registers + i.a + 8 * lowest_bit(mask))
     equal = True
     rest = mask
@@ -143,7 +145,7 @@ def vote(registers, i, mask, there):
 
 @compiled
 def combine_values(op, x, y):
-    """Two values of a reduction, each of 32 bits, as one."""
+    """Return the combination of two 32-bit values of a reduction."""
     if op == AND:
         return x & y
     if op == OR:
@@ -152,14 +154,15 @@ def combine_values(op, x, y):
         return x ^ y
     if op == ADD:
         return (x + y) & 0xFFFFFFFF
-    flip = 0x80000000 if op in (MIN_SIGNED, MAX_SIGNED) else 0  # orders as unsigned do
+    flip = 0x80000000 if op in (MIN_SIGNED, MAX_SIGNED) else 0  # unsigned `<` then orders signed values
     less = (x ^ flip) < (y ^ flip)
     return x if less == (op in (MIN_SIGNED, MIN)) else y
 
 
 @compiled
 def reduce(registers, i, mask, others):
-    """Combine the values of the lanes of `mask`; `others`, which take no part, keep their own."""
+    """Combine the values of the lanes of `mask`.  The lanes of `others` do not participate and keep their own
+    values."""
     for lane in set_bits(others):
         store_u32(registers + i.d + 4 * lane, load_u32(registers + i.a + 4 * lane))
     if mask == 0:
@@ -201,7 +204,7 @@ def warp_operation(address, w, pc, mask):
 
 @compiled
 def names_any(registers, row, mask, lanes):
-    """The member mask of some lane of `mask` names one of `lanes`."""
+    """Return whether the member mask of some lane of `mask` names one of `lanes`."""
     rest = mask
     while rest:
         if load_u32(registers + row + 4 * lowest_bit(rest)) & lanes:
@@ -212,7 +215,7 @@ def names_any(registers, row, mask, lanes):
 
 @compiled
 def same_members(registers, row, members, mask):
-    """The lanes of `mask` that give this member mask."""
+    """Return the lanes of `mask` whose member mask is `members`."""
     group = mask
     rest = mask
     while rest:
@@ -224,14 +227,14 @@ def same_members(registers, row, members, mask):
 
 @compiled
 def exchange(m, warp, w, pc, mask, members):
-    """The lanes of `mask`, which all give the member mask `members`, execute the operation at pc."""
+    """Execute the operation at pc for the lanes of `mask`, which all have the member mask `members`."""
     i = instruction_at(m.code, pc)
     registers = warp.registers
     if members & warp.alive != mask:
         record_finding(m.report_entry, m.address, (DIVERGENCE, pc, w, mask, -1, -1), (-1, warp.alive, members, 0, 0))
-    there = mask & members  # those that take part: the others get a result, too
+    there = mask & members  # the lanes that participate; the others also get a result
     if there and m.clocks:
-        met = mask | (members & ~warp.alive)  # what lanes did before they exited
+        met = mask | (members & ~warp.alive)  # include exited lanes: their earlier accesses are ordered too
         if m.trace:
             call(m.trace_entry, m.address, MET, w, load_i64(warp.clock + 8 * w), pc, met, -1)
         meet(m, w, met)

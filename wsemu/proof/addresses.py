@@ -1,28 +1,30 @@
 """Find behavior and results of a launch that depend on the location of its memory.
 
 An address is the location of an allocation, which differs between launches, plus a distance in it.  The analysis tracks
-each value as a sum: `plus` one location, `minus` one location, and a part that depends on none.  So the distance and
-the order of two addresses in one allocation are equal in every launch, and so are their low bits as far as the
-alignment determines them.  Whether an address is null, or equals another one, is also equal in every launch.
-Everything else that is computed from an address is a `number` that depends on the allocation.  It must not influence
-control flow or the location of an access to another allocation, and must not remain in an array of the caller.
+each value as a sum: `plus` one location, `minus` one location, and a part that depends on no location.  Some properties
+of addresses do not depend on the location.  Two addresses in one allocation have the same distance and order in every
+launch.  Low bits that the alignment determines are also the same, and so is whether an address is null or equals
+another address.  Everything else that is computed from an address is a `number` that depends on the allocation.  A
+number must not influence control flow or the location of an access to another allocation, and must not remain in an
+array of the caller.
 
-An address may be stored and loaded again, moved by copies, taken apart and put together.  A location in an allocation
-is known up to a multiple of the stride of the index (`multiples.py`).  An access loads what any access of its size
-stored at a location that may be equal, and a part of what was stored there in another size.  A part is a number unless
-all of them come together.  For accesses to shared and local memory, `reached` has the addresses of the run, which are
-equal in every schedule, in place of the stride.  A whole address of memory that outlives the launch, stored in an array
-of the caller, is meant for the host or another launch.  An address of other memory, or of a function, is a number
-there, unless the launch loads addresses from that array that it dereferences.
+An address may be stored and loaded again, moved by copies, split into parts and joined again.  A location in an
+allocation is known up to a multiple of the stride of the index (`multiples.py`).  A load yields whatever a store of the
+same size may have put at this location, or a part of what a store of another size may have put there.  A part counts as
+a number, unless the program joins all parts of the address again.  For shared and local memory, the addresses of the
+run (`reached`) replace the stride; they are equal in every schedule.  If a program stores a whole address in an array
+of the caller, and the addressed memory outlives the launch, the address is meant for the host or another launch.  The
+address of other memory, or of a function, counts as a number in such an array, unless the launch also loads addresses
+from the array and dereferences them.
 
-Detects dependences on the location of memory: arrays of the caller, variables of the module and of shared and local
-memory, parameters, functions.  It detects branches, exits, guards, operands of barriers and of warp-wide operations,
-addresses in another allocation, and values left in arrays of the caller that depend on it.
+Detects: branches, exits, guards, operands of barriers and of warp-wide operations, addresses in another allocation, and
+values left in arrays of the caller, if they depend on the location of memory.  This memory may be an array of the
+caller, a variable of the module, of shared or of local memory, a parameter, or a function.
 Does not detect: comparisons of two addresses that were loaded from memory to which the launch did not store them;
-addresses in local memory of functions that call themselves.  Nor does it detect bytes that a loop copies to an array of
-the caller in another order.  After a join, it is unknown which of several allocations an address is in: a comparison of
-two such addresses counts as a comparison between allocations.  Blocks of the heap are watched as the kernel runs
-(`frontend.ptx.heap`).
+addresses in local memory of functions that call themselves.  Nor does it detect bytes of an address that a loop copies,
+in another order, to an array of the caller.  After a join, it may be unknown which of several allocations an address is
+in: a comparison of two such addresses counts as a comparison between allocations.  `frontend.ptx.heap` watches blocks
+of the heap while the kernel runs.
 Reference: PTX ISA, "Addresses as Operands"; ISO C++, [expr.rel] 4 (the order of unrelated addresses is unspecified).
 """
 
@@ -64,12 +66,12 @@ if TYPE_CHECKING:
 ALL = 64
 """number of known low bits of a value that depends on no location"""
 _ARRAY_BITS, _SHARED_BITS, _PARAMETER_BITS, _BLOCK_BITS = 8, 10, 6, 4
-"""low bits of the address of a device allocation that are 0; of dynamic shared memory the low bits that a launch fixes:
-the window begins at a multiple of 1,024, behind what the system keeps to itself; of a parameter; of a heap's block"""
+"""number of low address bits that are equal in every launch, for a device allocation, dynamic shared memory, a
+parameter and a block of the heap.  Shared memory begins at a multiple of 1,024, after a part for the system"""
 _UPPER_BYTES = frozenset(range(_ARRAY_BITS // 8, 8))
-"""upper bytes of an address, in which not every bit is equal in each launch"""
+"""bytes of an address whose bits may differ between launches"""
 _SMALL = frozenset(("shared", "dynamic", "local", "parameter", "constant"))
-"""spaces whose addresses have 32 bits that count"""
+"""address spaces in which an address has 32 significant bits"""
 _OUTLIVE = ("global", "variable", "constant", "heap")
 """kinds of memory that exist after the launch"""
 
@@ -78,11 +80,11 @@ class Value(NamedTuple):
     """The value of a register, as far as it concerns locations in memory."""
 
     plus: Bits = 0
-    """allocations of which an address may be the sum"""
+    """allocations whose base address may be added in the value"""
     minus: Bits = 0
-    """allocations whose address is subtracted"""
+    """allocations whose base address may be subtracted in the value"""
     number: Bits = 0
-    """allocations on whose location it depends in any other way"""
+    """allocations on whose location the value depends in any other way"""
     low: int = ALL
     """number of low bits that do not depend on the location of the allocations"""
     at: int = 0
@@ -90,11 +92,11 @@ class Value(NamedTuple):
     step: int = 1
     """stride of the distance in bytes; 0: the distance is known"""
     half: bool = False
-    """true for a part of an address: exchanged by lanes, or in memory, several of them form an address again"""
+    """true for a part of an address; parts that are shuffled or stored may later be joined into the address again"""
     part: int = -1
     """for a part of an address, its lowest byte in the address, if known"""
     loaded: Bits = 0
-    """allocations from whose memory the value was loaded, or `ELSEWHERE`: then it may be any address"""
+    """allocations from whose memory the value was loaded; with `ELSEWHERE` among them it may be any address"""
 
     @property
     def bits(self) -> Bits:
@@ -102,16 +104,16 @@ class Value(NamedTuple):
 
 
 LEFT = "left address"
-"""an address that is stored whole in an array of the caller, which does not count as a number in this launch"""
+"""a whole address that remains in an array of the caller; it does not count as a number in this launch"""
 CHOSEN: Bits = 1
-"""flag in `number`: a location decides which of several values it is"""
+"""flag in `number`: a location selects the value from several values"""
 ELSEWHERE = 0
-"""represents an allocation of which nothing is known"""
+"""number that represents all allocations that are not known"""
 NOTHING = Value()
 """a number that depends on no location"""
 _State = dict[int, Value]
 _MOST_PLACES = 256
-"""maximum number of locations of an access; with more, it may access any"""
+"""maximum number of locations that are tracked for an access; with more, the access may reach any location"""
 
 
 class ByPlace(NamedTuple):
@@ -121,7 +123,7 @@ class ByPlace(NamedTuple):
     what: str
     """dependent use: a branch, an address, and so on; `value`: a value left in memory; LEFT"""
     of: tuple[str, ...]
-    """allocations that it depends on"""
+    """names of the allocations on whose location the effect depends"""
 
 
 class Placed(NamedTuple):
@@ -129,8 +131,8 @@ class Placed(NamedTuple):
 
     found: list[ByPlace]
     strays: frozenset[int]
-    """accesses that may reach several locations in shared and local memory, so that the reached addresses may reduce
-    the dependences"""
+    """accesses with several possible locations in shared or local memory: the addresses of the run would give a more
+    precise result"""
 
 
 def depends_on_places(
@@ -142,8 +144,9 @@ def depends_on_places(
 ) -> Placed:
     """Return what depends on where memory lies, by pc.
 
-    `executions` counts per instruction; `segment_of` has the segments of rows with addresses, `name_of` their names;
-    `reached` are accesses of which it is known where in shared and local memory they went, in every schedule.
+    `executions`: number of executions of each instruction.  `segment_of`: register row -> segment of the address in it.
+    `name_of` returns the name of a segment.  `reached`: for accesses to shared and local memory, the addresses that
+    they use in every schedule, if known.
     """
     if not program.shows_addresses:
         return Placed([], frozenset())
@@ -176,7 +179,7 @@ def _make_value(plus: Bits, minus: Bits, number: Bits, low: int, loaded: Bits = 
 
 
 def _join_values(a: Value, b: Value) -> Value:
-    """Return a value that may be either of two.  If one is a number instead of an address, it comes from no memory."""
+    """Return a value that covers two values.  A number that does not come from memory adds nothing to the distance."""
     if a == b:
         return a
     low, loaded = min(a.low, b.low), a.loaded | b.loaded
@@ -185,7 +188,8 @@ def _join_values(a: Value, b: Value) -> Value:
 
 
 def _distance(a: Value, b: Value) -> tuple[int, int]:
-    """Return `at` and `step` of one or the other: of both if both are addresses, or both may be."""
+    """Return `at` and `step` that cover the distances of two values.  If only one value can be an address, only its
+    distance counts."""
     if bool(a.plus) != bool(b.plus):
         known = a if a.plus else b
     elif bool(a.loaded) != bool(b.loaded) and not a.plus:
@@ -197,7 +201,7 @@ def _distance(a: Value, b: Value) -> tuple[int, int]:
 
 
 def _spread(value: Value, by: int) -> Value:
-    """Add some multiple of a number to an address."""
+    """Return an address plus an unknown multiple of `by`."""
     step = math.gcd(value.step, by)
     return value._replace(at=value.at % step if step else value.at, step=step)
 
@@ -208,13 +212,13 @@ def _power(number: int) -> int:
 
 
 def _number(*values: Value, low: int = 0) -> Value:
-    """Return a value that depends on all of these in some way, except for its low bits."""
+    """Return a number that depends on all locations of some values, except in its `low` lowest bits."""
     return _make_value(0, 0, functools.reduce(operator.or_, (v.bits for v in values), 0), low)
 
 
 def _choose_values(a: Value, by: Value) -> Value:
-    """Return one of several values, selected by a value that depends on a location.  An address then depends on the
-    other location as well."""
+    """Return the value `a`, one of several values that `by` selects.  `by` depends on a location, so the result also
+    depends on that location."""
     return a._replace(number=a.number | by.bits | CHOSEN, low=0)
 
 
@@ -223,7 +227,7 @@ def _negate_value(a: Value) -> Value:
 
 
 def _sum(a: Value, b: Value, multiples: tuple[int, int] = (1, 1)) -> Value:
-    """Return the sum of values that are such multiples."""
+    """Return a + b.  `multiples` has a known factor of a and one of b."""
     plus, minus, number = a.plus, a.minus, a.number | b.number
     more, less = b.plus, b.minus
     if plus and plus == less and _one(plus):
@@ -240,18 +244,18 @@ def _sum(a: Value, b: Value, multiples: tuple[int, int] = (1, 1)) -> Value:
 
 
 def _as_number(a: Value) -> Value:
-    """Return half of an address as a number, if it is not combined into an address again."""
+    """Return a value as an operand of arithmetic that does not join parts of an address: a part becomes a number."""
     return _number(a, low=a.low) if a.half else a
 
 
 def _whole(a: Value, b: Value) -> Value:
-    """Return an address from its halves."""
+    """Return the address that two halves form."""
     at, step = _distance(a, b)
     return Value(plus=a.plus, low=min(a.low, b.low), at=at, step=step, loaded=a.loaded | b.loaded)
 
 
 def _are_halves(a: Value, b: Value) -> bool:
-    """Return whether these are the two halves of an address, as far as is known."""
+    """Return whether two values are, as far as is known, the two halves of an address."""
     apart = {a.part, b.part} in ({0, 4}, {0, -1}, {4, -1}, {-1})
     return a.half and b.half and a.plus == b.plus and apart
 
@@ -262,7 +266,7 @@ def _is_address(a: Value) -> bool:
 
 
 def _is_whole(a: Value) -> bool:
-    """Return whether it is an address of 64 bits."""
+    """Return whether a value is a whole 64-bit address."""
     return bool(a.plus) and _is_address(a) and not a.half
 
 
@@ -282,14 +286,14 @@ class _Arithmetic:
         """factor of each operand of the instruction: the operand is a multiple of it"""
         self.constants = {row: int(value) for row, type_, value in program.constants if type_ in ("b32", "b64")}
         self.small = small
-        """the allocations whose addresses have 32 bits that count"""
+        """allocations whose addresses have only 32 significant bits"""
 
     def result(self, pc: int, name: str, fields: Sequence[int], state: _State) -> Value:
         """Return the result of an operation without effects, whatever its guard."""
         operation = OPERATIONS[name]
         rows = fields[3 : 3 + len(operation.operands)]
         values = [state.get(row, NOTHING) for row in rows]
-        if any(value.loaded for value in values):  # a float at an index in memory is no address
+        if any(value.loaded for value in values):  # a loaded value that is used as a float is no address
             both = zip(values, operation.operands, strict=True)
             values = [NOTHING if value.loaded and type_[0] == "f" else value for value, type_ in both]
         if not any(value != NOTHING for value in values):

@@ -1,13 +1,14 @@
-"""Find groups of active lanes for which one lane draws numbers: each lane may as well draw its own.
+"""Find warp-aggregated atomic additions, and replace each of them by one atomic per lane.
 
-Lanes that execute an `activemask` together are a group.  Its first lane adds the size of the group, and each lane
-gets the result plus its rank.  So do lanes that add 1 each, one after another.  In the *program of single lanes*, each
-lane is a group by itself.  It has all executions of the program, with fewer lanes that wait for each other:
+Lanes that execute an `activemask` together are a group.  The first lane of the group adds the size of the group to a
+counter, and each lane draws a number: the old value of the counter plus the rank of the lane.  Lanes that each add 1,
+one after another, draw the same numbers.  In the *program of single lanes*, each lane is a group by itself.  Every
+execution of the original program is also an execution of this program, in which lanes wait for each other less often:
 docs/how.md, "Lanes that draw together", has the theorem.
 
-Detects: straight-line code after an `activemask` with one branch of the first lane.  With `match.any` among the group,
-the matched value has to determine the address of the atomic.
-Does not detect: sums of values over a group, groups that live on after a branch.
+Detects: straight-line code after an `activemask` with one branch of the first lane.  If the code selects a part of the
+group by `match.any`, the matched value has to determine the address of the atomic.
+Does not detect: sums of values over a group; groups that are still used after a branch.
 """
 
 from __future__ import annotations
@@ -36,31 +37,39 @@ _UNIFORM = ("shared", "dynamic", *(f"{name}.{axis}" for name in ("ctaid", "ntid"
 _WHOLE = 31
 """Clamp and segment mask of a shuffle among all lanes of a warp."""
 Meaning = tuple[Any, ...]
-"""The meaning of a row."""
-# Group number g may consist of the lanes of a group that match.  Its meanings are these.
-#     ("mask", g) ("reversed", g)   Its lanes.  The same bits in reverse.
-#     ("first", g, n)               The number of its first lane, plus n.
-#     ("under", g)                  Its lanes below the own one.
-#     ("size", g, k) ("rank", g, k) How many lanes it has, and how many below the own one, k times.
-#     ("elected", g, yes)           Whether the own lane is the first one, or is not.
-#     ("draw", g, k) ("base", g, k) The result of the first lane's atomic, in that lane.  In all lanes.
-#     ("lost",)                     Something that only the first lane has.
-# The others have no group.
-#     ("constant", n) ("truth", yes)
-#     ("lane",) ("thread",)         The own lane.  tid.x.
-#     ("bit",) ("below",) ("from",) As masks, the own lane, the lanes below it, and all but those.
-#     ("number",)                   The drawn number of a lane.
-#     ("value", n)                  Any other value.
+"""knowledge of the value in a register row"""
+# g is the number of a group.  A group may also be the part of another group that `match.any` selects.  "This lane" is
+# the lane that holds the value.  Meanings that refer to a group:
+#     ("mask", g)          The mask of its lanes.
+#     ("reversed", g)      The mask of its lanes with the bits in reverse order.
+#     ("first", g, n)      The number of its first lane, plus n.
+#     ("under", g)         The mask of its lanes below this lane.
+#     ("size", g, k)       k times the number of its lanes.
+#     ("rank", g, k)       k times the number of its lanes below this lane.
+#     ("elected", g, yes)  Whether (`yes` true) or not (`yes` false) this lane is its first lane.
+#     ("draw", g, k)       The result of the first lane's atomic, which adds k times the size; only in the first lane.
+#     ("base", g, k)       The result of the first lane's atomic, in all lanes.
+#     ("lost",)            A value that only the first lane has.
+# Meanings without a group:
+#     ("constant", n)      The number n.
+#     ("truth", yes)       A predicate that is true or false in all lanes.
+#     ("lane",)            The number of this lane.
+#     ("thread",)          tid.x.
+#     ("bit",)             The mask of this lane alone.
+#     ("below",)           The mask of the lanes below this lane.
+#     ("from",)            The mask of this lane and the lanes above it.
+#     ("number",)          The number that this lane has drawn.
+#     ("value", n)         Any other value, numbered n.
 _OF_LANES = frozenset(("constant", "lane", "bit", "below", "from", "thread"))
 _OF_GROUPS = frozenset(("mask", "reversed", "first", "under", "size", "rank", "elected", "draw", "base", "lost"))
 
 
 class _OtherwiseError(Exception):
-    """A group influences something else."""
+    """A group affects more than the numbers that its lanes draw."""
 
 
 def make_single(program: Program, *, lanes_by_x: bool) -> Program | None:
-    """Return the program of single lanes; None if a group of active lanes influences more than such draws.
+    """Return the program of single lanes; None if a group of active lanes affects more than the numbers that it draws.
 
     `lanes_by_x`: the lane is tid.x modulo 32.
     """
@@ -75,7 +84,8 @@ def _make_single(program: Program, lanes_by_x: bool) -> Program | None:
     code = program.code.tolist()
     active = [pc for pc, fields in enumerate(code) if fields[0] == ACTIVE and fields[7] != CONVERGED]
     if not active or any(NAMES[fields[0]].startswith("fence.") for fields in code):
-        return None  # a fence lets the own atomic of a lane release what the first lane's does not
+        # after a fence, a lane's own atomic would release the earlier writes of this lane; the first lane's does not
+        return None
     edits: dict[int, list[int]] = {}
     try:
         for pc in active:
@@ -86,7 +96,7 @@ def _make_single(program: Program, lanes_by_x: bool) -> Program | None:
 
 
 def _edit(program: Program, edits: dict[int, list[int]]) -> Program:
-    """Replace instructions, in which negative rows of operands are those of constants."""
+    """Return the program with the edited instructions.  A negative operand row in an edit is a constant (`_name`)."""
     end = -(-program.register_bytes // ROW) * ROW
     code, rows = program.code.tolist(), dict[int, int]()
     lane = program.specials.get("laneid", end)
@@ -128,7 +138,7 @@ class _Group:
         self.live = live_rows(program)
         self.held: dict[int, Meaning] = {}
         self.sources: list[frozenset[int] | None] = []
-        """Value -> the operands of its computation; None: it is loaded, or differs by lane."""
+        """Value -> the operands of its computation; None if the value is loaded or differs by lane."""
         self.narrow: dict[int, int] = {}
         """Value of 64 bits -> the value of 32 bits that it extends."""
         self.matched: list[int | None] = [None]
@@ -152,7 +162,7 @@ class _Group:
         return "value", len(self.sources) - 1
 
     def follow(self, active: int) -> dict[int, list[int]]:
-        """Return the instructions to replace, up to where control comes from elsewhere, or goes."""
+        """Return the instructions to replace, up to the next point at which control flow joins or leaves."""
         fields = self.code[active]
         if fields[1]:
             raise _OtherwiseError
@@ -213,7 +223,7 @@ class _Group:
         return before
 
     def _find_start(self, active: int) -> int:
-        """Return the first instruction from which all lanes come straight to an `activemask`."""
+        """Return the first instruction of the straight-line code before an `activemask`."""
         start = active
         while start and not self._entries(start):
             fields = self.code[start - 1]
@@ -238,9 +248,9 @@ class _Group:
         return held[1] if held[0] == "elected" and held[2] == (not guard & 1) else None
 
     def _follow_sides(self, pc: int, fields: list[int]) -> bool:
-        """Follow a branch of the first lane, and the other side of it; return whether it is one.
+        """Follow both sides of a branch of the first lane; return False if the branch does not select the first lane.
 
-        Control goes to `target` where the guard holds, otherwise on, and meets at `join`.
+        If the guard holds, control goes to `target`, otherwise to the next instruction.  Both sides meet at `join`.
         """
         join, target = fields[5:7]
         first, other = self._elects(fields[1]), self._elects(fields[1] ^ 1)
@@ -260,7 +270,7 @@ class _Group:
         return True
 
     def _follow_rest(self, pc: int, group: int | None) -> dict[int, list[int]]:
-        """Follow what the first lane does after all others have ended; return the instructions to replace."""
+        """Follow the code that only the first lane executes, after the others have exited; return the edits."""
         self.edits[pc] = _NOTHING
         ends = (at for at in range(pc + 1, len(self.code)) if self.code[at][0] == EXIT and not self.code[at][1])
         end = next(ends, -1)
@@ -270,7 +280,8 @@ class _Group:
         return self.edits
 
     def _follow_side(self, side: range, group: int | None) -> dict[int, Meaning]:
-        """Follow arithmetic, and one atomic of the first lane of a group; return the row that has its result."""
+        """Follow arithmetic, and at most one atomic of the first lane of a group.  Return the row with the result of
+        the atomic, and the meaning of this row."""
         drawn: list[int] = []
         for n, pc in enumerate(side):
             fields = self.code[pc]

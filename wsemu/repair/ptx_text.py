@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _LOC = re.compile(r"\s*\.loc\s+(\d+)\s+(\d+)(?:\s+(\d+))?(?:.*\binlined_at\s+(\d+)\s+(\d+)(?:\s+(\d+))?)?")
-"""the source location of the following lines, and that of the call through which they were inlined"""
+"""a source location for the following lines, and the location of the call through which they were inlined"""
 _NUMBER = re.compile(r"mov\.[bus]32\s+(%\w+),\s*(-?\d+);")
 _PREDICATE = re.compile(r"^(@!?%?\w+)\s+")
 _BRANCH = re.compile(r"bra(?:\.uni)?\s+(\S+);")
@@ -32,9 +32,9 @@ _TERM = re.compile(r"([\w$%.]+?)(?:\s*\+\s*(-?\d+))?$")
 _PASSES = ("mov", "cvta", "cvt", "and", "mapa", "selp", "prmt", "shfl")
 """operations whose result points to the same object as their first operand"""
 _OF_HELPER = 3
-"""maximum number of lines of a function that is edited at its calls"""
+"""maximum number of lines of a helper: a function whose edits go to its call sites"""
 _DEEPEST = 12
-"""operations through which the value of a register is followed"""
+"""maximum number of operations through which the value of a register is followed"""
 
 
 Spot = tuple[int, int, int]
@@ -47,21 +47,21 @@ class Place(NamedTuple):
     at: int
     """line of the text, from 0"""
     text: str
-    """without blanks, predicate and comment"""
+    """the instruction without surrounding blanks, predicate and comment"""
     file: str
     """source file of the statement"""
     line: int
     run: int
     """number of the statement: consecutive instructions of the same line"""
     looped: bool = False
-    """a branch from below leads to it"""
+    """true if a branch from below jumps to the instruction"""
     column: int = 0
     predicate: str = ""
-    """`@%p1`, or nothing"""
+    """predicate of the instruction, such as `@%p1`; empty if there is none"""
     spot: Spot = (0, 0, 0)
     """the statement to which the instruction belongs, whether its source is shown or not"""
     frames: tuple[Span, ...] = ()
-    """its source location, and the calls through which it was inlined, innermost first"""
+    """source location of the instruction, and the calls through which it was inlined, innermost first"""
 
 
 class Address(NamedTuple):
@@ -131,12 +131,13 @@ def _chains(lines: list[str], kernel: range) -> dict[int, tuple[Spot, ...]]:
         noted = _LOC.match(lines[at])
         if "// begin inline asm" in lines[at] or "// end inline asm" in lines[at]:
             assembly = int("// begin" in lines[at])
-        if assembly and noted is not None:  # LLVM adds the lines of the assembly's text to the first location there
+        # within inline assembly, only the first .loc is a source line: LLVM counts the lines of its text on from there
+        if assembly and noted is not None:
             assembly += 1
         if noted is None or assembly > 2:
             if here:
                 found[at] = here
-        elif noted[2] != "0":  # which is no line
+        elif noted[2] != "0":  # line 0 means that the line is unknown
             spot = int(noted[1]), int(noted[2]), int(noted[3] or 0)
             chain = [spot]
             calls.pop(spot, None)
@@ -149,8 +150,8 @@ def _chains(lines: list[str], kernel: range) -> dict[int, tuple[Spot, ...]]:
 
 
 def _helpers(chains: Iterable[tuple[Spot, ...]]) -> set[tuple[Spot, ...]]:
-    """Return calls of short functions, each by the calls around it: edits are applied at these calls.  A function
-    called by a kernel of few lines does not count, because that kernel only wraps it."""
+    """Return the call chains that end in a call of a short function; an edit of such a function goes to this call.  If
+    the kernel has few lines, it only wraps the function that it calls, and this function does not count as short."""
     known = [*chains]
     own, called = ({chain[n][:2] for chain in known if len(chain) >= -n} for n in (-1, -2))
     wraps = len(own) <= _OF_HELPER and len(called) > len(own)
@@ -195,7 +196,7 @@ def _loop_labels(lines: list[str]) -> set[str]:
 
 
 def _numbers(places: list[Place]) -> dict[str, str]:
-    """Return registers that hold a number given by a single instruction."""
+    """Return the registers that one instruction sets to a number, and that no other instruction sets to one."""
     given = [(m[1], m[2]) for place in places if (m := _NUMBER.match(place.text))]
     once = Counter(register for register, _ in given)
     return {register: number for register, number in given if once[register] == 1}
@@ -214,7 +215,7 @@ class Registers:
     def __init__(self, places: Iterable[Place]) -> None:
         self._given: dict[str, list[tuple[str, list[str]]]] = {}
         self._local: dict[str, list[tuple[int, str, list[str]]]] = {}
-        """registers of blocks, whose name others may have elsewhere"""
+        """registers that are declared in a `{ }` scope; another scope may reuse the name"""
         for place in places:
             if match := _ASSIGNMENT.match(place.text):
                 operands = [part.strip() for part in match[3].split(",")]
@@ -254,7 +255,7 @@ class Registers:
         if name in self._known:
             return self._known[name]
         given = self._given.get(name, [])
-        self._known[name] = Address("", 0, True)  # of a loop
+        self._known[name] = Address("", 0, True)  # for a register that depends on itself
         found = [self._result(*one, depth - 1) for one in given]
         best = next((one for one in found if one.symbol), found[0] if found else Address("", 0, True))
         if len(given) > 1:

@@ -62,7 +62,7 @@ def _nth_set_bit(e: Emitter, a: Register, n: Register) -> Register:
 
 
 def nth_form(form: Form) -> Lower:
-    """Lower fns: the set bit number |offset| (from 1) of a mask, upward or downward from a base."""
+    """Lower fns: find the position of the |offset|-th set bit of a mask, counted up or down from a base bit."""
     if form.only().type != "b32":
         raise UnhandledForm
 

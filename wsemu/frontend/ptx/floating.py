@@ -1,7 +1,7 @@
 """Floating-point arithmetic of .f16, .bf16, .f32 and .f64 (PTX ISA 9.7.3, 9.7.4).
 
-Approximate instructions (`.approx`) return the most exact result that the machine's library has, which is within the
-error bound of the ISA.
+Approximate instructions (`.approx`) return the result of the host's mathematical library, which is within the error
+bound of the PTX ISA.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def half(t: str, form: Form, count: int, formula: Callable[..., Register], wide:
         if relu:
             result = clamp_negative(e, wide, result)
         short = narrow_float(e, wide, result, type_)
-        if wide == "f64":  # nans keep their sign
+        if wide == "f64":  # the conversion from f64 keeps the sign of a nan: replace it by the canonical nan
             short = e.emit("selp.b16", number(e, type_, NAN[type_]), short, is_nan(e, wide, result))
         return flush_subnormal(e, type_, short) if ftz else short
 
@@ -165,7 +165,7 @@ def rounded_form(what: str) -> Callable[[Form], Lower]:
             return half(t, form, count, lambda e, *x: formula(e, "f32", "rn", *x))
         if t in ("bf16", "bf16x2"):
             return half(t, form, count, odd_fma)
-        # exact in f64, or the smaller summand is too small to affect an f16
+        # one rounding, as in hardware: the f64 result is exact, or the smaller summand is too small to affect an f16
         return half(t, form, count, lambda e, *x: e.emit("fma.f64", *x), "f64")
 
     return choose
@@ -259,7 +259,7 @@ def sign_form(what: str) -> Callable[[Form], Lower]:
     def choose(form: Form) -> Lower:
         t = form.only("ftz").type
         compound = f"{what}.{'ftz.' if form.flags else ''}{t}"
-        if what == "neg" and compound in COMPOUND and t != "bf16x2":  # ptxas does not contract these
+        if what == "neg" and compound in COMPOUND and t != "bf16x2":  # ptxas does not contract neg.bf16x2
             return plain(compound)
         if t in ("f32", "f64"):
             operation = f"{what}.{t}"

@@ -1,14 +1,14 @@
-"""Video instructions: arithmetic on registers or parts of them (PTX ISA 9.7.18).  `vadd`, `vmad`, `vset`, ... operate
-on one byte, half or word of each operand; `vadd4`, `vabsdiff2`, `vset4`, ..., which nvcc emits for `__vsadu4` and the
-like, on two or four.
+"""Video instructions: arithmetic on registers or on parts of registers (PTX ISA 9.7.18).  `vadd`, `vmad`, `vset`, ...
+operate on one byte, half or word of each operand.  `vadd4`, `vabsdiff2`, `vset4`, ... operate on two halves or four
+bytes at once; nvcc emits them for intrinsics such as `__vsadu4`.
 
 An operand may say which of its parts it means (`%r1.b0`, `%r2.h32`).  Results are computed with extra bits, and clamped
 to the range of the result's type with `.sat`.  Then they are added to a third operand, compared with it, or inserted in
 place of some of its parts.
 
 For instructions on one number, the code that ptxas generates for an H100 computes results that differ from the text of
-the PTX ISA.  Examples are a sum of `u32` that `.sat` does not clamp, a high half that is 0 if a result goes there, and
-scaled products.  `_ALIKE` has the forms that agreed on all tested numbers; other forms are not modeled.
+the PTX ISA.  Examples: `.sat` does not clamp a sum of `u32`; a destination `.h1` becomes 0; scaled products differ.
+`_ALIKE` has the forms whose results agreed on all tested numbers; other forms are not modeled.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ _WORD, _HIGH = Part(0, 32), Part(16, 16)
 
 # -- operands --------------------------------------------------------------------------------------------------------
 def _parse_selector(operand: Operand) -> tuple[Operand, str, tuple[int, ...]]:
-    """Return an operand without its selector, `b` or `h`, and the numbers of the selected parts, the lowest first."""
+    """Return the operand without its selector; the kind of the selector, which is `b`, `h` or empty; and the numbers of
+    the selected parts, lowest first."""
     found = _SELECTED.fullmatch(operand.text) if isinstance(operand, Name) else None
     if found is None:
         return operand, "", ()
@@ -120,8 +121,9 @@ _ALIKE = {
     "vadd": _PLAIN | _SIGNED, "vsub": _PLAIN | _SIGNED, "vabsdiff": _PLAIN | {"min", "max"},
     "vmin": _EXTREMES, "vmax": _EXTREMES, "vshl": _PLAIN, "vshr": _PLAIN | _CLAMPED, "vset": _PLAIN,
 }  # fmt: skip
-"""for each name, the valid forms: whether the result may be clamped, and what may follow (nothing, a secondary
-operation, or an insertion into a part); if a type is given, only for results of s32"""
+"""name -> the forms whose results agree with ptxas.  The words of a form: `sat` if the result is clamped; a secondary
+operation (`add`, `min`, `max`), or `part` if the result is inserted into a part; `s32` if only results of this type
+agree"""
 
 
 def _compare_formula(relation: str, row: str) -> Binary:
@@ -214,7 +216,7 @@ def product_form(form: Form) -> Lower:
         a, b, c = (operand.name if isinstance(operand, Minus) else operand for operand in given)
         if sum(negative) > ("po" not in form.flags):
             raise UnhandledForm
-        # only 32 bits of it are needed
+        # 32-bit factors are enough, because the result is the product modulo 2**32
         x, y = (e.emit("cvt.b32.s64", _wide(e, *one)) for one in zip((a, b), sources, strict=True))
         product, z = e.emit("mul.b32", x, y), e.read(c, "b32")
         if negative[2]:

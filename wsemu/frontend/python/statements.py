@@ -1,7 +1,7 @@
 """Statements of the kernel dialect, except loops."""
 
 # mypy: disable-error-code="misc"
-# (the methods of each part of `Walker` have the whole of it as self)
+# (`self` in the methods of this mixin is the complete `Walker`)
 from __future__ import annotations
 
 import ast
@@ -64,7 +64,8 @@ UNSUPPORTED: dict[type[ast.AST], tuple[str, str]] = {
 
 
 def fits(w: Walker, pattern: ast.pattern, subject: Known | None) -> bool | None:
-    """Return whether a pattern of `match` fits, if Numba drops the branches on it; None if it keeps them."""
+    """Return whether a pattern of `match` fits, if Numba decides this when it compiles and so drops a branch; None if
+    Numba keeps the branches."""
     match pattern:
         case ast.MatchValue():
             return fold_comparison(ast.Eq(), subject, constant_object(w, pattern.value))
@@ -272,7 +273,7 @@ class Statements:
         return how
 
     def fail_where(self: Walker, condition: Scalar, kind: type[BaseException], text: str) -> None:
-        """End the threads for which a condition holds with an exception; the others continue."""
+        """End with an exception the threads for which a condition holds; the other threads continue."""
         if condition.literal is False:
             return
         start, env = self.b.block, self.env
@@ -292,10 +293,11 @@ class Statements:
 
     # -- assignment ---------------------------------------------------------------------------------------------------
     def assign(self: Walker, target: ast.expr, value: Value, *, keep: bool = False) -> None:
-        """Bind a name, store an element, or unpack; `keep`: retain whether Numba finds the value."""
+        """Bind a name, store an element, or unpack a value.  `keep`: a literal keeps the marks that record whether
+        Numba also knows its value when it drops branches."""
         match target:
             case ast.Name():
-                if type(value) is Scalar and value.literal is not None:  # each assignment has its own value
+                if type(value) is Scalar and value.literal is not None:  # copied: values are compared by identity
                     value = replace(value) if keep else unmark_value(replace(value))
                 self.env[target.id] = self.frame.last[target.id] = joining.used(value, target.id)
                 if isinstance(value, (Scalar, ComplexValue)):

@@ -1,4 +1,5 @@
-"""Stops for a debugger: each statement shows the variables of its function, by an operation without other effects."""
+"""Debugger stops: an operation before each statement shows the variables of the function, and has no other
+effect."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Matrix operations of a warp in compiled code: multiplications, and moves of matrices between lanes.
 
-PTX ISA, "mma", "wmma", "ldmatrix", "stmatrix", "movmatrix"; measured rules W1 to W9: `model/matrix.py` defines sums of
-floats.  All lanes must execute the operation together: else it is reported, and those that are there get a result.
+PTX ISA, "mma", "wmma", "ldmatrix", "stmatrix", "movmatrix"; measured rules W1 to W9 of docs/semantics.md.
+`model/matrix.py` defines sums of floats.  All lanes must execute the operation together.  Otherwise the operation is
+reported, and only the lanes that execute it get a result.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from wsemu.model.matrix import COLLECT, FORMATS, MMA, MOVES, ROUNDS_ONCE, SATURA
 
 FULL = (1 << LANES) - 1
 HALF_BIAS = FORMATS["f16"].bias
-"""formats with the exponents of f16 have subnormals where it has them"""
+"""exponent bias of f16; the subnormals of a format with this bias are also subnormals of f16"""
 FIRST_MOVE = FIRST_MATRIX + len(MMA)
 SPREADS = sum(what == SPREAD for what, _, _ in MOVES.values())
 COLLECTS = sum(what == COLLECT for what, _, _ in MOVES.values())
@@ -61,11 +62,11 @@ def matrix_operation(address, w, pc, mask):
 
 @compiled
 def gather_lanes(m, warp, w, pc, mask):
-    """All lanes must be here; they are ordered, as by a shuffle."""
+    """Report the operation if lanes are missing.  Order the memory accesses of the lanes, as a shuffle does."""
     if mask != FULL:
         record_finding(m.report_entry, m.address, (DIVERGENCE, pc, w, mask, -1, -1), (-1, warp.alive, FULL, 0, 0))
     if m.clocks:
-        met = mask | (FULL & ~warp.alive)  # what lanes did before they exited
+        met = mask | (FULL & ~warp.alive)  # include exited lanes: their earlier accesses are ordered too
         if m.trace:
             call(m.trace_entry, m.address, MET, w, load_i64(warp.clock + 8 * w), pc, met, -1)
         meet(m, w, met)
@@ -73,7 +74,8 @@ def gather_lanes(m, warp, w, pc, mask):
 
 @compiled
 def take_a(m, s, rows, normal):
-    """Take the registers of `a` apart, `normal` as f16 has their numbers; 1 if some element is not finite."""
+    """Unpack the registers of `a`; return 1 if some element is not finite.  `normal`: subnormal elements become normal
+    numbers, because f16 can represent them."""
     special = 0
     for r in range(s.halves * s.groups):
         row = rows + ROW * r
@@ -151,7 +153,7 @@ def add_products(m, s, special, clamped):
 
 @compiled
 def step(m, s, group, groups, part, parts, bits, half, fraction, special):
-    """Add some of the products, with one rounding."""
+    """Add the products of some groups and parts to the sums, with one rounding."""
     up = bits - s.a_mantissa - s.b_mantissa
     special |= add_floats(m.matrix, s.halves, s.parts, group, groups, part, parts, up, bits, half, fraction)
     if special:
@@ -162,7 +164,7 @@ def step(m, s, group, groups, part, parts, bits, half, fraction, special):
 
 @compiled
 def mend(m, s, group, groups, part, parts, half, i, q):
-    """Give a sum with an infinity or a nan among its terms its value."""
+    """Overwrite a sum that has an infinity or a nan among its terms: the result is an infinity or a nan."""
     to = m.matrix
     place = 4 * (8 * i + q)
     before = load_u32(to + BEFORE + place)
@@ -201,7 +203,8 @@ def load_held(to, r, lane):
 
 @compiled
 def move(m, registers, i, mask):
-    """Rows of 8 x 8 matrices of 16 bits to fragments, or back, or a fragment to its transpose."""
+    """Move 8 x 8 matrices of 16-bit elements between lanes: from rows to fragments, from fragments to rows, or from a
+    fragment to its transpose."""
     at = i.op - FIRST_MOVE
     spreads = at < SPREADS
     collects = at >= SPREADS and at < SPREADS + COLLECTS
@@ -230,7 +233,7 @@ def move(m, registers, i, mask):
 
 @compiled
 def spread(to, r, g, t, turned):
-    """Row g, or column g, of matrix r from the lanes that have its rows."""
+    """Return the fragment word of lane (g, t): two elements of row g of matrix r, or of column g if `turned`."""
     if not turned:
         return load_held(to, t, 8 * r + g)
     low = load_held(to, g >> 1, 8 * r + 2 * t) >> (16 * (g & 1))
@@ -240,7 +243,7 @@ def spread(to, r, g, t, turned):
 
 @compiled
 def collect(to, word, lane, n, turned):
-    """Return a word of the row that belongs to a lane, from the fragments; 0 if there is no such matrix."""
+    """Return one word of the matrix row that a lane holds, collected from fragments; 0 if the matrix does not exist."""
     r, row = lane >> 3, lane & 7
     if r >= n:
         return 0

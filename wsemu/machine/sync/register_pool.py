@@ -1,7 +1,8 @@
-"""setmaxnreg in compiled code: registers that warps give to their CTA's pool, and take from it (L2).
+"""setmaxnreg in compiled code: warps release registers to the pool of their CTA, and take registers from the pool
+(rule L2 of docs/semantics.md).
 
-What the warps of a warpgroup have executed is compared when the CTA ends, by counts and directions: a compiler may put
-one instruction into two branches.
+When the CTA ends, the warps of a warpgroup are compared by the counts and directions of the setmaxnreg operations that
+they executed.  Positions of instructions do not matter, because a compiler may put one instruction into two branches.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ from wsemu.model.isa import LANES, opcodes
 INC, DEC = opcodes("setmaxnreg", "inc", "dec")
 MISUSE, REPEATED = CODE_NUMBERS["setmaxnreg"], CODE_NUMBERS["setmaxnreg-repeated"]
 BAD_COUNT, DIRECTION, PART, DIFFERENT, AT_ONCE = range(5)
-"""detail[1] of such a finding"""
+"""values of detail[1] in a finding of MISUSE or REPEATED: the rule that a setmaxnreg breaks"""
 MIX = 0x2545F4914F6CDD1D
 
 
 @compiled
 def judge_count(m, warp, w, pc, i, mask):
-    """Return whether a warp may request, or keep, this number of registers; errors are reported."""
+    """Return whether a warp may request, or keep, the number of registers of a setmaxnreg; report errors."""
     wrong = -1
     if i.imm < 24 or i.imm > 256 or i.imm & 7:
         wrong = BAD_COUNT
@@ -39,8 +40,8 @@ def judge_count(m, warp, w, pc, i, mask):
 
 @compiled
 def follow(m, warp, w, pc, i, mask):
-    """Note that a warp has executed a setmaxnreg; report it if nothing synchronised it since the one before, which may
-    have had the same count."""
+    """Record that a warp executes a setmaxnreg.  Report it if the warp has not synchronized since its previous
+    setmaxnreg: as REPEATED if both have the same count, otherwise as MISUSE."""
     now = load_i64(warp.clock + 8 * w) if m.clocks else -1
     if m.clocks and warp.adjusted and warp.adjusted_at == now:
         earlier = warp.adjusted_pc
@@ -53,7 +54,7 @@ def follow(m, warp, w, pc, i, mask):
 
 @compiled
 def end(m):
-    """Return whether the warps of each warpgroup have executed the same. One finding of each."""
+    """Report, once for each warpgroup, that its warps have executed different setmaxnreg operations."""
     told = -1
     for w in range(m.warp_count):
         first = w - ((w % m.cta_warps) & 3)
@@ -69,7 +70,7 @@ def end(m):
 
 @compiled
 def tell_different(m, w, other):
-    """Report that a warp has executed a different operation than `other`, which may have executed none."""
+    """Report that warp `w` has executed other setmaxnreg operations than warp `other`, which may have executed none."""
     warp = warp_at(m.warps, w)
     its = warp_at(m.warps, other)
     lanes = (1 << LANES) - 1
@@ -94,7 +95,7 @@ def take(m, warp, i):
 
 @compiled
 def execute(m, warp, w, pc, i, mask):
-    """Give registers back, or take some.  Status: STANDS, where the warp has to wait for them."""
+    """Release or take registers.  Return the status: STANDS if the warp has to wait for registers."""
     if not judge_count(m, warp, w, pc, i, mask):
         return DONE
     if i.op == DEC:
@@ -109,7 +110,7 @@ def execute(m, warp, w, pc, i, mask):
 
 @compiled
 def wakes(m, warp, i):
-    """Return whether a warp that waits for registers continues, with them."""
+    """Take the registers that a warp waits for, and return whether the pool has them."""
     if not has(m, warp, i):
         return False
     take(m, warp, i)
@@ -118,7 +119,7 @@ def wakes(m, warp, i):
 
 @compiled
 def start(m):
-    """All registers are with the warps that they were launched with."""
+    """Give each warp the registers of the launch; the pool is empty."""
     for w in range(m.warp_count):
         warp_at(m.warps, w).held = m.registers
         warp_at(m.warps, w).adjusted = 0

@@ -82,7 +82,7 @@ def _together(run: WarpRun, named: dict[int, int], to: int, lanes: int, *, own: 
 
 
 def ranks(run: WarpRun, name: str, masks: int, lane: int, row: int) -> list[int]:
-    """Return the destination addresses of a lane's copy: for a multicast, one in each CTA of the mask in a row."""
+    """Return the destination addresses of a lane's copy: for a multicast, one in each CTA that the mask names."""
     to = run.read(row, "b64", lane)
     if not name.endswith(".multicast"):
         return [to]
@@ -92,8 +92,8 @@ def ranks(run: WarpRun, name: str, masks: int, lane: int, row: int) -> list[int]
 
 def find_live(run: WarpRun, name: str, row: int, lane: int, to: int, *, pair: bool = False) -> mbarrier.Mbarrier:
     """Return the mbarrier that a lane names.  For a multicast, it is the one at the named offset in the destination's
-    CTA (T11).  A copy for a CTA pair credits the CTA of the destination's pair that has the same parity as the named
-    one."""
+    CTA (T11).  For a CTA pair (`pair`), the credited mbarrier is in the pair of the destination, in the CTA
+    whose rank has the same parity as the rank of the named mbarrier's CTA."""
     address = run.read(row, "b64", lane)
     if name.endswith(".multicast") and run.launch.clusters:
         rank = peers.member_rank(run, to & OFFSET_MASK)
@@ -132,8 +132,9 @@ def _load(
 
 def store_one(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     """Perform `st.async` or `red.async`: store or combine a value of each lane at shared `a` of a CTA in the cluster,
-    and credit the mbarrier at `b` there with its bytes.  The access is in the generic proxy (PTX ISA, "st.async": a
-    weak operation, in a cluster of several CTAs; "red.async": to another CTA)."""
+    and credit the mbarrier at `b` there with its bytes.  The access is in the generic proxy.  PTX
+    ISA: `st.async` is a weak operation and requires a cluster of several CTAs; `red.async` requires a destination in
+    another CTA."""
     reduces, size = name.startswith("async.reduce"), 4 if name.endswith("b32") else 8
     what, type_ = BULK_REDUCTIONS[fields[7]] if reduces else ("", "")
     check_mbarriers(run, name, fields[3], fields[4], lanes)
@@ -247,7 +248,8 @@ def wait(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
 
 
 def _reads(agents: int) -> int:
-    """Return the epochs, among these, that mean that an agent has read its source: every other bit."""
+    """Return the bits that mean that a copy has read its source.  Each copy has two bits: source read (the lower one),
+    and copy complete."""
     return agents & int("01" * (agents.bit_length() // 2 + 1), 2)
 
 
