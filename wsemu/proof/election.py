@@ -1,14 +1,15 @@
-"""Counts of active lanes that one of them adds for all: the same sum, whichever lanes are active together.
+"""Find elections: one active lane adds the number of active lanes for all of them.  The sum of these additions does
+not depend on which lanes are active together.
 
     mask = cuda.activemask()
     if cuda.laneid == cuda.ffs(mask) - 1:
         cuda.atomic.add(count, 0, cuda.popc(mask))
 
-Lanes that come to an `activemask` fall into groups, each of lanes that execute it together and get their own group as
-the mask.  Of each group the first lane adds the group's size, so that all groups together add the number of lanes that
-came there, provided that they add it to one place.  The pattern is such an addition in straight-line code after the
-`activemask`, under a branch or a guard that only the first lane of the mask passes.  It adds the number of the mask's
-ones, at an address that is equal for all threads of the CTA.
+Lanes that execute an `activemask` together are a group, and the mask contains the lanes of the group.  The first lane
+of each group adds the size of the group.  If all groups add to one location, they add the number of lanes that reached
+the `activemask`.  The pattern is an addition in straight-line code after the `activemask`, under a branch or a guard
+that only the first lane of the mask passes.  The added number is the number of ones in the mask, and the address is
+equal for all threads of the CTA.
 """
 
 from __future__ import annotations
@@ -28,9 +29,19 @@ _UNIFORM = ("shared", "dynamic", *(f"{name}.{axis}" for name in ("ctaid", "ntid"
 _HALF = {"b32": 1 << 31, "b64": 1 << 63}
 ADDITIONS = tuple(f"atom.add.{type_}" for type_ in _HALF)
 Meaning = tuple[str, int]
-"""meaning of a row: ("first", n) the number of the mask's first lane, plus n; ("mask", 0), ("reversed", 0) its bits,
-("size", 0) how many there are; ("lane", 0) the lane's own number, ("thread", 0) tid.x; ("elected", 1) whether the lane
-is the first one, ("elected", 0) whether not, ("never", 0); ("constant", n); ("uniform", 0)"""
+"""knowledge of the value in a register row"""
+# "This lane" is the lane that holds the value.
+#     ("mask", 0)      The mask of active lanes.
+#     ("reversed", 0)  The mask with its bits in reverse order.
+#     ("first", n)     The number of the first lane in the mask, plus n.
+#     ("size", 0)      The number of lanes in the mask.
+#     ("lane", 0)      The number of this lane.
+#     ("thread", 0)    tid.x.
+#     ("elected", 1)   A predicate: this lane is the first one in the mask.
+#     ("elected", 0)   A predicate: this lane is not the first one in the mask.
+#     ("never", 0)     A predicate that is false in all lanes.
+#     ("constant", n)  The number n.
+#     ("uniform", 0)   A value that is equal for all threads of the CTA.
 
 
 class Election(NamedTuple):
@@ -39,18 +50,18 @@ class Election(NamedTuple):
     atomic: int
     """pc of the atomic that adds"""
     steered: int
-    """the pc of what lets one lane pass: a branch, or the atomic itself"""
+    """pc of the instruction whose guard only one lane passes: a branch, or the atomic itself"""
     region: range
-    """the pcs that only this lane executes"""
+    """pcs of the instructions that only this lane executes"""
 
 
 def elections(program: Program, active: int, *, lanes_by_x: bool) -> list[Election]:
-    """The additions that the `activemask` at a pc decides; `lanes_by_x` says that the lane is tid.x modulo 32."""
+    """Return the elections by the mask of the `activemask` at a pc.  `lanes_by_x`: a lane is tid.x modulo 32."""
     return list(_Scan(program, lanes_by_x).run(active))
 
 
 class _Scan:
-    """Straight-line code, instruction by instruction, and what its rows hold."""
+    """Follows straight-line code, and keeps the meanings of rows in `held`."""
 
     def __init__(self, program: Program, lanes_by_x: bool) -> None:
         self.code: list[list[int]] = program.code.tolist()
@@ -66,9 +77,9 @@ class _Scan:
                 self.held[row] = ("lane" if name == "laneid" else "thread", 0)
 
     def run(self, active: int) -> Iterable[Election]:
-        """From an `activemask` to the next place where control comes from elsewhere, or goes."""
+        """Yield the elections after an `activemask`, up to the next point at which control flow joins or leaves."""
         fields = self.code[active]
-        if fields[1]:  # lanes that are left out have another mask
+        if fields[1]:  # with a guard, the other lanes have another mask
             return
         self.held[fields[2]] = ("mask", 0)
         for pc in range(active + 1, len(self.code)):
@@ -87,7 +98,7 @@ class _Scan:
             self._assign(name, kind, fields)
 
     def _region(self, branch: int, region: range) -> list[Election]:
-        """Return the additions of one lane for all in a stretch of code; none if it does anything else there."""
+        """Return the elections in code that one lane executes; none if it contains other operations than arithmetic."""
         found = []
         for pc in region:
             fields = self.code[pc]
@@ -106,7 +117,7 @@ class _Scan:
         return bool(guard >> 1) and self.held.get(guard >> 1) == ("elected", 1 - (guard & 1))
 
     def _adds(self, name: str, fields: list[int]) -> bool:
-        """Return whether an instruction adds the size at one place for all."""
+        """Return whether an instruction adds the size of the mask, at one address for all threads."""
         if name not in ADDITIONS or self.held.get(fields[4]) != ("size", 0):
             return False
         return self.held.get(fields[3], ("", 0))[0] in ("uniform", "constant")
@@ -128,7 +139,7 @@ class _Scan:
             self.held[fields[2]] = held
 
     def _meaning(self, name: str, x: list[Meaning | None]) -> Meaning | None:
-        """The result of arithmetic."""
+        """Return the meaning of an arithmetic result."""
         what = name.split(".")[0]
         if None in x:
             return self._select_meaning(what, x)

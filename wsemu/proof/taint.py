@@ -2,41 +2,45 @@
 
 The proof of a launch rests on warps that execute the same instructions at the same addresses in every schedule.  Races
 are reported, so only an atomic's result can bring the order of threads into a register: a plain load that sees another
-thread's store is either ordered by a barrier, or a race.  The analysis follows those results to where they would steer
-the launch (`find_tainted`), and names the atomics that leave other values behind in another order (`order_dependent`).
+thread's store is either ordered by a barrier, or a race.  The analysis follows those results to where they would
+influence the behavior of the launch (`find_tainted`).  It also names the atomics that may leave different values in
+memory if they execute in another order (`order_dependent`).
 
-**Registers.** Rows are used again for unrelated values, so each program point has its own map of rows to what they may
-hold.  Every write of a row is masked by the lanes that execute it.  A lane's part of a row changes on that lane's own
-path only, although the machine runs the sides of a branch one after another over the same rows.  The paths of a lane
-are those of the control-flow graph, so an unguarded write replaces, a guarded one adds, and joins take the union.  What
-lanes exchange, they exchange at one instruction, where the union over all lanes already stands.
+**Registers.** A register row is used again for unrelated values, so each program point has its own map from rows to
+their possible contents.  Only the lanes that execute a write change their part of a row.  So a lane's part changes on
+the path of this lane only, although the machine runs the sides of a branch one after another over the same rows.  The
+paths of a lane are the paths of the control-flow graph: an unguarded write replaces the contents of a row, a guarded
+write adds to the contents, and a join takes the union.  Lanes exchange values at one instruction, at which the map
+already has the union over all lanes.
 
-**Memory.** Other threads may be anywhere, so memory has one state for the whole launch, array by array.  Which arrays
-an access may touch is found by the same analysis: addresses carry the arrays they were computed from.  An array is
-order-dependent when a value that depends on the order, or any value at such an address, goes into it, or when the
-atomics on it do not commute.  Atomics commute when all are the same integer operation (add, min, max, and, or, xor) or
+**Memory.** Other threads may be anywhere, so memory has one state for the whole launch, array by array.  The same
+analysis finds the arrays that an access may touch: an address carries the arrays that it was computed from.  An array
+is order-dependent if its atomics do not commute, or if a program stores to it a value, or at an address, that depends
+on the order.  Atomics commute when all are the same integer operation (add, min, max, and, or, xor) or
 floating-point minimum or maximum (up to the sign of a zero), or all apply one function with constant operands.
 
-**Control.** A branch that depends on the order is reported itself, so what it decides needs no further tracking; for
-the same reason only executed instructions count.
+**Control.** A branch that depends on the order is reported itself, so the analysis does not follow its effects on
+control; for the same reason only executed instructions count.
 
-**Phases.** The analysis follows two more results.  One is that of a wait for an mbarrier that neither blocks nor only
-guards one that does.  The other is the token of an arrival if it is used for anything but a wait, because it contains
-the number of pending arrivals.
+**Phases.** The analysis follows two more results.  One is the result of a wait for an mbarrier, unless the wait blocks
+or only guards a wait that blocks.  The other is the token of an arrival if the token is used for anything but a wait,
+because a token contains the number of pending arrivals.
 
 **Clocks.** A `varying` value, such as that of a clock in PTX, is followed like the result of an atomic.
 
-**Active lanes.** So is the mask that `activemask` returns: lanes that could run together need not (CUDA C++ Programming
-Guide, "Warp Vote Functions").  It may contain any subset of the lanes that reach it, with the lane itself.  Only if the
-lanes of a warp run in lockstep is there one such mask.  What one lane adds for all active ones is the same sum for all
-masks (`election.py`); which lane that is decides nothing, where nothing but atomics touches its array.
+**Active lanes.** The analysis also follows the mask that `activemask` returns, because lanes that could run together
+need not do so (CUDA C++ Programming Guide, "Warp Vote Functions").  The mask may contain any subset of the lanes that
+reach the instruction, with the lane itself.  Only if the lanes of a warp run in lockstep, there is one possible mask.
+If one lane adds for all active lanes, the sum is equal for all masks (`election.py`).  The choice of this lane has no
+effect if only atomics touch the array.
 
 Detects: branches, exits, guards, addresses, barrier operands and member masks that may depend on the order of atomics;
-what is stored because of it.  An address without known origin, or one that may be a number on some path, leads to any
-array of the caller.  It also leads to shared or local arrays if an address of one was stored or went to other lanes.
-An offset in shared or local memory, and a sum that need not stay in its array there, leads to all of that space.
-Does not detect: values that only look as if they depended on the order (`x ^ x`) or elements of one array apart from
-each other; both err on the side of a report.
+values in memory that depend on the order.  An address may lead to any array of the caller if its origin is unknown, or
+if it may be a number on some path.  It also leads to shared or local arrays if an address in this space was stored or
+passed to other lanes.  An offset in shared or local memory leads to all of that space, and so does a sum that may leave
+its array there.
+Does not detect: that a value such as `x ^ x` does not depend on the order, or that only some elements of an array do.
+In both cases the analysis may report too much, never too little.
 Reference: A.  Sabelfeld, A.  Myers, "Language-based information-flow security", IEEE JSAC 21(1), 2003 (explicit flows).
 """
 
@@ -90,7 +94,7 @@ COMMUTING = frozenset(
         "nanmin": (".f",), "nanmax": (".f",),
     }.items() for sign in signs
 )  # fmt: skip
-"""kinds of atomics that leave the same value in any order, when alone on an array"""
+"""kinds of atomics that leave the same value in any order, if an array has only atomics of this kind"""
 REASONS = {
     "exch": "which thread's {} comes last depends on the order",
     "cas": "which thread's {} succeeds depends on the order",
@@ -101,7 +105,7 @@ REASONS = {
 LOAD, STORE = "volatile or atomic load", "volatile or atomic store"
 
 CLOCK, PLACEMENT = "varying.b64", "varying.b32"
-"""sources with other values in another run: a clock, and the hardware's placement of a warp"""
+"""sources whose values differ between runs: a clock, and the placement of a warp on the hardware"""
 VARYING = (CLOCK, PLACEMENT)
 WAITS = tuple(find_opcodes(lambda row: row.waits == "phase"))
 ARRIVE, REDUCES = OPCODE["mbarrier.arrive"], COMBINES
@@ -113,26 +117,27 @@ _OPERANDS = {
 _SOURCE = np.array([
     N_MEMORY <= op < N_ATOMIC or name in VARYING or op in (ARRIVE, *REDUCES) for op, name in enumerate(NAMES)
 ])  # fmt: skip
-"""by opcode: whether what it gives may depend on the order of threads"""
+"""opcode -> whether the result may depend on the order of threads"""
 ACTIVE = OPCODE["activemask"]
 
 
 @dataclass(frozen=True, slots=True)
 class Tainted:
-    """An executed instruction that may do something else in another schedule."""
+    """An executed instruction that may behave differently in another schedule."""
 
     pc: int
     source: int
-    """pc of an atomic, or of what varies, that it depends on: the first of them"""
+    """pc of the first source on which the instruction depends"""
     what: str
     """dependent use: branch, exit, address, barrier operand, member mask, or a `GUARDED`"""
 
 
 def find_tainted(program: Program, executions: Sequence[int], segment_of: SegmentOf | None = None) -> list[Tainted]:
-    """Executed instructions whose flow, address or operands depend on an executed atomic, in the order of their pc.
+    """Return executed instructions whose flow, address or operands depend on an executed atomic, sorted by pc.
 
-    `executions` counts per instruction.  `segment_of` gives the memory segment bound to the row of an array argument's
-    address (`Parameter.part == "address"`); without it all array arguments may be one memory.
+    `executions`: number of executions of each instruction.  `segment_of` returns the memory segment of an array
+    argument from the row of its address (`Parameter.part == "address"`).  Without `segment_of`, all array arguments may
+    be in one segment.
     """
     found = examine(program, executions, segment_of)
     return [] if found is None else found.find_tainted
@@ -141,9 +146,9 @@ def find_tainted(program: Program, executions: Sequence[int], segment_of: Segmen
 def order_dependent(
     program: Program, executions: Sequence[int], segment_of: SegmentOf | None = None
 ) -> list[tuple[int, str]]:
-    """(pc, why) of executed atomics that may leave other values in memory in another order, by pc.
+    """Return (pc, reason) of executed atomics that may leave other values in memory in another order, sorted by pc.
 
-    That includes an atomic whose result is stored: the old value tells the order of the threads.
+    This includes an atomic whose result is stored, because the old value depends on the order of the threads.
     """
     found = examine(program, executions, segment_of)
     return [] if found is None else found.order_dependent
@@ -159,12 +164,11 @@ def examine(
     reached: Reached | None = None,
     settled: Container[int] = (),
 ) -> Analysis | None:
-    """The analysis behind both questions; None when no source was executed.  `settled` are atomics that return the same
-    in all schedules.
+    """Return the analysis from which `find_tainted` and `order_dependent` are read; None if no source was executed.
 
-    `lockstep` says that the lanes of a warp run together, `lanes_by_x` that a lane is tid.x modulo 32.  `reached` are
-    accesses of which it is known where in shared and local memory they went: that holds in all schedules if nothing is
-    steered.
+    `settled`: atomics that return the same values in all schedules.  `lockstep`: the lanes of a warp run together.
+    `lanes_by_x`: a lane is tid.x modulo 32.  `reached`: accesses with the addresses in shared and local memory that
+    they used in this run.  If nothing is tainted, they use the same addresses in all schedules.
     """
     sources = _written_sources(program, segment_of, [pc for pc in _sources(program, lockstep) if executions[pc]])
     sources = [pc for pc in sources if pc not in settled]
@@ -181,7 +185,7 @@ def examine(
 
 
 def _written_sources(program: Program, segment_of: SegmentOf | None, sources: list[int]) -> list[int]:
-    """These, without strong loads of arrays that nothing writes, executed or not: they find the same in any order."""
+    """Return the sources without strong loads of arrays that no instruction of the program writes."""
     loads = {pc for pc in sources if is_strong_load(program, pc)}
     unwritten = read_only(program, segment_of, sources) if loads else set()
     return [pc for pc in sources if pc not in unwritten]
@@ -193,7 +197,7 @@ def is_strong_load(program: Program, pc: int) -> bool:
 
 
 def read_only(program: Program, segment_of: SegmentOf | None, atomics: Iterable[int]) -> set[int]:
-    """Return those of the atomics that access arrays which no instruction writes."""
+    """Return the atomics that only access arrays that no instruction writes."""
     wanted = sorted(atomics)
     if not any(is_strong_load(program, pc) for pc in wanted):
         return set()
@@ -212,8 +216,8 @@ def read_only(program: Program, segment_of: SegmentOf | None, atomics: Iterable[
 
 
 def like_data(program: Program, atomics: Iterable[int], segment_of: SegmentOf | None = None) -> frozenset[int]:
-    """Return those of the atomics that are strong loads and stores in arrays without other atomics, and that influence
-    no control."""
+    """Return the atomics that are strong loads and stores, that access only arrays without other atomics, and whose
+    results do not influence the behavior of the launch."""
     everywhere = sorted(atomics)
     plain = {pc for pc in everywhere if _is_access(program, pc)}
     if not plain:
@@ -236,13 +240,13 @@ def like_data(program: Program, atomics: Iterable[int], segment_of: SegmentOf | 
 
 
 def _is_access(program: Program, pc: int) -> bool:
-    """Return whether an atomic is a strong load or store, which names no scope that leaves others out."""
+    """Return whether an atomic is a strong load or store of the widest scope."""
     auxiliary = int(program.code[pc, 7])
     return bool((auxiliary & NO_STORE or auxiliary & SERVED == AS_STORE) and not auxiliary & SCOPES)
 
 
 def _sources(program: Program, lockstep: bool) -> list[int]:
-    """The instructions whose results may depend on the order of threads."""
+    """Return the instructions whose results may depend on the order of threads."""
     key = f"sources, {'lockstep' if lockstep else 'lanes'}"
     if key not in program.derived:
         operations = program.code[:, 0]
@@ -257,9 +261,9 @@ def _sources(program: Program, lockstep: bool) -> list[int]:
 
 
 def commuting_unused(program: Program, atomics: Iterable[int], segment_of: SegmentOf | None = None) -> frozenset[int]:
-    """Return those of the atomics, by their pcs, whose order is unobservable: their results are unused, and all atomics
-    that may touch their arrays are of one kind that commutes, unused as well. The order of a `cas` shows in which of
-    them write."""
+    """Return the pcs of atomics whose order is unobservable: all atomics that may touch their arrays are of one kind
+    that commutes, and their results are unused.  A `cas` is not among them, because the order decides which ones
+    write."""
     sources = sorted(atomics)
     analysis = Analysis(program, [1] * len(program.code), sources, segment_of)
     live = live_rows(program)
@@ -272,8 +276,8 @@ def commuting_unused(program: Program, atomics: Iterable[int], segment_of: Segme
 def is_influenced(
     program: Program, executions: Sequence[int], racing: Iterable[int], segment_of: SegmentOf | None = None
 ) -> bool:
-    """Return whether what racing accesses load or leave, by their pcs, may decide what the launch does: in another
-    order of the races warps may go other ways."""
+    """Return whether the values that racing accesses load or store may influence the behavior of the launch.  `racing`:
+    pcs of these accesses."""
     sources = sorted(set(racing))
     return bool(sources) and bool(Analysis(program, executions, sources, segment_of, racing=True).find_tainted)
 
@@ -282,7 +286,7 @@ def may_be_influenced(
     program: Program, executions: Sequence[int], racing: Iterable[int], segment_of: SegmentOf | None = None
 ) -> bool:
     """Return whether values that any access to the arrays of racing accesses loads or stores may influence the launch.
-    Shadow memory names one race of a byte, but another access to the array may be in one, too."""
+    Shadow memory names one race of a byte, but another access to the array may also be part of a race."""
     sources = sorted(set(racing))
     if not sources:
         return False
@@ -292,7 +296,7 @@ def may_be_influenced(
 
 # -- flow ------------------------------------------------------------------------------------------------------------
 class Block:
-    """Instructions that run one after another."""
+    """A basic block: instructions that run one after another."""
 
     __slots__ = ("reads_memory", "start", "state", "steps", "successors")
 
@@ -301,12 +305,13 @@ class Block:
         self.steps = steps
         self.successors = successors
         self.state: State | None = None
-        """at its start; None until control comes there"""
+        """contents of the rows at the start of the block; None until control reaches the block"""
         self.reads_memory = any(step.kind in ("load", "atomic", "barrier") and step.writes for step in steps)
 
 
 def blocks_of(program: Program, executions: Sequence[int], decoder: Decoder) -> dict[int, Block]:
-    """Executed blocks by their first pc.  Lanes that wait at a join go on after it, as if they had run through it."""
+    """Return executed blocks by their first pc.  Lanes that wait at a join continue after the join, as if they had
+    executed it."""
     length = len(decoder.code)
     ran = [bool(count) for count in executions]
     following: dict[int, tuple[int, ...]] = {}
@@ -314,7 +319,7 @@ def blocks_of(program: Program, executions: Sequence[int], decoder: Decoder) -> 
         op = decoder.code[pc][0]
         if op in JUMPS or op in ENDS:
             following[pc] = successors(pc, decoder.code[pc])
-        elif op == JOIN:  # not counted where all lanes that did not wait for others have exited
+        elif op == JOIN:  # not counted if the lanes that would execute it have exited
             ran[pc] |= ran[pc + 1]
     starts = {0, *(pc + 1 for pc in following), *(target for targets in following.values() for target in targets)}
     ordered = sorted(start for start in starts if start < length)
@@ -328,7 +333,7 @@ def blocks_of(program: Program, executions: Sequence[int], decoder: Decoder) -> 
 
 
 def _addressing(steps: Sequence[Step]) -> set[int]:
-    """The rows from which addresses of accesses may be computed."""
+    """Return the rows from which addresses of accesses may be computed."""
     found = {step.address for step in steps}
     carriers: dict[int, set[int]] = {}
     for step in steps:
@@ -343,7 +348,7 @@ def _addressing(steps: Sequence[Step]) -> set[int]:
 
 
 class Analysis:
-    """The influence of executed atomics; `sources` are their pcs."""
+    """The influence of executed sources on registers, memory and control.  `sources`: their pcs."""
 
     def __init__(
         self,
@@ -356,9 +361,9 @@ class Analysis:
         racing: bool = False,
         reached: Reached | None = None,
     ) -> None:
-        """`elected` are the additions, by their pc, that masks of active lanes do not influence.  `racing` means that
-        the sources are accesses, whose loaded and stored values depend on the schedule; `reached` has the locations
-        that accesses go to."""
+        """`elected`: pc of an `activemask` -> the additions for which the choice of active lanes has no effect.
+        `racing`: the sources are accesses whose loaded and stored values depend on the schedule.  `reached`: access ->
+        the addresses that it uses."""
         self._program = program
         self._racing = racing
         self._sources = sources
@@ -366,19 +371,19 @@ class Analysis:
         self._taint: Bits = (1 << len(sources)) - 1
         self._regions = Regions(program, len(sources), segment_of)
         self._places = {pc: self._regions.regions_at(places) for pc, places in (reached or {}).items()}
-        """access -> the arrays that it is known to go to"""
+        """access -> the arrays that it touches, if they are known"""
         self._memory: list[Bits] = [0] * len(self._regions.list)
-        """per array: the atomics on which its contents depend"""
+        """array -> the sources on which its contents depend"""
         self._targets: dict[int, Bits] = {pc: 0 for pc in sources if pc >= 0 and _is_atomic(int(program.code[pc, 0]))}
-        """atomic -> arrays that it works on"""
+        """atomic -> the arrays that it may touch"""
         self._reasons: dict[int, str] = {}
-        """atomic that does not commute with those on its array -> why"""
+        """atomic that does not commute with the other atomics on its array -> the reason"""
         self._settled: dict[int, Bits] = {}
-        """atomic of an election -> the masks that do not change what it adds"""
+        """atomic of an election -> the masks that do not change the sum of its additions"""
         self._passed: dict[int, Bits] = {}
-        """branch or atomic -> the masks of which one lane passes it for all"""
+        """branch or atomic -> the masks that select one lane to pass it for all"""
         self._inside: dict[int, Bits] = {}
-        """instruction -> the masks of which only one lane executes it: what it assigns depends on them"""
+        """instruction that only one lane executes -> the masks that select this lane, on which its result depends"""
         for source, found in (elected or {}).items():
             for election in found:
                 self._settled[election.atomic] = self._passed[election.steered] = self._bit[source]
@@ -387,19 +392,19 @@ class Analysis:
         for pc in _watching(program) if clocks else ():
             self._passed[pc] = self._passed.get(pc, 0) | clocks
         self._grown = False
-        """true if an array depends on more since the blocks that read memory were processed"""
+        """true if an array depends on more sources than when the blocks that read memory were last processed"""
         self._seed()
         self._blocks = blocks_of(program, executions, Decoder(program, self._regions, self._bit))
         self._addressing = _addressing([step for block in self._blocks.values() for step in block.steps])
-        """rows of which it matters whether they hold a number"""
+        """rows from which addresses may be computed"""
         self._settle()
 
     def _seed(self) -> None:
-        """Set rows and arrays before the first instruction."""
+        """Set the sources of rows and arrays before the first instruction."""
 
     @cached_property
     def find_tainted(self) -> list[Tainted]:
-        """Instructions that may do something else in another order."""
+        """Instructions that may behave differently in another order."""
         found = {
             (step.pc, what): self._sources[(bits & -bits).bit_length() - 1]
             for step, state in self._states()
@@ -413,12 +418,12 @@ class Analysis:
         return _influenced_rows(step)
 
     def _influencing_masks(self, pc: int, what: str) -> Bits:
-        """The masks that may steer this of an instruction; the address of an addition is the same for all lanes."""
+        """Return the masks whose influence on a use (`what`) in an instruction has no effect."""
         steers = self._settled if what == "address" else self._passed if what in ("branch", GUARDED["atomic"]) else {}
         return steers.get(pc, 0)
 
     def meeting(self) -> dict[frozenset[int], list[int]]:
-        """Atomics that may touch an array in common, of each atomic all of them -> those of which it is so."""
+        """Group atomics: all that may touch a common array, directly or through others -> the members of the group."""
         found: dict[frozenset[int], list[int]] = {}
         for pc, arrays in self._targets.items():
             group = {pc}
@@ -442,7 +447,7 @@ class Analysis:
 
     @property
     def strays(self) -> frozenset[int]:
-        """The loads, stores and atomics that may go to all of shared or local memory, for all that is known."""
+        """Loads, stores and atomics that, as far as is known, may touch all of shared or local memory."""
         return frozenset(
             step.pc for step, state in self._states()
             if step.kind in ("load", "store", "atomic") and self._program.code[step.pc, 0] < N_ATOMIC
@@ -450,7 +455,7 @@ class Analysis:
         )  # fmt: skip
 
     def beside(self, pcs: Sequence[int]) -> list[int]:
-        """The accesses that may touch an array which one of these may touch."""
+        """Return the accesses that may touch an array that one of the accesses `pcs` may touch."""
         touched = {
             step.pc: self._arrays(step, state)
             for step, state in self._states()
@@ -462,7 +467,7 @@ class Analysis:
         return sorted({*pcs, *(pc for pc, own in touched.items() if own & arrays)})
 
     def stores_other_values(self, pcs: Iterable[int]) -> bool:
-        """Return whether one of these stores may write another value in another order, or run."""
+        """Return whether one of the stores `pcs` may write another value in another order or another run."""
         wanted = frozenset(pcs)
         return any(
             _union(state, step.reads) & self._taint
@@ -472,8 +477,8 @@ class Analysis:
 
     @cached_property
     def order_dependent(self) -> list[tuple[int, str]]:
-        """Atomics that leave other values in arrays of the caller in another order, and why.  The answer of a wait must
-        not be kept in any memory: what follows it has taken something from a phase only where the answer was yes."""
+        """Atomics that leave other values in arrays of the caller in another order, with the reasons.  The result of a
+        wait must not be stored in any memory: later code has acquired from the phase only if the wait succeeded."""
         written = self._regions.all_of("global")
         answers = sum(bit for pc, bit in self._bit.items() if pc >= 0 and self._program.code[pc, 0] in WAITS)
         left: dict[int, set[str]] = {}
@@ -519,7 +524,7 @@ class Analysis:
             }  # fmt: skip
 
     def _flow(self, work: set[int]) -> None:
-        """Run blocks, and those after them whose state grows, until none does."""
+        """Run blocks, and successors whose state grows, until no state grows."""
         heap = sorted(work)
         while heap:
             start = heapq.heappop(heap)
@@ -534,7 +539,7 @@ class Analysis:
                     heapq.heappush(heap, target)
 
     def _arrive(self, block: Block, state: State) -> bool:
-        """Control comes to a block with these rows; whether that is news."""
+        """Add the contents of rows to the state of a block; return whether the state has grown."""
         known = block.state
         if known is None:
             block.state = dict(state)
@@ -544,7 +549,7 @@ class Analysis:
         return bool(more)
 
     def _run(self, step: Step, state: State) -> None:
-        """The effect of one instruction on the rows of a lane, and on memory."""
+        """Apply the effect of one instruction to the rows of a lane, and to memory."""
         bits = step.array if step.kind == "alu" else 0
         for row in step.reads:
             bits |= state.get(row, 0)
@@ -568,8 +573,8 @@ class Analysis:
                 state.pop(row, None)
 
     def _arrays(self, step: Step, state: State) -> Bits:
-        """The arrays that an access may touch."""
-        if step.address < 0:  # of what is no access to memory, only a barrier's reduction has one
+        """Return the arrays that an access may touch."""
+        if step.address < 0:  # no access to memory: only the reduction of a barrier has an array
             return step.array
         arrays = self._places.get(step.pc)
         if arrays is None:
@@ -578,7 +583,7 @@ class Analysis:
         return arrays & ~self._regions.constant if step.kind in ("store", "atomic") else arrays
 
     def _exchange(self, step: Step, bits: Bits, arrays: Bits) -> Bits:
-        """The result of an instruction other than arithmetic, whose operands come from `bits`."""
+        """Return the bits of the result of an instruction other than arithmetic; `bits` are those of its operands."""
         if self._racing and step.kind in ("store", "load"):
             bits |= self._bit.get(step.pc, 0)
         if step.kind in ("store", "atomic") or (step.kind == "barrier" and step.writes):
@@ -593,14 +598,14 @@ class Analysis:
         return bits
 
     def _put(self, arrays: Bits, bits: Bits) -> None:
-        """Values that depend on these atomics go into arrays."""
+        """Record that values that depend on the sources in `bits` are stored in arrays."""
         for n, contents in enumerate(self._memory):
             if bits & ~contents and arrays >> self._regions.first + n & 1:
                 self._memory[n] = contents | bits
                 self._grown = True
 
     def _mix(self) -> None:
-        """Arrays whose atomics do not commute depend on them."""
+        """Let arrays depend on their atomics if these atomics do not commute."""
         for n in range(len(self._memory)):
             array = 1 << self._regions.first + n
             group = [pc for pc, arrays in self._targets.items() if arrays & array]
@@ -609,7 +614,7 @@ class Analysis:
             self._put(array, sum(self._bit.get(pc, 0) for pc in reasons))
 
     def _states(self) -> Iterator[tuple[Step, State]]:
-        """Every executed instruction with what the rows hold before it."""
+        """Yield every executed instruction, with the contents of the rows before the instruction."""
         for block in self._blocks.values():
             state = dict(block.state or {})
             for step in block.steps:
@@ -618,8 +623,8 @@ class Analysis:
 
 
 def _watching(program: Program) -> Iterator[int]:
-    """The branches of which one way leads to a trap, whatever is done before: those of a watchdog, if a clock decides
-    them.  That it bites counts as never reached."""
+    """Yield the branches with a side that always leads to a trap.  If a clock decides such a branch, it belongs to a
+    watchdog, and the side with the trap counts as never reached."""
     code = program.code.tolist()
     ways = [successors(pc, row) for pc, row in enumerate(code)]
     before: dict[int, list[int]] = {}
@@ -656,7 +661,7 @@ def _influenced_rows(step: Step) -> Iterator[tuple[str, tuple[int, ...]]]:
 
 
 def _why_order_matters(program: Program, group: Sequence[int]) -> dict[int, str]:
-    """Atomic of one array -> why the order of all of them shows in the array; empty when they commute."""
+    """Return, for each atomic on one array, why the contents depend on the order; empty if the atomics commute."""
     code = program.code
     kinds = {pc: _combines(program, pc) for pc in group}
     operations = {(int(code[pc, 0]), int(code[pc, 7]) if code[pc, 0] in REDUCES else 0) for pc in group}
@@ -666,7 +671,7 @@ def _why_order_matters(program: Program, group: Sequence[int]) -> dict[int, str]
     functions = {(int(code[pc, 4]), int(code[pc, 5])) for pc in group}
     bulk = any(code[pc, 0] in REDUCES for pc in group)
     if len(operations) == len(functions) == 1 and not bulk and {row for row in functions.pop() if row} <= fixed:
-        return {}  # one function, applied by all
+        return {}  # all atomics apply one function
     names = {pc: atomic_source_name(program, pc) for pc in group}
     distinct = sorted({name for name in names.values() if name != LOAD})
     mixed = f"what {' and '.join(distinct)} on one array make of it depends on the order"
@@ -681,7 +686,7 @@ def _why_order_matters(program: Program, group: Sequence[int]) -> dict[int, str]
 
 
 def atomic_source_name(program: Program, pc: int) -> str:
-    """Return the Python name of an atomic, or of a strong access that is one here."""
+    """Return the Python name of an atomic, or of a strong access, which the bytecode represents as an atomic."""
     what, auxiliary = _combines(program, pc).partition(".")[0], int(program.code[pc, 7])
     if int(program.code[pc, 0]) in REDUCES:
         return f"`{what}`"
@@ -700,7 +705,7 @@ def _combines(program: Program, pc: int) -> str:
     """Return how an atomic combines with memory, in the words of `COMMUTING`; a bulk reduction does so for each
     element."""
     opcode, auxiliary = int(program.code[pc, 0]), int(program.code[pc, 7])
-    if EFFECTS[NAMES[opcode]].moves.unit == "tile":  # its map says of what, and floats are the worst
+    if EFFECTS[NAMES[opcode]].moves.unit == "tile":  # the type is in the tensor map, so assume floats
         what = TENSOR_REDUCTIONS[auxiliary >> 3 & 7]
         return f"{what}.f" if what in ("add", "min", "max") else what
     if opcode not in REDUCES:
