@@ -98,7 +98,8 @@ class _Scan:
             self._assign(name, kind, fields)
 
     def _region(self, branch: int, region: range) -> list[Election]:
-        """Return the elections in code that one lane executes; none if it contains other operations than arithmetic."""
+        """Return the elections in code that only one lane executes; none if the code has operations other than
+        arithmetic and elections."""
         found = []
         for pc in region:
             fields = self.code[pc]

@@ -1,4 +1,5 @@
-"""Instructions and arrays as the analysis of `taint.py` sees them: what reads, writes and steers what."""
+"""Instructions and arrays as the analysis of `taint.py` sees them: the rows and arrays that an instruction reads and
+writes, and the rows that influence its behavior."""
 
 from __future__ import annotations
 
@@ -33,26 +34,26 @@ from wsemu.model.tensor_memory import STORE as TENSOR_STORE
 
 SegmentOf = Callable[[int], "int | None"]
 Reached = Mapping[int, Collection[int]]
-"""access -> the addresses of bytes in shared and local memory that it went to: the first and the last of each"""
+"""access -> the addresses in shared and local memory that it used: of each access the first and the last byte"""
 Bits = int
-"""a set: the low bits are sources (in the order of their pc): atomics, what varies, masks of active lanes; those above
-them arrays"""
+"""a set of sources and arrays.  The low bits are sources, sorted by pc: atomics, varying values, masks of active lanes.
+The higher bits are arrays"""
 State = dict[int, Bits]
-"""register row -> what its value may come from; rows that come from neither are left out"""
+"""register row -> the sources and arrays of its value; rows without any are left out"""
 UNBOUNDED = 1 << 62
 COPIED = -2
-"""stands for the row that would hold what a copy moves"""
+"""represents a row with the values that a copy moves"""
 _MAP = -3
-"""likewise for a tensor map"""
+"""represents a row with the values of a tensor map"""
 _ON_COLUMNS = find_opcodes(lambda row: row.moves.unit == "columns")
 _COPIES = find_names(lambda row: row.moves.agent and row.moves.unit == "bytes")
 _CARRIED = {
     **dict.fromkeys(("mov", "min", "max", "selp", "cvt"), "whole"), **dict.fromkeys(("add", "and", "or", "xor"), "sum"),
     "sub": "less", "mad": "product", "madwide": "product", "index": "whole",
 }  # fmt: skip
-"""for each arithmetic operation that may produce an address, how, as in `Step.carried`"""
+"""arithmetic operation that may produce an address -> how it does so, in the words of `Step.carried`"""
 _CARRIERS = {"selp": (0, 1), "mad": (2,), "madwide": (2,), "index": (3,)}
-"""operands that may be the address, if not all of them"""
+"""operation -> the operands that may be the address, if not all of them"""
 
 
 # -- arrays ----------------------------------------------------------------------------------------------------------
@@ -70,13 +71,13 @@ class Regions:
     def __init__(self, program: Program, first: int, segment_of: SegmentOf | None) -> None:
         self.first = first
         self.list = [Region("constant"), Region("votes"), Region("global"), Region("unknown")]
-        """the third stands for arrays whose addresses are in structures or in memory, the fourth for an address that
-        on some path was computed from none"""
+        """regions by number.  The third one represents arrays whose addresses are in structures or in memory; the
+        fourth one an address that, on some path, is not computed from the address of an array"""
         constant = [array for array in program.constant_arrays if not (array.writable or array.live)]
         self.entry: State = {array.row: 1 << first for array in constant}
         """contents of the rows of base addresses"""
         self.tables: dict[str, Bits] = {}
-        """tables of the heap by their names: no address enters or leaves them"""
+        """name of a table of the heap -> its region; addresses do not enter or leave a table"""
         for array in program.constant_arrays:
             if array.writable and not array.live:
                 is_table = array.heap not in ("", "bytes")
@@ -84,14 +85,14 @@ class Regions:
                 if is_table:
                     self.tables[array.name] = self.entry[array.row]
         self.bases: dict[int, str] = {}
-        """row -> shared or local: the base of that space"""
+        """row with the base address of a space -> the space, `shared` or `local`"""
         self.mapped: dict[int, Bits] = {}
-        """row of the address of a tensor map -> what the map is of"""
+        """row of the address of a tensor map -> the array that the map describes"""
         self._arguments(program, segment_of)
         self._declare_regions(program)
         self.everything = ((1 << len(self.list)) - 1 << first) & ~self.votes & ~self.unknown
         self.columns = 0
-        """tensor memory, to which no address leads"""
+        """region of tensor memory, which no address reaches"""
         if program.opcodes & _ON_COLUMNS:
             self.columns = self._add(Region("columns"))
         self.everything &= ~self.all_of("table")
@@ -105,7 +106,7 @@ class Regions:
         self.merged: Bits = 0
         """arrays of a space in which an access may reach past the end of its array"""
         self.escaped: Bits = 0
-        """spaces of which some address went to memory or other lanes, in which it is not followed"""
+        """spaces with an address that was stored or passed to other lanes, and that the analysis no longer follows"""
 
     @property
     def votes(self) -> Bits:
@@ -114,7 +115,7 @@ class Regions:
 
     @property
     def unknown(self) -> Bits:
-        """In a row that may hold a number on some path, or what was loaded, beside the addresses of others."""
+        """The region of a value that, on some path, may be a number or a loaded value instead of a known address."""
         return 8 << self.first
 
     @property
@@ -140,7 +141,7 @@ class Regions:
                     self.mapped[parameter.row] = segments[segment]
                 else:
                     self.mapped[parameter.row] = segments[segment] = self._add(Region("global"))
-        if None in segments:  # an unknown one may be any of them
+        if None in segments:  # an unknown segment may be any of them
             together = 0
             for bit in segments.values():
                 together |= bit
@@ -156,7 +157,7 @@ class Regions:
         if "dynamic" in program.specials:
             self.entry[program.specials["dynamic"]] = self._add(Region("dynamic"))
         self._windows = {SHARED: self._add(Region("shared")), LOCAL: self._add(Region("local"))}
-        """segment -> what stands for an address in it that is computed from none of its arrays"""
+        """segment -> the region of an address in it that is not computed from the address of an array"""
 
     def _add(self, region: Region) -> Bits:
         self.list.append(region)
@@ -166,7 +167,7 @@ class Regions:
         return sum(1 << self.first + n for n, region in enumerate(self.list) if region.space in spaces)
 
     def at(self, space: str, offset: int) -> Bits:
-        """The array declared at a byte offset of shared or local memory."""
+        """Return the array that is declared at a byte offset of shared or local memory."""
         if space == "local":  # without the number of the variable
             offset &= (1 << LOCAL_SHIFT) - 1
         for n, region in enumerate(self.list):
@@ -175,7 +176,7 @@ class Regions:
         return self._whole(space)
 
     def regions_at(self, addresses: Iterable[int]) -> Bits:
-        """The arrays at these addresses."""
+        """Return the arrays at some addresses."""
         found = 0
         for address in addresses:
             segment, offset = address >> SEGMENT_SHIFT, address & OFFSET_MASK
@@ -185,7 +186,7 @@ class Regions:
         return found
 
     def is_anywhere(self, arrays: Bits) -> bool:
-        """Return whether these are all arrays of a space that has several, because it is not known which."""
+        """Return whether an unknown array is represented by all arrays of a space that has several."""
         pairs = zip(self._spaces, (self._windows[LOCAL], self._windows[SHARED]), strict=True)
         return any(arrays & window and (space & ~window).bit_count() > 1 for space, window in pairs)
 
@@ -193,11 +194,11 @@ class Regions:
         return self._spaces[space == "shared"]
 
     def window(self, value: int) -> Bits:
-        """Return the space whose segment an address names, of which `value` is a part."""
+        """Return the space whose segment is in the upper bits of `value`, a part of an address; 0 if there is none."""
         return self._windows.get(value + (1 << SEGMENT_SHIFT - 1) >> SEGMENT_SHIFT, 0)
 
     def escape(self, address: Bits) -> None:
-        """An address that holds these is no longer followed."""
+        """Record that the analysis no longer follows an address in some arrays."""
         for space in self._spaces:
             if address & space:
                 self.escaped |= space
@@ -205,8 +206,8 @@ class Regions:
     def result_bits(self, step: Step, state: State, bits: Bits) -> Bits:
         """Return the regions of an arithmetic result, if all operands together hold `bits`.
 
-        What selects has one operand as it is.  A sum is in the array of one operand where the others are numbers; in
-        shared and local memory, where arrays lie side by side, numbers may lead to another one.
+        The result of a selection is one operand.  A sum is in the array of one operand if the other operands are
+        numbers.  In shared and local memory, arrays are adjacent, so an added number may lead to another array.
         """
         if step.array >> self.first:
             return bits & ~self.unknown
@@ -219,7 +220,7 @@ class Regions:
         windows = self._windows[SHARED] | self._windows[LOCAL]
         arrays = [one for one in sure if one & ~windows]
         numbers = [one for one in held if not one or one & ~windows]
-        if not (arrays or numbers):  # of segments alone: a distance, or nothing that leads anywhere
+        if not (arrays or numbers):  # no known address and no number
             return bits | self.unknown
         if not sure or len(arrays) > 1 or (step.carried == "less" and held[1] & ~windows & ~self.unknown):
             return bits | self.unknown
@@ -229,14 +230,14 @@ class Regions:
         return bits | self._besides(bits)
 
     def _besides(self, address: Bits) -> Bits:
-        """Return the bits for all spaces in which this is the address of an array."""
+        """Return the windows of the spaces that have an array of `address`."""
         spaces = zip(self._spaces, (self._windows[LOCAL], self._windows[SHARED]), strict=True)
         return sum(within for space, within in spaces if address & space)
 
     def touched_regions(self, address: Bits, window: Bits = 0) -> Bits:
-        """The arrays that an access may touch whose address holds these, an offset in a `window` where there is one.
-        An address of which nothing is known was loaded, or passed: it leads to no shared or local array but where such
-        an address went there, or where it is an offset in that space."""
+        """Return the arrays that an access may touch.  `address`: the bits of its address; `window`: the space in
+        which the address is an offset, if any.  An unknown address was loaded or passed by a lane.  It reaches shared
+        or local arrays only if an address in this space has escaped, or if the address is an offset in the space."""
         mask = address >> self.first << self.first
         spaces = self._spaces[0] | self._spaces[1]
         if not mask or mask & self.unknown:
@@ -255,7 +256,7 @@ class Regions:
 
 
 def offset_of(immediate: int) -> int:
-    """The offset in an immediate that may name a segment as well."""
+    """Return the offset in an immediate that may also name a segment."""
     half = 1 << SEGMENT_SHIFT - 1
     return (immediate + half & 2 * half - 1) - half
 
@@ -266,43 +267,44 @@ def _bytes(array: SharedArray) -> int:
 
 # -- instructions ----------------------------------------------------------------------------------------------------
 class Step(NamedTuple):
-    """One instruction as the analysis sees it."""
+    """An instruction, or a part of it, as the analysis sees it."""
 
     pc: int
     kind: str
     reads: tuple[int, ...]
-    """rows that its result depends on, the guard's and the address's among them"""
+    """rows on which the result depends, including those of the guard and of the address"""
     writes: tuple[int, ...] = ()
     guard: int = 0
     """row of the guard, 0 without one"""
     address: int = -1
     array: Bits = 0
-    """the arrays that it touches, or whose address it makes, where that is known beforehand; or itself, a source"""
+    """the arrays that the step touches, or whose address it computes, if known beforehand; for a source, its own
+    bit"""
     operands: tuple[int, ...] = ()
-    """rows that steer it: barrier and count, member mask"""
+    """rows that influence the behavior of the step: barrier and count, member mask"""
     reach: int = 0
-    """bytes from the start of an array that it may go to by itself"""
+    """bytes from the start of an array that the step itself may reach"""
     unit: int = 1
     """size of a vector in bytes"""
     window: Bits = 0
-    """the space that its address is an offset in"""
+    """the space in which the address is an offset"""
     keeps: Bits = -1
-    """possible contents of its result: a predicate or a loaded value is not an address"""
+    """mask of the bits that the result may have: a predicate is not an address"""
     carries: tuple[int, ...] = ()
-    """rows whose addresses may be what its result is an address by"""
+    """rows whose addresses may carry over to the result"""
     carried: str = ""
-    """way in which an address is computed: `whole`, one of them; `sum`; `less`, the first less the second; `product`,
-    with one added; or not at all"""
+    """computation of the result from `carries`: `whole`, it is one of them; `sum`; `less`, the first minus the second;
+    `product`, a product plus one of them; empty: the result does not count as an address"""
 
 
 class Decoder:
-    """Makes steps of instructions."""
+    """Translates instructions into steps."""
 
     def __init__(self, program: Program, regions: Regions, bits: Mapping[int, Bits]) -> None:
         self.code = program.code.tolist()
         self.regions = regions
         self.bits = bits
-        """bits of the sources, by their pc"""
+        """pc of a source -> its bit"""
         self.taint: Bits = (1 << len(bits)) - 1
         self.tables = {pc: regions.tables[name] for pc, name in enumerate(program.array_of) if name in regions.tables}
         self.constants = {row: int(value) for row, type_, value in program.constants if type_ == "b64"}
@@ -355,7 +357,7 @@ class Decoder:
             if a in self.regions.bases and self.constants.get(b, -1) >= 0:
                 array, reads = self.regions.at(self.regions.bases[a], self.constants[b]), ()
         elif name.startswith("varying."):
-            array = self.bits.get(pc, 0)  # no source, where it is races that are followed
+            array = self.bits.get(pc, 0)  # 0 if the analysis follows races
         keeps = self.taint if operation.result == "p" else -1
         what = name.split(".")[0]
         carried = _CARRIED.get(what, "") if operation.result in ("b32", "b64") else ""
@@ -410,7 +412,7 @@ class Decoder:
         return Step(pc, "warp", (*reads, *guards), writes, guard, operands=(fields[5],), keeps=self.taint)
 
     def _wgmma(self, pc: int, name: str, fields: list[int], guards: tuple[int, ...]) -> Iterator[Step]:
-        """It reads shared memory, anywhere, and the registers of all lanes."""
+        """Yield the steps of a `wgmma`, which may read all of shared memory, and the registers of all lanes."""
         guard = guards[0] if guards else 0
         to, of_a, _, _ = vector_counts(name, fields[7])
         in_memory = WGMMA[name].shared
@@ -426,8 +428,8 @@ class Decoder:
         yield Step(pc, "async", guards, guard=guard, operands=(*steering, fields[6]))
 
     def _asynchronous(self, pc: int, name: str, fields: list[int], guards: tuple[int, ...]) -> Iterator[Step]:
-        """A copy is a load and a store; of other operations, what steers them.  A token may go to a wait, whatever it
-        holds: which phase it stands for is judged by the engines."""
+        """Yield the steps of an asynchronous operation.  A copy is a load and a store; any other operation has the
+        operands that influence it.  A wait accepts any token, because the engines judge the phase of a token."""
         guard = guards[0] if guards else 0
         operation, unit = OPERATIONS[name], effects_of(name).moves.unit
         rows = tuple(fields[3 : 3 + len(operation.operands)])
@@ -459,7 +461,8 @@ class Decoder:
             yield Step(pc, "async", guards, guard=guard, operands=rows)
 
     def _columns(self, pc: int, name: str, fields: list[int], guards: tuple[int, ...]) -> Iterator[Step]:
-        """Tensor memory is one array; what matrices in shared memory hold goes there, from anywhere."""
+        """Yield the steps of an operation on tensor memory, which is one array.  Matrices may be anywhere in shared
+        memory."""
         guard, columns = guards[0] if guards else 0, self.regions.columns
         if name == ALLOC:
             yield Step(pc, "store", (fields[3], *guards), (), guard, fields[3], reach=4, keeps=self.taint)
@@ -506,7 +509,7 @@ class Decoder:
         )  # fmt: skip
 
     def _send(self, pc: int, name: str, fields: list[int], guards: tuple[int, ...]) -> Iterator[Step]:
-        """A value that goes to shared memory, and an mbarrier that is told."""
+        """Yield the steps of a store to shared memory that also credits an mbarrier."""
         to, bar = fields[3:5]
         kind = "atomic" if effects_of(name).moves.combines else "store"
         guard = guards[0] if guards else 0
@@ -515,14 +518,15 @@ class Decoder:
         )  # fmt: skip
 
     def _tile(self, pc: int, name: str, fields: list[int], guards: tuple[int, ...]) -> Iterator[Step]:
-        """A copy of a tile: of global memory, any where it is not known what its map is of; and of any shared memory
-        that the address may lead to.  What steers it: coordinates, the map's address, and the mbarrier's."""
+        """Yield the steps of a tile copy between global and shared memory.  If the array of the tensor map is unknown,
+        the copy may access all of global memory.  Its behavior depends on the coordinates and on the addresses of the
+        map and of the mbarrier."""
         inside, outside, bar = fields[3], fields[4], fields[5]
         moves = effects_of(name).moves
         steering = (outside, *(fields[2] + k * ROW for k in range(fields[7] & TENSOR_RANK)))
         memory = self.regions.mapped.get(outside) or self.regions.all_of("global")
         guard = guards[0] if guards else 0
-        if outside not in self.regions.mapped:  # the launch may have made the map
+        if outside not in self.regions.mapped:  # the launch may have written the map
             yield Step(pc, "load", (outside, *guards), (_MAP,), 0, outside, reach=MAP_BYTES, keeps=self.taint)
             steering = (*steering, _MAP)
         if name in MULTICASTS:
@@ -544,7 +548,7 @@ class Decoder:
 
 
 def plain_decoder(program: Program) -> Decoder:
-    """Return the decoder of a program that follows no source, which is made once."""
+    """Return the decoder of a program without sources; it is cached."""
     found: Decoder | None = program.derived.get("decoder")
     if found is None:
         found = program.derived["decoder"] = Decoder(program, Regions(program, 0, None), {})

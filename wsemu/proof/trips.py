@@ -1,9 +1,9 @@
-"""Every trip count of a loop: which launches have to be run, and that these speak for all.
+"""Generalize to every trip count of a loop: find the launches to run, and prove that they represent all others.
 
-The loops of all threads that end by one integer argument n are followed by `affine.Machine` through all launches of n =
-n_0 + g N.  Such a run has a beginning, equal for all N; a round of P iterations, repeatedly; and an end.  Induction
-proves it.  The registers at the head of the loop are A + B t + C u after t rounds with u to go.  One round, in which
-every branch has one direction for all t and u, turns them into A + B (t+1) + C (u-1).  Then:
+`affine.Machine` follows all threads through the launches with n = n_0 + g N, where one integer argument n ends the
+loops.  Such a launch has a beginning, which is equal for all N; rounds of P iterations each; and an end.  The proof is
+by induction.  After t rounds, with u rounds to go, the registers at the head of the loop are A + B t + C u.  One round,
+in which every branch has one direction for all t and u, changes them to A + B (t+1) + C (u-1).  Then:
 
 synchronization  Barriers, counts, mbarriers and parities of a round are the same in all rounds.  Let a barrier of
                  count c get a threads a round.  Its factor is c / gcd(a, c), for an mbarrier twice that if its phases
@@ -52,7 +52,7 @@ from wsemu.proof.affine import (
 )  # fmt: skip
 
 LOOKED_AT = (10, 40)
-"""iterations that periods are looked for in; more where some register has none"""
+"""numbers of iterations in which to look for periods; the larger one if some register has no period"""
 MOST_PERIOD = 24
 """maximum iterations of a round"""
 MOST_STEP = 1 << 20
@@ -63,18 +63,18 @@ STEPS = 150_000
 _FAR = 1 << 20
 """iterations that do not end while periods are looked for"""
 _APART = ((0, 1), (1, 1), (0, 2), (1, 2), (2, 2), (4, 2), (4, 3), (8, 3), (16, 3))
-"""iterations at the beginning, and rounds at the end, that are not like the others"""
+"""iterations at the beginning, and rounds at the end, that may differ from the other rounds"""
 
 
 class Proof(NamedTuple):
     """The result for all trip counts."""
 
     ends: tuple[int, ...]
-    """the branches that end the loops"""
+    """pcs of the branches that end the loops"""
     launches: range
-    """values of the argument with which launches have to be right"""
+    """values of the argument for which launches have to be verified"""
     moves: bool
-    """true if the loop walks through an array, which must have room for it"""
+    """true if the loop advances through an array, which must then be large enough"""
 
 
 def loop_ends(program: Program, steered: Iterable[int]) -> dict[int, int]:
@@ -102,7 +102,7 @@ def prove(
     program: Program, geometry: Geometry, rows: Mapping[int, tuple[str, Any]], argument: Sequence[int],
     ends: Mapping[int, int],
 ) -> Proof:  # fmt: skip
-    """The proof for the argument in these rows, whose loops are `ends` (`loop_ends`); Unfit where there is none."""
+    """Return the proof for an argument, whose loops end at `ends` (`loop_ends`); raise Unfit if the proof fails."""
     heads = frozenset(ends)
     machine = Machine(program, geometry, rows, STEPS)
     now = int(rows[argument[0]][1])
@@ -213,7 +213,7 @@ def _row_period(path: Path, row: int) -> tuple[int, int, int] | None:
 # -- one family of launches ------------------------------------------------------------------------------------------
 @dataclass(slots=True)
 class _Trace:
-    """The events of a path's threads."""
+    """The events of the threads of a path."""
 
     before: list[Event]
     round: list[Event]
@@ -233,7 +233,7 @@ class _Family:
         self.ends: set[int] = set()
 
     def proof(self, now: int) -> Proof:
-        """The proof for the argument `now` and all that differ from it by multiples of a step."""
+        """Return the proof for the argument `now` and all values that differ from it by a multiple of the step."""
         rest = now % self.step
         first = (self.at + 1) * self.step + rest
         last, moves = 0, False
@@ -264,7 +264,7 @@ class _Family:
         return traces
 
     def _round(self, path: Path, state: State) -> Path:
-        """One round from a state at the head."""
+        """Follow one round from a state at the head of the loop."""
         begin = Path(path.pc, path.threads, dict(state), [], 0, path.head)
         ends = self.machine.run(begin, frozenset({path.head}), self.period)
         if len(ends) != 1 or ends[0].ended:
@@ -305,7 +305,7 @@ class _Family:
 
 
 def _keep_value(value: Any, then: Any) -> Any:
-    """A register that has no form: a token, or a predicate that stays."""
+    """Return the value of a register without an affine form: a token, or a predicate that does not change."""
     if value is TOKEN and then is TOKEN:
         return TOKEN
     same = not isinstance(value, (Value, Unknown)) and not isinstance(then, (Value, Unknown)) and then is not None
@@ -327,7 +327,7 @@ def _continues(value: Any, then: Any) -> bool:
 
 # -- synchronisation ---------------------------------------------------------------------------------------------------
 def _factor(traces: Sequence[_Trace], geometry: Geometry) -> int:
-    """k: rounds after which all barriers are where they were."""
+    """Return k, the number of rounds after which all barriers have the same state again."""
     for trace in traces:
         for event in (*trace.before, *trace.round, *trace.after):
             _check_operands(event)
@@ -406,7 +406,7 @@ def _mbarrier_period(traces: Sequence[_Trace], geometry: Geometry) -> int:
 
 
 def _places(event: Event, geometry: Geometry) -> list[tuple[int, int]]:
-    """(CTA, address) of each thread."""
+    """Return the (CTA, address) of each thread."""
     assert event.address is not None
     address = np.broadcast_to(np.asarray(event.address.a), event.threads.shape)
     return list(zip((event.threads // geometry.threads).tolist(), address.tolist(), strict=True))
@@ -420,7 +420,7 @@ def _each(event: Event, n: int) -> list[int]:
 # -- accesses --------------------------------------------------------------------------------------------------------
 _ACCESSES = ("read", "write", "atomic")
 _OWN = {SHARED: "shared", LOCAL: "local"}
-"""memory whose size the kernel says: no launch has more room"""
+"""spaces whose size the kernel declares: it does not grow with the argument"""
 
 
 class _Places:
@@ -428,7 +428,7 @@ class _Places:
 
     def __init__(self, traces: Sequence[_Trace], rounds: int, geometry: Geometry) -> None:
         self.rounds = rounds
-        """distances, in rounds, that are run"""
+        """distances, in rounds, that the launches to run cover"""
         self.moves = False
         self.found: defaultdict[int, list[tuple[Event, Any, Any]]] = defaultdict(list)
         """segment -> (access, addresses, strides)"""
@@ -452,7 +452,7 @@ class _Places:
             self.found[segment].append((event, places[inside], strides[inside]))
 
     def check(self) -> bool:
-        """Return whether anything moves; Unfit where accesses meet that were not run."""
+        """Return whether any access moves; raise Unfit if accesses meet at a distance that is not run."""
         for segment, accesses in self.found.items():
             written = any(event.kind != "read" for event, _, _ in accesses)
             if segment != SHARED and written and any(np.any(strides) for _, _, strides in accesses):
@@ -473,7 +473,7 @@ class _Places:
 
     @staticmethod
     def _cells(event: Event, places: Any, strides: Any, unit: int) -> tuple[Any, Any, Any]:
-        """The units of memory of an access, each with its stride, and whether it is written."""
+        """Return the memory units of an access, their strides, and whether the access writes them."""
         count = event.size // unit
         cells = (places[:, None] // unit + np.arange(count)).ravel()
         return cells, np.repeat(strides // unit, count), np.full(len(cells), event.kind != "read")
