@@ -55,6 +55,15 @@ WRITE:
   st.global.u32 [%y], 7;
 END: exit; }
 """
+USES_IF_EARLY = """
+  ld.relaxed.gpu.global.u32 %v, [%a+-4]; setp.ne.u32 %q, %v, 0; @%q bra WRITE;
+USE:
+  setp.eq.u32 %q, %u, 12345; @!%q bra WRITE;
+  st.global.u32 [%y+4096], 1;
+WRITE:
+  st.global.u32 [%y], 7;
+END: exit; }
+"""
 WAITS_FOR_LATER = """
   setp.ne.u32 %q, %c, 1; @%q bra WRITE;
   st.relaxed.gpu.global.u32 [%x], 1;
@@ -100,6 +109,16 @@ def test_what_another_order_reads_is_not_verified(which: int) -> None:
     look = WAIT.format(missing=0, result=7) if which < 2 else LOOK_AT_TWO
     report = check(PUBLISHES.format(which=which) + look, 4, "vm")
     assert report.verdict != "verified", report.proof
+
+
+@pytest.mark.parametrize("stored", ["%u", "5"])
+@pytest.mark.parametrize("goes", ["WRITE", "USE"])
+def test_what_another_order_does_by_an_undefined_register_is_not_verified(stored: str, goes: str) -> None:
+    """CTA 3 has a copy of the register before it looks, and branches on it if it looks early: in this run it does not.
+    With `USE`, CTA 0 executes the branch in this run, with a defined value."""
+    body = PUBLISHES.format(which=3).replace("[%a], %u", f"[%a], {stored}").replace("bra WRITE", f"bra {goes}")
+    report = check(body + USES_IF_EARLY, 4, "vm")
+    assert report.verdict == "incomplete", report.proof
 
 
 @pytest.mark.parametrize("engine", ENGINES)

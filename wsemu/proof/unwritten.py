@@ -96,3 +96,19 @@ class Unwritten(Analysis):
             if observable and any(state.get(row, 0) & 1 for row in step.reads):
                 found.append((step.pc, "value"))
         return min(found, default=None)
+
+
+def find_unwritten_reads(program: Program) -> frozenset[int]:
+    """Return the instructions that may read, in any run, a register that nothing has written, or a value computed from
+    one."""
+    if not program.undefined:
+        return frozenset()
+    found: frozenset[int] | None = program.derived.get("unwritten_reads")
+    if found is None:
+        uses = Unwritten(program, [1] * len(program.code)).uses()
+        found = program.derived["unwritten_reads"] = frozenset(use.pc for use in uses if _reads_held(use))
+    return found
+
+
+def _reads_held(use: Use) -> bool:
+    return any(use.held & {*step.reads, *step.operands, step.guard, step.address} for step in use.steps)

@@ -42,6 +42,7 @@ from wsemu.model.isa import (
     access_shape,
 )
 from wsemu.proof.liveness import live_rows
+from wsemu.proof.unwritten import find_unwritten_reads
 from wsemu.reference.arithmetic import semantics
 from wsemu.reference.warp_operations import shuffle_source
 
@@ -380,12 +381,10 @@ class Code:
         self.live = live_rows(bound.program)
         self.fields = bound.program.code.tolist()
         self.alike = find_alike(self.fields, ordered)
-        self.unwritten = frozenset(row for row, *_ in bound.program.undefined)
-        """Rows that nothing may have written."""
+        self.unwritten = find_unwritten_reads(bound.program)
+        """The instructions that may read a register that nothing has written, or a value computed from one."""
         self.executed = set[int]()
         """The instructions of all runs."""
-        self.read = set[int]()
-        """The rows of `unwritten` that runs read."""
         loads = frozenset(pc for pc in ordered if self.fields[pc][7] & NO_STORE)
         self.lower = frozenset(pc for pc in loads if self.fields[pc][7] & LOWER_HALF)
         """Loads of the lower half of a vector of 128 bits, which return the half that belongs to the upper one."""
@@ -627,8 +626,6 @@ class Partial:
         kind = _KINDS[type_]
         value = self.values.get(row)
         if value is None:
-            if row in self.code.unwritten:
-                self.code.read.add(row)
             value = self.values[row] = self._initial(row, kind)
         elif value.bits.dtype != kind:
             raise UnfitError

@@ -106,8 +106,8 @@ class Windows:
 
     @property
     def besides(self) -> frozenset[int] | None:
-        """instructions of all paths; None if they may read uninitialized registers"""
-        return None if self.plans.read else frozenset(self.plans.executed)
+        """instructions of all paths; None if they may read uninitialized registers, or what is computed from them"""
+        return None if self.plans.executed & self.plans.unwritten else frozenset(self.plans.executed)
 
     def is_proven(self) -> bool:
         """Return whether each CTA does the same whatever its loads return."""
