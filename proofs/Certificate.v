@@ -1,8 +1,9 @@
 (** * Certificates: the trace of a run, checked for R1 to R6 and races in one pass
 
-    A certificate is the trace of a launch's run without values ([shape]).  [certified] tests the rules on it with maps, in time proportional
-    to its length and to the number of processes.  If it accepts, the theorem holds for every program, with values, that has a complete run
-    with this trace ([certificate_is_sound]).  [replay] executes operations and adds their phases; it rejects a trace that no run has. *)
+    A certificate has the operations of a launch's run without values ([shape]).  [replay] executes them and adds their phases; [certified]
+    tests the rules on the result with maps, in time proportional to its length and to the number of processes.  [judge_certificate] does
+    both.  If it accepts the operations of a complete run of a program, with values, this run decides every schedule ([accepted_sound]).
+    Nothing is proven about a refusal, nor about the reading of a file, nor that a file has the operations of a launch. *)
 From Coq Require Import List Arith Lia Bool ZArith FMapPositive Relations.
 Import ListNotations.
 From Wsemu Require Import Machine Rules Steps Residual Invariant OneRun Gpu Clocks.
@@ -830,7 +831,7 @@ End Programs.
 (** ** Operations without phases: [replay] executes them, and adds the phases *)
 Inductive verdict :=
 | Accepted
-| Impossible (n : nat)                  (* no run has operation n here: a wait that does not succeed, an excess arrival *)
+| Impossible (n : nat)                  (* [replay] cannot execute operation n: a wait that does not succeed, an excess arrival *)
 | Broken (r : rule) (x : line).         (* the rule, and the operation that breaks it *)
 
 Section Replay.
@@ -857,7 +858,7 @@ Definition replay_step (p : process) (o : bare) (s : replayed) : option (line * 
     end
   else None.
 
-(** The trace, newest first, or the number of the operation that no run has. *)
+(** The trace, newest first, or the number of the operation that cannot be executed. *)
 Fixpoint replay n (l : list (process * bare)) (s : replayed) (T : list line) : nat + list line :=
   match l with
   | [] => inr T
@@ -880,3 +881,68 @@ Proof.
   exists (rev T). rewrite rev_involutive. destruct (first_violation objects (rev T)) as [[r x]|]; [discriminate|]. auto.
 Qed.
 End Replay.
+
+(** ** [replay] adds the phases of the run, so an accepted list of the operations of a run decides every schedule *)
+Section Runs.
+Variables L V : Type.
+Variable next : L -> option (operation L V payload).
+Variable resume : L -> response V content -> L.
+Variable objects : object -> content.
+Hypothesis objects_fresh : forall b, fresh (objects b).
+Notation M := (gpu L V next resume objects false).
+
+(** The operations of a trace, without phases and values, each with its process: the input of [judge_certificate]. *)
+Definition operations_of (T : list (entry M)) : list (process * bare) := map (fun x => (fst (fst x), shape (fst (snd x)))) T.
+
+(** The replay has executed as many operations of each process, and its objects have the phases and contents of state st. *)
+Definition follows (s : replayed) (st : state M) :=
+  (forall p, fetch 0 (done_ops s) p = executed st p) /\
+  (forall b, fetch (0, objects b) (state_of s) b = (phase st b, contents st b)).
+
+Lemma follows_step p s st st1 l o x s1 : follows s st -> pending st p = Some (l, o) -> effect p l o st = Some st1 ->
+  replay_step objects p (shape o) s = Some (x, s1) -> x = ((p, executed st p), (shape o, label o st)) /\ follows s1 st1.
+Proof.
+  intros (D & O) Ep Es Er. unfold replay_step in Er. destruct (fetch false (begun s) p); [|discriminate].
+  assert (D1 : forall q, fetch 0 (put p (S (fetch 0 (done_ops s) p)) (done_ops s)) q = update (executed st) p (S (executed st p)) q).
+  { intro q. rewrite fetch_put. unfold update. rewrite !D. destruct (Nat.eqb_spec q p); subst; auto. }
+  destruct o as [a|a v|b y|b w|q l']; cbn [shape] in *.
+  - inversion Er; inversion Es; subst. rewrite <- D. split; [reflexivity|]. split; [exact D1|exact O].
+  - inversion Er; inversion Es; subst. rewrite <- D. split; [reflexivity|]. split; [exact D1|exact O].
+  - rewrite O in Er. simpl in Es. destruct (add_payload (contents st b) y) as [a|] eqn:A; [|discriminate].
+    inversion Er; inversion Es; subst. rewrite <- D. split; [reflexivity|]. unfold update_object. split.
+    + simpl. destruct (is_full a && completing false y); exact D1.
+    + intro b'. cbn [state_of]. rewrite fetch_put. simpl.
+      destruct (is_full a && completing false y); simpl; unfold update; destruct (Nat.eqb_spec b' b); subst; auto.
+  - rewrite O in Er. simpl in Es. unfold first_phase in Es. simpl in Es.
+    destruct (passes _ w (phase st b)); [|discriminate].
+    inversion Er; inversion Es; subst. rewrite <- D. split; [destruct w; reflexivity|]. split; [exact D1|exact O].
+  - destruct (fetch false (begun s) q); [discriminate|]. simpl in Es. destruct (locals st q); [discriminate|].
+    inversion Er; inversion Es; subst. rewrite <- D. split; [reflexivity|]. split; [exact D1|exact O].
+Qed.
+
+Lemma replay_follows r : forall n s st T f acc found, follows s st -> run st r = Some (T, f) ->
+  replay objects n (operations_of T) s acc = inr found -> found = rev (shape_of L V next resume objects false T) ++ acc.
+Proof.
+  induction r as [|p r IH]; intros n s st T f acc found F Hr E; simpl in Hr.
+  { inversion Hr; subst. simpl in E. injection E as E. now subst. }
+  unfold entry_at, step in Hr. destruct (pending st p) as [[l o]|] eqn:Ep; [|discriminate].
+  destruct (effect p l o st) as [st1|] eqn:Es; [|discriminate].
+  destruct (run st1 r) as [[T1 f1]|] eqn:Er; [|discriminate]. inversion Hr; subst. cbn [operations_of map replay fst snd] in E.
+  destruct (replay_step objects p (shape o) s) as [[x s1]|] eqn:Ex; [|discriminate].
+  destruct (follows_step _ _ _ _ _ _ _ _ F Ep Es Ex) as (-> & F1).
+  rewrite (IH _ _ _ _ _ _ _ F1 Er E). simpl. now rewrite <- app_assoc.
+Qed.
+
+(** If the checker accepts the operations of a complete run, in their order, the run decides every schedule. *)
+Theorem accepted_sound (s0 f : state M) r0 T n : reference s0 r0 T f ->
+  judge_certificate objects n (operations_of T) = Accepted -> decides s0 r0 T f.
+Proof.
+  intros H A. destruct (accepted_certified _ _ _ A) as (T1 & Ce & Er).
+  assert (E : T1 = shape_of L V next resume objects false T).
+  { destruct H as [(E0 & P0 & C0) Hr _]. eapply replay_follows in Er; [|split|exact Hr].
+    - rewrite app_nil_r in Er. rewrite <- (rev_involutive T1), Er. apply rev_involutive.
+    - intro p. simpl. now rewrite fetch_empty, E0.
+    - intro b. simpl. now rewrite fetch_empty, P0, C0. }
+  subst T1. eapply certified_sound; eauto.
+Qed.
+End Runs.

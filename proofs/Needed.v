@@ -1,7 +1,7 @@
-(** * Each rule is necessary
+(** * No rule can be dropped from the theorem
 
     For each rule: a program, a run that violates only this rule, and another schedule that deadlocks, leaves a different value in memory, or waits
-    on an uninitialized mbarrier.  So no rule can be omitted. *)
+    on an uninitialized mbarrier.  So the theorem without this rule is false.  A run may still violate R5 or R6 and decide every schedule. *)
 From Coq Require Import List Arith Bool ZArith.
 Import ListNotations.
 From Wsemu Require Import Machine Rules OneRun Gpu Checker Programs.

@@ -11,7 +11,7 @@ Variable T : list (entry M).
 
 (** ** Happens-before *)
 
-(** e1 is an earlier operation of the process of e2, or the start of that process. *)
+(** e1 is a predecessor of e2: an earlier operation of its process, or the start of that process. *)
 Definition precedes (e1 e2 : event) :=
   (fst e1 = fst e2 /\ snd e1 < snd e2) \/ exists l n, In (e1, (Start (fst e2) l, n)) T.
 (** e1 is a registrant of a phase, and e2 is a wait for that phase. *)
@@ -59,13 +59,14 @@ Definition completes b g := registrants b g <> [] /\ exists a, closing b g a /\ 
 (** R1: each registrant of a phase happens before each registrant of the next phase. *)
 Definition rule_recycle := forall b g c1 y1 c2 y2,
   In (c1, (Register b y1, g)) T -> In (c2, (Register b y2, S g)) T -> before c1 c2.
-(** R2: each registrant of phase g is, or happens before, a predecessor of each wait by parity for phase g + 1.
+(** R2: each registrant of phase g is, or happens before, a predecessor of each wait by parity for phase g + 1.  A wait by parity
+    has as label the phase in which it succeeds, so label S (S g) is that of a wait for phase g + 1.
     (Happens-before the wait itself would always hold: the wait acquires from phase g + 1, whose registrants
     are ordered after phase g by R1.) *)
 Definition rule_early := forall b p e g c y,
   In (e, (Wait b (Parity p), S (S g))) T -> In (c, (Register b y, g)) T ->
   exists e0, precedes e0 e /\ (c = e0 \/ before c e0).
-(** R3: a wait by parity for a phase happens before some registrant of the next phase, if the next phase completes. *)
+(** R3: a wait by parity for a phase happens before some registrant of the next phase h, its label, if phase h completes. *)
 Definition rule_late := forall b p e h,
   In (e, (Wait b (Parity p), h)) T -> completes b h ->
   exists c y, In (c, (Register b y, h)) T /\ before e c.

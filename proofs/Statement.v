@@ -1,24 +1,21 @@
 (** * The theorems
 
-    Read this file first.  It states each theorem with all its hypotheses, and prints its assumptions.  README.md explains the theorems in
-    English.  The definitions on which the main theorem depends, in the order in which to read them:
+    Read this file first.  It states the theorems with all their hypotheses; those on execution graphs are in MemoryModel.v, and those that
+    no rule can be dropped in Needed.v.  It prints the assumptions of all.  README.md explains the theorems in English; its section "Not
+    covered" is the list of all that no theorem covers.  The definitions on which the main theorem depends, in the order in which to read them:
 
     - [Machine.v]  [operation]: read, write, register, wait, start.  [effect]: what one does to a state, or none if it cannot happen yet.
-                   [run]: the trace and the final state of a schedule.  [error], [racing], [finished], [stuck]: of states.
-                   [label]: the phase in which an operation was executed, which is its second component in a trace.
-    - [Gpu.v]      [content], [payload], [add_payload], [is_full], [next_phase], [fresh]: named barriers, groups, mbarriers.
-    - [Rules.v]    [precedes], [releases], [before]: happens-before.  [closing]: the contents of a phase after all its registrants.
-                   [rule_recycle], [rule_early], [rule_late], [rule_init]: R1 to R4.  [no_race].
-    - [Gpu.v]      [rule_expect], [rule_balance], [rule_positive]: R5, R6, no empty registrant.
-    - [MemoryModel.v]  [visible], [no_visible_race], [weak_run], [ptx]: for the theorems on the memory model alone.
+                   [passes], [first_phase]: when a wait succeeds.  [label]: the number that an operation has in a trace.  For a registration
+                   and a wait by parity, it is the phase in which they were executed; for [Over g] it is g + 1.  [run]: the trace and the final
+                   state of a schedule.  [initial], [finished], [stuck], [error], [racing]: of states.  [conflict]: of accesses.  [same]: equal states.
+    - [Gpu.v]      [content], [payload], [add_payload], [is_full], [completing], [next_phase], [fresh], [gpu]: named barriers, groups, mbarriers.
+    - [Rules.v]    [precedes], [releases], [before]: happens-before.  [opening], [closing]: the contents of a phase before and after all its
+                   registrants.  [completes].  [rule_recycle], [rule_early], [rule_late], [rule_init]: R1 to R4.  [no_race].
+    - [Gpu.v]      [rule_expect], [rule_balance], [rule_positive]: R5, R6, no empty registrant.  [rules]: all of them.
+    - [OneRun.v]   [reference]: a complete run.  [agrees_with_reference], [decides]: the conclusion, which later theorems have by name.
 
-    Not in the machine, so no theorem covers it:
-    - a store that a GPU executes before an earlier load of its thread, on which it does not depend; an access is one step of one address
-    - atomics, strong accesses, spin loops (but see [Axioms] in MemoryModel.v); scopes; relaxed arrives, which order memory here
-    - lanes, unless a process is a lane: with a process for each warp, the lanes of a warp run together
-    - [mbarrier.inval], parity bits of tokens, the width of counts, tensor memory, [setmaxnreg]
-    - control flow, addresses or operands that depend on anything but the values that a process has read
-    - that an emulator or a GPU implements this machine *)
+    For some theorems alone: [disciplined] (Groups.v); [only_arrivals] (Stages.v); [visible], [no_visible_race], [weak_run], [ptx] (MemoryModel.v);
+    [verify] (Checker.v, Programs.v); [operations_of], [judge_certificate], [replay], [certified], [shape_of] (Certificate.v). *)
 From Coq Require Import List Arith Permutation.
 Import ListNotations.
 From Wsemu Require Import Machine Rules Steps Residual Invariant Diamond OneRun Exact Decidable Phases Converse Gpu Stages Groups Clocks Checker Programs Examples Needed Certificate MemoryModel Proxies.
@@ -54,9 +51,9 @@ Theorem one_run_decides_every_schedule :
   forall schedule t s, run s0 schedule = Some (t, s) ->
     (* it has at most as many steps as the reference run; *)
     length schedule <= length r0 /\
-    (* each operation is an operation of T, with equal operands, in the same phase; *)
+    (* each operation is an operation of T, with equal operands and the same label; *)
     incl t T /\
-    (* no excess arrival, no count mismatch, no wait on an uninitialized mbarrier; *)
+    (* no excess arrival, no count mismatch, no second start of a process, no wait by parity on an uninitialized mbarrier; *)
     (forall p, ~ error p s) /\
     (* no data race; *)
     ~ racing s /\
@@ -131,8 +128,9 @@ Proof.
     + exact (No _ _ _ Hs Rk).
 Qed.
 
-(** The converse: if T violates R1, R2, R3 or R4, then some run of some schedule does not agree with the reference run.  T' is the trace up to the
-    violation, and violates no rule.  (Without bytes, R5 and R6 hold: [only_arrivals_rules].) *)
+(** The converse: if T violates R1, R2, R3 or R4, then not all runs of all schedules agree with the reference run ([~ decides]).  T' is the trace
+    up to the violation.  It keeps R1, R3 (of the waits other than the one that violates it), R5 and R6, and has no empty registrant and no
+    race.  (Without bytes, R5 and R6 hold: [only_arrivals_rules].) *)
 Section Converse.
 Variables (ra rest : list process) (T' : list (entry M)) (s2 : state M).
 Hypothesis prefix : r0 = ra ++ rest.
@@ -224,8 +222,17 @@ Theorem checker_is_sound : forall ks ps schedule, verify ks ps schedule = true -
 Proof. exact verify_sound. Qed.
 
 (** The checker of certificates ([judge_certificate] in Certificate.v, which [replay]s the operations and then tests [certified]).  A
-    certificate has the operations of a run without values ([shape_of]).  If it is accepted, then for every program, of any automata with
-    any values, that has a complete run with this trace, that run decides every schedule. *)
+    certificate has operations without values and phases ([operations_of]).  If they are accepted, then for every program, of any automata with
+    any values, that has a complete run with these operations in this order, that run decides every schedule.  That the operations are those of
+    such a run is a hypothesis ([reference]): no theorem says that [replay] accepts only operations of runs.  Each phase can be completed by an
+    expect-tx operation, as on hardware ([strict] is false). *)
+Theorem accepted_certificates_decide : forall (L V : Type) next resume objects,
+  (forall b, fresh (objects b)) ->
+  forall (s0 f : state (gpu L V next resume objects false)) r0 T processes,
+  reference s0 r0 T f -> judge_certificate objects processes (operations_of L V next resume objects T) = Accepted -> decides s0 r0 T f.
+Proof. exact accepted_sound. Qed.
+
+(** Its two parts: [certified], of a trace with phases; and [replay], which yields one. *)
 Theorem certificates_are_sound : forall (L V : Type) next resume objects strict,
   (forall b, fresh (objects b)) ->
   forall (s0 f : state (gpu L V next resume objects strict)) r0 T,
@@ -254,6 +261,7 @@ Print Assumptions race_free_programs_are_sequentially_consistent.
 Print Assumptions race_free_executions_are_sequentially_consistent.
 Print Assumptions data_reads_return_the_last_write.
 Print Assumptions checker_is_sound.
+Print Assumptions accepted_certificates_decide.
 Print Assumptions certificates_are_sound.
 Print Assumptions accepted_certificates_are_certified.
 Print Assumptions one_run_decides.

@@ -242,11 +242,66 @@ def test_traces_of_wrong_programs_are_refused(program, message, tmp_path, capsys
         ("pass/last_block_done.py", "the theorem does not cover atomic and strong accesses"),
         ("pass/slot_used_again_without_inval.py", "the theorem does not cover `mbarrier.inval`"),
         ("pass/zeros_without_a_barrier.py", "the theorem does not cover `bulk.zero`"),
+        (
+            "pass/initialised_without_a_cluster_fence.py",
+            "the theorem does not cover a relaxed `cluster.arrive`, which orders no memory",
+        ),
     ],
 )
 def test_a_launch_beyond_the_theorem_says_which_operation_is(program, reason):
     found = traced(program)
     assert any(reason in one for one in found.beyond), (found.beyond, len(found.texts))
+
+
+COMPLETES = """
+import numpy as np
+from wsemu import cuda, ptx
+
+@cuda.jit
+def completes(y):
+    full = cuda.shared.array(1, np.uint64)
+    t = cuda.threadIdx.x
+    if t == 0:
+        ptx.mbarrier_init(full, 0, 1)
+    cuda.syncthreads()
+    if t == 0:
+        ptx.mbarrier_arrive_expect_tx(full, 0, 16)
+    elif t == 32:
+        ptx.mbarrier_complete_tx(full, 0, 16)
+    ptx.mbarrier_wait_parity(full, 0, 0)
+    y[t] = 1
+
+completes[1, 64](np.zeros(64, np.float32))
+"""
+EXITS = """
+import numpy as np
+from wsemu import cuda, ptx
+
+@cuda.jit
+def exits(y):
+    if ptx.cluster_ctarank() == 1:
+        return
+    ptx.cluster_arrive()
+    ptx.cluster_wait()
+    y[cuda.grid(1)] = 1
+
+exits[2, 32, 0, 0, 2](np.zeros(64, np.float32))
+"""
+
+
+@pytest.mark.parametrize(
+    ("program", "what"),
+    [
+        (COMPLETES, "`mbarrier.complete_tx`, which orders no memory"),
+        (EXITS, "a wait for a phase at which an exit counts, which orders no memory"),
+        (EXITS.replace("return", "ptx.cluster_arrive()\n        return"), ""),
+    ],
+    ids=["complete_tx", "exit in place of an arrive", "exit after an arrive"],
+)
+def test_what_orders_memory_in_the_theorem_alone_has_no_certificate(program, what, tmp_path):
+    (tmp_path / "program.py").write_text(program)
+    beyond = traced(str(tmp_path / "program.py")).beyond
+    assert [one.partition("does not cover ")[2] for one in beyond] == [what] * bool(what)
 
 
 def test_a_long_run_has_no_certificate(monkeypatch):

@@ -29,6 +29,7 @@ from wsemu.model.isa import (
 )
 from wsemu.model.isa import ALL as WITH_LOOSE
 from wsemu.model.outcome import ALL_LANES, FENCES
+from wsemu.proof.phase_edges import relaxed_operations
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -80,6 +81,26 @@ class _Copies:
         del self.groups[: max(0, len(self.groups) - left)]
 
 
+class _Meeting:
+    """The phases of a cluster barrier.  An exit counts at the current one, but it orders no memory."""
+
+    def __init__(self, warps: int) -> None:
+        self._warps = self._pending = warps
+        self._phase = 0
+        self.exits: set[int] = set()
+        """phases at which an exit has counted"""
+
+    def count_arrival(self) -> None:
+        self._pending -= 1
+        if not self._pending:
+            self._phase, self._pending = self._phase + 1, self._warps
+
+    def count_exit(self) -> None:
+        self.exits.add(self._phase)
+        self._warps -= 1
+        self.count_arrival()
+
+
 def write_certificate(report: Report, places: Places, trace_of: Tracer) -> str:
     """Return the certificate of a verified launch; BeyondTheoremError if the theorem does not cover it."""
     _refuse_uncovered(report, places)
@@ -99,8 +120,12 @@ def _refuse_uncovered(report: Report, places: Places) -> None:
         raise BeyondTheoremError("it has accepted findings")
     if program.cooperative:
         raise BeyondTheoremError("the launch is cooperative")
+    relaxed = relaxed_operations(program)
     for pc, executions in enumerate(places.outcome.executions):
         name = NAMES[int(program.code[pc, 0])]
+        if executions and pc in relaxed:
+            what = f"a relaxed `{places.operation(pc)}`, which orders no memory"
+            raise BeyondTheoremError(f"{places.where(pc)}: the theorem does not cover {what}")
         kind = OPERATIONS[name].kind
         if not executions or (kind not in ("atomic", "async") or _is_covered(effects_of(name))):
             continue
@@ -142,6 +167,8 @@ class _Writer:
         """phase of the cluster barrier at which a process has arrived and not yet waited, by process"""
         self.leaving: defaultdict[tuple[int, int], list[tuple[int, int, str]]] = defaultdict(list)
         """processes that leave after a phase, by (cluster barrier, phase)"""
+        self.meetings: dict[int, _Meeting] = {}
+        """phases of each cluster barrier"""
         self.counts = self._counts()
         self.groups = self._groups()
         for event in trace.events:
@@ -192,6 +219,7 @@ class _Writer:
         if ("cluster", cluster) in self.objects:
             return
         made = self._object(("cluster", cluster), f"group {self.members * self.warps}")
+        self.meetings[made] = _Meeting(self.members * self.warps)
         for one in range(self.ctas):
             if self.places.cluster_index(one) == cluster:
                 of_cta[one].append(made)
@@ -279,14 +307,19 @@ class _Writer:
             self.waiting[process] = barrier, event.generation
 
     def _exit(self, event: Event, process: int, where: str) -> None:
+        cluster = self.objects.get(("cluster", self.places.cluster_index(event.cta)))
         for group in self.groups.get(event.cta, ()):
-            if self.met.get(process, -1) >= 0 and group == self.objects.get(
-                ("cluster", self.places.cluster_index(event.cta))
-            ):
+            if group == cluster and (met := self.met.pop(process, -1)) >= 0:
                 agent = self._agent(process, where)
-                self.leaving[group, self.met.pop(process)].append((agent, process, where))
+                self.leaving[group, met].append((agent, process, where))
             else:
-                self._write(process, f"leave {group} {process}", where)
+                self._leave(process, group, process, where)
+
+    def _leave(self, process: int, group: int, left: int, where: str) -> None:
+        """Let a process count the exit of a warp in a group."""
+        self._write(process, f"leave {group} {left}", where)
+        if group in self.meetings:
+            self.meetings[group].count_exit()
 
     # -- phases -------------------------------------------------------------------------------------------------------
 
@@ -319,7 +352,9 @@ class _Writer:
         whole = ALL_LANES & 0xFFFFFFFF if event.warp < self.warps - 1 else self.last_lanes
         if event.lanes & 0xFFFFFFFF != whole:
             raise self._beyond(event, "a part of a warp at the cluster's barrier")
-        self._write(process, f"join {self.objects['cluster', self.places.cluster_index(event.cta)]}", where)
+        cluster = self.objects["cluster", self.places.cluster_index(event.cta)]
+        self._write(process, f"join {cluster}", where)
+        self.meetings[cluster].count_arrival()
         self.met[process] = event.generation
 
     def _expect(self, event: Event, process: int, where: str) -> None:
@@ -331,8 +366,7 @@ class _Writer:
     def _credit(self, event: Event, process: int, where: str) -> None:
         copies = self.issued.get((process, event.pc))
         if copies is None:
-            self._count(process, self._counter(event), 0, 0, 0, event.amount, where)
-            return
+            raise self._beyond(event, f"`{self.places.operation(event.pc)}`, which orders no memory")
         for n, (agent, copy) in enumerate(copies):
             if copy.lanes == event.lanes and self._rank(copy.place) == self._rank(event.place):
                 del copies[n]
@@ -347,6 +381,8 @@ class _Writer:
     def _await(self, event: Event, process: int, where: str) -> None:
         if event.place < 0:
             cluster = self.objects["cluster", self.places.cluster_index(event.cta)]
+            if event.generation in self.meetings[cluster].exits:
+                raise self._beyond(event, "a wait for a phase at which an exit counts, which orders no memory")
             self._write(process, f"passed {cluster} {event.generation}", where)
             self.met.pop(process, None)
         else:
@@ -357,7 +393,7 @@ class _Writer:
             cluster = self.objects["cluster", self.places.cluster_index(event.cta)]
             for agent, left, there in self.leaving.pop((cluster, event.generation), ()):
                 self._write(agent, f"passed {cluster} {event.generation}", there)
-                self._write(agent, f"leave {cluster} {left}", there)
+                self._leave(agent, cluster, left, there)
 
     # -- asynchronous copies ------------------------------------------------------------------------------------------
 
