@@ -331,17 +331,28 @@ PROGRAMS = {
     "core": "from cuda.core import Device\n",
     "main": "import torch\nfrom kernels import add\nadd(torch.ones(3, device='cuda'))\n",
     "extension": "from torch.utils.cpp_extension import load\n",
+    "imports_module": "from kernels import matrix\nmatrix.run()\n",
+    "imports_name": "import helpers\nhelpers.run()\n",
+}
+MODULES = {
+    "kernels/__init__": "",
+    "kernels/matrix": "from .tiles import product\n",
+    "kernels/tiles": "from numba import cuda\n@cuda.jit\ndef product(x):\n    pass\n",
+    "helpers": "import kernels.tiles\n",
+    "kernels/plain": "import helpers_of_others\n",
 }
 SKIPPED = {
     "plain": "import numpy\n",
     "train": "import torch\nprint(torch.ones(3))\n",
     "named": "import triton_like\n",
+    "imports_plain": "import kernels.plain\n",
 }
 
 
 def test_each_checks_programs_on_the_driver_and_names_what_it_skips(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for name, text in {**PROGRAMS, **SKIPPED}.items():
+    (tmp_path / "kernels").mkdir()
+    for name, text in {**PROGRAMS, **SKIPPED, **MODULES}.items():
         (tmp_path / f"{name}.py").write_text(text)
     checked = []
 
@@ -351,7 +362,7 @@ def test_each_checks_programs_on_the_driver_and_names_what_it_skips(tmp_path, ca
 
     monkeypatch.setattr(each, "run", run)
     assert each.main(["*.py"]) == 3
-    assert checked == sorted(f"{name}.py" for name in PROGRAMS)
+    assert checked == sorted(f"{name}.py" for name in (*PROGRAMS, "helpers"))
     notes = capsys.readouterr().err.splitlines()
     assert notes == [f"note: `{name}.py` is skipped: it names no kernel" for name in sorted(SKIPPED)]
 

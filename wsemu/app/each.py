@@ -2,9 +2,10 @@
 
 A file may be a program, PTX, a launch file, a folder of these, or a pattern (`kernels/**/*.py`).  Options are those of
 `wsemu check`, anywhere before `--`.  Programs that name no kernel (`cuda.jit`) and import nothing that launches through
-CUDA's driver (Triton, torch with CUDA, CuPy, cuda.core ...) are skipped, with a note for each.  A program that launches
-no kernel, such as a module of kernels, gets a note.  The exit code is the worst one: 4, 2, 1, 3, 0.  A pattern without
-a file, no file at all and no launch in any file are wrong usage, 2: nothing was checked.
+CUDA's driver (Triton, torch with CUDA, CuPy, cuda.core ...) are skipped, with a note for each.  The modules that a
+program imports from its own folder count as parts of it.  A program that launches no kernel, such as a module of
+kernels, gets a note.  The exit code is the worst one: 4, 2, 1, 3, 0.  A pattern without a file, no file at all and no
+launch in any file are wrong usage, 2: nothing was checked.
 
 `--sarif FILE`         Write one SARIF file in place of text, with a run for each program.
 `--junit FILE`         Write one file of JUnit's XML, with a suite for each program.

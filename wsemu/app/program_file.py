@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import os
 import re
@@ -32,6 +33,9 @@ _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _KERNEL = re.compile(r"\bcuda\b(?s:.*)\bjit\b|\bload_ptx\b")
 _LARGEST = 16 << 20
 """maximum size in bytes of a source that is searched"""
+_MOST_MODULES = 1000
+"""maximum number of modules that are searched for the kernels of a program; a program with more counts as one that has
+kernels"""
 
 
 class Target(NamedTuple):
@@ -70,15 +74,48 @@ def is_launch(file: Path) -> bool:
 
 
 def has_kernels(file: str) -> bool:
-    """Return whether a file can contain checked launches.  A program that names no kernel and imports no package that
-    launches through the driver cannot."""
+    """Return whether a file can contain checked launches.  A program cannot if neither it nor a module beside it that
+    it imports, directly or through others, names a kernel or imports a package that launches through the driver."""
     if not file.endswith(".py"):
         return True
+    found, rest = {Path(file)}, [Path(file)]
+    while rest and len(found) <= _MOST_MODULES:
+        module = rest.pop()
+        try:
+            text = module.read_bytes()[:_LARGEST].decode(errors="replace")
+        except (OSError, ValueError):  # `wsemu check` reports the error
+            return True
+        if _KERNEL.search(text) is not None or uses_device(module):
+            return True
+        imported = _imported_files(text, module.parent, Path(file).parent) - found
+        found |= imported
+        rest += imported
+    return bool(rest)
+
+
+def _imported_files(text: str, folder: Path, root: Path) -> set[Path]:
+    """Return the files of the modules that a source imports, as far as they lie below the folder of the program
+    (`root`) or, for relative imports, beside the source (in `folder`)."""
     try:
-        text = Path(file).read_text(encoding="utf-8", errors="replace")
-    except (OSError, ValueError):  # `wsemu check` reports the error
-        return True
-    return _KERNEL.search(text) is not None or uses_device(Path(file))
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return set()
+    files = set[Path]()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            named = [(root, alias.name) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            start = folder.joinpath(*[".."] * (node.level - 1)) if node.level else root
+            names = [alias.name for alias in node.names]
+            named = [(start, f"{node.module}.{name}" if node.module else name) for name in names]
+        else:
+            continue
+        for start, name in named:
+            parts = name.split(".")
+            for end in range(1, len(parts) + 1):
+                place = start.joinpath(*parts[:end])
+                files |= {path for path in (place.with_suffix(".py"), place / "__init__.py") if path.is_file()}
+    return files
 
 
 def refusal(file: Path, *, as_ptx: bool = False) -> str:
