@@ -10,8 +10,9 @@ The enumeration follows PTX ISA, "Memory Consistency Model for 5th generation of
 copy, a load or a store happens at any time after its issue; those of a pipelined pair happen in their order.  A wait
 ends after the loads or stores of its warp; a commit arrives after the products and copies of its thread.  A program is
 correct if no interleaving ends in a deadlock, each operation meets the same phase in all of them, and each access finds
-the same last write.  Then a graph decides what no interleaving shows: a generic access and one of the asynchronous
-proxy need an order that carries them, and a store a proxy fence.
+the same last write.  Bulk copies into a stage all bring the same bytes: in which order they come makes no difference.
+Then a graph decides what no interleaving shows: a generic access and one of the asynchronous proxy need an order that
+carries them, and a store a proxy fence.
 """
 
 from __future__ import annotations
@@ -242,6 +243,8 @@ Write = tuple[Access, bool]
 """a write, and whether it leaves a value: a product that adds to arbitrary words does not"""
 KNOWN: Write = ((-1, -1), True)
 """stages are zero before the launch begins"""
+COPIED: Write = ((-2, -2), True)
+"""what each bulk copy leaves: all have one source, which nobody writes"""
 
 
 class Bar(NamedTuple):
@@ -397,10 +400,12 @@ class Enumeration:
         for cell in writes:
             n = self.cells[cell]
             before = last[n]
-            self._finds(one, cell, before)
+            if not _is_copied(step):
+                self._finds(one, cell, before)
             old = before is not None and before[1]
             adds = step.what == MULTIPLY and step.parity
-            last[n] = one, known.get(cell[3], True) and known.get(-1, True) and (old or not adds)
+            made = one, known.get(cell[3], True) and known.get(-1, True) and (old or not adds)
+            last[n] = COPIED if _is_copied(step) else made
         return state._replace(last=tuple(last))
 
     def _finds(self, one: Access, cell: Cell, before: Write | None) -> None:
@@ -433,6 +438,11 @@ class Enumeration:
         if step.what in (MULTIPLY, COPY):
             return [("d" if step.what == MULTIPLY else "r", step.place, cta, q) for cta in ctas for q in (0, 1)]
         return []
+
+
+def _is_copied(step: Step) -> bool:
+    """Return whether a step is a bulk copy into a stage, which brings the same bytes as every other one."""
+    return step.what == FETCH and step.place != RESPONSE
 
 
 def _is_pipelined(before: Step, step: Step) -> bool:
@@ -475,6 +485,9 @@ class Visibility:
         return all(self._is_ordered(x, y) for x, y in pairs)
 
     def _is_ordered(self, x: Access, y: Access) -> bool:
+        """Return whether two accesses are ordered, or leave the same bytes in either order."""
+        if _is_copied(self._step(x)) and _is_copied(self._step(y)):
+            return True
         if self._reaches(self._end(y), (*x, 0)):
             x, y = y, x
         elif not self._reaches(self._end(x), (*y, 0)):

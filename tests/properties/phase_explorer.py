@@ -50,6 +50,8 @@ CREDITS: Final = frozenset("TV")
 """bulk copies, whose bytes an mbarrier gets"""
 MEETINGS: Final = frozenset("SAZ")
 MOST_STATES: Final = 40_000
+NO_PHASE: Final = -2
+"""what an expectation of no bytes meets that does nothing"""
 
 
 class Step(NamedTuple):
@@ -216,7 +218,9 @@ class Explorer:
         if kind in MEETINGS:
             return self._named(after, thread, who, kind, place, number)
         if kind in "adxei":
-            self._meets(who, state.mbarriers[place].phase)
+            old = state.mbarriers[place]
+            empty = kind == "e" and not number and bool(old.pending or old.tx)
+            self._meets(who, NO_PHASE if empty else old.phase)
         if kind in "TVgin":
             after = after._replace(under_way=(*state.under_way, who))
         if kind == "i":
@@ -316,8 +320,15 @@ def outlook(program: Program, where: Where | None = None) -> Outlook:
 
 
 def without_empty(program: Program) -> Program:
-    """A program without expectations of no bytes, which do nothing, in whatever phase they come."""
-    threads = (tuple(s for s in steps if s.kind != "e" or s.number) for steps in program.threads)
+    """A program without expectations of no bytes, which do nothing, in whatever phase they come; but on an mbarrier
+    that all who arrive may leave they complete the phase."""
+    left = {
+        b for b, count in enumerate(program.counts)
+        if sum(s.kind == "d" and s.place == b for steps in program.threads for s in steps) >= count
+    }  # fmt: skip
+    threads = (
+        tuple(s for s in steps if s.kind != "e" or s.number or s.place in left) for steps in program.threads
+    )
     return program._replace(threads=tuple(threads))
 
 

@@ -27,6 +27,7 @@ from tests.properties.column_programs import (
     WRITE,
     ColumnProgram,
     Step,
+    check_columns,
     draw_columns,
     judge_columns,
 )
@@ -117,6 +118,22 @@ def test_a_response_is_read_after_its_wait(early: bool):
     fails, verdicts, codes = check_both(ColumnProgram((makes, reads, (), asks), (1, 1), 1))
     assert (fails, verdicts) == (early, {"failed" if early else "verified"})
     assert ("race" in codes) == early
+
+
+@pytest.mark.parametrize("waits_for_both", [True, False])
+def test_copies_of_the_same_bytes_may_come_in_any_order(waits_for_both: bool):
+    """Two bulk copies fill one stage, each with an mbarrier; a product that comes after one of them alone races."""
+    fills = (Step(EXPECT, 1), Step(FETCH, 0, 0, 1), Step(EXPECT, 2), Step(FETCH, 0, 0, 2))
+    product = (Step(MULTIPLY), Step(COMMIT, 0))
+    makes = (Step(AWAIT, 1), Step(AWAIT, 2), *product) if waits_for_both else (Step(AWAIT, 1), *product, Step(AWAIT, 2))
+    program = ColumnProgram((makes, LOADS, (), fills), (1, 1, 1), 1)
+    fails, verdicts, codes = check_both(program)
+    if waits_for_both:
+        assert (fails, verdicts, codes) == (False, {"verified"}, ())
+        assert "same-value-store" in {finding.code for finding in check_columns(program, "vm").findings}
+    else:
+        assert (fails, verdicts) == (True, {"failed"})
+        assert "race" in codes
 
 
 def test_lanes_that_lag_do_not_make_a_response_matter():
