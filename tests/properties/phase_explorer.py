@@ -326,9 +326,7 @@ def without_empty(program: Program) -> Program:
         b for b, count in enumerate(program.counts)
         if sum(s.kind == "d" and s.place == b for steps in program.threads for s in steps) >= count
     }  # fmt: skip
-    threads = (
-        tuple(s for s in steps if s.kind != "e" or s.number or s.place in left) for steps in program.threads
-    )
+    threads = (tuple(s for s in steps if s.kind != "e" or s.number or s.place in left) for steps in program.threads)
     return program._replace(threads=tuple(threads))
 
 

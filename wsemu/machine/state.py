@@ -208,6 +208,7 @@ MBARRIER = record(
     waiters=1,  # lanes that stand there
     expecting=1,  # 1: the open phase has an expectation, and `cover` is kept
     holding=1,  # 1: it has an arrival that must not complete it, and `followed` is kept
+    emptied=1,  # 1: an operation of size 0 has been in no phase, and `cover` is kept
     given=3,  # host addresses of rows as of lane_clocks.py: what was given to the open phase, to the one before; unused
     joined=3,  # rows: the last registrant of each thread, and the asynchronous ones, in the open phase and two before
     joined_pc=3,  # int64[32 * warps]: their instructions
@@ -223,11 +224,13 @@ MBARRIER = record(
     expects_pc=1,
     pluses=1,  # the same of arrivals for copies
     pluses_pc=1,
+    empties=1,  # the last operation of size 0 of each thread that was in no phase, of this one and those before
+    empties_pc=1,
     held=1,  # the last arrival of each thread that must not complete the open phase
     held_pc=1,
     followed=1,  # what the registrants come after, themselves excepted
 )
-THIN_ROWS, FULL_ROWS = 16, 6
+THIN_ROWS, FULL_ROWS = 18, 6
 """rows of an mbarrier: of threads alone, and of threads and asynchronous operations"""
 AGENT = record(pc=1, warp=1, lane=1, address=1, bytes=1, what=1, group=1, next=1)
 """an asynchronous operation: what: COPIES, STORES, ARRIVES, READS_DONE of the one after, or SENDS; its group, and the

@@ -635,7 +635,7 @@ class Tables:
 
 _THIN_ROWS = (
     "joined_pc", "used_pc", "reach", "cover", "waited", "waited_first", "waited_pc", "expects", "expects_pc",
-    "pluses", "pluses_pc", "held", "held_pc", "followed",
+    "pluses", "pluses_pc", "empties", "empties_pc", "held", "held_pc", "followed",
 )  # fmt: skip
 
 

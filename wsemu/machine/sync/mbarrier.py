@@ -80,6 +80,7 @@ from wsemu.machine.sync.phases import (
     judge_wait,
     new_phases,
     note_cover,
+    note_empties,
     note_expects,
     note_followed,
     note_held,
@@ -498,6 +499,7 @@ def arrive(m, b, w, pc, registers, i, lanes):
     if m.clocks:
         judge_use(m, b, w, pc, lanes)
         note_use(m, b, w, pc, lanes)
+        note_empties(m, b, w, pc, lanes & ~adding)
     if adding:
         note_arrivals(m, b, w, pc, i, adding)
     if i.aux & DROP:
@@ -551,6 +553,7 @@ def change_bytes(m, b, w, pc, registers, i, lanes, sign):
     if m.clocks:
         judge_use(m, b, w, pc, lanes)
         note_use(m, b, w, pc, lanes)
+        note_empties(m, b, w, pc, lanes & ~adding)
         if adding:
             judge_registrants(m, b, w, pc, adding)
             note_registrants(m, b, w, pc, adding)

@@ -395,6 +395,16 @@ def note_expects(m, b, to, pcs, w, pc, lanes):
 
 
 @compiled
+def note_empties(m, b, w, pc, lanes):
+    """Lanes whose operation has size 0 are in no phase; they would complete one after all threads have left."""
+    if lanes:
+        b.emptied = 1
+        b.expecting = 1
+        put(b.empties + 256 * w, lanes, time_of(m, w))
+        put(b.empties_pc + 256 * w, lanes, pc)
+
+
+@compiled
 def note_wait(m, b, w, pc, lanes):
     """Lanes have seen the phase before the open one."""
     now = time_of(m, w)
@@ -420,6 +430,17 @@ def judge_covered(m, b):
     if b.expecting:
         judge_expects(m, b, b.expects, b.expects_pc, 0)
         judge_expects(m, b, b.pluses, b.pluses_pc, 1)
+    if b.emptied and b.expected == 0:
+        judge_expects(m, b, b.empties, b.empties_pc, 0)
+        forget_empties(m, b)
+
+
+@compiled
+def forget_empties(m, b):
+    """No operation of size 0 is left to judge."""
+    for u in range(m.warp_count):
+        put(b.empties + 256 * u, ALL, 0)
+    b.emptied = 0
 
 
 @compiled
@@ -496,7 +517,7 @@ def clear_threads(m, b):
             put(b.cover + 256 * u, ALL, 0)
             put(b.expects + 256 * u, ALL, 0)
             put(b.pluses + 256 * u, ALL, 0)
-    b.expecting = 0
+    b.expecting = b.emptied
     if b.holding:
         for u in range(m.warp_count):
             put(b.held + 256 * u, ALL, 0)
@@ -514,6 +535,7 @@ def new_phases(m, b):
     clear_row(m, b.used)
     b.expecting = 1  # so that all is cleared
     b.holding = 1
+    forget_empties(m, b)
     clear_threads(m, b)
 
 

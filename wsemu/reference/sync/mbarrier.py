@@ -69,6 +69,8 @@ class Mbarrier:
     phase: int = 0
     tx: int = 0
     uses: phases.Registrants = field(default_factory=dict)
+    empties: dict[int, Mark] = field(default_factory=dict)
+    """thread -> its last operation of size 0 that was in no phase"""
     seen: int = -1
     """number of the last phase that a wait observed complete"""
     wanted: int = 0
@@ -363,6 +365,7 @@ def _arrive(run: WarpRun, fields: list[int], mbarrier: Mbarrier, counts: dict[in
     phases.used(at_(run, lanes), mbarrier)
     adding = sum(1 << lane for lane, number in counts.items() if number or _expects(run, fields, lane))
     adding = _registering(mbarrier, lanes, adding, mbarrier.pending - count)
+    phases.leave_out(mbarrier, at_(run, lanes & ~adding).marks())
     if adding:
         _register_arrivals(run, fields, mbarrier, adding)
     if flags & DROP:
@@ -471,7 +474,9 @@ def _count_bytes(run: WarpRun, fields: list[int], lanes: int, *, expects: bool) 
         _change_bytes(run, mbarrier, there, count if expects else -count)
         phases.used(at_(run, there), mbarrier)
         adding = sum(1 << lane for lane, number in counts.items() if number)
-        if adding := _registering(mbarrier, there, adding, mbarrier.pending):
+        adding = _registering(mbarrier, there, adding, mbarrier.pending)
+        phases.leave_out(mbarrier, at_(run, there & ~adding).marks())
+        if adding:
             at = at_(run, adding)
             phases.recycles(at, mbarrier)
             phases.register(at, mbarrier, at.marks(), names=True)

@@ -10,6 +10,8 @@ R1  Every registrant of a phase comes before every registrant of the next one.
 R2  Every registrant of a phase comes before each wait for the next phase, without what the wait itself acquires.
 R3  Every wait that observes a phase complete comes before some registrant of the next phase.
 R5  Every expect-tx operation comes before an arrival of its phase, or is part of it.
+    The same holds for an operation of size 0, which is in no phase, if all threads leave the mbarrier (arrive_drop):
+    after that it would complete a phase.
 R6  At the end, no phase has bytes that are missing or too many.
 
 Besides, an arrival that must not complete its phase comes before some other registrant of it: otherwise some schedule
@@ -169,6 +171,12 @@ def expect(mbarrier: Mbarrier, marks: Iterable[Mark], what: int) -> None:
         mbarrier.open.expectations[mark.warp * LANES + mark.lane, what] = mark
 
 
+def leave_out(mbarrier: Mbarrier, marks: Iterable[Mark]) -> None:
+    """Record operations of size 0, which are in no phase."""
+    for mark in marks:
+        mbarrier.empties[mark.warp * LANES + mark.lane] = mark
+
+
 def completes(at: At, mbarrier: Mbarrier) -> None:
     """Check R3 and R5 for the current phase, which completes now."""
     phase = mbarrier.open
@@ -193,8 +201,12 @@ def completes(at: At, mbarrier: Mbarrier) -> None:
 def covers(group: CtaGroup, mbarrier: Mbarrier) -> None:
     """Check R5 for the current phase."""
     phase = mbarrier.open
-    for what in (BYTES, ARRIVAL):
-        loose = [m for (_, of), m in phase.expectations.items() if of == what and not phase.covered.of(m)]
+    asked = [(what, [m for (_, of), m in phase.expectations.items() if of == what]) for what in (BYTES, ARRIVAL)]
+    if mbarrier.expected == 0:
+        asked.append((BYTES, [*mbarrier.empties.values()]))
+        mbarrier.empties.clear()
+    for what, marks in asked:
+        loose = [m for m in marks if not phase.covered.of(m)]
         for mark in _first_by_instruction(loose):
             detail = {"address": mbarrier.address, "phase": mbarrier.phase, "what": what, "other_lane": mark.lane}
             _leave(group, "uncovered-expectation", mark, detail)
