@@ -36,6 +36,9 @@ EXAMPLES = {
     "1 | t0: T(0,1) | t1: x(0,16) w(0,0) @ 1 / 0 1 1": "",
     "1 | t0: W(1) a(0) | t1: w(0,0) R(1) @ 1 / 0 1 1": "",
     "1 | t0: W(1) Z(7,2) | t1: Z(7,2) R(1) @ 1 / 0 1 1": "race dsmem-relaxed-exit",
+    "1 1 1 1 | t0: d(0) w(2,1) e(0,0) V(0,2) S(7,2) a(0) | t1: w(0,0) R(0) S(7,2) a(2) @ 1 0 0 0 / 1 0 0": (
+        "deadlock over-arrival"
+    ),
     "1 | t0: e(0,16) T(0,1) Z(7,2) | t1: Z(7,2) a(0) w(0,0) @ 1 / 0 1 1": "",
 }
 """a program, and where its mbarriers and variables are -> what its interleavings show"""
