@@ -316,3 +316,15 @@ def test_a_program_that_does_not_exist_is_not_watched(
     monkeypatch.chdir(tmp_path)
     assert watch.watch_program(["check", "--watch", "nope.py"]) == 2
     assert "watching" not in capfd.readouterr().err
+
+
+def test_modules_of_the_start_of_python_are_no_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "sitecustomize.py").write_text("", encoding="utf-8")
+    (tmp_path / "empty").mkdir()
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.chdir(tmp_path / "empty")
+    assert watch.watch_program(["check", "--watch", "nope.py"], sleep=_interrupt) == 2
+
+
+def _interrupt(_: float) -> None:
+    raise AssertionError("a program that does not exist is watched")

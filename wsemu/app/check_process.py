@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 SOURCES = "WSEMU_SOURCES_FILE"
 """environment variable with the file for the names of the sources"""
 _SECONDS_TO_STOP = 2.0
+_OF_THE_START = ("sitecustomize", "usercustomize")
+"""modules that Python imports at its start, wherever they lie: no sources of a program"""
 
 
 class CheckProcess:
@@ -89,7 +91,9 @@ def write_sources(files: Iterable[str]) -> None:
     wanted = os.environ.get(SOURCES)
     if not wanted:
         return
-    modules = [getattr(module, "__file__", None) for module in [*sys.modules.values()]]
+    modules = [
+        getattr(module, "__file__", None) for name, module in list(sys.modules.items()) if name not in _OF_THE_START
+    ]
     names = [*files, *linecache.cache, *(name for name in modules if name)]
     sources = sorted({os.path.realpath(name) for name in names if _is_source(name)})
     with contextlib.suppress(OSError):
