@@ -64,6 +64,18 @@ WRITE:
   st.global.u32 [%y], 7;
 END: exit; }
 """
+STORES_IF_FIRST = """
+  setp.eq.u32 %p, %c, 3; @%p bra DRAW;
+  mov.u32 %u, 5;
+DRAW:
+  ld.param.u64 %x, [x_]; ld.param.u64 %y, [y_];
+  atom.relaxed.gpu.global.add.u32 %v, [%x], 1; mad.wide.u32 %y, %v, 4, %y;
+  setp.ne.u32 %q, %v, 0; @%q bra WRITE;
+  mov.u32 %n, %u;
+  st.global.u32 [%y], %n; exit;
+WRITE:
+  st.global.u32 [%y], 7; exit; }
+"""
 WAITS_FOR_LATER = """
   setp.ne.u32 %q, %c, 1; @%q bra WRITE;
   st.relaxed.gpu.global.u32 [%x], 1;
@@ -153,3 +165,10 @@ def test_an_error_before_a_run_is_cut_off_is_one(engine: Engine, monkeypatch: py
     )
     report = check(early, 70, engine)
     assert [finding.code for finding in report.errors] == ["undefined-register"]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_an_undefined_register_that_another_number_stores_is_not_verified(engine: Engine) -> None:
+    """The last CTA stores it if it draws the first place, which it does not in this run."""
+    report = check(STORES_IF_FIRST, 4, engine)
+    assert report.verdict == "incomplete", report.proof
