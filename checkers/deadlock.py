@@ -369,10 +369,10 @@ def _starvation(places: Places, group: Group, state: BarrierState, suppliers: di
     text += f"{places.cta_text(places.outcome.cta)}: "
     absent = [w for w in places.outcome.warps if w.warp not in state.participants]
     lapped = [w for w in absent if w.warp in state.previous]
-    before = f" took part in generation {state.generation - 1} and" if lapped else ""
+    after = f" after generation {state.generation - 1}" if lapped else ""
     exited = [w.warp for w in lapped or absent if not w.alive]
     if exited:
-        return f"{text}{warps_text(exited)}{before} {_plural('have', exited)} exited"
+        return f"{text}{warps_text(exited)} {_plural('have', exited)} exited{after}"
     coming = [w for s in suppliers for w in s.warps]
     if coming:
         return f"{text}only {warps_text(coming)} can still reach it"
@@ -380,10 +380,10 @@ def _starvation(places: Places, group: Group, state: BarrierState, suppliers: di
     if not others:
         return f"{text}all warps of the CTA participate already"
     call = _call(places, group).removesuffix(" of ")
-    if call and not before:
+    if call and not after:
         return f"{text}{call} is missing"
-    missing = f"did not call {call} after that" if call else f"never {_plural('arrive', others)}"
-    return f"{text}{warps_text(others)}{before} {missing}"
+    missing = f"did not call {call}" if call else f"never {_plural('arrive', others)}"
+    return f"{text}{warps_text(others)} {missing}{after}"
 
 
 def _could_complete(places: Places, group: Group, state: BarrierState, suppliers: dict[Group, int]) -> bool:
