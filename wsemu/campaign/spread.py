@@ -107,8 +107,8 @@ class Process:
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line.endswith("\n"):
-            self._process.kill()
-            raise Died(f"exit code {self._process.wait()}")
+            self.end()
+            raise Died(f"exit code {self._process.returncode}")
         answer: dict[str, Any] = json.loads(line)
         return answer
 
