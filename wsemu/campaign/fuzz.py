@@ -147,8 +147,12 @@ class _Crew:
         first = self._start_process()
         try:
             self.source = first.hello()["source"]
-        except Died as died:
-            raise UsageError(f"`{campaign.file}` cannot be imported: the process that does ended ({died})") from None
+        except (Died, UsageError) as error:
+            first.end()
+            if not isinstance(error, Died):
+                raise
+            why = f"the process that does ended ({error})"
+            raise UsageError(f"`{campaign.file}` cannot be imported: {why}") from None
         self._idle = [first]
 
     def _start_process(self) -> Process:

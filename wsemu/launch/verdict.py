@@ -229,9 +229,8 @@ def judge(
         if program.undefined and decided.proven and decided.besides is None and not found.has_errors:
             doubts = doubts._replace(undefined=[*doubts.undefined, *_unwritten(places)])
         loose = [*decided.notes, *(() if decided.proven else loose)]
-    chosen = analysis is not None and analysis.order_dependent and not (decided and decided.proven)
-    if (given or chosen) and program.undefined and not found.has_errors and not doubts.undefined:
-        doubts = doubts._replace(undefined=_unwritten(places))  # another order may store another register
+    if given and program.undefined and not found.has_errors and not doubts.undefined:
+        doubts = doubts._replace(undefined=_unwritten(places))
     decided = decided or alike
     if unread is not None and unread.reasons and not found.has_errors and not _stays_unread(unread, decided, follow):
         doubts = doubts._replace(undefined=[*doubts.undefined, *unread.reasons])
