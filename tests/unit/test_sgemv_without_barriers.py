@@ -25,7 +25,9 @@ WITHOUT = {
     ("VECTOR.start_async_dma()", "pass", 0): ["deadlock", "barrier 3", "`start_async_dma()` of warps 0-1 (compute)"],
     ("columns.start_async_dma()", "pass", 0): ["deadlock", "barrier 5", "`start_async_dma()` of warps 0-1 (compute)"],
     ("VECTOR.start_async_dma()", "pass", 1): ["deadlock", "barrier 3", "warps 0-1", "did not call `start_async_dma()`"],
-    ("columns.start_async_dma()", "pass", 1): ["deadlock", "barrier 5", "warps 0-1", "did not call `start_async_dma()`"],
+    ("columns.start_async_dma()", "pass", 1): [
+        "deadlock", "barrier 5", "warps 0-1", "did not call `start_async_dma()`",
+    ],
     ("VECTOR.wait_for_dma_finish()", "pass", 0): ["barrier 2", "`wait_for_dma_finish()` is missing"],
     ("columns.wait_for_dma_finish()", "pass", 0): ["barrier 4", "`wait_for_dma_finish()` is missing"],
     ("VECTOR.wait_for_dma_start()", "pass", 0): ["dangling-arrive", "barrier 3", "no matching `wait_for_dma_start()`"],
