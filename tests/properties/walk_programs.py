@@ -141,9 +141,12 @@ DRAWN: bar.sync 0; ld.shared.u32 %t, [tile];"""
             whole += f" setp.ne.u32 %q, %t, 0; @%q shl.b32 %d, %e, 2; @%q add.u32 %d, %d, {WHOLE - OWN};"
         early = "" if self.publishes == "late" else f"shl.b32 %d, %o, 2; or.b32 %d, %d, {OWN}; {store}"
         width = max(self.threads) + 1
-        masks = " ".join(
-            f"setp.eq.u32 %q, %l, {thread}; @%q mov.u32 %b, {sum(1 << lane for lane in self.lanes_with(thread))};"
-            for thread in self.threads
+        masks = (
+            "mov.u32 %b, 0; "
+            + " ".join(  # written on all paths: moves under a guard alone leave it undefined on some
+                f"setp.eq.u32 %q, %l, {thread}; @%q mov.u32 %b, {sum(1 << lane for lane in self.lanes_with(thread))};"
+                for thread in self.threads
+            )
         )
         goes = "setp.eq.u32 %g, %l, %l;" if self.votes == "always" else f"setp.ne.u32 %g, %u, {WHOLE};"
         counts = "popc.b32 %v, %b; setp.ne.u32 %g, %t, 0; @%g add.u32 %e, %e, %v;" if self.votes == "counts" else ""
