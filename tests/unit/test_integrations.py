@@ -159,7 +159,7 @@ def steps(recipe: Any) -> list[Any]:
 def test_recipes_name_inputs_and_hooks_that_exist():
     inputs, hooks = loaded("action.yml")["inputs"], {entry["id"] for entry in loaded(".pre-commit-hooks.yaml")}
     ours = [step for _, recipe in RECIPES for step in steps(recipe) if step.get("uses", "").startswith("wsemu/wsemu@")]
-    assert len(ours) == 3
+    assert len(ours) == 4
     for step in ours:
         assert step["with"].keys() <= inputs.keys()
         assert "files" in step["with"]
