@@ -172,3 +172,18 @@ def test_an_undefined_register_that_another_number_stores_is_not_verified(engine
     """The last CTA stores it if it draws the first place, which it does not in this run."""
     report = check(STORES_IF_FIRST, 4, engine)
     assert report.verdict == "incomplete", report.proof
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("choice", [
+    "setp.ne.u32 %q, %v, 0; selp.b32 %n, 7, %u, %q;",
+    "setp.eq.u32 %q, %v, 0; mov.u32 %n, 1; @%q mov.u32 %n, %u;",
+    "setp.eq.u32 %q, %v, 0; selp.b32 %n, -1, 0, %q; and.b32 %n, %n, %u;",
+])  # fmt: skip
+def test_an_undefined_register_that_another_order_chooses_is_not_verified(choice: str, engine: Engine) -> None:
+    """The result of an atomic chooses what is stored: the last CTA, if first, stores an undefined register."""
+    places = "ld.param.u64 %x, [x_]; ld.param.u64 %y, [y_]; mad.wide.u32 %y, %c, 4, %y;"
+    start = "setp.eq.u32 %p, %c, 3; @%p bra DRAW; mov.u32 %u, 5; DRAW:"
+    draw = "atom.relaxed.gpu.global.add.u32 %v, [%x], 1;"
+    report = check(f"{start} {places} {draw} {choice} st.global.u32 [%y], %n; exit; }}", 4, engine)
+    assert report.verdict == "incomplete", report.proof

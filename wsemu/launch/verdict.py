@@ -231,6 +231,9 @@ def judge(
         loose = [*decided.notes, *(() if decided.proven else loose)]
     if given and program.undefined and not found.has_errors and not doubts.undefined:
         doubts = doubts._replace(undefined=_unwritten(places))
+    open_values = analysis is not None and analysis.order_dependent and decided is None and alike is None
+    if open_values and program.undefined and not found.has_errors:  # another order may store another register
+        doubts = doubts._replace(undefined=[*doubts.undefined, *_unwritten(places, values=True)])
     decided = decided or alike
     if unread is not None and unread.reasons and not found.has_errors and not _stays_unread(unread, decided, follow):
         doubts = doubts._replace(undefined=[*doubts.undefined, *unread.reasons])
@@ -320,12 +323,13 @@ def _load_doubts(places: Places, accesses: tuple[int, int] | None) -> list[str]:
     return [f"{load}: {why}: in another order it reads bytes that nothing has written; initialize them before"]
 
 
-def _unwritten(places: Places) -> list[str]:
+def _unwritten(places: Places, *, values: bool = False) -> list[str]:
     """Return why the proof does not apply to other orders of atomics if an undefined register may reach something
-    there: registers are followed only in the initial run."""
+    there, or only a stored value (`values`): registers are followed only in the initial run."""
     from wsemu.proof.unwritten import Unwritten
 
-    reached = Unwritten(places.program, [1] * len(places.program.code), places.segment_of.get).find_reached()
+    unwritten = Unwritten(places.program, [1] * len(places.program.code), places.segment_of.get)
+    reached = unwritten.find_reached(values=values)
     if reached is None:
         return []
     where, what = places.where(reached[0]), reached[1]

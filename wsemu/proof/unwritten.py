@@ -86,11 +86,11 @@ class Unwritten(Analysis):
                     for row in step.writes:
                         (held.add if state.get(row, 0) & 1 else held.discard)(row)
 
-    def find_reached(self) -> tuple[int, str] | None:
+    def find_reached(self, *, values: bool = False) -> tuple[int, str] | None:
         """Return the first instruction that an uninitialized register may reach, and its use there; None if there is
-        none."""
+        none.  `values`: only as a value that is stored where others can see it."""
         written = self._regions.all_of("global")
-        found = [(t.pc, t.what) for t in self.find_tainted]
+        found = [] if values else [(t.pc, t.what) for t in self.find_tainted]
         for step, state in self._states():
             observable = step.kind == "atomic" or (step.kind == "store" and self._arrays(step, state) & written)
             if observable and any(state.get(row, 0) & 1 for row in step.reads):
