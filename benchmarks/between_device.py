@@ -84,6 +84,34 @@ def pinned(values: np.ndarray) -> np.ndarray:
     return made
 
 
+def check(result: Any) -> Any:
+    """Return the value of a call of the driver; RuntimeError for an error."""
+    error, *values = result
+    if int(error):
+        raise RuntimeError(f"the driver returned error {int(error)}")
+    return values[0] if len(values) == 1 else values
+
+
+HOST_FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+called: list[Any] = []
+"""functions that a driver may still call"""
+
+
+def call_on_host(stream: Any, function: Callable[[], None]) -> None:
+    """Let a stream call a function.
+
+    `Stream.add_callback` of Numba-CUDA 0.30 raises AttributeError for each handle: the driver is called in its place.
+    """
+    try:
+        stream.add_callback(lambda *_: function())
+    except AttributeError:
+        from cuda.bindings import driver
+
+        called.append(HOST_FUNCTION(lambda _: function()))
+        address = ctypes.cast(called[-1], ctypes.c_void_p).value
+        check(driver.cuLaunchHostFunc(driver.CUstream(int(stream.handle)), driver.CUhostFn(address), 0))
+
+
 Result = tuple[np.ndarray, np.ndarray]
 """what the device computed, and what it should"""
 
@@ -198,12 +226,12 @@ def host_function(n: int, grid: int) -> Result:
     s, h, total = cuda.stream(), cuda.pinned_array(n, np.float32), cuda.pinned_array(1, np.float64)
     d = cuda.device_array(n, np.float32)
 
-    def add_up(stream: object, status: object, argument: object) -> None:
+    def add_up() -> None:
         total[0] = h.sum(dtype=np.float64)
 
     fill[grid, BLOCK, s](d, 2.0)
     d.copy_to_host(h, stream=s)
-    s.add_callback(add_up)
+    call_on_host(s, add_up)
     s.synchronize()
     return total.copy(), np.full(1, 2.0 * n)
 
@@ -260,12 +288,14 @@ def query_until_done(n: int, grid: int) -> Result:
     return h.copy(), np.full(n, 5, np.float32)
 
 
-def implicit_copies(n: int, grid: int) -> Result:
-    """H9: arrays of the host as arguments, behind the wait of a block."""
-    s, h = cuda.stream(), numbers(n)
+def pageable_copies(n: int, grid: int) -> Result:
+    """H9: copies from and to memory that is not pinned, behind the wait of a block."""
+    s, h, result = cuda.stream(), numbers(n), np.zeros(n, np.float32)
     with s.auto_synchronize():
-        scale[grid, BLOCK, s](h, 2.0)
-    return h, numbers(n) * np.float32(2)
+        d = cuda.to_device(h, stream=s)
+        scale[grid, BLOCK, s](d, 2.0)
+        d.copy_to_host(result, stream=s)
+    return result, numbers(n) * np.float32(2)
 
 
 def two_threads(n: int, grid: int) -> Result:
@@ -287,7 +317,7 @@ def two_threads(n: int, grid: int) -> Result:
 ONE_GPU = (
     copy_then_wait, refill_after_event, two_copies_two_waits, event_between_streams, event_for_each_stream,
     double_buffer, chunks_with_borders, host_function, legacy_stream, mapped_memory, managed_memory, published_flag,
-    query_until_done, implicit_copies, two_threads,
+    query_until_done, pageable_copies, two_threads,
 )  # fmt: skip
 
 
@@ -325,14 +355,6 @@ class Rank(NamedTuple):
     context: Any
     stream: Any
     kernels: dict[str, Any]
-
-
-def check(result: Any) -> Any:
-    """Return the value of a call of the driver; RuntimeError for an error."""
-    error, *values = result
-    if int(error):
-        raise RuntimeError(f"the driver returned error {int(error)}")
-    return values[0] if len(values) == 1 else values
 
 
 def make_rank(driver: Any, number: int) -> Rank:
