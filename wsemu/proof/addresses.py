@@ -314,8 +314,7 @@ class _Arithmetic:
     _of_varying = _of_mov
 
     def _of_cvt(self, name: str, rows: Sequence[int], values: list[Value], bits: int) -> Value:
-        """Return a value truncated or extended.  Truncated to 32 bits, only an address in a small space remains an
-        address."""
+        """Return a value that is truncated or extended; truncation to 32 bits keeps only addresses of small spaces."""
         to, source = name.split(".")[1:3]
         (a,) = values
         if source[0] not in "su" or to[0] != "b":
@@ -341,7 +340,7 @@ class _Arithmetic:
         return _sum(values[0], _negate_value(values[1]), (self.factors[0], self.factors[1]))
 
     def move_address(self, value: Value, distance: int, bits: int = 64) -> Value:
-        """Return an address plus a constant of this number of bits.  An address that is subtracted stays unchanged."""
+        """Return an address plus a constant of `bits` bits; a value that only subtracts an address stays as it is."""
         half = 1 << bits - 1
         distance = (distance + half) % (2 * half) - half
         if not (value.plus or value.loaded):
@@ -392,12 +391,12 @@ class _Arithmetic:
             return NOTHING
         zeros = _low_zeros(mask)
         high = (mask >> zeros) + 1
-        # the omitted part is the distance to the next lower multiple
+        # `and` subtracts the bits that it clears: the distance to the multiple of a power of 2 below the address
         if high == 1 << bits - zeros or mask == OFFSET_MASK:
             if mask == OFFSET_MASK or not a.bits:
                 return a
             low, known = max(a.low, zeros), 1 << min(a.low, zeros)
-            if a.low >= zeros and a.step % known == 0:  # nothing is unknown below the multiple
+            if a.low >= zeros and a.step % known == 0:  # all cleared bits are known
                 return a._replace(low=low, at=a.at & -known)
             return _spread(a._replace(low=low, at=a.at & -known), known)
         return _number(a, low=max(a.low, zeros))
@@ -419,8 +418,9 @@ class _Arithmetic:
         return _spread(address, _power(self.factors[1 - n]))
 
     def _of_xor(self, name: str, rows: Sequence[int], values: list[Value], bits: int) -> Value:
-        """Return the result of `xor`: that of `or`, except that an address becomes a number when bits change that a
-        launch does not fix."""
+        """Return the result of `xor`: like `or`, except that an address becomes a number if `xor` may change bits that
+        the launch does not determine.
+        """
         by = self.constants.get(rows[1], self.constants.get(rows[0], 0)) & ((1 << bits) - 1)
         low = min(value.low for value in values)
         if by >> low and (values[0].plus | values[1].plus) & ~self.small:
@@ -465,8 +465,11 @@ class _Arithmetic:
     _of_max = _of_min
 
     def _of_setp(self, name: str, rows: Sequence[int], values: list[Value], bits: int) -> Value:
-        """Return the result of a comparison: whether two addresses are equal, and which of two in one allocation comes
-        first, is equal in every launch."""
+        """Return the result of a comparison.
+
+        Two outcomes are the same in every launch: whether two addresses are equal, and which of two addresses in one
+        allocation is lower.
+        """
         a, b = values
         if not _sum(a, _negate_value(b)).bits:
             return NOTHING
@@ -486,19 +489,19 @@ class _Places:
     def __init__(self, program: Program, segment_of: Mapping[int, int], name_of: Callable[[int], str]) -> None:
         self.names = [""]
         self.spaces = [""]
-        """the first bit of both is `CHOSEN`"""
+        """name and space of each allocation, by its bit; the first bit is `CHOSEN`"""
         self.mapped: _State = {}
-        """the array of each tensor map, by the row of the map's address"""
+        """row of a tensor map's address -> the array that the map describes"""
         self.entry: _State = {}
-        """contents of rows at the start"""
+        """row -> the value that it holds at the start"""
         self.bases: dict[int, str] = {}
-        """the space whose first address each row holds"""
+        """row -> the space whose first address it holds"""
         self.tables: dict[str | None, int] = {}
-        """tables of the heap by their names: they do not contain addresses of the program"""
+        """name of a table of the heap -> its bit; these tables hold no addresses of the program"""
         self.functions: dict[int, Value] = {}
-        """the function at each address"""
+        """address of a function -> its value"""
         self.block = self._add("a block of the heap", "heap", _BLOCK_BITS)
-        """the address of any: whether two are in one block is watched as the kernel runs"""
+        """address of any heap block: while the kernel runs, the heap checks whether two addresses are in one block"""
         self._declared: dict[str, list[tuple[int, int, Value]]] = {"shared": [], "local": []}
         self._arguments(program, segment_of, name_of)
         self._variables(program, segment_of)
@@ -526,7 +529,7 @@ class _Places:
             if parameter.part == "memory":
                 self.entry[parameter.row] = self._add("a parameter", "parameter", _PARAMETER_BITS)
                 segment = segment_of.get(parameter.row)
-                if segment is not None:  # of the array of a tensor map
+                if segment is not None:  # the array that a tensor map describes
                     if segment not in segments:
                         segments[segment] = self._add(name_of(segment), "global", _ARRAY_BITS)
                     self.mapped[parameter.row] = segments[segment]._replace(step=1)
@@ -540,7 +543,7 @@ class _Places:
                 low = _low_zeros(max(array.alignment, array.array.dtype.itemsize))
                 self.entry[array.row] = self._add(f"`{array.name}`", "variable" if array.writable else "constant", low)
         self.frames = self._add("a frame", "local", 3)
-        """memory of functions that call themselves: its location is not a number, whatever is computed from it"""
+        """memory of recursive functions: no computation turns its location into a number"""
         for space, arrays in (("shared", program.shared), ("local", program.locals)):
             for one in arrays:
                 value = self._add(f"`{one.name}`", space, _low_zeros(max(one.alignment, 1)))
@@ -553,9 +556,11 @@ class _Places:
             self.entry[program.specials["dynamic"]] = self._add("dynamic shared memory", "dynamic", _SHARED_BITS)
 
     def at(self, space: str, offset: int | None) -> Value:
-        """Return the address of a variable at a byte offset in a space, or of any variable if the offset is unknown.
-        Local memory without a variable belongs to stack frames."""
-        if space == "local" and offset is not None:  # without the number of the variable
+        """Return the address of the variable at a byte offset in a space, or of any variable if the offset is unknown.
+
+        Local memory without a variable belongs to stack frames.
+        """
+        if space == "local" and offset is not None:  # without the bits that number the variable
             offset &= (1 << LOCAL_SHIFT) - 1
         for start, end, value in self._declared[space]:
             if offset is not None and start <= offset < max(end, start + 1):
@@ -590,17 +595,17 @@ class _Field(NamedTuple):
 
     at: int
     step: int
-    """stride of the distance; 0: `at` is the distance of the first byte, otherwise the distance modulo the stride"""
+    """0: `at` is the distance of the first byte from the allocation's start; otherwise that distance modulo `step`"""
     size: int
     value: Value
 
     def fits(self, at: int) -> bool:
-        """Return whether a part has its position in an address that begins at a distance."""
+        """Return whether a part of an address is at its place in an address stored at distance `at`."""
         return self.step % 8 == 0 and (self.at - at - self.value.part) % 8 == 0
 
 
 class _Source(NamedTuple):
-    """The source of a copy."""
+    """The memory from which a copy reads."""
 
     places: list[int]
     address: Value
@@ -608,15 +613,15 @@ class _Source(NamedTuple):
 
 
 class _Memory:
-    """The known contents of an allocation."""
+    """The values that an allocation may contain."""
 
     def __init__(self) -> None:
         self.number: Bits = 0
         self._fields: dict[int, dict[tuple[int, int], Value]] = {}
-        """values by size and by (at, step)"""
+        """size -> (at, step) -> value"""
 
     def keep(self, field: _Field) -> bool:
-        """Store a value, in addition to earlier ones.  Return whether it is new."""
+        """Add a value to those of a field, and return whether this changes them."""
         of_size = self._fields.setdefault(field.size, {})
         before = of_size.get((field.at, field.step))
         after = field.value if before is None else _join_values(before, field.value)
@@ -629,15 +634,18 @@ class _Memory:
                 yield _Field(at, step, size, value)
 
     def loadable_values(self, at: int, step: int, size: int, *, anywhere: bool) -> Iterator[Value]:
-        """Yield what an access of a size may load whole; `anywhere`: also from a known place whatever its distance."""
+        """Yield the values that a load of `size` bytes may return as a whole; `anywhere`: a field at a known distance
+        matches any load.
+        """
         for (other, by), value in self._fields.get(size, {}).items():
             apart, common = other - at, math.gcd(step, by)
             if (apart % common == 0 if common else apart == 0) or (anywhere and not by):
                 yield value
 
     def part(self, at: int, step: int, size: int) -> Value:
-        """Return what an access may load of addresses that were stored in other sizes: a part, or a whole one of all
-        its parts."""
+        """Return what a load may return of addresses that were stored in another size: a part, or an address that all
+        its parts form.
+        """
         met = list(self._overlapping(at, step, size))
         if not met:
             return NOTHING
@@ -661,7 +669,7 @@ class _Memory:
 
 
 class _Analysis:
-    """The effects of executed instructions on addresses."""
+    """The flow of addresses through the executed instructions."""
 
     def __init__(
         self,
@@ -682,12 +690,12 @@ class _Analysis:
         self._arithmetic = _Arithmetic(program, self._places.of(*_SMALL), multiples)
         self._reached = {} if reached is None else dict(self._places_of(reached))
         self.strays: set[int] = set()
-        """accesses that may reach several locations in shared and local memory"""
+        """accesses that may reach several locations of one allocation in shared or local memory"""
         self._source = _Source([], NOTHING, 0)
         self._memory: dict[int, _Memory] = {}
         self._saved: dict[tuple[str, int], Value] = {}
         self._followed: Bits = 0
-        """allocations from which addresses are loaded that lead to memory or a function, or are stored elsewhere"""
+        """allocations from which the launch loads addresses and dereferences, calls, or stores them elsewhere"""
         self._states: dict[int, _State] = {}
         self._grown = False
         self._seed()
@@ -695,7 +703,7 @@ class _Analysis:
         self._settle([0])
 
     def _places_of(self, reached: Reached) -> Iterator[tuple[int, list[Value]]]:
-        """Yield the addresses through which accesses reached their locations, if these are few enough and known."""
+        """Yield the addresses that each access used in the run, if they are known and few."""
         for pc, addresses in reached.items():
             name = NAMES[self._code[pc][0]]
             unit, count = memory_shape(name)[1:3] if OPERATIONS[name].kind != "atomic" else (access_shape(name)[1], 1)
@@ -706,7 +714,7 @@ class _Analysis:
                 yield pc, places
 
     def _seed(self) -> None:
-        """Enter addresses that variables hold initially."""
+        """Record the addresses that variables hold initially."""
         for array in self._program.constant_arrays:
             value = self._places.entry.get(array.row)
             if value is None or array.heap or array.array.dtype.hasobject:
@@ -779,7 +787,7 @@ class _Analysis:
                 state.pop(row, None)
 
     def _effect(self, step: Step, state: _State) -> list[Value]:
-        """Return the values that an instruction writes to its rows; the last one also goes to all further rows."""
+        """Return the values that an instruction writes to its rows; rows beyond the last value get the last value."""
         fields = self._code[step.pc]
         name = NAMES[fields[0]]
         if OPERATIONS[name].kind == "alu":
@@ -808,7 +816,7 @@ class _Analysis:
 
     # -- memory --------------------------------------------------------------------------------------------------------
     def _field(self, step: Step) -> tuple[int, int]:
-        """Return the constant offset and the size of an access; the size of a copy is 0."""
+        """Return the constant offset and the size of an access; a copy has size 0."""
         fields = self._code[step.pc]
         name = NAMES[fields[0]]
         kind = OPERATIONS[name].kind
@@ -836,12 +844,12 @@ class _Analysis:
         return state.get(step.address, NOTHING)
 
     def _is_tile(self, step: Step) -> bool:
-        """Return whether it is the side of a tensor copy that a tensor map describes."""
+        """Return whether this is the side of a tensor copy that a tensor map describes."""
         name: str = NAMES[self._code[step.pc][0]]
         return name.startswith("tensor.")
 
     def _spots(self, step: Step, address: Value) -> list[tuple[list[int], Value]]:
-        """Return the allocations that an access may reach, with the address for each."""
+        """Return pairs of the allocations that an access may reach and its address in them."""
         reached = self._reached.get(step.pc)
         if reached is not None:
             return [([found.plus.bit_length() - 1], found) for found in reached]
@@ -871,7 +879,7 @@ class _Analysis:
         return [functools.reduce(_join_values, values) for values in zip(*found, strict=True)]
 
     def _saved_value(self, where: tuple[str, int], step: Step, state: _State) -> list[Value]:
-        """Follow a register that is saved before a call and restored after it."""
+        """Propagate a register that is saved before a call and restored after it."""
         before = self._saved.get(where, NOTHING)
         if step.kind == "load":
             return [before]
@@ -881,7 +889,7 @@ class _Analysis:
         return []
 
     def _stored_fields(self, step: Step, state: _State, to: Value) -> Iterator[_Field]:
-        """Yield the fields that an instruction stores at an address."""
+        """Yield the fields that an instruction stores at the address `to`."""
         if COPIED in step.reads:
             for field in self._copied_fields():
                 yield self._arriving(field, to, reduced=step.kind == "atomic")
@@ -895,7 +903,7 @@ class _Analysis:
             yield _Field(there.at, there.step, size, value if keeps else _number(value))
 
     def _copied_fields(self) -> Iterator[_Field]:
-        """Yield the fields in the source of a copy; numbers have a size of 0."""
+        """Yield the fields that a copy reads; a number has size 0."""
         places, source, size = self._source
         for place in list(self._memory) if ELSEWHERE in places else (*places, ELSEWHERE):
             contents = self._memory.get(place)
@@ -910,8 +918,9 @@ class _Analysis:
                 yield field if field.size <= size else field._replace(value=_number(field.value))
 
     def _arriving(self, field: _Field, to: Value, *, reduced: bool) -> _Field:
-        """Return the field that a copy writes: at the same distance from its address as in the source, if both are
-        known."""
+        """Return the field that a copy writes: it keeps its distance from the copy's address, if both addresses are
+        known.
+        """
         source = self._source.address
         value = _number(field.value) if reduced else field.value
         if not (source.plus and to.plus):
@@ -964,9 +973,9 @@ class _Analysis:
     def _is_small(self, value: Value) -> bool:
         return not value.plus & ~self._arithmetic.small
 
-    # -- what must not depend on places ------------------------------------------------------------------------------
+    # -- influence of memory locations ---------------------------------------------------------------------------------
     def find_placement(self) -> list[ByPlace]:
-        """Return what depends on where memory lies."""
+        """Return the behavior and results that depend on the location of memory."""
         made: dict[tuple[int, str], Bits] = {}
         for step, state in self._steps():
             for what, found in self._influenced_rows(step, state):
@@ -979,10 +988,11 @@ class _Analysis:
         ]
 
     def find_lookalikes(self) -> frozenset[int]:
-        """Return the rows of 8 bytes of structures that only look like addresses: their upper bytes name an allocation.
+        """Return the rows of 8-byte structure members that only look like addresses.
 
-        Bytes between the members of a structure hold anything.  The launch only stores such a word to the structure's
-        own memory, and loads other bytes of it than the upper ones.
+        Their upper bytes happen to name an allocation, because padding between the members of a structure holds
+        arbitrary bytes. A member is a lookalike if the launch stores it only to the structure's own memory, and loads
+        from there only other bytes than the upper ones.
         """
         rows = {p.row for p in self._program.parameters if p.part == "bytes"} & self._places.entry.keys()
         stored: dict[int, list[tuple[int, int]]] = {row: [] for row in rows}
@@ -1035,7 +1045,7 @@ class _Analysis:
             yield LEFT, address
 
     def _beside(self, address: Value) -> Bits:
-        """Return the allocations whose locations influence an access to another one."""
+        """Return the allocations whose location influences an access to a different allocation."""
         address = _as_number(address)
         others = address.number | address.minus
         if address.plus and not others & CHOSEN:
@@ -1043,8 +1053,9 @@ class _Analysis:
         return 0 if _one(others) else others
 
     def _placement_in_results(self, step: Step, state: _State) -> tuple[Bits, Bits]:
-        """Return the allocations on whose locations the final contents of the caller's arrays depend: as a number, and
-        as an address."""
+        """Return the allocations whose location the final contents of the caller's arrays depend on: as numbers, and as
+        addresses.
+        """
         callers, outlive = self._places.of("global"), self._places.of(*_OUTLIVE)
         block = self._places.block.plus
         address = self._address(step, state)
@@ -1052,7 +1063,7 @@ class _Analysis:
         again = any(self._followed >> place & 1 for place in (*outlasting, ELSEWHERE))
         number = whole = 0
         for _, _, size, value in self._stored_fields(step, state, address) if outlasting else ():
-            is_byte = bool(value.loaded) and size == 1 and value.part < 0  # of a structure that a loop copies
+            is_byte = bool(value.loaded) and size == 1 and value.part < 0  # a loop copies a structure bytewise
             is_byte |= size < 8 and any(self._is_complete(place, value.plus) for place in outlasting)
             number |= value.number | value.minus
             if not is_byte and (size < 8 or not _is_whole(value)):
@@ -1063,7 +1074,7 @@ class _Analysis:
         return number, whole
 
     def _is_complete(self, place: int, plus: Bits) -> bool:
-        """Return whether all parts of an address are stored in an allocation, side by side."""
+        """Return whether all parts of an address are stored in an allocation, next to each other."""
         contents = self._memory.get(place)
         fields = () if contents is None else contents.fields()
         parts = [f for f in fields if f.size < 8 and f.value.plus == plus and f.value.part >= 0 and f.fits(0)]

@@ -1,20 +1,22 @@
 """Select representative CTAs of a large grid: if these are correct, so are all others.
 
-The threads of CTA `low + t` are followed with t unknown in 0 .. span (`affine`).  Every register holds `a + b t`, and
-every branch must go the same direction for all t.  Otherwise this piece of the grid is halved.  `Unfit` has the reason
-if even a piece of one CTA cannot be followed, or if a loaded value decides a branch.  All CTAs of a piece
+The threads of CTA `low + t` are followed symbolically, with t unknown in 0 .. span (`affine.py`).  Every register has
+the form `a + b t`, and every branch must have one direction for all t.  If it does not, the range of CTAs, called a
+*piece*, is halved and both halves are tried.  If even a piece of one CTA cannot be followed, or if a loaded value
+decides a branch, `Unfit` has the reason.  All CTAs of a piece:
 
-* take the same paths, with the same operands of barriers and the same locations in shared memory.  So a property within
-  one CTA holds in all.
-* access an array at locations that move by one stride from CTA to CTA.  If the locations of the first, the second and
-  the last CTA are aligned and inside of the array, so are all.  These three are run.
+* Take the same paths, with the same operands of barriers and the same locations in shared memory.  So a property that
+  holds within one CTA holds within all.
+* Access an array at locations that move by a constant stride from CTA to CTA.  If the locations of the first, second
+  and last CTA are aligned and within the array, so are all others.  These three CTAs are run.
 
-Between CTAs: all accesses to an array that is written, in all pieces, move by one stride B, as `a' + B c` for CTA c.
-Two CTAs c and c' access the same location if a' and a'' have the same remainder by B and quotients that differ by
-c - c'.  If one of them writes, the difference of the quotients must not be in 1 .. number of CTAs - 1.
+Arithmetic excludes races between CTAs.  If an array is written, then all accesses to it, in all pieces, must move
+by the same stride B: CTA c accesses `a + B c`.  Accesses `a' + B c'` and `a'' + B c''` meet only if a' and a'' have the
+same remainder modulo B, and their quotients differ by c'' - c'.  So if one of them writes, the difference of the
+quotients must not be in 1 .. number of CTAs - 1.
 
 Not supported: grids of more than one dimension, clusters, cooperative launches, atomics in global memory, uninitialized
-arrays, and everything that `affine` does not support.
+arrays, and everything that `affine.py` does not support.
 """
 
 from __future__ import annotations
@@ -32,15 +34,15 @@ from wsemu.model.program import Program
 from wsemu.proof.affine import COMPUTED, LOADED, SHUFFLED, Event, Geometry, Machine, State, Unfit, Value
 
 STEPS = 400_000
-"""maximum instructions of all followed paths"""
+"""maximum number of instructions on all followed paths together"""
 MOST_PIECES = 64
 MOST_CELLS = 1 << 22
-"""maximum units of memory that are compared"""
+"""maximum number of memory units that are compared"""
 _ACCESSES = ("read", "write", "atomic")
 
 
 class Piece(NamedTuple):
-    """A range of symmetric CTAs, with their events."""
+    """A range of symmetric CTAs, with the events of their threads."""
 
     low: int
     high: int
@@ -48,7 +50,7 @@ class Piece(NamedTuple):
 
 
 def corners(program: Program, geometry: Geometry, rows: Mapping[int, tuple[str, Any]]) -> tuple[int, ...]:
-    """Return the representative CTAs of a one-dimensional grid; raise Unfit if the others do not follow from them."""
+    """Return the CTAs that represent all others of a one-dimensional grid; raise Unfit if none do."""
     if geometry.grid[1:] != (1, 1):
         raise Unfit(0, "the grid has more than one dimension")
     machine = _Machine(program, geometry, rows)
@@ -70,7 +72,7 @@ def corners(program: Program, geometry: Geometry, rows: Mapping[int, tuple[str, 
 
 
 class _Machine(Machine):
-    """Follows the threads of a CTA with the number low + t, for all t at once."""
+    """Follows the threads of CTA low + t symbolically, for all t at once."""
 
     def __init__(self, program: Program, geometry: Geometry, rows: Mapping[int, tuple[str, Any]]) -> None:
         super().__init__(program, geometry._replace(grid=(1, 1, 1)), rows, STEPS)
@@ -78,7 +80,7 @@ class _Machine(Machine):
         self.span = 0
 
     def follow(self, low: int, high: int) -> list[Event]:
-        """Return the events of the threads of the CTAs from low to high."""
+        """Return the events of the threads of CTAs `low` to `high`, inclusive."""
         self.span = high - low
         specials = self.program.specials
         given: State = {}
@@ -92,7 +94,7 @@ class _Machine(Machine):
         return events
 
     def _check(self, event: Event) -> None:
-        """Raise Unfit if CTAs differ in more than the locations that they access in arrays."""
+        """Raise Unfit if the event differs between CTAs in more than its location in an array."""
         if any(not operand.constant for operand in event.operands):
             raise Unfit(event.pc, "what a barrier gets depends on the CTA")
         if event.address is None:
@@ -107,7 +109,7 @@ class _Machine(Machine):
         if not np.all(own) and event.kind not in ("read", "write"):
             raise Unfit(event.pc, "atomics in global memory are not followed", final=True)
 
-    # -- numbers: t is in 0 .. span, and there is no u -----------------------------------------------------------------
+    # -- signs: t is in 0 .. span, and no second unknown exists --------------------------------------------------------
     def _is_nonnegative(self, x: Value) -> Any:
         return (np.asarray(x.a) >= 0) & (np.asarray(x.a + x.b * self.span) >= 0)
 
@@ -127,7 +129,7 @@ class _Machine(Machine):
 class _Access(NamedTuple):
     pc: int
     places: Any
-    """locations of each thread, in the first CTA of the piece"""
+    """addresses, one per thread, for CTA 0 of the piece's numbering"""
     stride: int
     size: int
     writes: bool
@@ -135,7 +137,7 @@ class _Access(NamedTuple):
 
 
 def _check_disjoint(pieces: Sequence[Piece], ctas: int) -> None:
-    """Raise Unfit if two CTAs may access one location of an array that one of them writes."""
+    """Raise Unfit if two CTAs may access one location of an array and one of them writes it."""
     found: defaultdict[int, list[_Access]] = defaultdict(list)
     for piece in pieces:
         for event in piece.events:
@@ -184,8 +186,9 @@ def _check_array(accesses: Sequence[_Access], ctas: int) -> None:
 
 
 def _meet(cells: Any, writes: Any, by: int, ctas: int) -> bool:
-    """Return whether two CTAs may access the same cell: the remainders are equal, and the quotients differ by less than
-    `ctas`."""
+    """Return whether two CTAs may access one cell: the remainders are equal and the quotients differ by less than
+    `ctas`.
+    """
     written = np.unique(cells[writes] % by)
     inside = np.isin(cells % by, written)
     remainder, quotient = cells[inside] % by, cells[inside] // by

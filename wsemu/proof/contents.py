@@ -1,22 +1,24 @@
-"""Determine the arguments whose contents do not affect the behavior of a launch, by the data flow analysis of
-`taint.py`.
+"""Determine which arguments' contents cannot affect the behavior of a launch, by the data flow analysis of `taint.py`.
 
-A launch proves something for all contents of an array if no executed instruction behaves differently for them.  The
-proof is by induction over the instructions of each thread: with other contents the same instructions run at the same
-addresses, with the same operands of barriers and masks.  So everything that the engines judge is the same; only values
-differ. So each argument is a source: the contents of an array in its memory, the value of a scalar in its row. A source
-`steers` if it reaches a branch, an exit, a guard of anything but arithmetic, an address, a member mask, or an operand
-of a barrier or an asynchronous operation.  Values in memory are followed for each array as a whole, as for atomics.
+A launch proves something for all contents of an array if no executed instruction behaves differently for other
+contents. The proof is an induction over the instructions of each thread: with other contents, the same instructions run
+at the same addresses, with the same masks and operands of barriers. Everything that the engines check is then the same;
+only values differ.
 
-Unlike the analysis of the order of atomics, this one also follows three other uses:
+Each argument is therefore a *source* of the analysis: the contents of an array in its memory, or the value of a scalar
+in its row. A source *steers* if it reaches a branch, an exit, the guard of an instruction that is not arithmetic, an
+address, a member mask, or an operand of a barrier or of an asynchronous operation. The analysis follows values in
+memory for each array as a whole, as it does for atomics.
 
-* The lane from which a shuffle reads: if it is inactive, the result is undefined.
+The analysis of the interleavings of atomics ignores three more uses, which this one includes:
+
+* The lane from which a shuffle reads: if that lane is inactive, the result is undefined.
 * The token of a wait, which names the phase.
 * A store by which several lanes write one location: it is correct only if all write the same value (`same`).
 
-Detects: whether an argument's contents may change what a launch does, and the first instruction where they do.
-Does not detect: that a value such as `x ^ x` is independent of x, and that only some elements of an array steer.  In
-both cases the result is "this launch only", which is safe.
+Detects: whether an argument's contents may change what a launch does, and the first instruction where they do. Does not
+detect: that a value such as `x ^ x` is independent of x, or that only some elements of an array steer. In both cases
+the result is "this launch only", which is safe.
 """
 
 from __future__ import annotations
@@ -34,31 +36,32 @@ _VALUES, _ADDRESSES = ("value", "bytes"), ("address", "first", "memory")
 
 
 class Source(NamedTuple):
-    """A part of the arguments: the contents of a segment, or a scalar."""
+    """A part of the arguments that may influence the launch: the contents of a memory segment, or a scalar."""
 
     segment: int = -1
     argument: int = -1
-    """number of the argument; -1: the source is a segment"""
+    """number of the argument with the scalar; -1: the source is a segment"""
     component: tuple[int | str, ...] = ()
-    """path to the scalar inside of its argument"""
+    """path to the scalar within its argument"""
 
 
 class Steering(NamedTuple):
-    """An executed instruction whose behavior may differ for another value of a source."""
+    """An executed instruction that may behave differently for another value of a source."""
 
     pc: int
     what: str
-    """branch, exit, address, ..., as in `taint.Tainted`"""
+    """the influenced part: branch, exit, address, ..., as in `taint.Tainted`"""
 
 
 class Contents(Analysis):
-    """The influence of array contents and scalar values."""
+    """The analysis of how contents of arrays and values of scalars influence a program."""
 
     def __init__(
         self, program: Program, executions: Sequence[int], segment_of: SegmentOf, same: Set[int] | None = frozenset()
     ) -> None:
-        """Analyze a program.  `same` are the stores by which several lanes wrote one value to one location; None:
-        unknown."""
+        """Analyze a program. `same` are the stores with which several lanes wrote one value to one location; None if
+        they are unknown.
+        """
         self.sources = _sources(program, segment_of)
         self._segment_of = segment_of
         self._same = same
@@ -73,10 +76,10 @@ class Contents(Analysis):
                 else:
                     self._put(regions.mapped.get(row) or regions.entry.get(row, 0), 1 << n)
         self._initial = list(self._memory)
-        """initial sources of each array: the segment itself"""
+        """the sources in each array at the start: its own contents"""
 
     def _rows(self, source: Source) -> list[int]:
-        """Return the rows of a scalar's value, or of addresses in a segment."""
+        """Return the rows with a scalar's value, or with addresses in a segment."""
         parameters = self._program.parameters
         if source.argument >= 0:
             return [p.row for p in parameters if p.part in _VALUES and (p.argument, p.component) == source[1:]]
@@ -99,7 +102,7 @@ class Contents(Analysis):
             yield "one value that several lanes store", step.reads
 
     def steering(self) -> dict[Source, list[Steering]]:
-        """Return the sources that steer, each with its instructions, by pc."""
+        """Return each source that steers, with the instructions that it influences, in program order."""
         found: dict[Source, list[Steering]] = {}
         for pc, what, bits in sorted((step.pc, what, bits) for step, what, bits in self._reached_steps()):
             for n, source in enumerate(self.sources):
@@ -122,14 +125,14 @@ class Contents(Analysis):
         return bits & self._taint
 
     def _through_maps(self, step: Step, state: State) -> Bits:
-        """Return the sources in a tensor map that the machine reads from memory, because it is not an argument."""
+        """Return the sources that reach a tensor map in memory; a map that is an argument has none."""
         fields = self._program.code[step.pc].tolist()
         if not NAMES[fields[0]].startswith("tensor.") or fields[4] in self._regions.mapped:
             return 0
         return self._contents(self._memory, self._regions.touched_regions(state.get(fields[4], 0)))
 
     def loaded_segments(self) -> frozenset[int]:
-        """Return the source segments that executed instructions read."""
+        """Return the segments whose initial contents executed instructions may read."""
         arrays = 0
         for step, state in self._states():
             if step.kind in ("load", "atomic"):

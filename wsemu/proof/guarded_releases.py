@@ -1,13 +1,15 @@
-"""Find releases that a thread performs only for some results of a read, before a strong write that it always performs.
+"""Find guarded releases: a fence that executes only for some results of a read, before a strong write that always does.
 
-An example is `b = x; if (b == 0) fence; flag = 1;`.  Another thread sees the flag and stores 1 to `x`.  PTX allows the
-read of `x` to return this 1: with b = 1 the thread skips the fence, and without the fence nothing orders the read
-before the store.  No interleaving shows this execution.  If the write of the flag also depended on b, the value would
-depend on itself, which PTX forbids.
+An example is `b = x; if (b == 0) fence; flag = 1;`. Another thread sees the flag and then stores 1 to `x`. PTX allows
+the read of `x` to return this 1: with b = 1 the thread skips the fence, and without the fence nothing orders the read
+before the store. No interleaving shows this execution. If the write of the flag also depended on b, then the value
+would depend on itself, which PTX forbids.
 
-So interleavings do not decide a launch if three conditions hold.  A fence depends on a read.  A strong write after the
-fence, with no other fence in between, does not depend on the read.  An access that is not morally strong with the read
-may write the location of the read.
+So interleavings do not decide a launch if these three conditions hold together:
+
+* A fence depends on a read.
+* A strong write that follows the fence, with no other fence in between, does not depend on that read.
+* An access that is not morally strong with the read may write the location of the read.
 
 Reference: PTX ISA, "Memory Consistency Model", causality order, no thin air, SC per location.
 """
@@ -26,11 +28,11 @@ if TYPE_CHECKING:
     from wsemu.model.program import Program
 
 _RANKS = {f"fence.{scope}": rank for rank, scope in enumerate(("cta", "gpu", "sys"))}
-"""Fence -> its rank by scope."""
+"""fence -> its rank by scope"""
 
 
 class GuardedRelease(NamedTuple):
-    """The instructions of a guarded release."""
+    """The three instructions of a guarded release."""
 
     read: int
     fence: int
@@ -38,13 +40,13 @@ class GuardedRelease(NamedTuple):
 
 
 def find_guarded_release(program: Program, segment_of: Callable[[int], int | None]) -> GuardedRelease | None:
-    """Return a release that depends on a read, before a strong write that does not; None if there is none."""
+    """Return a release that depends on a read, while the strong write after it does not; None if there is none."""
     fences = [pc for pc, row in enumerate(program.code.tolist()) if NAMES[row[0]] in _RANKS and row[7] != ACQUIRES]
     return _Search(program, segment_of).find(fences) if fences else None
 
 
 class _Search:
-    """The search, with the reads on which each instruction depends, one bit for each read."""
+    """The search for guarded releases; it knows the reads on which each instruction depends, as a bit per read."""
 
     def __init__(self, program: Program, segment_of: Callable[[int], int | None]) -> None:
         self.code = program.code.tolist()
@@ -64,7 +66,7 @@ class _Search:
                 self.arrays[step.pc] |= analysis._arrays(step, state)
 
     def _find_region(self, branch: int) -> set[int]:
-        """Return the instructions between a branch and its join, or all that follow an exit."""
+        """Return the instructions between a branch and its join, or all instructions after a guarded exit."""
         pending, found = [*successors(branch, self.code[branch])], set[int]()
         join = self.code[branch][5] if len(pending) > 1 else -1
         while pending:
@@ -84,8 +86,10 @@ class _Search:
         return None
 
     def _follow(self, fence: int) -> list[tuple[int, int]]:
-        """Return the strong writes that may follow a fence without another fence in between, each with the reads on
-        which the fence depends and the write does not."""
+        """Return the strong writes that may follow a fence without another fence in between.
+
+        Each comes with the reads on which the fence depends and the write does not, as bits.
+        """
         found: list[tuple[int, int]] = []
         seen: dict[int, int] = {}
         pending = [(pc, self.depends[fence]) for pc in successors(fence, self.code[fence])]
@@ -106,18 +110,18 @@ class _Search:
         return found
 
     def _is_release(self, pc: int) -> bool:
-        """Return whether a fence makes the next write a release."""
+        """Return whether an instruction is a fence that makes the next write a release."""
         return pc >= 0 and self.names[pc] in _RANKS and self.code[pc][7] == RELEASES
 
     def _replaces(self, pc: int, fence: int) -> bool:
-        """Return whether an instruction is a fence of at least the scope of another one."""
+        """Return whether an instruction is a fence whose scope is at least that of the given fence."""
         if self.names[pc] not in _RANKS or self.code[pc][7] in (ACQUIRES, RELEASES):
             return False
         rank, other = _RANKS[self.names[pc]], _RANKS[self.names[fence]]
         return rank > other or (rank == other and self.code[pc][6] == self.code[fence][6])
 
     def _may_see_later_write(self, read: int) -> bool:
-        """Return whether an access that is not morally strong with a read may write its location."""
+        """Return whether some access may write the location of a read and is not morally strong with that read."""
         strong = self.kinds[read] == "atomic" and not self.code[read][7] & SCOPES
         for pc, kind in enumerate(self.kinds):
             writes = kind == "store" or (kind == "atomic" and not self.code[pc][7] & NO_STORE)

@@ -1,40 +1,42 @@
-"""Happens-before: which operations of a run come before which others in every schedule that keeps its generations.
+"""Happens-before: which operations of a run precede which others in every schedule with the same barrier generations.
 
-Definitions, as in Sharma, Bauer, Aiken, "Verification of Producer-Consumer Synchronization in GPU Programs" (PLDI
-2015), section 3, expressed with the clocks of Flanagan, Freund, "FastTrack" (PLDI 2009):
+The definitions follow Sharma, Bauer, Aiken, "Verification of Producer-Consumer Synchronization in GPU Programs" (PLDI
+2015), section 3, expressed with the vector clocks of Flanagan, Freund, "FastTrack" (PLDI 2009):
 
 `interval`    A part of a warp's program between two of its operations that release or acquire, counted from 1 in each
-              CTA.  Arrive, sync (when it is released), fence and warp-wide operations end one and begin the next.
+              CTA.  Each arrive, released sync, fence and warp-wide operation ends one interval and begins the next.
 `epoch`       (CTA, warp, interval): the time of a warp's action.
 `actor`       (CTA, warp).
-`clock`       For an actor: the last interval of every actor that happens before now; its own entry is the present.
+`clock`       For an actor: the last interval of every actor that happens before now.  Its own entry is its current
+              interval.
 `generation`  For a barrier: its operations from one completion to the next.
-`give`        An actor that gives adds its clock, the present interval included, to a generation (a location).
-`take`        An actor that takes joins what was given into its own clock, actor by actor the later interval.
+`give`        An actor gives by joining its clock, current interval included, into a generation or a location.
+`take`        An actor takes by joining the clock that was given there into its own: for each actor, the later interval.
 
-An epoch happens before what an actor does now iff the actor's clock has reached its interval: `before`.
+An epoch happens before an actor's current operation if and only if the actor's clock has reached its interval:
+`before`.
 
-Rules, each a method:
+Each rule is a method:
 
 `arrive`      Gives to the current generation of its barrier, and takes nothing (B13).
-`sync`        Gives to it as well, and waits.
+`sync`        Gives to the generation as well, and waits.
 `lanes`       If part of a warp executes an arrive or sync, only these lanes give and take (B14).  From then on each
-              lane of the CTA has its own clock (`_Threads`); its warp's clock is the union of them.
-`complete`    Ends a generation: each of its syncs takes what all its operations gave.  If they have no count (the
-              whole CTA), warps that have exited belong to it, and also give their clocks (B7).
-`exit`        Gives to the generations without a count that complete from then on.
+              lane of the CTA has its own clock (`_Threads`), and its warp's clock is the union of them.
+`complete`    Ends a generation: each of its syncs takes everything that its operations gave.  If they have no thread
+              count, the whole CTA takes part: then warps that have exited give their clocks as well (B7).
+`exit`        Gives to each generation without a count that completes later.
 `warp`        A syncwarp, shuffle, vote or match orders the lanes that execute it, not warps.  It also orders lanes that
-              have exited, if its mask names them.  Afterwards a lane knows what any of them knew.
-`fence`       With atomics, acquires: it takes what the locations have given to the atomics since, and marks what the
-              next atomics release.
-`atomic`      With atomics, gives to its location the clock of the warp's last fence, if there was one, and records what
-              the location was given so far.  Without fences on both sides it only orders what follows it after the
-              atomics on its location that it observed.
+              have exited, if its mask names them.  Each lane joins the clocks of all of them.
+`fence`       If atomics count, acquires: it takes what the locations gave to the warp's atomics since, and marks the
+              clock that the next atomics release.
+`atomic`      If atomics count, gives its location the clock of the warp's last fence, if there was one, and records
+              what the location has been given so far.  Without fences on both sides, an atomic orders only this: the
+              operations after it follow the atomics on its location that it observed.
 
-PTX ISA, "Memory Consistency Model", release and acquire patterns: fence; atomic on L -> atomic on L; fence.  A fence of
-CTA scope does that inside its CTA, one of a cluster inside that, those of scope gpu and sys do it between CTAs, where
-both fences must.  A warp is taken as one thread here: a fence of one lane counts for all.  PTX ISA, "barrier": sync and
-arrive order memory among the participating threads.
+Fences follow the release and acquire patterns of PTX ISA, "Memory Consistency Model": fence; atomic on L -> atomic on
+L; fence. Both fences must have a scope that includes the other side: its CTA, its cluster, or with gpu and sys the
+whole device. A warp counts as one thread here: a fence of one lane counts for all. PTX ISA, "barrier": sync and arrive
+order memory among the participating threads.
 """
 
 from __future__ import annotations
@@ -58,22 +60,22 @@ Actor = tuple[int, int]
 Epoch = tuple[int, int, int]
 """(CTA, warp, interval)"""
 Clock = dict[Actor, int]
-"""for each actor, the last of its intervals known to happen before a point in time; 0 if the actor is missing"""
+"""actor -> the last of its intervals that happens before a point in time; 0 if the actor is missing"""
 Known = dict[int, list[int]]
-"""for each warp and each of its lanes, the last interval whose operations are observed"""
+"""warp -> for each of its lanes, the last interval that was observed"""
 _TAKES: tuple[EventKind, ...] = ("sync", *FENCES)
 _ENDS: tuple[EventKind, ...] = ("arrive", "warp", "exit", *_TAKES)
-"""events that end an interval; an exit ends the last one"""
+"""events that end an interval; an exit ends the warp's last one"""
 
 
 def uncounted_barriers(program: Program) -> frozenset[int]:
-    """Return the barrier instructions of a program without a count, in which the whole CTA takes part."""
+    """Return a program's barrier instructions without a thread count, in which the whole CTA takes part."""
     operations = ((pc, OPERATIONS[NAMES[fields[0]]], fields[4]) for pc, fields in enumerate(program.code.tolist()))
     return frozenset(pc for pc, operation, count in operations if operation.kind == "barrier" and not count)
 
 
 def join(clock: Clock, other: Clock) -> None:
-    """Add the knowledge of `other` to `clock`."""
+    """Join `other` into `clock`: for each actor, keep the later interval."""
     for actor, interval in other.items():
         if interval > clock.get(actor, 0):
             clock[actor] = interval
@@ -81,18 +83,20 @@ def join(clock: Clock, other: Clock) -> None:
 
 @dataclass(slots=True)
 class _Generation:
-    """The open generation of a barrier."""
+    """The current generation of a barrier."""
 
     given: Clock = field(default_factory=dict)
     syncs: list[tuple[Actor, int]] = field(default_factory=list)
-    """with the lanes that wait"""
+    """waiting warps, each with the mask of its waiting lanes"""
     uncounted: bool = False
 
 
 @dataclass(slots=True)
 class _Lanes:
-    """The mutual knowledge of a warp's lanes: all operations up to interval `met`; `known[lane][other]` may be
-    later."""
+    """The observations of a warp's lanes of each other.
+
+    They include all operations up to interval `met`; `known[lane][other]` may be a later interval.
+    """
 
     met: int = 0
     known: dict[int, dict[int, int]] = field(default_factory=dict)
@@ -100,13 +104,13 @@ class _Lanes:
 
 
 def join_lanes(known: Known, other: Known) -> None:
-    """Add the knowledge of `other` to `known`."""
+    """Join `other` into `known`: for each lane, keep the later interval."""
     for warp, intervals in other.items():
         known[warp] = [*map(max, known[warp], intervals)] if warp in known else list(intervals)
 
 
 def _spread(clock: Clock) -> Known:
-    """Return the knowledge in a clock of warps, lane by lane."""
+    """Return a clock of warps as one of lanes: all lanes of a warp have its interval."""
     return {warp: [interval] * LANES for (_, warp), interval in clock.items()}
 
 
@@ -115,13 +119,13 @@ class _Threads:
     """The clocks of a CTA's lanes, which exist once part of a warp has executed a barrier."""
 
     known: defaultdict[tuple[int, int], Known] = field(default_factory=lambda: defaultdict(dict))
-    """knowledge of each (warp, lane)"""
+    """(warp, lane) -> its clock"""
     given: defaultdict[int, Known] = field(default_factory=lambda: defaultdict(dict))
-    """knowledge that the current generation of each barrier was given"""
+    """barrier -> the clock that its current generation was given"""
     exited: Known = field(default_factory=dict)
 
     def give(self, to: Known, warp: int, lanes: int, now: int) -> None:
-        """Add to `to` what some lanes of a warp have observed, and have done up to the current interval."""
+        """Join the clocks of some lanes of a warp, which include their current interval, into `to`."""
         for lane in range(LANES):
             if lanes >> lane & 1:
                 own = self.known[warp, lane]
@@ -135,18 +139,18 @@ class _Threads:
 
 
 OF_CTA, OF_CLUSTER, OF_ALL = range(3)
-"""reach of a fence: its CTA, its cluster, all threads"""
+"""scope of a fence: its CTA, its cluster, all threads"""
 Given = dict[tuple[int, int], Clock]
-"""released knowledge, by (CTA that released it, scope of its fence)"""
+"""(CTA that released, scope of its fence) -> the released clock"""
 
 
 class HappensBefore:
-    """The clocks of all warps of a launch, as its operations happen one after another.
+    """The clocks of all warps of a launch, updated operation by operation.
 
-    With `atomics` false barriers alone order, as engines detect; `uncounted` are the barrier instructions that give no
-    count (the whole CTA takes part).  `lockstep`: the lanes of a warp do everything together.  `whole`: what a part of
-    a warp does at a barrier orders nothing.  `cluster_of`: of a CTA; without clusters it is one by itself.
-    `cluster_wide` are the fences of that scope.
+    If `atomics` is false, only barriers order, as in the engines. `uncounted` are the barrier instructions without a
+    thread count, in which the whole CTA takes part. With `lockstep`, the lanes of a warp execute together. With
+    `whole`, barrier operations of part of a warp order nothing. `cluster_of` returns the cluster of a CTA; without
+    clusters, each CTA is one. `cluster_wide` are the fences of cluster scope.
     """
 
     def __init__(
@@ -183,7 +187,7 @@ class HappensBefore:
         }
 
     def apply(self, event: Event) -> None:
-        """Apply one operation.  Accesses change nothing."""
+        """Update the clocks by one operation; an access changes nothing."""
         rule = self._rules.get(event.kind)
         if rule is not None:
             rule(event)
@@ -199,18 +203,18 @@ class HappensBefore:
         return self.clock(actor)[actor]
 
     def before(self, epoch: Epoch, actor: Actor) -> bool:
-        """Return whether all that was done in an epoch, up to now, happens before what the actor does now."""
+        """Return whether everything done so far in an epoch happens before the actor's current operation."""
         cta, warp, interval = epoch
         return interval <= self.clock(actor).get((cta, warp), 0)
 
     def has_lane_clocks(self, cta: int, lanes: int = ALL_LANES) -> bool:
-        """Return whether the lanes of a CTA have clocks of their own, or will, if some lanes take part in a barrier
+        """Return whether the lanes of a CTA have their own clocks, or get them because only `lanes` execute a barrier
         now."""
         return cta in self._threads or (lanes != ALL_LANES and not self.lockstep)
 
     def lane_happens_before(self, actor: Actor, interval: int, lane: int, later: Actor, later_lane: int) -> bool:
-        """Return whether what a lane of a warp did in an interval of it comes before what a lane of a warp of its CTA
-        does now."""
+        """Return whether a lane's operations in an interval happen before the current operation of a lane of the same
+        CTA."""
         if actor == later and (lane == later_lane or interval <= self._lanes[actor].met):
             return True
         threads = self._threads.get(actor[0])
@@ -222,8 +226,8 @@ class HappensBefore:
         return self.lanes_happen_before(actor, interval, lane, lane, later_lane)
 
     def lanes_happen_before(self, actor: Actor, interval: int, first_lane: int, last_lane: int, lane: int) -> bool:
-        """Return whether what lanes `first_lane` to `last_lane` of a warp did in an interval of it comes before what
-        its lane `lane` does now."""
+        """Return whether operations of lanes `first_lane` to `last_lane` of a warp, in one of its intervals, happen
+        before the current operation of its lane `lane`."""
         lanes = self._lanes[actor]
         known = lanes.known.get(lane, {})
         others = (other for other in range(first_lane, last_lane + 1) if other != lane)
@@ -253,7 +257,7 @@ class HappensBefore:
         return generation
 
     def _part(self, cta: int) -> _Threads:
-        """Give each lane of a CTA a clock of its own.  Until now, its warp's clock sufficed."""
+        """Give each lane of a CTA its own clock, copied from the clock of its warp, which sufficed until now."""
         threads = self._threads[cta] = _Threads()
         for actor, clock in self._clocks.items():
             if actor[0] == cta:
@@ -272,7 +276,7 @@ class HappensBefore:
         generation = self._open.pop((event.cta, event.place), _Generation())
         threads = self._threads.get(event.cta)
         known = threads.given.pop(event.place, {}) if threads else {}
-        if generation.uncounted or (event.cta, event.warp) in self._gone:  # it was this warp's exit that completed it
+        if generation.uncounted or (event.cta, event.warp) in self._gone:  # in the second case, an exit completed it
             join(generation.given, self._exited[event.cta])
             join_lanes(known, threads.exited if threads else {})
         for actor, lanes in generation.syncs:
@@ -297,11 +301,11 @@ class HappensBefore:
         self._begin_interval(actor)
 
     def set_lanes(self, actor: Actor, lanes: int) -> None:
-        """Set the lanes that a warp has from its start: the last warp of a CTA may have fewer than 32."""
+        """Set the initial lanes of a warp: the last warp of a CTA may have fewer than 32."""
         self._lanes[actor].all = lanes
 
     def _meet(self, actor: Actor, members: int) -> None:
-        """Synchronize the lanes `members`."""
+        """Synchronize some lanes of a warp."""
         lanes, now = self._lanes[actor], self.interval(actor)
         if threads := self._threads.get(actor[0]):
             known_: Known = {}
@@ -334,7 +338,7 @@ class HappensBefore:
         self._begin_interval(actor)
 
     def _apart(self, cta: int, other: int) -> int:
-        """Return the scope that fences of two CTAs need."""
+        """Return the scope that fences of two CTAs need to order them."""
         if cta == other:
             return OF_CTA
         return OF_CLUSTER if self._cluster_of(cta) == self._cluster_of(other) else OF_ALL
@@ -367,11 +371,11 @@ def are_ordered(
     whole: bool = False,
     order: HappensBefore | None = None,
 ) -> list[bool]:
-    """Return, for each pair of an earlier and a later epoch of different warps, whether the earlier one happens before
-    the later one.  `whole` is the parameter of `HappensBefore`; `order` replaces such an object.
+    """Return, for each pair of epochs of different warps, whether the first one happens before the second one.
 
-    One pass serves all pairs: a clock changes only when an interval begins, so any time in the later interval can be
-    used.  Epochs beyond the end of an incomplete trace count as unordered.
+    `whole` is the parameter of `HappensBefore`; `order` replaces such an object. One pass serves all pairs: a clock
+    changes only when an interval begins, so any time in the later interval can be used. Epochs beyond the end of an
+    incomplete trace count as unordered.
     """
     order = order or HappensBefore(atomics, uncounted, whole=whole)
     answers = [False] * len(pairs)
@@ -395,14 +399,14 @@ def are_ordered(
 
 
 class Asynchronous(NamedTuple):
-    """The additional orders of launches with asynchronous operations."""
+    """The additional synchronization of launches with asynchronous operations."""
 
     order: Callable[[], HappensBefore]
-    """function that returns new clocks, with the rules of the launch"""
+    """function that returns new clocks with the rules of the launch"""
     ends: Callable[[Trace, RawFinding], set[Epoch]]
-    """function that returns when warps have observed the end of the copy that performed the earlier access of a race"""
+    """function that returns the epochs in which warps observed the completion of a race's earlier access, a copy"""
     begins: Callable[[Trace, RawFinding], set[Epoch]]
-    """function that returns when copies were issued that may have performed the later access of a race"""
+    """function that returns the epochs in which copies were issued that may be the later access of a race"""
 
 
 def ordered_by_atomics(
@@ -417,21 +421,23 @@ def ordered_by_atomics(
     compares: Container[int] = (),
     acquires: Container[int] = (),
 ) -> list[RawFinding]:
-    """Return the races and recycled barriers that atomics and fences order, in the run of this trace. Barriers alone
-    did not order them, or they would not have been found. Findings of other codes are never among them.
+    """Return the races and recycled barriers that atomics and fences order, in the run of this trace.
 
-    `observed`: what an atomic observes counts as well, without fences.  That is for launches in which some access may
-    be made because of what an atomic returned; elsewhere the atomics of other schedules observe other things, and all
-    accesses are made nevertheless.  For a race whose earlier access is atomic, the trace should have the later
-    accesses: see `_observers`.  `cluster_of` a CTA; `wide`: the fences of that scope.
-    `compares`: `cas`, whose writes depend on the order as well; `acquires`: strong reads that acquire themselves, and
-    so come after what they synchronize with."""
+    Barriers alone do not order them: otherwise they would not be findings. Findings of other codes are never returned.
+
+    `observed`: an atomic's observation counts even without fences. This is for launches in which results of atomics
+    decide whether accesses execute. In other launches all accesses execute anyway, but the atomics of other schedules
+    observe other writes. For a race whose earlier access is atomic, the trace should have the later accesses: see
+    `_observers`. `cluster_of` returns the cluster of a CTA, and `wide` are the fences of cluster scope. `compares` are
+    `cas` operations, whose writes depend on the interleaving as well. `acquires` are strong reads that acquire by
+    themselves, and so follow what they synchronize with.
+    """
     asked = [
         raw for raw in findings if raw.code in ("race", "barrier-recycling") and (more or not _is_asynchronous(raw))
     ]
     pairs, of = [], []
     ends: dict[int, set[Epoch]] = {}
-    """for each finding, the later accesses, each of which must be ordered"""
+    """number of a finding -> its later accesses, each of which must be ordered"""
     settled: set[int] = set()
     for n, raw in enumerate(asked):
         earlier, later = epochs(raw)
@@ -447,7 +453,7 @@ def ordered_by_atomics(
         candidates = [(epoch, end) for epoch in (*first, *observers) for end in last]
         pairs += candidates
         of += [n] * len(candidates)
-    for whole in (False, True):  # lane by lane barriers of parts of warps did not order them: only the rest counts
+    for whole in (False, True):  # races between lanes need other clocks: barriers of partial warps do not order them
         chosen = [k for k, n in enumerate(of) if ("other_lane" in asked[n].detail) == whole]
         plain = functools.partial(HappensBefore, True, uncounted, whole=whole, cluster_of=cluster_of, cluster_wide=wide)
         answers = are_ordered(trace, [pairs[k] for k in chosen], order=more.order() if more else plain())
@@ -458,21 +464,22 @@ def ordered_by_atomics(
 
 
 def _is_asynchronous(raw: RawFinding) -> bool:
-    """Return whether one side is an asynchronous copy: atomics of threads do not order that."""
+    """Return whether one side is an asynchronous copy, which atomics of threads do not order."""
     return "async" in raw.detail or "other_async" in raw.detail
 
 
 def _observers(trace: Trace, raw: RawFinding, cluster_of: Callable[[int], int]) -> set[Epoch]:
-    """Return the epochs of all warps' atomics on the address of a race between its two accesses.  The earlier access is
-    an atomic; the later one is plain, or not atomic with it.
+    """Return the epochs, of any warp, of the atomics that a race's address receives between its two accesses.
 
-    PTX ISA, "Causality order": a write comes before what follows an atomic that observes it, on the same address and
-    without any fence.  So the last CTA may reset the counter that it was told by to be the last one."""
+    The earlier access is an atomic; the later one is plain, or not atomic with it. PTX ISA, "Causality order": a write
+    precedes everything after an atomic that observes it, on the same address and without any fence. So the last CTA may
+    reset the counter by which it learned that it was the last one.
+    """
     if raw.code != "race" or raw.detail.get("other_kind") != ATOMIC:
         return set()
     earlier, later = epochs(raw)
     address = raw.detail["address"]
-    shared = address >> SEGMENT_SHIFT == SHARED  # each cluster has a shared memory of its own
+    shared = address >> SEGMENT_SHIFT == SHARED  # each cluster has its own shared memory
     here = cluster_of(raw.cta)
     observers: set[Epoch] = set()
     seen = False
@@ -494,30 +501,32 @@ def _observers(trace: Trace, raw: RawFinding, cluster_of: Callable[[int], int]) 
 
 
 def epochs(raw: RawFinding) -> tuple[Epoch, Epoch]:
-    """Return the earlier and the later epoch of a race or a recycled barrier."""
+    """Return the earlier and the later epoch of a race or of a recycled barrier."""
     detail = raw.detail
     earlier = detail.get("other_cta", raw.cta), raw.other_warp, detail["other_interval"]
     return earlier, (raw.cta, raw.warp, detail["interval"])
 
 
 class Edge(NamedTuple):
-    """The last synchronization by which one warp observed another: `given` by the other, `taken` by the one; further
-    warps may be between the two."""
+    """The last synchronization by which one warp observed another; it may lead through further warps.
+
+    The other warp performed `given`, and the observing warp `taken`.
+    """
 
     given: Event
     taken: Event
 
 
 class Chain(NamedTuple):
-    """The existing and the missing part of a chain between an access and a later one that it should happen before."""
+    """The synchronization around two accesses that should be ordered, from which the missing part can be inferred."""
 
     forth: Edge | None
-    """the last edge from the earlier warp to the later one before the later access; it was given before the earlier
-    access, or they would be ordered"""
+    """the last edge from the earlier warp to the later one before the later access; the earlier warp gave it before its
+    access, or the two would be ordered"""
     back: Edge | None
     """the last edge from the later warp to the earlier one before the earlier access"""
     following: Event | None
-    """the operation that ends the interval of the earlier access, and is the next one that could release it"""
+    """the operation that ends the interval of the earlier access: the next one that could release it"""
 
 
 def chain(trace: Trace, earlier: Epoch, later: Epoch, *, atomics: bool = True, uncounted: Container[int] = ()) -> Chain:

@@ -1,8 +1,8 @@
-"""Find loops that only wait: repeating them makes no progress as long as memory does not change.
+"""Find loops that only wait: repeating them changes nothing as long as other threads do not change memory.
 
-In such a loop, no register carries a value from one iteration into the next, and each iteration writes what the
-previous one wrote.  A launch that executes only such loops never ends.  Registers that only count the iterations are an
-exception: only such registers depend on them (`_only_count`).
+In such a loop, no register carries a value from one iteration to the next, and each iteration writes the same values as
+the previous one. A launch in which every running thread is in such a loop never ends. There is one exception: a
+register may count the iterations, if nothing but such registers depends on it (`_only_count`).
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 _KINDS = frozenset({"alu", "load", "atomic", "control", "fence", "warp", "barrier", "store"})
 _NEAR = 4
-"""maximum number of instructions between a load and the loop into which its value leads"""
+"""maximum number of instructions between a load and the loop that its value leads to"""
 _SETTLES = frozenset({"cas", "exch", "and", "or", "min.s", "min.u", "max.s", "max.u"})
-"""atomics that change nothing if they are repeated with the same operands"""
+"""atomics that change nothing when they are repeated with the same operands"""
 
 
 def waits(program: Program, pcs: Iterable[int]) -> bool:
-    """Return whether each repetition of these instructions has the same effect."""
+    """Return whether repeating these instructions has no further effect."""
     members = frozenset(pcs)
     decoder = plain_decoder(program)
     code = decoder.code
@@ -57,8 +57,11 @@ def waits(program: Program, pcs: Iterable[int]) -> bool:
 def _only_count(
     carried: set[int], code: list[list[int]], steps: dict[int, list[Step]], reads: dict[int, set[int]]
 ) -> bool:
-    """Return whether carried rows decide nothing while the loop repeats: no branch, guard or address, no value that is
-    written to memory or passed to other lanes.  Only arithmetic may read them, and its results."""
+    """Return whether rows that a loop carries only count its iterations.
+
+    Only arithmetic may read them, and only arithmetic may read its results: they decide no branch, guard or address,
+    and are neither written to memory nor passed to other lanes.
+    """
     counts, grown = set(carried), True
     while grown:
         grown = False
@@ -75,7 +78,7 @@ def _only_count(
 
 
 def _loops(program: Program) -> dict[int, set[int]]:
-    """Return the instructions of each outermost loop by its number."""
+    """Return the instructions of each outermost loop, by the number of the loop."""
     found: dict[int, set[int]] | None = program.derived.get("loops")
     if found is None:
         found = program.derived["loops"] = {}
@@ -92,8 +95,9 @@ def _kind(fields: list[int]) -> str:
 def _memory_dependences(
     members: frozenset[int], code: list[list[int]], steps: dict[int, list[Step]]
 ) -> dict[int, dict[int, frozenset[str]]]:
-    """Return, for each instruction: row -> the kinds of access (`load`, `atomic`) through which it depends on memory in
-    this iteration."""
+    """Return, for each instruction: row -> the kinds of access (`load`, `atomic`) in this iteration on which its value
+    depends.
+    """
     found: dict[int, dict[int, frozenset[str]]] = {pc: {} for pc in members}
     work = sorted(members)
     while work:
@@ -117,7 +121,7 @@ def _memory_dependences(
 def _may_wait(fields: list[int]) -> bool:
     name = NAMES[fields[0]]
     kind = OPERATIONS[name].kind
-    ends = fields[0] in ENDS and not fields[1]  # with a guard, some lanes stay in the loop
+    ends = fields[0] in ENDS and not fields[1]  # a guarded exit leaves some lanes in the loop
     if kind not in _KINDS or ends or name.startswith("varying."):
         return False
     return kind != "atomic" or bool(fields[7] & NO_STORE) or ATOMICS[name][0] in _SETTLES
@@ -126,7 +130,7 @@ def _may_wait(fields: list[int]) -> bool:
 def _carried_rows(
     members: frozenset[int], code: list[list[int]], reads: dict[int, set[int]], writes: dict[int, set[int]]
 ) -> set[int]:
-    """Return the rows that are live at the head of a loop: some path from there reads them before any write."""
+    """Return the rows that are live at the head of a loop: some path from the head reads them before it writes them."""
     live: dict[int, set[int]] = {pc: set() for pc in members}
     after = {pc: [way for way in successors(pc, code[pc]) if way in members] for pc in members}
     grown = True
@@ -141,7 +145,7 @@ def _carried_rows(
 
 
 def may_wait(program: Program) -> bool:
-    """Return whether some loop of a program reads memory and only waits."""
+    """Return whether some loop of a program only waits, and reads memory to do so."""
     loops = _loops(program)
     if not loops:
         return False
@@ -151,8 +155,10 @@ def may_wait(program: Program) -> bool:
 
 
 def polls(program: Program, pc: int) -> bool:
-    """Return whether a load belongs to a loop that waits, or precedes an empty endless loop, which compilers generate
-    for a plain load in a waiting loop."""
+    """Return whether a load belongs to a loop that only waits.
+
+    A load shortly before an empty endless loop counts as well: compilers hoist a plain load out of a waiting loop.
+    """
     code = plain_decoder(program).code
     number = loop_numbers(program)[pc]
     if number >= 0:
@@ -171,7 +177,7 @@ def _looks(code: list[list[int]], part: Iterable[int]) -> bool:
 
 
 def _parts(own: set[int], code: list[list[int]]) -> Iterable[frozenset[int]]:
-    """Yield a loop and its inner loops: for each head, the instructions that lead back to it."""
+    """Yield the loop of each head in a set of instructions: the outer loop and those within it."""
     before: dict[int, set[int]] = {}
     for pc in own:
         for way in successors(pc, code[pc]):

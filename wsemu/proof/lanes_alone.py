@@ -299,7 +299,7 @@ class _Group:
         return {row: self.held[row] for row in drawn if self.held[row][0] == "draw"}
 
     def _draw(self, pc: int, name: str, fields: list[int], group: int | None) -> None:
-        """Follow an atomic of a first lane."""
+        """Follow an atomic that the first lane of a group executes."""
         if group is None or name not in ADDITIONS or fields[7] & SCOPES:
             raise _OtherwiseError
         added, address = self._read_row(fields[4]), self._read_row(fields[3])
@@ -312,7 +312,7 @@ class _Group:
         self.edits[pc] = [fields[0], 0, *fields[2:4], _name(added[2], name[-3:]), *fields[5:]]
 
     def _is_function(self, value: int, known: frozenset[int]) -> bool:
-        """Return whether all lanes that agree on known values agree on a value."""
+        """Return whether a value is a function of known values: lanes that agree on these agree on it."""
         sources = self.sources[value]
         if value in known:
             return True
@@ -323,11 +323,11 @@ class _Group:
             self.held[row] = self._new(None)
         return self.held[row]
 
-    # -- exchanges of lanes -------------------------------------------------------------------------------------------
+    # -- operations of several lanes ----------------------------------------------------------------------------------
     def _exchange(self, pc: int, fields: list[int]) -> bool:
-        """Follow an operation of the lanes of a group; return whether it is one."""
+        """Follow an operation in which the lanes of a group take part; return False for any other instruction."""
         name = NAMES[fields[0]]
-        if name == "activemask" and not fields[1]:  # a group that runs on together may be several here
+        if name == "activemask" and not fields[1]:  # after a branch, lanes may have split into several groups
             return False
         members = self._read_row(fields[5])
         if members[0] != "mask" or fields[1]:
@@ -353,9 +353,9 @@ class _Group:
             return True
         raise _OtherwiseError
 
-    # -- what one lane does -------------------------------------------------------------------------------------------
+    # -- operations of one lane ---------------------------------------------------------------------------------------
     def _step(self, pc: int, fields: list[int]) -> None:
-        """Follow an instruction that a lane performs by itself."""
+        """Follow an instruction that each lane executes for itself."""
         name = NAMES[fields[0]]
         operation = OPERATIONS[name]
         group = self._elects(fields[1])
@@ -387,7 +387,7 @@ class _Group:
             self.held[fields[2] + k * ROW] = made if k == 0 else self._new(None)
 
     def _find_sources(self, meanings: list[Meaning]) -> frozenset[int] | None:
-        """Return the values that determine a result; None if it depends on the lane otherwise."""
+        """Return the values that determine a result; None if it also depends on something else of the lane."""
         found = set[int]()
         for one in meanings:
             if one[0] == "value":
@@ -397,7 +397,7 @@ class _Group:
         return frozenset(found)
 
     def _combine(self, name: str, x: list[Meaning]) -> Meaning | None:
-        """Return the meaning of a result of arithmetic, if it is not any value."""
+        """Return the meaning of an arithmetic result; None if no rule gives it one."""
         what, type_ = name.split(".")[0], OPERATIONS[name].operands[0]
         if type_[0] == "f":
             return None
@@ -440,7 +440,7 @@ def _elements(name: str) -> int:
 
 
 _MOST_FACTOR = 1 << 16
-"""The limit of the numbers that a lane draws at once."""
+"""maximum amount that one lane may draw at once"""
 
 
 def _multiply(a: Meaning, b: Meaning) -> Meaning | None:
@@ -495,7 +495,7 @@ def _compare(name: str, a: Meaning, b: Meaning) -> Meaning | None:
     if relation not in ("eq", "ne"):
         return None
     if zero and a[0] in ("mask", "reversed"):
-        return "truth", not equal  # a lane is in its own group
+        return "truth", not equal  # never zero: each lane belongs to its own group
     if (zero and (a[0] == "under" or (a[0] == "rank" and a[2]))) or (a[0] == "first" and a[2] == 0 and b == ("lane",)):
         return "elected", a[1], equal
     return None

@@ -1,12 +1,12 @@
-"""Registers that grow with the result of an atomic, each by a constant factor.
+"""Registers that depend on the result of an atomic by a linear formula.
 
-`taint.py` finds where results of atomics go; this module follows how, in simple cases.  A register may hold `c * r +
-rest`, with c known, and a rest without the result of any atomic.  Here r is the result of the last execution of one
-atomic by the lane, or by another lane of its warp, from which it was shuffled.  So are numbers followed that are the
-same for the whole launch.  Whatever else is made of a result is `Mixed`.
+`taint.py` determines which registers depend on results of atomics; this module determines how, in simple cases.  A
+register may hold `c * r + rest`.  Here c is a known constant, and `rest` does not depend on any atomic.  The result r
+is from the latest execution of one atomic, by the same lane or by a lane whose value a shuffle delivered.  Numbers that
+are the same in the whole launch are tracked as well.  Any other value that depends on a result is `Mixed`.
 
-What an atomic returned before is another number than what it returns now: where it is executed, rows with its old
-result are `far`.  So is what comes from another lane, and what was stored and is loaded again.
+When an atomic executes again, its earlier results differ from the new one: rows that hold an earlier result become
+`far`. A value is also `far` after it came from another lane, or was stored and loaded again.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ if TYPE_CHECKING:
 
 
 class Grown(NamedTuple):
-    """c * r + rest."""
+    """The formula c * r + rest of a register."""
 
     atomic: int
-    """pc of the atomic that returned r"""
+    """instruction of the atomic that returned r"""
     factor: int
     low: int | None = None
-    """bounds of the rest, where r is in it; None: there are none"""
+    """lower bound of `rest`, as `high` is the upper one; None: there is none"""
     high: int | None = None
     far: bool = False
-    """true if r may be the result of another execution, or may not occur in it"""
+    """true if r may be the result of an earlier execution or of another lane, or if the value may not contain r"""
 
 
 class Compared(NamedTuple):
-    """A relation between a grown number and a known one."""
+    """A comparison between a register with a formula and a known number."""
 
     relation: str
     """lt, le, gt, ge, eq or ne"""
@@ -51,38 +51,39 @@ class Compared(NamedTuple):
 
 
 class Small(NamedTuple):
-    """A number between these, the same in all orders."""
+    """A number between two bounds that is the same in all interleavings."""
 
     low: int
     high: int
 
 
 class Mixed(NamedTuple):
-    """Something that depends on results of atomics in another way."""
+    """A value that depends on results of atomics, but has no such form."""
 
 
 PATIENCE = 8
-"""rounds of a loop after which a bound that moves is given up"""
+"""visits of a block, or stores to an array, after which a bound that still changes is dropped"""
 MIXED = Mixed()
 Held = int | Grown | Compared | Small | Mixed
-"""contents of a row; a row that is not named does not depend on atomics, and is not equal for all threads"""
+"""value of a row; a missing row depends on no atomic and may differ between threads"""
 Rows = dict[int, Held]
 _TURNED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le", "eq": "eq", "ne": "ne"}
 
 
 class Linear:
-    """The values of rows at each executed instruction."""
+    """The values of rows before each executed instruction."""
 
     def __init__(self, program: Program, analysis: Analysis, known: Mapping[int, int]) -> None:
-        """`analysis` has followed the atomics; `known` are rows with a number that is the same for the launch."""
+        """Analyze a program; `analysis` is its taint from atomics, and `known` maps rows to numbers that the launch
+        fixes."""
         self.program, self.analysis = program, analysis
         self.code = program.code.tolist()
         self.atomics = frozenset(analysis._targets)
         self.memory: dict[int, Held] = {}
-        """number of an array -> what of atomics stands in it"""
+        """number of an array -> the results of atomics that it may contain"""
         self.starts: dict[int, Rows] = {0: dict(known)}
         self.visits: Counter[int] = Counter()
-        """number of visits of each block; -1 - n: of stores to array n"""
+        """block -> number of visits; -1 - n -> number of stores to array n"""
         while True:
             before = dict(self.memory)
             self._flow(sorted(self.starts))
@@ -90,7 +91,7 @@ class Linear:
                 break
 
     def _flow(self, work: list[int]) -> None:
-        """Run blocks, and those after them where that is news."""
+        """Run blocks, and then the successors whose values changed."""
         analysis = self.analysis
         while work:
             start = heapq.heappop(work)
@@ -101,7 +102,7 @@ class Linear:
                     heapq.heappush(work, target)
 
     def states(self) -> Iterator[tuple[Step, Rows, Any]]:
-        """Every instruction with what rows hold before it, and what these depend on."""
+        """Yield each instruction with the values of rows before it, and with the sources on which they depend."""
         for start in sorted(self.starts):
             block = self.analysis._blocks[start]
             rows, bits = dict(self.starts[start]), dict(block.state or {})
@@ -153,7 +154,7 @@ class Linear:
                 rows[row] = now
 
     def _memory(self, step: Step, fields: list[int], rows: Rows, bits: Any) -> Held | None:
-        """Return the value that a load finds in arrays, or note the one that a store leaves there."""
+        """Return the value that a load finds in its arrays, or record the value that a store leaves in them."""
         arrays = self.analysis._arrays(step, bits) >> self.analysis._regions.first
         numbers = [n for n in range(arrays.bit_length()) if arrays >> n & 1]
         if step.kind == "load":
@@ -189,11 +190,11 @@ class Linear:
         return _compute_held(name, operands, fields)
 
     def loads(self, step: Step, rows: Rows, bits: Any) -> Held | None:
-        """Return the value that a load finds."""
+        """Return the value that a load may return."""
         return self._memory(step, self.code[step.pc], rows, bits)
 
     def holds_grown(self, step: Step, bits: Any) -> bool:
-        """Return whether a result may stand in an array that an access touches."""
+        """Return whether an array that an access touches may contain a result."""
         arrays = self.analysis._arrays(step, bits) >> self.analysis._regions.first
         return any(isinstance(held, Grown) and arrays >> n & 1 for n, held in self.memory.items())
 
@@ -205,7 +206,7 @@ class Linear:
 
 
 def _join_held(one: Held | None, other: Held | None) -> Held | None:
-    """Return the value where two paths of control meet."""
+    """Return the value of a row where two paths join."""
     if one == other:
         return one
     if one == MIXED or other == MIXED:
@@ -216,12 +217,12 @@ def _join_held(one: Held | None, other: Held | None) -> Held | None:
         return Grown(*one[:2], _least(one.low, other.low), _most(one.high, other.high), one.far or other.far)
     for grown, rest in ((one, other), (other, one)):
         if isinstance(grown, Grown) and not isinstance(rest, Compared):
-            return grown._replace(far=True)  # it need not be in it
+            return grown._replace(far=True)  # on the other path, the value does not contain r
     return MIXED if isinstance(one, Compared) or isinstance(other, Compared) else None
 
 
 def _widen_held(before: Held | None, now: Held) -> Held:
-    """Return the value after widening: a bound that moves from round to round is dropped."""
+    """Return the value after widening: a bound that changed since the last visit is dropped."""
     if not isinstance(before, Grown) or not isinstance(now, Grown):
         return now
     low = now.low if now.low == before.low else None
@@ -237,7 +238,7 @@ def _most(*numbers: int | None) -> int | None:
 
 
 def _compute_held(name: str, x: list[Held | None], fields: list[int]) -> Held | None:
-    """The result of arithmetic."""
+    """Return the value of an arithmetic result."""
     what = name.split(".")[0]
     if what == "popc":
         return Small(0, int(name.split(".b")[1])) if x[0] is None or isinstance(x[0], int) else MIXED
@@ -277,12 +278,12 @@ def _compute_held(name: str, x: list[Held | None], fields: list[int]) -> Held | 
 
 
 def _width(name: str) -> int:
-    """The bits of an operation's result."""
+    """Return the number of bits of an operation's result."""
     return int(OPERATIONS[name].result[1:] or 1)
 
 
 def _to_signed_held(held: Held | None, name: str) -> Held | None:
-    """A number that is added, as a signed one: compilers take 1 away by adding 4,294,967,295."""
+    """Return a constant addend as a signed number: compilers subtract 1 by adding 4,294,967,295."""
     width = _width(name)
     return held - (1 << width) if isinstance(held, int) and held >> (width - 1) & 1 else held
 

@@ -1,4 +1,4 @@
-"""Live registers at an instruction: those that some path from there reads before it writes them."""
+"""Live registers: those that some path from an instruction reads before it writes them."""
 
 from __future__ import annotations
 
@@ -22,9 +22,12 @@ def live_rows(
     quiet: frozenset[int] = frozenset(),
     overwriting: frozenset[int] = frozenset(),
 ) -> list[Rows]:
-    """Return, for each instruction, the rows that are live just before it.  A guarded write keeps the values of other
-    lanes.  `apart` are stores whose address does not matter, `quiet` instructions that matter only if their results do,
-    `overwriting` guarded writes after which other lanes do not need the old value."""
+    """Return, for each instruction, the rows that are live just before it.
+
+    A guarded write keeps the old values of other lanes live. `apart` are stores whose address does not matter, `quiet`
+    are instructions that matter only if their results do, and `overwriting` are guarded writes after which other lanes
+    do not need the old value.
+    """
     if apart or quiet or overwriting:
         return _live_rows(program, apart, quiet, overwriting)
     if "live rows" not in program.derived:
@@ -61,7 +64,7 @@ def _live_rows(
 
 
 def _settle(code: list[list[int]], reads: list[int], writes: list[int], quiet: frozenset[int]) -> list[int]:
-    """Return the live rows before each instruction, as bits, like `reads` and `writes`."""
+    """Return the live rows before each instruction, as bits in the form of `reads` and `writes`."""
     later = [[after for after in successors(pc, fields) if after < len(code)] for pc, fields in enumerate(code)]
     before: list[set[int]] = [set() for _ in code]
     for pc, reached in enumerate(later):
@@ -87,7 +90,7 @@ def _settle(code: list[list[int]], reads: list[int], writes: list[int], quiet: f
 
 
 def _name_rows(live: list[int], rows: list[int]) -> list[Rows]:
-    """Return the set of rows for each set of bits; equal ones are one object."""
+    """Convert sets of bits to sets of rows; equal sets are one object."""
     known: dict[int, Rows] = {}
     for bits in live:
         if bits not in known:
@@ -97,8 +100,10 @@ def _name_rows(live: list[int], rows: list[int]) -> list[Rows]:
 
 
 def lane_bytes(program: Program) -> dict[int, int]:
-    """Row -> bytes that a lane has of it; 0 for a predicate, of which it has a bit.  Rows that only vectors and
-    matrices name are left out."""
+    """Return the bytes of each row that belong to one lane, or 0 for a predicate, which has one bit a lane.
+
+    Rows that only vectors and matrices use are missing.
+    """
     found: dict[int, int] = {}
     for fields in program.code.tolist():
         operation = OPERATIONS[NAMES[fields[0]]]
@@ -110,15 +115,17 @@ def lane_bytes(program: Program) -> dict[int, int]:
 
 
 Masks = dict[int, int]
-"""row -> bits of it that matter"""
+"""row -> mask of its live bits"""
 _ALL = (1 << 64) - 1
 _SIGNS = {"setp.lt.s": 0, "setp.ge.s": 0, "setp.gt.s": -1, "setp.le.s": -1}
-"""comparisons that tell a sign -> with what"""
+"""comparison that tests a sign -> the constant with which it must compare"""
 
 
 def live_bits(program: Program) -> list[Masks]:
-    """Return the live bits before each instruction, for rows of which not all bits are live.  If a mask keeps some
-    bits, or a comparison with 0 tests the sign, the other bits do not matter."""
+    """Return the live bits before each instruction, for rows of which only some bits are live.
+
+    If `and` keeps some bits, or a comparison with 0 tests the sign, the other bits are not live.
+    """
     if "live bits" not in program.derived:
         program.derived["live bits"] = _Bits(program).find_live()
     found: list[Masks] = program.derived["live bits"]
@@ -192,7 +199,7 @@ class _Bits:
         return OPERATIONS[name].kind == "alu" and (name.startswith("and.b") or self._sign(fields))
 
     def _sign(self, fields: list[int]) -> bool:
-        """Return whether a comparison tells the sign of its first operand."""
+        """Return whether a comparison tests the sign of its first operand."""
         wanted = next((value for prefix, value in _SIGNS.items() if NAMES[fields[0]].startswith(prefix)), None)
         return wanted is not None and self._constant(fields[4], NAMES[fields[0]]) == wanted
 
@@ -203,7 +210,7 @@ class _Bits:
         return None if value is None else (value & (1 << bits) - 1) - (value >> bits - 1 & 1) * (1 << bits)
 
     def _operand(self, fields: list[int], n: int, needed: int) -> int:
-        """The bits of an operand that matter where these bits of the result do."""
+        """Return the live bits of an operand, if `needed` are the live bits of the result."""
         name, beside = NAMES[fields[0]], self._constant(fields[4 - n], NAMES[fields[0]]) if n < 2 else None
         if n == 0 and self._sign(fields):
             return 1 << (63 if name.endswith("64") else 31)

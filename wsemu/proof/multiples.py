@@ -1,11 +1,11 @@
-"""Find divisors of registers: the strides of indices, and thereby the locations that two accesses may share.
+"""Find known divisors of register values: they give the strides of indices, and thus which locations accesses share.
 
-Within a block, definitions are followed in order.  At its start, a register may have the value of any definition of its
-row.  So the time is nearly linear in the number of instructions, also for nested loops.
+Within a basic block, the analysis follows definitions in order. At the start of a block, a register may hold the value
+of any definition of its row. The time is therefore nearly linear in the number of instructions, even for nested loops.
 
-Detects: the largest known divisor of each operand of a sum or product, valid for every execution.
-Does not detect: factors that 32 bits lose where a product wraps and the factor is no power of 2; factors of a register
-whose row another register has elsewhere.
+Detects: the largest known divisor of each operand of a sum or product, valid for every execution. Does not detect:
+factors that 32 bits lose when a product wraps and the factor is not a power of 2; factors of a register whose row holds
+another register elsewhere.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from wsemu.proof.taint import Block
 
 _MOST = 1 << 40
-"""maximum divisor; a larger one is not a stride"""
+"""maximum divisor: a larger one cannot be a stride"""
 
 
 def _power(number: int) -> int:
@@ -31,17 +31,17 @@ def _power(number: int) -> int:
 
 
 class Multiples:
-    """The known divisors of the operands of executed sums and products."""
+    """The known divisors of the operands of executed arithmetic."""
 
     def __init__(self, program: Program, code: Sequence[Sequence[int]], blocks: Mapping[int, Block]) -> None:
         self._code = code
         self._constants = {row: abs(int(value)) for row, type_, value in program.constants if type_ in ("b32", "b64")}
         self._rows: dict[int, int] = {}
-        """row -> divisor of the values of all its definitions, 0 if there is none so far; rows without definitions are
+        """row -> divisor of the values of all its definitions so far, 0 before the first; rows without definitions are
         missing"""
         self._of: dict[int, tuple[int, ...]] = {}
         self._readers: dict[int, set[int]] = {}
-        """row -> the blocks that read its value from before the block"""
+        """row -> the blocks that read its value from before their start"""
         self._flow(blocks)
 
     def of(self, pc: int) -> tuple[int, ...]:
@@ -61,7 +61,7 @@ class Multiples:
                     work.update(dict.fromkeys(self._readers.get(row, ())))
 
     def _run(self, start: int, block: Block) -> Iterable[tuple[int, int]]:
-        """Follow a block, and return (row, divisor) for its definitions."""
+        """Follow a block, and return pairs (row, divisor of its value at the end) for the rows that it defines."""
         state: dict[int, int] = {}
 
         def held_multiple(row: int) -> int:

@@ -1,10 +1,11 @@
-"""The program in which each CTA draws its own number: it decides a launch whose CTAs draw one number each.
+"""The program in which each CTA draws its own number: it decides launches whose CTAs draw one number each.
 
-CTAs that know their numbers by one draw alone, not by `blockIdx`, are equal until they draw.  So with other names of
-CTAs, each schedule is one in which CTA n draws number n.  The theorem is in docs/how.md, "One number for each CTA".  In
-the *numbered program*, the draw adds as before.  Its result is `blockIdx` times the amount, plus the first number.
+A CTA *draws* a number by an atomic add on a counter. If CTAs use the drawn number instead of `blockIdx`, then nothing
+distinguishes them before they draw. Renaming the CTAs therefore turns any schedule into one in which CTA n draws the
+n-th number; docs/how.md, "One number for each CTA", has the theorem. In the *numbered program*, the draw still adds to
+the counter, but its result is computed: the first number, plus `blockIdx` times the amount.
 
-Does not detect: CTAs that draw again; a counter with other accesses; multidimensional grids.
+Does not detect: CTAs that draw several times; a counter with other accesses; multidimensional grids.
 """
 
 from __future__ import annotations
@@ -34,13 +35,13 @@ _NUMBERED = "numbered"
 
 
 def find_numbered(program: Program) -> frozenset[int]:
-    """Return the draw of a numbered program: an addition without a result."""
+    """Return the draw of a numbered program, which is an add without a result; nothing for other programs."""
     found: frozenset[int] = program.derived.get(_NUMBERED, frozenset())
     return found
 
 
 def find_draws(program: Program, executions: list[int], ctas: int) -> list[int]:
-    """Return the instructions that may be the only draw of each CTA: no atomic leads to them."""
+    """Return the instructions that may be the only draw of each CTA: no atomic may execute before them."""
     if _NUMBERED in program.derived or any(name.startswith(_OF_CTAS) for name in program.specials):
         return []
     live = live_rows(program)
@@ -55,7 +56,7 @@ def find_draws(program: Program, executions: list[int], ctas: int) -> list[int]:
 
 
 def find_counter(program: Program, pc: int, trace: Trace, ctas: int) -> int | None:
-    """Return the location of the counter, if in a run each CTA draws once, and nothing else accesses that."""
+    """Return the counter's address if each CTA of the run draws once and nothing else accesses the counter, or None."""
     size = access_shape(NAMES[int(program.code[pc, 0])])[1]
     drawn: list[tuple[int, int]] = []
     others: list[tuple[int, int]] = []
@@ -76,7 +77,7 @@ def find_counter(program: Program, pc: int, trace: Trace, ctas: int) -> int | No
 
 
 def make_numbered(program: Program, pc: int, base: int, step: int) -> Program:
-    """Return the numbered program; CTA n draws `base` plus `step` times n."""
+    """Return the numbered program, in which CTA n draws `base` plus `step` times n."""
     end = -(-program.register_bytes // ROW) * ROW
     number, amount, first, unused, wide = (end + ROW * n for n in range(5))
     fields = program.code[pc].tolist()

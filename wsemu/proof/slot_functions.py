@@ -1,17 +1,17 @@
 """Decide launches in which numbers returned by atomics determine what each thread accesses.
 
-A *draw* is an atomic on a counter whose result is used.  Draws from one counter by one operation return the same
-numbers in every order, each number once.  A register row is *pure* if its value is a function of the last number that
-its thread drew, and of values that are uniform in the launch.  If numbers influence only pure conditions and addresses,
-the accesses for a number do not depend on the thread that draws it.  So one run performs the accesses of all orders:
-docs/how.md, "Functions of drawn numbers".
+A *draw* is an atomic on a counter whose result is used, and the result is the *drawn number*.  If all draws from a
+counter use the same operation, they return the same numbers in every order, each number once.  A register row is *pure*
+if its value is a function of the last number that its thread drew and of values that are uniform in the launch.  If
+drawn numbers influence only pure conditions and pure addresses, then the accesses for a number do not depend on the
+thread that drew it.  One run therefore performs the accesses of every order: docs/how.md, "Functions of drawn numbers".
 
-A row is not pure after a branch that depends on the thread if a side of it writes the row, or if the number was drawn
-in an earlier round of a loop.
+A row is not pure after a branch that depends on the thread, if one side of the branch writes the row.  Nor is it pure
+if its number was drawn in an earlier iteration of a loop.
 
 Detects: slots like `p ^ 1` or `2 * p + k`, bounds like `if p < n`, counters that decrease or wrap, in arrays and in
 shared memory.
-Does not detect: numbers that pass through memory or other lanes, operands that differ by thread.
+Does not detect: drawn numbers that pass through memory or other lanes, draws whose operand differs between threads.
 """
 
 from __future__ import annotations
@@ -32,32 +32,32 @@ if TYPE_CHECKING:
     from wsemu.proof.taint_steps import Step
 
 Draws = frozenset[int]
-"""The instructions of draws on which a value depends."""
+"""the instructions of draws on which a value depends"""
 Pure = dict[int, Draws]
-"""Row -> the draws on which its value depends; other rows are not pure."""
+"""row -> the draws on which its value depends; rows that are not pure are missing"""
 Thread = tuple[int, int, int]
-"""(CTA, warp, lane)."""
+"""(CTA, warp, lane)"""
 Location = tuple[int, int]
-"""(CTA of shared memory or -1, address)."""
+"""(CTA if it is in shared memory, otherwise -1; address)"""
 _NONE: Draws = frozenset()
 _GUARDS = (GUARDED["load"], GUARDED["store"])
 _ALONE = ("alu", "load", "store", "control")
-"""Kinds of operations that a thread performs without others."""
+"""kinds of operations that a thread performs without other threads"""
 
 
 class Use(NamedTuple):
     """The instructions that drawn numbers influence."""
 
     accesses: dict[int, int]
-    """Access -> the draw on which its address depends."""
+    """instruction of an access -> the draw on which its address depends"""
     draws: frozenset[int]
-    """All draws from their counters."""
+    """all draws from the counters of these accesses"""
     lonely: dict[int, frozenset[int]]
-    """Access at another address, executed only for some numbers -> the draws of these numbers."""
+    """access whose address depends on no draw, but which executes only for some drawn numbers -> the draws of these"""
 
 
 class SlotFunctions:
-    """The pure rows of a program at each instruction that was executed."""
+    """The pure rows of a program before each executed instruction."""
 
     def __init__(self, program: Program, analysis: Analysis, executions: list[int], uniform: frozenset[int]) -> None:
         """Analyze a program; `uniform` are rows with one value in the whole launch."""
@@ -70,7 +70,7 @@ class SlotFunctions:
                 self.steps.setdefault(step.pc, []).append(step)
         self.after = [successors(pc, fields) for pc, fields in enumerate(self.code)]
         self.leading: dict[int, list[int]] = {}
-        """Instruction -> its executed predecessors."""
+        """instruction -> its predecessors, executed or not"""
         for pc, after in enumerate(self.after):
             for at in after:
                 self.leading.setdefault(at, []).append(pc)
@@ -88,12 +88,13 @@ class SlotFunctions:
             self.joined.setdefault(self.code[pc][5], []).append(pc)
         self.before: dict[int, Pure] = {0: dict.fromkeys(uniform, _NONE)}
         self.guards: dict[int, Draws | None] = {}
-        """Branch -> the draws on which its guard depends; None: it is not pure."""
+        """branch -> the draws on which its guard depends; None if the guard is not pure"""
         self._flow()
 
     def find_use(self) -> Use | None:
-        """Return the instructions that drawn numbers influence; None if an influenced instruction also depends on
-        something else."""
+        """Return the instructions that drawn numbers influence; None if one of them also depends on a value that is not
+        pure.
+        """
         influenced = {t.pc for t in self.analysis.find_tainted if t.what == "address"}
         accesses: dict[int, int] = {}
         lonely: dict[int, Draws] = {}
@@ -124,7 +125,7 @@ class SlotFunctions:
         used = {*accesses.values()} | {pc for found in self.guards.values() for pc in found or ()}
         groups = [group for group in self.analysis.meeting() if group & used]
         draws = frozenset[int]().union(*groups)
-        # in another order, another draw of the counter may return this number
+        # the used draws must be all draws of their counters: in another order, any of them may return this number
         fits = used == draws and all(len(group) == 1 for group in groups) and all(self._draws(pc) for pc in draws)
         sides = (region for pc, region in self.regions.items() if self.guards.get(pc) is None)
         parted = {pc: found for pc, found in self.guards.items() if found}
@@ -153,7 +154,8 @@ class SlotFunctions:
         return frozenset(found)
 
     def _find_rounds(self, pc: int) -> frozenset[int]:
-        """Return the rows that a loop around a draw writes: they differ between the draws of its iterations."""
+        """Return the rows written in the loop around a draw: their values differ between the draws of its
+        iterations."""
         if pc not in self.rounds:
             after = frozenset(self._find_rest(pc))
             inside = after & frozenset(self._find_leading(pc)) if pc in after else _NONE
@@ -174,7 +176,7 @@ class SlotFunctions:
         return frozenset(row for pc in region for step in self.steps.get(pc, ()) for row in step.writes)
 
     def _is_guard_pure(self, pc: int) -> bool:
-        """Return whether the guard of an instruction depends only on the number of its thread."""
+        """Return whether the guard of an instruction is a function of the number that its thread drew."""
         guards = [step.guard for step in self.steps.get(pc, ()) if step.guard]
         return all(row in self.before.get(pc, {}) for row in guards)
 
@@ -200,7 +202,9 @@ class SlotFunctions:
 
     # -- fixed point --------------------------------------------------------------------------------------------------
     def _flow(self) -> None:
-        """Run to a fixed point; branches that turn out not to be pure change rows at their joins."""
+        """Compute the pure rows as a fixed point: a branch that proves impure removes rows at its join, so the flow
+        repeats.
+        """
         while True:
             guards = dict(self.guards)
             pending = [*self.before]
@@ -228,7 +232,7 @@ class SlotFunctions:
         return True
 
     def _join_sides(self, pc: int, state: Pure) -> None:
-        """Let rows that the sides of branches write depend on the guards of these branches."""
+        """Make rows that the sides of a branch write depend on the guard of the branch, where the sides join."""
         for branch in self.joined.get(pc, ()):
             guard = self.guards.get(branch)
             for row in self.written[branch] & state.keys():
@@ -258,7 +262,7 @@ class SlotFunctions:
                 state[row] = result
 
     def _part(self, step: Step, state: Pure) -> None:
-        """Record the draws that a branch or an exit depends on; if it is not pure, drop numbers of earlier rounds."""
+        """Record the draws on which a branch or exit depends; if it is impure, drop the rows that it makes impure."""
         guard = state.get(step.guard)
         known = self.guards.get(step.pc, _NONE)
         self.guards[step.pc] = None if guard is None or known is None else known | guard
@@ -269,28 +273,28 @@ class SlotFunctions:
 
 
 class Touched:
-    """The accessed locations of a run, by the draws on which their addresses depend."""
+    """The locations that a run accesses, with the draws on which their addresses depend."""
 
     def __init__(self) -> None:
         self.counters: dict[Location, tuple[str, int, int]] = {}
-        """Counter -> the operation of its draws, their operand, and its size in bytes."""
+        """counter -> operation of its draws, their operand, and its size in bytes"""
         self.owners: dict[Location, set[int]] = {}
-        """Byte -> the draws for which it was accessed."""
+        """byte -> the draws for whose numbers it was accessed"""
         self.lonely: dict[Location, set[Thread]] = {}
-        """Byte -> the threads that accessed it only for some numbers."""
+        """byte -> the threads that accessed it only for some drawn numbers"""
         self.stored: set[Location] = set()
-        """Written bytes of `owners` and `lonely`."""
+        """bytes of `owners` and `lonely` that were written"""
         self.others: dict[Location, bool] = {}
-        """Byte of other accesses -> whether one of them wrote."""
+        """byte of any other access -> whether one of these accesses wrote it"""
         self.paths: dict[int, set[int]] = {}
-        """Draw -> the accesses for its number that are not executed for all numbers."""
+        """draw -> the accesses that its number executed, among those that not every number executes"""
         self.draws = 0
         self.last: dict[tuple[Thread, int], int] = {}
 
     def takes(
         self, use: Use, name: str, pc: int, thread: Thread, location: Location, operand: int | None
     ) -> bool:  # fmt: skip
-        """Record an access of a lane; return whether it agrees with `use`."""
+        """Record an access of a lane, and return whether it is consistent with `use`."""
         stores, size = access_shape(name)
         span = [(location[0], at) for at in range(location[1], location[1] + size)]
         if pc in use.draws:
@@ -321,7 +325,7 @@ class Touched:
         return True
 
     def have_one_owner(self) -> bool:
-        """Return whether no location is accessed for two numbers, or by two threads, if one of them writes."""
+        """Return whether each written location belongs to one drawn number or to one thread."""
         for at in self.stored:
             if at in self.others or len(self.owners.get(at, ())) + len(self.lonely.get(at, ())) > 1:
                 return False
@@ -329,8 +333,10 @@ class Touched:
 
 
 def shows_one_owner(program: Program, use: Use, trace: Trace, operands: Mapping[int, int]) -> Touched | None:
-    """Return the accesses of a run if each location has one owner, otherwise None; `operands` are the amounts of
-    draws."""
+    """Return the locations of a run if each written one has a single owner, otherwise None.
+
+    `operands` maps a draw to its amount.
+    """
     code, found = program.code, Touched()
     for event in trace.events:
         if event.kind != "access":

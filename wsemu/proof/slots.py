@@ -1,23 +1,23 @@
 """Prove launches in which atomics on counters allocate slots: in every order of the adds, no two threads get the same
 slot.
 
-The result of one `add` depends on the order.  But each add gets its own range, as long as its operand, and together the
-ranges cover the numbers from the initial to the final value of the counter. Suppose that a result is used only in the
-address of stores, `base + factor * result + rest`, and that `rest` stays inside of the range.  Then stores of different
-threads never overlap, in any order, and always cover the same bytes.  The order only decides which thread gets which
-slot.
+The result of one `add` depends on the order of the adds. But each add gets a range of numbers for itself, as long as
+its operand, and together the ranges cover the numbers from the initial to the final value of the counter. Suppose that
+a result is used only in the address of stores, `base + factor * result + rest`, and that `rest` keeps the store within
+the range of its add. Then stores of different threads never overlap, in any order, and together they always cover the
+same bytes. The order decides only which thread gets which slot.
 
 The conditions are:
 
 * A result influences control flow and addresses only through such an address, or through a comparison with a number
-  that is on the same side of all results (`linear.py`).
-* Other accesses to the counters are only adds of nonnegative numbers.  No other access touches the stored bytes.
-* In this run, `rest` keeps every store inside of its own range.  `rest` is the same in all orders, because nothing else
-  in a thread depends on the results.
+  that has the same outcome for all results (`linear.py`).
+* All accesses to the counters are adds of nonnegative numbers.  No other access touches the stored bytes.
+* In this run, `rest` keeps every store within the range of its add.  `rest` is the same in all orders, because nothing
+  else in a thread depends on the results.
 
-Detects: stores to slots that an atomic allocated, as in counting sort, compaction and queues that are filled.
-Does not detect: slots that are read again before the launch ends, rings (`slot % n`), slots that are allocated again
-after a counter's reset, slots that two counters determine together.
+Detects: stores to slots that an atomic allocated, as in counting sort, compaction and filling a queue. Does not detect:
+slots that are read again before the launch ends, rings (`slot % n`), slots that are allocated again after the counter
+is reset, slots whose address combines the results of two counters.
 """
 
 from __future__ import annotations
@@ -52,19 +52,19 @@ class Plan(NamedTuple):
     """The conditions that a run must satisfy."""
 
     stores: dict[int, Grown]
-    """pc of a store -> the formula of its address"""
+    """instruction of a store -> the formula of its address"""
     compared: list[Compared]
     counters: frozenset[int]
-    """pcs of the adds that allocate slots"""
+    """instructions of the adds that allocate slots"""
 
     @property
     def near(self) -> bool:
-        """Return whether each lane uses the last result of its own add."""
+        """Return whether each store uses the latest result of its own lane's add."""
         return not any(grown.far for grown in self.stores.values())
 
 
 class Stretch(NamedTuple):
-    """The range of numbers that one add got."""
+    """The range of numbers that one add allocated."""
 
     counter: Place
     first: int
@@ -72,17 +72,17 @@ class Stretch(NamedTuple):
 
 
 class Put(NamedTuple):
-    """A store of a lane."""
+    """A store of one lane to an allocated slot."""
 
     pc: int
     own: int
-    """CTA of shared memory or -1"""
+    """CTA if the slot is in shared memory, otherwise -1"""
     address: int
     stretch: Stretch
 
 
 def plan(program: Program, analysis: Analysis, known: Mapping[int, int]) -> Plan | None:
-    """Return the conditions to check in a run; None if results of atomics are used for something else."""
+    """Return the conditions that a run must satisfy; None if results of atomics are used in any other form."""
     wanted: dict[int, set[str]] = {}
     for t in analysis.find_tainted:
         wanted.setdefault(t.pc, set()).add(t.what)
@@ -117,7 +117,7 @@ def _adds(program: Program, pc: int) -> bool:
 
 
 class Counts:
-    """The values of the counters of a run, add after add."""
+    """The values of a run's counters, updated add by add."""
 
     def __init__(self, held: Callable[[Place, int], int | None]) -> None:
         """Begin without adds; `held` returns the initial value of a location, or None if it is unknown."""
@@ -127,10 +127,10 @@ class Counts:
         self.known: dict[Place, bool] = {}
         self.least: dict[Place, int] = {}
         self.grow = True
-        """true if no counter was decreased: a decreased counter could allocate a number twice in another order"""
+        """true if no add was negative: a counter that decreases could allocate one number twice in another order"""
 
     def take(self, place: Place, size: int, count: int) -> Stretch:
-        """Record an add of `count` to a counter of `size` bytes, and return its range."""
+        """Record an add of `count` to a counter of `size` bytes, and return the range that it allocates."""
         self.grow &= not count >> 8 * size - 1 & 1
         if place not in self.now:
             found = self.held(place, size)
@@ -157,7 +157,7 @@ class Counts:
 
 
 def compares(one: Compared, results: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    """Return the outcome of a comparison for each of these results, with the lower bound of its remainder."""
+    """Return the outcome of a comparison for each of the given results, at the lower bound of the formula's rest."""
     values = one.grown.factor * results + (one.grown.low or 0)
     relations: dict[str, Callable[[Any, int], Any]] = {
         "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge, "eq": operator.eq,
@@ -174,7 +174,7 @@ def _holds(relation: str, value: int, number: int) -> bool:
 
 
 def _firsts(starts: list[int], length: int) -> dict[int, int]:
-    """Return, for each start of a slot, the start that represents it: overlapping slots share one."""
+    """Map each start of a slot to the start that represents it: overlapping slots share one."""
     first, made = starts[0], dict[int, int]()
     for start in starts:
         if start >= first + length:
@@ -192,8 +192,11 @@ class Range(NamedTuple):
 
 
 def ranges(found: Plan, puts: Iterable[Put], counts: Counts, sizes: Mapping[int, int]) -> list[Range] | None:
-    """Return the bytes that the stores cover in every order; None if a store leaves its range, or if ranges of several
-    counters overlap.  `sizes` are the sizes of stores."""
+    """Return the bytes that the stores cover in every order.
+
+    Return None if a store leaves its range, or if ranges of several counters overlap. `sizes` maps a store to its
+    bytes.
+    """
     kept = [(put, found.stores[put.pc].factor) for put in puts]
     starts: dict[tuple[int, int, Place], set[int]] = {}
     for put, factor in kept:
@@ -222,8 +225,11 @@ def proves_slots(
     inside: Callable[[Range], bool],
     operands: Mapping[int, int],
 ) -> bool:
-    """Return whether a run proves the allocation of slots in every order, if each lane uses the result of its own add.
-    The trace has all accesses; `inside` returns whether bytes belong to one array; `operands` are the added numbers."""
+    """Return whether a run proves that no order of the adds makes stores overlap, if each lane uses its own result.
+
+    The trace has all accesses. `inside` returns whether bytes belong to one array, and `operands` maps an add to its
+    amount.
+    """
     code = program.code
     sizes = {pc: access_shape(NAMES[int(code[pc, 0])])[1] for pc in (*found.stores, *found.counters)}
     counts, last = Counts(held), dict[tuple[Thread, int], Stretch]()

@@ -1,5 +1,7 @@
-"""Instructions and arrays as the analysis of `taint.py` sees them: the rows and arrays that an instruction reads and
-writes, and the rows that influence its behavior."""
+"""Instructions and arrays in the form that the analysis of `taint.py` uses.
+
+A *step* names the rows and arrays that an instruction reads and writes, and the rows that influence its behavior.
+"""
 
 from __future__ import annotations
 
@@ -34,31 +36,31 @@ from wsemu.model.tensor_memory import STORE as TENSOR_STORE
 
 SegmentOf = Callable[[int], "int | None"]
 Reached = Mapping[int, Collection[int]]
-"""access -> the addresses in shared and local memory that it used: of each access the first and the last byte"""
+"""access -> the addresses in shared and local memory that it used in a run: first and last byte of each"""
 Bits = int
-"""a set of sources and arrays.  The low bits are sources, sorted by pc: atomics, varying values, masks of active lanes.
-The higher bits are arrays"""
+"""A set of sources and arrays, as bits. The low bits are sources, sorted by instruction: atomics, varying values, masks
+of active lanes. The higher bits are arrays."""
 State = dict[int, Bits]
-"""register row -> the sources and arrays of its value; rows without any are left out"""
+"""register row -> the sources and arrays of its value; rows without any are missing"""
 UNBOUNDED = 1 << 62
 COPIED = -2
-"""represents a row with the values that a copy moves"""
+"""number of a pseudo row: the values that a copy moves"""
 _MAP = -3
-"""represents a row with the values of a tensor map"""
+"""number of a pseudo row: the contents of a tensor map"""
 _ON_COLUMNS = find_opcodes(lambda row: row.moves.unit == "columns")
 _COPIES = find_names(lambda row: row.moves.agent and row.moves.unit == "bytes")
 _CARRIED = {
     **dict.fromkeys(("mov", "min", "max", "selp", "cvt"), "whole"), **dict.fromkeys(("add", "and", "or", "xor"), "sum"),
     "sub": "less", "mad": "product", "madwide": "product", "index": "whole",
 }  # fmt: skip
-"""arithmetic operation that may produce an address -> how it does so, in the words of `Step.carried`"""
+"""arithmetic operation that may compute an address -> how it does so, as in `Step.carried`"""
 _CARRIERS = {"selp": (0, 1), "mad": (2,), "madwide": (2,), "index": (3,)}
-"""operation -> the operands that may be the address, if not all of them"""
+"""operation -> the operands that may be the address; other operations may use any operand"""
 
 
 # -- arrays ----------------------------------------------------------------------------------------------------------
 class Region(NamedTuple):
-    """Memory that is tracked as one: a segment of array arguments, or an array of shared or local memory."""
+    """Memory that the analysis treats as one: a segment of array arguments, or one array of shared or local memory."""
 
     space: str
     offset: int = 0
@@ -66,18 +68,18 @@ class Region(NamedTuple):
 
 
 class Regions:
-    """The arrays of a program, each a bit from `first` on."""
+    """The arrays of a program, as bits from bit number `first` on."""
 
     def __init__(self, program: Program, first: int, segment_of: SegmentOf | None) -> None:
         self.first = first
         self.list = [Region("constant"), Region("votes"), Region("global"), Region("unknown")]
-        """regions by number.  The third one represents arrays whose addresses are in structures or in memory; the
-        fourth one an address that, on some path, is not computed from the address of an array"""
+        """regions by number. `global` stands for arrays whose addresses are in structures or in memory. `unknown`
+        stands for an address that, on some path, is not computed from the address of an array"""
         constant = [array for array in program.constant_arrays if not (array.writable or array.live)]
         self.entry: State = {array.row: 1 << first for array in constant}
-        """contents of the rows of base addresses"""
+        """row of a base address -> its array"""
         self.tables: dict[str, Bits] = {}
-        """name of a table of the heap -> its region; addresses do not enter or leave a table"""
+        """name of a heap table -> its region; the analysis ignores addresses in tables"""
         for array in program.constant_arrays:
             if array.writable and not array.live:
                 is_table = array.heap not in ("", "bytes")
@@ -92,7 +94,7 @@ class Regions:
         self._declare_regions(program)
         self.everything = ((1 << len(self.list)) - 1 << first) & ~self.votes & ~self.unknown
         self.columns = 0
-        """region of tensor memory, which no address reaches"""
+        """region of tensor memory: no address points to it"""
         if program.opcodes & _ON_COLUMNS:
             self.columns = self._add(Region("columns"))
         self.everything &= ~self.all_of("table")
@@ -104,9 +106,9 @@ class Regions:
         )  # fmt: skip
         self._declared_arrays = self.all_of("local", "shared")
         self.merged: Bits = 0
-        """arrays of a space in which an access may reach past the end of its array"""
+        """arrays of each space in which some access may reach past the end of its array"""
         self.escaped: Bits = 0
-        """spaces with an address that was stored or passed to other lanes, and that the analysis no longer follows"""
+        """arrays of each space with an address that was stored or passed to other lanes, where the analysis loses it"""
 
     @property
     def votes(self) -> Bits:
@@ -132,7 +134,7 @@ class Regions:
                 segments[segment] = self._add(Region("global"))
             self.entry[row] = segments[segment]
         for parameter in program.parameters:
-            if parameter.part == "memory":  # its bytes never change; a tensor map among them leads to an array
+            if parameter.part == "memory":  # its bytes never change; if it is a tensor map, it leads to an array
                 self.entry[parameter.row] = 1 << self.first
                 segment = None if segment_of is None else segment_of(parameter.row)
                 if segment is None:
@@ -141,7 +143,7 @@ class Regions:
                     self.mapped[parameter.row] = segments[segment]
                 else:
                     self.mapped[parameter.row] = segments[segment] = self._add(Region("global"))
-        if None in segments:  # an unknown segment may be any of them
+        if None in segments:  # the unknown segment may be any other
             together = 0
             for bit in segments.values():
                 together |= bit
@@ -157,7 +159,7 @@ class Regions:
         if "dynamic" in program.specials:
             self.entry[program.specials["dynamic"]] = self._add(Region("dynamic"))
         self._windows = {SHARED: self._add(Region("shared")), LOCAL: self._add(Region("local"))}
-        """segment -> the region of an address in it that is not computed from the address of an array"""
+        """segment -> the region of its addresses that are not computed from the address of an array"""
 
     def _add(self, region: Region) -> Bits:
         self.list.append(region)
@@ -168,7 +170,7 @@ class Regions:
 
     def at(self, space: str, offset: int) -> Bits:
         """Return the array that is declared at a byte offset of shared or local memory."""
-        if space == "local":  # without the number of the variable
+        if space == "local":  # without the bits that number the variable
             offset &= (1 << LOCAL_SHIFT) - 1
         for n, region in enumerate(self.list):
             if region.space == space and region.offset <= offset < region.offset + region.size:
@@ -176,7 +178,7 @@ class Regions:
         return self._whole(space)
 
     def regions_at(self, addresses: Iterable[int]) -> Bits:
-        """Return the arrays at some addresses."""
+        """Return the arrays that contain the given addresses."""
         found = 0
         for address in addresses:
             segment, offset = address >> SEGMENT_SHIFT, address & OFFSET_MASK
@@ -186,7 +188,7 @@ class Regions:
         return found
 
     def is_anywhere(self, arrays: Bits) -> bool:
-        """Return whether an unknown array is represented by all arrays of a space that has several."""
+        """Return whether `arrays` has an unknown array of a space with several arrays."""
         pairs = zip(self._spaces, (self._windows[LOCAL], self._windows[SHARED]), strict=True)
         return any(arrays & window and (space & ~window).bit_count() > 1 for space, window in pairs)
 
@@ -194,20 +196,22 @@ class Regions:
         return self._spaces[space == "shared"]
 
     def window(self, value: int) -> Bits:
-        """Return the space whose segment is in the upper bits of `value`, a part of an address; 0 if there is none."""
+        """Return the space whose segment is in the upper bits of `value`, which is part of an address; 0 if there is
+        none.
+        """
         return self._windows.get(value + (1 << SEGMENT_SHIFT - 1) >> SEGMENT_SHIFT, 0)
 
     def escape(self, address: Bits) -> None:
-        """Record that the analysis no longer follows an address in some arrays."""
+        """Record that an address of these arrays was stored or passed on, where the analysis does not follow it."""
         for space in self._spaces:
             if address & space:
                 self.escaped |= space
 
     def result_bits(self, step: Step, state: State, bits: Bits) -> Bits:
-        """Return the regions of an arithmetic result, if all operands together hold `bits`.
+        """Return the sources and regions of an arithmetic result, if its operands together have `bits`.
 
-        The result of a selection is one operand.  A sum is in the array of one operand if the other operands are
-        numbers.  In shared and local memory, arrays are adjacent, so an added number may lead to another array.
+        A selection returns one of its operands. A sum points to the array of one operand if all other operands are
+        numbers. Arrays of shared and local memory are adjacent: there, an added number may lead to another array.
         """
         if step.array >> self.first:
             return bits & ~self.unknown
@@ -226,18 +230,21 @@ class Regions:
             return bits | self.unknown
         bits &= ~self.unknown
         if arrays == numbers and step.carried != "product":
-            return bits & (~windows | arrays[0])  # the other form of the same address
+            return bits & (~windows | arrays[0])  # the same address, relative to the space instead of the array
         return bits | self._besides(bits)
 
     def _besides(self, address: Bits) -> Bits:
-        """Return the windows of the spaces that have an array of `address`."""
+        """Return the regions of unknown addresses in the spaces of `address`."""
         spaces = zip(self._spaces, (self._windows[LOCAL], self._windows[SHARED]), strict=True)
         return sum(within for space, within in spaces if address & space)
 
     def touched_regions(self, address: Bits, window: Bits = 0) -> Bits:
-        """Return the arrays that an access may touch.  `address`: the bits of its address; `window`: the space in
-        which the address is an offset, if any.  An unknown address was loaded or passed by a lane.  It reaches shared
-        or local arrays only if an address in this space has escaped, or if the address is an offset in the space."""
+        """Return the arrays that an access may touch.
+
+        `address` has the bits of its address, and `window` the space in which the address is an offset, if any. An
+        unknown address was loaded from memory or came from another lane. It can point to shared or local arrays only if
+        an address of this space escaped, or if the address is an offset in the space.
+        """
         mask = address >> self.first << self.first
         spaces = self._spaces[0] | self._spaces[1]
         if not mask or mask & self.unknown:
@@ -248,7 +255,8 @@ class Regions:
         return mask
 
     def check(self, mask: Bits, reach: int, unit: int) -> None:
-        """Merge the arrays of a space if one of `mask` is smaller than `reach` bytes or ends inside a vector."""
+        """Merge the arrays of a space if one of them is smaller than the `reach` of an access, or ends within a
+        vector."""
         for n, region in enumerate(self.list if mask & self._declared_arrays else (), self.first):
             inside = mask >> n & 1 and region.size
             if inside and (region.size < reach or (region.offset + region.size) % unit):
@@ -256,7 +264,7 @@ class Regions:
 
 
 def offset_of(immediate: int) -> int:
-    """Return the offset in an immediate that may also name a segment."""
+    """Return the offset in an immediate whose upper bits may name a segment."""
     half = 1 << SEGMENT_SHIFT - 1
     return (immediate + half & 2 * half - 1) - half
 
@@ -267,34 +275,34 @@ def _bytes(array: SharedArray) -> int:
 
 # -- instructions ----------------------------------------------------------------------------------------------------
 class Step(NamedTuple):
-    """An instruction, or a part of it, as the analysis sees it."""
+    """An instruction, or a part of one, in the form that the analysis uses."""
 
     pc: int
     kind: str
     reads: tuple[int, ...]
-    """rows on which the result depends, including those of the guard and of the address"""
+    """rows on which the result depends, including the rows of guard and address"""
     writes: tuple[int, ...] = ()
     guard: int = 0
-    """row of the guard, 0 without one"""
+    """row of the guard; 0 if there is none"""
     address: int = -1
     array: Bits = 0
-    """the arrays that the step touches, or whose address it computes, if known beforehand; for a source, its own
-    bit"""
+    """the arrays that the step touches, or whose address it computes, if they are known beforehand; for a source, its
+    own bit"""
     operands: tuple[int, ...] = ()
-    """rows that influence the behavior of the step: barrier and count, member mask"""
+    """rows that influence the step's behavior, such as barrier, count and member mask"""
     reach: int = 0
-    """bytes from the start of an array that the step itself may reach"""
+    """number of bytes, from the start of an array, that the step may access"""
     unit: int = 1
     """size of a vector in bytes"""
     window: Bits = 0
-    """the space in which the address is an offset"""
+    """the space in which the address is an offset, if any"""
     keeps: Bits = -1
-    """mask of the bits that the result may have: a predicate is not an address"""
+    """mask of the bits that the result can have: a predicate, for example, cannot be an address"""
     carries: tuple[int, ...] = ()
-    """rows whose addresses may carry over to the result"""
+    """rows whose address may become the address of the result"""
     carried: str = ""
-    """computation of the result from `carries`: `whole`, it is one of them; `sum`; `less`, the first minus the second;
-    `product`, a product plus one of them; empty: the result does not count as an address"""
+    """computation of the result from `carries`: one of them (`whole`), their sum (`sum`), the first minus the
+    second (`less`), or a product plus one of them (`product`); empty if the result is not an address"""
 
 
 class Decoder:
@@ -304,14 +312,14 @@ class Decoder:
         self.code = program.code.tolist()
         self.regions = regions
         self.bits = bits
-        """pc of a source -> its bit"""
+        """instruction that is a source -> its bit"""
         self.taint: Bits = (1 << len(bits)) - 1
         self.tables = {pc: regions.tables[name] for pc, name in enumerate(program.array_of) if name in regions.tables}
         self.constants = {row: int(value) for row, type_, value in program.constants if type_ == "b64"}
         self.constants32 = {row: int(value) for row, type_, value in program.constants if type_ == "b32"}
 
     def steps(self, pc: int) -> Iterator[Step]:
-        """Yield the steps of the instruction at pc; none if it moves no values and cannot be influenced."""
+        """Yield the steps of an instruction; none if it moves no value and nothing can influence it."""
         fields = self.code[pc]
         name = NAMES[fields[0]]
         kind = OPERATIONS[name].kind
@@ -357,7 +365,7 @@ class Decoder:
             if a in self.regions.bases and self.constants.get(b, -1) >= 0:
                 array, reads = self.regions.at(self.regions.bases[a], self.constants[b]), ()
         elif name.startswith("varying."):
-            array = self.bits.get(pc, 0)  # 0 if the analysis follows races
+            array = self.bits.get(pc, 0)  # 0 if the analysis looks for racing values only
         keeps = self.taint if operation.result == "p" else -1
         what = name.split(".")[0]
         carried = _CARRIED.get(what, "") if operation.result in ("b32", "b64") else ""
@@ -392,7 +400,7 @@ class Decoder:
         guard = guards[0] if guards else 0
         count = {"shfl": 2, "match": 1, "vote": 1, "redux": 1, "alike": 1}.get(name.split(".")[0], 0)
         values = tuple(fields[3 : 3 + count])
-        if values and fields[7]:  # the predicate of shfl tells about the lane only, that of match.all about the values
+        if values and fields[7]:  # the predicate of shfl depends on the lane only, that of match.all on the values
             yield Step(pc, "alu", (values[-1], *guards), (fields[7],), guard, keeps=self.taint)
         if name == "activemask" and pc in self.bits:
             yield Step(pc, "alu", guards, (fields[2],), guard, array=self.bits[pc], keeps=self.taint)
@@ -403,7 +411,7 @@ class Decoder:
         yield Step(pc, "warp", (*values, *guards), writes, guard, operands=members, keeps=self.taint)
 
     def _matrix(self, pc: int, name: str, fields: list[int], guards: tuple[int, ...]) -> Step:
-        """Return the step of a matrix instruction: values in the rows of lanes go to all lanes."""
+        """Return the step of a matrix instruction: values of each lane may reach all lanes."""
         to, *counts = vector_counts(name)
         rows = [(fields[at], count) for at, count in zip((3, 4, 6), counts, strict=False)]
         reads = tuple(row + k * ROW for row, count in rows for k in range(count))
@@ -412,7 +420,7 @@ class Decoder:
         return Step(pc, "warp", (*reads, *guards), writes, guard, operands=(fields[5],), keeps=self.taint)
 
     def _wgmma(self, pc: int, name: str, fields: list[int], guards: tuple[int, ...]) -> Iterator[Step]:
-        """Yield the steps of a `wgmma`, which may read all of shared memory, and the registers of all lanes."""
+        """Yield the steps of a `wgmma`, which may read all shared memory and the registers of all lanes."""
         guard = guards[0] if guards else 0
         to, of_a, _, _ = vector_counts(name, fields[7])
         in_memory = WGMMA[name].shared
@@ -428,8 +436,11 @@ class Decoder:
         yield Step(pc, "async", guards, guard=guard, operands=(*steering, fields[6]))
 
     def _asynchronous(self, pc: int, name: str, fields: list[int], guards: tuple[int, ...]) -> Iterator[Step]:
-        """Yield the steps of an asynchronous operation.  A copy is a load and a store; any other operation has the
-        operands that influence it.  A wait accepts any token, because the engines judge the phase of a token."""
+        """Yield the steps of an asynchronous operation.
+
+        A copy is a load and a store. Any other operation has only the operands that influence it. The token of a wait
+        is not among them, because the engines check which phase it names.
+        """
         guard = guards[0] if guards else 0
         operation, unit = OPERATIONS[name], effects_of(name).moves.unit
         rows = tuple(fields[3 : 3 + len(operation.operands)])
@@ -461,8 +472,10 @@ class Decoder:
             yield Step(pc, "async", guards, guard=guard, operands=rows)
 
     def _columns(self, pc: int, name: str, fields: list[int], guards: tuple[int, ...]) -> Iterator[Step]:
-        """Yield the steps of an operation on tensor memory, which is one array.  Matrices may be anywhere in shared
-        memory."""
+        """Yield the steps of an operation on tensor memory, all of which counts as one array.
+
+        A matrix operand may be anywhere in shared memory.
+        """
         guard, columns = guards[0] if guards else 0, self.regions.columns
         if name == ALLOC:
             yield Step(pc, "store", (fields[3], *guards), (), guard, fields[3], reach=4, keeps=self.taint)
@@ -479,7 +492,7 @@ class Decoder:
             yield from self._tensor_matrices(pc, name, fields, guards)
 
     def _tensor_matrices(self, pc: int, name: str, fields: list[int], guards: tuple[int, ...]) -> Iterator[Step]:
-        """Yield the steps of a product, or of a copy to tensor memory."""
+        """Yield the steps of a matrix multiplication, or of a copy to tensor memory."""
         guard, columns = guards[0] if guards else 0, self.regions.columns
         shared = self.regions.all_of("shared", "dynamic")
         descriptors: tuple[int, ...] = (fields[4],)
@@ -509,7 +522,7 @@ class Decoder:
         )  # fmt: skip
 
     def _send(self, pc: int, name: str, fields: list[int], guards: tuple[int, ...]) -> Iterator[Step]:
-        """Yield the steps of a store to shared memory that also credits an mbarrier."""
+        """Yield the steps of a store to shared memory that also completes bytes on an mbarrier."""
         to, bar = fields[3:5]
         kind = "atomic" if effects_of(name).moves.combines else "store"
         guard = guards[0] if guards else 0
@@ -518,9 +531,11 @@ class Decoder:
         )  # fmt: skip
 
     def _tile(self, pc: int, name: str, fields: list[int], guards: tuple[int, ...]) -> Iterator[Step]:
-        """Yield the steps of a tile copy between global and shared memory.  If the array of the tensor map is unknown,
-        the copy may access all of global memory.  Its behavior depends on the coordinates and on the addresses of the
-        map and of the mbarrier."""
+        """Yield the steps of a tile copy between global and shared memory.
+
+        If the array of the tensor map is unknown, the copy may access all global memory. The coordinates and the
+        addresses of map and mbarrier influence it.
+        """
         inside, outside, bar = fields[3], fields[4], fields[5]
         moves = effects_of(name).moves
         steering = (outside, *(fields[2] + k * ROW for k in range(fields[7] & TENSOR_RANK)))
@@ -548,7 +563,7 @@ class Decoder:
 
 
 def plain_decoder(program: Program) -> Decoder:
-    """Return the decoder of a program without sources; it is cached."""
+    """Return the decoder of a program without sources, from the program's cache."""
     found: Decoder | None = program.derived.get("decoder")
     if found is None:
         found = program.derived["decoder"] = Decoder(program, Regions(program, 0, None), {})

@@ -1,5 +1,7 @@
-"""Keys of the clocks of `threads.py`. Keys are equal for two histories that leave the same knowledge, whichever threads
-caused it and, if CTAs are interchangeable, whatever their numbers are.
+"""Keys of the vector clocks of `threads.py`, by which an exploration recognizes states that it has seen before.
+
+Two histories have equal keys if they leave the same clocks, whichever threads caused them. If CTAs are interchangeable,
+the key does not depend on their numbers either.
 """
 
 from __future__ import annotations
@@ -19,36 +21,36 @@ if TYPE_CHECKING:
     from wsemu.proof.threads import Knowledge, Place, Rows, Thread
 
 WIDE = -1
-"""threads that released, if all CTAs may acquire it"""
+"""scope key of a release that all CTAs may acquire"""
 BEHIND, FORCED = 1, 2
-"""extra contents of a release: of the `fence.sc` before it, and for the next one after it"""
+"""kinds of `fence.sc` clocks in a release: of fences before it, and of those that the next `fence.sc` joins"""
 _ENDS = 1 << 32
-"""more than there are of those who may take something, below 0 and above"""
+"""more than the number of scope keys, both below 0 and above"""
 _ROWS = (
     "fenced", "pending", "own", "seen", "behind", "forced", "meeting", "exited", "barrier", "given", "places",
     "observed", "copies",
 )  # fmt: skip
-"""rows of knowledge besides the threads'"""
+"""names of the clocks that do not belong to a thread"""
 _ROUNDS = 8
-"""maximum rounds for distinguishing CTAs by refinement"""
+"""maximum number of refinement rounds that distinguish CTAs"""
 _ALL_BITS = (1 << 64) - 1
 
 
 def fence_name(to: int, kind: int, end: int) -> int:
-    """The name of what goes with a release to some, of a `fence.sc` that is found by `end`."""
+    """Encode as one number: a release to the scope `to` carries a `fence.sc` clock of a kind, with the key `end`."""
     return to + _ENDS * (kind + 3 * (end + _ENDS // 2))
 
 
 @functools.lru_cache(maxsize=1 << 12)
 def parts(name: int) -> tuple[int, int, int]:
-    """To whom something goes, of which kind it is (0: of no `fence.sc`), and by what that fence is found."""
+    """Decode `fence_name` into scope, kind and key of the `fence.sc`; a kind of 0 is the released clock itself."""
     rest, to = divmod(name + _ENDS // 2, _ENDS)
     end, kind = divmod(rest, 3)
     return to - _ENDS // 2, kind, end - _ENDS // 2 if kind else 0
 
 
 class _Ranks(dict[int, int]):
-    """By who may take something its rank: of what goes with it, too."""
+    """Maps a scope key to its rank in the order of CTAs, and an encoded `fence_name` to the one with these ranks."""
 
     def __missing__(self, name: int) -> int:
         to, kind, end = parts(name)
@@ -57,7 +59,7 @@ class _Ranks(dict[int, int]):
 
 
 class Key:
-    """The contents of a `Knowledge`, with CTAs in some order."""
+    """The contents of a `Knowledge` in a form that can be hashed, with the CTAs in a given order."""
 
     def __init__(self, known: Knowledge, order: Sequence[int]) -> None:
         self.known = known
@@ -69,7 +71,7 @@ class Key:
     def digest_bytes(self) -> bytes:
         known = self.known
         names, held = self.special()
-        several = len(known.shared.places) > 1  # else no two strong accesses make a pair
+        several = len(known.shared.places) > 1  # with one location, no two strong accesses make a pair
         before = self._befores(known.before.items(), self._thread) if several else []
         gathered = self._befores(known.gathered.items(), self._barrier) if several else []
         last = sorted((self._thread(t), self._place(p)) for t, p in known.last.items()) if known.acquires else []
@@ -89,9 +91,11 @@ class Key:
         return hashed.digest()
 
     def distinguish_ctas(self, alike: Sequence[bytes]) -> list[int]:
-        """Return the CTAs in an order that does not depend on their numbers, as far as they differ. They differ by
-        their knowledge of accesses, and by who knows of theirs, refined round after round by the differences of those
-        CTAs (color refinement, as for graph isomorphism)."""
+        """Return the CTAs in an order that depends on their state alone, not on their numbers.
+
+        CTAs are distinguished by the accesses that they have observed, and by the CTAs that have observed theirs. Each
+        round refines this by the differences found so far (color refinement, as for graph isomorphism).
+        """
         known, ctas = self.known, len(self.known.rows)
         entries: dict[tuple[int, int, int, int], int] = {}
         for place, cell in known.cells.items():
@@ -132,8 +136,11 @@ class Key:
         return sorted(known.rows, key=lambda cta: (alike[cta], colours.get(cta, 0)))
 
     def _owned_rows(self) -> tuple[Rows, list[int], Any]:
-        """Return the rows of threads in CTAs that have not ended, and all other rows, with the CTA of each, or the last
-        one, and a number that distinguishes rows of one CTA."""
+        """Return the clocks of all running threads and all other clocks, one a row.
+
+        Each row comes with the CTA that it belongs to, or the number of CTAs if it belongs to none, and with a number
+        that distinguishes the rows of one CTA.
+        """
         known, last = self.known, len(self.known.rows)
         blocks, owners, numbers = [], list[int](), list[int]()
         for cta, w in self.alive:
@@ -153,7 +160,7 @@ class Key:
         return np.concatenate([*blocks, table]), owners, np.array(numbers, np.int64).astype(np.uint64)
 
     def _owner(self, name: Any) -> tuple[int | None, int]:
-        """The CTA, as it counts here, whose a row is, and a number for its name."""
+        """Return the CTA, by its rank, to which a named clock belongs, and a number for its name."""
         what, key, to = name
         of_cta, kind = self.known.of_cta, _ROWS.index(what)
         if what in ("fenced", "pending", "behind", "forced"):
@@ -186,19 +193,19 @@ class Key:
         return self.rank[key[0]], key[1]
 
     def _befores(self, items: Collection[tuple[Any, frozenset[Before]]], number: Callable[[Any], Any]) -> list[Any]:
-        told = {found: "" for _, found in items}  # threads that met at a barrier have the same ones
+        told = {found: "" for _, found in items}  # threads that met at a barrier share one set
         for found in told:
             told[found] = repr(sorted(map(self._before, found)))
         return sorted((number(key), told[found]) for key, found in items)
 
     def _before(self, before: Before) -> tuple[Any, ...]:
-        """Return an earlier access as plain tuples, which are hashed and compared much faster."""
+        """Return an earlier access as plain tuples, which are much faster to hash and compare."""
         (thread, place, *access), *between = before
         return (self._thread(thread), self._place(place), *access), *between
 
-    # -- what is told --------------------------------------------------------------------------------------------------
+    # -- other clocks --------------------------------------------------------------------------------------------------
     def special(self) -> tuple[list[object], list[Rows]]:
-        """Return the knowledge besides that of threads, each with a name."""
+        """Return the clocks that do not belong to a thread, and a name for each."""
         names: list[object] = []
         held: list[Rows] = []
         tables = self._tables()
@@ -216,7 +223,7 @@ class Key:
             WIDE,
             *self.living,
             *(known.clusters[cta] for cta in self.living),
-        }  # what is given to a CTA that has ended is nobody's
+        }  # nothing can acquire what was released to a CTA that has ended
 
         def is_held(name: int) -> bool:
             if name in there or not known.sequential:
@@ -264,7 +271,7 @@ class Key:
         return row
 
     def _hash_cells(self, hashed: Any, table: Rows) -> None:
-        """Add who, of those whose rows the table has, knows of the accesses that later ones must come after."""
+        """Hash which owners of the table's clocks have observed each recorded access."""
         known, alive = self.known, set(self.alive)
         cells = {p: cell for p, cell in known.cells.items() if p[0] < 0 or p[0] in self.living}
         number: dict[tuple[int, int, int, int], int] = {}
@@ -290,13 +297,13 @@ class Key:
 
 
 def _nameless(to: int) -> int:
-    """To whom something is given, whichever CTA it is."""
+    """Return a scope key, or an encoded `fence_name`, with every CTA replaced by 0."""
     whom, kind, end = parts(to)
     return fence_name(min(whom, 0), kind, min(end, 0)) if kind else min(whom, 0)
 
 
 def _knows(table: Rows, entries: Iterable[tuple[int, int, int, int]]) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """By row and (thread, mark, column, written) of an access: whether who has the row knows of it."""
+    """Return a table: whether the clock in a row has observed an access (thread, mark, column, written) in a column."""
     threads, marks, columns, counts = np.array(list(entries)).T
     known: np.ndarray[Any, np.dtype[np.bool_]] = (table[:, threads] >= marks) | (
         (columns > 0) & (table[:, columns] >= counts)
@@ -305,8 +312,8 @@ def _knows(table: Rows, entries: Iterable[tuple[int, int, int, int]]) -> np.ndar
 
 
 def _mix_numbers(numbers: Any) -> Any:
-    """Numbers of 64 bits that look like others (Steele, Lea, Flood, "Fast Splittable Pseudorandom Number Generators",
-    2014)."""
+    """Return 64-bit numbers that mix the bits of the given ones (Steele, Lea, Flood, "Fast Splittable Pseudorandom
+    Number Generators", 2014)."""
     mixed = numbers + np.uint64(0x9E3779B97F4A7C15)
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -1,23 +1,27 @@
-"""Happens-before between single threads, by the synchronization rules of the PTX memory model, and the remaining races.
+"""Happens-before between single threads, by the synchronization rules of the PTX memory model, and the races it leaves.
 
-`happens_before.py` judges warps after a run; a fence or an atomic of one lane counts for all lanes.  Here each thread
-has its own clock, and only the orders that PTX ISA, "Memory Consistency Model", guarantees count:
+`happens_before.py` judges whole warps after a run: there, a fence or an atomic of one lane counts for all lanes. Here
+each thread has its own vector clock, and only synchronization that PTX ISA, "Memory Consistency Model", guarantees
+counts:
 
-`release`      A fence and then a strong write of the same thread; or a write that releases by itself, and then strong
-               writes of that thread to the same location.
-`acquire`      A strong read and then a fence of the same thread; or a read that acquires by itself, also after strong
-               reads of that location.
-`observe`      A strong read observes the write whose value it gets, and through atomics the writes before that one.
-`synchronize`  An acquire that observed a release knows what that release knew, if the scope of each includes the other
-               thread.
+`release`      A fence followed by a strong write of the same thread; or a release write followed by strong writes of
+               the thread to the same location.
+`acquire`      A strong read followed by a fence of the same thread; or an acquire read, which also acquires for earlier
+               strong reads of its location.
+`observe`      A strong read observes the write whose value it returns.  If atomics produced that value, it also
+               observes the earlier writes in their chain.
+`synchronize`  An acquire that observed a release joins the release's clock, if the scope of each includes the
+               other thread.
 `sequential`   Two `fence.sc` whose scopes include the other thread are ordered consistently with all observations.  If
-               one precedes an access, and a conflicting later access precedes the other, the second fence knows what
-               the first one knew.  Program order, barriers and acquired releases all count as preceding.
-`cause`        A write that was observed precedes what follows the read; earlier accesses of its thread need not.
+               the first fence precedes an access, and a later conflicting access precedes the second fence, then the
+               second fence joins the clock of the first.  Program order, barriers and acquired releases all count as
+               preceding.
+`cause`        An observed write precedes everything after the read.  Earlier accesses of the writing thread do not,
+               unless a release covers them.
 
-A clock has a column for each thread, with an interval of its warp as engines count them: everything that the thread did
-up to the end of the interval is observed.  Atomic writes have further columns: an observed write does not include what
-came before it.
+A clock has one column per thread. The column holds an interval of the thread's warp, as the engines count intervals:
+the clock's owner has observed everything that the thread did up to the end of this interval. Each series of atomic
+writes has a further column, because observing such a write does not imply observing what came before it.
 
 Barriers, exits and warp-wide operations release and acquire as in `happens_before.py`.
 """
@@ -70,20 +74,21 @@ if TYPE_CHECKING:
     from wsemu.model.program import Program
 
 Rows = np.ndarray[Any, np.dtype[np.int32]]
-"""one clock or several: the observed interval of each column"""
+"""one clock or several, one a row: the observed interval of each column"""
 Reached = dict[int, Rows]
-"""reach of a fence (`WIDE`, a CTA, or `-2 -` a cluster) -> its clock"""
+"""keys of a scope (`WIDE`, a CTA's number, or -2 minus a cluster's number) -> the clock released to it"""
 Fences = tuple[Reached, Reached]
-"""clocks of earlier `fence.sc`: fences that precede now, and fences that the next one acquires"""
+"""clocks of earlier `fence.sc`: of fences that already precede this point, and of fences that the next `fence.sc` joins
+"""
 Thread = int
-"""CTA * lanes of a CTA + lane"""
+"""number of a thread: CTA * threads of a CTA + index in its CTA"""
 Place = tuple[int, int]
-"""(CTA of shared memory or -1, address)"""
+"""a memory location: (CTA if it is in shared memory, otherwise -1; address)"""
 _NOTHING: frozenset[Before] = frozenset()
 _REDUCES, _COPIES = -2, -3
-"""kinds of accesses to a location: copies, that add to it, and others"""
+"""stand for a thread in `_Touch`: all reducing copies, and all other copies"""
 _NEVER = 1 << 30
-"""an interval that no warp reaches"""
+"""interval of an asynchronous copy: no clock ever reaches it"""
 _OF_CTA, _OF_CLUSTER, _OF_ALL = range(3)
 """scope of a fence or a strong access"""
 _FAR = {_OF_CTA: IN_CTA, _OF_CLUSTER: IN_CLUSTER, _OF_ALL: EVERYWHERE}
@@ -95,42 +100,44 @@ _NO_FENCES: Fences = {}, {}
 
 
 class Made(NamedTuple):
-    """An event; for an access also the address of each lane."""
+    """An event of the trace; for an access, also the address of each lane."""
 
     event: Event
     addresses: tuple[tuple[int, int], ...] = ()
-    """(lane, address)"""
+    """pairs of a lane and its address"""
     wrote: int = ALL_LANES
-    """the lanes of an atomic that changed memory: a `cas` need not"""
+    """mask of the lanes whose atomic changed memory: a `cas` that fails does not"""
 
 
 class Entry(NamedTuple):
-    """An access after which conflicting later ones must be ordered."""
+    """A recorded access: a later conflicting access must be ordered after it."""
 
     thread: Thread
     mark: int
     kind: int
     column: int
-    """column of an atomic write, if the write is observed by itself; otherwise 0"""
+    """column of the clock for this write, if threads observe the write by itself; otherwise 0"""
     written: int
-    """last write of that column"""
+    """number of this write within its column"""
     number: int
-    """number of the event that it describes"""
+    """number of its event in the trace"""
     size: int
     reach: int
-    """scope of an atomic access"""
+    """scope, if it is an atomic access"""
     pc: int
     agent: bool = False
-    """true if an asynchronous copy performed it; it is observed only through its column"""
+    """true if an asynchronous copy performed it: threads observe it only through its column"""
 
     def is_same_width(self, other: Entry) -> bool:
-        """Return whether two accesses are atomics of one width, which may be atomic with each other."""
+        """Return whether both accesses are atomics of one width, so that they may be atomic with each other."""
         alike = self.size == other.size and self.agent == other.agent
         return self.kind == other.kind == ATOMIC and alike
 
     def covers(self, earlier: Entry) -> bool:
-        """Return whether an access that is ordered after this one, or atomic with it, need not be judged against an
-        earlier access."""
+        """Return whether this access makes an earlier one of its thread redundant in race checks.
+
+        Whatever is ordered after this access, or atomic with it, has the same relation to the earlier one.
+        """
         same = self.thread == earlier.thread and self.kind == earlier.kind
         return (
             same
@@ -143,7 +150,7 @@ class Entry(NamedTuple):
 
 
 class Does(NamedTuple):
-    """The classification of an access."""
+    """The memory effect of an access."""
 
     atomic: bool
     stores: bool
@@ -152,7 +159,7 @@ class Does(NamedTuple):
 
 
 def does(fields: Sequence[int], *, data: bool) -> Does:
-    """Return the classification of an instruction; `data`: a strong load or store counts as a plain one."""
+    """Return the memory effect of an instruction; with `data`, a strong load or store counts as a plain one."""
     name = NAMES[fields[0]]
     store, size = access_shape(name)
     if not data:
@@ -161,19 +168,19 @@ def does(fields: Sequence[int], *, data: bool) -> Does:
 
 
 class Imagined(NamedTuple):
-    """Fences that the program does not have: comparing with them shows the effect of their absence."""
+    """Fences that the program lacks: a comparison with them present shows what their absence causes."""
 
     behind: Container[int] = ()
-    """strong reads that such a fence follows"""
+    """instructions of strong reads that such a fence follows"""
     before: Container[int] = ()
-    """strong writes that such a fence precedes"""
+    """instructions of strong writes that such a fence precedes"""
 
 
 NONE = Imagined()
 
 
 class Race(NamedTuple):
-    """Two unordered accesses."""
+    """Two conflicting accesses that nothing orders."""
 
     earlier: Entry
     later: Entry
@@ -181,54 +188,53 @@ class Race(NamedTuple):
 
 
 class Excused(NamedTuple):
-    """A race that only a missing fence causes (`missing.py`)."""
+    """A race that only a missing fence causes; `missing.py` turns it into a warning."""
 
     race: Race
     found: bool
-    """true if only the reader's fence is missing, so that known hardware finds the written value"""
+    """true if only the reader's fence is missing: known hardware then returns the written value"""
 
 
 Cell = tuple[tuple[Entry, ...], tuple[Entry, ...]]
-"""(writes, reads) of some bytes, after which later accesses must be ordered"""
+"""(writes, reads) of one location that later accesses must be ordered after"""
 
 
 @dataclass(slots=True)
 class Location:
-    """The clocks that a strong read of a location would acquire."""
+    """The clocks that a strong read of a location can acquire."""
 
     observed: dict[int, int] = field(default_factory=dict)
-    """number of observations of each column"""
+    """column -> how many of its writes a read observes"""
     given: dict[int, Rows] = field(default_factory=dict)
-    """reach (`WIDE`, a CTA, or `-2 -` a cluster) -> released clock; `fence_name` of a reach -> clock released by
-    `fence.sc`"""
+    """scope key (see `Reached`) -> released clock; `fence_name` of a scope key -> clock that a `fence.sc` released"""
 
     written: Reached = field(default_factory=dict)
-    """clocks of the `fence.sc` before writes to the location, and before reads that precede these writes"""
+    """clocks of each `fence.sc` that precedes a write to the location, or a read before such a write"""
     read: Reached = field(default_factory=dict)
-    """clocks of the `fence.sc` before reads of the location"""
+    """clocks of each `fence.sc` that precedes a read of the location"""
 
     def copy(self) -> Location:
         return Location(dict(self.observed), dict(self.given), self.written, self.read)
 
 
 class Shared:
-    """Facts that all interleavings of a launch share."""
+    """Facts about a launch that its explored interleavings collect together."""
 
     def __init__(self) -> None:
         self.common: set[Place] = set()
-        """locations that some interleaving accesses twice, by two threads or at two times, so that clocks of the
-        accesses matter.  For other locations, the fact of an access is sufficient"""
+        """locations with a possible conflict: in some interleaving, two threads or two steps access them. Their
+        accesses are recorded with clocks; of other locations, only the fact of an access is recorded"""
         self.grown = False
-        """true if there is another such location since the last check"""
+        """true if `common` or `places` grew so that recorded states are obsolete; the caller resets it"""
         self.pairs: set[Pair] = set()
-        """strong accesses that come one after the other"""
+        """pairs of strong accesses to different locations, the first of which precedes the second"""
         self.strong: set[Strong] = set()
         self.places: set[Place] = set()
-        """locations at which a thread acquires"""
+        """all locations that strong accesses touch"""
         self.waits: Waits | None = None
-        """sources of reads; None: strong accesses are not counted"""
+        """for each read, the writes whose values it returned; None: strong accesses are not counted"""
         self.excused: dict[tuple[int, int], Excused] = {}
-        """instructions that race only because of a missing fence, which is a warning (`missing.py`)"""
+        """pairs of instructions that race only because of a missing fence, which is a warning (`missing.py`)"""
 
     def follow(self, access: Strong) -> None:
         """Record a strong access."""
@@ -239,14 +245,14 @@ class Shared:
 
 
 class _Touch(NamedTuple):
-    """An access to a location that is not in `Shared.common`."""
+    """The accesses so far to a location that is not in `Shared.common`."""
 
     thread: Thread
-    """the accessing thread; -1: several, which all read"""
+    """the accessing thread; -1: several threads, none of which writes"""
     step: int
     writes: bool
     plain: bool
-    """true if a plain access touches the location"""
+    """true if one of them is a plain access"""
 
 
 _TABLES = (
@@ -254,21 +260,24 @@ _TABLES = (
     "meeting", "cells", "touched", "touched_keys", "before", "gathered", "loads", "groups",
     "numbers", "writers",
 )  # fmt: skip
-"""tables that each copy of `Knowledge` has separately"""
+"""names of the tables that `Knowledge.copy` duplicates"""
 
 
 class Knowledge:
-    """The clocks of all threads of a launch, and their accesses."""
+    """The vector clocks of all threads of a launch, and the accesses that later ones must be ordered after."""
 
     def __init__(
         self, program: Program, ctas: int, threads: int, shared: Shared, *, lockstep: bool, uncounted: Iterable[int],
         ordered: Container[int], cluster_of: Callable[[int], int] = int, others: bool = False,
         data: Container[int] = (), imagined: Imagined = NONE, unwatched: Container[int] = (),
     ) -> None:  # fmt: skip
-        """Begin a launch of `ctas` CTAs with `threads` threads each.  `lockstep`: a warp counts as one thread.
-        `ordered` are the strong accesses whose interleavings are explored; others order nothing.  `cluster_of` returns
-        the cluster of a CTA.  `others`: further CTAs exist that are not followed.  `data` are strong loads and stores
-        that are judged as plain ones, `unwatched` segments without race checks."""
+        """Begin a launch of `ctas` CTAs with `threads` threads each.
+
+        With `lockstep`, a warp counts as one thread. `uncounted` are barrier operations without a thread count.
+        `ordered` are the strong accesses whose interleavings are explored; others order nothing. `cluster_of` returns
+        the cluster of a CTA. `others`: the launch has further CTAs, which are not followed. `data` are strong loads and
+        stores that are judged as plain ones, and `unwatched` are memory segments without race checks.
+        """
         self.data, self.imagined, self.unwatched = data, imagined, unwatched
         self.clusters = {c: -2 - cluster_of(c) for c in range(ctas)}
         self.program, self.lockstep, self.uncounted = program, lockstep, frozenset(uncounted)
@@ -286,72 +295,74 @@ class Knowledge:
         self.fenced: dict[Thread, dict[int, Rows]] = {}
         """thread -> the clock that its next strong writes release"""
         self.pending: dict[Thread, dict[int, Rows]] = {}
-        """thread -> the clock that only its next strong write releases, and later ones to the same location"""
+        """thread -> the clock that only its next strong write releases, with later writes to the same location"""
         self.own: dict[tuple[Thread, Place], dict[int, Rows]] = {}
-        """releases of a thread's writes to a location because of an earlier one there that released"""
+        """(thread, location) -> the clock that its later writes there release, because an earlier one there released it
+        """
         self.seen: dict[tuple[Thread, Place], dict[int, Rows]] = {}
-        """clock that a fence of the thread would acquire"""
+        """(thread, location) -> the clock that a fence of the thread would acquire after its reads there"""
         self.behind: dict[Thread, Reached] = {}
-        """clocks of the `fence.sc` that precede now, except through observed writes"""
+        """thread -> clocks of each `fence.sc` that precedes it, not counting observed writes"""
         self.forced: dict[Thread, Reached] = {}
-        """clocks that the next `fence.sc` of a thread acquires: from fences that must precede it, if the scope of each
-        includes the other's thread"""
+        """thread -> clocks that its next `fence.sc` joins: of each `fence.sc` that must precede it, if the scope of
+        each includes the other's thread"""
         self.meeting: dict[tuple[int, int], Fences] = {}
-        """likewise two for the current generation of a (CTA, barrier)"""
+        """(CTA, barrier) -> both tables, `behind` and `forced`, joined over the arrivals of the current generation"""
         self.last: dict[Thread, Place] = {}
-        """location of the last strong access"""
+        """thread -> location of its last strong access"""
         self.locations: dict[Place, Location] = {}
         self.columns: dict[tuple[Thread, Place], int] = {}
         self.counts: dict[int, int] = {}
         self.given: dict[tuple[int, int], tuple[Rows, tuple[tuple[int, ...], ...], bool]] = {}
-        """(CTA, barrier) -> for the current generation: the released clock, the syncing threads, whether it has no
-        count"""
+        """(CTA, barrier) -> of the current generation: the released clock, the threads of each sync, and whether an
+        operation has no thread count"""
         self.exited: dict[int, Rows] = {}
         self.gone: set[tuple[int, int]] = set()
         self.cells: dict[Place, Cell] = {}
         self.touched: dict[Place, _Touch] = {}
         self.touched_keys: dict[int, int] = {}
-        """CTA of shared memory, or -1 -> key that distinguishes sets of such accesses"""
+        """CTA of shared memory, or -1 -> hash of all its touches, which distinguishes states"""
         self.step = 0
         self.before: dict[Thread, frozenset[Before]] = {}
-        """strong accesses before now, in program order and by barriers"""
+        """thread -> strong accesses that precede it, by program order and barriers"""
         self.gathered: dict[tuple[int, int], frozenset[Before]] = {}
-        """likewise for the current generation of a (CTA, barrier)"""
+        """(CTA, barrier) -> strong accesses that precede the arrivals of the current generation"""
         self.numbers: dict[Thread, int] = {}
-        """strong accesses so far, if they are counted"""
+        """thread -> number of its strong accesses so far, if they are counted"""
         self.writers: dict[Place, Strong] = {}
         """location -> its last strong write, if these are counted"""
         self.state = b""
-        """state of the CTA before its current operations"""
+        """digest of the CTA's state before the current operations"""
         self.in_vain = False
-        """true while a wait loop continues"""
+        """true while a poll fails and its loop repeats"""
         one = len(set(self.clusters.values())) == 1
         self.everywhere = _OF_ALL if others or not one else _OF_CTA if ctas == 1 else _OF_CLUSTER
-        """scope that reaches all threads"""
+        """narrowest scope that includes all threads of the launch"""
         self.by_clusters = len(set(self.clusters.values())) < ctas and any(
             is_cluster_fence(fields) or (OPERATIONS[NAMES[fields[0]]].kind == "atomic" and fields[7] & OF_CLUSTER)
             for fields in self.code
         )
-        """true if membership in a cluster matters"""
+        """true if some scope is a cluster, so that membership in a cluster matters"""
         sequential = [fields for fields in self.code if NAMES[fields[0]] in FENCES and fields[7] == SEQUENTIAL]
         self.one_reach = len({self._extent(fields) for fields in sequential}) == 1
-        """true if all `fence.sc` have one scope, so that each has one name"""
+        """true if every `fence.sc` has the same scope: one key then identifies it"""
         self.apart: frozenset[int] = frozenset()
-        """arrays in which each CTA has its own locations, determined by its number"""
+        """arrays in which each CTA accesses its own locations, determined by its number"""
         self.unclear: tuple[int, ...] = ()
-        """stores of which several lanes write one location"""
+        """stores of which several lanes write the same location"""
         self.asynchronous = program.asynchronous
-        """true if the program has asynchronous operations; an engine then judges accesses to shared memory, see
-        `launch/explore/replays.py`"""
+        """true if the program has asynchronous operations: an engine then checks accesses to shared memory for races,
+        see `launch/explore/replays.py`"""
         self.loads: dict[tuple[Thread, int], tuple[int, ...]] = {}
-        """(thread, instruction) -> the columns of its last copies, whose completion a phase will count"""
+        """(thread, instruction) -> the columns of its last copies, whose completion a phase counts"""
         self.groups: dict[tuple[Thread, Group], tuple[tuple[int, ...], ...]] = {}
-        """(thread, kind of group) -> the columns of copies for which it has not waited, group by group; the last ones
-        are not in a group yet"""
+        """(thread, kind of group) -> the columns of its pending copies, group by group; the last entry has the copies
+        that are not committed yet"""
         self.told: frozenset[int] = frozenset()
-        """columns of copies whose completion arrives at a phase; the observing threads are not followed"""
+        """columns of copies that a phase tracks by `cp.async.arrive`; who observes their completion is not followed
+        """
         self.loose: tuple[int, ...] = ()
-        """instructions of an access and a copy whose order is not followed"""
+        """instructions of an access and of a copy, if their order could not be decided"""
         self._rules: dict[str, Callable[[Made], None]] = {
             "arrive": self._arrive, "sync": self._sync, "complete": self._complete, "exit": self._exit,
             "warp": self._warp, **dict.fromkeys(FENCES, self._fence),
@@ -360,7 +371,7 @@ class Knowledge:
         }  # fmt: skip
 
     def copy(self) -> Self:
-        """Return a copy that may change: shared parts never change in place."""
+        """Return a copy to continue from; the two share only data that never changes in place."""
         made = object.__new__(type(self))
         made.__dict__.update(self.__dict__)
         for name in _TABLES:
@@ -373,7 +384,7 @@ class Knowledge:
         return made
 
     def apply(self, cta: int, made: Iterable[Made], first: int) -> Iterator[Race]:
-        """Process operations of one CTA, with events numbered from `first` on, and yield the races."""
+        """Process operations of one CTA, whose events are numbered from `first` on, and yield the races."""
         self.rows[cta] = self.rows[cta].copy()
         self.step += 1
         for number, one in enumerate(made, first):
@@ -395,7 +406,7 @@ class Knowledge:
         return [thread - cta * self.of_cta for thread in threads]
 
     def _giving(self, event: Event, threads: list[Thread]) -> Rows:
-        """Return the clocks of a warp's threads, which include their past accesses, one row for each thread."""
+        """Return the clocks of a warp's threads, one a row; each includes the past accesses of its own thread."""
         rows: Rows = self._wide(event.cta, self.width)[self._at(event.cta, threads), : self.width]
         rows[np.arange(len(threads)), threads] = event.interval
         return rows
@@ -406,7 +417,7 @@ class Knowledge:
         own[at, :width] = np.maximum(own[at, :width], row)
 
     def _wide(self, cta: int, width: int) -> Rows:
-        """Return the rows of a CTA, with at least `width` columns."""
+        """Return the clocks of a CTA's threads, padded to at least `width` columns."""
         rows = self.rows[cta]
         if rows.shape[1] < width:
             self.rows[cta] = rows = np.pad(rows, ((0, 0), (0, width - rows.shape[1] + 16)))
@@ -445,7 +456,7 @@ class Knowledge:
             self._know_fences(threads, *fences)
 
     def _fences_of(self, threads: Iterable[Thread], behind: Reached, forced: Reached) -> Fences:
-        """Join the rows of threads for `fence.sc` to given ones."""
+        """Join the `fence.sc` clocks of some threads to the given ones."""
         for thread in threads:
             behind = _join_reached(behind, self.behind.get(thread, _NO_REACH))
             forced = _join_reached(forced, self.forced.get(thread, _NO_REACH))
@@ -470,7 +481,7 @@ class Knowledge:
                 del table[key]
 
     def _forget(self, thread: Thread) -> None:
-        """Forget a thread that has ended."""
+        """Drop the state of a thread that has exited."""
         own: tuple[dict[Thread, Any], ...] = (
             self.fenced, self.pending, self.last, self.before, self.behind, self.forced,
         )  # fmt: skip
@@ -536,27 +547,27 @@ class Knowledge:
             table[thread] = _join_reached(table.get(thread, _NO_REACH), given)
 
     def _extent(self, fields: Sequence[int]) -> int:
-        """Return the reach of a fence within this launch: one that reaches all CTAs equals a wider one."""
+        """Return the scope of a fence, widened to all CTAs if it includes every thread of this launch."""
         reach = _OF_ALL
         if NAMES[fields[0]] == CTA_FENCE:
             reach = _OF_CLUSTER if is_cluster_fence(fields) and self.by_clusters else _OF_CTA
         return _OF_ALL if reach >= self.everywhere else reach
 
     def spread(self, threads: Iterable[Thread]) -> int:
-        """Return the reach that a fence needs to order some threads."""
+        """Return the narrowest scope of a fence that orders the given threads."""
         ctas = {thread // self.of_cta for thread in threads}
         reach = _OF_CTA if len(ctas) == 1 else _OF_CLUSTER if len({self.clusters[c] for c in ctas}) == 1 else _OF_ALL
         return _FAR[reach]
 
     def _ends(self, event: Event) -> tuple[int, ...]:
-        """Return the keys of a `fence.sc`: two have a key in common if their scopes include each other's threads."""
+        """Return the keys of a `fence.sc`: two fences share a key if their scopes include each other's threads."""
         reach = self._extent(self.code[event.pc])
         if not self.one_reach:
             return self._within(event.cta, reach)
         return ((event.cta,), (self.clusters[event.cta],), (WIDE,))[reach]
 
     def _acquire_after(self, event: Event, thread: Thread, place: Place) -> None:
-        """Let an acquire read acquire, also for strong reads of its location before it."""
+        """Acquire for an acquire read, including what earlier strong reads of its location observed."""
         reach = self._acquiring_reach(event)
         if reach is None or place not in self.locations:
             return
@@ -565,15 +576,17 @@ class Knowledge:
         self._acquire(event, thread, reach, [place])
 
     def _acquiring_reach(self, event: Event) -> int | None:
-        """Return the reach of an acquire access, None for others; in the code, a fence that represents this follows."""
+        """Return the scope of an acquire access, or None for others; the program represents it by a fence after it."""
         fence = self.code[event.pc + 1] if event.pc + 1 < len(self.code) else None
         if fence is None or NAMES[fence[0]] not in FENCES or fence[7] != ACQUIRES:
             return None
         return self._reach(event._replace(kind=NAMES[fence[0]], pc=event.pc + 1))
 
     def _add_acquired(self, event: Event, pending: Reached, seen: Reached) -> Reached:
-        """Return what an access releases by itself, with what it acquires: one that does both is the end of an acquire
-        pattern and the beginning of a release pattern."""
+        """Return the clock that a release access releases, including what it acquires itself.
+
+        An access that does both ends an acquire pattern and begins a release pattern.
+        """
         reach = self._acquiring_reach(event)
         if reach is None:
             return pending
@@ -587,20 +600,20 @@ class Knowledge:
         return pending
 
     def _places_of(self, thread: Thread, part: int) -> tuple[Place, ...]:
-        """Return the locations whose earlier reads by a thread a fence turns into acquires."""
+        """Return the locations whose earlier reads become acquires because of this fence."""
         if part == ACQUIRES:
             return (self.last[thread],) if thread in self.last else ()
         return tuple(place for own, place in self.seen if own == thread)
 
     def _reach(self, event: Event) -> int:
-        """Return the reach of a fence."""
+        """Return the scope of a fence."""
         if event.kind != CTA_FENCE:
             return _OF_ALL
         return _OF_CLUSTER if is_cluster_fence(self.code[event.pc]) else _OF_CTA
 
     def _within(self, cta: int, reach: int) -> tuple[int, ...]:
-        """Return the keys under which a thread of a CTA releases and acquires with a reach."""
-        if not self.by_clusters:  # keys of single CTAs would distinguish symmetric states
+        """Return the scope keys under which a thread of a CTA releases and acquires."""
+        if not self.by_clusters:  # a key per cluster would distinguish symmetric states
             return (cta, WIDE) if reach == _OF_ALL else (cta,)
         return (cta, self.clusters[cta], WIDE)[: reach + 1]
 
@@ -609,7 +622,7 @@ class Knowledge:
             self._take_given(event.cta, [thread], reach, self.seen.get((thread, place), {}))
 
     def _take_given(self, cta: int, threads: list[Thread], reach: int, given: dict[int, Rows]) -> None:
-        """Let threads acquire what was released to them, with the `fence.sc` before it."""
+        """Join released clocks to those of threads, and the `fence.sc` clocks released with them."""
         for to in self._within(cta, reach):
             if to in given:
                 self._take(cta, threads, given[to])
@@ -637,7 +650,7 @@ class Knowledge:
         for one in threads:
             self.last[one] = place
         if not wrote or fields[7] & NO_STORE:
-            for one in threads:  # a `cas` that fails releases nothing, nor does what follows it
+            for one in threads:  # a `cas` that fails releases nothing, nor do later writes through it
                 self.pending.pop(one, None)
             return 0, 0
         released: dict[int, Rows] = {}
@@ -656,12 +669,12 @@ class Knowledge:
         if stores:
             location = Location({}, {}, location.written, location.read)
         broken = place in self.shared.common and self.columns.get((thread, place)) not in location.observed
-        if (thread, place) not in self.columns or broken:  # a read of this write observes none before it
+        if (thread, place) not in self.columns or broken:  # a reader observes no earlier write of the thread
             self.columns[thread, place] = self.width
             self.width += 1
         column = self.columns[thread, place]
         self.counts[column] = self.counts.get(column, 0) + 1
-        for one, scope in own_scope.items():  # a later strong write there also releases this one
+        for one, scope in own_scope.items():  # a later strong write there releases this write as well
             made = np.zeros(column + 1, np.int32)
             made[column] = self.counts[column]
             self.own[one, place] = _join_reached(self.own[one, place], dict.fromkeys(scope, made))
@@ -672,8 +685,10 @@ class Knowledge:
         return column, self.counts[column]
 
     def _meet_fences(self, threads: Iterable[Thread], location: Location, reads: bool, writes: bool) -> None:
-        """Record the `fence.sc` around a strong access: of two conflicting accesses, a `fence.sc` before the first one
-        precedes a `fence.sc` after the second one."""
+        """Record the `fence.sc` around a strong access.
+
+        For two conflicting accesses, a `fence.sc` before the first one precedes a `fence.sc` after the second one.
+        """
         for thread in threads:
             met = _join_reached(location.written, location.read) if writes else location.written
             if met:
@@ -681,11 +696,11 @@ class Knowledge:
             behind = self.behind.get(thread, _NO_REACH)
             if behind and reads:
                 location.read = _join_reached(location.read, behind)
-            if writes:  # an observer of the write is after earlier reads
+            if writes:  # whoever observes this write comes after the earlier reads
                 location.written = reduce(_join_reached, (location.written, location.read, behind))
 
     def _follow(self, event: Event, thread: Thread, place: Place, reads: bool, writes: bool) -> None:
-        """Record the strong accesses that precede a strong access."""
+        """Record a strong access, and pair it with the strong accesses that precede it."""
         access = Strong(thread, place, reads, writes, event.pc)
         if self.shared.waits is not None:
             access = self._count(access, self.shared.waits)
@@ -700,7 +715,7 @@ class Knowledge:
         self.before[thread] = known | {Before(access)}
 
     def _count(self, access: Strong, waits: Waits) -> Strong:
-        """Return an access with its number in its thread, and record the write that it reads."""
+        """Return an access with its number within its thread, and record which write it reads."""
         number = self.numbers.get(access.thread, 0)
         self.numbers[access.thread] = number + 1
         access = access._replace(number=number)
@@ -740,15 +755,16 @@ class Knowledge:
                 if strong and place[1] == address:
                     self._acquire_after(event, thread, place)
                 yield from self._check(event.cta, place, entry, writes)
-            if strong:  # its observation holds after it, and it is observed as a whole
+            if strong:  # recorded after the checks of all its locations
                 column, count = self._strong(event, thread, (own, address), wrote)
                 entry = entry._replace(column=column, written=count)
             for place in places:
                 self._remember(place, entry, writes)
 
     def _matters(self, place: Place, thread: Thread, writes: bool, plain: bool) -> bool:
-        """Return whether an access must be judged against earlier ones, and recorded; false for the first one to a
-        location."""
+        """Return whether an access must be recorded and checked against earlier ones: not while its location has no
+        conflict.
+        """
         if place in self.shared.common:
             return True
         before = self.touched.get(place)
@@ -770,7 +786,7 @@ class Knowledge:
         return False
 
     def _turn(self, place: Place, touch: _Touch) -> None:
-        """Add a touch to the key of all touches of its CTA, or remove it."""
+        """Add a touch to the hash of all touches of its CTA, or remove it: both are an exclusive or."""
         if (place[1] >> SEGMENT_SHIFT) - FIRST_ARRAY in self.apart:
             return
         now = hash((place[1], touch.writes, touch.plain))
@@ -785,7 +801,7 @@ class Knowledge:
         return bool(entry.mark <= row[entry.thread] or observed)
 
     def _check(self, cta: int, place: Place, entry: Entry, writes: bool) -> Iterator[Race]:
-        """Judge an access against earlier ones, and yield the races."""
+        """Check an access against the recorded ones, and yield the races."""
         written, read = self.cells.get(place, ((), ()))
         against = (*written, *read) if writes else written
         for other in against:
@@ -801,19 +817,19 @@ class Knowledge:
                 self.loose = other.pc, entry.pc
 
     def _include(self, one: Entry, other: Entry) -> bool:
-        """Return whether two scopes include each other's threads (PTX ISA, "Morally strong operations")."""
+        """Return whether each access has the other's thread in its scope (PTX ISA, "Morally strong operations")."""
         cta, beside = one.thread // self.of_cta, other.thread // self.of_cta
         apart = _OF_CTA if cta == beside else _OF_CLUSTER if self.clusters[cta] == self.clusters[beside] else _OF_ALL
         return min(one.reach, other.reach) >= apart
 
     def weight(self) -> int:
-        """Return the size of the clocks: the number of threads, times the number of recorded accesses."""
+        """Return a measure of memory use: the number of threads times the number of recorded accesses."""
         return len(self.rows) * self.of_cta * sum(len(written) + len(read) for written, read in self.cells.values())
 
     def _remember(self, place: Place, entry: Entry, writes: bool) -> None:
-        """Record an access, after which later ones must be ordered."""
+        """Record an access, and drop the records that it makes redundant."""
         written, read = self.cells.get(place, ((), ()))
-        thread = entry.thread  # tested first: many threads may read one location
+        thread = entry.thread  # compared before the call: many threads may read one location
         if not writes:
             self.cells[place] = written, (*[e for e in read if e.thread != thread or not entry.covers(e)], entry)
         elif entry.kind == ATOMIC:
@@ -823,7 +839,7 @@ class Knowledge:
 
     # -- phases and copies ---------------------------------------------------------------------------------------------
     def _phase(self, event: Event) -> tuple[int, int]:
-        """Return the key of a phase in the tables of released knowledge."""
+        """Return the key of an object's phase in `given`, `gathered` and `meeting`."""
         return event.cta, event.place << 32 | event.generation
 
     def _arrive_on(self, made: Made) -> None:
@@ -847,14 +863,14 @@ class Knowledge:
             self._know_fences(threads, *self.meeting.get(key, _NO_FENCES))
 
     def _init(self, made: Made) -> None:
-        """Begin an object at a location that may have had another one."""
+        """Drop the clocks of an earlier object at the location where one is initialized."""
         cta, place = made.event.cta, made.event.place
         for table in (self.given, self.gathered, self.meeting):
             for key in [key for key in table if key[0] == cta and key[1] >> 32 == place]:
                 del table[key]
 
     def _copy(self, event: Event, number: int) -> Iterator[Race]:
-        """Issue and perform a copy: judge its accesses to arrays with the clock of its thread."""
+        """Issue a copy, and check its accesses to arrays against the clock of the issuing thread."""
         name = NAMES[self.code[event.pc][0]]
         kind = ATOMIC if effects_of(name).moves.combines else WRITE
         for thread in self._threads(event, event.lanes):
@@ -873,7 +889,7 @@ class Knowledge:
                     self.cells[place] = (written, (*read, entry)) if does == READ else ((*written, entry), read)
 
     def _copies(self, name: str, thread: Thread, pc: int) -> int:
-        """Return a new column for a copy of a thread."""
+        """Return a new column for a thread's copy, and record where its completion is observed."""
         self.width += 1
         column = self.width - 1
         if effects_of(name).moves.credits:
@@ -885,8 +901,9 @@ class Knowledge:
         return column
 
     def _matters_to_copy(self, place: Place, kind: int) -> bool:
-        """Return whether an earlier access matters to a copy, like `_matters`: reductions are atomic only among
-        themselves."""
+        """Return whether a copy must be checked against earlier accesses, like `_matters`; reductions are atomic only
+        with each other.
+        """
         before = self.touched.get(place)
         reduces = kind == ATOMIC and (before is None or before.thread == _REDUCES)
         if reduces:
@@ -894,7 +911,7 @@ class Knowledge:
         return self._matters(place, _COPIES, kind != READ, plain=True)
 
     def _credit(self, made: Made) -> None:
-        """Let the completion of copies release only these copies to their phase."""
+        """Release completed copies to their phase; nothing else of the issuing thread is released."""
         event = made.event
         columns = [c for thread in self._threads(event, event.lanes) for c in self.loads.pop((thread, event.pc), ())]
         if columns:
@@ -904,18 +921,18 @@ class Knowledge:
             self.given[self._phase(event)] = _join_rows(given, row), syncs, uncounted
 
     def _commit(self, made: Made) -> None:
-        """Commit a group of the copies that are not in a group yet."""
+        """Close the current group of copies: later copies belong to the next group."""
         kind = effects_of(NAMES[self.code[made.event.pc][0]]).group
         for thread in self._threads(made.event, made.event.lanes):
             if (thread, kind) in self.groups:
                 self.groups[thread, kind] = (*self.groups[thread, kind], ())
 
     def _land(self, made: Made) -> None:
-        """Let threads observe the copies that they have waited for: all groups except the last ones."""
+        """Let threads observe the copies of all groups that the wait completes: all but the last ones."""
         event = made.event
         fields = self.code[event.pc]
         kind = effects_of(NAMES[fields[0]]).group
-        if kind == "bulk" and fields[7] & ONLY_READ:  # only reads of shared memory are complete
+        if kind == "bulk" and fields[7] & ONLY_READ:  # it waits only until the copies have read shared memory
             return
         for thread in self._threads(event, event.lanes):
             *groups, loose = self.groups.pop((thread, kind), ((),))
@@ -932,10 +949,10 @@ class Knowledge:
 
     # -- comparing -----------------------------------------------------------------------------------------------------
     def key(self, alike: Sequence[bytes] | None = None) -> bytes:
-        """Return a digest of the clocks that matter to later accesses.
+        """Return a digest of the clocks that matter to later accesses; two histories with the same clocks have the same
+        one.
 
-        It is equal for two histories with the same clocks. `alike` has the state of each CTA without its clocks, if the
-        numbers of CTAs do not matter.
+        `alike` has the state of each CTA without its clocks, if the numbers of CTAs do not matter.
         """
         if not self.living():
             return b""
@@ -947,7 +964,7 @@ class Knowledge:
         return Key(self, order).digest_bytes()
 
     def cta_rows(self, cta: int) -> tuple[list[object], Rows]:
-        """Return all rows of a CTA, of threads and others, with the names of the others."""
+        """Return all clocks of a CTA: those of its threads, then others, and the names of the others."""
         names, others = Key(self, [cta]).special()
         rows = self._wide(cta, self.width)[:, : self.width]
         table = np.zeros((len(others), self.width), np.int32)
@@ -956,12 +973,12 @@ class Knowledge:
         return names, np.concatenate([rows, table])
 
     def living(self) -> set[int]:
-        """Return the CTAs that have not ended."""
+        """Return the CTAs that still run."""
         return {cta for cta in self.rows if any((cta, w) not in self.gone for w in range(self.warps))}
 
 
 def _join_rows(one: Rows, other: Rows) -> Rows:
-    """Join rows, column by column; one may have fewer columns."""
+    """Return the maximum of two clocks, column by column; one may have fewer columns."""
     if len(one) > len(other):
         one, other = other, one
     made = other.copy()
@@ -970,7 +987,7 @@ def _join_rows(one: Rows, other: Rows) -> Rows:
 
 
 def _join_reached(one: Reached, other: Reached) -> Reached:
-    """Join clocks by reach; unchanged ones are not copied."""
+    """Join two tables of clocks by scope key; a clock that does not change is not copied."""
     if not one or not other:
         return one or other
     made = dict(one)
@@ -980,7 +997,7 @@ def _join_reached(one: Reached, other: Reached) -> Reached:
 
 
 def _fences_to(within: Sequence[int], given: Reached) -> Fences:
-    """Return, from what was released, the `fence.sc` that reach some threads."""
+    """Return the `fence.sc` clocks among released ones that are released to the given scope keys."""
     found: Fences = {}, {}
     for key, row in given.items():
         to, kind, end = parts(key)

@@ -1,23 +1,26 @@
-"""Generalize to every trip count of a loop: find the launches to run, and prove that they represent all others.
+"""Generalize a launch to every trip count of a loop: find the launches to run, and prove that they represent all
+others.
 
-`affine.Machine` follows all threads through the launches with n = n_0 + g N, where one integer argument n ends the
-loops.  Such a launch has a beginning, which is equal for all N; rounds of P iterations each; and an end.  The proof is
-by induction.  After t rounds, with u rounds to go, the registers at the head of the loop are A + B t + C u.  One round,
-in which every branch has one direction for all t and u, changes them to A + B (t+1) + C (u-1).  Then:
+One integer argument n ends the loops. `affine.Machine` follows all threads symbolically through the launches with n =
+n_0 + g N. Such a launch has a beginning, which is equal for all N; then rounds of P iterations each; then an end. The
+proof is an induction over the rounds. After t rounds, with u rounds left, the registers at the head of the loop are A +
+B t + C u. One round, in which every branch has one direction for all t and u, changes them to A + B (t+1) + C (u-1). It
+follows:
 
-synchronization  Barriers, counts, mbarriers and parities of a round are the same in all rounds.  Let a barrier of
-                 count c get a threads a round.  Its factor is c / gcd(a, c), for an mbarrier twice that if its phases
-                 in these rounds are odd; k is the least common multiple.  Runs of 0 to 3k rounds prove all (Sharma,
-                 Bauer, Aiken, PLDI 2015; the formalisation in Lean is `rohany/weft-formalization`).
-accesses         Shared and local memory is accessed at the same places in all rounds.  Two accesses of rounds t and
-                 t' that conflict for one t - t' conflict for all; ordered at some distance they are ordered at larger
-                 ones, by the program order of their threads.  In global memory places that move by one stride B a
-                 round meet at one distance, which must be one of those that were run; places of unequal strides must
-                 not meet later.
+synchronization  The barriers of a round, with their counts, mbarriers and parities, are the same in all rounds. Let a
+                 barrier of count c receive the arrivals of `a` threads a round. It returns to its state after c /
+                 gcd(a, c) rounds, and an mbarrier after twice this number if it completes an odd number of phases in
+                 these rounds. Let k be the least common multiple of all these numbers. Runs of 0 to 3k rounds prove all
+                 launches (Sharma, Bauer, Aiken, PLDI 2015; formalized in Lean as `rohany/weft-formalization`).
+accesses         Every round accesses the same locations of shared and local memory.  If two accesses, in rounds t and
+                 t', conflict for one distance t - t', they conflict for every distance.  If they are ordered at one
+                 distance, they are ordered at larger ones, by the program order of their threads.  In global memory,
+                 two locations that both advance by a stride B per round meet at one distance only, and some run must
+                 have this distance.  Locations that advance by different strides must not meet later.
 
 Does not follow: loops that end by data, by the extent of an array or by several arguments; two such loops of one thread
-in sequence.  Nor does it follow values from other lanes except `shfl` from one lane and `elect`, tensor copies and
-`wgmma`.  `Unfit` has the reason and the instruction.
+in sequence. Nor does it follow tensor copies, `wgmma`, or values from other lanes, except `elect` and `shfl` from one
+lane. `Unfit` has the reason and the instruction.
 """
 
 from __future__ import annotations
@@ -52,39 +55,43 @@ from wsemu.proof.affine import (
 )  # fmt: skip
 
 LOOKED_AT = (10, 40)
-"""numbers of iterations in which to look for periods; the larger one if some register has no period"""
+"""numbers of iterations in which to look for periods; the second is used if some register shows no period in the first
+"""
 MOST_PERIOD = 24
-"""maximum iterations of a round"""
+"""maximum number of iterations in a round"""
 MOST_STEP = 1 << 20
-"""maximum step of the argument per additional iteration"""
+"""maximum growth of the argument per additional iteration"""
 MOST_LAUNCHES = 400
 STEPS = 150_000
-"""instructions of paths that are followed, altogether"""
+"""maximum number of instructions on all followed paths together"""
 _FAR = 1 << 20
-"""iterations that do not end while periods are looked for"""
+"""iterations of the loop while periods are determined; the loop does not end before"""
 _APART = ((0, 1), (1, 1), (0, 2), (1, 2), (2, 2), (4, 2), (4, 3), (8, 3), (16, 3))
-"""iterations at the beginning, and rounds at the end, that may differ from the other rounds"""
+"""pairs (iterations at the beginning, rounds at the end) that may differ from the other rounds, in the order of trial
+"""
 
 
 class Proof(NamedTuple):
-    """The result for all trip counts."""
+    """The result for all trip counts of some loops."""
 
     ends: tuple[int, ...]
-    """pcs of the branches that end the loops"""
+    """instructions of the branches that end the loops"""
     launches: range
-    """values of the argument for which launches have to be verified"""
+    """values of the argument whose launches must be verified"""
     moves: bool
-    """true if the loop advances through an array, which must then be large enough"""
+    """true if the loop advances through an array, so that the array must be large enough"""
 
 
 def loop_ends(program: Program, steered: Iterable[int]) -> dict[int, int]:
-    """Return the branches that an argument influences and that end loops, each by the instruction at which its loop
-    continues."""
+    """Return the branches that an argument influences and that end a loop.
+
+    The key of each branch is the instruction at which its loop continues.
+    """
     return _ends(program, steered, loop_numbers(program))
 
 
 def inner_ends(program: Program, steered: Iterable[int]) -> dict[int, int]:
-    """Return the branches of `loop_ends` for inner loops, which are not analyzed on their own."""
+    """Return the branches of `loop_ends`, but for inner loops: these are not analyzed by themselves."""
     return _ends(program, steered, inner_loop_numbers(program))
 
 
@@ -102,7 +109,7 @@ def prove(
     program: Program, geometry: Geometry, rows: Mapping[int, tuple[str, Any]], argument: Sequence[int],
     ends: Mapping[int, int],
 ) -> Proof:  # fmt: skip
-    """Return the proof for an argument, whose loops end at `ends` (`loop_ends`); raise Unfit if the proof fails."""
+    """Return the proof for an argument of the loops that end at `ends` (see `loop_ends`); raise Unfit if it fails."""
     heads = frozenset(ends)
     machine = Machine(program, geometry, rows, STEPS)
     now = int(rows[argument[0]][1])
@@ -115,7 +122,7 @@ def prove(
                 return found._replace(ends=tuple(sorted({ends[head] for head in found.ends})))
             except Unfit as unfit:
                 if unfit.final or LOADED.why in unfit.why or SHUFFLED.why in unfit.why:
-                    raise  # as it would be in all others
+                    raise  # every other candidate would fail in the same way
                 reasons[unfit.pc, unfit.why] += 1
                 if FAR not in unfit.why or (unfit.pc in ends.values() and n > 1):
                     break
@@ -123,7 +130,7 @@ def prove(
 
 
 def _moduli(program: Program) -> int:
-    """Return the least common multiple of the constant divisors of a program, up to MOST_PERIOD each."""
+    """Return the least common multiple of a program's constant divisors that are at most MOST_PERIOD."""
     constants = {row: int(value) for row, type_, value in program.constants if type_ in ("b32", "b64")}
     found = 1
     for fields in program.code.tolist():
@@ -135,7 +142,7 @@ def _moduli(program: Program) -> int:
 
 
 def _candidates(period: int, steps: Sequence[int], moduli: int) -> Iterator[tuple[int, int]]:
-    """Iterations of a round, and how much the argument grows in each, those that are likely first."""
+    """Yield pairs (iterations of a round, growth of the argument per iteration), the likely ones first."""
     periods = [period * factor for factor in range(1, MOST_PERIOD // period + 1)]
     likely = [period for period in periods if 2 * moduli % period == 0]
     for step in steps:
@@ -143,9 +150,10 @@ def _candidates(period: int, steps: Sequence[int], moduli: int) -> Iterator[tupl
     yield from ((period, 1) for period in periods if period not in likely)
 
 
-# -- how the loop repeats ----------------------------------------------------------------------------------------------
+# -- periods of the loop -----------------------------------------------------------------------------------------------
 def _periods(machine: Machine, argument: Sequence[int], heads: frozenset[int]) -> tuple[int, int, list[int]]:
-    """(iterations before the first round, iterations of a round, steps of an iteration to try)."""
+    """Return the iterations before the first round, the iterations of a round, and the growths of the argument to
+    try."""
     paths = [machine.start({row: Value(_FAR) for row in argument})]
     begun = 0
     for rounds in LOOKED_AT:
@@ -158,7 +166,7 @@ def _periods(machine: Machine, argument: Sequence[int], heads: frozenset[int]) -
 
 
 def _look(machine: Machine, paths: list[Path], heads: frozenset[int], iterations: range) -> list[Path]:
-    """The paths of threads through iterations of a loop that does not end, with what they had at its head."""
+    """Follow the paths of a loop that does not end, and record the registers at its head in each iteration."""
     for rounds in iterations:
         paths = [other for path in paths for other in (machine.run(path, heads, rounds) if not path.ended else [path])]
         for path in paths:
@@ -170,7 +178,7 @@ def _look(machine: Machine, paths: list[Path], heads: frozenset[int], iterations
 
 
 def _find_periods(paths: Sequence[Path]) -> tuple[tuple[int, int, list[int]], bool]:
-    """Return the periods of these iterations, in the form of `_periods`, and whether all registers show one."""
+    """Return the periods of the recorded iterations, as `_periods` does, and whether every register shows one."""
     complete = True
     start, period = 1, 1
     steps: Counter[int] = Counter()
@@ -192,7 +200,9 @@ def _find_periods(paths: Sequence[Path]) -> tuple[tuple[int, int, list[int]], bo
 
 
 def _row_period(path: Path, row: int) -> tuple[int, int, int] | None:
-    """(from which iteration on, period, what is added in it) of a register at the head of a loop, where it has one."""
+    """Return (first iteration, period, growth per period) of a register at the head of a loop; None if it has no
+    period.
+    """
     columns = []
     for threads, state in path.history:
         value = state.get(row)
@@ -221,7 +231,7 @@ class _Trace:
 
 
 class _Family:
-    """Launches whose argument is n_0 + growth * N, for n_0 of one iteration more and another one, up to a round."""
+    """The launches whose argument is n_0 + growth * N, for each n_0 within one growth."""
 
     def __init__(
         self, machine: Machine, argument: Sequence[int], heads: frozenset[int], at: int, period: int, step: int,
@@ -233,7 +243,7 @@ class _Family:
         self.ends: set[int] = set()
 
     def proof(self, now: int) -> Proof:
-        """Return the proof for the argument `now` and all values that differ from it by a multiple of the step."""
+        """Return the proof for `now` and all arguments that differ from it by a multiple of the step."""
         rest = now % self.step
         first = (self.at + 1) * self.step + rest
         last, moves = 0, False
@@ -272,7 +282,7 @@ class _Family:
         return ends[0]
 
     def _one_round(self, path: Path) -> State:
-        """Return the registers after t rounds, as the first round suggests; t is 0 there, and u is all rounds."""
+        """Return the registers after t rounds with u rounds left, as a guess from the first round: t is 0 before it."""
         after = self._round(path, path.state).state
         guess: State = {}
         for row, value in path.state.items():
@@ -284,7 +294,7 @@ class _Family:
         return guess
 
     def _any_round(self, path: Path, state: State) -> tuple[list[Event], State]:
-        """The induction: what a round does, and the registers for which it holds."""
+        """Return the events of a round, and the registers whose guess it preserves: the induction step."""
         while True:
             end = self._round(path, state)
             wrong = [row for row, value in state.items() if not _continues(value, end.state.get(row))]
@@ -293,7 +303,7 @@ class _Family:
             state = {**state, **dict.fromkeys(wrong, COMPUTED)}
 
     def _end(self, path: Path, state: State) -> list[Event]:
-        """Return the events when fewer than `margin` rounds are left."""
+        """Return the events of the end of the launch, when fewer than `margin` rounds are left."""
         left = self.margin - 1
         state = {
             row: Value(value.a + value.c * left, value.b, 0) if isinstance(value, Value) else value
@@ -305,7 +315,7 @@ class _Family:
 
 
 def _keep_value(value: Any, then: Any) -> Any:
-    """Return the value of a register without an affine form: a token, or a predicate that does not change."""
+    """Return the value of a register without affine form: a token or a predicate that the round does not change."""
     if value is TOKEN and then is TOKEN:
         return TOKEN
     same = not isinstance(value, (Value, Unknown)) and not isinstance(then, (Value, Unknown)) and then is not None
@@ -313,7 +323,7 @@ def _keep_value(value: Any, then: Any) -> Any:
 
 
 def _continues(value: Any, then: Any) -> bool:
-    """Return whether a round takes a register from t, u to t + 1, u - 1."""
+    """Return whether a round changes a register as the induction requires: t to t + 1, and u to u - 1."""
     if isinstance(value, Value):
         return (
             isinstance(then, Value)
@@ -325,9 +335,9 @@ def _continues(value: Any, then: Any) -> bool:
     return isinstance(value, Unknown) or _keep_value(value, then) is not COMPUTED
 
 
-# -- synchronisation ---------------------------------------------------------------------------------------------------
+# -- synchronization ---------------------------------------------------------------------------------------------------
 def _factor(traces: Sequence[_Trace], geometry: Geometry) -> int:
-    """Return k, the number of rounds after which all barriers have the same state again."""
+    """Return k, the number of rounds after which every barrier is in its initial state again."""
     for trace in traces:
         for event in (*trace.before, *trace.round, *trace.after):
             _check_operands(event)
@@ -350,7 +360,7 @@ def _check_operands(event: Event) -> None:
 def _barrier_period(traces: Sequence[_Trace], geometry: Geometry) -> int:
     warps_of = -(-geometry.threads // LANES)
     met: defaultdict[tuple[int, int], list[Any]] = defaultdict(list)
-    """(instruction, how often in a round) -> (barrier of each warp, its count)"""
+    """(instruction, number of its execution in the round) -> rows of warps, barriers and counts"""
     for trace in traces:
         seen: Counter[int] = Counter()
         for event in trace.round:
@@ -374,7 +384,7 @@ def _mbarrier_period(traces: Sequence[_Trace], geometry: Geometry) -> int:
     expected: dict[tuple[int, int], int] = {}
     got: Counter[tuple[int, int]] = Counter()
     named: dict[tuple[int, int], int] = {}
-    """mbarrier -> an operation of the loop that names bytes, or adds an arrival"""
+    """mbarrier -> an operation of the loop that expects or completes bytes on it"""
     for trace in traces:
         for event in (*trace.before, *trace.round, *trace.after):
             if event.kind == "init":
@@ -393,7 +403,7 @@ def _mbarrier_period(traces: Sequence[_Trace], geometry: Geometry) -> int:
             elif event.kind in _NAMES_BYTES:
                 named |= dict.fromkeys(_places(event, geometry), event.pc)
     for place, pc in named.items():
-        if not got[place]:  # what is outstanding in it grows with the rounds
+        if not got[place]:  # each round adds pending bytes to the same phase
             raise Unfit(pc, "a phase of an mbarrier stays open over all rounds")
     k = 1
     for place, arrived in got.items():
@@ -406,7 +416,7 @@ def _mbarrier_period(traces: Sequence[_Trace], geometry: Geometry) -> int:
 
 
 def _places(event: Event, geometry: Geometry) -> list[tuple[int, int]]:
-    """Return the (CTA, address) of each thread."""
+    """Return the location, as (CTA, address), that each thread accesses."""
     assert event.address is not None
     address = np.broadcast_to(np.asarray(event.address.a), event.threads.shape)
     return list(zip((event.threads // geometry.threads).tolist(), address.tolist(), strict=True))
@@ -420,18 +430,18 @@ def _each(event: Event, n: int) -> list[int]:
 # -- accesses --------------------------------------------------------------------------------------------------------
 _ACCESSES = ("read", "write", "atomic")
 _OWN = {SHARED: "shared", LOCAL: "local"}
-"""spaces whose size the kernel declares: it does not grow with the argument"""
+"""spaces of a size that the kernel declares, so that it does not grow with the argument"""
 
 
 class _Places:
-    """The global accesses of a family of launches, and whether two accesses overlap that were not run."""
+    """The accesses of a family of launches, and whether two accesses that no run covers may overlap."""
 
     def __init__(self, traces: Sequence[_Trace], rounds: int, geometry: Geometry) -> None:
         self.rounds = rounds
-        """distances, in rounds, that the launches to run cover"""
+        """largest distance in rounds that the runs cover"""
         self.moves = False
         self.found: defaultdict[int, list[tuple[Event, Any, Any]]] = defaultdict(list)
-        """segment -> (access, addresses, strides)"""
+        """segment -> (access, addresses of its threads, strides per round)"""
         for trace in traces:
             for event in (*trace.before, *trace.round, *trace.after):
                 if event.kind in _ACCESSES and event.address is not None:
@@ -452,7 +462,7 @@ class _Places:
             self.found[segment].append((event, places[inside], strides[inside]))
 
     def check(self) -> bool:
-        """Return whether any access moves; raise Unfit if accesses meet at a distance that is not run."""
+        """Return whether any location advances; raise Unfit if accesses meet at a distance that no run covers."""
         for segment, accesses in self.found.items():
             written = any(event.kind != "read" for event, _, _ in accesses)
             if segment != SHARED and written and any(np.any(strides) for _, _, strides in accesses):
@@ -479,7 +489,7 @@ class _Places:
         return cells, np.repeat(strides // unit, count), np.full(len(cells), event.kind != "read")
 
     def _meet(self, accesses: list[tuple[Event, Any, Any]], place: Any, stride: Any, writes: Any, by: int) -> None:
-        """Places that move by one stride, and those that stay: they must meet only at distances that are run."""
+        """Raise Unfit if locations that advance by one stride, or stay, may meet at a distance that no run covers."""
         mine = (stride == by) | (stride == 0)
         where, turn, moves, written = place[mine] % by, place[mine] // by, stride[mine] != 0, writes[mine]
         order = np.lexsort((turn, where))
