@@ -44,3 +44,37 @@ __device__ int canceled(const void *response) {
     asm volatile("{ .reg .b128 all; .reg .pred more; ld.shared.b128 all, [%1]; clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 more, all; mov.b32 %0, -1; @more clusterlaunchcontrol.query_cancel.get_first_ctaid::x.b32.b128 %0, all; }" : "=r"(cta) : "r"(place(response)) : "memory");
     return cta;
 }
+
+// -- tensor memory of one CTA
+__device__ void allocate_own(u32 *to, u32 columns) {
+    asm volatile("tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%0], %1;" :: "r"(place(to)), "r"(columns) : "memory");
+    asm volatile("tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;");
+}
+__device__ void release_own(u32 at, u32 columns) { asm volatile("tcgen05.dealloc.cta_group::1.sync.aligned.b32 %0, %1;" :: "r"(at), "r"(columns)); }
+__device__ void multiply_own(u32 d, u64 a, u64 b, u32 kind, int more) {
+    asm volatile("{ .reg .pred more; setp.ne.b32 more, %4, 0; tcgen05.mma.cta_group::1.kind::f16 [%0], %1, %2, %3, more; }" :: "r"(d), "l"(a), "l"(b), "r"(kind), "r"(more) : "memory");
+}
+// a in tensor memory
+__device__ void multiply_columns(u32 d, u32 a, u64 b, u32 kind, int more) {
+    asm volatile("{ .reg .pred more; setp.ne.b32 more, %4, 0; tcgen05.mma.cta_group::1.kind::f16 [%0], [%1], %2, %3, more; }" :: "r"(d), "r"(a), "l"(b), "r"(kind), "r"(more) : "memory");
+}
+// of numbers of 4 bits, of which each 16 have a scale factor in tensor memory
+__device__ void multiply_scaled(u32 d, u64 a, u64 b, u32 kind, u32 of_a, u32 of_b, int more) {
+    asm volatile("{ .reg .pred more; setp.ne.b32 more, %6, 0; tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.scale_vec::4X [%0], %1, %2, %3, [%4], [%5], more; }" :: "r"(d), "l"(a), "l"(b), "r"(kind), "r"(of_a), "r"(of_b), "r"(more) : "memory");
+}
+// 512 bytes of scale factors, the 4 of each row, to all four quarters of 4 columns
+__device__ u64 factors(const void *p) { return (u64)((place(p) & 0x3FFFF) >> 4) | (u64)1 << 16 | (u64)8 << 32 | (u64)1 << 46; }
+__device__ void copy_factors(u32 to, u64 from) { asm volatile("tcgen05.cp.cta_group::1.32x128b.warpx4 [%0], %1;" :: "r"(to), "l"(from) : "memory"); }
+__device__ void commit_own(u64 *bar) {
+    asm volatile("tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%0];" :: "r"(place(bar)) : "memory");
+}
+#define W4(i) "r"(p[i]), "r"(p[i + 1]), "r"(p[i + 2]), "r"(p[i + 3])
+__device__ void store32(u32 at, const u32 *p) {
+    asm volatile("tcgen05.st.sync.aligned.32x32b.x32.b32 [%32], {" LIST32 "};" :: W4(0), W4(4), W4(8), W4(12), W4(16), W4(20), W4(24), W4(28), "r"(at) : "memory");
+}
+#define STORED asm volatile("tcgen05.wait::st.sync.aligned;" ::: "memory")
+
+// -- copies without a tensor map
+__device__ void load_bytes(void *to, const void *from, u32 bytes, u64 *bar) {
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" :: "r"(place(to)), "l"(__cvta_generic_to_global(from)), "r"(bytes), "r"(place(bar)) : "memory");
+}

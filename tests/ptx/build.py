@@ -60,6 +60,8 @@ VARIANTS: dict[str, tuple[Variant, ...]] = {
     "wgmma": (HOPPER,),
     "wgmma_ring": (HOPPER,),
     "ampere/gemm": (AMPERE, BROKEN_AMPERE),
+    "blackwell/flash": (BLACKWELL, BROKEN_BLACKWELL),
+    "blackwell/fp4": (BLACKWELL, BROKEN_BLACKWELL),
     "blackwell/gemm": (BLACKWELL, BROKEN_BLACKWELL),
     "hopper/flash": (HOPPER, BROKEN),
     "hopper/gemm": (HOPPER, BROKEN),
