@@ -671,10 +671,12 @@ class VmSession:
         opened = [count + 1 + b for b in used if machine.barriers["arrived"][b]]
         alive = np.flatnonzero(machine.warps["alive"])
         rows = np.concatenate([machine.warp_clocks[alive, :count], machine.clocks[[count, *opened], :count]])
+        start, room = address_of(machine.clocks), machine.clocks.strides[0]
         for b in used:
-            for first in (1, 3):  # of the current generation, of the previous one
-                took = machine.clocks[count + 1 + first * size + b, :count]
-                hashed.update(b"%d %d" % (b, first) + np.packbits(rows >= took).tobytes())
+            hashed.update(b"%d %d" % (b, machine.barriers["all_met"][b]))
+            for name in ("took", "took_before"):  # each generation exchanges the two rows
+                took = machine.clocks[(int(machine.barriers[name][b]) - start) // room, :count]
+                hashed.update(np.packbits(rows >= took).tobytes())
 
     def _elsewhere(self, entries: list[list[tuple[int, int, int]]]) -> Iterator[tuple[int, int]]:
         """Yield (instruction, lanes) of the lanes that do not run.  Parked lanes have not read their operands yet; the
