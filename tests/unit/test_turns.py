@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -10,6 +10,9 @@ import pytest
 import wsemu
 from tests.unit.steering_kernels import variant
 from wsemu import cuda
+
+if TYPE_CHECKING:
+    from wsemu.model.settings import Engine
 
 FENCE, BARRIER = True, True
 
@@ -36,7 +39,7 @@ def arguments() -> tuple[Any, Any]:
 
 
 @pytest.mark.parametrize("engine", ["vm", "reference"])
-def test_a_wait_in_which_all_threads_meet_comes_back_to_its_state(engine: str) -> None:
+def test_a_wait_in_which_all_threads_meet_comes_back_to_its_state(engine: Engine) -> None:
     turn, total = arguments()
     report = wsemu.check(variant(meet_in_the_loop), 2, 64, (turn, total), engine=engine)
     assert (report.verdict, list(total)) == ("verified", [2] * 64)
