@@ -38,7 +38,7 @@ from itertools import combinations, permutations, product
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 WEAK, RELAXED, ACQUIRE, RELEASE, ACQ_REL, SC = "weak", "relaxed", "acquire", "release", "acq_rel", "sc"
 READ, WRITE, ATOMIC, FENCE, BARRIER = "RWAFB"
@@ -296,16 +296,25 @@ _EXECUTION = 40
 
 
 def explore(
-    program: Program, most: int = MOST_CANDIDATES, *, up_to_wrong: bool = False, vectors_are_one: bool = False
+    program: Program,
+    most: int = MOST_CANDIDATES,
+    *,
+    up_to_wrong: bool = False,
+    vectors_are_one: bool = False,
+    places_in_order: bool = False,
 ) -> Found:
     """Every execution that the axioms allow, or those among so many candidates; `up_to_wrong`: up to the first one that
-    goes wrong; `vectors_are_one`: those alone in which each strong access of a vector is one access, as in hardware."""
+    goes wrong; `vectors_are_one`: those alone in which each strong access of a vector is one access, as in hardware;
+    `places_in_order`: those alone in which each thread performs its accesses to one place in program order, as in
+    hardware."""
     outcomes: set[Outcome] = set()
     races: set[tuple[tuple[int, int], tuple[int, int]]] = set()
     hanging, whole, same = False, True, False
     try:
         for execution in _allowed(program, _Effort(most), alike=up_to_wrong):
             if vectors_are_one and execution.tears():
+                continue
+            if places_in_order and not execution.is_in_order():
                 continue
             outcomes.add(execution.outcome())
             racing = execution.races()
@@ -677,6 +686,13 @@ class _Execution:
                 return False
         return True
 
+    def is_in_order(self) -> bool:
+        """Return whether each thread's accesses to one place come in program order.
+
+        PTX promises that only of accesses that are morally strong with each other.
+        """
+        return _per_location(self.base, self.rf, self.co, lambda one, other: True)
+
     def tears(self) -> bool:
         """Whether two strong accesses of vectors come one after the other at one element, and not at another one, or
         what comes after an element by causality comes before another one of its access."""
@@ -738,13 +754,22 @@ class _Execution:
         return Outcome(tuple(tuple(sorted(r.items())) for r in registers), tuple(sorted(memory.items())))
 
 
-def _per_location(base: _Base, rf: dict[int, int], co: tuple[tuple[int, ...], ...]) -> bool:
-    """Communication of morally strong operations on a place and program order have no circle."""
+def _per_location(
+    base: _Base,
+    rf: dict[int, int],
+    co: tuple[tuple[int, ...], ...],
+    counts: Callable[[int, int], bool] | None = None,
+) -> bool:
+    """Return whether communication on a place and program order have no cycle.
+
+    Only pairs of operations that count are communication: those that are morally strong, unless `counts` is given.
+    """
+    counts = counts or base.strong
     n = len(base.events)
     follows = [0] * n
 
     def add(a: int, b: int) -> None:
-        if a != b and base.strong(a, b):
+        if a != b and counts(a, b):
             follows[a] |= 1 << b
 
     for order in co:

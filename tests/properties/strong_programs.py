@@ -620,12 +620,17 @@ class Judged(NamedTuple):
     codes: tuple[str, ...]
     space: str
     complaint: str
+    out_of_order: bool = False
+    """whether it goes wrong only where a thread's accesses to one place are performed out of program order, which PTX
+    excludes only among morally strong accesses; no GPU does that (docs/semantics.md, "Weak memory")"""
 
     @property
     def can(self) -> str:
         """What the model says, in words."""
         if not self.found.known:
             return "not enumerated"
+        if self.out_of_order:
+            return "goes wrong only out of order"
         wrong = ["races"] * self.found.racing + ["hangs"] * self.found.hanging
         return " and ".join(wrong) or ("stores one value" if self.found.same else "is right")
 
@@ -669,6 +674,10 @@ def judged_strong(program: Program, engine: Any = "vm", space: str = "global", *
     if said == "verified" and WHOLE in codes:
         found = explore(program, up_to_wrong=True, vectors_are_one=True)
     complaint = "missed" if found.wrong and said == "verified" and MISSING not in codes else ""
+    if complaint:
+        in_order = explore(program, up_to_wrong=True, places_in_order=True)
+        if in_order.whole and not in_order.wrong and not in_order.same:
+            return Judged(program, found, said, codes, space, "", out_of_order=True)
     if not found.wrong and not found.same and (said == "failed" or SAME in codes):
         complaint = "false alarm"
     elif not found.wrong and found.same:
@@ -678,8 +687,12 @@ def judged_strong(program: Program, engine: Any = "vm", space: str = "global", *
 
 def _of_one_value(program: Program, said: str, codes: tuple[str, ...]) -> str:
     """What is wrong with the verdict on a program whose races are of weak stores of one value alone.  Where results of
-    atomics decide what is done, all orders are tried, and such a race stays one there (docs/limits.md)."""
-    steered = any(o.guard or o.counted or o.until >= 0 for thread in program for o in thread.operations)
+    atomics decide what is done, or plain loads read what atomics write, all orders are tried, and such a race stays one
+    there (docs/limits.md)."""
+    operations = [o for thread in program for o in thread.operations]
+    steered = any(o.guard or o.counted or o.until >= 0 for o in operations) or not {
+        o.place for o in operations if o.kind == READ and o.order == WEAK
+    }.isdisjoint(o.place for o in operations if o.kind == ATOMIC)
     if said == "incomplete":
         return ""
     if said == "verified":

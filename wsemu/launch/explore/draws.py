@@ -196,12 +196,19 @@ class Draws:
             needed = self._find_bound()
         finally:
             session.close()
-        if any(touch.conflicts() for touch in self.touched.values()):
+        if self._accesses_counter() or any(touch.conflicts() for touch in self.touched.values()):
             raise _OtherwiseError
         self._find_carried()
         self.grown |= self.shared.grown or needed > self.most
         self.shared.grown, self.most = False, max(needed, self.most)
         return not self.grown
+
+    def _accesses_counter(self) -> bool:
+        """Return whether a segment accesses the counter other than by a draw, also one before the first draw."""
+        if self.place is None:
+            return False
+        first, end = self.place[1] - self.grain + 1, self.place[1] + self.size
+        return any(first <= at < end for at in self.touched)
 
     def _find_carried(self) -> None:
         """Find locations of arrays whose contents distinguish states.
@@ -463,8 +470,6 @@ class Draws:
                 continue
             for at in range(start - start % grain, start + size, grain):
                 self.accessed += 1
-                if self.place is not None and self.place[1] - grain < at < self.place[1] + self.size:
-                    raise _OtherwiseError
                 known = self.touched.get(at)
                 if known is not None:
                     self.touched[at] = Touch(known.owners & owners, known.writes or writes, known.kinds | kind)
