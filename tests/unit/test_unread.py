@@ -187,3 +187,15 @@ def test_an_undefined_register_that_another_order_chooses_is_not_verified(choice
     draw = "atom.relaxed.gpu.global.add.u32 %v, [%x], 1;"
     report = check(f"{start} {places} {draw} {choice} st.global.u32 [%y], %n; exit; }}", 4, engine)
     assert report.verdict == "incomplete", report.proof
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(("counter", "verdict"), [("%y", "verified"), ("%x", "incomplete")])
+def test_a_count_of_one_thread_chooses_no_other_register(counter: str, verdict: str, engine: Engine) -> None:
+    """An atomic at a location of one thread returns the same in all orders."""
+    places = "ld.param.u64 %x, [x_]; ld.param.u64 %y, [y_]; mad.wide.u32 %y, %c, 4, %y;"
+    start = "setp.eq.u32 %p, %c, 3; @%p bra DRAW; mov.u32 %u, 5; DRAW:"
+    draw = f"atom.relaxed.gpu.global.add.u32 %v, [{counter}], 1;"
+    choice = "setp.ne.u32 %q, %v, 9; selp.b32 %n, 7, %u, %q;"
+    report = check(f"{start} {places} {draw} {choice} st.global.u32 [%y], %n; exit; }}", 4, engine)
+    assert report.verdict == verdict, report.proof

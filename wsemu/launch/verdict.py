@@ -231,9 +231,8 @@ def judge(
         loose = [*decided.notes, *(() if decided.proven else loose)]
     if given and program.undefined and not found.has_errors and not doubts.undefined:
         doubts = doubts._replace(undefined=_unwritten(places))
-    open_values = analysis is not None and analysis.order_dependent and decided is None and alike is None
-    if open_values and program.undefined and not found.has_errors:  # another order may store another register
-        doubts = doubts._replace(undefined=[*doubts.undefined, *_unwritten(places, values=True)])
+    if program.undefined and decided is None and alike is None and not found.has_errors:
+        doubts = doubts._replace(undefined=[*doubts.undefined, *_store_doubts(places, analysis, trace_of)])
     decided = decided or alike
     if unread is not None and unread.reasons and not found.has_errors and not _stays_unread(unread, decided, follow):
         doubts = doubts._replace(undefined=[*doubts.undefined, *unread.reasons])
@@ -321,6 +320,15 @@ def _load_doubts(places: Places, accesses: tuple[int, int] | None) -> list[str]:
     load, store = map(places.where, accesses)
     why = f"nothing orders this strong access after the first store to its bytes, {store}"
     return [f"{load}: {why}: in another order it reads bytes that nothing has written; initialize them before"]
+
+
+def _store_doubts(places: Places, analysis: Analysis | None, trace_of: Tracer) -> list[str]:
+    """Return why another order of atomics may store an undefined register where this run stored another value."""
+    sources = set() if analysis is None else {pc for pc, _ in analysis.order_dependent}
+    reasons = _unwritten(places, values=True) if sources else []
+    if reasons and sources <= _atomics_of_one_thread(sources, places, trace_of):
+        return []
+    return reasons
 
 
 def _unwritten(places: Places, *, values: bool = False) -> list[str]:
@@ -877,7 +885,7 @@ def _analysis(places: Places, settings: Settings, trace_of: Tracer) -> Analysis 
     analysis = examined()
     if analysis is None or places.outcome.status != "done" or not analysis.find_tainted:
         return analysis
-    if settled := _atomics_of_one_thread(places, analysis, trace_of):
+    if settled := _atomics_of_one_thread({t.source for t in analysis.find_tainted}, places, trace_of):
         examined = functools.partial(examined, settled=settled | known)
         analysis = examined()
         if analysis is None or not analysis.find_tainted:
@@ -894,13 +902,13 @@ MOST_ATOMICS = 1 << 16
 """maximum warp instructions of atomics for which threads are determined"""
 
 
-def _atomics_of_one_thread(places: Places, analysis: Analysis, trace_of: Tracer) -> frozenset[int]:
-    """Return the atomics that influence the launch at locations that no other thread's atomics access: these return
-    the same in all schedules."""
+def _atomics_of_one_thread(sources: Set[int], places: Places, trace_of: Tracer) -> frozenset[int]:
+    """Return the atomics among the sources whose locations no other thread's atomics access: these return the same in
+    all schedules."""
     program, executions = places.program, places.outcome.executions
     kinds = enumerate(OPERATIONS[NAMES[op]].kind for op in program.code[:, 0].tolist())
     atomics = frozenset(pc for pc, kind in kinds if kind == "atomic" and executions[pc])
-    wanted = atomics & {t.source for t in analysis.find_tainted}
+    wanted = atomics & sources
     if not wanted or sum(executions[pc] for pc in atomics) > MOST_ATOMICS or _reduces(program, executions):
         return frozenset()
     trace = trace_of(atomics)
