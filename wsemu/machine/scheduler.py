@@ -1,11 +1,12 @@
-"""The VM: one compiled scheduler over the operations of `operations.py`.
+"""The VM: a compiled scheduler that runs warps over the operations of `operations.py`.
 
-`run` takes the host address of a `MACHINE` and runs its groups of CTAs until all have ended or something stops it.  A
-warp runs until it waits or ends, then the next one does: the order does not matter for the verdict, since one run
-decides for every schedule.
+`run` takes the host address of a `MACHINE` and runs its groups of CTAs until all have ended or something stops it. A
+warp runs until it waits or ends, and then the next warp runs. The order of the warps does not affect the verdict,
+because one run decides for every schedule.
 
-Divergence: a divergent branch pushes an entry for the reconvergence point (`join`) and one for the lanes that jump, and
-continues with those that fall through.  A `join` that is on top of the stack hands over to the entry below it.
+At a divergent branch, the warp pushes one entry for the reconvergence point (`join`) and one for the lanes that jump,
+and continues with the lanes that fall through. When lanes reach the `join` on top of the stack, the entry below it
+continues.
 """
 
 from __future__ import annotations
@@ -118,9 +119,9 @@ FIRST_BARRIER, LAST_BARRIER, ARRIVE = opcodes("bar", "sync", "red.or", "arrive")
 FIRST_FENCE, _, LAST_FENCE = (OPCODE[name] for name in FENCES)
 PROXY, INIT_FENCE = opcodes("fence", "proxy", "mbarrier_init")
 OFTEN = 8
-"""a plan is made after this number of accesses without one, times the square of how often it was made"""
+"""a plan is made after this number of accesses without one, times the square of the number of plans made so far"""
 PAUSE = 64
-"""number of times that the VM continues by itself after a block rejected its rows, before it is tried again"""
+"""number of times that the VM runs the code itself after a block rejected its rows, before it tries the block again"""
 WHOLE = (1 << LANES) - 1
 EXITS, ENDS, DELIVERS = 2, 3, 4
 """see sync/cluster.py"""
@@ -129,14 +130,16 @@ FIRST_FENCE_EVENT = EVENT_KINDS.index(FENCES[0])
 
 @compiled
 def exchanges(op):
-    """Return whether it may set memory up, if what it returns is not used."""
+    """Return whether an operation is an exchange: if its result is unused, it may initialize memory."""
     return (op - EXCHANGE) * (op - EXCHANGE64) * (op - EXCHANGE8) * (op - EXCHANGE16) == 0
 
 
 @compiled
 def place_lanes(m, w, pc, registers, i, mask, size, n, writes):
-    """Judge the lanes of an access one by one: host minus virtual address of each into scratch, 0 if it must not be
-    made; a load gives 0 then."""
+    """Check the lanes of an access one by one, and store the difference of host and virtual address of each.
+
+    The difference is 0 if the access is an error; a load then returns 0.
+    """
     for lane in set_bits(mask):
         delta = careful_lane(m, pc, w, load_i64(registers + i.a + 8 * lane) + i.imm, lane, size, writes)
         store_i64(m.lanes_scratch + DELTAS + 8 * lane, delta)
@@ -146,7 +149,7 @@ def place_lanes(m, w, pc, registers, i, mask, size, n, writes):
 
 @compiled
 def alike(m, registers, i, rest, lane):
-    """Return the lanes of `rest` whose access goes to the same segment in the same way as that of `lane`."""
+    """Return the lanes of `rest` that access the same segment as `lane`, with the same result of `place_lanes`."""
     group = 0
     delta = load_i64(m.lanes_scratch + DELTAS + 8 * lane)
     number = ((load_i64(registers + i.a + 8 * lane) + i.imm) >> SEGMENT_SHIFT) & 0xFFFF
@@ -159,7 +162,7 @@ def alike(m, registers, i, rest, lane):
 
 @compiled
 def keep_offsets(m, registers, a, bias, number, group):
-    """Keep the offsets of lanes for `charge_separately`."""
+    """Record the offsets of some lanes for `charge_separately`."""
     apart = m.scratch + APART
     lanes = apart + 8 * (number if number <= LOCAL else FIRST_ARRAY)
     store_i64(lanes, load_i64(lanes) | group)
@@ -170,7 +173,7 @@ def keep_offsets(m, registers, a, bias, number, group):
 
 @compiled
 def clear_lane(registers, d, lane, size, n):
-    """A load that cannot be made gives 0."""
+    """Set the result of a lane's load to 0, because the load is an error."""
     for j in range(n):
         for q in range(size):
             store_u8(registers + d + 256 * j + lane * size + q, 0)
@@ -178,8 +181,10 @@ def clear_lane(registers, d, lane, size, n):
 
 @compiled
 def charge(m, row, place, bias, mask, pattern, size, number, op, service):
-    """Count an access of any pattern and its cost; the lanes' addresses are at `place`.  What an atomic costs in global
-    memory is not modelled."""
+    """Count an access of any pattern and its cost.
+
+    The lanes' addresses are at `place`. The cost of atomics in global memory is not modeled.
+    """
     row.lanes += popcount(mask)
     if number == LOCAL or (op >= N_MEMORY and number != SHARED) or m.remote:
         return
@@ -205,7 +210,7 @@ def charge(m, row, place, bias, mask, pattern, size, number, op, service):
 
 @compiled
 def charge_separately(m, row, size, op, service):
-    """Count an access whose lanes were judged one by one; see `costs.APART`."""
+    """Count the cost of an access whose lanes were checked one by one; see `costs.APART`."""
     apart = m.scratch + APART
     for number in range(SHARED, FIRST_ARRAY + 1):
         mask = load_i64(apart + 8 * number)
@@ -216,7 +221,7 @@ def charge_separately(m, row, size, op, service):
 
 
 DELTAS = 8 * 2 * LANES
-"""offset in the scratch of 128 numbers at which `place_lanes` stores its results: shadow.py uses the rest"""
+"""offset of the results of `place_lanes` in the scratch of 128 numbers; shadow.py uses the rest"""
 USED = USES_OLD << UNUSED_SHIFT
 UNSTORED = NO_STORE << UNUSED_SHIFT
 EXCHANGE, EXCHANGE64, EXCHANGE8, EXCHANGE16 = opcodes("atom.exch", "b32", "b64", "b8", "b16")
@@ -225,8 +230,10 @@ FIRST_STORE = min(number for name, number in OPCODE.items() if name.startswith("
 
 @compiled
 def judge(registers, a, mask, offset, limit, size, log_size):
-    """Return the pattern of an access's lanes in their segment of `limit` bytes, SCATTERED if a closer look is needed;
-    the first lane's offset represents all if possible."""
+    """Return the pattern of an access's lanes in a segment of `limit` bytes; SCATTERED if that needs a closer look.
+
+    For all other patterns, the offset of the first lane decides for all lanes.
+    """
     pattern = simple_pattern(registers, a, mask, log_size)
     extent = size << 5 if pattern == UNIT else size
     if pattern != SCATTERED and (offset < 0 or offset > limit - extent or offset & (size - 1)):
@@ -236,7 +243,7 @@ def judge(registers, a, mask, offset, limit, size, log_size):
 
 @compiled
 def log_lanes(m, registers, a, imm, mask):
-    """Add to the last event of the trace where its lanes access memory."""
+    """Add the addresses of an access's lanes to the last event of the trace."""
     e = event_at(m.trace, m.trace_count - 1)
     e.lanes = mask
     e.addresses = m.trace_used
@@ -248,7 +255,7 @@ def log_lanes(m, registers, a, imm, mask):
 
 @compiled
 def log_access(m, w, pc, registers, a, imm, mask, op):
-    """Enter an atomic, or a requested access, in the trace."""
+    """Record an atomic, or an access that the trace requests, in the trace."""
     place = load_i64(registers + a + 8 * lowest_bit(mask)) + imm
     interval = load_i64(warp_at(m.warps, w).clock + 8 * w)
     if op >= N_MEMORY:
@@ -261,8 +268,10 @@ def log_access(m, w, pc, registers, a, imm, mask, op):
 
 @compiled
 def judged_as_one(m, pc, registers, i, mask, first, size, writes):
-    """Return the pattern of an access's lanes in the segment of the first one's address, like `judge`, and the
-    difference of a lane's address and its offset there; BAD if each lane must be examined."""
+    """Return the pattern of an access's lanes in the segment of the first lane, as `judge` does.
+
+    Return also the offset in the segment minus the lane's register. BAD: each lane must be checked.
+    """
     number = first >> SEGMENT_SHIFT
     pattern, bias = BAD, 0
     if number >= SHARED and number < m.segment_count:
@@ -280,7 +289,7 @@ def judged_as_one(m, pc, registers, i, mask, first, size, writes):
 
 @compiled
 def looked_at_closer(m, registers, i, mask, first, bias, size, writes):
-    """Return the pattern of an access's lanes whose first one is in a segment; BAD if each lane must be examined."""
+    """Return the pattern of an access's lanes if `judge` returned SCATTERED; BAD if each lane must be checked."""
     number = first >> SEGMENT_SHIFT
     if number == LOCAL:
         variable = (first & OFFSET_MASK) >> LOCAL_SHIFT
@@ -295,7 +304,7 @@ def looked_at_closer(m, registers, i, mask, first, bias, size, writes):
 
 @compiled
 def count(m, row, registers, i, first, lanes, how, size, number):
-    """Count an access of lanes to one segment: the usual cases, without a call and without excess, or `charge`."""
+    """Count an access of lanes to one segment: the usual cases here, which cost the minimum, others by `charge`."""
     row.executions += 1
     if i.op < m.shortcuts and (first & 31 == 0 or number <= LOCAL if how == UNIT else how == SAME and size <= 4):
         row.lanes += popcount(lanes)
@@ -313,14 +322,16 @@ def count(m, row, registers, i, first, lanes, how, size, number):
 
 @compiled
 def shape_of(i):
-    """Return the shape of a load or store that memory/plans.py needs."""
+    """Return the shape of a load or store, in the form of memory/plans.py."""
     return (i.aux >> 16) & 255 | (WRITE if i.op >= FIRST_STORE else READ) << 8
 
 
 @compiled
 def access_planned(m, w, pc, registers, i):
-    """Make an access whose lanes lie apart as it was planned, but for the transfer: the host address of the first
-    lane's bytes, or 0.  Where that was in vain often enough there is a plan for the next one."""
+    """Check a scattered access by its plan, without transferring data, and return the first lane's host address.
+
+    Return 0 if no plan fits. After enough such accesses, make a plan for the next one.
+    """
     due = plan_due_at(m.plans_due, access_at(m.accesses, pc).pattern)
     place, shape = registers + i.a, shape_of(i)
     if due.ready or shape & 255 == 2:
@@ -335,7 +346,7 @@ def access_planned(m, w, pc, registers, i):
 
 @compiled
 def note_lanes(m, w, pc, registers, i, segment, number, bias, group, how, size, writes, told):
-    """Judge and remember what lanes do to a segment: 0, or what the host must do before."""
+    """Check and record what lanes do to a segment; return 0, or the action that the host must take first."""
     if told != ONE_MORE and segment.tracked > (UNTRACKED if writes else READ_SO_FAR):
         status = call(m.shadow_entry, m.address, w, pc, registers, bias, group, how, number)
         if status:
@@ -348,13 +359,16 @@ def note_lanes(m, w, pc, registers, i, segment, number, bias, group, how, size, 
 
 
 TELL, ONE_MORE = 1, 2
-"""action for an access to shared memory, see `tell_sections`"""
+"""results of `tell_sections` for an access to shared memory"""
 
 
 @compiled
 def tell_sections(m, w, pc, registers, i, mask, pattern, bias, first):
-    """Report a following access to the sections.  Return TELL for an access to shared memory that must be reported
-    again, ONE_MORE if the result of judging it is known; or 0."""
+    """Report an access to the sections, if any are recorded or compared.
+
+    Return TELL for an access to shared memory that must be reported again after it; ONE_MORE if an earlier section
+    implies the result of checking it; otherwise 0.
+    """
     if pattern == SCATTERED:
         pattern = looked_at_closer(m, registers, i, mask, first, bias, i.aux & 255, i.op >= FIRST_STORE)
     if first >> SEGMENT_SHIFT != SHARED and pattern != BAD:
@@ -368,8 +382,8 @@ def access(address, w, pc, registers, mask):
     m = machine_at(address, 0)
     i = instruction_at(m.code, pc)
     op, a, imm = i.op, i.a, i.imm
-    size = i.aux & 255  # bytes a lane
-    n = (i.aux >> 8) & 255  # elements of a vector
+    size = i.aux & 255  # bytes per lane
+    n = (i.aux >> 8) & 255  # vector elements
     writes = op >= FIRST_STORE
     if m.trace:
         log_access(m, w, pc, registers, a, imm, mask, op)
@@ -388,7 +402,7 @@ def access(address, w, pc, registers, mask):
     rest = mask & ~m.lanes_done
     if m.resumes == 0 and host == 0:
         m.serial += 1
-        if pattern == BAD:  # other segments, out of bounds, misaligned, wrapped
+        if pattern == BAD:  # several segments, out of bounds, misaligned, or wrapped
             place_lanes(m, w, pc, registers, i, mask, size, n, writes)
             for q in range(FIRST_ARRAY + 1):
                 store_i64(m.scratch + APART + 8 * q, 0)
@@ -432,8 +446,7 @@ def access(address, w, pc, registers, mask):
 
 @compiled
 def account(m, pc, active):
-    """Record that control has reached pc with this number of lanes; return False when the warp's turn or the step
-    budget is over."""
+    """Count that control reached pc with `active` lanes; return False if the warp's turn or the step budget is over."""
     flow = flow_at(m.flow, pc)
     flow.count += 1
     flow.lanes += active
@@ -444,14 +457,15 @@ def account(m, pc, active):
 
 @compiled
 def account_group(m, warp):
-    """Other lanes of the warp run now: count the stretch that they begin."""
+    """Count the stretch of code that other lanes of the warp begin now."""
     if warp.midway == 0:
         account(m, warp.pc, popcount(warp.mask))
 
 
 @compiled
 def report_divergence(m, warp, w, pc, mask, other_pc):
-    """Report lanes at a barrier while others of their warp are elsewhere: at the one at `other_pc`, if not -1."""
+    """Report that lanes execute a barrier while other lanes of the warp are at the one at `other_pc`, or elsewhere
+    (-1)."""
     number, _ = operands(warp.registers, instruction_at(m.code, pc), mask)
     other = w if other_pc >= 0 else -1
     record_finding(m.report_entry, m.address, (DIVERGENCE, pc, w, mask, other_pc, other), (number, warp.alive, 0, 0, 0))
@@ -466,11 +480,14 @@ def fault(m, w, pc):
 
 @compiled
 def execute_barrier(m, warp, w, pc, mask):
-    """Execute a barrier instruction: return YIELDED, FAULT, or DONE to continue at warp.pc with warp.mask."""
+    """Execute a barrier instruction.
+
+    Return YIELDED, FAULT, or DONE if the warp continues at warp.pc with warp.mask.
+    """
     warp.last_pc = pc
     if not check_operands(m, w, pc, mask):
         return fault(m, w, pc)
-    if mask != warp.alive:  # B14: the others must come to the same operation, or exit
+    if mask != warp.alive:  # B14: the other lanes must execute the same operation, or exit
         return stand(m, warp, w, pc, mask)
     result = barrier_operation(m, w, pc, mask)
     if result == BARRIER_STOPS:
@@ -480,11 +497,11 @@ def execute_barrier(m, warp, w, pc, mask):
 
 @compiled
 def stand(m, warp, w, pc, mask):
-    """A part of a warp waits at the operation at pc while the others run.  Status as `execute_barrier`."""
-    if warp.mask != mask:  # it is guarded: the other lanes go on behind it
+    """Park part of a warp at the operation at pc while its other lanes run; return a status like `execute_barrier`."""
+    if warp.mask != mask:  # guarded instruction: the remaining lanes continue at pc + 1
         push(warp, MIDWAY, pc + 1, warp.mask & ~mask)
         after = flow_at(m.flow, pc + 1)
-        after.count += 1  # what follows is executed twice
+        after.count += 1  # the code after it is executed twice
     park(warp, pc, mask)
     warp.mask = 0
     status = DONE
@@ -497,7 +514,7 @@ def stand(m, warp, w, pc, mask):
 
 @compiled
 def lanes_parked_with(m, warp, e):
-    """Return the lanes that execute the operation of parked group e: those that wait at the same location with the same
+    """Return the lanes that execute the operation of parked group e together: those parked there with the same
     operands."""
     entry = entry_at(warp.parked_entries, e)
     i = instruction_at(m.code, entry.resume - 1)
@@ -511,7 +528,7 @@ def lanes_parked_with(m, warp, e):
 
 @compiled
 def same_operands(warp, i, mask, other, other_mask):
-    """Two barrier operations of a warp name the same barrier and count."""
+    """Return whether two barrier operations of a warp have the same barrier and thread count."""
     number, count = operands(warp.registers, i, mask)
     other_number, other_count = operands(warp.registers, other, other_mask)
     return number == other_number and count == other_count
@@ -519,9 +536,11 @@ def same_operands(warp, i, mask, other, other_mask):
 
 @compiled
 def resolve_parked(m, warp, w):
-    """Resolve a warp none of whose lanes can run, and some of which are parked.  Lanes at warp-wide operations that
-    miss none of those at barriers go first; then the warp is counted, if all its lanes are at barriers.  Status as
-    `execute_barrier`."""
+    """Resolve a warp without runnable lanes, some of which are parked.
+
+    First, lanes at warp-wide operations run if they do not miss lanes at barriers. Then, if all lanes are at barriers,
+    the warp is counted. Return a status like `execute_barrier`.
+    """
     warp.mask = 0
     sort_parked(warp)
     if m.asynchronous:
@@ -560,8 +579,11 @@ def apart_lanes(m, warp):
 
 @compiled
 def wait_divergent(m, warp, w, apart):
-    """Resolve a warp none of whose lanes can run, and some of which wait at mbarriers: those whose wait ends continue,
-    or those at warp-wide operations that miss no lane; otherwise the warp waits.  Status as `execute_barrier`."""
+    """Resolve a warp without runnable lanes, some of which wait at mbarriers.
+
+    Lanes whose wait ends continue, or lanes at warp-wide operations that miss no lane; otherwise the warp waits. Return
+    a status like `execute_barrier`.
+    """
     lanes = call(m.async_entry, m.address, w, -1, 0)
     if lanes:
         unpark(m, warp, lanes)
@@ -576,8 +598,10 @@ def wait_divergent(m, warp, w, apart):
 
 @compiled
 def release_joins(m, w):
-    """Release joins when the CTA can do no more: lanes that wait at a join for parked ones continue without them,
-    unless lanes are taken together.  Status."""
+    """Release joins when the CTA cannot continue otherwise: lanes at a join continue without parked lanes.
+
+    Not if lanes count as converged. Return a status.
+    """
     if m.converged:
         return YIELDED
     warp = warp_at(m.warps, w)
@@ -603,7 +627,7 @@ def barrier_lanes(m, warp):
 
 @compiled
 def held_back(m, warp, lanes):
-    """Return some lanes, and those that wait at warp-wide operations that name them, or name others that do."""
+    """Return `lanes`, and all lanes at warp-wide operations whose member mask has one of the returned lanes."""
     more = True
     while more:
         more = False
@@ -618,7 +642,7 @@ def held_back(m, warp, lanes):
 
 @compiled
 def exchange_divergent(m, warp, w, lanes):
-    """Let the lanes at warp-wide operations execute these with those that are there."""
+    """Execute the warp-wide operations of the given lanes, each with the lanes that are parked at it."""
     done = 0
     for e in range(warp.parked_count):
         entry = entry_at(warp.parked_entries, e)
@@ -633,7 +657,7 @@ def exchange_divergent(m, warp, w, lanes):
 
 @compiled
 def hold(m, warp, w):
-    """Handle lanes at barriers that wait for others, which are at warp-wide operations and wait for them (B14)."""
+    """Handle lanes at barriers that wait for lanes at warp-wide operations, which wait for them in turn (B14)."""
     at = -1
     for e in range(warp.parked_count):
         entry = entry_at(warp.parked_entries, e)
@@ -649,8 +673,7 @@ def hold(m, warp, w):
 
 @compiled
 def leave(m, warp, w, missing):
-    """Let lanes continue from a join without the lanes `missing`: aligned and warp-wide operations in their branch miss
-    them."""
+    """Report aligned and warp-wide operations that miss the lanes that continue from a join without `missing`."""
     for e in range(warp.parked_count):
         entry = entry_at(warp.parked_entries, e)
         pc = entry.resume - 1
@@ -672,8 +695,10 @@ def leave(m, warp, w, missing):
 
 @compiled
 def count_all(m, warp, w):
-    """Count a warp at a barrier once, if all its live lanes wait at one operation.  All must wait at barriers; diverged
-    ones must be at a join of some lanes at an aligned one (B12, B14)."""
+    """Count a warp at a barrier once, if all its live lanes are parked at one operation.
+
+    All must be at barriers. If they have diverged, some must be at a join and others at an aligned barrier (B12, B14).
+    """
     first = entry_at(warp.parked_entries, 0)
     lanes = warp.parked
     one = lanes_parked_with(m, warp, 0) == lanes
@@ -701,8 +726,8 @@ def count_all(m, warp, w):
 
 @compiled
 def begin_turn(m, warp):
-    """A warp is the one that runs."""
-    if warp.mask == 0:  # it stood at a barrier in parts, and is released
+    """Prepare the machine for a turn of this warp."""
+    if warp.mask == 0:  # its lanes were parked at a barrier in parts, and are released
         unpark(m, warp, warp.wait_mask)
     if m.turn < 0:
         m.turn = TURN
@@ -714,8 +739,11 @@ def begin_turn(m, warp):
 
 @compiled
 def end_turn(m, warp):
-    """It runs no more.  That all of its local memory is written is found where a block runs: other machines may be set
-    back to what they were."""
+    """Save the initialization state of the warp's local memory at the end of its turn.
+
+    Only machines with blocks do so: blocks find out that all local memory is initialized, and other machines may be
+    reset to an earlier state.
+    """
     if m.blocks:
         local = segment_at(m.segments, LOCAL)
         warp.local_initialised = local.initialised
@@ -724,7 +752,7 @@ def end_turn(m, warp):
 
 @compiled
 def note_end(m, w, pc, how, lanes):
-    """Record that lanes end by an error of their own; `how` is the `aux` of an exit or trap."""
+    """Record that lanes end by an error of their own; `how` is the `aux` of the exit or trap."""
     if how and lanes:
         code = FAILED if how & ERRORS else RAISED
         record_finding(m.report_entry, m.address, (code, pc, w, lanes, -1, -1), (0, 0, 0, 0, 0))
@@ -742,9 +770,9 @@ def exit_lanes(m, warp, w, pc, how, lanes):
 
 @compiled
 def execute_asynchronous(m, warp, w, pc, lanes):
-    """Execute an asynchronous operation, or one that orders them; return the status as `execute_barrier` does.
+    """Execute an asynchronous operation, or one that orders these; return a status like `execute_barrier`.
 
-    warp.pc is after it, unless the host has to do something first.
+    warp.pc is after it, unless the host must act first.
     """
     status = call(m.async_entry, m.address, w, pc, lanes)
     if status == STANDS:
@@ -756,8 +784,10 @@ def execute_asynchronous(m, warp, w, pc, lanes):
 
 @compiled
 def run_block(m, warp, w, pc, mask):
-    """Run the compiled block at the current position; warp.pc is where the warp continues.  Status.  An access that the
-    host was needed for is made to its end by the VM, which has begun it."""
+    """Run the compiled block at the current position, and return a status; warp.pc is where the warp continues.
+
+    An access for which the host was needed is completed by the VM, which has begun it.
+    """
     warp.pc = pc
     warp.mask = mask
     place = m.blocks + 8 * pc
@@ -772,7 +802,7 @@ def run_block(m, warp, w, pc, mask):
 
 @emitted
 def log_step(b, m, w, pc, lanes):
-    """Do nothing: `steps.py` compiles `run_warp` with a function of this name that logs each instruction."""
+    """Do nothing; `steps.py` compiles `run_warp` with a function of this name that logs each instruction."""
 
 
 @compiled
@@ -785,7 +815,7 @@ def stop(warp, pc, mask, status):
 
 @compiled
 def branch(m, warp, pc, i, x, mask):
-    """Let the lanes `x` of a warp branch, and the others not.  Return DONE, or STACK_OVERFLOW."""
+    """Make the lanes `x` of a warp jump while the others fall through; return DONE or STACK_OVERFLOW."""
     if warp.depth + 2 > STACK:
         m.fault_pc = pc
         return STACK_OVERFLOW
@@ -795,7 +825,7 @@ def branch(m, warp, pc, i, x, mask):
 
 @compiled
 def synchronize(m, warp, w, pc, i, x):
-    """Execute a barrier or an asynchronous operation.  Return DONE if the warp continues at warp.pc."""
+    """Execute a barrier or an asynchronous operation; return DONE if the warp continues at warp.pc."""
     status = DONE
     if i.op <= LAST_BARRIER:
         result = take_whole(m, warp, w, pc, i, x)
@@ -820,7 +850,7 @@ def trap(m, w, pc, i, x):
 
 
 def run_warp(address, w):
-    """Run one warp until it waits or ends (YIELDED) or the machine must stop."""
+    """Run one warp until it waits or ends (YIELDED), or until the machine must stop."""
     m = machine_at(address, 0)
     warp = warp_at(m.warps, w)
     begin_turn(m, warp)
@@ -893,7 +923,7 @@ def run_warp(address, w):
             pc = warp.pc
             mask = warp.mask
             continue
-        else:  # fences order memory for the checkers; here they do nothing
+        else:  # a fence has effects on checks only
             if x and ((m.clocks and op <= LAST_FENCE) or (m.trace and op == SHOW)):
                 call(m.collective_entry, address, w, pc, x)
             pc += 1
@@ -910,16 +940,18 @@ def run_warp(address, w):
 
 @compiled
 def meets_all(m, pc, mask):
-    """Return whether a warp as a whole waits at a barrier at which all others of the CTA may wait: no clock changes
-    before."""
+    """Return whether a whole warp waits at a barrier where all other warps of the CTA may wait: until they do, no clock
+    changes."""
     op = instruction_at(m.code, pc).op
     waits = op >= FIRST_BARRIER and op <= LAST_BARRIER and op != ARRIVE
     return waits and mask == WHOLE and m.live_warps == m.cta_warps
 
 
 def collective(address, w, pc, mask):
-    """Execute a rare operation of a warp as a whole: exchange lanes, meet a barrier, end.  Status as
-    `execute_barrier`."""
+    """Execute an operation of a whole warp that is rare: exchange lanes, synchronize, exit.
+
+    Return a status like `execute_barrier`.
+    """
     m = machine_at(address, 0)
     if m.section and (pc < 0 or not meets_all(m, pc, mask)):
         call(m.section_entry, address, BREAKS, w, pc, mask)
@@ -949,7 +981,7 @@ def collective(address, w, pc, mask):
     if op == SHOW:
         log_access(m, w, pc, warp.registers, i.a, 0, mask, 0)
         return DONE
-    if warp.alive:  # all others stand somewhere
+    if warp.alive:  # its other lanes are all parked
         return resolve_parked(m, warp, w)
     m.live_warps -= 1
     m.group_live -= 1
@@ -960,7 +992,7 @@ def collective(address, w, pc, mask):
 
 @compiled
 def start_group(m):
-    """Fresh warps, barriers and shared memory for the CTAs of group number m.group."""
+    """Reset warps, barriers and shared memory for the CTAs of group number m.group."""
     if m.clocks:
         start_clocks(m)
     if m.asynchronous:
@@ -992,7 +1024,7 @@ def start_group(m):
 
 @compiled
 def leave_windows(m):
-    """Another CTA has the windows of segments from now on."""
+    """Keep the ranges that the previous CTA touched in windows of cells: the next CTA has these windows."""
     for number in range(FIRST_ARRAY, m.segment_count):
         segment = segment_at(m.segments, number)
         if segment.window_writes and segment.high:
@@ -1036,7 +1068,7 @@ def start_cta(m):
 
 @compiled
 def start_warp(m, warp):
-    """A warp begins."""
+    """Reset a warp to its start."""
     warp.alive = warp.whole
     warp.mask = warp.alive
     warp.pc = 0
@@ -1060,7 +1092,7 @@ def start_warp(m, warp):
 
 @compiled
 def tell_all(m, row, value):
-    """Set a number in a row of all threads of the current CTA."""
+    """Set a row of all threads of the current CTA to a number."""
     if row >= 0:
         for w in range(m.first_warp, m.first_warp + m.cta_warps):
             for lane in range(LANES):
@@ -1069,7 +1101,7 @@ def tell_all(m, row, value):
 
 @compiled
 def wakes(m, warp, w):
-    """Return whether a waiting warp continues: the wait of some of its lanes ends."""
+    """Continue a waiting warp if the wait of some of its lanes has ended, and return whether it has."""
     lanes = call(m.async_entry, m.address, w, -1, 0)
     if lanes == 0:
         return False
@@ -1080,10 +1112,10 @@ def wakes(m, warp, w):
 
 @compiled
 def somebody_passes(m):
-    """Return whether lanes of a warp pass a join, because no warp can continue otherwise: those of the lowest such
-    warp."""
+    """Make lanes of the lowest possible warp continue from a join, because no warp can continue otherwise; return
+    whether any did."""
     for w in range(m.warp_count):
-        if warp_at(m.warps, w).alive and warp_at(m.warps, w).waits == SCRIPTED:  # it may be let go
+        if warp_at(m.warps, w).alive and warp_at(m.warps, w).waits == SCRIPTED:  # the host may resume it
             return False
     for w in range(m.warp_count):
         warp = warp_at(m.warps, w)
@@ -1097,8 +1129,7 @@ def somebody_passes(m):
 
 @compiled
 def next_warp(m):
-    """Return the next warp to run, and make its CTA current: the next one in the round that can continue; -1: none
-    can."""
+    """Return the next warp of the round that can run, and make its CTA current; -1 if none can."""
     while True:
         if m.next_warp == m.warp_count:
             if m.progress == 0 and not (m.asynchronous and somebody_passes(m)):
@@ -1118,7 +1149,7 @@ def next_warp(m):
 
 @compiled
 def end_group(m):
-    """All warps of a group have exited."""
+    """Report what the exited warps of a group left open, and advance to the next group."""
     for member in range(m.members):
         if member != m.member:
             enter_cta(m, member)
@@ -1135,7 +1166,7 @@ def end_group(m):
 
 @compiled
 def run_groups(m):
-    """Run groups until something stops the machine; status."""
+    """Run groups until something stops the machine, and return the reason."""
     while True:
         if m.running == 0:
             if m.group == m.group_end:
@@ -1154,7 +1185,7 @@ def run_groups(m):
                 return status
             m.turn = -1
             m.next_warp += 1
-            if m.budget < 0 and warp_at(m.warps, w).waits < 0 and warp_at(m.warps, w).alive:  # its turn was over first
+            if m.budget < 0 and warp_at(m.warps, w).waits < 0 and warp_at(m.warps, w).alive:  # its turn ended first
                 return BUDGET
         end_group(m)
 

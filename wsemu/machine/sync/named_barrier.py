@@ -66,7 +66,7 @@ BAD_ID, BAD_COUNT, ID_DIFFERS = range(3)
 
 @compiled
 def uniform(registers, row, mask):
-    """All lanes of `mask` hold the same b32 value."""
+    """Return whether all lanes of `mask` hold the same b32 value."""
     first = load_u32(registers + row + 4 * lowest_bit(mask))
     return equal_u32(registers + row, first) & mask == mask
 
@@ -78,7 +78,7 @@ def signed32(x):
 
 @compiled
 def operands(registers, instruction, mask):
-    """(id, count or 0 for the whole CTA) of a barrier operation."""
+    """Return the barrier's number and the thread count of an operation; a count of 0 is the whole CTA."""
     if instruction.imm:
         return instruction.imm & (BARRIERS - 1), (instruction.imm >> COUNT_SHIFT) & (MOST_COUNT - 1)
     at = 4 * lowest_bit(mask)
@@ -91,7 +91,7 @@ def operands(registers, instruction, mask):
 
 @compiled
 def check_operands(m, w, pc, mask):
-    """Return whether the operands of the barrier operation at pc are good; what is wrong with them is reported."""
+    """Return whether the operands of the barrier operation at pc are valid, and report those that are not."""
     instruction = instruction_at(m.code, pc)
     registers = warp_at(m.warps, w).registers
     id_row, count_row = instruction.a, instruction.b
@@ -120,7 +120,7 @@ def check_operands(m, w, pc, mask):
 
 @compiled
 def give_predicate(b, registers, row, mask):
-    """Add the predicates of some lanes to the reduction of the open generation."""
+    """Add the predicates of some lanes to the reduction of the current generation."""
     p = load_u32(registers + row) & mask
     b.popc += popcount(p)
     if p != mask:
@@ -131,7 +131,7 @@ def give_predicate(b, registers, row, mask):
 
 @compiled
 def take_result(b, registers, instruction, mask):
-    """Write the reduction into the lanes of a released warp."""
+    """Write the result of the reduction to the lanes of a released warp."""
     if instruction.op == POPC:
         rest = mask
         while rest:
@@ -166,7 +166,7 @@ def release(m, number, b):
 
 @compiled
 def close(b):
-    """The next generation is the open one."""
+    """End the current generation: the next one becomes current."""
     b.last_warps = b.warps
     b.warps = 0
     b.arrived = 0
@@ -177,7 +177,7 @@ def close(b):
 
 @compiled
 def complete_if_met(m, number, pc, warp):
-    """Close the open generation when its count is met: release the waiting warps and reset (B4)."""
+    """If the count of the current generation is reached, release the waiting warps and begin the next one (B4)."""
     b = barrier_at(m.barriers, number)
     wanted = b.expected if b.expected else m.live_warps * LANES  # B7
     if b.arrived == 0 or b.arrived < wanted:
@@ -209,7 +209,8 @@ def complete_if_met(m, number, pc, warp):
 
 @compiled
 def warp_left(m, warp, pc):
-    """A warp has exited: barriers without a count no longer wait for it (B7).  GOES_ON or STOPS."""
+    """Update barriers without a count after a warp's exit, since they no longer wait for it (B7); return GOES_ON or
+    STOPS."""
     if m.clocks:
         clock = warp_at(m.warps, warp).clock
         give_exit(m, warp)
@@ -228,16 +229,18 @@ def warp_left(m, warp, pc):
 
 @compiled
 def mixes(m, forms):
-    """Return whether a generation has operations with a count and without one, and an exit could come between: what the
-    barrier waits for would depend on which of them came first.  Only if all the CTA's warps wait there can none have
-    exited."""
+    """Return whether a generation mixes operations with and without a count, and an exit could come between them.
+
+    The number of threads for which the barrier waits would then depend on their order. No warp can have exited only if
+    all warps of the CTA wait there.
+    """
     both = WITH_COUNT | WITHOUT_COUNT
     return forms & both == both and (forms & GIVES != 0 or m.live_warps < m.cta_warps)
 
 
 @compiled
 def mismatch(m, w, pc, mask, number, count):
-    """Report an operation that does not go with those of its generation."""
+    """Report an operation whose form differs from the other operations of its generation."""
     b = barrier_at(m.barriers, number)
     whole = m.cta_warps * LANES
     record_finding(
@@ -250,7 +253,7 @@ def mismatch(m, w, pc, mask, number, count):
 
 @compiled
 def join_generation(m, w, pc, op, number, count, mask):
-    """Open a generation or join the open one, if the operation goes with the others of it: whether it does."""
+    """Open a generation or join the current one; return whether the operation matches the others."""
     b = barrier_at(m.barriers, number)
     form = (WITH_COUNT if count else WITHOUT_COUNT) | (GIVES if op == ARRIVE else 0)
     reduces = op if op >= POPC else 0
@@ -274,7 +277,7 @@ def join_generation(m, w, pc, op, number, count, mask):
 
 @compiled
 def reduce_predicates(m, b, warp, instruction, mask):
-    """Add the predicates of a warp's lanes to the reduction: of those of `mask`, each group of which has its own."""
+    """Add the predicates of a warp's lanes to the reduction; each parked group in `mask` has its own instruction."""
     if warp.parked == 0:
         give_predicate(b, warp.registers, instruction.c, mask)
     for e in range(warp.parked_count):
@@ -285,8 +288,10 @@ def reduce_predicates(m, b, warp, instruction, mask):
 
 @compiled
 def take_part(m, w, pc, op, number, count, wait_mask):
-    """Count warp w, of which the lanes `wait_mask` execute the operation, into the open generation of a barrier; the
-    operands are good."""
+    """Count warp w in the current generation of a barrier; its lanes `wait_mask` execute the operation.
+
+    The operands are valid. Return GOES_ON, WAITS or STOPS.
+    """
     if not join_generation(m, w, pc, op, number, count, wait_mask):
         return STOPS
     b = barrier_at(m.barriers, number)
@@ -308,8 +313,8 @@ def take_part(m, w, pc, op, number, count, wait_mask):
 
 @compiled
 def all_have_met(m, b):
-    """Let all warps of a CTA that wait at a barrier continue, each with the knowledge of all: no thread knows more of a
-    warp than itself."""
+    """Release all warps of a CTA, which wait at one barrier, and join their clocks: afterwards no thread has observed
+    more of a warp than that warp itself."""
     for u in range(m.first_warp, m.first_warp + m.cta_warps):
         other = warp_at(m.warps, u)
         other.waits = -1
@@ -327,7 +332,7 @@ def all_have_met(m, b):
 
 @compiled
 def alike(registers, i):
-    """Return the `operands` that all lanes of a warp have; the number is -1 if they differ or are invalid."""
+    """Return the operands if they are uniform and valid in a whole warp, otherwise -1 as the number."""
     if i.imm == 0 and not (uniform(registers, i.a, WHOLE) and (i.b == 0 or uniform(registers, i.b, WHOLE))):
         return -1, 0
     number, count = operands(registers, i, WHOLE)
@@ -338,15 +343,15 @@ def alike(registers, i):
 
 @compiled
 def usual(m, warp, i, count, mask):
-    """Return whether all lanes of a warp are at a barrier, and no more is to be known of it than `take_whole` takes
-    down."""
+    """Return whether a barrier operation is a usual one: all lanes execute it, and nothing has to be recorded beyond
+    what `take_whole` records."""
     if (i.op != SYNC and i.op != ARRIVE) or mask & warp.alive != WHOLE:
         return False
     if m.clocks == 0 or m.by_lanes or m.lockstep or m.trace:
         return False
     if count > m.cta_warps * LANES or count & (LANES - 1):
         return False
-    alone = m.section == NOTHING or m.beat  # or what ends a section is to be told first
+    alone = m.section == NOTHING or m.beat  # otherwise, the end of the section must be reported first
     if m.live_warps == m.cta_warps:
         return i.op == SYNC or alone
     return count and alone
@@ -354,7 +359,7 @@ def usual(m, warp, i, count, mask):
 
 @compiled
 def join_whole(m, warp, w, pc, i, number, count):
-    """All lanes of a warp take part in the open generation, or open one: whether they go with the others."""
+    """Count a whole warp in the current generation, or open one; return whether the operation matches the others."""
     b, whole = barrier_at(m.barriers, number), m.cta_warps * LANES
     form = (WITH_COUNT if count else WITHOUT_COUNT) | (GIVES if i.op == ARRIVE else 0)
     if b.arrived == 0:
@@ -388,7 +393,7 @@ def join_whole(m, warp, w, pc, i, number, count):
 
 @compiled
 def take_whole(m, warp, w, pc, i, mask):
-    """`barrier_operation` where `usual`, as most are; ELSE where it is not, and nothing was done."""
+    """Execute a usual barrier operation quickly; return ELSE, and do nothing, if it is not `usual`."""
     number, count = alike(warp.registers, i)
     if number < 0 or not usual(m, warp, i, count, mask) or not join_whole(m, warp, w, pc, i, number, count):
         return ELSE
@@ -403,8 +408,10 @@ def take_whole(m, warp, w, pc, i, mask):
 
 @compiled
 def barrier_operation(m, w, pc, mask):
-    """The lanes `mask` of warp w execute the barrier instruction at pc, whose operands are good: GOES_ON, WAITS or
-    STOPS."""
+    """Execute the barrier instruction at pc, whose operands are valid, for the lanes `mask` of warp w.
+
+    Return GOES_ON, WAITS or STOPS.
+    """
     instruction = instruction_at(m.code, pc)
     warp = warp_at(m.warps, w)
     number, count = operands(warp.registers, instruction, mask)
@@ -417,7 +424,7 @@ def barrier_operation(m, w, pc, mask):
 
 @compiled
 def report_dangling(m):
-    """At the CTA's end: generations that arrivals opened and nothing completed (B11)."""
+    """Report, at the CTA's exit, generations that arrives opened and nothing completed (B11)."""
     for number in range(BARRIERS):
         b = barrier_at(m.barriers, number)
         if b.arrived:

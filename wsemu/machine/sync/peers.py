@@ -1,8 +1,8 @@
-"""Accesses to shared memory of other CTAs of a cluster, in compiled code: only while these run (measured rule L4).
+"""Checks of accesses to shared memory of other CTAs in a cluster, in compiled code (measured rule L4).
 
-An access must follow, in time and in every schedule, some operation of a thread of that CTA, which then has started.
-It must precede the exit of some thread of it.  Of each CTA the last such access of each thread is kept, and each of the
-asynchronous operations that made one.
+Such an access is valid only while the other CTA runs.  In time, and in every schedule, it must follow an operation of
+some thread of the other CTA, which shows that the CTA has started.  It must precede the exit of some thread there.  For
+each CTA, the last such access of each thread is kept, and every asynchronous operation that performed one.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ NONE = 1 << 40
 
 @compiled
 def access_row(m, member):
-    """Return the row of the accesses to the memory of a CTA, and their times."""
+    """Return the row with the accesses to a CTA's memory, and their times."""
     return cluster_row(m, 2 + 2 * member)
 
 
 @compiled
 def leaves(m, w, number):
-    """An asynchronous operation of a warp reads the memory of its own CTA for another one."""
+    """Record that an asynchronous operation of a warp reads its own CTA's memory for another CTA."""
     set_bit(m, access_row(m, warp_at(m.warps, w).member), number)
 
 
@@ -52,7 +52,7 @@ def reached_pc(m, member):
 
 @compiled
 def has_started(m, w, lane, member):
-    """Return whether a lane knows of an operation of a thread of a CTA."""
+    """Return whether a lane has observed an operation of some thread of a CTA."""
     own = lane_row(m, w, lane) + time_offset(m)
     for u in range(member * m.cta_warps, (member + 1) * m.cta_warps):
         for q in range(LANES):
@@ -63,8 +63,10 @@ def has_started(m, w, lane, member):
 
 @compiled
 def loose(m, member):
-    """Return where the interval of each thread's last operation is that released nothing to a CTA, and whose phase no
-    thread there has observed complete."""
+    """Return the address of the intervals of each thread's last operation that released nothing to a CTA.
+
+    An operation remains there until a thread of the other CTA observes the completion of its phase.
+    """
     return reached_pc(m, member) + 256 * m.warp_count
 
 
@@ -80,9 +82,9 @@ def loose_time(m, member):
 
 @compiled
 def reach_phase(m, w, pc, member, lanes):
-    """Note lanes that took part in a phase of another CTA and released nothing.
+    """Record lanes that registered in a phase of another CTA and released nothing.
 
-    That operation is over when that CTA observes the phase complete, or when a release follows it.
+    Their operation is complete when the other CTA observes the completion of the phase, or when a release follows it.
     """
     put(loose(m, member) + 256 * w, lanes, load_i64(warp_at(m.warps, w).clock + 8 * w))
     put(loose_pc(m, member) + 256 * w, lanes, pc)
@@ -91,7 +93,7 @@ def reach_phase(m, w, pc, member, lanes):
 
 @compiled
 def see_phase(m, b):
-    """A phase has been seen that may have had such operations of other CTAs: they are over."""
+    """Remove the recorded operations of the phase that a thread has just observed: they are complete."""
     member = b.word >> (m.window - 3)
     for u in range(m.warp_count):
         last, registered = loose_time(m, member) + 256 * u, b.joined[1] + 256 * u
@@ -101,8 +103,11 @@ def see_phase(m, b):
 
 @compiled
 def reach(m, w, pc, member, lanes, number, told):
-    """Record that lanes access the memory of another CTA, or, if `number` is not 0, that the asynchronous operation
-    with this number, which a lane has issued, does.  `told`: a release publishes that the access is over."""
+    """Record that lanes access the memory of another CTA.
+
+    If `number` is not 0, the asynchronous operation with this number performs the access. With `told`, a release
+    publishes that the access is complete.
+    """
     if m.clocks == 0 or member == warp_at(m.warps, w).member:
         return
     early = 0
@@ -124,15 +129,15 @@ def reach(m, w, pc, member, lanes, number, told):
 
 @compiled
 def is_told(m, a, member):
-    """Return whether an asynchronous operation that a CTA must observe accesses its memory from outside;
-    `agents.report_outliving` reports its own ones."""
+    """Return whether an asynchronous operation comes from another CTA; `agents.report_outliving` reports a CTA's own
+    operations."""
     return a.warp // m.cta_warps != member
 
 
 @compiled
 def next_of(late, pcs, u, last, best, who, lanes):
-    """Return the least instruction above `last` of those of the threads `late` of a warp, or the best so far; its warp
-    and lanes."""
+    """Return the least instruction above `last` among the last ones of threads `late` of a warp, or `best` if that is
+    less; and its warp and lanes."""
     for q in set_bits(late):
         at = load_i64(pcs + 256 * u + 8 * q)
         if at > last and (at < best or (at == best and u <= who)):
@@ -143,8 +148,10 @@ def next_of(late, pcs, u, last, best, who, lanes):
 
 @compiled
 def next_requested(m, member, last):
-    """Return, of the accesses to a CTA's memory that may be incomplete when it exits, the least instruction above
-    `last`, the lowest warp that issued it, and its lanes."""
+    """Return the least instruction above `last` among accesses that may be incomplete when the CTA exits.
+
+    Return also the lowest warp that issued it, and its lanes.
+    """
     best, who, lanes = NONE, -1, 0
     exited, needed = cta_row(m, member, BARRIERS), access_row(m, member)
     for u in range(m.warp_count):
@@ -158,7 +165,7 @@ def next_requested(m, member, last):
 
 @compiled
 def next_late(m, member, last, relaxed):
-    """Return the next access that no exit comes after, or with `relaxed` the next one of the others."""
+    """Return the next access that no exit follows; or with `relaxed`, the next one that may be incomplete then."""
     if relaxed:
         return next_requested(m, member, last)
     best, who, lanes = NONE, -1, 0
@@ -179,8 +186,8 @@ def next_late(m, member, last, relaxed):
 
 @compiled
 def report_late(m):
-    """Report, when all CTAs of a group have ended, accesses that no exit follows, and those that may be incomplete
-    then."""
+    """Report, after all CTAs of a group have exited, accesses that no exit follows, and accesses that may be incomplete
+    at the exit."""
     for member in range(m.members):
         for relaxed in range(2):
             last = -1

@@ -1,18 +1,18 @@
-"""The rules of mbarrier phases that make one run decide for every schedule, in compiled code.
+"""The rules of mbarrier phases that let one run decide for every schedule, in compiled code.
 
-Registrants of a phase: what arrives, expects bytes or credits them.  By what comes before in time in every schedule
-(`lane_clocks.time_offset`), and init by what orders memory:
+The *registrants* of a phase are the operations that arrive, or that expect or complete bytes. "Precedes" means: comes
+earlier in time in every schedule (`lane_clocks.time_offset`). For an init, it means: happens before in memory order.
 
-`R1`  Each registrant of a phase precedes each of the next phase.
-`R2`  Each registrant of the phase before the one that a wait observes precedes what its lane knew before the wait.
-`R3`  Each wait that observed a phase precedes, or is, some registrant of the next phase, when that one completes.
-`R4`  The init precedes each use, each use the inval, the inval the next init.
-`R5`  Each expect-tx operation precedes, or is, some arrival of its phase.
+`R1`  Each registrant of a phase precedes each registrant of the next phase.
+`R2`  If a wait observes a phase, then each registrant of the phase before that one precedes the wait.
+`R3`  If a wait observed a phase, it precedes a registrant of the next phase, or is one, when that phase completes.
+`R4`  The init precedes each use, each use precedes the inval, and the inval precedes the next init.
+`R5`  Each expect-tx operation precedes an arrive of its phase, or is part of one.
 
-Besides, an arrival that must not complete its phase comes before some other registrant of it.
+Besides, an arrive that must not complete its phase precedes some other registrant of the phase.
 
-Of each thread the latest registrant, wait and expectation counts (`joined`, `waited`, `expects` of a MBARRIER), of
-asynchronous operations each one.
+Only the latest registrant, wait and expect-tx operation of each thread are kept (`joined`, `waited` and `expects` of an
+MBARRIER), but every asynchronous operation.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def address_of(b):
 
 @compiled
 def misses(m, w, lane, needed):
-    """A lane does not know all that a row of threads and asynchronous operations needs."""
+    """Return whether a lane has not observed all threads and asynchronous operations in a row."""
     own = lane_row(m, w, lane)
     for u in range(m.warp_count):
         late = behind(own + time_offset(m) + 256 * u, needed + 256 * u)
@@ -84,7 +84,7 @@ def misses(m, w, lane, needed):
 
 @compiled
 def missing(m, w, lanes, needed):
-    """Return the lanes that have not observed all that a row needs."""
+    """Return the lanes that have not observed all threads and asynchronous operations in a row."""
     found = 0
     for leader in set_bits(heads(m, w, lanes)):
         own = row(m, LANES * w + leader) + time_offset(m) + 256 * w
@@ -101,8 +101,8 @@ def missing(m, w, lanes, needed):
 
 @compiled
 def next_thread(m, late, u, pcs, last, best, who):
-    """Return the least instruction above `last` of those of the threads `late` of warp u, or the best so far; its
-    thread."""
+    """Return the least instruction above `last` among the last ones of threads `late` of warp u, or `best` if that is
+    less; and its thread."""
     for q in set_bits(late):
         at = load_i64(pcs + 256 * u + 8 * q)
         if at > last and at < best:
@@ -113,7 +113,7 @@ def next_thread(m, late, u, pcs, last, best, who):
 
 @compiled
 def next_missed(m, w, lane, needed, pcs, last):
-    """Return the least instruction above `last` of those that a lane has not observed, and the lowest thread of it."""
+    """Return the least instruction above `last` that a lane has not observed, and its lowest thread."""
     own = lane_row(m, w, lane)
     best = NONE
     who = -1
@@ -137,7 +137,7 @@ def next_missed(m, w, lane, needed, pcs, last):
 
 @compiled
 def judge_row(m, b, w, pc, lanes, needed, pcs, code, what):
-    """Report what of a row does not come before some lanes: each instruction once."""
+    """Report the operations of a row that do not precede some lanes, each instruction once."""
     bad = missing(m, w, lanes, needed)
     last = -1
     while bad:
@@ -164,7 +164,7 @@ def judge_row(m, b, w, pc, lanes, needed, pcs, code, what):
 
 @compiled
 def is_passed(m, w, lane, number):
-    """Return whether a lane knows the arrival of a later commit of the thread whose commit this arrival is."""
+    """Return whether `number` is the arrive of a commit, and a lane has observed a later commit of the same thread."""
     a = agent_at(m.agents, number - m.base - 1)
     if a.what != ARRIVES or instruction_at(m.code, a.pc).op != OF_COMMITS:
         return False
@@ -178,7 +178,7 @@ def is_passed(m, w, lane, number):
 
 @compiled
 def excuse_commits(m, b, w, pc, lane):
-    """Report the arrivals of commits before the end of an mbarrier that only later commits show, and forget them."""
+    """Report arrives of commits that precede the end of an mbarrier only by a later commit, and forget them."""
     own = lane_row(m, w, lane)
     last = -1
     while True:
@@ -214,7 +214,7 @@ def excuse_commits(m, b, w, pc, lane):
 
 @compiled
 def inits_missed(m, b, known):
-    """Return the lanes that executed the init which a row has not observed."""
+    """Return the lanes whose init, of this mbarrier, the clock in a row has not observed."""
     missed = 0
     lanes = b.init_lanes
     while lanes:
@@ -228,7 +228,7 @@ def inits_missed(m, b, known):
 
 @compiled
 def judge_use(m, b, w, pc, lanes):
-    """R4: init comes before a use, by each lane that executed it."""
+    """Check R4: the init, by each lane that executed it, precedes a use."""
     unknown = 0
     for leader in set_bits(heads(m, w, lanes)):
         missed = inits_missed(m, b, row(m, LANES * w + leader))
@@ -250,8 +250,8 @@ def judge_use(m, b, w, pc, lanes):
 
 @compiled
 def judge_fenced(m, b, w, pc, lane):
-    """Check that a fence is between init and a copy of the asynchronous proxy that a lane issues, and that credits
-    it."""
+    """Check that a fence is between the init and a copy of the async proxy that a lane issues and that completes bytes
+    on the mbarrier."""
     for other in set_bits(b.init_lanes):
         if lane_relies(m, w, lane, 0, b.init_warp, other, b.init_interval):
             continue
@@ -276,14 +276,14 @@ def note_use(m, b, w, pc, lanes):
 
 @compiled
 def judge_registrants(m, b, w, pc, lanes):
-    """R1."""
+    """Check R1 for registrants of the current phase."""
     if b.phase:
         judge_row(m, b, w, pc, lanes, b.joined[1], b.joined_pc[1], ALIAS, 1)
 
 
 @compiled
 def judge_wait(m, b, w, pc, lanes, generation):
-    """R2, of a wait for the phase that is open, or the one before."""
+    """Check R2 for a wait for the current phase, or for the one before it."""
     if generation < 1:
         return
     if generation == b.phase:
@@ -294,7 +294,7 @@ def judge_wait(m, b, w, pc, lanes, generation):
 
 @compiled
 def judge_observed(m, b, w, pc, lanes):
-    """Check that some thread has observed the previous phase before an arrival."""
+    """Check that some thread has observed the previous phase before lanes arrive in the current one."""
     if b.phase == 0:
         return
     unseen = 0
@@ -318,7 +318,7 @@ def judge_observed(m, b, w, pc, lanes):
 
 @compiled
 def join_known(m, to, w, lanes):
-    """Let times of threads know what some lanes know, and themselves."""
+    """Join the clocks in time of some lanes, which include these lanes, into times of threads."""
     rest = heads(m, w, lanes)
     while rest:
         own = row(m, LANES * w + lowest_bit(rest))
@@ -330,7 +330,7 @@ def join_known(m, to, w, lanes):
 
 @compiled
 def note_registrants(m, b, w, pc, lanes):
-    """Lanes register for the open phase."""
+    """Record lanes as registrants of the current phase."""
     note_followed(m, b, w, lanes)
     put(b.joined[0] + 256 * w, lanes, time_of(m, w))
     put(b.joined_pc[0] + 256 * w, lanes, pc)
@@ -339,15 +339,15 @@ def note_registrants(m, b, w, pc, lanes):
 
 @compiled
 def note_cover(m, b, w, lanes):
-    """Record an arrival of lanes: their knowledge of expect-tx operations, which all precede them in this run as
-    well."""
+    """Record an arrive of lanes: it covers the expect-tx operations that precede it, which this run has all
+    executed."""
     if b.expecting:
         join_known(m, b.cover, w, lanes)
 
 
 @compiled
 def note_held(m, b, w, pc, lanes):
-    """Lanes arrive that must not complete the open phase."""
+    """Record an arrive of lanes that must not complete the current phase."""
     b.holding = 1
     put(b.held + 256 * w, lanes, time_of(m, w))
     put(b.held_pc + 256 * w, lanes, pc)
@@ -355,7 +355,7 @@ def note_held(m, b, w, pc, lanes):
 
 @compiled
 def note_followed(m, b, w, lanes):
-    """Record lanes that register: their predecessors, in a phase for which that is needed."""
+    """Record the operations that precede some registrants, if the phase has an arrive that must not complete it."""
     if b.holding == 0:
         return
     rest = heads(m, w, lanes)
@@ -369,7 +369,7 @@ def note_followed(m, b, w, lanes):
 
 @compiled
 def judge_held(m, b):
-    """Report arrivals that must not complete their phase, and that nothing in it comes after: in some order they do."""
+    """Report arrives that must not complete their phase and precede no other registrant: in some schedule they do."""
     last = -1
     while b.holding:
         best, who = NONE, -1
@@ -396,7 +396,7 @@ def note_expects(m, b, to, pcs, w, pc, lanes):
 
 @compiled
 def note_empties(m, b, w, pc, lanes):
-    """Lanes whose operation has size 0 are in no phase; they would complete one after all threads have left."""
+    """Record operations of size 0, which belong to no phase: one could complete after all threads have left."""
     if lanes:
         b.emptied = 1
         b.expecting = 1
@@ -406,7 +406,7 @@ def note_empties(m, b, w, pc, lanes):
 
 @compiled
 def note_wait(m, b, w, pc, lanes):
-    """Lanes have seen the phase before the open one."""
+    """Record that lanes have observed the phase before the current one."""
     now = time_of(m, w)
     put(b.waited + 256 * w, lanes, now)
     put(b.waited_pc + 256 * w, lanes, pc)
@@ -415,7 +415,7 @@ def note_wait(m, b, w, pc, lanes):
 
 @compiled
 def set_bit(m, to, number):
-    """Record in a row that an asynchronous operation has ended, which does not affect the visibility to its proxy."""
+    """Record in a row that an asynchronous operation has completed; this does not make it visible to its proxy."""
     at = number - m.agent_low
     if at >= 0:
         place, bit = to + bits_of(m) + 8 * (at >> 6), 1 << (at & 63)
@@ -426,7 +426,7 @@ def set_bit(m, to, number):
 
 @compiled
 def judge_covered(m, b):
-    """R5."""
+    """Check R5 when a phase completes."""
     if b.expecting:
         judge_expects(m, b, b.expects, b.expects_pc, 0)
         judge_expects(m, b, b.pluses, b.pluses_pc, 1)
@@ -437,7 +437,7 @@ def judge_covered(m, b):
 
 @compiled
 def forget_empties(m, b):
-    """No operation of size 0 is left to judge."""
+    """Forget the operations of size 0: all have been checked."""
     for u in range(m.warp_count):
         put(b.empties + 256 * u, ALL, 0)
     b.emptied = 0
@@ -445,7 +445,7 @@ def forget_empties(m, b):
 
 @compiled
 def judge_expects(m, b, expects, pcs, what):
-    """Report what no arrival comes after."""
+    """Report expect-tx operations that no arrive of their phase follows."""
     last = -1
     while True:
         best, who = NONE, -1
@@ -465,7 +465,7 @@ def judge_expects(m, b, expects, pcs, what):
 
 @compiled
 def judge_seen(m, b, w, pc, lanes):
-    """R3, when a phase completes."""
+    """Check R3 when a phase completes."""
     last = -1
     while True:
         best, who = NONE, -1
@@ -485,7 +485,7 @@ def judge_seen(m, b, w, pc, lanes):
 
 @compiled
 def turn_phase(m, b, w, pc, lanes):
-    """A phase completes: judge it, and make room for the next one."""
+    """Complete a phase: check it, and reset the tables for the next one."""
     judge_covered(m, b)
     judge_seen(m, b, w, pc, lanes)
     judge_held(m, b)
@@ -507,7 +507,7 @@ def turn_phase(m, b, w, pc, lanes):
 
 @compiled
 def clear_threads(m, b):
-    """Nothing is known yet of the open phase."""
+    """Clear what was recorded of threads in the current phase."""
     for u in range(m.warp_count):
         put(b.reach + 256 * u, ALL, 0)
         put(b.waited + 256 * u, ALL, 0)
@@ -527,13 +527,13 @@ def clear_threads(m, b):
 
 @compiled
 def new_phases(m, b):
-    """An mbarrier begins."""
+    """Reset the tables of an mbarrier at its init."""
     for q in range(3):
         if q < 2:
             clear_row(m, b.given[q])
         clear_row(m, b.joined[q])
     clear_row(m, b.used)
-    b.expecting = 1  # so that all is cleared
+    b.expecting = 1  # so that `clear_threads` clears everything
     b.holding = 1
     forget_empties(m, b)
     clear_threads(m, b)
@@ -541,7 +541,7 @@ def new_phases(m, b):
 
 @compiled
 def judge_open(m, b):
-    """R5, R6 at the CTA's end: what the open phase still waits for."""
+    """Check R5 and R6 at the CTA's exit: report what the current phase still waits for."""
     if m.clocks and b.pending == 0:
         judge_covered(m, b)
     if b.tx:
