@@ -57,6 +57,8 @@ a waiting loop that accesses other memory
     test_limits.py::test_a_loop_that_accesses_other_memory_while_it_waits_is_not_decided
 an order-dependent final value
     test_messages.py::test_sums_that_differ_by_order_are_told
+lanes of one store that write equal values
+    test_unequal_lanes.py::test_equal_values_of_one_order_prove_nothing
 in PTX, the array to which an address in shared or local
     test_addresses_as_numbers.py
 strong operations in the search

@@ -266,6 +266,8 @@ def ran(
     conflict with everything except stores of the same value by each other. `maps` are arrays that show which bytes of a
     segment are written. `first_granule` is the block of 32 columns of tensor memory at which the search for an
     allocation starts.  `plan` replaces the clusters that requests cancel."""
+    from wsemu.proof.uniform import may_store_unequal
+
     program, configuration, chosen = bound.program, bound.configuration, bound.settings
     launch_ = (program, configuration.grid, configuration.block, bound.rows, bound.segments)
     found: dict[str, Any] = {
@@ -277,7 +279,7 @@ def ran(
         "converged": converged,
         "init_fences": True,
         "other_lanes": True,
-        "strict": chosen.strict or chosen.every or strict,
+        "strict": chosen.strict or chosen.every or strict or may_store_unequal(program, lockstep=chosen.lockstep),
         "uninitialized": bound.uninitialized,
     }
     planned = plan or plan_clusters(program, configuration, chosen.clc, chosen.sms)

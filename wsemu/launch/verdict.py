@@ -34,11 +34,13 @@ from wsemu.model.isa import (
     ASSERTS,
     ATOMIC,
     ATOMICS,
+    FIRST_STORE,
     HALVES_OF_VECTOR,
     LANES,
     LOCAL,
     MOST_COUNT,
     N_CONTROL,
+    N_MEMORY,
     NAMES,
     OPCODE,
     OPERATIONS,
@@ -47,7 +49,7 @@ from wsemu.model.isa import (
     SHARED,
     access_shape,
 )
-from wsemu.model.outcome import MOST_FINDINGS
+from wsemu.model.outcome import MOST_FINDINGS, MOST_SAME_VALUES
 from wsemu.model.program import UNDEFINED, Program
 from wsemu.model.tensor_memory import ALLOC
 
@@ -109,6 +111,8 @@ class _Doubts(NamedTuple):
     """why an allocation of tensor memory may not end"""
     assigned: Sequence[str] = ()
     """why the launch is not decided for all assignments of canceled clusters"""
+    unequal: dict[str, str] = {}
+    """store of equal values by several lanes that may differ in another order -> the word for what decides them"""
 
     def reasons(self) -> list[str]:
         return [text for kind in self for text in kind]
@@ -124,8 +128,9 @@ class _Doubts(NamedTuple):
         words += ["addresses"] if self.placed else []
         words += ["tensor memory"] if self.columns else []
         words += ["canceled clusters"] if self.assigned else []
-        words += ["atomics"] if self.orders or "atomics" in self.steered.values() else []
-        return words + [word for word in _STEERING if word in self.steered.values()]
+        influences = {*self.steered.values(), *self.unequal.values()}
+        words += ["atomics"] if self.orders or "atomics" in influences else []
+        return words + [word for word in _STEERING if word in influences]
 
 
 class _Findings(NamedTuple):
@@ -247,6 +252,8 @@ def judge(
     doubts = doubts._replace(unpromised=shared_locals, placed=placed)
     if find_unordered_load is not None and not (found.has_errors or any(doubts) or (decided and decided.proven)):
         doubts = doubts._replace(undefined=_load_doubts(places, find_unordered_load()))
+    if analysis is not None and not found.has_errors:
+        doubts = doubts._replace(unequal=_unequal_values(places, analysis))
     verdict: Verdict = "failed" if found.has_errors else "incomplete" if any(doubts) else "verified"
     proof = _proof(places, settings, found, decided, given) if verdict == "verified" else ""
     notes = tuple(dict.fromkeys((*notes, *_notes(places, settings, found, doubts, loose))))
@@ -1105,6 +1112,25 @@ def _same_values(places: Places) -> list[str]:
         f"{where}: several lanes of one store write the same value to one element of {what}"
         for where, what in sorted(found)
     ]
+
+
+def _unequal_values(places: Places, analysis: Analysis) -> dict[str, str]:
+    """Return stores by which lanes write equal values to one element, perhaps only in this order of the atomics.  Each
+    has the word for what decides the values."""
+    from wsemu.proof.uniform import stores_one_value
+
+    marks = {raw.pc for raw in _marks(places.outcome, "same-value")}
+    if len(places.outcome.findings) + len(places.outcome.overflow) >= MOST_SAME_VALUES:
+        marks = {pc for pc, op in enumerate(places.program.code[:, 0].tolist()) if FIRST_STORE <= op < N_MEMORY}
+    found = {}
+    for pc, source in sorted(analysis.find_stored(marks).items()):
+        if not stores_one_value(places.program, pc):
+            word, of = _source(places, source)
+            found[
+                f"{places.where(pc)}: lanes of this store write the same value to one element of "
+                f"{places.array_name(pc)} in this run, and it depends on {of}: store it by one lane"
+            ] = word
+    return found
 
 
 def _wrote_arrays(program: Program, outcome: Outcome) -> bool:

@@ -170,7 +170,7 @@ def examine(
     `lanes_by_x`: a lane is tid.x modulo 32.  `reached`: accesses with the addresses in shared and local memory that
     they used in this run.  If nothing is tainted, they use the same addresses in all schedules.
     """
-    sources = _written_sources(program, segment_of, [pc for pc in _sources(program, lockstep) if executions[pc]])
+    sources = _written_sources(program, segment_of, [pc for pc in list_sources(program, lockstep) if executions[pc]])
     sources = [pc for pc in sources if pc not in settled]
     if not sources:
         return None
@@ -245,7 +245,7 @@ def _is_access(program: Program, pc: int) -> bool:
     return bool((auxiliary & NO_STORE or auxiliary & SERVED == AS_STORE) and not auxiliary & SCOPES)
 
 
-def _sources(program: Program, lockstep: bool) -> list[int]:
+def list_sources(program: Program, lockstep: bool) -> list[int]:
     """Return the instructions whose results may depend on the order of threads."""
     key = f"sources, {'lockstep' if lockstep else 'lanes'}"
     if key not in program.derived:
@@ -468,12 +468,18 @@ class Analysis:
 
     def stores_other_values(self, pcs: Iterable[int]) -> bool:
         """Return whether one of the stores `pcs` may write another value in another order or another run."""
+        return bool(self.find_stored(pcs))
+
+    def find_stored(self, pcs: Iterable[int]) -> dict[int, int]:
+        """Return those of the stores `pcs` that may write another value in another order or another run, each with the
+        first source on which the value depends."""
         wanted = frozenset(pcs)
-        return any(
-            _union(state, step.reads) & self._taint
-            for step, state in self._states()
+        stored = {
+            step.pc: _union(state, step.reads) & self._taint
+            for step, state in (self._states() if wanted else ())
             if step.pc in wanted and step.kind in ("store", "atomic")
-        )
+        }
+        return {pc: self._sources[(bits & -bits).bit_length() - 1] for pc, bits in stored.items() if bits}
 
     @cached_property
     def order_dependent(self) -> list[tuple[int, str]]:
