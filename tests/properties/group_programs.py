@@ -1,11 +1,14 @@
 """Random kernels in which one lane of those that are active together draws numbers for all, and all groups of lanes.
 
 Lanes of a warp that come to an `activemask` may be active together or not.  The first lane of a group, or of the lanes
-of a group that match, adds to a counter; each lane computes the location of a store from the result.
+of a group that match, adds to a counter; each lane computes the location of a store from the result.  Or it combines
+the counter with the values of the group, combined by `redux`.
 """
 
 from __future__ import annotations
 
+import functools
+import operator
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -14,7 +17,7 @@ import wsemu
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from wsemu.model.settings import Engine
 
@@ -148,8 +151,126 @@ DONE:
 """
 
 
-def draw_groups(source: random.Random) -> GroupProgram:
+_COMBINE: dict[str, Callable[[int, int], int]] = {
+    "add.u32": operator.add, "max.s32": max, "min.s32": min, "max.u32": max, "min.u32": min, "and.b32": operator.and_,
+    "or.b32": operator.or_, "xor.b32": operator.xor,
+}  # fmt: skip
+"""Operations by which values are combined; all values here are small and not negative."""
+
+
+class CombiningProgram(NamedTuple):
+    """What lanes do that combine their values."""
+
+    warps: int
+    keys: tuple[int, ...]
+    """The key of each of the first lanes of a warp; lanes with a negative one do not take part."""
+    matches: bool
+    """Lanes of a group with one key combine their values in the counter of the key."""
+    reduces: str
+    """The operation by which the values of a group are combined."""
+    performs: str
+    """The operation of the atomic."""
+    last: bool
+    """The last lane performs it, not the first one."""
+    whole: bool
+    """Values are combined over the lanes that are active together, also if only those that match are meant."""
+    beside: int
+    """Added to the combined value."""
+    stores: bool
+    """The lane that performs the atomic stores its result."""
+    leaves: bool
+    """The other lanes end before."""
+
+    def reads_undefined(self) -> bool:
+        return False
+
+    def can_fail(self) -> bool:
+        """Return whether the counters, or what is stored, depend on the groups and their order."""
+        everyone = frozenset((w, lane) for w in range(self.warps) for lane, key in enumerate(self.keys) if key >= 0)
+        return len(self._find_ends(everyone, (3,) * (max(self.keys) + 1), (0,) * LANES * self.warps)) > 1
+
+    def _find_ends(
+        self, left: frozenset[tuple[int, int]], counters: tuple[int, ...], stored: tuple[int, ...]
+    ) -> frozenset[tuple[tuple[int, ...], tuple[int, ...]]]:  # fmt: skip
+        """Return the counters and stored values after each order of groups."""
+        if not left:
+            return frozenset({(counters, stored)})
+        found = frozenset[tuple[tuple[int, ...], tuple[int, ...]]]()
+        lanes = sorted(left)
+        for chosen in range(1, 1 << len(lanes)):
+            group = tuple(one for n, one in enumerate(lanes) if chosen >> n & 1)
+            if len({warp for warp, _ in group}) == 1:
+                found |= self._find_ends(left - set(group), *self._combine_groups(group, counters, stored))
+        return found
+
+    def _combine_groups(
+        self, group: tuple[tuple[int, int], ...], counters: tuple[int, ...], stored: tuple[int, ...]
+    ) -> tuple[tuple[int, ...], tuple[int, ...]]:  # fmt: skip
+        """Return the counters and stored values after the lanes that are active together have combined their values."""
+        for key in sorted({self.keys[lane] if self.matches else 0 for _, lane in group}):
+            part = [one for one in group if not self.matches or self.keys[one[1]] == key]
+            values = [self._value(*one) for one in (group if self.whole else part)]
+            warp, lane = part[-1 if self.last else 0]
+            old, value = counters[key], functools.reduce(_COMBINE[self.reduces], values) + self.beside
+            counters = (*counters[:key], _COMBINE[self.performs](old, value), *counters[key + 1 :])
+            if self.stores:
+                at = LANES * warp + lane
+                stored = (*stored[:at], old, *stored[at + 1 :])
+        return counters, stored
+
+    def _value(self, warp: int, lane: int) -> int:
+        return (LANES * warp + lane) * 5 % 13 + 1
+
+    def ptx(self) -> str:
+        """Return the kernel."""
+        mask, counter = ("%k", "%c") if self.matches else ("%m", "%n")
+        elects = f"bfind.u32 %f, {mask}" if self.last else f"brev.b32 %f, {mask}; bfind.shiftamt.u32 %f, %f"
+        types = {"u": "u32", "s": "s32", "b": "b32"}
+        performs = f"{self.performs[:-3]}{types[self.performs[-3]]}"
+        return f"""
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 n_, .param .u64 x_, .param .u64 y_)
+{{
+  .reg .b32 %l, %t, %v, %m, %k, %f, %s, %b; .reg .b64 %n, %x, %y, %a, %c; .reg .pred %q;
+  ld.param.u64 %n, [n_]; ld.param.u64 %x, [x_]; ld.param.u64 %y, [y_];
+  mov.u32 %t, %tid.x; and.b32 %l, %t, 31; mad.wide.u32 %a, %t, 4, %x; ld.global.u32 %v, [%a];
+  setp.lt.s32 %q, %v, 0; @%q bra DONE;
+  mul.lo.u32 %s, %t, 5; rem.u32 %s, %s, 13; add.u32 %s, %s, 1;
+  activemask.b32 %m; mul.wide.u32 %c, %v, 4; add.u64 %c, %c, %n;
+  {"match.any.sync.b32 %k, %v, %m;" if self.matches else ""}
+  {elects}; setp.ne.u32 %q, %f, %l;
+  redux.sync.{self.reduces} %s, %s, {"%m" if self.whole else mask};
+  {f"add.u32 %s, %s, {self.beside};" if self.beside else ""}
+  {"@%q exit;" if self.leaves else "@%q bra DONE;"}
+  atom.global.{performs} %b, [{counter}], %s;
+  {"mad.wide.u32 %a, %t, 4, %y; st.global.u32 [%a], %b;" if self.stores else ""}
+DONE:
+  exit;
+}}
+"""
+
+
+def draw_combining(source: random.Random) -> CombiningProgram:
     """Draw a program, half of the time one without a mistake."""
+    warps, lanes = source.choice(((1, 3), (1, 4), (2, 2)))
+    right, what = source.random() < 0.5, source.choice([*_COMBINE])
+
+    def errs(share: float) -> bool:
+        return not right and source.random() < share
+
+    return CombiningProgram(
+        warps, tuple(source.choice((0, 0, 1, -1)) for _ in range(lanes)), source.random() < 0.5, what,
+        source.choice([*_COMBINE]) if errs(0.4) else what, source.random() < 0.1, errs(0.3), int(errs(0.3)),
+        errs(0.2), source.random() < 0.2,
+    )  # fmt: skip
+
+
+def draw_groups(source: random.Random) -> GroupProgram | CombiningProgram:
+    """Draw a program, half of the time one without a mistake."""
+    if source.random() < 0.3:
+        return draw_combining(source)
     warps, lanes = source.choice(((1, 3), (1, 4), (2, 2)))
     right, matches, times = source.random() < 0.5, source.random() < 0.4, source.choice((1, 1, 2))
 
@@ -167,7 +288,7 @@ def draw_groups(source: random.Random) -> GroupProgram:
 class JudgedGroups(NamedTuple):
     """A program with the verdicts of engines, and what is wrong with these."""
 
-    program: GroupProgram
+    program: GroupProgram | CombiningProgram
     fails: bool
     verdicts: tuple[str, ...]
     complaints: tuple[str, ...]
@@ -176,15 +297,16 @@ class JudgedGroups(NamedTuple):
         return f"{'; '.join(self.complaints)}: {self.program}"
 
 
-def check_groups(program: GroupProgram, engine: Engine) -> wsemu.Report:
+def check_groups(program: GroupProgram | CombiningProgram, engine: Engine) -> wsemu.Report:
     """Check a program."""
     x = np.full((program.warps, LANES), -1, np.int32)
     x[:, : len(program.keys)] = program.keys
-    given = np.zeros(4, np.uint32), x, np.zeros(ROOM, np.uint32)
+    room = LANES * program.warps if isinstance(program, CombiningProgram) else ROOM
+    given = np.full(4, 3 if room > ROOM else 0, np.uint32), x, np.zeros(room, np.uint32)
     return wsemu.check(wsemu.load_ptx(program.ptx())["k"], 1, LANES * program.warps, given, engine=engine)
 
 
-def judge_groups(program: GroupProgram, engines: tuple[Engine, ...]) -> JudgedGroups:
+def judge_groups(program: GroupProgram | CombiningProgram, engines: tuple[Engine, ...]) -> JudgedGroups:
     """Compare wsemu's verdicts with all groups of lanes, in all orders."""
     undefined = program.reads_undefined()
     fails = undefined or program.can_fail()

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import wsemu
-from tests.properties.group_programs import GroupProgram, check_groups, draw_groups, judge_groups
+from tests.properties.group_programs import CombiningProgram, GroupProgram, check_groups, draw_groups, judge_groups
 from wsemu import cuda
 from wsemu.model.isa import NAMES
 from wsemu.proof.lanes_alone import make_single
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 ENGINES: tuple[Engine, ...] = ("vm", "reference")
 RIGHT = GroupProgram(1, (0, 0, -1, 0), False, "lane", "size", 1, 1, "below", "first", -1, leaves=False)
 MATCHES = RIGHT._replace(keys=(0, 1, 1, 0), matches=True)
+COMBINES = CombiningProgram(1, (0, 1, 1, 0), True, "max.s32", "max.s32", False, False, 0, False, leaves=False)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -48,6 +49,58 @@ def test_what_depends_on_the_group_is_not_verified_so(program: GroupProgram, cha
     changed = program._replace(**change)
     report = check_groups(changed, "vm")
     assert "whichever lanes are active together" not in report.proof or not changed.can_fail()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    "program",
+    [
+        COMBINES, COMBINES._replace(leaves=True), COMBINES._replace(matches=False), COMBINES._replace(warps=2),
+        COMBINES._replace(reduces="add.u32", performs="add.u32"),
+        COMBINES._replace(reduces="xor.b32", performs="xor.b32"),
+    ],
+)  # fmt: skip
+def test_combined_values_are_decided(program: CombiningProgram, engine: Engine) -> None:
+    report = check_groups(program, engine)
+    assert report.verdict == "verified", report.notes
+    assert "whichever lanes are active together" in report.proof
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"performs": "min.s32"}, {"performs": "max.u32"}, {"performs": "add.u32"}, {"whole": True}, {"beside": 1},
+        {"stores": True}, {"last": True},
+    ],
+)  # fmt: skip
+def test_combined_values_that_depend_on_the_group_are_open(change: dict[str, Any]) -> None:
+    assert check_groups(COMBINES._replace(**change), "vm").verdict == "incomplete"
+
+
+@pytest.mark.parametrize(
+    ("text", "other"),
+    [
+        ("activemask", "membar.gl; activemask"),  # the lanes' own atomics would release what they wrote
+        ("atom.global", "atom.acq_rel.gpu.global"),
+        ("atom.global", "atom.release.gpu.global"),
+        ("atom.global", "atom.cta.global"),  # of too narrow a scope for several CTAs
+        ("redux.sync.max.s32 %s, %s", "redux.sync.max.s32 %s, %k"),  # values that are the group's
+        ("redux.sync.max.s32 %s, %s", "popc.b32 %s, %k; redux.sync.max.s32 %s, %s"),
+        ("redux.sync.max.s32 %s, %s, %k", "or.b32 %b, %k, 1; redux.sync.max.s32 %s, %s, %b"),
+        ("redux.sync.max.s32 %s, %s, %k;", "redux.sync.max.s32 %s, %s, %k; st.global.u32 [%y], %s;"),
+        ("redux.sync.max.s32 %s, %s, %k;", "redux.sync.max.s32 %s, %s, %k; redux.sync.max.s32 %s, %s, %m;"),
+        ("redux.sync.max.s32 %s, %s, %k;", "redux.sync.max.s32 %s, %s, %k; and.b32 %s, %s, 3;"),
+        ("atom.global.max.s32 %b, [%c], %s;", "atom.global.max.s32 %b, [%c], %s; atom.global.add.u32 %b, [%n], %s;"),
+        ("mul.wide.u32 %c, %v, 4;", "mul.wide.u32 %c, %l, 4;"),  # a location that the lane decides
+        ("match.any.sync.b32 %k, %v, %m", "shr.u32 %k, %v, 1; match.any.sync.b32 %k, %k, %m"),
+    ],
+)
+def test_what_else_combined_values_reach_keeps_them_unproven(text: str, other: str) -> None:
+    changed = COMBINES.ptx().replace(text, other)
+    assert changed != COMBINES.ptx()
+    x = np.array([0, 1, 1, 0] + [-1] * 28, np.int32)
+    given = np.zeros(32, np.uint32), x, np.zeros(32, np.uint32)
+    assert wsemu.check(wsemu.load_ptx(changed)["k"], 1, 32, given).verdict != "verified"
 
 
 def test_a_fence_keeps_lanes_together() -> None:

@@ -7,8 +7,10 @@ execution of the original program is also an execution of this program, in which
 docs/how.md, "Lanes that draw together", has the theorem.
 
 Detects: straight-line code after an `activemask` with one branch of the first lane.  If the code selects a part of the
-group by `match.any`, the matched value has to determine the address of the atomic.
-Does not detect: sums of values over a group; groups that are still used after a branch.
+group by `match.any`, the matched value has to determine the address of the atomic.  Instead of its size, the first
+lane may add the sum of values of the group (`redux`), and likewise their maximum, minimum or bits, if the result of the
+atomic is unused.
+Does not detect: combinations by shuffles; groups that are still used after a branch.
 """
 
 from __future__ import annotations
@@ -49,6 +51,7 @@ Meaning = tuple[Any, ...]
 #     ("elected", g, yes)  Whether (`yes` true) or not (`yes` false) this lane is its first lane.
 #     ("draw", g, k)       The result of the first lane's atomic, which adds k times the size; only in the first lane.
 #     ("base", g, k)       The result of the first lane's atomic, in all lanes.
+#     ("combined", g, op)  The values of its lanes, combined by `redux` with an operation, such as `max.s32`.
 #     ("lost",)            A value that only the first lane has.
 # Meanings without a group:
 #     ("constant", n)      The number n.
@@ -61,7 +64,9 @@ Meaning = tuple[Any, ...]
 #     ("number",)          The number that this lane has drawn.
 #     ("value", n)         Any other value, numbered n.
 _OF_LANES = frozenset(("constant", "lane", "bit", "below", "from", "thread"))
-_OF_GROUPS = frozenset(("mask", "reversed", "first", "under", "size", "rank", "elected", "draw", "base", "lost"))
+_OF_GROUPS = frozenset(
+    ("mask", "reversed", "first", "under", "size", "rank", "elected", "draw", "base", "combined", "lost")
+)
 
 
 class _OtherwiseError(Exception):
@@ -300,16 +305,26 @@ class _Group:
 
     def _draw(self, pc: int, name: str, fields: list[int], group: int | None) -> None:
         """Follow an atomic that the first lane of a group executes."""
-        if group is None or name not in ADDITIONS or fields[7] & SCOPES:
+        if group is None or fields[7] & SCOPES:
             raise _OtherwiseError
         added, address = self._read_row(fields[4]), self._read_row(fields[3])
         matched = self.matched[group]
         known = frozenset() if matched is None else frozenset({matched})
         alike = address[0] == "constant" or (address[0] == "value" and self._is_function(address[1], known))
-        if added[:2] != ("size", group) or not added[2] or not alike:
+        if added[:2] == ("combined", group) and alike:
+            self._combine_by_atomic(pc, name, fields, added[2])
+            return
+        if name not in ADDITIONS or added[:2] != ("size", group) or not added[2] or not alike:
             raise _OtherwiseError
         self.held[fields[2]] = ("draw", group, added[2])
         self.edits[pc] = [fields[0], 0, *fields[2:4], _name(added[2], name[-3:]), *fields[5:]]
+
+    def _combine_by_atomic(self, pc: int, name: str, fields: list[int], what: str) -> None:
+        """Follow an atomic that combines a location with the combined values of a group, by the same operation."""
+        if name != f"atom.{what}" or fields[2] in self.live[pc + 1]:
+            raise _OtherwiseError
+        self.held[fields[2]] = ("lost",)
+        self.edits[pc] = [fields[0], 0, *fields[2:]]
 
     def _is_function(self, value: int, known: frozenset[int]) -> bool:
         """Return whether a value is a function of known values: lanes that agree on these agree on it."""
@@ -343,6 +358,10 @@ class _Group:
             self.matched.append(value[1])
             self.held[fields[2]] = ("mask", len(self.matched) - 1)
             self.edits[pc] = _move(fields[2], fields[5])
+            return True
+        if name.startswith("redux.") and value[0] not in _OF_GROUPS:
+            self.held[fields[2]] = ("combined", members[1], name.removeprefix("redux."))
+            self.edits[pc] = _move(fields[2], fields[3])
             return True
         if name.startswith("shfl.idx.") and value[0] == "draw" and fields[6] == _WHOLE:
             group, times = value[1:]
