@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from wsemu.model.errors import UnsupportedError as UnsupportedError
     from wsemu.model.errors import UsageError as UsageError
     from wsemu.model.finding import Finding as Finding
+    from wsemu.model.multicast import Multicast as Multicast
     from wsemu.model.tensor_map import TensorMap as TensorMap
     from wsemu.model.texture import Surface as Surface
     from wsemu.model.texture import Texture as Texture
@@ -54,6 +55,7 @@ _HOME = {
     "DeviceMemory": "wsemu.model.device_memory",
     "Finding": "wsemu.model.finding",
     "KernelError": "wsemu.model.errors",
+    "Multicast": "wsemu.model.multicast",
     "Prediction": "wsemu.timing.prediction",
     "Report": "wsemu.launch.result",
     "Sequence": "wsemu.launch.sequence",
@@ -94,6 +96,7 @@ __all__ = [  # noqa: RUF022 - in the order of a reader's interest
     "save_launch",
     "record_launch",
     "DeviceMemory",
+    "Multicast",
     "TensorMap",
     "Texture",
     "TransferCase",

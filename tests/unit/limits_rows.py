@@ -139,8 +139,12 @@ whether all warps of a warpgroup synchronize
     test_grid.py::test_more_than_1024_warps_are_not_modelled
 barriers of flags that several threads write
     test_flags.py::test_pads_that_are_set_and_reset_are_left_open
-`multimem` on multicast addresses
-    test_flags.py::test_multicast_addresses_are_not_modelled
+counters at several GPUs to which
+    test_multicast.py::test_counters_to_which_all_ranks_add_are_left_open
+`multimem` in programs that make multicast objects
+    test_multicast.py::test_other_forms_are_not_modelled
+a missing `fence.proxy.alias`
+    test_multicast.py::test_an_all_reduce_is_verified_and_adds_the_replicas
 a deadlock across CTAs
     test_explain.py::test_a_deadlock_names_its_cta
 kernels in two streams that communicate while they run

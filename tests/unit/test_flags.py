@@ -178,7 +178,7 @@ def test_pads_that_are_set_and_reset_are_left_open() -> None:
     assert report.verdict == "incomplete"
 
 
-def test_multicast_addresses_are_not_modelled() -> None:
+def test_arrays_are_no_multicast_addresses() -> None:
     text = MEETING.format(test="lt", more="multimem.red.release.sys.global.add.u32 [%x], 1;").replace(".gpu", ".sys")
     given = (np.zeros(8, np.uint32), np.zeros(64, np.uint32))
     report = wsemu.check(wsemu.load_ptx(text)["k"], 2, 8, given, ranks=2)

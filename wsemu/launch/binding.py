@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from wsemu.machine.image import Bytes, Rows
     from wsemu.model.device_memory import DeviceMemory
+    from wsemu.model.multicast import Replicated
     from wsemu.model.program import ConstantArray, Parameter
 
     _Arrays = dict[tuple[int, tuple[int | str, ...]], npt.NDArray[Any]]
@@ -134,11 +135,14 @@ class Packed:
     """memory whose address it contains, and that holds such bytes itself: a table of pointers"""
     has_pointers: bool = False
     """true if some of the bytes are addresses in the device memory of the launch"""
+    multicasts: tuple[Replicated, ...] = ()
+    replicas: tuple[npt.NDArray[Any], ...] = ()
+    """the arrays to which its multicast addresses lead"""
 
     @property
     def kind(self) -> Literal["value", "number"]:
         """Return `value` if it contains addresses or tensor maps."""
-        return "value" if self.arrays or self.maps or self.blocks or self.has_pointers else "number"
+        return "value" if self.arrays or self.maps or self.blocks or self.has_pointers or self.replicas else "number"
 
     def all_blocks(self) -> Iterator[tuple[Way, Block]]:
         """Yield these blocks, and the ones whose addresses are in them."""
@@ -149,6 +153,7 @@ class Packed:
     def all_arrays(self) -> Iterator[tuple[Way, npt.NDArray[Any]]]:
         """Yield the arrays to which it leads, and the arrays of tensor maps, with the path to each."""
         yield from ((path, array) for _, path, array in self.arrays)
+        yield from ((("replicas", n), array) for n, array in enumerate(self.replicas))
         yield from ((path, map_.array) for _, path, map_ in self.maps)
         for _, path, block in self.blocks:
             yield path, block.memory
@@ -162,6 +167,8 @@ class Packed:
             tuple((at, way, map_.copied()) for at, way, map_ in self.maps),
             tuple((at, way, block._replace(packed=block.packed.copied())) for at, way, block in self.blocks),
             self.has_pointers,
+            self.multicasts,
+            tuple([np.array(array) for array in self.replicas]),
         )
 
     def move_arrays(self, move: Callable[[npt.NDArray[Any]], npt.NDArray[Any]]) -> Packed:
@@ -172,6 +179,8 @@ class Packed:
             tuple((at, way, TensorMap.of(move(map_.array), map_.fields)) for at, way, map_ in self.maps),
             tuple((at, way, Block(move(one.memory), one.packed.move_arrays(move))) for at, way, one in self.blocks),
             self.has_pointers,
+            self.multicasts,
+            tuple([move(array) for array in self.replicas]),
         )
 
     @property
@@ -330,6 +339,9 @@ def _contents(
     argument, way = key
     for at, path, _ in (*given.arrays, *given.blocks):
         whole[at : at + 8] = _address(places[argument, (*way, *path)]).to_bytes(8, "little")
+    for number, replicated in enumerate(given.multicasts):
+        at = replicated.offset
+        whole[at : at + 8] = replicated.address(argument, number).to_bytes(8, "little")
     for at, path, value in given.maps:
         address = _address(places[argument, (*way, *path)])
         value.admit(address, names[argument] if names else "")

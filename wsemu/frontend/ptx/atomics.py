@@ -52,10 +52,10 @@ _ATOMIC = frozenset({*SPACES, *SCOPES, *STRONG, *_COMBINES, *LENGTHS, "L2::cache
 _HALF_TYPES = frozenset({"f16", "bf16", "f16x2", "bf16x2"})
 
 
-def _atomic_operation(instruction: Instruction) -> str:
+def atomic_operation(instruction: Instruction) -> str:
     """Return the atomic of the bytecode, or "" if there is none."""
     what = next((m for m in instruction.modifiers if m in _COMBINES), "")
-    type_ = _atomic_type(instruction)
+    type_ = atomic_type(instruction)
     rest = set(instruction.modifiers) - {type_}
     if type_ in _HALF_TYPES:
         if "noftz" not in rest:
@@ -72,7 +72,7 @@ def _atomic_operation(instruction: Instruction) -> str:
     return name if name in ATOMICS and not narrow else ""
 
 
-def _atomic_type(instruction: Instruction) -> str:
+def atomic_type(instruction: Instruction) -> str:
     """Return the type; types of vectors precede the operation."""
     return next((m for m in reversed(instruction.modifiers) if m in TYPE_BYTES), "")
 
@@ -85,7 +85,7 @@ def _atomic_vector(e: Emitter, instruction: Instruction, operation: str) -> None
     """Lower `atom.v2.f32.add`: adjacent elements, each of which is a separate atomic."""
     length, has_result = _vector_length(instruction), instruction.opcode == "atom"
     type_ = OPERATIONS[operation].result
-    size = TYPE_BYTES[_atomic_type(instruction)]
+    size = TYPE_BYTES[atomic_type(instruction)]
     address, offset, array = lower_address(e, instruction.operands[has_result], state_space(instruction))
     values = [e.read(item, type_) for item in e.elements(instruction.operands[has_result + 1], length)]
     order = next((m for m in instruction.modifiers if m in STRONG), "relaxed")
@@ -97,7 +97,7 @@ def _atomic_vector(e: Emitter, instruction: Instruction, operation: str) -> None
     _must_be_aligned(e, instruction, address, offset, size * length)
     targets = e.elements(instruction.operands[0], length) if has_result else (Sink(instruction.at),) * length
     results = [e.target(target, type_) for target in targets]
-    element = element_name(_atomic_type(instruction))
+    element = element_name(atomic_type(instruction))
     for n, (value, result) in enumerate(zip(values, results, strict=True)):
         place = offset + n * size
         e.effect_into(operation, (address, value), (result,), place, access_scope(instruction), array, element)
@@ -129,7 +129,7 @@ def _check_space(e: Emitter, instruction: Instruction, address: Register, offset
 
 def atomic(e: Emitter, instruction: Instruction) -> None:
     """Lower `atom` and, without a result, `red`."""
-    operation = _atomic_operation(instruction)
+    operation = atomic_operation(instruction)
     if not operation:
         e.emit_unsupported()
         return
@@ -153,7 +153,7 @@ def atomic(e: Emitter, instruction: Instruction) -> None:
     if order in ("release", "acq_rel"):
         fence_of_instruction(e, instruction, RELEASES)
     result = e.target(destination, type_)
-    element = element_name(_atomic_type(instruction))
+    element = element_name(atomic_type(instruction))
     how = strong_bits(e, instruction)
     e.effect_into(operation, (address, *values), (result,), offset, how, array=array, element=element)
     e.write_register(destination, result)

@@ -27,6 +27,7 @@ from wsemu.model.program import UNDEFINED
 if TYPE_CHECKING:
     from wsemu.frontend.ptx.heap import Heap
     from wsemu.frontend.ptx.module import Module
+    from wsemu.frontend.ptx.multimem import MulticastAccess, MulticastArgument
     from wsemu.frontend.ptx.reach import Reached
     from wsemu.frontend.ptx.recursion import Instance, Region, Stack
     from wsemu.frontend.ptx.syntax import Function, Targets, UnknownDirective
@@ -127,6 +128,9 @@ class Emitter(Steps):
         self.workspace: set[Register] = set()
         """registers that hold a half of the address of the grid's workspace"""
         self.clusters: Clusters = "none"
+        self.multicasts: list[MulticastArgument] = []
+        """the multicast addresses that the launch gets"""
+        self.multicast_accesses: list[MulticastAccess] = []
         self.frames: list[Frame] = []
         """the functions that are being inlined"""
         self.calls = 0

@@ -17,6 +17,7 @@ from wsemu.frontend.ptx import (
     matrix,
     mbarrier,
     memory,
+    multimem,
     surfaces,
     tensor_maps,
     tensor_memory,
@@ -42,6 +43,7 @@ def _or_send(opcode: str, handler: Handler) -> Handler:
 _MODULES = (
     arithmetic, memory, atomics, control, calls, mbarrier, copies, cluster, cluster_launch,
     matrix, fragments, warpgroup, tensor_maps, tensor_memory, textures, surfaces, hints,
+    multimem,
 )  # fmt: skip
 HANDLERS: dict[str, Handler] = {}
 for _module in _MODULES:

@@ -18,6 +18,7 @@ from wsemu.frontend.ptx.expand import expand
 from wsemu.frontend.ptx.flight import mark_registers
 from wsemu.frontend.ptx.grid import mark_grid_barriers
 from wsemu.frontend.ptx.handlers import HANDLERS
+from wsemu.frontend.ptx.multimem import choose_replicas, enter_multicasts
 from wsemu.frontend.ptx.provenance import name_accesses
 from wsemu.frontend.ptx.reach import Reached
 from wsemu.frontend.ptx.reachable_memory import forbid_by_origin
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from wsemu.frontend.assemble.graph import Instruction, Register
     from wsemu.frontend.ptx.emit import Clusters
     from wsemu.frontend.ptx.module import Entry, Kind, Module
+    from wsemu.frontend.ptx.multimem import Multicasts
     from wsemu.frontend.ptx.syntax import Function
     from wsemu.model.program import Program
 
@@ -40,18 +42,31 @@ _FRAMES = 12_000
 
 
 def compile_entry(
-    module: Module, entry: Entry, kinds: Sequence[Kind], *, fma: bool = True, blocks: bool = False
+    module: Module,
+    entry: Entry,
+    kinds: Sequence[Kind],
+    *,
+    fma: bool = True,
+    blocks: bool = False,
+    multicasts: Multicasts = (),
 ) -> Program:
     """Return the program of a kernel whose parameters are bound to arrays (`address`) or to values, in order.
 
-    `blocks`: arguments may contain addresses of heap blocks.  `fma` contracts products and sums without a rounding
-    modifier as ptxas does (PTX ISA 9.7.3), except in code for a debugger.  An error in the text raises a KernelError;
-    unsupported instructions end a run only if a lane reaches them.
+    `blocks`: arguments may contain addresses of heap blocks.  `multicasts` has the multicast addresses in each
+    argument.  `fma` contracts products and sums without a rounding modifier as ptxas does (PTX ISA 9.7.3), except in
+    code for a debugger.  An error in the text raises a KernelError; unsupported instructions end a run only if a lane
+    reaches them.
     """
-    return assemble(lower(module, entry, kinds, blocks=blocks), fma=fma and not module.file.debug, expand=expand)
+    return assemble(
+        lower(module, entry, kinds, blocks=blocks, multicasts=multicasts),
+        fma=fma and not module.file.debug,
+        expand=expand,
+    )
 
 
-def lower(module: Module, entry: Entry, kinds: Sequence[Kind], *, blocks: bool = False) -> Graph:
+def lower(
+    module: Module, entry: Entry, kinds: Sequence[Kind], *, blocks: bool = False, multicasts: Multicasts = ()
+) -> Graph:
     """Return the graph of a kernel."""
     function = module.file.functions[entry.name]
     if module.file.address_size != 64:
@@ -65,6 +80,7 @@ def lower(module: Module, entry: Entry, kinds: Sequence[Kind], *, blocks: bool =
     reached = Reached(module, function, allocates=blocks)
     e = Emitter(graph, module, HANDLERS, reached)
     e.clusters = _clusters(function)
+    enter_multicasts(e, multicasts)
     graph.registers = _registers(function)
     graph.unmodelled += [f"{what} is not modelled ({place})" for what, place in _unsupported_parts(reached)]
     name_modules(e)
@@ -93,6 +109,7 @@ def lower(module: Module, entry: Entry, kinds: Sequence[Kind], *, blocks: bool =
         found.setdefault(what, f"{what} {_place(graph, code)}")
     graph.unmodelled += found.values()
     graph.sources_note = hidden_note(tuple(graph.hidden_sources))
+    choose_replicas(e)
     part_ends(graph)
     assign_once(graph)
     forbid_by_origin(graph, kinds, e.windowed)

@@ -207,8 +207,8 @@ def load(e: Emitter, instruction: Instruction) -> None:
     bits = 8 * TYPE_BYTES[type_]
     strong = _strong(e, instruction, space, length, bits)
     if strong:
-        where = _Strong(address, offset, array, element_name(type_), AS_LOAD | NO_STORE | strong_bits(e, instruction))
-        for target, part in zip(targets, _load_parts(e, where, length, bits), strict=True):
+        where = Strong(address, offset, array, element_name(type_), AS_LOAD | NO_STORE | strong_bits(e, instruction))
+        for target, part in zip(targets, load_parts(e, where, length, bits), strict=True):
             e.write_register(target, part, _sign(type_))
     else:
         registers = tuple([e.target(target, f"b{bits}") for target in targets])
@@ -243,8 +243,8 @@ def store(e: Emitter, instruction: Instruction) -> None:
     if "release" in strong:
         fence_of_instruction(e, instruction, RELEASES)
     if strong:
-        where = _Strong(address, offset, array, element_name(type_), AS_STORE | strong_bits(e, instruction))
-        _store_parts(e, where, values)
+        where = Strong(address, offset, array, element_name(type_), AS_STORE | strong_bits(e, instruction))
+        store_parts(e, where, values)
         return
     how = space_bits(e, instruction.modifiers)
     for base, at, some in _halves(e, instruction, address, offset, values, int(width[1:])):
@@ -252,7 +252,7 @@ def store(e: Emitter, instruction: Instruction) -> None:
         e.effect(operation, (base, *some), (), at, how, array=array, element=element_name(type_))
 
 
-class _Strong(NamedTuple):
+class Strong(NamedTuple):
     """The properties of a strong access that both halves of a 128-bit vector share."""
 
     address: Register
@@ -262,12 +262,12 @@ class _Strong(NamedTuple):
     how: int
 
 
-def _load_parts(e: Emitter, where: _Strong, length: int, bits: int) -> list[Register]:
+def load_parts(e: Emitter, where: Strong, length: int, bits: int) -> list[Register]:
     """Emit a strong load, in halves if it has 128 bits; return the elements."""
     if bits * length > _ATOMIC_BITS:
         _check_alignment(e, where)
-        upper = _load_parts(e, _half(where, UPPER_HALF), length // 2, bits)
-        return [*_load_parts(e, _half(where, LOWER_HALF), length // 2, bits), *upper]
+        upper = load_parts(e, _half(where, UPPER_HALF), length // 2, bits)
+        return [*load_parts(e, _half(where, LOWER_HALF), length // 2, bits), *upper]
     width = f"b{bits * length}"
     (value,) = e.effect(
         f"atom.or.{width}", (where.address, e.constant(width, 0)), (width,), where.offset,
@@ -277,13 +277,13 @@ def _load_parts(e: Emitter, where: _Strong, length: int, bits: int) -> list[Regi
     return [e.resize(e.emit(f"shr.u{width[1:]}", value, by) if n else value, bits) for n, by in enumerate(shifts)]
 
 
-def _store_parts(e: Emitter, where: _Strong, values: tuple[Register, ...]) -> None:
+def store_parts(e: Emitter, where: Strong, values: tuple[Register, ...]) -> None:
     """Emit a strong store, in halves if it has 128 bits."""
     length = len(values)
     if e.bits(values[0]) * length > _ATOMIC_BITS:
         _check_alignment(e, where)
-        _store_parts(e, _half(where, LOWER_HALF), values[: length // 2])
-        _store_parts(e, _half(where, UPPER_HALF), values[length // 2 :])
+        store_parts(e, _half(where, LOWER_HALF), values[: length // 2])
+        store_parts(e, _half(where, UPPER_HALF), values[length // 2 :])
         return
     whole, how = _join_vector(e, values), where.how | _parts(length)
     width = f"b{e.bits(whole)}"
@@ -291,12 +291,12 @@ def _store_parts(e: Emitter, where: _Strong, values: tuple[Register, ...]) -> No
     e.effect(f"atom.exch.{width}", operands, (width,), where.offset, how, array=where.array, element=where.element)
 
 
-def _half(where: _Strong, which: int) -> _Strong:
+def _half(where: Strong, which: int) -> Strong:
     offset = where.offset + (_ATOMIC_BITS // 8 if which == UPPER_HALF else 0)
     return where._replace(offset=offset, how=where.how | which)
 
 
-def _check_alignment(e: Emitter, where: _Strong) -> None:
+def _check_alignment(e: Emitter, where: Strong) -> None:
     """End the run in lanes whose 128-bit vector is misaligned: its halves alone would require only a multiple of 8."""
     at = e.emit("add.b64", where.address, e.constant("b64", where.offset)) if where.offset else where.address
     undefined_where(

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wsemu.model.isa import OPERATIONS
+from wsemu.model.multicast import replica_name
 from wsemu.model.program import SharedArray
 
 if TYPE_CHECKING:
@@ -47,7 +48,8 @@ def name_accesses(graph: Graph, function: Function, origins: Mapping[Register, s
     known.update((register, array.name) for register, array in graph.constant_arrays.items())
     for register, parameter in graph.parameters.items():
         if parameter.part == "address":
-            known[register] = function.parameters[parameter.argument].name
+            name = function.parameters[parameter.argument].name
+            known[register] = replica_name(name, parameter.component[-1]) if parameter.component else name
     names = list(dict.fromkeys(known.values()))
     bits = {name: 1 << n for n, name in enumerate(names)}
     held = propagate_provenance(graph, {register: bits[name] for register, name in known.items()})

@@ -13,6 +13,7 @@ _BY_OPCODE = {
         ("suld", "sust", "sured", "suq"), "pass a `wsemu.Surface` of that shape, or access the array itself"
     ),
     "tcgen05": "use another form of it: the page of limits has those that are not modelled",
+    "multimem": "pass a `wsemu.Multicast` of the replicas for the multicast address",
     "discard": "leave it out: what is there afterwards is undefined",
 }
 """alternative for all instructions with that opcode"""

@@ -121,6 +121,7 @@ def decide(bound: Bound, places: Places, *, left: list[Any] | None, first: bool 
     Strong loads and stores without influence count as plain ones if these do not race: then their results are equal in
     all interleavings.
     """
+    certain: Decided | None = None
     initial = copy_arrays(bound)
     ordered = find_ordered(bound, places, frozenset(find_kinds(bound, ("atomic",))))
     data = find_data(bound, places, ordered)
@@ -129,9 +130,12 @@ def decide(bound: Bound, places: Places, *, left: list[Any] | None, first: bool 
         said = _Attempt(bound, places, ordered - data, data, first=first).decide(left)
         if said is not None and said.proven:
             return said
+        certain = said if said is not None and said.is_certain else None
         warned = said and [finding for finding in said.findings if finding.code == "missing-fence"]
         put_back(bound, initial)
     said = _Attempt(bound, places, ordered, frozenset(), first=first).decide(left)
+    if certain is not None and (said is None or not (said.proven or said.findings)):
+        return certain
     return said._replace(findings=(*said.findings, *warned)) if said is not None and warned else said
 
 

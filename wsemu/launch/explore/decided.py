@@ -35,6 +35,8 @@ class Decided(NamedTuple):
     """the ends of the bytes that strong loads may read in some interleaving; None: unknown"""
     defined: bool = False
     """true if undefined values reach nothing in any interleaving"""
+    is_certain: bool = False
+    """true if findings hold although strong accesses counted as plain ones"""
 
 
 class Case(NamedTuple):

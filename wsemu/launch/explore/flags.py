@@ -111,6 +111,24 @@ class Flags:
         except UnfitError:
             return None
 
+    def has_certain_race(self, result: Result) -> bool:
+        """Return whether a race remains one if data accesses are strong: one side is weak, and no thread reads by a
+        strong load what another one has stored so, which could order the two."""
+        race = result.race
+        if race is None or (race.earlier.pc in self.data and race.later.pc in self.data):
+            return False
+        stored: defaultdict[int, set[Thread]] = defaultdict(set)
+        loaded: defaultdict[int, set[Thread]] = defaultdict(set)
+        for one in result.reached.made:
+            pc = one.event.pc
+            if one.event.kind != "access" or pc not in self.data:
+                continue
+            _, stores, size = does(self.code[pc], data=True)
+            for lane, address in one.addresses:
+                for byte in range(address, address + size):
+                    (stored if stores else loaded)[byte].add((one.event.cta, one.event.warp, lane))
+        return all(len(stored[byte] | threads) == 1 for byte, threads in loaded.items() if byte in stored)
+
     # -- executions ----------------------------------------------------------------------------------------------------
     def _collect_values(self) -> None:
         """Run the launch once, and collect what is written to each flag."""

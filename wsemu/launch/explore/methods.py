@@ -111,7 +111,10 @@ def decide_by_flags(case: Case) -> Decided | None:
         said = Decided(proven=True, how="whenever each wait sees its flag")
         return judge_room(said, flags.met, bound, case.places)
     result = flags.find_race() if flags.raced else None
-    return None if result is None else Description(bound, case.places, session, result, begin).decide()
+    if result is None:
+        return None
+    told = Description(bound, case.places, session, result, begin).decide()
+    return told and told._replace(is_certain=flags.has_certain_race(result))
 
 
 def decide_by_draws(

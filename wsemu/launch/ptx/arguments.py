@@ -16,6 +16,7 @@ import numpy as np
 from wsemu.launch.binding import Block, Packed, packed_map
 from wsemu.model.data import replace
 from wsemu.model.errors import UsageError
+from wsemu.model.multicast import MOST_FIELDS, Multicast, Replicated
 from wsemu.model.tensor_map import MAP_ALIGNMENT, MAP_BYTES, TensorMap
 from wsemu.model.texture import Surface
 
@@ -72,9 +73,15 @@ def fit(parameter: Parameter, where: str, value: Any) -> npt.NDArray[Any] | Pack
         return _check_size(packed_map(value), parameter, where)
     if isinstance(value, tuple):
         return _structure(parameter, where, value)
-    if isinstance(value, (list, TensorMap, Surface)) and parameter.bytes == POINTER and parameter.type[0] in "bus":
+    if (
+        isinstance(value, (list, TensorMap, Surface, Multicast))
+        and parameter.bytes == POINTER
+        and parameter.type[0] in "bus"
+    ):
         if isinstance(value, Surface):
             return _of(bytearray(POINTER), [_handle(value, (), where)])
+        if isinstance(value, Multicast):
+            return _of(bytearray(POINTER), [(0, (), value)])
         held = value if isinstance(value, list) else [value]  # a map in global memory
         return Packed(bytes(POINTER), blocks=((0, (), _block(held, (), where)),))
     if isinstance(value, np.generic):
@@ -166,11 +173,18 @@ def _structure(parameter: Parameter, where: str, fields: tuple[Any, ...]) -> Pac
 
 def _of(data: bytearray, held: Arrays) -> Packed:
     """Return the bytes of a structure with its arrays, tensor maps and lists, by kind."""
-    kinds: dict[type, Arrays] = {np.ndarray: [], TensorMap: [], Block: []}
+    kinds: dict[type, Arrays] = {np.ndarray: [], TensorMap: [], Block: [], Multicast: []}
     for entry in held:
         kinds[next(kind for kind in kinds if isinstance(entry[2], kind))].append(entry)
-    found, maps, blocks = (tuple(entries) for entries in kinds.values())
-    return Packed(bytes(data), found, maps, blocks)
+    found, maps, blocks, several = (tuple(entries) for entries in kinds.values())
+    multicasts: list[Replicated] = []
+    replicas: list[npt.NDArray[Any]] = []
+    for at, _, value in several:
+        multicasts.append(Replicated(at, len(replicas), len(value.replicas)))
+        replicas.extend(value.replicas)
+    if len(multicasts) > MOST_FIELDS:
+        raise UsageError(f"a structure has {len(multicasts)} multicast addresses: it may have {MOST_FIELDS}")
+    return Packed(bytes(data), found, maps, blocks, False, tuple(multicasts), tuple(replicas))
 
 
 def _block(values: list[Any], way: Way, where: str) -> Block:
@@ -181,6 +195,8 @@ def _block(values: list[Any], way: Way, where: str) -> Block:
     held: Arrays = []
     alignment = _lay_out(tuple(values), way, data, held, where, 2 * MAP_ALIGNMENT)
     data.extend(bytes(-len(data) % alignment))
+    if any(isinstance(value, Multicast) for _, _, value in held):
+        raise UsageError(f"{where} is a list with a multicast address: pass that as an argument, or in a structure")
     return Block(np.zeros(len(data), np.uint8), _of(data, held))
 
 
@@ -219,6 +235,8 @@ def _field(value: Any, way: Way, where: str) -> tuple[bytearray, Arrays, int]:
         return bytearray(POINTER), [] if value is None else [(0, way, value)], POINTER
     if isinstance(value, Surface):
         return bytearray(POINTER), [_handle(value, way, where)], POINTER
+    if isinstance(value, Multicast):
+        return bytearray(POINTER), [(0, way, value)], POINTER
     if isinstance(value, list):
         return bytearray(POINTER), [(0, way, _block(value, way, where))], POINTER
     if isinstance(value, TensorMap):

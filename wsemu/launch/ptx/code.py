@@ -15,6 +15,7 @@ from wsemu.model.arch import DEFAULT, number_of
 from wsemu.model.data import replace
 from wsemu.model.errors import KernelError, UsageError
 from wsemu.model.launch_shape import with_cluster
+from wsemu.model.multicast import replica_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -30,10 +31,12 @@ if TYPE_CHECKING:
     from wsemu.launch.ptx.values import Variables
     from wsemu.model.device_memory import DeviceMemory
     from wsemu.model.launch_shape import LaunchConfiguration
+    from wsemu.model.multicast import Replicated
     from wsemu.model.program import Program
 
-_Key: TypeAlias = "tuple[tuple[Kind, ...], bool, bool]"
-"""the kinds of the arguments, whether products and sums are contracted, whether blocks of the heap are passed"""
+_Key: TypeAlias = "tuple[tuple[Kind, ...], bool, bool, tuple[tuple[Replicated, ...], ...]]"
+"""the kinds of the arguments, whether products and sums are contracted, whether blocks of the heap are passed, the
+multicast addresses of each argument"""
 
 
 class PtxCode(Code):
@@ -77,7 +80,7 @@ class PtxCode(Code):
         kinds: tuple[Kind, ...] = tuple(
             argument.kind if isinstance(argument, Packed) else "address" for argument in arguments
         )
-        key = kinds, fma, blocks
+        key = kinds, fma, blocks, _find_multicasts(arguments)
         if key not in self._programs:
             kept = self._store.load(*self._store_key(key)) if self._store is not None else None
             self._programs[key] = self._compile(key) if kept is None else kept
@@ -86,15 +89,19 @@ class PtxCode(Code):
     def _compile(self, key: _Key) -> Program:
         from wsemu.frontend.ptx import compile_entry
 
-        kinds, fma, blocks = key
+        kinds, fma, blocks, multicasts = key
         try:
             with pausing_collection():
-                program = compile_entry(self._module, self.entry, kinds, fma=fma, blocks=blocks)
+                program = compile_entry(self._module, self.entry, kinds, fma=fma, blocks=blocks, multicasts=multicasts)
         except RecursionError:
             raise KernelError(f"`{self.__name__}` calls functions too deeply") from None
         program.name = self.__name__
         self._variables.enter(program)
-        rename_arrays(program, {p.name: name for p, name in zip(self.entry.parameters, self._names, strict=True)})
+        names = {p.name: name for p, name in zip(self.entry.parameters, self._names, strict=True)}
+        for p, some in zip(self.entry.parameters, multicasts, strict=True):
+            for n in range(sum(one.size for one in some)):
+                names[replica_name(p.name, n)] = replica_name(names[p.name], n)
+        rename_arrays(program, names)
         refine(program)
         return program
 
@@ -170,6 +177,8 @@ class PtxCode(Code):
             raise UsageError(f"variables of `{name}` were set: wsemu sends no values of them to a GPU; use arguments")
         if any(way[-1:] == ("handle",) for packed in arguments for way, _ in getattr(packed, "all_blocks", tuple)()):
             raise UsageError(f"`{name}` takes a texture or surface: wsemu makes none on a GPU; run it on the emulator")
+        if any(_find_multicasts(arguments)):
+            raise UsageError(f"`{name}` takes a multicast address: wsemu makes none on a GPU; run it on the emulator")
         program = self.program(arguments, settings.current().fma)
         stores = any(array.writable for array in program.constant_arrays)
         text = self._module.source.text
@@ -199,6 +208,16 @@ class PtxCode(Code):
     def source(self) -> tuple[str, int, int]:
         """Return the location of the kernel in the PTX."""
         return self._module.source.path, self.entry.line, self.entry.end_line
+
+
+def _find_multicasts(arguments: Sequence[Any]) -> tuple[tuple[Replicated, ...], ...]:
+    """Return the multicast addresses of each argument; UsageError if they have different numbers of replicas."""
+    found = tuple([getattr(packed, "multicasts", ()) for packed in arguments])
+    counts = {one.size for some in found for one in some}
+    if len(counts) > 1:
+        few, many = min(counts), max(counts)
+        raise UsageError(f"multicast addresses of {few} and of {many} replicas: give each the same number")
+    return found
 
 
 def _three(extents: tuple[int, ...]) -> tuple[int, ...]:
