@@ -181,7 +181,8 @@ def test_the_picture_is_that_of_the_imports():
 
 def test_public_names():
     assert sorted(wsemu.__all__) == sorted([
-        "CheckFailed", "DeviceMemory", "Finding", "KernelError", "Prediction", "Report", "Sequence", "SweepFailed",
+        "CheckFailed", "DeviceMemory", "Finding", "KernelError", "Multicast", "Prediction", "Report", "Sequence",
+        "SweepFailed",
         "UnsupportedError",
         "UsageError", "__version__", "check", "sweep",
         "Surface", "TensorMap", "Texture", "TransferCase", "check_transfer", "crosscheck", "cuda", "load_ptx", "ptx",
