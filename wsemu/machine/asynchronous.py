@@ -1,13 +1,14 @@
-"""Asynchronous operations and fence.proxy in compiled code: each goes to the object or agent that it belongs to.
+"""Asynchronous operations and `fence.proxy` in compiled code: each is passed to the module of its object or agent.
 
-An object, or an agent, is a module with these functions, as far as they apply:
+Such a module has these functions, as far as they apply:
 
-    `start(m)`                                Set its initial state when a CTA starts.
+    `start(m)`                                Set the initial state when a CTA starts.
     `execute(m, w, pc, registers, i, mask)`   Execute an operation of some lanes; return a status, STANDS if they wait.
-    `wakes(m, w, pc, registers, i, mask)`     Return whether lanes waiting at an operation continue, with its result.
-    `end(m)`                                  Report misuse when the CTA ends.
+    `wakes(m, w, pc, registers, i, mask)`     Continue lanes at an operation if they can, and return whether they do.
+    `end(m)`                                  Report misuse when the CTA exits.
 
-One that is a part of its own (`parts.py`) is called by address instead, and so is one from outside (`outside.py`).
+A module that is compiled as a part of its own (`parts.py`), or that is from another family (`outside.py`), is called by
+address instead.
 """
 
 from __future__ import annotations
@@ -32,9 +33,10 @@ ALLOC = OPCODE[tensor_memory.ALLOC]
 
 
 def asynchronous(address, w, pc, mask):
-    """Execute an operation for the lanes of `mask`: a status, or STANDS.  Called by address.
+    """Execute an operation for the lanes of `mask`, and return a status, which may be STANDS. Called by address.
 
-    WAKES: the lanes of a warp whose waits end.  ENDS: judge what is left when a CTA ends.  STARTS: begin a CTA.
+    With WAKES, return the lanes of a warp whose waits end. ENDS: check what is pending when a CTA exits. STARTS: a CTA
+    starts.
     """
     m = machine_at(address, 0)
     if pc == WAKES:
@@ -47,7 +49,7 @@ def asynchronous(address, w, pc, mask):
     if m.converged == 0 or mask == 0:
         return execute(m, w, pc, mask)
     op = instruction_at(m.code, pc).op
-    if op in (mbarrier.WAIT, mbarrier.WAIT_PARITY):  # then only lanes that see one phase complete go on together
+    if op in (mbarrier.WAIT, mbarrier.WAIT_PARITY):  # lanes that observe one phase complete continue together
         converge(m, w, mask, time_of(m, w) - 1)
         return execute(m, w, pc, mask)
     converge(m, w, mask, time_of(m, w))
@@ -93,7 +95,7 @@ def execute(m, w, pc, mask):
 
 @compiled
 def woken(m, w):
-    """Return the waiting lanes of a warp that continue now: they have the result of their operation."""
+    """Complete the operations of a warp's waiting lanes that can continue, and return these lanes."""
     warp = warp_at(m.warps, w)
     lanes = 0
     for e in range(warp.parked_count):
@@ -123,8 +125,10 @@ def wakes(m, warp, w, pc, mask):
 
 @compiled
 def outside(m, w, pc, mask, again):
-    """Execute an operation that is not in the table of this package, and return a status, or STANDS.  With `again`,
-    continue the lanes that wait there if they can, and return whether they did."""
+    """Execute an operation of another family, and return a status, which may be STANDS.
+
+    With `again`, continue the lanes that wait there if they can, and return whether they do.
+    """
     place = m.outside + 16 * (instruction_at(m.code, pc).op - N_OPERATIONS)
     return call(load_i64(place), m.address, w, pc, mask, load_i64(place + 8), again)
 
@@ -138,9 +142,9 @@ def start(m):
     m.taken = m.group
     m.refusal = 0
     m.withheld = 0
-    if m.columns:  # else another launch may have brought the part
+    if m.columns:  # otherwise the part may be loaded for another launch only
         call(m.tensor_memory_entry, m.address, 0, STARTS, 0)
-    for n in range(m.objects_room):  # the memory of those from outside
+    for n in range(m.objects_room):  # the memory of objects of other families
         store_i64(m.objects + 8 * n, 0)
     return 0
 
@@ -149,7 +153,7 @@ def start(m):
 def end(m):
     if m.group_entry:
         call(m.group_entry, m.address, 0, -1, 0)
-    if m.columns:  # else another launch may have brought the part
+    if m.columns:  # otherwise the part may be loaded for another launch only
         call(m.tensor_memory_entry, m.address, 0, ENDS, 0)
     register_pool.end(m)
     mbarrier.end(m)

@@ -1,7 +1,7 @@
-"""Operations between co-resident CTAs, in compiled code, as in `asynchronous.py`.
+"""Operations between co-resident CTAs, in compiled code, like `asynchronous.py`.
 
-Each goes to the barrier of a cluster, to that of the grid, to the agent that sends values to another CTA, or to the
-control of the launch of clusters.
+Each operation is passed to its module: the barrier of a cluster, the barrier of the grid, stores to another CTA, or the
+control of cluster launches.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from wsemu.machine.sync.group import enter_cta
 from wsemu.machine.sync.peers import report_late
 
 EXECUTES, WAKES, EXITS, ENDS, DELIVERS = range(5)
-"""reason for a call of `between_ctas`"""
+"""reasons for a call of `between_ctas`"""
 
 
 @compiled
 def deliver(m):
-    """Answer the withheld request: copy the response, with the registers that its warp had, and return a status."""
+    """Deliver the withheld response: copy it with the registers that its warp had, and return a status."""
     w, pc, mask = m.withheld - 1, m.withheld_pc, m.withheld_mask
     warp = warp_at(m.warps, w)
     if warp.member != m.member:
@@ -36,7 +36,7 @@ def deliver(m):
         store_i64(warp.registers + i.b + 8 * lowest_bit(mask), m.withheld_table + 16 * m.taken)
     status = load_bulk(m, w, pc, warp.registers, i, mask)
     warp.registers = registers
-    if m.resumes:  # the host provides something first
+    if m.resumes:  # the host must act first
         m.withheld = w + 1
         m.delivers = 1
     return status
@@ -52,7 +52,7 @@ def between_ctas(address, w, pc, mask, why):
     if why == DELIVERS:
         return deliver(m)
     if why == ENDS:
-        if m.proxies and m.clusters:  # without, a row has no times, and nobody reaches another CTA's memory
+        if m.proxies and m.clusters:  # otherwise rows have no times, and no CTA accesses another CTA's memory
             report_late(m)
         return DONE
     if why == EXITS:

@@ -63,17 +63,17 @@ def _compiled_now(names: list[str]) -> dict[str, Part]:
 
 
 def _compile(names: list[str], done: Callable[[], None]) -> dict[str, Part]:
-    """Compile parts; if there are two cores, a second process takes its share, one after the other."""
+    """Compile parts; with two cores, a second process takes parts from the same list."""
     left = deque(names)
     made: dict[str, Part] = {}
     with contextlib.ExitStack() as stack:
         if len(names) > 1 and (os.cpu_count() or 1) > 1 and sys.executable:
             stack.enter_context(_second_process(left, made, done))
-        with contextlib.suppress(IndexError):  # no part is left
+        with contextlib.suppress(IndexError):  # the list is empty
             while True:
                 _make(left.popleft(), made, done)
     for name in names:
-        if name not in made:  # the second process failed at it
+        if name not in made:  # the second process failed to compile it
             _make(name, made, done)
     return made
 
@@ -115,7 +115,7 @@ def _second_process(left: deque[str], made: dict[str, Part], done: Callable[[], 
 
 
 def _feed(to: IO[bytes], from_: IO[bytes], left: deque[str], made: dict[str, Part], done: Callable[[], None]) -> None:
-    """Hand parts to the second process until none is left or it fails."""
+    """Send names of parts to the second process until the list is empty or the process fails."""
     with contextlib.suppress(OSError, ValueError, IndexError), to:
         while from_.readline() == READY:
             name = left.popleft()
@@ -132,7 +132,7 @@ READY = b"ready\n"
 
 
 def _serve(from_: IO[bytes], to: IO[bytes]) -> None:
-    """Run the second process: compile each requested part, if it has the same sources and compiler."""
+    """Run the second process: compile each requested part, if sources and compiler are the same."""
     while True:
         to.write(READY)
         to.flush()
@@ -144,7 +144,7 @@ def _serve(from_: IO[bytes], to: IO[bytes]) -> None:
 
 
 class _Progress:
-    """Reports on standard error that parts are compiled; on a terminal also the number of finished parts and the
+    """Reports on standard error that parts are compiled; a terminal also shows the number of finished parts and the
     time."""
 
     def __init__(self, total: int) -> None:
@@ -197,12 +197,14 @@ _engines: list[ExecutionEngine] = []
 _loaded: dict[str, int] = {}
 _loading = threading.RLock()
 FAMILIES = np.zeros(N_ALU, np.int64)
-"""for each arithmetic operation outside the core, the address of its family"""
+"""address of the family of each arithmetic operation outside the core"""
 
 
 def load_parts(names: Collection[str] = tuple(PARTS), width: int = 0) -> dict[str, int]:
-    """Return the address of each part of the VM that is a field of a machine, among these parts and earlier ones.
-    `width` is an index of `cell_bits.WIDTHS`."""
+    """Load parts, and return the address of each loaded part that is a field of a machine.
+
+    `width` is an index of `cell_bits.WIDTHS`.
+    """
     with _loading:
         missing = [name for name in (part_for_width(name, width) for name in names) if name not in _loaded]
         for name, part in (_object_code(missing) if missing else {}).items():
@@ -227,8 +229,7 @@ def keep_all() -> None:
 
 @functools.cache
 def entry(width: int = 0) -> Callable[[int], int]:
-    """Return the function that runs a machine at a host address and returns why it stopped; it releases the GIL
-    meanwhile."""
+    """Return the function that runs the machine at a host address and returns why it stopped; it releases the GIL."""
     load_parts(("run",), width)
     return ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(_loaded[part_for_width("run", width)])
 

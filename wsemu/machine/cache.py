@@ -1,8 +1,8 @@
 """Cache of the compiled VM: a file of object code for each of its parts, in the user's cache folder.
 
-A file is named after its part and a hash of everything that its code depends on: the text of every module that the part
-is compiled from, the compiler's version, the CPU.  These modules are found by their imports.  No file is stored in the
-package's folder: it would remain there after an uninstallation, and a leftover folder hides the next installation.
+A file is named after its part and a hash of everything on which the code depends: the text of every module from which
+the part is compiled, the compiler's version, and the CPU.  The imports of the modules determine these modules.  No file
+is stored in the package's folder: it would remain there after an uninstallation, and hide the next installation.
 
 A file contains its own name, the key and a digest of its contents, which are compared before it is loaded.  No file is
 read from a folder to which other users may write (`private_folder`).
@@ -42,7 +42,7 @@ SETTLED = 2_000_000_000
 """nanoseconds after which a rewritten file is sure to get a different modification time"""
 MAGIC = b"wsemu object code 5\n"
 BLOCK_ROOTS = tuple(f"{PACKAGE}.machine.{name}" for name in ("parts", "lowering", "tier.block"))
-"""the modules from which, and with which, blocks are compiled"""
+"""the modules that blocks are compiled from, and those that compile them"""
 Sources = dict[str, bytes]
 """source text of each module by name"""
 _IMPORT = re.compile(r"^(?:from[ ]+([\w.]+)[ ]+import[ ]+(\((?:[^)#]|#.*)*\)|.*)|import[ ]+(.*))$", re.MULTILINE)

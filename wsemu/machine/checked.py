@@ -1,10 +1,10 @@
 """A build of the VM that checks itself: `WSEMU_CHECKED=1`.
 
-Before each load and store of compiled code at a host address, the address is looked for among the memory that this
-process has given to the VM (`state.address_of` names it).  An access elsewhere ends the process with a message.  The
-build has its own files in the cache, and takes several times as long.
+Before each load and store of compiled code at a host address, it checks that the address belongs to memory that this
+process has given to the VM (`state.address_of` registers it). Any other access ends the process with a message. The
+build has its own files in the cache, and is several times slower.
 
-Not checked: masked loads and stores of lanes that part from others, and functions of the C library.
+Not checked: masked loads and stores of diverged lanes, and functions of the C library.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 CHECKED = os.environ.get("WSEMU_CHECKED") == "1"
 PLACE = 0x6E5A00000000
-"""address of the tables in each process, so that code in files knows it"""
+"""address of the tables, the same in each process, so that cached code can contain it"""
 _BUFFERS, ROOM, _FIRST = 16, 1 << 20, 4096
 
 
 # -- the memory that compiled code may access ------------------------------------------------------------------------
 class _Regions:
-    """Ranges of memory, as tables that compiled code reads: of all, and of those that may be written."""
+    """Ranges of memory, in tables that compiled code reads: all ranges, and the writable ones."""
 
     def __init__(self) -> None:
         self._held: dict[int, tuple[int, int, bool]] = {}
@@ -47,7 +47,7 @@ class _Regions:
         self._known: set[tuple[int, int, bool]] = set()
 
     def allow(self, low: int, high: int, writable: bool, owner: Any = None) -> None:
-        """Add a stretch, until its owner is gone."""
+        """Add a range that is valid until its owner is gone."""
         region = (low, high, writable)
         with self._lock:
             if high <= low or region in self._known:
@@ -86,7 +86,7 @@ _regions: _Regions | None = None
 
 
 def allow(low: int, high: int, *, writable: bool, owner: Any = None) -> None:
-    """Let compiled code access a stretch of memory."""
+    """Let compiled code access a range of memory."""
     global _regions
     if _regions is None:
         _regions = _Regions()
@@ -94,8 +94,10 @@ def allow(low: int, high: int, *, writable: bool, owner: Any = None) -> None:
 
 
 def allowing(address_of: Callable[[npt.NDArray[Any]], int]) -> Callable[[npt.NDArray[Any]], int]:
-    """Return the function that gives the address of an array.  In a checked build it also lets compiled code access the
-    memory, as long as the array that it is a part of lives."""
+    """Return the function that returns the address of an array.
+
+    In a checked build, it also lets compiled code access the memory, as long as the array that owns it exists.
+    """
     if not CHECKED:
         return address_of
 

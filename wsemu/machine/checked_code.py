@@ -1,4 +1,4 @@
-"""The LLVM code of a build of the VM that checks itself, see `checked`."""
+"""The LLVM code of a self-checking build of the VM, see `checked`."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _MESSAGE = "wsemu: compiled code accesses memory that it was not given (WSEMU_CH
 
 
 def builder_at_end(block: Any) -> Any:
-    """Return what writes LLVM code at the end of a block."""
+    """Return a builder that appends LLVM code to a block."""
     return _Checking(block) if CHECKED else ir.IRBuilder(block)
 
 
 class _Checking(ir.IRBuilder):  # type: ignore[misc]  # llvmlite has no types
-    """Puts a call before each load and store of memory."""
+    """Adds a call before each load and store of memory."""
 
     def load(self, ptr: Any, name: str = "", align: Any = None, **more: Any) -> Any:
         self._check(ptr, more.get("typ"), writes=False)
@@ -58,7 +58,7 @@ def _bytes(t: Any) -> int:
 
 
 def _checker(module: Any) -> Any:
-    """The function `check(address, size, which table)` of a module."""
+    """Return the function `check(address, size, table)` of a module."""
     found = module.globals.get("wsemu.check")
     if found is not None:
         return found
@@ -89,7 +89,7 @@ def _checker(module: Any) -> Any:
         phi.add_incoming(next_, step)
     b.position_at_end(done)
     some = b.icmp_signed(">", low, I64(0))
-    # a table of none has its count there: no address is as low
+    # an empty table has its count there, which is lower than any address
     end = number(b.add(table, b.add(b.shl(b.select(some, b.sub(low, I64(1)), I64(0)), I64(4)), I64(16))))
     b.cbranch(b.and_(some, b.icmp_signed("<=", b.add(address, size), end)), fine, wrong)
     b.position_at_end(fine)

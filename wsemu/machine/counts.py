@@ -1,4 +1,4 @@
-"""Sum of the counters of a launch's machines."""
+"""Sums of the counters of a launch's machines."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ if TYPE_CHECKING:
 
 
 def merge_outcomes(program: Program, machines: list[Machine], outcomes: list[Outcome], budget: int) -> Outcome:
-    """One outcome, as if the CTAs had run in order: what came after a stop is left out.  `budget`: warp instructions
-    that all CTAs may execute."""
+    """Return one outcome, as if the CTAs had run in order: whatever follows a stop is left out.
+
+    `budget` is the number of warp instructions that all CTAs together may execute.
+    """
     stopped = next((k for k, o in enumerate(outcomes) if o.status != "done"), len(outcomes) - 1)
     machines, outcomes = machines[: stopped + 1], outcomes[: stopped + 1]
     result = outcomes[-1]
@@ -36,7 +38,7 @@ def merge_outcomes(program: Program, machines: list[Machine], outcomes: list[Out
 
 
 def _count(program: Program, machines: list[Machine], result: Outcome) -> None:
-    """Count the executions of each instruction from the counts of arrivals of control."""
+    """Compute the executions of each instruction from the counts of arrivals at the starts of stretches."""
     n = len(program.code)
     count, lanes = [0] * (n + 1), [0] * (n + 1)
     columns_of = [_sum([m.flow[name] for m in machines]).tolist() for name in ("count", "lanes")]
@@ -68,7 +70,7 @@ def _sum(tables: list[npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
 
 
 def _worst(machines: list[Machine], number: int) -> Pattern | None:
-    """The costliest execution that any machine kept, of the first CTA that has it."""
+    """Return the most expensive execution of any machine, of the first CTA that has it; None if there is none."""
     kept = [m.patterns[number] for m in machines if m.patterns["cost"][number]]
     if not kept:
         return None

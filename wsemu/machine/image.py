@@ -1,4 +1,4 @@
-"""Data that depends on a program alone: its code as the VM reads it, and the initial contents of a warp's registers."""
+"""Data that depends only on a program: its code in the VM's format, and the initial contents of a warp's registers."""
 
 from __future__ import annotations
 
@@ -49,15 +49,18 @@ if TYPE_CHECKING:
     Bytes = npt.NDArray[np.uint8]
 
 Rows = dict[int, tuple[str, int | float | bool]]
-"""register row -> (type, value): what a launch puts into parameter rows"""
+"""register row -> (type, value) of the parameters of a launch"""
 
 
 _DTYPE = {"b8": "u1", "b16": "u2", "b32": "u4", "b64": "u8", "f16": "f2", "f32": "f4", "f64": "f8"}
 
 
 def _auxiliary() -> npt.NDArray[np.int64]:
-    """opcode -> aux of a memory operation (bytes a lane, elements << 8, log2 of the bytes << 16; what begins at
-    `UNUSED_SHIFT` belongs to one instruction), -1 for others."""
+    """Return opcode -> `aux` of a memory operation, or -1 for other operations.
+
+    `aux` has the bytes per lane, elements << 8, and log2 of the bytes << 16; the bits from `UNUSED_SHIFT` on differ
+    between instructions.
+    """
     table = np.full(N_OPERATIONS, -1, np.int64)
     for name, operation in OPERATIONS.items():
         if operation.kind in ("load", "store", "atomic"):
@@ -71,7 +74,8 @@ _AUXILIARY = _auxiliary()
 
 
 _REDUCTION_WIDTHS = np.array([2 * int(type_.lstrip("busf")) for _, type_ in BULK_REDUCTIONS])
-"""bytes of an element, 16 times: no other atomic is as wide, and any two differ in a bit"""
+"""16 times the bytes of an element, as the width of a bulk reduction: other atomics are narrower, and any two of these
+differ in a bit"""
 
 
 MAP_ACQUIRE, MAP_RELEASE = opcodes("map", "acquire", "release")
@@ -101,7 +105,7 @@ ATOMIC_NUMBERS = [OPCODE[name] for name, operation in OPERATIONS.items() if oper
 
 
 _CONTENDED = COMBINES.union(ATOMIC_NUMBERS)
-"""operations with which CTAs may change one location"""
+"""operations by which several CTAs may change one location"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,15 +121,15 @@ class Image:
     opcodes: frozenset[int]
     asynchronous: bool
     multiplies: bool
-    """true if it has matrix operations"""
+    """true if the program has matrix operations"""
     sums: bool
-    """whose sums are rounded once"""
+    """true if the sums of some matrix operation are rounded once"""
     access_bytes: int
-    """size of a lane's access in bytes, if it is the same in all accesses; otherwise, or without accesses, 0"""
+    """size of a lane's access in bytes, if all accesses have the same size; otherwise, or without accesses, 0"""
 
 
 def bits(type_: str, value: int | float | bool) -> np.generic:
-    """A value as an element of a register row of this type; integers wrap."""
+    """Return a value as an element of a register row of this type; integers wrap."""
     if type_[0] == "b":
         value = int(value) & ((1 << 8 * SIZE[type_]) - 1)
     result: np.generic = np.dtype(_DTYPE[type_]).type(value)
@@ -133,7 +137,7 @@ def bits(type_: str, value: int | float | bool) -> np.generic:
 
 
 def fill(block: Bytes, row: int, type_: str, value: int | float | bool) -> None:
-    """Put one value into all lanes of a row, in a block of one warp or of several (last axis: bytes)."""
+    """Store a value in all lanes of a row, in a block of one warp or several (last axis: bytes)."""
     if type_ == "p":
         block[..., row : row + 4] = 255 if value else 0
         return
@@ -215,8 +219,11 @@ class ProgramKey:
 def special_values(
     memory: tuple[int, int, int], grid: Extent, shape: Extent, block: tuple[int, ...], window: int
 ) -> dict[str, Any]:
-    """Name of a special register -> its value for each thread of a group (or one value for all); ctaid and clusterid
-    are not among them.  `memory`: bytes of static and dynamic shared memory, and of local memory."""
+    """Return, for each special register, its value in each thread of a group, or one value for all.
+
+    ctaid and clusterid are not included. `memory` has the bytes of static and dynamic shared memory, and of local
+    memory.
+    """
     static, dynamic, local = memory
     groups = grouping_of(grid, shape)
     threads = block[0] * block[1] * block[2]
@@ -241,7 +248,7 @@ def special_values(
 
 
 def _cluster_fields(groups: Grouping, member: npt.NDArray[np.int64], window: int) -> dict[str, Any]:
-    """Return name -> value of the special registers of clusters; `member`: of each thread the rank of its CTA."""
+    """Return the values of the special registers of clusters; `member` is the rank of the CTA of each thread."""
     x, y, _ = groups.shape
     values: dict[str, Any] = {
         "cluster_ctarank": member,

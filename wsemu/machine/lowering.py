@@ -1,12 +1,12 @@
-"""The compiler of the VM: plain Python functions over 64-bit integers and records, as LLVM code.
+"""The compiler of the VM: it translates Python functions over 64-bit integers and records to LLVM code.
 
-The language of `compiled` functions: integers (a truth value is 0 or 1), records of `state.py` viewed at a host
-address, and tuples that are returned and unpacked immediately.  Its statements are `if`, `while`, `for ... in
-range(...)` with a constant step, `for ... in set_bits(...)`, assignments, calls of other `compiled` functions and of
-`emitted` ones, `min` and `max`.  Arithmetic wraps, `//` and `%` round down (and give 0 for a divisor of 0).  All else
-is rejected.
+A `compiled` function uses integers (a truth value is 0 or 1), records of `state.py` at a host address, and tuples that
+are returned and unpacked immediately. Its statements are `if`, `while`, `for ... in range(...)` with a constant step,
+`for ... in set_bits(...)`, assignments, and calls of other `compiled` functions, of `emitted` ones, and of `min` and
+`max`. Arithmetic wraps; `//` and `%` round down and give 0 for a divisor of 0. Everything else is rejected.
 
-A general compiler infers types over and over, and took three quarters of the time that the VM took to compile.
+This compiler exists because a general one infers types again and again: that took three quarters of the time in which
+the VM was compiled.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ PLACE = I8.as_pointer()
 Builder = Any
 Value = Any
 Kind: TypeAlias = "np.dtype[Any] | None"
-"""type of a variable: the record that it shows, None for a number"""
+"""type of a variable: the record at its address, or None for a number"""
 Part = tuple[str, str, bytes]
-"""symbol, functions it needs from elsewhere, object code"""
+"""compiled part: its symbol, the functions that it needs from elsewhere, its object code"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,15 +48,15 @@ class Compiled:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Emitted:
-    """A function that compiled code calls and that is put in its place: `body(builder, *numbers)` gives an i64, a
-    Record or, for 0, None."""
+    """A function whose code is emitted in place of a call: `body(builder, *numbers)` returns an i64, a Record, or None
+    for 0."""
 
     body: Callable[..., Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A record at a place in memory."""
+    """A record at a location in memory."""
 
     place: Value
     dtype: np.dtype[Any]
@@ -64,7 +64,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One number of a record, or several in a row."""
+    """One number of a record, or several adjacent ones."""
 
     place: Value
 
@@ -89,7 +89,7 @@ def set_bits(mask: int) -> Iterator[int]:
 
 @functools.cache
 def _definitions(path: str) -> dict[str, ast.FunctionDef]:
-    """The functions of a module by name."""
+    """Return the functions of a module by name."""
     tree = ast.parse("".join(linecache.getlines(path)), path)
     return {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
 
@@ -116,7 +116,7 @@ def _results(function: Callable[..., Any]) -> int:
 
 
 class Module:
-    """One LLVM module: a function that is called from outside, with all that it calls."""
+    """One LLVM module: an exported function, with all functions that it calls."""
 
     def __init__(self, symbol: str, width: int = 0) -> None:
         """`width`: an index of `cell_bits.WIDTHS`."""
@@ -125,7 +125,7 @@ class Module:
         self._made: dict[tuple[Compiled, tuple[Kind, ...]], Any] = {}
 
     def define(self, function: Callable[..., int] | Emitted, symbol: str) -> None:
-        """Make the function that is called from outside."""
+        """Define the exported function."""
         if isinstance(function, Emitted):
             self._emit_function(function, symbol)
         else:
@@ -133,7 +133,7 @@ class Module:
             outer.linkage = ""
 
     def function(self, called: Compiled, kinds: tuple[Kind, ...]) -> Any:
-        """The LLVM function of a Compiled for arguments of these kinds."""
+        """Return the LLVM function of a Compiled for arguments of these kinds."""
         key = (called, kinds)
         if key not in self._made:
             name = f"{called.function.__name__}.{len(self._made)}"
@@ -286,7 +286,7 @@ class _Body:
         loop(node, call.args)
 
     def bits_loop(self, node: ast.For, arguments: list[ast.expr]) -> None:
-        """Lower `for n in set_bits(mask)`: take the lowest bit of the rest of the mask until none is left."""
+        """Lower `for n in set_bits(mask)`: clear the lowest bit of a copy of the mask until none is left."""
         (mask,) = arguments
         left = f"set_bits.{len(self.loops)}"
         self.assign(left, self.value(mask))
@@ -345,7 +345,7 @@ class _Body:
     # -- conditions
 
     def branch(self, test: ast.expr, yes: Any, no: Any) -> None:
-        """Go on at `yes` or `no`."""
+        """Branch to `yes` or `no`."""
         if isinstance(test, ast.BoolOp):
             for part in test.values[:-1]:
                 onward = self.new("and" if isinstance(test.op, ast.And) else "or")
@@ -358,7 +358,7 @@ class _Body:
             self.b.cbranch(self.truth(test), yes, no)
 
     def truth(self, node: ast.expr) -> Value:
-        """An expression as an i1."""
+        """Return an expression as an i1."""
         if isinstance(node, ast.Compare):
             return self.comparison(node)
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
@@ -384,8 +384,8 @@ class _Body:
     # -- expressions
 
     def value(self, node: ast.expr, load: bool = True) -> Any:
-        """Return an i64, a Record, a tuple of them, or the meaning of a name in Python; without `load` a field's
-        location."""
+        """Return an i64, a Record, a tuple of them, or the Python object that a name refers to; without `load`, return
+        the location of a field."""
         found = getattr(self, f"of_{type(node).__name__}", self.refuse)(node)
         if isinstance(found, Field) and load:
             return self.b.load(found.place)
@@ -438,7 +438,7 @@ class _Body:
         if not isinstance(op, (ast.FloorDiv, ast.Mod)):
             raise TypeError(f"{self.function.__name__}: compiled code has no {type(op).__name__}")
         nothing, turned = b.icmp_signed("==", y, I64(0)), b.icmp_signed("==", y, I64(-1))
-        by = b.select(b.or_(nothing, turned), I64(1), y)  # the processor stops at the least number divided by -1
+        by = b.select(b.or_(nothing, turned), I64(1), y)  # the CPU traps if it divides the least number by -1
         quotient, rest = b.sdiv(x, by), b.srem(x, by)
         down = b.and_(b.icmp_signed("!=", rest, I64(0)), b.icmp_signed("<", b.xor(rest, by), I64(0)))
         if isinstance(op, ast.FloorDiv):
@@ -459,7 +459,7 @@ class _Body:
         return self.b.zext(self.comparison(node), I64)
 
     def of_BoolOp(self, node: ast.BoolOp) -> Value:
-        """The operand that decides, as in Python."""
+        """Return the deciding operand, as Python does."""
         end = self.new("decided")
         result = self.entry.alloca(I64)
         for part in node.values:
@@ -512,7 +512,7 @@ class _Body:
 
 
 SHORT = 80
-"""maximum instructions of a function that is inlined"""
+"""maximum number of instructions of a function that is inlined"""
 CALLED_ONCE = 2000
 """likewise for a function that is called once"""
 NO_EFFORT, ALL_EFFORT = 0, 3
@@ -520,7 +520,7 @@ NO_EFFORT, ALL_EFFORT = 0, 3
 
 @functools.cache
 def _target(effort: int = ALL_EFFORT, cpu: str = "") -> llvm.TargetMachine:
-    """Return the target of a CPU that LLVM knows by name, else of this one with all that it can do."""
+    """Return the target of a CPU that LLVM knows by name, or of this CPU with all its features."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     target = llvm.Target.from_default_triple()
@@ -540,7 +540,7 @@ def _undefined_symbols(module: llvm.ModuleRef) -> Iterator[str]:
 
 @contextlib.contextmanager
 def _pausing_garbage_collection() -> Iterator[None]:
-    """A module is hundred thousands of objects, and all of them stay: the garbage collector need not look for any."""
+    """Pause the garbage collector: a module has hundreds of thousands of objects, none of which can be freed."""
     on = gc.isenabled()
     gc.disable()
     try:
@@ -551,7 +551,7 @@ def _pausing_garbage_collection() -> Iterator[None]:
 
 
 def _take_the_place_of_calls(module: Any) -> None:
-    """Have functions that are short, or called once, put where they are called."""
+    """Inline functions that are short or called once."""
     instructions = {made: [one for block in made.blocks for one in block.instructions] for made in module.functions}
     calls = Counter(one.callee for body in instructions.values() for one in body if one.opname == "call")
     for made, body in instructions.items():
@@ -561,7 +561,7 @@ def _take_the_place_of_calls(module: Any) -> None:
 
 
 def _improve(module: llvm.ModuleRef, target: llvm.TargetMachine) -> None:
-    """The passes that most of the speed comes from: a compiler's usual ones take twenty times as long for a few
+    """Run the passes that matter most for speed; a compiler's usual passes take twenty times as long for a few
     percent."""
     passes = llvm.create_new_module_pass_manager()
     passes.add_always_inliner_pass()
@@ -573,7 +573,7 @@ def _improve(module: llvm.ModuleRef, target: llvm.TargetMachine) -> None:
 
 
 def _improve_loops(module: llvm.ModuleRef, target: llvm.TargetMachine) -> None:
-    """All passes of a compiler."""
+    """Run all passes of a compiler."""
     options = llvm.create_pipeline_tuning_options(speed_level=3)
     options.slp_vectorization = False
     options.loop_vectorization = options.loop_unrolling = True
@@ -590,9 +590,10 @@ def compile_function(
     width: int = 0,
     cpu: str = "",
 ) -> Part:
-    """Compile a function of int64 numbers and all that it calls; `rare` and `loops` are those of `parts.Made`.
+    """Compile a function of int64 numbers and all that it calls.
 
-    `width` is an index of `cell_bits.WIDTHS`, `cpu` one that LLVM names, or this one.
+    `rare` and `loops` are those of `parts.Made`, `width` is an index of `cell_bits.WIDTHS`, and `cpu` a name that LLVM
+    knows, or empty for this CPU.
     """
 
     def define(module: Module) -> None:

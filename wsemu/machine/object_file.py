@@ -1,9 +1,8 @@
-"""Places object code of the VM in this process: the work of a linker, for the features that its files use.
+"""Loads object code of the VM into this process, as a linker would, for the features that its files use.
 
-The compiler writes them for the large code model: functions and constants refer to each other, and to functions of the
-C library, by whole addresses (R_X86_64_64), and by nothing else.  Whatever has more than that is for LLVM's own loader,
-which takes a tenth of a second to load.
-Reference: System V ABI, AMD64 supplement, chapter 4.
+The compiler uses the large code model: functions and constants refer to each other, and to functions of the C library,
+only by whole addresses (R_X86_64_64). A file with any other reference is left to LLVM's own loader, whose import takes
+a tenth of a second. Reference: System V ABI, AMD64 supplement, chapter 4.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from wsemu.machine.checked import CHECKED, allow
 from wsemu.model.data import NamedTuple
 
 _HEADER = b"\x7fELF\x02\x01"
-"""64 bits, least significant byte first"""
+"""ELF header: 64 bits, least significant byte first"""
 _X86_64 = 62
 _ALLOCATED, _WRITABLE = 2, 1
 _PROGBITS, _RELOCATIONS, _NO_BITS, _SYMBOLS = 1, 4, 8, 2
@@ -42,16 +41,16 @@ class _Section(NamedTuple):
 
 
 _PARTS: list[mmap.mmap] = []
-"""kept: the code lives as long as they do"""
+"""memory of loaded code, which must live as long as the process"""
 
 
 def is_known_here() -> bool:
-    """Return whether this system's object files are of the kind that `load` takes."""
+    """Return whether `load` supports the object files of this system."""
     return sys.platform.startswith("linux") and platform.machine() == "x86_64" and sys.maxsize > 1 << 32
 
 
 def load(code: bytes, symbol: str) -> int | None:
-    """The address of a function of an object file; None where the file has what only LLVM's loader knows."""
+    """Return the address of a function of an object file; None if the file needs LLVM's loader."""
     if not is_known_here() or code[: len(_HEADER)] != _HEADER or struct.unpack_from("<H", code, 18)[0] != _X86_64:
         return None
     sections = _sections(code)
@@ -76,7 +75,7 @@ def _sections(code: bytes) -> list[_Section]:
 
 
 def _places(sections: list[_Section]) -> tuple[list[int], int]:
-    """Return the positions of sections that are placed one after the other, and the end."""
+    """Return the positions of sections that are placed one after another, and the end."""
     places, at = [], 0
     for section in sections:
         step = max(section.alignment, _ALIGNMENT)
@@ -117,7 +116,7 @@ def _content(code: bytes, section: _Section) -> bytes:
 
 
 def _name(code: bytes, strings: _Section, at: int) -> str:
-    """The name of a symbol."""
+    """Return the name of a symbol."""
     start = strings.offset + struct.unpack_from("<I", code, at)[0]
     return code[start : code.index(b"\0", start)].decode()
 
@@ -138,7 +137,7 @@ def _outside(name: str) -> int:
 
 
 def _made_executable(memory: mmap.mmap) -> bool:
-    """Return whether the system lets this memory be run, and written no more."""
+    """Make memory executable and read-only, and return whether the system allows this."""
     first = ctypes.addressof(ctypes.c_char.from_buffer(memory))
     protect = ctypes.CDLL(None).mprotect
     protect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)

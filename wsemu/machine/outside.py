@@ -1,7 +1,7 @@
-"""Operations that come from outside (`isa.enter`): what the compiled machine executes them with.
+"""Operations of other families, which `isa.enter` adds, and the functions with which the VM executes them.
 
-A family's memory is zero when a CTA starts: `numbers` of 64 bits, and `rows` as `lane_clocks.py` has them, for what its
-objects were given.
+A family has memory that is zero when a CTA starts: `numbers`, of 64 bits each, and `rows` as in `lane_clocks.py`, for
+the clocks that were released to its objects.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ class Family(NamedTuple):
 
     kind: str
     entries: Mapping[str, Callable[..., int]]
-    """operation -> a function in the VM's language, of (machine, warp, pc, lanes, memory, again), all int64: see
-    `outside` in asynchronous.py"""
+    """operation -> a function in the VM's language with the int64 arguments (machine, warp, pc, lanes, memory, again),
+    see `outside` in asynchronous.py"""
     numbers: int = 0
     rows: int = 0
     wait: Callable[[Numbers, list[int], int, int, int], ObjectWait] | None = None
-    """(memory, instruction, warp, pc, lanes that wait there) -> what they wait for"""
+    """(memory, instruction, warp, pc, lanes that wait there) -> the object for which they wait"""
 
 
 FAMILIES: dict[str, Family] = {}
-"""table: operation -> its family"""
+"""table of these operations: operation -> its family"""
 
 
 def enter(family: Family) -> None:
@@ -58,7 +58,7 @@ def _size(family: Family, row_bytes: int) -> int:
 
 
 class Objects:
-    """The memory of a machine for the operations from outside that its program has."""
+    """The memory of a machine for the operations of other families that its program uses."""
 
     def __init__(self, opcodes: Iterable[int], row_bytes: int) -> None:
         names = [NAMES[opcode] for opcode in sorted(opcodes) if opcode >= N_OPERATIONS]
@@ -76,6 +76,6 @@ class Objects:
             self.table[NAMES.index(name) - N_OPERATIONS] = entry, address_of(self.memory[family.kind])
 
     def wait(self, row: list[int], warp: int, pc: int, lanes: int) -> ObjectWait | None:
-        """Return the object that lanes wait for at an instruction."""
+        """Return the object for which lanes wait at an instruction."""
         family = FAMILIES[NAMES[row[0]]]
         return family.wait(self.memory[family.kind], row, warp, pc, lanes) if family.wait else None

@@ -1,7 +1,7 @@
-"""The parts that the VM is compiled in: what each is made of, and which ones a launch needs.
+"""The parts in which the VM is compiled: the source of each part, and the parts that a launch needs.
 
-Parts are compiled apart, each when a launch first needs it, and call each other by address: the entries are fields of
-the machine, the families of arithmetic operations a table.  So a start does not get slower with every new instruction.
+Parts are compiled separately, when a launch first needs them, and call each other by address: the entries are fields of
+the machine, and a table has the families of arithmetic operations. So new instructions do not make a start slower.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ class Made(NamedTuple):
     family: str = ""
     """family of operations for which the function creates an entry"""
     rare: bool = False
-    """it runs seldom: functions stay apart in it, and its code is not made better"""
+    """true if it runs rarely: its functions are not inlined, and its code is not optimized"""
     loops: bool = False
-    """its time goes into loops over numbers: all that the compiler knows is worth its time"""
+    """true if it spends its time in loops over numbers, where all optimizations of the compiler are profitable"""
     width: int = 0
     """an index of `cell_bits.WIDTHS`"""
 
@@ -82,12 +82,12 @@ ENTRIES = {
     "within_entry": Made("tier.sections", "judge_in_section"),
     "section_entry": Made("tier.sections", "enter_section_event"),
 }
-"""name -> what it is made of; all but `run` are fields of the machine"""
+"""name -> source of the part; all except `run` are fields of the machine"""
 OF_TIME = {
     "logged_entry": Made("steps", "run_warp_logged"),
     "multiprocessor": Made("multiprocessor.model", "run", loops=True),
 }
-"""parts that only predicted times need: `warp_entry` with a log of each instruction, and the model of a
+"""parts that only the prediction of times needs: `warp_entry` with a log of each instruction, and the model of a
 multiprocessor"""
 PARTS = ENTRIES | {family: Made("arithmetic.operations", "family", family) for family in FAMILIES} | OF_TIME
 OF_WIDTH = (
@@ -95,12 +95,12 @@ OF_WIDTH = (
     "conflict_entry", "lanes_entry", "known_entry", "async_entry", "copy_entry", "tensor_entry", "cluster_entry",
     "tensor_memory_entry", "planned_entry", "joined_entry", "logged_entry",
 )  # fmt: skip
-"""parts that read clocks or cells: groups of many warps have others; these are CTAs that are co-resident, which have no
-blocks"""
+"""parts that read clocks or cells, whose format differs for groups of many warps; such groups have several co-resident
+CTAs and no blocks"""
 
 
 def part_for_width(name: str, width: int) -> str:
-    """The part that a machine of a width has for one."""
+    """Return the name of a part for machines of a width."""
     return f"{name}.{WIDTHS[width]}" if width and name in OF_WIDTH else name
 
 
@@ -114,20 +114,20 @@ SLOWEST = (
     "access_entry", "collective_entry", "warp_entry", "narrow", "shadow_entry", "exchange_entry", "atomic_entry",
     "lanes_entry", "library",
 )  # fmt: skip
-"""parts in the order in which they are compiled, so that two processes end together; any others come after these"""
+"""the first parts to be compiled, in this order, so that two processes finish at the same time"""
 ALWAYS = ("run", "warp_entry", "collective_entry", "access_entry", "report_entry", "trace_entry")
 ASYNCHRONOUS = ("async_entry", "copy_entry", "guarded_entry")
 RACES = ("shadow_entry", "conflict_entry", "known_entry", "planned_entry", "plan_entry")
 
 
 def roots(name: str) -> tuple[str, ...]:
-    """The modules that a part is compiled from and with; what they import belongs to it too."""
+    """Return the modules that a part is compiled from, and the compiler's; the cache adds all that these import."""
     return __name__, f"{_HERE}.lowering", f"{_HERE}.{ALL_PARTS[name].module}"
 
 
 @lru_cache(maxsize=1 << 12)
 def _part_of(opcode: int) -> tuple[str, ...]:
-    """The parts that one operation needs beside ALWAYS."""
+    """Return the parts that one operation needs besides ALWAYS."""
     if opcode < N_ALU:
         family = family_of(NAMES[opcode])
         return () if family == CORE else (family,)
@@ -159,11 +159,13 @@ def needed_parts(
     asynchronous: bool = False,
     sums: bool = False,
 ) -> frozenset[str]:
-    """Return the parts that a launch needs, by the operations of its program.  `races` checks for races, `exact`
-    between lanes, too; `noted` records loads through the read-only cache.  `grouped` means that several CTAs are
-    co-resident, `clusters` that they form clusters.  `ordered` waits for the host before ordered accesses, `joined`
-    joins stores of one value, `asynchronous` gives each lane a clock from the start, and `sums` rounds sums of matrices
-    once."""
+    """Return the parts that a launch needs, by the operations of its program.
+
+    `races` checks for races, `exact` also between the lanes of a warp. `noted` records loads through the read-only
+    cache. `grouped` means that several CTAs are co-resident, `clusters` that they form clusters. `ordered` waits for
+    the host before ordered accesses, `joined` joins stores of one value, `asynchronous` gives each lane a clock from
+    the start, and `sums` rounds the sums of matrices once.
+    """
     found = {part for opcode in opcodes for part in _part_of(opcode)}
     found.update(ALWAYS, RACES if races else (), ("lanes_entry",) if exact else (), ("noted_entry",) if noted else ())
     found.update(("window_entry",) if grouped else (), ("cluster_entry",) if clusters else ())
@@ -173,14 +175,16 @@ def needed_parts(
 
 
 def compilation_order(names: Collection[str]) -> list[str]:
-    """Parts in the order in which they are compiled."""
+    """Return parts in the order in which they are compiled."""
     place = {name: at for at, name in enumerate(SLOWEST)}
     return sorted(names, key=lambda name: (place.get(name.partition(".")[0], len(place)), name))
 
 
 def compile_part(name: str, cpu: str = "") -> Part:
-    """Return symbol, names of the functions it needs from elsewhere, and object code of one part; `cpu`: that of a
-    baseline, this one if it is empty."""
+    """Return a part's symbol, the functions that it needs from elsewhere, and its object code.
+
+    `cpu` is the name of a baseline's CPU, or empty for this CPU.
+    """
     from wsemu.machine.lowering import compile_function
 
     function, made = find_source(name)
@@ -188,7 +192,7 @@ def compile_part(name: str, cpu: str = "") -> Part:
 
 
 def find_source(name: str) -> tuple[Any, Made]:
-    """Return the function of a part, and how it is compiled."""
+    """Return the function of a part, and the options with which to compile it."""
     made = ALL_PARTS[name]
     function = getattr(importlib.import_module(f"{_HERE}.{made.module}"), made.function)
     return (function(made.family) if made.family else function), made

@@ -1,7 +1,7 @@
-"""Trust in a folder of machine code, as ssh decides it for keys: only the user, and root, can have written there.
+"""Trust in a folder with machine code, by the rules of ssh for keys: only the user and root may be able to write there.
 
-A folder and all above it belong to the user or to root, and others may not write there; above the folder a sticky one,
-such as /tmp, will do.  A group that has no member but the user counts as the user.
+A folder and all folders above it must belong to the user or to root, and others must not be able to write to them.
+Above the folder, a sticky folder such as /tmp is allowed. A group without other members counts as the user.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 
 def find_problem(folder: Path) -> str:
-    """Return why machine code from a folder is not to be loaded; nothing if it may be, or users have no number."""
+    """Return why machine code from a folder must not be loaded; empty if it may be, or if the system has no user
+    numbers."""
     if not hasattr(os, "geteuid"):
         return ""
     place, is_above = os.path.realpath(folder), False
@@ -37,7 +38,7 @@ def is_trusted(state: os.stat_result) -> bool:
 def _find_problem(place: str, is_above: bool) -> str:
     try:
         state = os.stat(place)
-    except OSError:  # it is not there yet, or cannot be entered: nothing is read there
+    except OSError:  # it does not exist yet, or cannot be entered: nothing is read from it
         return ""
     if state.st_uid not in (os.geteuid(), 0):
         return f"`{place}` belongs to another user"

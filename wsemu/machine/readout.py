@@ -59,8 +59,8 @@ class Readout(Tables):
     """Tables of a VM, with methods that read the outcome after it has stopped."""
 
     def unfinished_groups(self, status: Status) -> Iterator[tuple[int, int]]:
-        """Yield (instruction, lanes) of groups of lanes that stopped inside of a straight-line stretch, which is
-        counted as a whole at its start."""
+        """Yield (instruction, lanes) of groups of lanes that stopped within a straight-line stretch, whose start counts
+        all of it."""
         for w, warp in enumerate(self.warps):
             pc, mask, parked = (int(warp[name]) for name in ("pc", "mask", "parked"))
             entries = self.stacks[w, 1, : int(warp["parked_count"])] if parked else ()
@@ -101,7 +101,7 @@ class Readout(Tables):
         return pc if beyond < 0 else sorted(self.watch.joined)[beyond // 2]
 
     def actor(self, group: int, warp: int) -> tuple[int, int]:
-        """Return (CTA, warp of the CTA) of a warp of a group; -1 for none."""
+        """Return the CTA of a warp of a group, and the warp's number in it; a number below 0 stands for no warp."""
         if warp < 0:
             return (-1, warp) if self.grouping.members > 1 else (group, warp)
         member, number = divmod(warp, self.cta_warps)
@@ -124,7 +124,7 @@ class Readout(Tables):
         return range(first, group + step, step), self.bases[: (group - first) * step + 1]
 
     def _overflow(self) -> list[FindingKey]:
-        """Return the findings for which the table had no room, in order."""
+        """Return, in order, the findings for which the table had no room."""
         without = self.slots["key"][(self.slots["key"] != 0) & (self.slots["number"] < 0)].tolist()
         pc = (1 << PC_BITS) - 1
         return sorted(
@@ -133,8 +133,11 @@ class Readout(Tables):
         )
 
     def _stopped_cta(self, status: int) -> int:
-        """Return the CTA of a group in which a run stopped. If none can proceed, it is the first waiting CTA,
-        preferably one that waits for more than the barrier of its cluster or grid."""
+        """Return the CTA of a group at which a run stopped.
+
+        If no CTA can continue, it is the first waiting one, preferably one that does not merely wait at the barrier of
+        its cluster or grid.
+        """
         alive = np.flatnonzero(self.warps["alive"]).tolist()
         if status == layout.DEADLOCK and alive:
             meeting = {w for w, _, _, row in self._parked_groups() if row[0] == _CLUSTER_WAIT}
@@ -155,12 +158,12 @@ class Readout(Tables):
         ]
 
     def _mbarrier_initializations(self) -> dict[int, tuple[int, int]]:
-        """Return the mbarriers of the group that ran last: address -> initialization and count."""
+        """Return, for the last group: address of an mbarrier -> the instruction of its init, and its count."""
         made = self.mbarriers[: int(self.state[0]["mbarrier_count"])]
         return {SHARED << SEGMENT_SHIFT | int(b["word"]) << 3: (int(b["init_pc"]), int(b["expected"])) for b in made}
 
     def _parked_groups(self) -> Iterator[tuple[int, int, int, list[int]]]:
-        """Yield (warp, instruction, lanes, its fields) of the parked groups."""
+        """Yield warp, instruction, lanes and the instruction's fields of each parked group."""
         for w, warp in enumerate(self.warps):
             for entry in self.stacks[w, 1, : int(warp["parked_count"])] if warp["parked"] else ():
                 pc = int(entry["resume"]) - 1
@@ -176,7 +179,7 @@ class Readout(Tables):
         return sorted(waits, key=lambda wait: (wait.warp, wait.lanes & -wait.lanes))
 
     def _object_waits(self) -> list[ObjectWait]:
-        """Return the lanes that wait at objects from outside."""
+        """Return the lanes that wait at objects of other families."""
         at = (
             self.objects.wait(row, w, pc, mask) for w, pc, mask, row in self._parked_groups() if row[0] >= N_OPERATIONS
         )
@@ -281,15 +284,17 @@ class Readout(Tables):
 
 
 def _hide_agents(detail: dict[str, int], agents: int) -> None:
-    """Remove the intervals of asynchronous operations, which have none; bit 0 of `agents` marks the later access as
-    such an operation, bit 1 the earlier one."""
+    """Remove the interval of an asynchronous operation from a finding: it has none.
+
+    Bit 0 of `agents` marks the later access as such an operation, bit 1 the earlier one.
+    """
     for bit, side, interval in ((1, "async", "interval"), (2, "other_async", "other_interval")):
         if agents & bit:
             detail[side], detail[interval] = 1, 0
 
 
 def _index_detail(code: str, detail: dict[str, int]) -> None:
-    """Name the error of an index or address in its details."""
+    """Replace the kind of an index or address error in a finding's details by flags."""
     if code == "out-of-bounds":
         kind = detail.pop("kind")
         detail["wrapped"], detail["readonly"] = int(kind == WRAPPED), int(kind == READ_ONLY)
@@ -413,7 +418,7 @@ _ASYNCHRONOUS = frozenset(layout.EVENT_KINDS[layout.EVENT_KINDS.index("init") :]
 
 
 def event_of(kind: EventKind, *fields: int) -> Event:
-    """Return an event from the VM's log: for a barrier operation the location also contains the lanes."""
+    """Return an event of the VM's log; for a barrier operation, `place` contains the lanes as well."""
     cta, warp, interval, pc, place, generation, lanes, addresses, amount = fields
     if kind in ("arrive", "sync"):
         return Event(kind, cta, warp, interval, pc, place & 0xFF, generation, place >> 8)

@@ -50,7 +50,8 @@ if TYPE_CHECKING:
 
 
 def viewer(dtype: np.dtype[Any]) -> Any:
-    """`at(address, i)`: the i-th record of `dtype` at a host address, fields readable and writable."""
+    """Return `at(address, i)`, which views the i-th record of `dtype` at a host address, to read and write its
+    fields."""
 
     def at(b: Builder, address: Value, i: Value) -> Record:
         return Record(b.inttoptr(b.add(address, b.mul(i, I64(dtype.itemsize))), PLACE), dtype)
@@ -76,7 +77,7 @@ mbarrier_at, agent_at, groups_at = viewer(MBARRIER), viewer(AGENT), viewer(GROUP
 
 @emitted
 def call(b: Builder, address: Value, *arguments: Value) -> Value:
-    """Call the compiled function of int64 arguments at a host address."""
+    """Call the compiled function at a host address with int64 arguments."""
     signature = ir.FunctionType(I64, [I64] * len(arguments))
     return b.call(b.inttoptr(address, signature.as_pointer()), arguments)
 

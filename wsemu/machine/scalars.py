@@ -1,4 +1,4 @@
-"""Single numbers in compiled code: memory at a host address, and bits."""
+"""Operations on single numbers in compiled code: memory at a host address, and bits."""
 
 from __future__ import annotations
 
@@ -87,16 +87,16 @@ store_u8 = emitted(lambda b, place, value: _store(b, pointer(b, place, I8), b.tr
 popcount = emitted(lambda b, x: llvm(b, "llvm.ctpop", I64, x))
 lowest_bit = emitted(lambda b, x: llvm(b, "llvm.cttz", I64, x, I1(0)))
 total_u32 = emitted(_total)
-"""total_u32(place, mask): the sum of those of 32 words that are in the mask"""
+"""total_u32(place, mask): sum of the words, of 32, that are in the mask"""
 above_u32 = emitted(_above)
-"""above_u32(place, limit): those of 32 words that are greater, as a mask"""
+"""above_u32(place, limit): mask of the words, of 32, that exceed a limit"""
 equal_u32 = emitted(_equal)
-"""equal_u32(place, value): those of 32 words that are that value, as a mask"""
+"""equal_u32(place, value): mask of the words, of 32, that equal a value"""
 odd_u32 = emitted(_odd)
-"""odd_u32(place): those of 32 words that are odd, as a mask"""
+"""odd_u32(place): mask of the words, of 32, that are odd"""
 prefetch = emitted(_prefetch)
-"""prefetch(address): have the CPU bring what lies there nearer, if anything does"""
+"""prefetch(address): load the memory there into the CPU's cache, if it exists"""
 unset_bytes = emitted(_unset_bytes)
-"""number of zero bytes among the 32 at an address"""
+"""unset_bytes(address): number of zero bytes among the 32 at an address"""
 set_bytes = emitted(_set_bytes)
-"""write 32 ones at an unaligned address"""
+"""set_bytes(address): write 32 bytes of 1 at an unaligned address"""

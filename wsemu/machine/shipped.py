@@ -1,8 +1,8 @@
-"""The VM's object code that a wheel brings: a first launch needs no compiler.
+"""The object code of the VM in a wheel, so that the first launch needs no compiler.
 
 `python -m wsemu.machine.shipped FILE` compiles each part for the baseline of this machine's architecture; `setup.py`
-runs it for wheels.  A checkout has no such file: its parts are compiled for its own CPU (`cache`).  The code is used
-only if the modules that it was compiled from are those of this package, and if the CPU reaches the baseline.
+runs it for wheels. A checkout has no such file: its parts are compiled for its own CPU (`cache`). The file is used only
+if this package has the modules from which it was compiled, and if the CPU reaches the baseline.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 FILE = Path(__file__).with_name("shipped.bin")
 MAGIC = b"wsemu shipped code 1\n"
 MAX_PROCESSES = 8
-"""the most processes that compile for a wheel"""
+"""maximum number of processes that compile for a wheel"""
 _NUMBER = 12
 """width of a number in the file"""
 
@@ -34,15 +34,15 @@ class Baseline(NamedTuple):
     """A level of an architecture that nearly all CPUs reach."""
 
     cpu: str
-    """the name that LLVM has for it"""
+    """name of the baseline in LLVM"""
     flags: frozenset[str]
-    """the features of it that Linux lists, or LLVM on other systems"""
+    """its features by the names that Linux, or on other systems LLVM, uses"""
 
 
 BASELINES = {
     ("linux", "x86_64"): Baseline("x86-64-v3", frozenset("abm avx2 bmi1 bmi2 f16c fma movbe xsave".split())),
     ("linux", "aarch64"): Baseline("generic", frozenset({"asimd"})),
-    ("darwin", "arm64"): Baseline("apple-m1", frozenset()),  # the first of its kind
+    ("darwin", "arm64"): Baseline("apple-m1", frozenset()),  # the first CPU of its kind
     ("win32", "AMD64"): Baseline("x86-64-v3", frozenset("lzcnt avx2 bmi bmi2 f16c fma movbe xsave".split())),
 }
 """(system, architecture) -> its baseline; `setup.py` has the same list"""
@@ -69,7 +69,7 @@ def _flags() -> frozenset[str]:
 
 
 def read(part: str) -> Part | None:
-    """Return a part of the VM; None if the package brings none for this CPU, or was edited."""
+    """Return a part of the VM; None if the package has none for this CPU, or if its modules were edited."""
     shipped = _table_in_use()
     if shipped is None or part not in shipped.places:
         return None
@@ -92,7 +92,7 @@ class _Shipped(NamedTuple):
 
 @functools.cache
 def _table_in_use() -> _Shipped | None:
-    """Return the table of the file, if it is of this package and for this CPU."""
+    """Return the table of the file, if it fits this package and this CPU."""
     try:
         with FILE.open("rb") as stream:
             if stream.readline() != MAGIC:
@@ -120,7 +120,7 @@ def _key(cpu: str, modules: list[str]) -> bytes | None:
 
 def write(file: Path) -> None:
     """Compile all parts for the baseline and write them to a file."""
-    from concurrent.futures import ProcessPoolExecutor  # for wheels alone
+    from concurrent.futures import ProcessPoolExecutor  # needed for wheels only
 
     found = BASELINES[sys.platform, platform.machine()]
     modules = sorted(cache.all_sources())

@@ -1,7 +1,7 @@
-"""Log each instruction that a warp executes, with its lanes, to predict times.
+"""Log each instruction that a warp executes, with its lanes, so that times can be predicted.
 
-`run_warp_logged` is `scheduler.run_warp`, compiled once more with this `log_step`. A machine whose `warp_entry` has its
-address logs steps. Other launches run the other code, and lose nothing.
+`run_warp_logged` is `scheduler.run_warp`, compiled again with this `log_step`. A machine logs steps if its `warp_entry`
+is the address of this function. Other launches run the other code, which costs nothing.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from wsemu.machine.state import STEP
 
 @compiled
 def log_step(m, w, pc, lanes):
-    """Log an instruction, while there is room: after that only count, and end the trace."""
+    """Log an instruction; when the log is full, only count, and end the trace."""
     n = m.steps_count
     m.steps_count = n + 1
     if n < m.steps_room:

@@ -1,4 +1,4 @@
-"""The memory of one VM: its tables, how large they are, and what they hold before a launch."""
+"""The memory of one VM: its tables, their sizes, and their contents before a launch."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ if TYPE_CHECKING:
     from wsemu.machine.tier.section_tables import Sections
 
 SLOTS = 1 << 15
-"""size of the hash table of findings: half of them are distinguished"""
+"""size of the hash table of findings, which may fill half of it"""
 
 
 MAX_EVENTS = 1_000_000
@@ -86,45 +86,46 @@ class Watch:
     recycling: bool = True
     initialised: bool = True
     lockstep: bool = False
-    """the lanes of a warp run together, as before sm_70"""
+    """the lanes of a warp execute together, as before sm_70"""
     converged: bool = False
-    """lanes of an operation at an mbarrier are taken together: each comes, in time, after all that any of them did"""
+    """lanes of one operation at an mbarrier count as converged: in time, each follows all that any of them did"""
     alone: int = 0
     """lane, counted from 1, that alone performs a bulk operation if several store the same bytes; 0: all do"""
     init_fences: bool = False
-    """look for fences between initializations of mbarriers and the copies that credit them"""
+    """check for fences between the initialization of an mbarrier and copies that complete bytes on it"""
     other_lanes: bool = False
-    """findings of phases name the lane of the earlier operation"""
+    """findings about phases name the lane of the earlier operation"""
     strict: bool = False
-    """note what is right, and looks like a mistake"""
+    """also report correct uses that look like mistakes, as notes"""
     stored: frozenset[int] | None = None
-    """numbers of the segments of arrays that are expected to be written; None: any.  If another one is written, the
-    launch restarts, so that this only selects where to check for races"""
+    """numbers of the array segments that are expected to be written; None: any. A store to another array restarts the
+    launch, so that this selects only where to check for races"""
     uninitialized: frozenset[int] = frozenset()
-    """numbers of the segments of arrays whose bytes count as not yet written"""
+    """numbers of the array segments whose bytes count as uninitialized"""
     read_only: bool = True
     """true if data that is loaded through the read-only cache must not be written"""
     suspects: Suspects | None = None
-    """locations at which an earlier run found that lanes may conflict: this run decides them"""
+    """locations at which lanes may conflict according to an earlier run: this run decides"""
     first_granule: int = 0
-    """32 columns of tensor memory from which allocations are searched for"""
+    """granule of 32 columns of tensor memory at which the search for an allocation begins"""
     successors: tuple[int, ...] = ()
-    """by number of a cluster, the one whose launch a request cancels after it: see `sync/cancellation.py`"""
+    """for each cluster, the one whose launch is canceled after it: see `sync/cancellation.py`"""
     starting: int = 0
-    """groups of CTAs that start by themselves, the first ones; 0: all"""
+    """number of groups of CTAs that start by themselves, from the first one on; 0: all"""
     apart: bool = False
-    """in that run, parts of warps met barriers"""
+    """in an earlier run, part of a warp executed a barrier: each lane has its own clock from the start"""
     named: bool = False
-    """true if the instruction of each read is recorded: see `memory/readers.py`"""
+    """record the instruction of each read: see `memory/readers.py`"""
     windowed: bool = False
-    """each CTA is expected to write the arrays after the locations of its predecessors, see `shadow.note_range`"""
+    """each CTA is expected to write arrays beyond the locations of its predecessors, see `shadow.note_range`"""
     ordered: frozenset[int] = frozenset()
-    """instructions that wait for the host to let them be made: see `memory/ordered.py`"""
+    """instructions that wait until the host lets a lane perform them: see `memory/ordered.py`"""
     joined: frozenset[int] = frozenset()
-    """plain stores that conflict with everything but stores of the same value by each other: see `memory/joined.py`"""
+    """plain stores that conflict with everything except each other's stores of the same value: see
+    `memory/joined.py`"""
     maps: tuple[tuple[int, int], ...] = ()
-    """(array, segment): instead of the array's contents, the launch reads which bytes of the segment are written, 1 or
-    0 for each; those of local memory are at `special_values`' `local_map`.  CTAs must not meet"""
+    """pairs (array, segment): instead of the array's contents, the launch reads which bytes of the segment are
+    initialized, as 1 or 0. The map of local memory is at `special_values`' `local_map`. CTAs must not communicate"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,8 +142,7 @@ class Rooms:
     """maximum maps that lanes have acquired"""
 
     def more(self, wanted: int, most: int) -> Rooms:
-        """Return more room for what was insufficient, up to this number of agents; raise UsageError if that is too
-        much."""
+        """Return more room for the full table, up to `most` agents; raise UsageError if that is too much."""
         if wanted == layout.GROW_AGENTS:
             grown = replace(self, agents=4 * self.agents)
         elif wanted == layout.GROW_BITS:
@@ -163,14 +163,14 @@ class Rooms:
 
 
 def _take_pooled(n: int, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-    """A table of n zeroed records, in memory of an earlier launch if there is any: fresh memory takes longer than a
-    small launch."""
+    """Return a table of n zeroed records, in pooled memory if possible: to get fresh memory takes longer than a small
+    launch."""
     cells = n * dtype.itemsize // 8
     return POOL.take(cells)[:cells].view(dtype)
 
 
 def give_back(table: npt.NDArray[Any], used: int) -> None:
-    """Leave a `_take_pooled` table to later launches; its first `used` records were touched at most."""
+    """Return a `_take_pooled` table to the pool; at most its first `used` records were touched."""
     cells = table.base
     assert isinstance(cells, np.ndarray)
     POOL.give(cells, 0, used * table.itemsize // 8)
@@ -194,8 +194,10 @@ class Tables:
         shape: tuple[int, int, int] = (1, 1, 1),
         clusters: bool = False,
     ) -> None:
-        """`most` CTAs are run at most; None: all.  Grouping of CTAs of this shape are alive at once; in `clusters` they
-        access each other's shared memory."""
+        """Create the tables for at most `most` CTAs; None: all.
+
+        CTAs of a group, which has this shape, are co-resident; in `clusters`, they access each other's shared memory.
+        """
         self.rooms = rooms or Rooms()
         self.grouping = groups = grouping_of(grid, shape)
         self.clusters = clusters
@@ -221,7 +223,7 @@ class Tables:
         local_bytes = program.local_bytes * LANES
         self._allocate_tables(count)
         before = (groups.members - 1) << self.window
-        """bytes of shared memory before that of a group's last CTA"""
+        """bytes of shared memory before the memory of a group's last CTA"""
         shared_room, local_room = -(-shared_bytes // 8) * 8, -(-local_bytes // 8) * 8
         self.shared = aligned_bytes(2 * (before + shared_room))
         self.local = aligned_bytes(2 * local_room * count)
@@ -239,12 +241,12 @@ class Tables:
         self._forget_runs()
 
     def _start_without_block(self) -> None:
-        """Begin without a block of the JIT tier."""
+        """Start without a compiled block."""
         self.tier: Tier = "off"
         self.executed = 0
-        """warp instructions of its run so far, by slices"""
+        """warp instructions of the current run so far, slice by slice"""
         self.work = self.worth = 0
-        """likewise for its launch as a whole"""
+        """likewise for the launch as a whole; and the value from which a block is profitable"""
         self.permits: npt.NDArray[Any] | None = None
         """see tier/permits.py"""
         self.sections: Sections | None = None
@@ -254,12 +256,12 @@ class Tables:
         self.blocks: npt.NDArray[np.int64] | None = None
         """entry points of its block, by instruction"""
         self.block: Placed | None = None
-        """the block that it uses, if it uses one"""
+        """the block in use, if any"""
         self.wanted: Wanted | None = None
-        """block of the program, or the one that it waits for"""
+        """the program's block, or the request for the one that it waits for"""
 
     def _allocate_tables(self, warps: int) -> None:
-        """Allocate the tables whose sizes the program and the number of warps decide."""
+        """Allocate the tables whose sizes depend on the program and on the number of warps."""
         image, groups = self.image, self.grouping
         # one block for all small tables: arrays of two threads must not share cache lines
         self.flow = image.flow.copy()
@@ -278,29 +280,29 @@ class Tables:
         self.lanes_scratch = np.zeros(128, np.int64)
 
     def _forget_runs(self) -> None:
-        """Begin as tables that have not run."""
+        """Reset what earlier runs left."""
         self.key: Any = None
-        """under which it is kept for the next launch of its kind; None: it is not"""
+        """key under which the machine is kept for the next launch of its kind; None: it is not kept"""
         self.left = 0
         """remaining budget of its last run"""
         self.status = layout.DONE
         """status of its last run"""
         self.goes_on = False
-        """its tables, and intervals, are those of the launch before, continued"""
+        """true if tables and intervals continue those of the previous launch"""
         self.number = 0
-        """index of the worker in its launches: the next one of that index reuses the memory that it has touched"""
+        """index of the worker that used it: the next worker with this index reuses the memory that it has touched"""
         self.alone: dict[int, int] = {}
-        """for groups that ran alone, their bases, in their order"""
+        """first interval of each group that ran alone, in the order of the runs"""
         self._told: tuple[tuple[bytes, ...], Outcome] | None = None
-        """contents of the tables after its last launch without findings, and the outcome"""
+        """contents of the tables after the last launch without findings, and its outcome"""
 
     def _lay_out_segments(self, segments: list[tuple[Bytes, bool]], shared_bytes: int, local_bytes: int) -> None:
         watch, table = self.watch, self.segments
         self._keep = segments
         self.maps: dict[int, Bytes] = {}
-        """for each array with uninitialized bytes, a 1 for each byte that is written"""
+        """for each array with uninitialized bytes, a byte per byte: 1 if it is initialized"""
         self.marks: dict[int, Bytes] = {}
-        """marks of the bytes of each array that may be written; see `read_only.py`"""
+        """marks of the bytes of each writable array; see `read_only.py`"""
         marks = watch.read_only and self.image.has_read_only_loads
         table["grain"], table["low"] = -1, 1 << 40
         table[SHARED]["host"], table[SHARED]["bytes"], table[SHARED]["writable"] = (
@@ -345,7 +347,7 @@ class Tables:
             }.get(number, (table[number]["initialised"], table[number]["bytes"]))
 
     def _lay_out_clocks(self, ctas: int) -> None:
-        """Lay out happens-before and shadow memory, if they are needed."""
+        """Lay out clocks and shadow memory, if the launch needs them."""
         watch, state, count = self.watch, self.state[0], self.warp_count
         self.planes: Planes | None = None
         if not (watch.races or watch.recycling):
@@ -403,7 +405,7 @@ class Tables:
             self.planes = Planes(self.segments, self.state, watch.suspects, -(-count // LANES), watch.windowed, readers)
 
     def _lay_out_mbarriers(self) -> None:
-        """Tables of mbarriers, asynchronous operations and their groups."""
+        """Lay out the tables of mbarriers, asynchronous operations and their groups."""
         state, count, rooms = self.state[0], self.warp_count, self.rooms
         self.mbarriers = np.zeros(rooms.mbarriers, layout.MBARRIER)
         self.mbarrier_index = np.zeros(int(self.segments[SHARED]["bytes"]) // 8 + 2, np.int64)
@@ -453,7 +455,7 @@ class Tables:
         state["tensor_first"] = self.watch.first_granule
 
     def _lay_out_objects(self) -> None:
-        """Lay out the tables of operations from outside."""
+        """Lay out the tables of operations of other families."""
         state = self.state[0]
         if self.grouping.members > 1:
             raise UnsupportedError("objects from outside, in several CTAs at once")
@@ -462,7 +464,7 @@ class Tables:
         state["objects_room"] = len(self.objects.block)
 
     def _lay_out_phases(self, thin: int, full: int) -> None:
-        """Lay out the rows of each mbarrier, of this size, in its own block."""
+        """Lay out the rows of each mbarrier, of these sizes, in a block of its own."""
         block = layout.THIN_ROWS * thin + layout.FULL_ROWS * full
         self.phases = np.zeros(len(self.mbarriers) * block // 8, np.int64)
         place = address_of(self.phases) + np.arange(len(self.mbarriers)) * block
@@ -579,8 +581,8 @@ class Tables:
             self._join_stores(parts)
 
     def _join_stores(self, parts: dict[str, int]) -> None:
-        """Let cells distinguish joined stores from all others: each has two further instructions, of even and odd
-        turns."""
+        """Give each joined store two more instruction numbers, for even and odd turns, so that cells distinguish joined
+        stores from all others."""
         state, n, stores = self.state[0], len(self.image.code), sorted(self.watch.joined)
         rows = np.repeat(self.image.code[stores], 2, axis=0)
         rows[:, 0] = N_MEMORY
@@ -596,7 +598,7 @@ class Tables:
         state["turns"] = address_of(self.turn_places)
 
     def _parts(self) -> frozenset[str]:
-        """The parts of the VM that this launch needs."""
+        """Return the parts of the VM that this launch needs."""
         watch = self.watch
         return _needed(
             self.image.opcodes,
@@ -612,7 +614,7 @@ class Tables:
         )
 
     def _fill_costs(self, arch: str) -> None:
-        """Fill in the costs of accesses on this architecture."""
+        """Enter the costs of accesses on this architecture."""
         model, state = ARCHS[arch].costs, self.state[0]
         for name in ("banks", "merges", "one_broadcast", "atomics", "halves"):
             state[name] = getattr(model, name)
@@ -640,13 +642,13 @@ _THIN_ROWS = (
 
 
 def width_of(groups: Grouping, cta_warps: int) -> int:
-    """Return the required width of a machine, as an index of WIDTHS."""
+    """Return the width that a machine needs, as an index of WIDTHS."""
     warps = groups.members * cta_warps
     return next(width for width, most in enumerate(WIDTHS) if warps <= most)
 
 
 def _lazy_zeros(n: int) -> npt.NDArray[np.int64]:
-    """n zeros, most of which are never looked at: of many the system sets nothing aside."""
+    """Return n zeros, few of which are accessed; for a large n, the system reserves no memory."""
     if 8 * n <= LARGE or not sys.platform.startswith("linux"):
         return POOL.take(n)
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE

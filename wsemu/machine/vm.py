@@ -1,4 +1,4 @@
-"""One VM: it runs CTAs slice by slice, and is made ready for the next launch of its kind."""
+"""One VM: it runs CTAs in slices, and can be reused by the next launch of its kind."""
 
 from __future__ import annotations
 
@@ -25,36 +25,36 @@ if TYPE_CHECKING:
     from wsemu.machine.image import Bytes
 
 REMEMBERED = 1 << 18
-"""bytes of a machine's tables up to which it is kept for the next launch of its kind"""
+"""maximum bytes of a machine's tables; a larger machine is not kept for the next launch of its kind"""
 
 
 _PARTLY_USED = frozenset({"raw", "slots", "known", "bases", "plans", "plans_due", "stacks", "lane_clocks", "leaders"})
-"""tables of a machine that are as good as new: a run says what it has touched, plans stay good, and a warp that begins
-has an empty stack and no clocks of lanes"""
+"""tables of a machine that can be reused as they are: a run records what it touches, plans remain valid, and a warp
+starts with an empty stack and without clocks of lanes"""
 
 
 _OF_GROUPS = frozenset({
     "shared", "warps", "barriers", "ctas", "clocks", "warp_clocks", "mbarriers", "mbarrier_index", "agents", "groups",
     "phases", "acquired",
 })  # fmt: skip
-"""tables of a machine with asynchronous operations that the first group of a launch finds as the last one of the launch
-before has left them, as each group does of those before it"""
+"""tables of a machine with asynchronous operations that a launch leaves as it finds them: its first group continues
+from the last group of the previous launch, as each group does from the one before it"""
 
 
 _COUNTED_ON = ("top", "operations", "mbarrier_count")
-"""counters that such a machine continues from launch to launch: older contents of tables precede them"""
+"""counters that such a machine continues from launch to launch, so that older contents of tables precede new ones"""
 
 
 MOST_OPERATIONS = 1 << 30
-"""maximum operations that it counts: 32 bits distinguish them"""
+"""maximum number of operations that it counts: 32 bits distinguish them"""
 
 
 LASTING = 1 << 24
-"""bytes of its tables up to which it is kept"""
+"""maximum bytes of these tables; a larger machine is not kept"""
 
 
 def _dropped_array() -> None:
-    """Stand for a reference to an array that is gone."""
+    """Represent a reference to an array that no longer exists."""
 
 
 class Machine(Readout):
@@ -69,9 +69,10 @@ class Machine(Readout):
         step: int = 1,
         each: Callable[[int], None] | None = None,
     ) -> int:
-        """Run groups from first up to, not including, last; returns the status.  `each` is told how many have run.
+        """Run the groups from `first` to before `last`, and return the status; `each` receives the number of finished
+        groups.
 
-        Looks up between slices, so that Ctrl-C gets through, and gives compiled code what it stops for.
+        The run returns to Python between slices, so that Ctrl-C works, and whenever compiled code needs the host.
         """
         state, address = self.state[0], address_of(self.state)
         state["group"], state["group_end"], state["group_step"], state["group_first"] = first, last, step, first
@@ -85,7 +86,7 @@ class Machine(Readout):
             state["budget"], state["patience"] = piece, slices.PATIENCE
             status = self.entry(address)
             hot.settle(self)
-            executed = piece - int(state["budget"])  # what it has overdrawn, too: slices end anywhere
+            executed = piece - int(state["budget"])  # with the overdraft: slices end at any instruction
             budget -= executed
             hot.warm(self, executed)
             if state["unnamed"]:
@@ -112,7 +113,7 @@ class Machine(Readout):
                 each(abs(int(state["group"]) - first))
 
     def run_each(self, groups: Sequence[int], budget: int) -> int:
-        """Run these groups, which may lie apart, in their order; the status of the first that does not end well."""
+        """Run these groups, which need not be adjacent, in order; return the first status that is not DONE."""
         alone, status = {}, layout.DONE
         for group in groups:
             status = self.run(group, group + 1, budget)
@@ -123,12 +124,12 @@ class Machine(Readout):
         return status
 
     def move(self) -> None:
-        """Move the range of CTAs that it runs next away from the last one."""
+        """Move the range of CTAs that runs next away from the last one."""
         if self.planes:
             self.planes.move()
 
     def _provide(self, status: int, planes: Planes) -> bool:
-        """Do what compiled code stopped for; False where windows have no room for it."""
+        """Do what compiled code stopped for; return False if windows have no room for it."""
         state = self.state[0]
         if status == layout.SWEEP:
             planes.sweep()
@@ -139,15 +140,15 @@ class Machine(Readout):
         return done
 
     def again(self, rows: Rows, segments: list[tuple[Bytes, bool]]) -> None:
-        """Make it ready for another launch that differs in its arguments alone.  `remember` was called first."""
+        """Prepare for another launch that differs only in its arguments; `remember` was called before the first run."""
         for row, (type_, value) in rows.items():
             before = self._filled.get(row)
             if value.__class__ is int and before == (type_, value) and before[1].__class__ is int:
-                continue  # floats may be equal and have other bits
+                continue  # not for floats: equal ones may differ in their bits
             fill(self._first_registers, row, type_, value)
             self._filled[row] = type_, value
         for number, (data, _) in enumerate(segments):
-            if self._known[number]() is data:  # as the allocations of a device memory are
+            if self._known[number]() is data:  # allocations of a device memory persist between launches
                 continue
             self._known[number] = weakref.ref(data)
             place = address_of(data), data.nbytes
@@ -171,8 +172,10 @@ class Machine(Readout):
             self.planes.again()
 
     def remember(self) -> bool:
-        """Keep what its tables hold before it runs; False where they are too large for that to be worth it, or some are
-        more than what the key of the launch says."""
+        """Keep the contents of the tables before the first run.
+
+        Return False if the tables are too large, or depend on more than the key of the launch.
+        """
         lasting = _PARTLY_USED | _OF_GROUPS if self.image.asynchronous else _PARTLY_USED
         tables = {
             name: table for name, table in vars(self).items() if isinstance(table, np.ndarray) and name not in lasting
@@ -182,7 +185,7 @@ class Machine(Readout):
             return False
         blocks: dict[str, Any] = {name: table.reshape(-1).view(np.uint8) for name, table in tables.items()}
         firsts = {name: block.copy() for name, block in blocks.items()}
-        # views of memory: NumPy would let other threads in at each of these copies, and wait for them after it
+        # views of memory: at each copy, NumPy would release the GIL to other threads, and then wait for it
         self._first = [(memoryview(block), memoryview(firsts[name])) for name, block in blocks.items()]
         self._first_registers = firsts["registers"].reshape(self.registers.shape)
         self._first_segments = firsts["segments"].view(layout.SEGMENT)
@@ -192,39 +195,41 @@ class Machine(Readout):
         return True
 
     def _is_idle(self) -> bool:
-        """Return whether a launch on it may begin where the one before has ended, if it has asynchronous operations."""
+        """Return whether the next launch may continue where the previous one ended, if it has asynchronous
+        operations."""
         if not self.image.asynchronous:
             return True
         lasting = sum(table.nbytes for name, table in vars(self).items() if name in _OF_GROUPS or name == "known")
         return lasting <= LASTING and not self.program.cooperative and max(self.image.opcodes) < N_OPERATIONS
 
     def _may_rest(self) -> bool:
-        """Return whether what it goes on with is what a group leaves that has ended well, and leaves room to count."""
+        """Return whether the last group ended without errors, and the counters have room for another launch."""
         state = self.state[0]
         if self.status != layout.DONE or state["raw_count"] or state["slot_count"]:
             return False
         return bool(state["operations"] < MOST_OPERATIONS and 2 * state["top"] < state["worn"])
 
     def ended_well(self) -> bool:
-        """Return whether its last run found nothing, and came to its end or to that of its budget."""
+        """Return whether the last run found nothing, and reached its end or the end of its budget."""
         return self.status in (layout.DONE, layout.BUDGET) and not self.state[0]["raw_count"]
 
     def repeated_outcome(self, budget: int) -> Outcome | None:
-        """The outcome of the launch before, where this one did the same."""
+        """Return the outcome of the previous launch if this one did the same, otherwise None."""
         if self._told is None or self.state[0]["raw_count"] or (self.planes and self.planes.suspects()):
             return None
         tables, outcome = self._told
         return outcome if tables == self._counter_bytes() and outcome.warp_instructions <= budget else None
 
     def tell(self, outcome: Outcome) -> None:
-        """Remember an outcome without findings of a launch that ran to its end: that of whatever leaves the same."""
+        """Record the outcome of a complete launch without findings: another launch with equal counters has the same
+        one."""
         self._told = self._counter_bytes(), outcome
 
     def _counter_bytes(self) -> tuple[bytes, ...]:
         return self.flow.tobytes(), self.accesses.tobytes(), self.patterns.tobytes()
 
     def rest(self) -> bool:
-        """After a run: be ready for `again`; False where it has grown."""
+        """Prepare for `again` after a run; return False if the machine has grown."""
         state, planes = self.state[0], self.planes
         if self.image.asynchronous and not self._may_rest():
             return False
@@ -239,7 +244,7 @@ class Machine(Readout):
         return True
 
     def close(self) -> None:
-        """Leave the large tables to later launches."""
+        """Return the large tables to the pool."""
         state = self.state[0]
         give_back(self.raw, int(state["raw_count"]))
         give_back(self.slots, SLOTS if state["slot_count"] else 0)
@@ -249,8 +254,8 @@ class Machine(Readout):
             self.planes.close()
 
     def _intervals_exhausted(self) -> bool:
-        """The numbers of intervals may run out in the next slice: only a budget over the default can get there, or a
-        wide group."""
+        """Return whether the next slice may exhaust the numbers of intervals; only a budget above the default, or a
+        wide group, can do that."""
         state = self.state[0]
         if self.planes is None:
             return False

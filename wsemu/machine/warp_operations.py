@@ -3,8 +3,8 @@
 PTX ISA, "shfl.sync", "match.sync", "vote.sync", "redux.sync", "activemask", "bar.warp.sync".  A member mask names the
 lanes that participate.  Lanes that execute an operation together may have different masks; the lanes with one mask
 exchange values among themselves.  `barrier-divergence` is reported for a live lane that a mask names but that does not
-execute the operation with this mask, and for an executing lane that its own mask does not name.  A shuffle that reads
-an inactive lane gives an undefined value, which is reported as `undefined-shuffle`.
+execute the operation with this mask.  It is also reported for an executing lane that its own mask does not name.  A
+shuffle that reads an inactive lane gives an undefined value, which is reported as `undefined-shuffle`.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def write_predicate(registers, row, mask, value):
 
 @compiled
 def source_lane(mode, lane, b, segment, clamp):
-    """(lane that shfl reads, whether it is in range)"""
+    """Return the lane that a shuffle reads, and whether it is in range."""
     highest = (lane & segment) | (clamp & ~segment & 31)
     if mode == 1:
         j = lane - b

@@ -1,4 +1,4 @@
-"""Machines that are kept for the next launch of their kind, and threads that run them at once."""
+"""Machines that are kept for the next launch of their kind, and threads that run several at once."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ def cores() -> int:
 
 
 _kept: dict[Any, list[Machine]] = {}
-"""machines that have run, by what the next launch must have in common with theirs"""
+"""machines that have run, by the properties that the next launch must share with theirs"""
 
 
 _MOST_KEPT = 16
-"""maximum kinds of launches that are kept"""
+"""maximum number of kinds of launches whose machines are kept"""
 
 
 MOST_REMEMBERED = 1 << 17
-"""CTAs that a machine may run which is kept: 8 bytes each"""
+"""maximum number of CTAs of a kept machine, which needs 8 bytes for each"""
 
 
 ROOMS = Rooms()
 
 
 def leave_machine(machine: Machine) -> None:
-    """Keep a machine for the next launch of its kind, or leave its tables to any.
+    """Keep a machine for the next launch of its kind, or return its tables to the pool.
 
-    A machine takes as long to lay out as a small launch takes: what all of its kind have in common is laid out once.
+    To lay out a machine takes as long as a small launch, so this is done only once for each kind.
     """
     if machine.key is not None and machine.planes:
         while not ROOM.has(machine.planes.held_bytes()) and _drop_oldest(machine.key):
@@ -63,7 +63,7 @@ def leave_machine(machine: Machine) -> None:
 
 
 def _drop_oldest(but: Any) -> bool:
-    """Let go of the machines of the kind of launches that was made longest ago; False where there is no other."""
+    """Drop the machines of the kind of launches that was used longest ago; return False if there is no other kind."""
     with _keeping:
         oldest = next((key for key in _kept if key != but), None)
         machines = _kept.pop(oldest, [])
@@ -84,11 +84,11 @@ def copy_data(data: Bytes, workers: int) -> Bytes:
 
 
 MUCH = 1 << 20
-"""bytes that are worth being copied by several"""
+"""minimum number of bytes that several threads copy together"""
 
 
 def take_machine(key: Any, number: int) -> Machine | None:
-    """A machine that was left by a launch of this kind, that of this worker if it is there."""
+    """Return a machine that a launch of this kind left, preferably one of the same worker; None if there is none."""
     with _keeping:
         known = _kept.get(key) if key else None
         if not known:
@@ -101,10 +101,10 @@ _keeping = threading.Lock()
 
 
 class _Hand(threading.Thread):
-    """A thread that makes calls for launches which are spread over the cores."""
+    """A thread that executes calls for launches whose CTAs are spread over the cores."""
 
     def __init__(self) -> None:
-        super().__init__(name="wsemu", daemon=True)  # idle at the end: launches wait for theirs
+        super().__init__(name="wsemu", daemon=True)  # idle at exit: each launch waits for its calls
         self.given: SimpleQueue[tuple[Callable[[], Any], int, SimpleQueue[Any]]] = SimpleQueue()
         self.start()
 
@@ -135,7 +135,7 @@ def _hand() -> _Hand:
 
 
 def call_at_once(calls: list[Callable[[], _T]], stop: threading.Event | None = None) -> list[_T]:
-    """Return the results of calls that run at once; if interrupted, it waits for them after `stop` is set."""
+    """Run calls concurrently and return their results; after an interruption, set `stop` and wait for them."""
     done: SimpleQueue[tuple[int, Any, BaseException | None]] = SimpleQueue()
     found, errors, left = {}, [], 0
     try:
@@ -160,8 +160,10 @@ def call_at_once(calls: list[Callable[[], _T]], stop: threading.Event | None = N
 
 
 def share_groups(groups: int, workers: int) -> list[deque[tuple[int, int]]]:
-    """Groups from first up to, not including, last, for each worker: half of its own, half of the rest, and so on; none
-    longer than what a machine has room for, see `run.Launch._ready`."""
+    """Return each worker's ranges of groups: half of its own groups, then half of the rest, and so on.
+
+    No range is longer than a machine has room for, see `run.Launch._ready`.
+    """
     shares: list[deque[tuple[int, int]]] = []
     for number in range(workers):
         begin, last = groups * number // workers, groups * (number + 1) // workers
@@ -176,12 +178,12 @@ def share_groups(groups: int, workers: int) -> list[deque[tuple[int, int]]]:
 
 
 MOST_SHARES = 5
-"""maximum shares of a worker: shares that the slower workers have not begun are run by those that have finished"""
+"""maximum number of shares per worker: idle workers take the shares that slower ones have not begun"""
 
 
 def next_share(shares: list[deque[tuple[int, int]]], number: int) -> tuple[int, int] | None:
-    """Return the next share of a worker: the first of its own, then the last, small, of the worker with the most
-    left."""
+    """Return the next share of a worker: its own first one, or otherwise the last, smallest share of the worker with
+    most shares left."""
     try:
         if shares[number]:
             return shares[number].popleft()

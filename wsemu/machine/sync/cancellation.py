@@ -1,9 +1,10 @@
-"""The control of the launch of clusters, in compiled code: `clusterlaunchcontrol` (PTX ISA, "try_cancel").
+"""The control of cluster launches, in compiled code: `clusterlaunchcontrol` (PTX ISA, "try_cancel").
 
-Each request of a cluster cancels the launch of the cluster that comes after the last one it has taken, by the table
-`m.successors`: the number of clusters, if none is left.  The response itself is a copy of 16 bytes (`agents/loads.py`).
+A request by a cluster cancels the launch of another cluster. The table `m.successors` names it: the one after the last
+cluster that was canceled, or the number of clusters if none is left. The response is a copy of 16 bytes
+(`agents/loads.py`).
 
-The table has -1 if the host decides later.  Then the copy is withheld until it has, and further requests wait.
+If the table has -1, the host decides later. Until then, the copy is withheld and further requests wait.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ AGAIN, REFUSED = CODE_NUMBERS["clc-after-failure"], CODE_NUMBERS["clc-no-ctaid"]
 
 @compiled
 def successor(m, number):
-    """Return the cluster that is taken after another one; the number of clusters after the last one."""
+    """Return the cluster that is canceled after another one; the number of clusters if that was the last."""
     return load_i64(m.successors + 8 * number) if number < m.successor_count else number
 
 
@@ -37,7 +38,7 @@ def has_seen_refusal(m, w, lane):
 
 @compiled
 def answer(m, warp, w, pc, i, mask):
-    """Give each lane the number of a cluster."""
+    """Write the number of the canceled cluster to the register of each lane."""
     again = 0
     while mask:
         lane = lowest_bit(mask)
@@ -46,7 +47,7 @@ def answer(m, warp, w, pc, i, mask):
             again |= 1 << lane
         m.taken = successor(m, m.taken)
         if m.taken == m.successor_count and m.refusal == 0:
-            m.refusal = m.agent_next  # of the copy that follows
+            m.refusal = m.agent_next  # number of the copy that will deliver it
         store_u32(warp.registers + i.d + 4 * lane, m.taken)
     if again:
         record_finding(m.report_entry, m.address, (AGAIN, pc, w, again, -1, -1), (0, 0, 0, 0, 0))
@@ -54,7 +55,7 @@ def answer(m, warp, w, pc, i, mask):
 
 @compiled
 def execute(m, warp, w, pc, i, mask):
-    """Execute an operation; return a status, or STANDS."""
+    """Execute an operation; return a status, which may be STANDS."""
     if i.op == REQUEST:
         if m.withheld:
             return STANDS
@@ -76,7 +77,7 @@ def execute(m, warp, w, pc, i, mask):
 
 @compiled
 def wakes(m, warp, w, pc, i, mask):
-    """Return whether lanes that wait at a request continue: no response is withheld."""
+    """Continue lanes at a request if no response is withheld any longer, and return whether they do."""
     if m.withheld:
         return 0
     execute(m, warp, w, pc, i, mask)
@@ -85,7 +86,7 @@ def wakes(m, warp, w, pc, i, mask):
 
 @compiled
 def withholds(m, w, pc, registers, mask):
-    """Return whether the copy of a warp is the response to its request that is withheld; keep its operands then."""
+    """Return whether a warp's copy is a response that must be withheld; if it is, keep the copy's operands."""
     if m.withheld != w + 1 or m.withheld_pc >= 0:
         return False
     m.withheld_pc = pc

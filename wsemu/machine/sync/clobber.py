@@ -1,6 +1,6 @@
-"""Accesses to the bytes of live mbarriers, in compiled code: `mbarrier-clobber`.
+"""Checks of accesses to the bytes of live mbarriers, in compiled code: `mbarrier-clobber`.
 
-Programs without asynchronous operations run none of this: `access_guarded` replaces `scheduler.access` in others.
+Only programs with asynchronous operations run these checks: there, `access_guarded` replaces `scheduler.access`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def objects_live(m):
 
 @compiled
 def find_touched(m, address, size):
-    """The lowest live mbarrier of which a range of bytes has some, from 1; 0: none."""
+    """Return the number, from 1, of the lowest live mbarrier that shares bytes with a range; 0: none."""
     if address & ~ADDRESS_WRAPPED & ~OFFSET_MASK != SHARED << SEGMENT_SHIFT or size == 0:
         return 0
     offset = address & OFFSET_MASK
@@ -50,8 +50,10 @@ def find_touched(m, address, size):
 
 @compiled
 def clobbers(m, w, pc, registers, row, imm, mask, size, sizes, kind):
-    """Report an access by some lanes to bytes of live mbarriers: their addresses lie in a row, and, if they differ, how
-    many bytes each accesses in another."""
+    """Report an access by some lanes to bytes of live mbarriers.
+
+    `row` has the lanes' addresses; `sizes`, if not 0, the row with the bytes that each lane accesses.
+    """
     lanes, length = 0, size
     for lane in set_bits(mask):
         own = load_u32(registers + sizes + 4 * lane) if sizes else size
@@ -75,7 +77,7 @@ def clobbers(m, w, pc, registers, row, imm, mask, size, sizes, kind):
 
 @compiled
 def good_lanes(m, registers, i, mask, size):
-    """The lanes whose access is made in shared memory."""
+    """Return the lanes that access shared memory without an error."""
     good = 0
     for lane in set_bits(mask):
         address = (load_i64(registers + i.a + 8 * lane) + i.imm) & ~ADDRESS_WRAPPED
@@ -87,27 +89,26 @@ def good_lanes(m, registers, i, mask, size):
 
 @compiled
 def near_objects(m, low, end):
-    """Return whether bytes of shared memory, from offset `low` to before `end`, lie among those of the CTA's
-    mbarriers."""
+    """Return whether shared memory from offset `low` to before `end` may contain bytes of the CTA's mbarriers."""
     return m.mbarrier_count != 0 and low >> 3 <= m.mbarrier_high and (end - 1) >> 3 >= m.mbarrier_low
 
 
 @compiled
 def row_near_objects(m, place, imm, mask, size):
-    """Return whether an access may be to bytes of mbarriers, by its lowest and its highest address, of those at
+    """Return whether an access may touch bytes of mbarriers, judged by the lowest and the highest of its addresses at
     `place`."""
     if m.mbarrier_count == 0:
         return False
     lane, first = lowest_bit(mask), SHARED << SEGMENT_SHIFT
     low, high = lowest_of(place, mask, lane), highest_of(place, mask, lane)
-    if min(low, imm) <= -ADDRESS_WRAPPED or max(high, imm) >= ADDRESS_WRAPPED:  # so that sums do not come round
+    if min(low, imm) <= -ADDRESS_WRAPPED or max(high, imm) >= ADDRESS_WRAPPED:  # sums could wrap around
         return True
     low, high = low + imm, high + imm + size
     return low < 0 or high > ADDRESS_WRAPPED or near_objects(m, low - first, high - first)
 
 
 def access_guarded(address, w, pc, registers, mask):
-    """Execute the access at pc as `scheduler.access` does; one to bytes of an mbarrier is reported."""
+    """Execute the access at pc as `scheduler.access` does, after reporting bytes of mbarriers that it touches."""
     m = machine_at(address, 0)
     i = instruction_at(m.code, pc)
     if m.resumes == 0 and row_near_objects(m, registers + i.a, i.imm, mask, i.aux & 255):

@@ -1,9 +1,10 @@
-"""Happens-before between warps in compiled code: vector clocks, and the rule that no barrier is recycled too early.
+"""Happens-before between warps in compiled code: vector clocks, and the check that no barrier is recycled too early.
 
-A warp's time is cut into intervals; each operation that gives or takes ends one.  `warp.clock[u]` is the last
-interval of warp u that is known to happen before now; `clock[w]` of warp w itself is its present interval.  Intervals
-are counted on through all CTAs of a launch (`m.base` is where this group's begin), so that what an earlier group did to
-shared memory is always in the past.  The definitions, and the edges of atomics and fences, are in `happens_before.py`.
+The time of a warp is divided into intervals; each operation that releases or acquires ends one. `warp.clock[u]` is the
+last interval of warp u that is known to happen before now, and `clock[w]` of warp w itself is its current interval.
+Intervals are counted through all CTAs of a launch, and those of the current group begin at `m.base`. So the accesses of
+an earlier group to shared memory are always in the past. `happens_before.py` has the definitions, and the
+synchronization by atomics and fences.
 """
 
 from __future__ import annotations
@@ -35,11 +36,11 @@ from wsemu.model.isa import LANES
 ARRIVED, SYNCED, COMPLETED, EXITED, MET = (EVENT_KINDS.index(k) for k in ("arrive", "sync", "complete", "exit", "warp"))
 FENCED, TOUCHED_ATOMIC, TOUCHED = (EVENT_KINDS.index(k) for k in ("fence.cta", "atomic", "access"))
 LANES_SHIFT = 8
-"""position in `place` of an arrive or sync at which the participating lanes begin"""
+"""bit of an arrive's or sync's `place` at which the mask of its lanes begins"""
 
 
 def log_event(address, kind, w, interval, pc, place, generation):
-    """Add an event to the trace.  Called by address."""
+    """Add an event to the trace; other compiled code calls this function by its address."""
     m = machine_at(address, 0)
     if m.trace_count < m.trace_room:
         e = event_at(m.trace, m.trace_count)
@@ -56,7 +57,7 @@ def log_event(address, kind, w, interval, pc, place, generation):
 
 @compiled
 def start_clocks(m):
-    """A group begins: nothing is known, and barriers are as new."""
+    """Reset clocks and barriers at the start of a group."""
     m.base = m.top
     m.by_lanes = 0
     m.agent_low = m.base + 1
@@ -73,7 +74,7 @@ def start_clocks(m):
         set_clock(m, cta.exited, m.base)
         for number in range(BARRIERS):
             b = barrier_at(cta.barriers, number)
-            if b.arrived or b.generation:  # used in the group before
+            if b.arrived or b.generation:  # the previous group used the barrier
                 set_clock(m, b.clock, 0)
                 set_clock(m, b.took, 0)
                 set_clock(m, b.took_before, 0)
@@ -95,8 +96,8 @@ def begin_interval(warp, w):
 
 @compiled
 def judge_recycling(m, w, pc, number):
-    """Check that each operation of the previous generation happens before this one; otherwise it can be counted in its
-    place."""
+    """Check that each operation of the previous generation happens before this one, which could otherwise be counted in
+    its place."""
     b = barrier_at(m.barriers, number)
     clock = warp_at(m.warps, w).clock
     for first in range(0, m.warp_count, FEW):
@@ -120,8 +121,10 @@ def judge_recycling(m, w, pc, number):
 
 @compiled
 def whole_warp(m, w, lanes, everyone):
-    """All lanes that a warp has had are those of an operation: for one without a count, for which exited threads do
-    not have to come, those that have exited are (B7)."""
+    """Return whether an operation's lanes are all lanes of the warp, and the lanes that count.
+
+    If the operation has no thread count, exited lanes count as well, because the barrier does not wait for them (B7).
+    """
     whole = there(m, w)
     if everyone:
         lanes |= whole & ~warp_at(m.warps, w).alive
@@ -130,7 +133,7 @@ def whole_warp(m, w, lanes, everyone):
 
 @compiled
 def give(m, w, pc, number, waits, lanes, everyone):
-    """Lanes of warp w take part in the open generation of a barrier: what they know goes there (B14)."""
+    """Release the clocks of lanes of warp w to the current generation of a barrier (B14)."""
     b = barrier_at(m.barriers, number)
     warp = warp_at(m.warps, w)
     whole, lanes = whole_warp(m, w, lanes, everyone)
@@ -139,7 +142,7 @@ def give(m, w, pc, number, waits, lanes, everyone):
     if m.recycling:
         if m.by_lanes:
             judge_recycling_lanes(m, w, pc, number, lanes)
-        elif b.all_met == 0:  # all know of all that took part in such a one
+        elif b.all_met == 0:  # otherwise all warps have observed that generation
             judge_recycling(m, w, pc, number)
     interval = load_i64(warp.clock + 8 * w)
     if m.trace:
@@ -157,7 +160,7 @@ def give(m, w, pc, number, waits, lanes, everyone):
 
 @compiled
 def take(m, w, number, lanes, everyone):
-    """A sync of lanes of warp w is released: they know what all operations of the generation gave."""
+    """Join into the clocks of lanes of warp w, whose sync is released, the clocks of the generation's operations."""
     warp = warp_at(m.warps, w)
     _, lanes = whole_warp(m, w, lanes, everyone)
     if m.by_lanes:
@@ -169,7 +172,7 @@ def take(m, w, number, lanes, everyone):
 
 @compiled
 def take_exits(m, number):
-    """B7: an exit takes part in what no longer waits for it."""
+    """Join the clocks of exited warps into a generation without a count, which does not wait for them (B7)."""
     join_clock(m, barrier_at(m.barriers, number).clock, m.exited)
     if m.by_lanes:
         join_rows(m, given_row(m, number), exited_row(m))
@@ -204,8 +207,7 @@ def end_generation(m, number):
 
 @compiled
 def meet(m, w, mask):
-    """The lanes of `mask` have executed something together: each knows what any of them knew.  Lanes that have exited
-    are among them if the operation names them."""
+    """Synchronize the lanes of `mask` after a common operation, with exited lanes if the operation names them."""
     warp = warp_at(m.warps, w)
     now = load_i64(warp.clock + 8 * w)
     whole = there(m, w)

@@ -1,8 +1,8 @@
 """The barrier of a cluster, in compiled code: `barrier.cluster` (PTX ISA 9.7.13.4).
 
-A thread arrives, continues, and later waits until all live threads of the cluster have arrived; once a phase.  An
-arrive gives what its thread knows, unless it is relaxed, a wait takes what was given to its phase.  A thread that exits
-is no longer waited for, and gives nothing (measured rule L3).
+In each phase, a thread arrives, continues, and later waits until all live threads of the cluster have arrived. An
+arrive releases its thread's clock, unless it is relaxed; a wait acquires what was released to its phase. The barrier no
+longer waits for a thread that has exited, which releases nothing (measured rule L3).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from wsemu.model.outcome import CLUSTER_PLACE
 ARRIVE, WAIT = opcodes("cluster", "arrive", "wait")
 MISUSE = CODE_NUMBERS["cluster-barrier"]
 TWICE, UNARRIVED, PART = range(3)
-"""detail[0] of such a finding"""
+"""values of detail[0] in a finding"""
 ALL_LANES = (1 << LANES) - 1
 
 
@@ -38,7 +38,7 @@ def report_misuse(m, w, pc, lanes, what):
 
 @compiled
 def complete_if_met(m, w, pc):
-    """The phase ends when all live threads have arrived, if there are some."""
+    """Complete the phase if all live threads have arrived, and some are alive."""
     some = 0
     for u in range(m.warp_count):
         warp = warp_at(m.warps, u)
@@ -80,7 +80,7 @@ def arrive(m, warp, w, pc, i, mask):
 
 @compiled
 def accept(m, warp, w, pc, mask):
-    """Let lanes continue with the knowledge that their phase was given."""
+    """Continue lanes after a wait: join what their phase was given into their clocks."""
     passed = mask & warp.cluster_passed
     if passed:
         log(m, AWAITED, w, pc, CLUSTER_PLACE, m.cluster_phase - 1, passed, 0)
@@ -93,7 +93,7 @@ def accept(m, warp, w, pc, mask):
 
 @compiled
 def wait(m, warp, w, pc, i, mask):
-    """Return a status, also STANDS."""
+    """Execute a wait; return a status, which may be STANDS."""
     if i.aux & CLUSTER_ALIGNED and mask != warp.alive:
         report_misuse(m, w, pc, mask, PART)
     report_misuse(m, w, pc, mask & ~(warp.cluster_arrived | warp.cluster_passed), UNARRIVED)
@@ -105,7 +105,7 @@ def wait(m, warp, w, pc, i, mask):
 
 @compiled
 def execute(m, warp, w, pc, i, mask):
-    """Return a status, also STANDS."""
+    """Execute an operation; return a status, which may be STANDS."""
     if i.op == ARRIVE:
         arrive(m, warp, w, pc, i, mask)
         return DONE
@@ -114,7 +114,7 @@ def execute(m, warp, w, pc, i, mask):
 
 @compiled
 def wakes(m, warp, w, pc, mask):
-    """Return whether lanes that wait continue."""
+    """Continue the lanes at a wait if their phase is complete, and return whether it is."""
     if mask & warp.cluster_arrived:
         return 0
     accept(m, warp, w, pc, mask)

@@ -1,4 +1,5 @@
-"""Events of the trace that objects and agents add, and an operation that stops the launch, in compiled code."""
+"""Trace events of synchronization objects and asynchronous operations, in compiled code, and errors that stop a
+launch."""
 
 from __future__ import annotations
 

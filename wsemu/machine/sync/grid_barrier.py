@@ -1,8 +1,9 @@
-"""The barrier of a grid whose CTAs are all alive, in compiled code: what `cooperative_groups::this_grid().sync()` has.
+"""The barrier of a grid of co-resident CTAs, in compiled code, as `cooperative_groups::this_grid().sync()` uses it.
 
-One thread of each CTA arrives, continues, and later waits until one of every CTA has arrived; once a phase.  An arrive
-gives what its thread knows, a wait takes what was given to its phase.  An exit does not replace an arrive: the barrier
-counts to the CTAs of the launch (cooperative_groups/details/sync.h: a counter in memory, bit 31 of which flips).
+In each phase, one thread of each CTA arrives, continues, and later waits until one thread of every CTA has arrived. An
+arrive releases its thread's clock; a wait acquires what was released to its phase. An exit does not replace an arrive:
+the barrier counts to the number of CTAs in the launch (cooperative_groups/details/sync.h: a counter in memory, bit 31
+of which flips).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from wsemu.model.outcome import GRID_PLACE
 GRID_ARRIVE, GRID_WAIT = opcodes("grid", "arrive", "wait")
 MISUSE = CODE_NUMBERS["cluster-barrier"]
 TWICE, UNARRIVED = 3, 4
-"""detail[0] of such a finding"""
+"""values of detail[0] in a finding"""
 ALL_LANES = (1 << LANES) - 1
 
 
@@ -33,7 +34,7 @@ def report_misuse(m, w, pc, lanes, what):
 
 @compiled
 def tell_parity(warp, i, lanes, phase):
-    """Bit 31 of the result: the parity of a phase."""
+    """Write the parity of a phase to bit 31 of the result."""
     while lanes:
         store_u32(warp.registers + i.d + 4 * lowest_bit(lanes), (phase & 1) << 31)
         lanes &= lanes - 1
@@ -63,7 +64,7 @@ def arrive(m, warp, w, pc, i, mask):
 
 @compiled
 def accept(m, warp, w, pc, i, mask):
-    """Let lanes continue with the knowledge that the last phase of their CTA was given."""
+    """Continue lanes after a wait: join what the last phase of their CTA was given into their clocks."""
     phase = cta_at(m.ctas, warp.member).met - 1
     tell_parity(warp, i, mask, phase + 1)
     if phase >= 0:
@@ -76,7 +77,7 @@ def accept(m, warp, w, pc, i, mask):
 
 @compiled
 def execute(m, warp, w, pc, i, mask):
-    """Return a status, also STANDS."""
+    """Execute an operation; return a status, which may be STANDS."""
     if i.op == GRID_ARRIVE:
         arrive(m, warp, w, pc, i, mask)
         return DONE
@@ -91,7 +92,7 @@ def execute(m, warp, w, pc, i, mask):
 
 @compiled
 def wakes(m, warp, w, pc, i, mask):
-    """Return whether lanes that wait continue."""
+    """Continue the lanes at a wait if their phase is complete, and return whether it is."""
     if cta_at(m.ctas, warp.member).met > m.grid_phase:
         return 0
     accept(m, warp, w, pc, i, mask)

@@ -1,8 +1,9 @@
-"""The co-resident CTAs of a group, in compiled code: the current one's named barriers, registers and live warps.
+"""The state of co-resident CTAs, a *group*, in compiled code: named barriers, registers and live warps of the current
+one.
 
-Warps are numbered through a group: those of its first CTA, of its second.  Clocks, shadow memory and phases use these
-numbers; the host converts them to CTA and warp.  The shared memories of a group lie in one segment, `1 << window` bytes
-apart, so that an address of one is good in all of them.
+Warps are numbered through a group, CTA by CTA. Clocks, shadow memory and phases use these numbers, and the host
+converts them to CTA and warp. The shared memories of a group are in one segment, `1 << window` bytes apart, so that an
+address of one CTA is valid in all of them.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from wsemu.machine.records import cta_at
 
 @compiled
 def enter_cta(m, member):
-    """Make the state of another CTA of the group current."""
+    """Switch to the state of another CTA of the group."""
     left = cta_at(m.ctas, m.member)
     left.live_warps = m.live_warps
     left.pool = m.pool
@@ -28,5 +29,5 @@ def enter_cta(m, member):
 
 @compiled
 def own_shared(m):
-    """Return where the shared memory of the current CTA begins in its segment."""
+    """Return the offset of the current CTA's shared memory in its segment."""
     return m.member << m.window

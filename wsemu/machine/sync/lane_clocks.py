@@ -1,23 +1,24 @@
-"""Knowledge of each lane about each lane of its group, from the first barrier operation by part of a warp on.
+"""One vector clock per lane, from the first barrier operation by part of a warp on.
 
-PTX ISA, "barrier": it orders the memory accesses of the threads that execute it.  While all lanes of a warp act
-together, one clock per warp is sufficient (`clocks.py`).  The first barrier operation of a CTA that only some lanes
-execute switches to one clock per lane, in all of its group.  `row(m, t)[s]` is the last interval of thread s's warp in
-which thread t has observed the actions of thread s.  Threads are numbered by warp and lane, 32 to a warp.  The clock of
-a warp then holds what all its live lanes know of all lanes of the other: what it contains is known, and everything else
-is looked up here.
+PTX ISA, "barrier": it orders the memory accesses of the threads that execute it. While all lanes of a warp synchronize
+together, one clock per warp is sufficient (`clocks.py`). When only some lanes of a warp execute a barrier operation,
+the whole group switches to one clock per lane. `row(m, t)[s]` is the last interval of thread s's warp in which thread t
+has observed the actions of thread s. Threads are numbered by warp and lane, 32 to a warp. The clock of a warp then
+holds what all its live lanes have observed of all lanes of another warp. Whatever it does not cover is looked up here.
 
-Lanes with equal knowledge share a row, that of their *leader*, which does not contain a lane's own actions.  Programs
-with asynchronous operations begin with clocks of lanes, whose rows have more parts.  They record what is visible to the
-asynchronous proxy (`fence.proxy`) in shared memory, and in global memory.  They also record what precedes in time in
-every schedule, whether or not memory is ordered by it (intervals << 32 | `operations`).  If maps are acquired, they
-record what was released to the tensormap proxy.  Each of the first four parts also has a bit for each asynchronous
-operation that has ended.
+Lanes with equal clocks share the row of their *leader*, which does not contain a lane's own actions. Programs with
+asynchronous operations begin with clocks of lanes.  Their rows have these further parts.
 
-Rows have 32 numbers per warp.  First come the rows of the threads.  Then each CTA of a group has, for each barrier,
-what was released to its current generation, and what the threads that have exited knew.  Last come, for each barrier,
-the interval that a thread's last operation in the current generation ended, its instruction, and both for the previous
-generation.
+* What is visible to the async proxy (`fence.proxy`), in shared memory and in global memory.
+* What precedes in time in every schedule, whether or not memory is ordered by it (intervals << 32 | `operations`).
+* If tensor maps are acquired: what was released to the tensormap proxy.
+
+Each of the first four parts also has a bit for each asynchronous operation that has completed.
+
+Rows have 32 numbers per warp. First come the rows of the threads. Then each CTA of a group has, for each barrier, the
+clock released to its current generation, and the joined clock of the threads that have exited. Last come four rows for
+each barrier: the interval that a thread's last operation in the current generation ended, its instruction, and both for
+the previous generation.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ FULL = (1 << LANES) - 1
 
 @compiled
 def there(m, w):
-    """The lanes that a warp has at its start: the last one of a CTA may be smaller."""
+    """Return the lanes that a warp has at its start: the last warp of a CTA may have fewer than 32."""
     return warp_at(m.warps, w).whole
 
 
@@ -50,7 +51,7 @@ def row(m, number):
 
 @compiled
 def lane_row(m, w, lane):
-    """Return the row with the knowledge of a lane, except for its own actions."""
+    """Return the row with a lane's clock, which does not contain its own actions."""
     return row(m, LANES * w + load_i64(warp_at(m.warps, w).leaders + 8 * lane))
 
 
@@ -62,8 +63,11 @@ def cta_row(m, member, number):
 
 @compiled
 def cluster_row(m, number):
-    """Return a row of the group: what was released to even and odd phases of its barrier; for each CTA which threads
-    accessed its shared memory, and by which instruction."""
+    """Return a row of the group.
+
+    The first two have what was released to even and odd phases of the cluster's barrier. Then follow two rows for each
+    CTA: the threads that accessed its shared memory, and their instructions.
+    """
     return row(m, LANES * m.warp_count + CTA_ROWS * m.members + number)
 
 
@@ -111,50 +115,52 @@ def time_offset(m):
 
 @compiled
 def bits_of(m):
-    """Return the offset in a row of the asynchronous operations that are observed, a bit each."""
+    """Return the offset, in a row, of the bitmap of asynchronous operations whose completion is observed."""
     return 256 * m.row_vectors
 
 
 @compiled
 def time_bits(m):
-    """Return the offset, in a clock row, of the bitmap of agents that finished earlier in time."""
+    """Return the offset, in a row, of the bitmap of asynchronous operations that completed earlier in time."""
     return 256 * (m.row_vectors + m.agent_bits)
 
 
 @compiled
 def relied_bits(m, space):
-    """Return the offset, in a clock row, of the bitmap of agents that are visible to the async proxy, in programs with
-    bulk operations."""
+    """Return the offset, in a row, of the bitmap of asynchronous operations that are visible to the async proxy, in
+    programs with bulk operations."""
     return 256 * (m.row_vectors + m.agent_bits * (2 + space))
 
 
 @compiled
 def inherited_bits(m):
-    """Return the offset of the asynchronous operations that a thread knew when it issued `tcgen05` operations."""
+    """Return the offset of the asynchronous operations that a thread had observed when it issued `tcgen05`
+    operations."""
     return 256 * (m.row_vectors + m.agent_bits * 4)
 
 
 @compiled
 def published_bits(m):
-    """Return the offset of operations on tensor memory whose end a `before_thread_sync` or a release has published."""
+    """Return the offset of the operations on tensor memory that a `before_thread_sync` or a release has published."""
     return 256 * (m.row_vectors + m.agent_bits * 5)
 
 
 @compiled
 def fenced_bits(m):
-    """Return the offset of operations on tensor memory that an `after_thread_sync` has ordered before later ones."""
+    """Return the offset of the operations on tensor memory that an `after_thread_sync` has ordered before later
+    ones."""
     return 256 * (m.row_vectors + m.agent_bits * 6)
 
 
 @compiled
 def time_of(m, w):
-    """Return the present, distinguished from other asynchronous operations of the interval."""
+    """Return the current time of a warp: its interval, and the number of asynchronous operations so far."""
     return load_i64(warp_at(m.warps, w).clock + 8 * w) << 32 | m.operations
 
 
 @compiled
 def spread(m, to, clock):
-    """Let a row know of each lane what a clock of warps knows of its warp."""
+    """Fill a row from a clock of warps: all lanes of a warp have its interval."""
     for u in range(m.warp_count):
         put(to + 256 * u, ALL, load_i64(clock + 8 * u))
 
@@ -174,13 +180,13 @@ def join_rows(m, to, other):
 
 @compiled
 def set_bit(bits, at):
-    """Let a set of asynchronous operations have one."""
+    """Add one asynchronous operation to a bitmap."""
     store_i64(bits + 8 * (at >> 6), load_i64(bits + 8 * (at >> 6)) | 1 << (at & 63))
 
 
 @compiled
 def kept_bits(m):
-    """Return the sets of asynchronous operations in a row that may have one."""
+    """Return the number of groups of bitmaps in a row that may have a bit set."""
     return m.row_bits if m.relying else min(m.row_bits, 2 * m.agent_bits)
 
 
@@ -198,7 +204,7 @@ def clear_row(m, to):
 
 @compiled
 def clear_given(m, to):
-    """Clear a row that was clear, and was given to since."""
+    """Clear a row to which only releases were added since it was last clear."""
     for u in range(m.warp_count):
         put(to + 256 * u, ALL, 0)
     if m.relying:
@@ -212,7 +218,7 @@ def clear_given(m, to):
 
 @compiled
 def clear_known(m, to):
-    """Clear a row that has threads and asynchronous operations alone."""
+    """Clear a row that contains only times of threads and asynchronous operations."""
     for u in range(m.warp_count):
         put(to + 256 * u, ALL, 0)
     for u in range(m.row_vectors, m.row_vectors + min(m.row_bits, 2 * m.agent_bits)):
@@ -221,7 +227,7 @@ def clear_known(m, to):
 
 @compiled
 def heads(m, w, lanes):
-    """The lanes that lead these."""
+    """Return the leaders of some lanes."""
     leaders = warp_at(m.warps, w).leaders
     found = 0
     while lanes:
@@ -233,7 +239,7 @@ def heads(m, w, lanes):
 
 @compiled
 def separate(m, w, lanes):
-    """Let no lanes but these share rows with them; in lockstep a warp's lanes always do."""
+    """Give some lanes rows that no other lane shares; in lockstep, all lanes of a warp always share one."""
     if m.lockstep:
         return
     leaders = warp_at(m.warps, w).leaders
@@ -254,13 +260,13 @@ def separate(m, w, lanes):
 
 @compiled
 def begin_lanes(m):
-    """From now on, in this group, each lane has a clock of its own: until now its warp's was as good."""
+    """Switch the group to one clock per lane, each a copy of its warp's clock, which sufficed until now."""
     m.by_lanes = 1
     m.apart = 1
     for w in range(m.warp_count):
         warp = warp_at(m.warps, w)
         put(warp.leaders, ALL, 0)
-        for lane in range(LANES if warp.partial else 1):  # else they know the same of each other
+        for lane in range(LANES if warp.partial else 1):  # otherwise all have observed the same of each other
             store_i64(warp.leaders + 8 * lane, lane)
             own = row(m, LANES * w + lane)
             spread(m, own, warp.clock)
@@ -291,7 +297,7 @@ def begin_rows(m):
 
 @compiled
 def start_lanes(m):
-    """A group begins in which each lane has a clock of its own."""
+    """Start a group in which each lane has its own clock from the beginning."""
     m.by_lanes = 1
     m.apart = 1
     for w in range(m.warp_count):
@@ -313,7 +319,7 @@ def start_lanes(m):
 
 @compiled
 def clear_rows(m):
-    """Rows that belong to CTAs and to the group are as new, those that the group before has used."""
+    """Clear the rows of CTAs and of the group that the previous group has used."""
     for member in range(m.members):
         clear_row(m, cta_row(m, member, BARRIERS))
         for number in range(BARRIERS):
@@ -325,14 +331,14 @@ def clear_rows(m):
     if m.cluster_entry:
         for number in range(2 + 2 * m.members * m.clusters):
             clear_row(m, cluster_row(m, number))
-    for number in range(m.group_rows):  # those of groups are copied before they are read
+    for number in range(m.group_rows):  # rows of wgmma groups are copied before they are read
         if number % GROUP_ROWS < GROUP_ROWS - KEPT_GROUPS:
             clear_row(m, group_row(m, number))
 
 
 @compiled
 def refresh(m, w):
-    """The clock of a warp: what all its live lanes know of all lanes of the others."""
+    """Recompute the clock of a warp: what all its live lanes have observed of all lanes of other warps."""
     warp = warp_at(m.warps, w)
     if warp.alive:
         readers = heads(m, w, warp.alive)
@@ -353,7 +359,7 @@ def refresh(m, w):
 
 @compiled
 def refresh_agents(m, w, readers):
-    """Up to which one all lanes of a warp know of asynchronous operations."""
+    """Recompute up to which asynchronous operation all lanes of a warp have observed the completion of each."""
     warp = warp_at(m.warps, w)
     last = max(load_i64(warp.clock + 8 * GENERIC), m.agent_low - 1)
     first = last
@@ -374,7 +380,7 @@ def refresh_agents(m, w, readers):
 
 @compiled
 def stamp(m, to, w, lanes):
-    """Let a row know what some lanes of a warp have done themselves."""
+    """Add the own actions of some lanes of a warp to a row."""
     warp = warp_at(m.warps, w)
     if m.lockstep:
         lanes = FULL
@@ -391,7 +397,7 @@ def stamp(m, to, w, lanes):
 
 @compiled
 def join_lanes(m, to, w, lanes):
-    """Let a row know what some lanes of a warp know."""
+    """Join the clocks of some lanes of a warp into a row."""
     rest = heads(m, w, lanes)
     while rest:
         join_rows(m, to, row(m, LANES * w + lowest_bit(rest)))
@@ -403,7 +409,7 @@ def join_lanes(m, to, w, lanes):
 
 @compiled
 def publish_known(m, to):
-    """Publish the operations on tensor memory that a row knows."""
+    """Publish the operations on tensor memory that a row contains."""
     for u in range(m.agent_bits):
         join_bits(to + published_bits(m) + 256 * u, to + bits_of(m) + 256 * u)
         join_bits(to + published_bits(m) + 256 * u, to + fenced_bits(m) + 256 * u)
@@ -411,7 +417,7 @@ def publish_known(m, to):
 
 @compiled
 def inherit_known(m, w, lane):
-    """Let the operation on tensor memory that a lane issues inherit the asynchronous operations that the lane knows."""
+    """Record the asynchronous operations that a lane has observed when it issues an operation on tensor memory."""
     separate(m, w, 1 << lane)
     own = lane_row(m, w, lane)
     for u in range(m.agent_bits):
@@ -420,7 +426,8 @@ def inherit_known(m, w, lane):
 
 @compiled
 def give_inherited(m, to, w, lane):
-    """Give a row what the operations on tensor memory of a lane have inherited: it ended before they began."""
+    """Add to a row what a lane had observed when it issued operations on tensor memory: it completed before they
+    began."""
     own = lane_row(m, w, lane)
     for u in range(m.agent_bits):
         join_bits(to + bits_of(m) + 256 * u, own + inherited_bits(m) + 256 * u)
@@ -430,7 +437,7 @@ def give_inherited(m, to, w, lane):
 
 @compiled
 def give_published(m, to, w, lanes):
-    """Give a row the operations on tensor memory that some lanes have published, and nothing else."""
+    """Add to a row the operations on tensor memory that some lanes have published, and nothing else."""
     rest = heads(m, w, lanes)
     while rest:
         own = row(m, LANES * w + lowest_bit(rest))
@@ -441,7 +448,7 @@ def give_published(m, to, w, lanes):
 
 @compiled
 def take_published(m, w, lanes, other):
-    """Give some lanes of a warp the operations on tensor memory that a row has as published, and nothing else."""
+    """Add the operations on tensor memory that a row has as published to some lanes of a warp, and nothing else."""
     separate(m, w, lanes)
     rest = heads(m, w, lanes)
     while rest:
@@ -453,7 +460,7 @@ def take_published(m, w, lanes, other):
 
 @compiled
 def order_tensor_accesses(m, w, lanes, after):
-    """Execute a `tcgen05.fence`: order what was published before later operations, or publish what is known."""
+    """Execute a `tcgen05.fence`: order published operations before later ones, or publish the observed operations."""
     separate(m, w, lanes)
     rest = heads(m, w, lanes)
     while rest:
@@ -468,7 +475,7 @@ def order_tensor_accesses(m, w, lanes, after):
 
 @compiled
 def join_times(m, to, other):
-    """Let a row know what came before in time, as another knows it."""
+    """Join the times of another row into a row."""
     for u in range(m.warp_count):
         join(to + time_offset(m) + 256 * u, other + time_offset(m) + 256 * u)
     for u in range(m.agent_bits):
@@ -477,7 +484,7 @@ def join_times(m, to, other):
 
 @compiled
 def give_times(m, to, w, lanes):
-    """Let a row know what came before some lanes of a warp in time, and them."""
+    """Join the times of some lanes of a warp, which include these lanes, into a row."""
     rest = heads(m, w, lanes)
     while rest:
         join_times(m, to, row(m, LANES * w + lowest_bit(rest)))
@@ -487,7 +494,7 @@ def give_times(m, to, w, lanes):
 
 @compiled
 def converge(m, w, lanes, now):
-    """Let each of some lanes of a warp come after all that any of them did until now, in time alone."""
+    """Order each of some lanes of a warp after everything that any of them has done, but only in time."""
     separate(m, w, lanes)
     leaders = heads(m, w, lanes)
     first = row(m, LANES * w + lowest_bit(leaders))
@@ -504,7 +511,7 @@ def converge(m, w, lanes, now):
 
 @compiled
 def learn_times(m, w, lanes, other):
-    """Let some lanes of a warp know what came before in time, as a row knows it."""
+    """Join the times of a row into those of some lanes of a warp."""
     separate(m, w, lanes)
     rest = heads(m, w, lanes)
     while rest:
@@ -514,7 +521,7 @@ def learn_times(m, w, lanes, other):
 
 @compiled
 def learn(m, w, lanes, other):
-    """Let some lanes of a warp know what a row knows."""
+    """Join a row into the clocks of some lanes of a warp."""
     separate(m, w, lanes)
     rest = heads(m, w, lanes)
     while rest:
@@ -525,7 +532,7 @@ def learn(m, w, lanes, other):
 
 @compiled
 def meet_lanes(m, w, lanes):
-    """Join the knowledge of some lanes of a warp after an operation together: each knows what any of them knew."""
+    """Join the clocks of some lanes of a warp after a common operation: each has observed what any of them had."""
     separate(m, w, lanes)
     leader = load_i64(warp_at(m.warps, w).leaders + 8 * lowest_bit(lanes))
     join_lanes(m, row(m, LANES * w + leader), w, lanes)
@@ -535,11 +542,11 @@ def meet_lanes(m, w, lanes):
 
 @compiled
 def give_lanes(m, w, pc, number, lanes):
-    """Release the knowledge of some lanes of a warp to the current generation of a barrier."""
+    """Release the clocks of some lanes of a warp to the current generation of a barrier."""
     join_lanes(m, given_row(m, number), w, lanes)
     took, took_pc = took_row(m, number, 0, 0) + 256 * w, took_row(m, number, 0, 1) + 256 * w
     rest = lanes
-    while rest:  # an operation of one of these lanes before comes before this one, whichever lanes it had
+    while rest:  # an earlier operation of one of these lanes precedes this one, whichever lanes it had
         together = same_key(took, ALL, load_i64(took + 8 * lowest_bit(rest)))
         put(took, together, 0)
         rest &= ~together
@@ -549,7 +556,7 @@ def give_lanes(m, w, pc, number, lanes):
 
 @compiled
 def end_lanes(m, number):
-    """A generation ends."""
+    """End the current generation of a barrier: its rows become those of the previous one."""
     for pc in range(2):
         open_, before = took_row(m, number, 0, pc), took_row(m, number, 1, pc)
         for u in range(m.warp_count):
@@ -560,7 +567,7 @@ def end_lanes(m, number):
 
 @compiled
 def lane_knows(m, w, lane, u, other, interval):
-    """Return whether a lane of warp w knows what lane `other` of warp u did up to an interval."""
+    """Return whether a lane of warp w has observed the actions of lane `other` of warp u up to an interval."""
     if u == w and (lane == other or m.lockstep):
         return True
     return load_i64(lane_row(m, w, lane) + 256 * u + 8 * other) >= interval
@@ -568,7 +575,7 @@ def lane_knows(m, w, lane, u, other, interval):
 
 @compiled
 def agent_known(m, w, lane, number):
-    """Return whether a lane of warp w knows that an asynchronous operation has ended."""
+    """Return whether a lane of warp w has observed the completion of an asynchronous operation."""
     at = number - m.agent_low
     if at < 0:
         return True
@@ -579,7 +586,7 @@ def agent_known(m, w, lane, number):
 
 @compiled
 def has_agent_bit(m, w, lane, number, offset):
-    """Return whether a set of asynchronous operations, at an offset in the row of a lane, has one of them."""
+    """Return whether a bitmap, at an offset in the row of a lane, contains an asynchronous operation."""
     at = number - m.agent_low
     if at < 0:
         return True
@@ -590,8 +597,8 @@ def has_agent_bit(m, w, lane, number, offset):
 
 @compiled
 def agent_relied(m, w, lane, space, number):
-    """Return whether an asynchronous operation of a lane of warp w may rely, in a space, on one of the generic
-    proxy."""
+    """Return whether an operation that is asynchronous, but of the generic proxy, is visible in a space to asynchronous
+    operations of a lane of warp w."""
     at = number - m.agent_low
     if at < 0:
         return True
@@ -603,8 +610,8 @@ def agent_relied(m, w, lane, space, number):
 
 @compiled
 def lane_relies(m, w, lane, space, u, other, interval):
-    """Return whether an asynchronous operation of a lane of warp w may rely, in a space, on what lane `other` of warp u
-    did up to an interval."""
+    """Return whether the actions of lane `other` of warp u up to an interval are visible, in a space, to asynchronous
+    operations of a lane of warp w."""
     own = u == w and (lane == other or m.lockstep)
     if own and load_i64(warp_at(m.warps, w).fenced + 256 * space + 8 * lane) >= interval:
         return True
@@ -614,7 +621,10 @@ def lane_relies(m, w, lane, space, u, other, interval):
 @compiled
 def lane_released(m, w, lane, wide, u, other, interval):
     """Return whether a lane of warp w has observed a release to the tensormap proxy of the accesses of lane `other` of
-    warp u up to an interval.  It is the proxy of all CTAs (`wide`), or that of the own CTA, released by its thread."""
+    warp u up to an interval.
+
+    With `wide`, the release is to the proxy of all CTAs; otherwise to that of the own CTA, by a thread of it.
+    """
     own = u == w and (lane == other or m.lockstep)
     if own and load_i64(warp_at(m.warps, w).fenced + (512 if wide else 768) + 8 * lane) >= interval:
         return True
@@ -634,7 +644,7 @@ def lanes_unknown(m, w, lane, u, others, interval):
 
 @compiled
 def operation_known(m, w, lanes, u, others, interval):
-    """Return whether one of some lanes of warp w comes after the operation by which others of warp u ended this
+    """Return whether one of some lanes of warp w has observed the operation by which others of warp u ended an
     interval."""
     if u == w and (lanes & others or m.lockstep):
         return True

@@ -1,8 +1,9 @@
-"""mbarriers in compiled code: what each operation on one does, and lanes that wait for a phase.
+"""Operations on mbarriers in compiled code, and the lanes that wait for a phase.
 
-The state of an mbarrier is separate from memory, as on the hardware (M17): a table by the 8-byte word of shared memory.
-Lanes of one instruction at one mbarrier act as one (M6).  A wait that blocks parks its lanes (`divergence.park`) until
-one of them succeeds.  Rules M1 - M22 were measured; PTX ISA, "mbarrier".  What clocks make of them is in `phases.py`.
+The state of an mbarrier is not in memory, as on the hardware (M17): a table holds it by the 8-byte word of shared
+memory. Lanes of one instruction at one mbarrier act as one (M6). A wait that blocks parks its lanes (`divergence.park`)
+until one of them succeeds. Rules M1 to M22 were measured; PTX ISA, "mbarrier". `phases.py` checks the phases by the
+clocks of the operations.
 """
 
 from __future__ import annotations
@@ -122,7 +123,7 @@ REINIT, RANGE, OVER_ARRIVAL, SAME_INIT = (
 ALIAS, SCOPE, FOREIGN = (CODE_NUMBERS[c] for c in ("phase-alias", "scope", "remote-mbarrier"))
 LOW = 0xFFFFFFFF
 MOST_LIVE = 4096
-"""maximum mbarriers of a CTA"""
+"""maximum number of live mbarriers in a CTA"""
 
 
 # -- which mbarrier ----------------------------------------------------------------------------------------------------
@@ -130,13 +131,13 @@ MOST_LIVE = 4096
 
 @compiled
 def word_of(registers, a, imm, lane):
-    """The word of shared memory at a good address."""
+    """Return the number of the 8-byte word of shared memory at a valid address."""
     return ((load_i64(registers + a + 8 * lane) + imm) & ~ADDRESS_WRAPPED & OFFSET_MASK) >> 3
 
 
 @compiled
 def good_addresses(m, w, pc, registers, a, imm, mask):
-    """Return whether these lanes name words of shared memory (M19); what is wrong is reported."""
+    """Return whether these lanes address words of shared memory (M19), and report those that do not."""
     good = True
     while mask:
         lane = lowest_bit(mask)
@@ -175,20 +176,20 @@ def good_addresses(m, w, pc, registers, a, imm, mask):
 
 @compiled
 def same_word(registers, a, imm, mask):
-    """The lanes of `mask` that name the same word as the lowest one; their addresses are good."""
+    """Return the lanes of `mask` that address the same word as the lowest lane; all addresses are valid."""
     first = load_i64(registers + a + 8 * lowest_bit(mask)) & OFFSET_MASK
     return same_key(registers + a, OFFSET_MASK, first) & mask
 
 
 @compiled
 def find_mbarrier(m, word):
-    """Return the number of the mbarrier that is or was at a word, from 1; 0: none."""
+    """Return the number, from 1, of the mbarrier that is or was at a word; 0: none."""
     return load_i64(m.mbarrier_index + 8 * word)
 
 
 @compiled
 def all_live(m, w, pc, registers, a, imm, mask):
-    """Return whether there is an mbarrier at each of these words; the first one without is reported."""
+    """Return whether each of these words has a live mbarrier, and report the first one that has none."""
     while mask:
         group = same_word(registers, a, imm, mask)
         word = word_of(registers, a, imm, lowest_bit(mask))
@@ -218,7 +219,7 @@ def all_live(m, w, pc, registers, a, imm, mask):
 
 @compiled
 def word(b):
-    """The 64 bits that the hardware keeps (M1)."""
+    """Return the 64 bits that the hardware stores for an mbarrier (M1)."""
     low = (-b.tx & 0x1FFFFF) << 21 | (-b.expected & 0xFFFFF) << 1
     return (b.phase & 1) << 63 | (-b.pending & 0xFFFFF) << 43 | low
 
@@ -230,7 +231,7 @@ def out_of_range(m, b, w, pc, mask, value, what):
 
 @compiled
 def complete_if_met(m, b, w, pc, lanes):
-    """The open phase completes when no arrivals and no bytes are missing (M3, M9).  Whether it does."""
+    """Complete the current phase if no arrivals and no bytes are pending (M3, M9), and return whether it is."""
     if b.pending or b.tx:
         return False
     if m.clocks:
@@ -266,8 +267,10 @@ def registers_last(b, w, pc):
 
 @compiled
 def begin(m, w, pc, registers, i, mask):
-    """mbarrier.init.  Lanes that name one location and one count act as one; those of another count find a live
-    mbarrier.  Status."""
+    """Execute `mbarrier.init`, and return a status.
+
+    Lanes with the same location and count act as one; lanes with another count find a live mbarrier.
+    """
     while mask:
         lane = lowest_bit(mask)
         at = word_of(registers, i.a, i.imm, lane)
@@ -323,8 +326,8 @@ def begin(m, w, pc, registers, i, mask):
 
 @compiled
 def publish(m, w, lanes):
-    """Publish (fence.mbarrier_init) what these lanes have initialized to all later threads, even if only time orders
-    them."""
+    """Execute `fence.mbarrier_init`: publish the mbarriers that these lanes initialized to all later threads, even if
+    only time orders them."""
     for number in range(m.mbarrier_count):
         b = mbarrier_at(m.mbarriers, number)
         if b.live and b.init_warp == w and b.init_lanes & ~lanes == 0 and b.published == 0 and m.clocks:
@@ -333,7 +336,7 @@ def publish(m, w, lanes):
 
 @compiled
 def judge_reinit(m, b, w, pc, lanes, address):
-    """init where there is an mbarrier, or was one."""
+    """Report an init at a word that has a live mbarrier, or had one without synchronization since."""
     other, other_warp = b.init_pc, b.init_warp
     again = lanes
     if b.live == 0:
@@ -359,7 +362,7 @@ def knows(m, w, lane, u, other, interval):
 
 @compiled
 def invalidate(m, w, pc, registers, i, mask):
-    """mbarrier.inval.  Status."""
+    """Execute `mbarrier.inval`, and return a status."""
     for lane in set_bits(mask):
         bit = 1 << lane
         if not all_live(m, w, pc, registers, i.a, i.imm, bit):
@@ -396,15 +399,17 @@ def write_tokens(registers, d, lanes, token):
 
 @compiled
 def judge_registering(m, b, w, pc, lanes):
-    """Check the ordering rules of lanes that register."""
+    """Check rules R1 and R4 for lanes that register in the current phase."""
     judge_use(m, b, w, pc, lanes)
     judge_registrants(m, b, w, pc, lanes)
 
 
 @compiled
 def registering(b, lanes, adding, pending):
-    """Lanes that register: those whose operand is not 0, or all of them if adding nothing completes the phase, which
-    then has `pending` arrivals left."""
+    """Return the lanes that register in the current phase: those whose operand is not 0.
+
+    If no operand is, but the operation completes the phase, which has `pending` arrivals left, then all lanes register.
+    """
     if adding == 0 and pending == 0 and b.tx == 0:
         return lanes
     return adding
@@ -412,7 +417,7 @@ def registering(b, lanes, adding, pending):
 
 @compiled
 def check_range(m, b, w, pc, registers, source, lanes, what):
-    """Return whether an mbarrier can hold each of the b32 operands of some lanes."""
+    """Return whether the b32 operand of each lane fits into an mbarrier."""
     bad = above_u32(registers + source, MOST_COUNT) & lanes
     if bad:
         lane = lowest_bit(bad)
@@ -422,7 +427,7 @@ def check_range(m, b, w, pc, registers, source, lanes, what):
 
 @compiled
 def add_bytes(m, b, w, pc, lanes, change):
-    """More bytes are missing.  Return whether an mbarrier can hold this number of bytes (M10)."""
+    """Add to the pending bytes, and return whether an mbarrier can hold their number (M10)."""
     b.tx += change
     if b.tx > MOST_COUNT or b.tx < -MOST_COUNT:
         out_of_range(m, b, w, pc, lanes, b.tx, 3)
@@ -432,14 +437,14 @@ def add_bytes(m, b, w, pc, lanes, change):
     else:
         b.brought -= change
     most = b.wanted if change > 0 else b.brought
-    if most > MOST_COUNT:  # the order decides whether that is so at once: proof/outstanding.py
+    if most > MOST_COUNT:  # the order decides whether they are pending at the same time: proof/outstanding.py
         out_of_range(m, b, w, pc, lanes, most, 5)
     return True
 
 
 @compiled
 def enough(m, b, w, pc, lanes, count):
-    """Return whether no more arrive than the phase waits for (M4)."""
+    """Return whether at most the pending number of threads arrives (M4)."""
     if count > b.pending:
         record_finding(
             m.report_entry,
@@ -453,7 +458,7 @@ def enough(m, b, w, pc, lanes, count):
 
 @compiled
 def arrive_all(m, b, w, pc, registers, i, lanes):
-    """Let some lanes arrive at one mbarrier.  Return whether the hardware continues."""
+    """Execute an arrive of some lanes at one mbarrier, and return whether the hardware continues."""
     if not check_range(m, b, w, pc, registers, i.b, lanes, 1):
         return False
     if i.aux & EXPECT:
@@ -486,7 +491,7 @@ def arrive_all(m, b, w, pc, registers, i, lanes):
 
 @compiled
 def arrive(m, b, w, pc, registers, i, lanes):
-    """Let some lanes arrive as one.  Return whether the hardware continues."""
+    """Arrive once for all of some lanes, and return whether the hardware continues."""
     count = total_u32(registers + i.b, lanes)
     if i.d:
         write_tokens(registers, i.d, lanes, (word(b) & ~LOW) | ((b.phase + 1) & LOW))
@@ -514,7 +519,7 @@ def arrive(m, b, w, pc, registers, i, lanes):
 
 @compiled
 def note_arrivals(m, b, w, pc, i, lanes):
-    """Lanes whose arrival adds something register for the open phase, and give."""
+    """Register lanes whose arrive has a count above 0 in the current phase, and release their clocks to it."""
     if m.clocks:
         judge_registrants(m, b, w, pc, lanes)
         judge_observed(m, b, w, pc, lanes)
@@ -543,7 +548,7 @@ def note_arrivals(m, b, w, pc, i, lanes):
 
 @compiled
 def change_bytes(m, b, w, pc, registers, i, lanes, sign):
-    """expect_tx (sign 1) or complete_tx (-1).  Return whether the hardware continues."""
+    """Execute expect_tx (sign 1) or complete_tx (-1), and return whether the hardware continues."""
     if not check_range(m, b, w, pc, registers, i.b, lanes, 2):
         return False
     amount = total_u32(registers + i.b, lanes)
@@ -572,14 +577,14 @@ def change_bytes(m, b, w, pc, registers, i, lanes, sign):
 
 @compiled
 def is_far(m, b):
-    """Return whether an mbarrier is another CTA's."""
+    """Return whether an mbarrier belongs to another CTA."""
     return b.word >> (m.window - 3) != m.member
 
 
 @compiled
 def own_alone(m, w, pc, registers, i, mask, far):
-    """Return whether lanes name mbarriers that an operation may have: of the CTA, or also of others of the cluster
-    (M20)."""
+    """Return whether an operation may access the mbarriers of its lanes: those of the CTA, or with `far` also others of
+    the cluster (M20)."""
     if m.clusters == 0:
         return True
     while mask:
@@ -599,7 +604,7 @@ def own_alone(m, w, pc, registers, i, mask, far):
 
 @compiled
 def register(m, w, pc, registers, i, mask):
-    """mbarrier.arrive, expect_tx, complete_tx; cp.async.arrive.  Status."""
+    """Execute mbarrier.arrive, expect_tx, complete_tx or cp.async.arrive, and return a status."""
     if not all_live(m, w, pc, registers, i.a, i.imm, mask):
         return report_failure(m, w, pc)
     while mask:
@@ -624,12 +629,14 @@ def register(m, w, pc, registers, i, mask):
 
 @compiled
 def arrive_later(m, b, w, pc, i, lanes):
-    """The lanes arrive when their copies have come, which they have (C8, C9).  Return whether the hardware
-    continues."""
+    """Arrive for lanes after the completion of their copies, which have completed (C8, C9).
+
+    Return whether the hardware continues.
+    """
     count = popcount(lanes) if i.aux & NOINC else 0
     if not enough(m, b, w, pc, lanes, count):
         return False
-    if i.aux & NOINC == 0:  # the phase waits for more arrivals; an H100 counts them with the bytes (C8)
+    if i.aux & NOINC == 0:  # the pending count increases; an H100 adds this together with the bytes (C8)
         b.added += popcount(lanes)
         b.wanted += popcount(lanes)
         if b.expected + b.added > MOST_COUNT:
@@ -661,8 +668,8 @@ def arrive_later(m, b, w, pc, i, lanes):
 
 @compiled
 def give_copies(m, b, w, lane):
-    """Release to the current phase the copies of a lane that it has not waited for, or issued since its last such
-    arrival."""
+    """Release copies of a lane to the current phase: those that it has not waited for, and those that it issued since
+    its last arrive of this kind."""
     g = groups_at(m.groups, LANES * w + lane)
     number = g.since
     while number:
@@ -673,9 +680,12 @@ def give_copies(m, b, w, lane):
 
 @compiled
 def find_credited(m, w, pc, registers, at, lane, member):
-    """Return the number of the live mbarrier that a lane's copy credits, from 0.  It is at the location that the copy
-    names, for a multicast in the CTA that the copy goes to (T11), of rank `member`.  Return -1 and report it if there
-    is none."""
+    """Return the number, from 0, of the live mbarrier on which a lane's copy completes its bytes; report a missing one,
+    and return -1.
+
+    The mbarrier is at the location that the copy names. For a multicast, it is in the destination CTA (T11), which has
+    the rank `member`.
+    """
     word_ = word_of(registers, at, 0, lane)
     number = 0
     if member >= 0:
@@ -702,7 +712,7 @@ def find_credited(m, w, pc, registers, at, lane, member):
 
 @compiled
 def credit(m, w, pc, at, lane, amount, number):
-    """Credit the bytes of an asynchronous operation to mbarrier number `at`.  Return whether the hardware continues."""
+    """Complete bytes of an asynchronous operation on mbarrier number `at`; return whether the hardware continues."""
     bit = 1 << lane
     b = mbarrier_at(m.mbarriers, at)
     if not add_bytes(m, b, w, pc, bit, -amount):
@@ -727,7 +737,7 @@ def credit(m, w, pc, at, lane, amount, number):
 
 @compiled
 def answer(m, registers, i, lane):
-    """Return (the result of a lane's wait, the phase that it waits for, its mbarrier from 1)."""
+    """Return the result of a lane's wait, the phase that it waits for, and the number of its mbarrier from 1."""
     number = find_mbarrier(m, word_of(registers, i.a, i.imm, lane))
     b = mbarrier_at(m.mbarriers, number - 1)
     if b.live == 0:
@@ -749,7 +759,7 @@ def answer(m, registers, i, lane):
 
 @compiled
 def answered_lanes(m, registers, i, mask):
-    """The lanes whose answer is true."""
+    """Return the lanes whose wait succeeds."""
     true = 0
     while mask:
         group = same_word(registers, i.a, i.imm, mask)
@@ -782,7 +792,7 @@ def alike(m, registers, i, mask):
 
 @compiled
 def judge_asked(m, w, pc, registers, i, mask):
-    """Check R2 of a wait, for the phases that some lanes wait for."""
+    """Check R2 for the phases that some lanes wait for."""
     if i.op == WAIT_PARITY and same_word(registers, i.a, i.imm, mask) == mask:
         odd = odd_u32(registers + i.b) & mask
         if odd == 0 or odd == mask:
@@ -804,7 +814,7 @@ def write_answer(registers, d, mask, true):
 
 @compiled
 def end_wait(m, w, pc, registers, i, mask, true):
-    """A wait is answered: the lanes `true` of `mask` have seen their phase complete."""
+    """End a wait: the lanes `true` of `mask` have observed the completion of their phase."""
     write_answer(registers, i.d, mask, true)
     if true == 0:
         return
@@ -842,7 +852,7 @@ def end_wait(m, w, pc, registers, i, mask, true):
 
 @compiled
 def judge_tokens(m, w, pc, registers, i, mask):
-    """Tokens of phases before the last one: the hardware takes them for later ones (M13)."""
+    """Report tokens of phases before the previous one: the hardware confuses them with later phases (M13)."""
     rest = mask if i.op == WAIT else 0
     while rest:
         group = same_word(registers, i.a, i.imm, rest)
@@ -859,7 +869,7 @@ def judge_tokens(m, w, pc, registers, i, mask):
 
 @compiled
 def wait(m, w, pc, registers, i, mask):
-    """mbarrier.wait.  Return a status, also STANDS."""
+    """Execute a wait; return a status, which may be STANDS."""
     if not all_live(m, w, pc, registers, i.a, i.imm, mask):
         return report_failure(m, w, pc)
     rest = mask
@@ -898,7 +908,7 @@ def count_waiters(m, registers, i, mask, by):
 
 @compiled
 def count_pending(registers, i, mask):
-    """mbarrier.pending_count (M12)."""
+    """Execute `mbarrier.pending_count` (M12)."""
     for lane in set_bits(mask):
         token = load_i64(registers + i.a + 8 * lane)
         store_u32(registers + i.d + 4 * lane, (1 << 20) - ((token >> 43) & 0xFFFFF))
@@ -906,7 +916,7 @@ def count_pending(registers, i, mask):
 
 @compiled
 def execute(m, w, pc, registers, i, mask):
-    """An operation of some lanes.  Return a status, also STANDS."""
+    """Execute an operation of some lanes; return a status, which may be STANDS."""
     if i.op == PENDING_COUNT:
         count_pending(registers, i, mask)
         return DONE
@@ -928,14 +938,14 @@ def execute(m, w, pc, registers, i, mask):
         return invalidate(m, w, pc, registers, i, mask)
     if i.op in (WAIT, WAIT_PARITY):
         return wait(m, w, pc, registers, i, mask)
-    if m.converged:  # now is later than `reach` found
+    if m.converged:  # the current time is later than the one that `reach` used
         converge(m, w, mask, time_of(m, w))
     return register(m, w, pc, registers, i, mask)
 
 
 @compiled
 def wakes(m, w, pc, registers, i, mask):
-    """Return whether lanes that wait continue: one of them has its phase."""
+    """Continue lanes at a wait if one of them succeeds, and return whether it does."""
     true = answered_lanes(m, registers, i, mask)
     if true == 0:
         return False
@@ -946,7 +956,7 @@ def wakes(m, w, pc, registers, i, mask):
 
 @compiled
 def start(m):
-    """No mbarriers."""
+    """Remove all mbarriers at the start of a group."""
     for number in range(m.mbarrier_count):
         b = mbarrier_at(m.mbarriers, number)
         store_i64(m.mbarrier_index + 8 * b.word, 0)
@@ -960,7 +970,7 @@ def start(m):
 
 @compiled
 def end(m):
-    """Report the pending mbarriers when the CTA ends, in the order of their addresses."""
+    """Report mbarriers with a pending phase at a CTA's exit, in the order of their addresses."""
     last = -1
     while True:
         word_ = 1 << 40

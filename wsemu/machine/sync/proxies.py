@@ -19,7 +19,8 @@ PROXY_CTA, PROXY_CLUSTER = PROXIES.index("async.shared::cta"), PROXIES.index("as
 
 @compiled
 def rely(m, w, lanes, space):
-    """fence.proxy: the asynchronous proxy may rely, in a space, on all that these lanes know, and have done."""
+    """Execute `fence.proxy`: make visible to the async proxy, in a space, the actions of lanes and all they
+    observed."""
     warp = warp_at(m.warps, w)
     m.relying = 1
     separate(m, w, lanes)

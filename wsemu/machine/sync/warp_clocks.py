@@ -1,4 +1,4 @@
-"""Clocks of the warps of a group, in compiled code: one vector of 32 intervals, or in wide groups several."""
+"""Vector clocks of warps, in compiled code: a vector of 32 intervals, or several in groups with more warps."""
 
 from __future__ import annotations
 
@@ -29,8 +29,10 @@ def set_clock(m, to, interval):
 
 @compiled
 def join_waiting(m, number):
-    """Join the clocks of the warps that wait at a barrier to the clock of the barrier.  A waiting warp's clock does not
-    change."""
+    """Join the clocks of the warps that wait at a barrier into the clock of the barrier.
+
+    This can be done late, because the clock of a waiting warp does not change.
+    """
     b = barrier_at(m.barriers, number)
     for u in range(m.first_warp, m.first_warp + m.cta_warps):
         warp = warp_at(m.warps, u)
@@ -41,6 +43,6 @@ def join_waiting(m, number):
 @compiled
 def show_agents(m, clock, last):
     """Record in a clock that all lanes of its warp have observed the asynchronous operations up to `last`, of both
-    kinds."""
+    proxies."""
     set_clock(m, clock + 8 * GENERIC, last)
     set_clock(m, clock + 16 * GENERIC, last)
