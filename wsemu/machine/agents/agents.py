@@ -1,8 +1,9 @@
-"""Asynchronous operations as actors of their own, in compiled code: their numbers, their groups, who waits for them.
+"""Asynchronous operations as actors with their own clocks, in compiled code: numbers, groups, and waits for them.
 
-Each copy of each lane is an *agent*, and an arrival that waits for copies is one.  It has a number, counted on through
-all CTAs like intervals; one that writes global memory has two, the first for its reads.  What is known of agents is a
-bit each in the rows of `lane_clocks.py`, from `agent_low` on: those below it are known to all.
+Each copy of each lane is an *agent*, and so is an arrive that waits for copies. Agents are numbered through all CTAs,
+like intervals; an agent that writes global memory has two numbers, the first of them for its reads. The rows of
+`lane_clocks.py` have a bit for each agent whose completion is observed, from number `agent_low` on. All threads have
+observed the agents with lower numbers.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ OUTLIVES, STORE_OUTLIVES = (CODE_NUMBERS[f"{what}-outlives-cta"] for what in ("a
 
 @compiled
 def new_agent(m, w, lane, pc, what, address, size):
-    """Number of a new agent; there is room."""
+    """Return the number of a new agent, for which there is room."""
     number = m.agent_next
     m.agent_next += 1
     a = agent_at(m.agents, number - m.base - 1)
@@ -59,7 +60,7 @@ def new_agent(m, w, lane, pc, what, address, size):
 
 @compiled
 def room(m, n):
-    """Status: DONE if there is room for n agents, with which an operation begins."""
+    """Return DONE if there is room for n agents; an operation calls this first."""
     m.record_needs = 0
     if m.clocks == 0:
         return DONE
@@ -76,7 +77,7 @@ def room(m, n):
 
 @compiled
 def known_words(m):
-    """Return how many words of agents, from the lowest on, all live lanes know."""
+    """Return the number of words of agents, from the lowest on, that all live lanes have observed."""
     words = (m.agent_next - m.agent_low) >> 6
     q = 0
     while q < words:
@@ -100,7 +101,7 @@ def known_words(m):
 
 @compiled
 def missed_at_exit(m, q):
-    """Return the agents of a word that a CTA had to observe, but ended without."""
+    """Return the agents of a word that a CTA had to observe before its exit, and did not."""
     missed = 0
     for member in range(m.members):
         alive = 0
@@ -114,7 +115,7 @@ def missed_at_exit(m, q):
 
 @compiled
 def small_copies(m, q):
-    """Return the agents of a word that go through the generic proxy."""
+    """Return the agents of a word that use the generic proxy."""
     found = 0
     for k in range(64):
         a = agent_at(m.agents, m.agent_low + 64 * q + k - m.base - 1)
@@ -126,7 +127,7 @@ def small_copies(m, q):
 
 @compiled
 def shift(m, to, words):
-    """Drop the lowest agents of a row."""
+    """Remove the lowest agents from a row."""
     n = LANES * m.agent_bits
     bits = to + bits_of(m)
     end = bits + 256 * m.row_bits
@@ -140,7 +141,7 @@ def shift(m, to, words):
 
 @compiled
 def settle(m):
-    """Forget the agents that all live lanes know."""
+    """Remove the agents that all live lanes have observed from the rows."""
     words = known_words(m)
     if words == 0:
         return
@@ -178,7 +179,7 @@ def group_tables(m, w, lane, bulk):
 
 @compiled
 def enter_group(m, w, lane, bulk, number):
-    """An agent belongs to the group that its thread commits next."""
+    """Add an agent to the group that its thread commits next."""
     g = groups_at(m.groups, group_tables(m, w, lane, bulk))
     a = agent_at(m.agents, number - m.base - 1)
     a.group = g.committed
@@ -203,7 +204,7 @@ def commit(m, w, mask, bulk):
 
 @compiled
 def know(m, w, lane, number):
-    """A lane, which shares its row with no other, knows that an agent has ended."""
+    """Record that a lane, which shares its row with no other, has observed the completion of an agent."""
     at = number - m.agent_low
     if at >= 0:
         set_bit(lane_row(m, w, lane) + bits_of(m), at)
@@ -212,7 +213,7 @@ def know(m, w, lane, number):
 
 @compiled
 def await_groups(m, w, mask, bulk, left, only_read):
-    """Let lanes wait until at most this number of groups is in flight; -1: until no copies are."""
+    """Make lanes wait until at most `left` groups are in flight; -1: until no copies are."""
     found = False
     for lane in set_bits(mask):
         g = groups_at(m.groups, group_tables(m, w, lane, bulk))
@@ -244,14 +245,14 @@ def await_groups(m, w, mask, bulk, left, only_read):
 
 @compiled
 def known_at_exit(m, member, at):
-    """Return whether a thread of a CTA knew when it ended that an asynchronous operation was over."""
+    """Return whether a thread of a CTA had observed the completion of an agent when it exited."""
     exited = cta_row(m, member, BARRIERS) + time_bits(m)
     return (load_i64(exited + 8 * (at >> 6)) >> (at & 63)) & 1 != 0
 
 
 @compiled
 def known_by_some(m, at):
-    """Return whether a thread of the group has observed that an asynchronous operation is over."""
+    """Return whether a thread of the group had observed the completion of an agent when it exited."""
     for member in range(m.members):  # noqa: SIM110 (a generator does not compile)
         if known_at_exit(m, member, at):
             return True
@@ -260,8 +261,10 @@ def known_by_some(m, at):
 
 @compiled
 def report_outliving(m):
-    """Report agents that no thread had observed to be complete when it ended; for those that read shared memory, no
-    thread of that CTA."""
+    """Report agents whose completion no thread had observed at its exit.
+
+    If an agent reads shared memory, only threads of that CTA count.
+    """
     for number in range(m.base + 1, m.agent_next):
         a = agent_at(m.agents, number - m.base - 1)
         if a.bytes == 0 or (a.what != COPIES and a.what != STORES and a.what != SENDS):
@@ -283,7 +286,7 @@ def report_outliving(m):
 
 @compiled
 def start(m):
-    """No groups of copies, and no changes of tensor maps."""
+    """Reset groups of copies and changes of tensor maps at the start of a group of CTAs."""
     m.map_count = 0
     for t in range(m.group_kinds * LANES * m.warp_count):
         g = groups_at(m.groups, t)

@@ -1,8 +1,8 @@
 """Asynchronous copies in compiled code: cp.async, cp.async.bulk, cp.reduce.async.bulk, and waits for groups of them.
 
-A copy is made when it is issued, by an agent (`agents.py`) that forks there: that is one schedule that may be.
-Copies of cp.async go through the generic proxy, bulk ones through the asynchronous one on both sides.  Rules C1 - C10,
-T1 - T10 were measured; PTX ISA, "cp.async", "cp.async.bulk".
+A copy is performed when it is issued, by an agent (`agents.py`) that forks from its thread there: this is one of the
+possible schedules. Copies of cp.async use the generic proxy, bulk copies use the async proxy on both sides. Rules C1 to
+C10 and T1 to T10 were measured; PTX ISA, "cp.async", "cp.async.bulk".
 """
 
 from __future__ import annotations
@@ -67,12 +67,12 @@ SEND, SEND_REDUCE, MULTICAST = opcodes("bulk", "send", "send_reduce", "multicast
 COPY_SIZE = CODE_NUMBERS["copy-size"]
 COPIED, LANDED, COMMITTED = (EVENT_KINDS.index(kind) for kind in ("copy", "landed", "commit"))
 WHOLE = 0xFFFF
-"""mask of a bulk store that leaves out no byte"""
+"""mask of a bulk store that writes all bytes"""
 
 
 @compiled
 def access_cell(number, actor, lane, pc):
-    """An access of an agent or a lane, as a cell has it."""
+    """Return an access of an agent or a lane in the form of a cell."""
     return number << INTERVAL_SHIFT | actor << WARP_SHIFT | lane << LOW_SHIFT | lane << HIGH_SHIFT | pc
 
 
@@ -83,7 +83,7 @@ def lane_address(registers, row, imm, lane):
 
 @compiled
 def copy_width(op):
-    """Bytes that a cp.async writes."""
+    """Return the bytes that a cp.async writes."""
     return 4 if op == COPY4 else 8 if op == COPY8 else 16
 
 
@@ -99,7 +99,7 @@ def copy_size(registers, i, lane):
 
 @compiled
 def judge_sizes(m, w, pc, registers, i, mask):
-    """Report the sizes that a copy cannot have."""
+    """Report invalid sizes of a copy."""
     for lane in set_bits(mask):
         size = load_u32(registers + i.c + 4 * lane)
         if size != copy_size(registers, i, lane):
@@ -140,11 +140,11 @@ def segment_number(address):
 
 @compiled
 def copy_small(m, w, pc, registers, i, mask):
-    """cp.async.  Status."""
+    """Execute `cp.async`, and return a status."""
     width = copy_width(i.op)
     status = room(m, popcount(mask))
     rest = mask
-    while rest and status == DONE:  # before anything is done
+    while rest and status == DONE:  # checked for all lanes before anything is done
         lane = lowest_bit(rest)
         rest &= rest - 1
         to, from_ = lane_address(registers, i.a, i.imm, lane), lane_address(registers, i.b, 0, lane)
@@ -169,7 +169,7 @@ def copy_small(m, w, pc, registers, i, mask):
 
 @compiled
 def copy_lane(m, w, pc, registers, i, lane, width):
-    """cp.async of a lane.  Whether it is made."""
+    """Execute the `cp.async` of a lane, and return whether it is performed."""
     to, from_ = lane_address(registers, i.a, i.imm, lane), lane_address(registers, i.b, 0, lane)
     size = copy_size(registers, i, lane)
     source = 1
@@ -216,7 +216,7 @@ def copy_goal(i):
 
 @compiled
 def prepare_bulk(m, w, pc, registers, i, lane, shared):
-    """Status: DONE if a lane's copy can be made; `shared`: whether it goes to shared memory."""
+    """Return DONE if a lane's copy can be performed; `shared`: it writes shared memory."""
     to, from_ = cast_to(m, lane_address(registers, i.a, 0, lane)), lane_address(registers, i.b, 0, lane)
     size = copy_size(registers, i, lane)
     goal = copy_goal(i) if shared else 0
@@ -234,7 +234,7 @@ def prepare_bulk(m, w, pc, registers, i, lane, shared):
 
 @compiled
 def load_lane(m, w, pc, registers, i, lane):
-    """bulk.load of a lane; `m.credited` are the bytes that complete.  Status."""
+    """Execute the bulk load of a lane, with its completed bytes in `m.credited`, and return a status."""
     status = room(m, 1)
     if status == DONE:
         status = prepare_bulk(m, w, pc, registers, i, lane, True)
@@ -276,7 +276,7 @@ def load_lane(m, w, pc, registers, i, lane):
 
 @compiled
 def store_all(m, w, pc, registers, i, mask):
-    """bulk.store and bulk.reduce, lane by lane.  Status."""
+    """Execute a bulk store or reduction lane by lane, and return a status."""
     status = room(m, 2 * popcount(mask))
     rest = mask
     while rest and status == DONE:
@@ -295,7 +295,7 @@ def store_all(m, w, pc, registers, i, mask):
 
 @compiled
 def nth_bit(mask, n):
-    """The n-th bit of a mask, counted from 1, or its last."""
+    """Return the n-th bit of a mask, counted from 1, or its last bit if there are fewer."""
     while n > 1 and mask & (mask - 1):
         mask &= mask - 1
         n -= 1
@@ -304,7 +304,7 @@ def nth_bit(mask, n):
 
 @compiled
 def one_of_each(m, registers, i, mask):
-    """Return the lanes that perform a store: of lanes that store the same bytes to the same location, only one."""
+    """Return the lanes that perform a store: one lane for all that store the same bytes to the same location."""
     chosen = 0
     while mask:
         first = lowest_bit(mask)
@@ -402,7 +402,7 @@ def store_marks(m, w, pc, lane, to, size):
 
 @compiled
 def touch_some(m, w, lane, pc, address, size, kind, base, bytes_):
-    """A bulk store accesses some of 16 bytes each."""
+    """Touch the bytes of a bulk store that writes only some of each 16 bytes."""
     for q in range(size):
         if (bytes_ >> (q & 15)) & 1:
             one = 1
@@ -431,7 +431,7 @@ def reduce(host, source, size, number):
 
 @compiled
 def zero_lane(m, w, pc, registers, i, lane, mask, to, size):
-    """Judge and remember the zeros of a lane; of lanes with the same range the highest does so for all."""
+    """Check and record the zeros of a lane; among lanes with the same range, the highest one does so for all."""
     group = 0
     for other in set_bits(mask):
         same_size = load_u32(registers + i.b + 4 * other) == size
@@ -448,7 +448,7 @@ def zero_lane(m, w, pc, registers, i, lane, mask, to, size):
 
 @compiled
 def zero_all(m, w, pc, registers, i, mask):
-    """bulk.zero: a plain store of zeros by each lane.  Status."""
+    """Execute `bulk.zero`, a plain store of zeros by each lane, and return a status."""
     status = room(m, 0)
     rest = mask
     while rest and status == DONE:
@@ -487,7 +487,7 @@ def zero_all(m, w, pc, registers, i, mask):
 
 @compiled
 def prefetch(m, w, pc, registers, i, mask):
-    """bulk.prefetch: nothing, but its address must be good (T2)."""
+    """Execute `bulk.prefetch`, which does nothing but requires a valid address (T2)."""
     for lane in set_bits(mask):
         address = lane_address(registers, i.a, i.imm, lane)
         if address & 15:
@@ -504,7 +504,7 @@ def prefetch(m, w, pc, registers, i, mask):
 
 @compiled
 def wait_groups(m, w, pc, i, mask):
-    """cp.async.wait and bulk.wait."""
+    """Execute the waits for groups of `cp.async` and of bulk copies."""
     if m.clocks == 0:
         return
     bulk = i.op == BULK_WAIT
@@ -515,10 +515,10 @@ def wait_groups(m, w, pc, i, mask):
 
 
 def copy_operation(address, w, pc, mask):
-    """Execute a copy, or what belongs to copies, for the lanes of `mask`: a status.  Called by address.
+    """Execute a copy, or a related operation, for the lanes of `mask`, and return a status. Called by address.
 
-    With pc -1: make room for an arrival of each lane. -2, at the CTA's end: report unawaited operations. -4 - pc: judge
-    the sizes of a copy.
+    With pc -1, make room for an arrive of each lane. With -2, at the CTA's exit, report operations that nothing waited
+    for. With -4 - pc, check the sizes of a copy.
     """
     m = machine_at(address, 0)
     if pc == -1:

@@ -1,6 +1,6 @@
-"""Copies to shared memory whose bytes an mbarrier gets, in compiled code.
+"""Copies to shared memory that complete their bytes on an mbarrier, in compiled code.
 
-Lane by lane and CTA by CTA the copy itself is made by `copies.py` or `tensor_copy.py`, called by address.  PTX ISA,
+`copies.py` or `tensor_copy.py`, called by address, perform the copy itself, lane by lane and CTA by CTA. PTX ISA,
 "cp.async.bulk", "cp.async.bulk.tensor".
 """
 
@@ -31,7 +31,7 @@ TENSOR_LOAD, TENSOR_MULTICAST = opcodes("tensor", "load", "multicast")
 
 @compiled
 def credit_goal(m, registers, i, lane):
-    """Rank of the CTA in whose shared memory the mbarrier of a lane's copy has to lie; -1: anywhere."""
+    """Return the rank of the CTA whose shared memory must have the mbarrier of a lane's copy; -1: any CTA."""
     if i.op == BULK_LOAD and i.aux & 1:
         return m.member
     if i.op == TENSOR_LOAD and (i.aux >> UNUSED_SHIFT) & OWN_TILE:
@@ -44,14 +44,14 @@ def credit_goal(m, registers, i, lane):
 
 @compiled
 def is_pair_tile(i):
-    """Return whether the mbarrier of a tensor copy may lie in the peer of the CTA that the copy goes to."""
+    """Return whether the mbarrier of a tensor copy may be in the peer of the destination CTA."""
     return i.op in (TENSOR_LOAD, TENSOR_MULTICAST) and (i.aux >> UNUSED_SHIFT) & PAIR_TILE != 0
 
 
 @compiled
 def together(m, w, pc, registers, i, at, lanes):
-    """Return whether the mbarriers that lanes name lie in the CTAs that their copies go to; the first one that does not
-    is reported."""
+    """Return whether the mbarriers of lanes are in the destination CTAs of their copies, and report the first that is
+    not."""
     rest = lanes
     while rest:
         lane = lowest_bit(rest)
@@ -72,8 +72,7 @@ def together(m, w, pc, registers, i, at, lanes):
 
 @compiled
 def names_mbarriers(m, w, pc, registers, i, at, lanes):
-    """Return whether lanes name words for mbarriers that their copies may credit, and if these can be but those of the
-    CTA, live ones."""
+    """Return whether lanes name valid words for mbarriers; if only the own CTA's are possible, these must be live."""
     if not good_addresses(m, w, pc, registers, at, 0, lanes):
         return False
     if m.clusters == 0:
@@ -83,7 +82,7 @@ def names_mbarriers(m, w, pc, registers, i, at, lanes):
 
 @compiled
 def moving(registers, row, mask):
-    """The lanes of which a copy has bytes."""
+    """Return the lanes whose copy has any bytes."""
     found = 0
     for lane in set_bits(mask):
         if load_u32(registers + row + 4 * lane) & ~15:
@@ -93,7 +92,7 @@ def moving(registers, row, mask):
 
 @compiled
 def copy_goals(m, registers, i, lane):
-    """The CTAs that a lane's copy goes to, a bit each; 1 where its address names the only one."""
+    """Return the destination CTAs of a lane's copy, as bits; 1 if the address names the only one."""
     if i.op == BULK_MULTICAST:
         return load_u32(registers + i.d + 4 * lane) & 0xFFFF
     if i.op == TENSOR_MULTICAST:
@@ -103,8 +102,10 @@ def copy_goals(m, registers, i, lane):
 
 @compiled
 def multicast_rank(m, registers, i, bars, lane, goal):
-    """Rank of the CTA whose mbarrier a multicast credits, which is that it goes to, or of a pair the one of the parity
-    that the mbarrier names; -1 for other copies."""
+    """Return the rank of the CTA whose mbarrier a multicast uses; -1 for other copies.
+
+    It is the destination CTA, or in a pair the CTA with the parity that the mbarrier's address names.
+    """
     many = i.op in (BULK_MULTICAST, TENSOR_MULTICAST)
     if not many or m.clusters == 0:
         return -1
@@ -115,7 +116,7 @@ def multicast_rank(m, registers, i, bars, lane, goal):
 
 @compiled
 def credits_live(m, w, pc, registers, i, bars, lanes):
-    """Return whether all mbarriers that the copies of some lanes credit are live; report the first one that is not."""
+    """Return whether all mbarriers of some lanes' copies are live, and report the first one that is not."""
     good = True
     while lanes and good:
         lane = lowest_bit(lanes)
@@ -130,7 +131,10 @@ def credits_live(m, w, pc, registers, i, bars, lanes):
 
 @compiled
 def load_parts(m, w, pc, registers, i, bars, entry, lanes):
-    """Copies of lanes to shared memory, lane by lane and CTA by CTA, whose mbarriers a row names.  Status."""
+    """Perform copies of lanes to shared memory, lane by lane and CTA by CTA, and return a status.
+
+    The row `bars` names their mbarriers.
+    """
     lanes &= ~m.lanes_done
     for lane in set_bits(lanes):
         bit = 1 << lane
@@ -169,14 +173,14 @@ def end_parts(m):
 
 @compiled
 def load_bulk(m, w, pc, registers, i, mask):
-    """bulk.load, send, multicast.  Status."""
+    """Execute a bulk load, a send or a multicast, and return a status."""
     if m.withheld and withholds(m, w, pc, registers, mask):
         return DONE
     lanes = moving(registers, i.c, mask)
     if m.resumes == 0:
         m.serial += 1
         m.lanes_done = 0
-        call(m.copy_entry, m.address, w, -4 - pc, mask)  # what is wrong with their sizes
+        call(m.copy_entry, m.address, w, -4 - pc, mask)  # report invalid sizes
         if not names_mbarriers(m, w, pc, registers, i, i.imm, lanes):
             return report_failure(m, w, pc)
         if not credits_live(m, w, pc, registers, i, i.imm, lanes):
@@ -186,7 +190,7 @@ def load_bulk(m, w, pc, registers, i, mask):
 
 @compiled
 def load_tiles(m, w, pc, registers, i, mask):
-    """tensor.load, multicast.  Status."""
+    """Execute a tensor load or multicast, and return a status."""
     if m.resumes == 0:
         m.serial += 1
         m.lanes_done = 0
@@ -203,7 +207,7 @@ def load_tiles(m, w, pc, registers, i, mask):
 
 @compiled
 def move_tiles(m, w, pc, mask):
-    """The other copies of tensors, which wait for nothing.  Status."""
+    """Execute the other tensor copies, which wait for nothing, and return a status."""
     status = call(m.tensor_entry, m.address, w, -1 - pc, mask)
     if status != DONE:
         report_failure(m, w, pc)

@@ -198,8 +198,10 @@ def free_place(m):
 
 @compiled
 def has_acquired(m, w, lane, address, q, v, itself):
-    """Return whether a lane of the CTA has acquired a write to byte q, and this lane has observed that; with `itself`,
-    whether this lane has."""
+    """Return whether this lane has observed that a lane of the CTA acquired a write to byte q.
+
+    With `itself`, return whether this lane has acquired the write.
+    """
     for n in range(m.map_count):
         r = acquired_at(m.maps, n)
         if r.address != address or r.member != warp_at(m.warps, w).member:
@@ -264,8 +266,10 @@ def acquire(m, w, pc, registers, i, mask):
 
 @compiled
 def judge_map(m, w, pc, lane, address):
-    """Report the first write to a map that a lane's copy may miss; if the lane has not observed the write at all, it is
-    a race instead."""
+    """Report the first write to a map that a lane's copy may miss.
+
+    If the lane has not even observed the write, the error is a race, which is reported elsewhere.
+    """
     if not is_watched(m, address):
         return
     q = 0

@@ -1,8 +1,8 @@
-"""Ranges of bytes that one lane or one of its agents accesses: where they lie, what was written, who touched them.
+"""Ranges of bytes that one lane, or one of its agents, accesses: bounds, initialization and races.
 
-As `memory/shadow.py`, for 32 cells at once; what is not plainly ordered is marked, and a second run decides
-(`memory/lane_order.py`).  An agent's read does not remove others from a cell: whoever has observed the agent need not
-have observed them.
+Races are checked like in `memory/shadow.py`, but for 32 cells at once. Whatever is not clearly ordered is marked, and a
+second run decides (`memory/lane_order.py`). An agent's read does not remove other reads from a cell, because a thread
+that has observed the agent need not have observed them.
 """
 
 from __future__ import annotations
@@ -102,8 +102,11 @@ def is_own(m, offset):
 
 @compiled
 def host_place(m, w, pc, lane, address, size, alignment, writes, shared, report):
-    """Return the host address of a range of bytes, or report it and return 0 if it must not be accessed.  The range
-    must be in shared memory (`shared`: of any CTA, OWN or OTHERS), or outside all memory of a thread or CTA."""
+    """Return the host address of a range of bytes; if it must not be accessed, report it and return 0.
+
+    The range must be in shared memory (`shared`: of any CTA, OWN or OTHERS), or else in memory that is not private to a
+    thread or CTA.
+    """
     if address & ADDRESS_OUT and address >= 0:
         index = ((address >> SEGMENT_SHIFT) & (2 * INDEX_BIAS - 1)) - INDEX_BIAS
         return outside(m, w, pc, lane, index, BAD_INDEX, size, 0, 0, report)
@@ -147,7 +150,7 @@ def is_tracked(m, number, writes):
 
 @compiled
 def prepare(m, pc, address, size, writes):
-    """Return DONE if shadow memory is ready for a range, beside those that were requested since `room`."""
+    """Return DONE if shadow memory is ready for a range, besides those that were requested since `room`."""
     address &= ~ADDRESS_WRAPPED
     number = address >> SEGMENT_SHIFT
     if size == 0 or not is_tracked(m, number, writes):
@@ -201,13 +204,13 @@ def note_written(m, number, offset, size):
 
 @compiled
 def judge_written(m, w, pc, lane, number, offset, size):
-    """Report a range of which not all bytes were written."""
+    """Report a range with uninitialized bytes."""
     judge_some(m, w, pc, lane, number, offset, size, 0xFFFF)
 
 
 @compiled
 def judge_some(m, w, pc, lane, number, offset, size, bytes_):
-    """Report pieces of 16 bytes, those with a bit in `bytes_`, of which not all bytes were written."""
+    """Report pieces of 16 bytes, those with a bit in `bytes_`, that have uninitialized bytes."""
     initialised = segment_at(m.segments, number).initialised
     if initialised == 0:
         return
@@ -227,8 +230,8 @@ def judge_some(m, w, pc, lane, number, offset, size, bytes_):
 
 @compiled
 def comes_after(m, w, lane, v, low, high, space, bulk):
-    """Return whether the present action of a lane, or its agent, follows the access v of a cell by lanes of this CTA
-    from `low` to `high`; the asynchronous proxy requires more than order."""
+    """Return whether the current action of a lane, or of its agent, follows the access v by lanes `low` to `high` of
+    this CTA; for the async proxy, order alone is not sufficient."""
     interval, u = (v >> INTERVAL_SHIFT) & INTERVALS, (v >> WARP_SHIFT) & ACTORS
     if interval <= m.base:
         return True
@@ -269,8 +272,7 @@ def other_kind(v, reads):
 
 @compiled
 def judge_set(m, w, lane, pc, v, kind, address, floor, space, bulk, size):
-    """Return whether something in a set of accesses conflicts with this one and may not come before it; what other CTAs
-    did is reported."""
+    """Return whether an access in a set conflicts with this one and may not precede it; report those of other CTAs."""
     place = load_i64(m.sets + 8 * set_number(v))
     suspect = False
     for q in range(place & 0xFFFF):
@@ -294,7 +296,7 @@ def mark_cells(m, segment, address, group):
 
 @compiled
 def judge_cells(m, w, lane, pc, segment, cells, mask, kind, reads, address, floor, space, bulk, size):
-    """Judge an access against 32 cells, of which the first stands for an address."""
+    """Check an access against 32 cells, the first of which is at `address`."""
     rest = mask
     while rest:
         first = lowest_bit(rest)
@@ -316,7 +318,7 @@ def judge_cells(m, w, lane, pc, segment, cells, mask, kind, reads, address, floo
             record_conflict(m, RACE, pc, w, lane, v, before, at, kind, other_kind(v, reads), size)
             continue
         if m.alone and space and kind == WRITE and not reads and (v >> WARP_SHIFT) & ACTORS >= BULK:
-            before = v & (MAX_INSTRUCTIONS - 1)  # other lanes may store there the second time
+            before = v & (MAX_INSTRUCTIONS - 1)  # in the second run, another lane may perform the store
             record_conflict(m, RACE, pc, w, lane, v, before, at, kind, WRITE, size)
             continue
         if comes_after(m, w, lane, v, 0, 31, space, bulk):
@@ -331,7 +333,7 @@ def judge_cells(m, w, lane, pc, segment, cells, mask, kind, reads, address, floo
 
 @compiled
 def with_reader(m, old, new, floor):
-    """The set of `old`, an access or a set, and an agent's access `new`."""
+    """Return the set of `old`, an access or a set, and an agent's access `new`."""
     n = 1
     if old < 0:
         n = load_i64(m.sets + 8 * set_number(old)) & 0xFFFF
@@ -367,7 +369,7 @@ def with_reader(m, old, new, floor):
 
 @compiled
 def write_out(m, cells, mask):
-    """Turn those of 32 cells that are READERS into sets; if they would be too many, they are no longer recorded."""
+    """Replace READERS among 32 cells by sets; if these would be too many, the reads are no longer recorded."""
     rest = same_key(cells, READERS, READERS) & mask
     while rest:
         v = load_i64(cells + 8 * lowest_bit(rest))
@@ -381,7 +383,7 @@ def write_out(m, cells, mask):
 
 @compiled
 def add_reader(m, cells, mask, new, floor):
-    """An agent's read or reduction joins what 32 cells hold."""
+    """Add an agent's read or reduction to 32 cells."""
     rest = mask
     while rest:
         v = load_i64(cells + 8 * lowest_bit(rest))
@@ -396,14 +398,14 @@ def add_reader(m, cells, mask, new, floor):
 
 @compiled
 def touch_range(m, w, lane, pc, address, size, kind, base, bulk):
-    """Judge and remember what a lane, or its agent, does to a range: `base` is that access as a cell has it."""
+    """Check and record an access by a lane, or its agent, to a range; `base` is the access in the form of a cell."""
     touch_piece(m, w, lane, pc, address, size, kind, base, bulk, size, 1 << lane)
 
 
 @compiled
 def touch_piece(m, w, lane, pc, address, size, kind, base, bulk, whole, lanes):
-    """Judge and remember an access to a piece of `size` bytes as a whole; if lanes are judged exactly, for these lanes
-    at once."""
+    """Check and record an access to a piece of `size` bytes as a whole; if lanes are checked exactly, for `lanes` at
+    once."""
     address &= ~ADDRESS_WRAPPED
     number = address >> SEGMENT_SHIFT
     if size == 0 or not is_tracked(m, number, kind != READ):

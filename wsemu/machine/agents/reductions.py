@@ -1,4 +1,4 @@
-"""Elements of `cp.reduce.async.bulk` in compiled code: a value of memory and one of the source become one (T10)."""
+"""Elements of `cp.reduce.async.bulk` in compiled code: a value in memory is combined with one of the source (T10)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 BITS = {"f16": 16, "bf16": 16, "f32": 32, "f64": 64} | {f"{s}{n}": n for s in "usb" for n in (32, 64)}
 QUIET = {"f16": 0x7FFF, "bf16": 0x7FFF, "f32": 0x7FFFFFFF}
-"""bits of a nan result; for f64 they are the operand's"""
+"""bits of a nan result; for f64, the result has the bits of the operand's nan"""
 
 
 def _as_float(b: Builder, value: Value, type_: str) -> Value:
@@ -29,7 +29,7 @@ def _as_float(b: Builder, value: Value, type_: str) -> Value:
 
 
 def _to_bits(b: Builder, value: Value, type_: str) -> Value:
-    """A number in as many bits, rounded to nearest even."""
+    """Round a number to nearest even, and return the bits of the given type."""
     if type_ == "f64":
         return b.bitcast(value, I64)
     if type_ == "f32":
@@ -42,7 +42,7 @@ def _to_bits(b: Builder, value: Value, type_: str) -> Value:
 
 
 def combined_floats(b: Builder, what: str, type_: str, old: Value, new: Value) -> Value:
-    """The bits of a sum, minimum or maximum."""
+    """Return the bits of a sum, minimum or maximum."""
     x, y = _as_float(b, old, type_), _as_float(b, new, type_)
     if what == "add":
         total = b.fadd(x, y)

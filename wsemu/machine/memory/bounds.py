@@ -1,7 +1,8 @@
-"""Global, shared and local memory in compiled code: which accesses are good, what was never written.
+"""Bounds and initialization checks of accesses to global, shared and local memory, in compiled code.
 
-An access is judged as a whole (`lane_access.lane_pattern`).  Only if that fails are its lanes examined one at a time
-(`careful_lane`), each reported and, if it is outside of memory, left out: a load then returns 0, a store does nothing.
+An access is checked as a whole (`lane_access.lane_pattern`). Only if that fails are its lanes checked one at a time
+(`careful_lane`), and each error is reported. A lane whose access is out of bounds is left out: its load returns 0, and
+its store does nothing.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from wsemu.model.isa import (
 )
 
 ONES, SIGNS = 0x0101010101010101, -0x7F7F7F7F7F7F7F80
-"""eight bytes of 1, and of their highest bit"""
+"""eight bytes of 1, and eight bytes whose highest bit is set, as a signed number"""
 OUT_OF_BOUNDS, MISALIGNED, UNINITIALIZED = (
     CODE_NUMBERS[c] for c in ("out-of-bounds", "misaligned", "uninitialized-read")
 )
@@ -46,8 +47,10 @@ OUT_OF_BOUNDS, MISALIGNED, UNINITIALIZED = (
 
 @compiled
 def number_of(m, code, pc, other_pc):
-    """Return the number of the RAW finding with this code and these locations; a new one has the count 0. -1: no number
-    was left for it, or the table of findings is full."""
+    """Return the number of the RAW finding with this code and these locations; a new one has the count 0.
+
+    Return -1 if the table of RAWs was full when it was found, or if the table of findings is full now.
+    """
     key = (((code + 1) << PC_BITS | (pc + 1)) << PC_BITS) | (other_pc + 1)
     h = (key * 0x2545F4914F6CDD1D) >> 33
     while True:
@@ -98,7 +101,7 @@ def enter_finding(address, code, pc, warp, lanes, other_pc, other_warp, x0, x1, 
 
 @compiled
 def extent_of(m, variable, lane):
-    """Return where a variable begins in a lane's local memory, its bytes, and whether it may be written."""
+    """Return the start of a variable in a lane's local memory, its bytes, and whether it may be written."""
     if variable & ON_STACK == 0:
         if variable >= m.variable_count:
             return 0, 0, 1
@@ -110,15 +113,17 @@ def extent_of(m, variable, lane):
         return begin, 0, 1
     word = load_i64(segment_at(m.segments, LOCAL).host + lane * m.thread_bytes + begin - STACK_UNIT)
     size = word & 0xFFFFFFFF
-    if word >> 32 != unit or begin + size > m.thread_bytes:  # its function has ended
+    if word >> 32 != unit or begin + size > m.thread_bytes:  # the function of the variable has returned
         size = 0
     return begin, size, 1
 
 
 @compiled
 def offset_in_local(m, offset, lane, size, writes):
-    """Return the offset in the warp's local memory that an address names, without the number of its variable; -1 if the
-    lane's access leaves that variable, or must not write it."""
+    """Return the offset of an address in the warp's local memory, without the number of its variable.
+
+    Return -1 if the lane's access leaves the variable, or must not write it.
+    """
     begin, extent, writable = extent_of(m, offset >> LOCAL_SHIFT, lane)
     offset &= (1 << LOCAL_SHIFT) - 1
     inside = offset - lane * m.thread_bytes - begin
@@ -129,7 +134,7 @@ def offset_in_local(m, offset, lane, size, writes):
 
 @compiled
 def is_in_gap(segment, offset, size):
-    """Return whether an access would go between the elements of a segment's arrays, or between its allocations."""
+    """Return whether an access touches bytes between the elements of a segment's arrays, or between its allocations."""
     if segment.covered:
         for q in range(size):
             if load_u8(segment.covered + offset + q) == 0:
@@ -139,10 +144,10 @@ def is_in_gap(segment, offset, size):
 
 @compiled
 def careful_lane(m, pc, warp, address, lane, size, writes):
-    """Host address minus virtual address of one lane's access, or 0 when it must not be made.  Reports what
-    is wrong."""
+    """Check one lane's access and report its errors; return host address minus virtual address, or 0 for an access that
+    must be left out."""
     bit = 1 << lane
-    if address & ADDRESS_OUT and address >= 0:  # put there by `index`, with the index itself
+    if address & ADDRESS_OUT and address >= 0:  # `index` sets this flag, and stores the index in the address
         index = ((address >> SEGMENT_SHIFT) & (2 * INDEX_BIAS - 1)) - INDEX_BIAS
         record_finding(
             m.report_entry, m.address, (OUT_OF_BOUNDS, pc, warp, bit, -1, -1), (index, BAD_INDEX, size, 0, 0)
@@ -217,7 +222,7 @@ def careful_lane(m, pc, warp, address, lane, size, writes):
 
 @compiled
 def note_written(initialised, offset, size):
-    """Mark bytes as written; returns how many were not before."""
+    """Mark bytes as initialized, and return how many were not before."""
     new = 0
     for q in range(size):
         new += load_u8(initialised + offset + q) == 0
@@ -235,7 +240,7 @@ def was_written(initialised, offset, size, unused):
 
 @compiled
 def some_unset(place, size):
-    """Return whether one of `size` bytes in the map was not written; `size` is a power of two up to 16."""
+    """Return whether one of `size` bytes in the map is not initialized; `size` is a power of two up to 16."""
     if size == 4:
         v = load_u32(place)
         return (v - 0x01010101) & ~v & 0x80808080 != 0
@@ -250,7 +255,7 @@ def some_unset(place, size):
 
 @compiled
 def all_set(registers, a, bias, mask, pattern, size, initialised):
-    """Return whether all bytes of an access were written."""
+    """Return whether all bytes of an access are initialized."""
     if pattern == SAME:
         mask &= -mask
     for lane in set_bits(mask):  # noqa: SIM110 - compiled code has no generators
@@ -263,7 +268,7 @@ def all_set(registers, a, bias, mask, pattern, size, initialised):
 def track_initialised(m, pc, warp, number, registers, a, bias, mask, pattern, size, writes, reads):
     """Mark stored bytes of shared and local memory, and report loads of unmarked bytes.
 
-    A segment that has been written as a whole is tracked no longer.
+    Tracking of a segment ends when all its bytes are marked.
     """
     segment = segment_at(m.segments, number)
     initialised = segment.initialised

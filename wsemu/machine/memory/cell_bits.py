@@ -55,7 +55,7 @@ WHEN = (INTERVALS << INTERVAL_SHIFT) | (ACTORS << WARP_SHIFT)
 LANE_BITS = (31 << LOW_SHIFT) | (31 << HIGH_SHIFT)
 BUT_LANES = ~LANE_BITS
 WHO = BUT_LANES & -MAX_INSTRUCTIONS
-"""all but the lanes and the instruction"""
+"""mask of everything except the lanes and the instruction"""
 READERS = SET | 1 << 61
 """a cell of reads by several warps, see `readers.py`"""
 MOMENT_SHIFT = 32

@@ -20,8 +20,8 @@ PATTERN_BYTES, PATTERN_WORDS = PATTERN.itemsize, PATTERN.itemsize // 8
 WHOLE = (1 << LANES) - 1
 BUCKETS = 32
 APART = 8 * BUCKETS * (1 + LANES)
-"""offset in scratch memory, after the buckets, for an access whose lanes are judged one at a time: 1 if any lane is
-performed; the lanes in shared, in local and in global memory; from BUCKETS on, their addresses"""
+"""offset in scratch memory, after the buckets, of data about an access whose lanes are checked one at a time: 1 if any
+lane is performed; the masks of lanes in shared, local and global memory; and, from BUCKETS on, their addresses"""
 
 
 @compiled
@@ -108,7 +108,7 @@ def shared_cost(m, place, bias, mask, pattern, size, store):
         pattern == SAME or pairs_share(place, mask, 1) or pairs_share(place, mask, 2)
     ):  # fmt: skip
         lanes <<= 1
-    banks = m.banks >> wide  # all accesses are aligned: a unit of two words occupies a pair of banks
+    banks = m.banks >> wide  # all accesses are aligned, so a unit of two words occupies a pair of banks
     one = 0
     if pattern == SAME:
         one = 1

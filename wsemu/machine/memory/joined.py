@@ -1,15 +1,15 @@
-"""Racing stores of the same value to one location, *joined*: a run that finds everything that conflicts with them.
+"""Racing stores of one value to one location, called *joined*: this run checks everything that conflicts with them.
 
-Only launches that request this run pay for it: there `track_joined` replaces `shadow.track`.  Cells record a joined
-store like an atomic that conflicts with everything except other joined stores.  Each joined store is recorded, and
-every later access must be ordered after all of them.  The stored values are also compared.  The bytes of a location
-have a *turn*, which changes with each joined store that changes the bytes.  Joined stores of one turn do not conflict;
+Only launches that request this run pay for it: there, `track_joined` replaces `shadow.track`. Cells record a joined
+store like an atomic that conflicts with everything except other joined stores. Every joined store is recorded, and each
+later access must be ordered after all of them. The stored values are compared as well. The bytes of a location have a
+*turn*, and each joined store that changes the bytes begins a new turn. Joined stores of one turn do not conflict;
 joined stores of different turns do.
 
-That is enough.  Let two joined stores to a byte be unordered in a run without a conflict.  No other write comes between
-them, because a write is ordered with both.  The two do not belong to different turns either: each turn has a store, and
-every store of a turn is ordered before every store of the next turn, so a chain of stores would order the two.  So both
-belong to the same turn, in which every store leaves the byte as the first store of the turn did.
+These checks are sufficient. Suppose that two joined stores to a byte are unordered in a run without a conflict. No
+other write comes between them, because a write is ordered with both. Nor do they belong to different turns: each turn
+has a store, and every store of a turn is ordered before every store of the next turn, so a chain of stores would order
+the two. So both belong to the same turn, in which every store leaves the byte as the turn's first store did.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def odd_turn_lanes(registers, i, bias, mask, host, turns, first, end, size):
 
 @compiled
 def touch_cells(m, w, row, registers, i, bias, mask, segment, floor, q):
-    """Judge and remember the stores of some lanes, all of one turn, to the q-th of each lane's cells."""
+    """Check and record the stores of some lanes, all of one turn, to the q-th of each lane's cells."""
     addresses, grain = registers + i.a, segment.grain
     offset, none, kind = bias + (q << grain), 0, ATOMIC
     base = now(m, w, row) | ATOMIC_BIT

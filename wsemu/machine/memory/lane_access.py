@@ -1,4 +1,4 @@
-"""Loads, stores and atomics of 32 lanes as LLVM code: how their addresses lie, and the transfer itself."""
+"""Loads, stores and atomics of 32 lanes as LLVM code: the pattern of their addresses, and the transfer of data."""
 
 from __future__ import annotations
 
@@ -41,21 +41,21 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 BAD, UNIT, SAME, AFFINE, SCATTERED = range(5)
-"""pattern of the lanes of an access: out of bounds or misaligned; consecutive by all 32 lanes; one address; one stride
-between all 32 lanes; anything else"""
+"""pattern of an access's lanes: out of bounds or misaligned; all 32 lanes contiguous; one address; one stride between
+all 32 lanes; any other"""
 QUARTERS, ALIKE = 5, 6
-"""pattern of scattered lanes: each eight of them are consecutive; have one address"""
+"""pattern of scattered lanes: each group of eight is contiguous; each group of eight has one address"""
 
 
 def _first_lane(b: Builder, registers: Value, a: Value, mask: Value) -> Value:
-    """Address in row `a` of the lowest lane of `mask`."""
+    """Return the address in row `a` of the lowest lane of `mask`."""
     lane = b.zext(llvm(b, "llvm.cttz", I32, mask, I1(0)), I64)
     return b.load(pointer(b, b.add(b.add(registers, a), b.shl(lane, I64(3))), I64))
 
 
 @emitted
 def simple_pattern(b: Builder, registers: Value, a: Value, mask: Value, log_size: Value) -> Value:
-    """UNIT, SAME or SCATTERED (not decided here) for the addresses in row `a`; bounds are not looked at."""
+    """Return UNIT, SAME, or SCATTERED for any other pattern of the addresses in row `a`; bounds are not checked."""
     mask = resize(b, mask, I32, False)
     v = load_row(b, registers, a, "b64")
     distance = b.sub(v, splat(b, _first_lane(b, registers, a, mask)))
@@ -76,7 +76,7 @@ def simple_pattern(b: Builder, registers: Value, a: Value, mask: Value, log_size
 
 @emitted
 def lane_pattern(b: Builder, registers: Value, a: Value, mask: Value, bias: Value, limit: Value, size: Value) -> Value:
-    """BAD, AFFINE or SCATTERED for the addresses in row `a`; `bias` takes an address to its segment's offset."""
+    """Return BAD, AFFINE or SCATTERED for the addresses in row `a`; adding `bias` gives the offset in their segment."""
     mask = resize(b, mask, I32, False)
     v = load_row(b, registers, a, "b64")
     offset = b.add(v, splat(b, bias))
@@ -97,8 +97,11 @@ def own_pattern(
     b: Builder, registers: Value, a: Value, mask: Value, imm: Value, begin: Value, limit: Value, stride: Value,
     size: Value,
 ) -> Value:  # fmt: skip
-    """Return BAD, UNIT or SCATTERED for the addresses in row `a`, to which `imm` is added.  Each lane's must be from
-    `begin` to `begin + limit` in lane 0's part of local memory, or `stride` bytes further for each lane."""
+    """Return BAD, UNIT or SCATTERED for the addresses in row `a`, to which `imm` is added.
+
+    The valid range is `begin` to `begin + limit` in lane 0's part of local memory, and `stride` bytes further for each
+    lane.
+    """
     mask = resize(b, mask, I32, False)
     v = b.add(load_row(b, registers, a, "b64"), splat(b, imm))
     inside = b.sub(b.sub(v, splat(b, begin)), b.mul(numbers(I64, range(LANES)), splat(b, stride)))
@@ -111,8 +114,7 @@ def own_pattern(
 
 @emitted
 def other_banks(b: Builder, place: Value, bias: Value) -> Value:
-    """Return whether the numbers at `place`, plus bias, in units of 4, differ in their low five bits, like words of 32
-    banks."""
+    """Return whether the addresses at `place`, plus bias, are in words of 32 different banks."""
     v = b.load(pointer(b, place, ir.VectorType(I64, LANES)), align=8)
     bank = b.trunc(b.and_(b.lshr(b.add(v, splat(b, bias)), same(v, 2)), same(v, LANES - 1)), ir.VectorType(I32, LANES))
     bits, n = b.shl(same(bank, 1), bank), LANES
@@ -133,7 +135,7 @@ def all_inside(b: Builder, place: Value, bias: Value, limit: Value, size: Value)
 
 
 def _steps(b: Builder, place: Value, first: Value) -> Value:
-    """Return the differences of 32 numbers from one."""
+    """Return the differences between 32 numbers and `first`."""
     v = b.load(pointer(b, place, ir.VectorType(I64, LANES)), align=8)
     return b.sub(v, splat(b, first))
 
@@ -154,13 +156,13 @@ def matches_steps(b: Builder, place: Value, first: Value, steps: Value, mask: Va
 
 
 AT_ONCE = ((4, 1), (8, 1), (8, 2))
-"""bytes and elements of the accesses that lanes lying apart make without a loop: others are seldom, and code takes long
-to compile"""
+"""(bytes, elements) of the accesses that scattered lanes perform without a loop: others are rare, and their code would
+take long to compile"""
 MEMORY_NAMES = tuple(name for name, op in OPERATIONS.items() if op.kind in ("load", "store"))
 
 
 def load_some(b: Builder, place: Value, lanes: Value, others: Value) -> Value:
-    """Load the elements of these lanes, an i32, from a vector in memory; `others` has those of the other lanes."""
+    """Load the elements of some lanes, an i32 mask, from a vector in memory; `others` has those of the other lanes."""
     t = others.type
     name = f"llvm.masked.load.{mangle_type(t)}.{mangle_type(place.type)}"
     signature = ir.FunctionType(t, [place.type, I32, MASK, t])
@@ -168,14 +170,14 @@ def load_some(b: Builder, place: Value, lanes: Value, others: Value) -> Value:
 
 
 def store_some(b: Builder, values: Value, place: Value, lanes: Value) -> None:
-    """Write the elements of these lanes, an i32."""
+    """Store the elements of some lanes, an i32 mask."""
     name = f"llvm.masked.store.{mangle_type(values.type)}.{mangle_type(place.type)}"
     signature = ir.FunctionType(ir.VoidType(), [values.type, place.type, I32, MASK])
     b.call(declare_function(b.module, signature, name), [values, place, I32(1), b.bitcast(lanes, MASK)])
 
 
 def load_side_by_side(b: Builder, address: Value, n: int, e: Any, lanes: int = LANES) -> list[Value]:
-    """The rows of vectors of n elements that lanes have side by side."""
+    """Load the rows of vectors of n elements that are contiguous in memory, lane after lane."""
     v = b.load(pointer(b, address, ir.VectorType(e, lanes * n)), align=1)
     if n == 1:
         return [v]
@@ -184,7 +186,7 @@ def load_side_by_side(b: Builder, address: Value, n: int, e: Any, lanes: int = L
 
 
 def store_side_by_side(b: Builder, address: Value, parts: list[Value]) -> None:
-    """Store vectors for lanes that are contiguous: the inverse of the load."""
+    """Store the vectors of contiguous lanes: the inverse of the load."""
     while len(parts) > 1:  # interleave: for four rows first (0, 2) and (1, 3), then the two results
         half, m = len(parts) // 2, parts[0].type.count
         order = numbers(I32, [x for lane in range(m) for x in (lane, m + lane)])
@@ -193,7 +195,7 @@ def store_side_by_side(b: Builder, address: Value, parts: list[Value]) -> None:
 
 
 class Piece(NamedTuple):
-    """Lanes whose data move together."""
+    """Lanes whose data are moved together."""
 
     lane: int
     """lane of the first element"""
@@ -205,8 +207,8 @@ class Piece(NamedTuple):
 
 
 def pieces_of(steps: Sequence[int], size: int, *, alike: bool) -> list[Piece]:
-    """Return the pieces of lanes that have such steps and `size` bytes each; with `alike`, they may have one
-    address."""
+    """Return the pieces of lanes with these distances and `size` bytes each; with `alike`, lanes of a piece may have
+    one address."""
 
     def of(lane: int, n: int) -> list[Piece]:
         own = [step - steps[lane] for step in steps[lane : lane + n]]
@@ -218,7 +220,7 @@ def pieces_of(steps: Sequence[int], size: int, *, alike: bool) -> list[Piece]:
 
 
 def load_pieces(b: Builder, first: Value, n: int, e: Any, pieces: Sequence[Piece]) -> list[Value]:
-    """The rows of vectors of n elements; that of lane 0 lies at `first`."""
+    """Load the rows of vectors of n elements; the vector of lane 0 is at `first`."""
     loaded: list[list[Value]] = []
     for piece in pieces:
         at = b.add(first, I64(piece.step))
@@ -255,8 +257,10 @@ def transfer(
     *,
     quarters: bool = False,
 ) -> None:
-    """Move data of one access whose addresses are known to be good; host address of a lane = row a + delta.  `mask`
-    is an i32; `quarters`: the pattern may be one of QUARTERS and ALIKE."""
+    """Move the data of one access whose addresses are valid: a lane's host address is row a + delta.
+
+    `mask` is an i32. With `quarters`, the pattern may also be one of QUARTERS and ALIKE.
+    """
     store, size, n = memory_shape(name)
     t = f"b{8 * size}"
     e = ELEMENT[t]
@@ -312,7 +316,7 @@ def transfer(
 
 
 def _move_quarter(b: Builder, store: bool, e: Any, address: Value, rows: list[Value], alike: bool) -> None:
-    """Move the data of eight lanes, of which the first one's lie at `address`."""
+    """Move the data of eight lanes, of which the first lane's are at `address`."""
     places = [pointer(b, row, ir.VectorType(e, LANES // 4)) for row in rows]
     if store:
         store_side_by_side(b, address, [b.load(place, align=8) for place in places])
@@ -330,7 +334,7 @@ def _move_quarter(b: Builder, store: bool, e: Any, address: Value, rows: list[Va
 def load_store(
     b: Builder, opcode: Value, pattern: Value, registers: Value, d: Value, a: Value, delta: Value, mask: Value
 ) -> None:
-    """`transfer` of whichever load or store."""
+    """Call `transfer` for any load or store."""
     mask = resize(b, mask, I32, False)
 
     def case(name: str) -> None:
@@ -411,7 +415,7 @@ def _compare_exchange_loop(b: Builder, what: str, place: Value, t: str, operand:
 def atomic(
     b: Builder, opcode: Value, registers: Value, d: Value, a: Value, x: Value, y: Value, delta: Value, mask: Value
 ) -> None:
-    """Atomic on good addresses, lane by lane; host address of a lane = row a + delta."""
+    """Execute an atomic at valid addresses, lane by lane: a lane's host address is row a + delta."""
     mask = resize(b, mask, I32, False)
 
     def case(name: str) -> None:

@@ -1,14 +1,14 @@
-"""Lanes of one warp, exactly: the second run of a launch in which lanes may conflict.
+"""Exact race checks between the lanes of one warp: the second run of a launch in which lanes may conflict.
 
-A cell of shadow memory stores the lanes of one access as a range, but not those of several accesses.  `shadow.py`
-assumes more lanes than there were and marks the bytes on which these could conflict.  A second run keeps, for each cell
-of these bytes, each access with the set of its lanes, and decides which conflict.  Between warps it does so if each
-lane has its own clock (`lane_clocks.py`).
+A cell of shadow memory stores the lanes of one access as a range, and cannot store those of several accesses.
+`shadow.py` therefore overestimates the lanes, and marks the bytes on which they could conflict. A second run keeps, for
+each cell of these bytes, a list of accesses with their exact lanes, and decides which conflict. It also decides
+conflicts between warps if each lane has its own clock (`lane_clocks.py`).
 
-    `entering an access`    A plain write empties the list.  A read removes lanes from earlier reads that one of its own
-                            lanes has observed, because whoever has observed the one has observed the other.  An atomic
-                            does so with atomics of its width.
-    `leaving an access`     An access that all lanes of its warp have observed is dropped, unless other warps' lanes
+    `entering an access`    A plain write empties the list.  A read removes lanes from earlier reads if one of its own
+                            lanes has observed them: whoever observes the new read has observed the earlier one.  An
+                            atomic does the same with atomics of its width.
+    `leaving an access`     An access that all lanes of its warp have observed is dropped, unless lanes of other warps
                             matter.
 """
 
@@ -36,12 +36,12 @@ from wsemu.model.isa import ATOMIC, FIRST_STORE, N_CONTROL, N_MEMORY, READ, SEGM
 
 PROXY, PROXY_WAR = CODE_NUMBERS["proxy"], CODE_NUMBERS["proxy-war"]
 EMPTY = 1
-"""number that stands for no access"""
+"""number that represents no access"""
 
 
 @compiled
 def kind_of(m, access):
-    """Return (kind, bytes per lane) of an access in a list; for an agent's the kind is at the position of a cell's
+    """Return the kind of an access in a list, and its bytes per lane; a cell stores an agent's kind in place of
     lanes."""
     i = instruction_at(m.code, access & (MAX_INSTRUCTIONS - 1))
     if (access >> WARP_SHIFT) & ACTORS >= GENERIC:
@@ -69,7 +69,7 @@ def unordered_lanes(m, w, access, lanes, lane):
 
 @compiled
 def report_lanes(m, w, pc, access, before, lanes, address, kind, other_kind, size):
-    """Record the lanes that do not come after all lanes `before` of an earlier access."""
+    """Record the lanes that are not ordered after all lanes `before` of an earlier access."""
     u, interval = (access >> WARP_SHIFT) & ACTORS, (access >> INTERVAL_SHIFT) & INTERVALS
     code = INTRA_WARP if u == w else RACE
     for lane in set_bits(lanes):
@@ -88,8 +88,8 @@ def report_lanes(m, w, pc, access, before, lanes, address, kind, other_kind, siz
 
 @compiled
 def unordered_agent_lanes(m, w, access, before, base, lanes, kind, size):
-    """Record unordered lanes in a program with asynchronous operations: an agent is ordered after nothing that came
-    before it."""
+    """Record unordered lanes in a program with asynchronous operations, which are not ordered after anything that
+    precedes them."""
     u, interval = (access >> WARP_SHIFT) & ACTORS, (access >> INTERVAL_SHIFT) & INTERVALS
     other_kind, _ = kind_of(m, access)
     if (base >> WARP_SHIFT) & ACTORS >= GENERIC or other_kind != kind:
@@ -106,7 +106,7 @@ def unordered_agent_lanes(m, w, access, before, base, lanes, kind, size):
 
 @compiled
 def left_over(m, w, access, before, base, lanes, kind, size):
-    """Return the lanes of an earlier access that must still be remembered after this access."""
+    """Return the lanes of an earlier access that must be kept after this access."""
     u = (access >> WARP_SHIFT) & ACTORS
     interval = (access >> INTERVAL_SHIFT) & INTERVALS
     if kind == WRITE or interval <= m.base:
@@ -141,9 +141,11 @@ def report_pair(m, code, w, pc, lane, access, others, address, kind, before, siz
 
 @compiled
 def judge_agents(m, w, pc, access, before, base, lanes, address, kind, size, read_back):
-    """Judge an access of lanes, or of an agent of one, against an earlier one of lanes or of an agent, one of the two
-    an agent's.  `read_back`: a known read of the generic proxy has returned what the last write stored: in shared
-    memory it is performed then, a read of global memory may return it from a cache."""
+    """Check an access against an earlier one; at least one of them is an agent's.
+
+    `read_back`: a known read of the generic proxy has returned the value of the last write. If it is in shared memory,
+    the write is then performed; a read of global memory may have returned the value from a cache.
+    """
     other_kind, other_size = kind_of(m, access)
     actor, u = (base >> WARP_SHIFT) & ACTORS, (access >> WARP_SHIFT) & ACTORS
     interval = (access >> INTERVAL_SHIFT) & INTERVALS
@@ -154,7 +156,7 @@ def judge_agents(m, w, pc, access, before, base, lanes, address, kind, size, rea
     if kind == ATOMIC and other_kind == ATOMIC and other_size == instruction_at(m.code, pc).aux & 255:
         return
     space = address >> SEGMENT_SHIFT != SHARED
-    fenced = other_kind == WRITE and read_back and space == 0  # the read lacks the fence
+    fenced = other_kind == WRITE and read_back and space == 0  # it remains that the read lacks the fence
     for lane in set_bits(lanes):
         if u >= GENERIC:
             if not agent_known(m, w, lane, interval):
@@ -175,7 +177,7 @@ def judge_agents(m, w, pc, access, before, base, lanes, address, kind, size, rea
 
 @compiled
 def not_relied(m, w, lane, space, u, others, interval):
-    """Return the lanes whose effects are not visible to an asynchronous operation of a lane."""
+    """Return the lanes whose effects are not visible to an asynchronous operation of a given lane."""
     found = 0
     for other in set_bits(others):
         if not lane_relies(m, w, lane, space, u, other, interval):
@@ -185,7 +187,7 @@ def not_relied(m, w, lane, space, u, others, interval):
 
 @compiled
 def is_read_back(m, w, n, base, lanes, kind):
-    """Return whether some lanes, of which an agent writes, know a read of the generic proxy since the last write."""
+    """Return whether lanes that issued an asynchronous write have observed a generic read since the last write."""
     if kind != WRITE or (base >> WARP_SHIFT) & ACTORS < BULK:
         return False
     lane = lowest_bit(lanes)
@@ -202,7 +204,7 @@ def is_read_back(m, w, n, base, lanes, kind):
 
 @compiled
 def enter(m, w, pc, place, lanes, base, address, kind, size):
-    """Judge an access of some lanes to a watched cell, and put it in the cell's list."""
+    """Check an access of some lanes to a watched cell, and add it to the cell's list."""
     warp = warp_at(m.warps, w)
     agent = (base >> WARP_SHIFT) & ACTORS >= GENERIC
     n, kept = load_i64(place), EMPTY
@@ -245,7 +247,7 @@ def enter(m, w, pc, place, lanes, base, address, kind, size):
 
 @compiled
 def judge_range(m, w, pc, segment, offset, size, lanes, kind, base, number):
-    """Judge a range of bytes that a lane, or an agent of it, accesses, and put it in the lists of its cells."""
+    """Check a range of bytes that a lane, or an agent of it, accesses, and add it to the lists of its cells."""
     grain = segment.watched_grain
     base &= ~LANE_BITS
     if (base >> WARP_SHIFT) & ACTORS >= GENERIC:
@@ -257,7 +259,7 @@ def judge_range(m, w, pc, segment, offset, size, lanes, kind, base, number):
 
 
 def judge_lanes(address, w, pc, registers, bias, mask, kind, base, number):
-    """Judge and remember what an access does to the watched cells of a segment.  Called by address."""
+    """Check and record an access to the watched cells of a segment. Called by address."""
     m = machine_at(address, 0)
     segment = segment_at(m.segments, number)
     i = instruction_at(m.code, pc)

@@ -1,7 +1,7 @@
-"""Accesses that wait for the host to let them be made, in compiled code: so their order is that of a script.
+"""Accesses that wait until the host lets a lane perform them, in compiled code, so that they follow a script.
 
-Launches without a script run none of this: `access_ordered` replaces `scheduler.access` in the others.  Lanes of one
-instruction make their accesses one at a time, since between them those of other warps may come.
+Only launches with a script run this: there, `access_ordered` replaces `scheduler.access`. Lanes of one instruction
+perform their accesses one at a time, because accesses of other warps may come in between.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from wsemu.machine.state import SCRIPTED, YIELDED
 
 
 def access_ordered(address, w, pc, registers, mask):
-    """Execute the access at pc as `scheduler.access` does; only the lane that was let go executes an ordered access."""
+    """Execute the access at pc as `scheduler.access` does; of an ordered access, only the lane that the host lets
+    go."""
     m = machine_at(address, 0)
     if load_u8(m.ordered + pc) == 0:
         return call(m.ordered_entry, address, w, pc, registers, mask)
@@ -20,7 +21,7 @@ def access_ordered(address, w, pc, registers, mask):
     if m.let_go:
         lane = 1 << (m.let_go - 1)
         status = call(m.ordered_entry, address, w, pc, registers, lane)
-        if status:  # it is made again when the host has done what it needs
+        if status:  # the lane repeats the access after the host has acted
             return status
         m.let_go = 0
         warp.served |= lane

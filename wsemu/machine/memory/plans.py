@@ -1,9 +1,9 @@
-"""Accesses by whole warps whose lanes lie apart, as in the instruction's accesses before: two rows of a tile, a stride.
+"""Fast checks of scattered accesses by whole warps whose lanes have the layout of an earlier access by the instruction,
+for example two rows of a tile, or a stride.
 
-A PLAN remembers how the lanes lie, the cells of shadow memory that they touch, in order, with the lanes of each, and
-what the access costs.  `as_planned` does all that `scheduler.access` does but for the transfer, in one go over the
-cells, where these are alike and in no conflict.  Where they are not, or the lanes lie otherwise, it does nothing at
-all.
+A PLAN stores the layout of the lanes, the cells of shadow memory that they touch, in order and with the lanes of each,
+and the cost of the access. `as_planned` does all that `scheduler.access` does, except the transfer, in one pass over
+the cells, if they have equal contents and no conflict. If they do not, or if the layout differs, it does nothing.
 """
 
 from __future__ import annotations
@@ -64,14 +64,15 @@ if TYPE_CHECKING:
 FULL = (1 << LANES) - 1
 FARTHEST = 1 << 40
 PAUSE = 64
-"""accesses before the next plan where the last one was mostly wrong, times the square of how often one was made"""
+"""number of accesses before the next plan if the last one mostly failed, times the square of the number of plans so
+far"""
 OTHER_WRITE, NOT_OWN_WRITE, OTHER_READ, NOT_OWN_READ, OTHER_MOMENT = 1, 2, 4, 8, 16
 OTHER_WARPS = 32
-"""the bits from which on a scan has those of the reads in which some differ: of READERS, warps"""
+"""bit from which on the result of a scan has the bits in which reads differ: the warps of READERS"""
 
 
 def _place_of(field: str) -> Any:
-    """The address of a field of a plan."""
+    """Return a function for the address of a field of a plan."""
     assert PLAN.fields is not None
     offset = PLAN.fields[field][1]
     return emitted(lambda b, plan: b.add(b.ptrtoint(plan.place, I64), I64(offset)))
@@ -84,7 +85,7 @@ plan_steps, plan_pieces, plan_lanes = (_place_of(field) for field in ("steps", "
 
 
 def _each_piece(b: Builder, pieces: Value, lanes: Value, n: Value, cells: int, body: Any) -> list[Value]:
-    """`body(offset, lanes, sums)` for each piece; it gives the next `sums`."""
+    """Run `body(offset, lanes, sums)`, which returns the next `sums`, for each piece."""
     t = ir.VectorType(I64, 4) if cells > 1 else I64
     before, loop, end = b.block, b.function.append_basic_block("piece"), b.function.append_basic_block("pieces")
     b.branch(loop)
@@ -106,7 +107,7 @@ def _each_piece(b: Builder, pieces: Value, lanes: Value, n: Value, cells: int, b
 
 
 def _any_bits(b: Builder, v: Value, n: int) -> Value:
-    """The bits that any of n numbers has."""
+    """Return the bits that are set in any of n numbers."""
     if n == 1:
         return v
     found = b.extract_element(v, I32(0))
@@ -171,12 +172,13 @@ def _fill(cells: int) -> Any:
 
 
 scan_cells, scan_fours = _scan(1), _scan(4)
-"""scan(writes, reads, pieces, lanes, n, written, read): OTHER_WRITE and so on, of all cells together: some last write
-is not that of `written`; some was not by the lanes that have the cell now; and the same of the reads, of `read`"""
+"""scan(writes, reads, pieces, lanes, n, written, read): flags for all cells together, OTHER_WRITE and so on: some last
+write differs from `written`; some last write is not by the lanes that have the cell now; and likewise for reads"""
 add_cells, add_fours = _add(1), _add(4)
-"""add(plane, pieces, lanes, n, bits): set these bits of each cell as well"""
+"""add(plane, pieces, lanes, n, bits): set these bits in each cell"""
 fill_cells, fill_fours = _fill(1), _fill(4)
-"""fill(plane, pieces, lanes, n, value, keep): `value`, and of each cell's own lanes the bits of `keep`, into each"""
+"""fill(plane, pieces, lanes, n, value, keep): store in each cell `value`, with the cell's own lanes in the bits
+`keep`"""
 
 
 @compiled
@@ -199,7 +201,7 @@ def add(plan, cells, bits):
 
 @compiled
 def join_readers(m, w, plan, reads, v, found, kind, base, floor):
-    """Update reads that are READERS of one moment for a planned access; return False if a closer look is needed."""
+    """Update reads that are READERS of one moment for a planned access; return False if that needs a closer look."""
     warps = (v | found >> OTHER_WARPS) & WARPS
     if kind == WRITE:
         if unknown(m, w, v, warps, floor):
@@ -220,8 +222,10 @@ def join_readers(m, w, plan, reads, v, found, kind, base, floor):
 
 @compiled
 def all_ordered_before(m, w, v, floor, by_others):
-    """The accesses v of all cells happen before now, as far as lanes go too.  `by_others`: some were not by the lane
-    that alone has the cell now."""
+    """Return whether the access v of all cells is ordered before the current one, lanes included.
+
+    `by_others`: some of these accesses were not by the lane that alone has the cell now.
+    """
     if not is_ordered_before(m, w, v, floor):
         return False
     own = (v >> WARP_SHIFT) & ACTORS == w and (v >> INTERVAL_SHIFT) & INTERVALS > warp_at(m.warps, w).synced
@@ -283,11 +287,11 @@ def touch_planned(m, w, plan, writes, reads, kind, base, floor):
 
 
 _WORDS = {1: (I8, 1), 2: (I16, 1), 4: (I32, 1), 8: (I64, 1), 16: (I64, 2)}
-"""words of the map of written bytes, by the bytes of a lane"""
+"""type and number of the words of the initialization map for a lane's bytes, by their number"""
 
 
 def _for_each_size(b: Builder, size: Value, body: Callable[[Any, int], Value]) -> Value:
-    """Return `body` applied to the words that `size` bytes of each lane have in the map."""
+    """Return `body` applied to the words of the initialization map for `size` bytes of each lane."""
     function = b.function
     end, other = function.append_basic_block("set"), function.append_basic_block("size")
     choice, results = b.switch(size, other), []
@@ -311,7 +315,7 @@ def _all_set(t: Any) -> Value:
 
 
 def _words(b: Builder, first: Value, steps: Value, t: Any, n: int) -> Iterator[Value]:
-    """Yield the positions of all lanes' words in the map."""
+    """Yield the positions of all lanes' words in the initialization map."""
     for lane in range(LANES):
         at = b.add(first, b.load(pointer(b, b.add(steps, I64(8 * lane)), I64)))
         for k in range(n):
@@ -320,7 +324,7 @@ def _words(b: Builder, first: Value, steps: Value, t: Any, n: int) -> Iterator[V
 
 @emitted
 def some_lane_unset(b: Builder, first: Value, steps: Value, size: Value) -> Value:
-    """Return whether the map of written bytes lacks a byte of a lane: 1, 2, 4, 8 or 16 at its step from `first`."""
+    """Return whether some lane has uninitialized bytes, of 1, 2, 4, 8 or 16 at its distance from `first`."""
 
     def with_words(t: Any, n: int) -> Value:
         found = _all_set(t)
@@ -333,12 +337,12 @@ def some_lane_unset(b: Builder, first: Value, steps: Value, size: Value) -> Valu
 
 @emitted
 def set_lanes(b: Builder, first: Value, steps: Value, size: Value) -> Value:
-    """Mark the bytes of all lanes, which share no byte, as written in that map; return how many were not written."""
+    """Mark the bytes of all lanes, which share none, as initialized in the map, and return how many were not before."""
 
     def with_words(t: Any, n: int) -> Value:
         before = t(0)
         for word in _words(b, first, steps, t, n):
-            before = b.add(before, b.and_(b.load(word, align=1), _all_set(t)))  # each byte of it comes to 64 at most
+            before = b.add(before, b.and_(b.load(word, align=1), _all_set(t)))  # each byte of the sum is at most 64
             b.store(_all_set(t), word, align=1)
         total = I64(0)
         for k in range(t.width // 8):
@@ -350,7 +354,7 @@ def set_lanes(b: Builder, first: Value, steps: Value, size: Value) -> Value:
 
 @compiled
 def note_lanes_set(segment, first, steps, size):
-    """Mark the bytes of all lanes, which share no byte, as written."""
+    """Mark the bytes of all lanes, which share none, as initialized."""
     segment.unwritten -= set_lanes(first, steps, size)
     if segment.unwritten == 0:
         segment.initialised = 0
@@ -358,14 +362,14 @@ def note_lanes_set(segment, first, steps, size):
 
 @compiled
 def dearer(m, row, place, cost):
-    """Return whether an execution with this cost is to be recorded, see `costs.keep_worst`."""
+    """Return whether an execution with this cost must be recorded, see `costs.keep_worst`."""
     kept = pattern_at(m.patterns + PATTERN_BYTES * (2 * row.pattern + (place != SHARED)), 0)
     return not (cost < kept.cost or (cost == kept.cost and m.group * m.members + m.member >= kept.cta))
 
 
 @compiled
 def judged_here(m, segment, grain):
-    """Return whether races in a segment are detected with cells of this grain, and there is room for an access."""
+    """Return whether races in a segment are checked with cells of this grain, and one more access fits."""
     if segment.tracked != TRACKED or segment.grain != grain or segment.watched:
         return False
     if m.moment_count > m.moment_room:
@@ -375,13 +379,13 @@ def judged_here(m, segment, grain):
 
 @compiled
 def part_of(m, number, offset):
-    """Return an offset in a segment without the number of a variable, where the memory begins and ends that the first
-    lane's address may reach, and whether it may be written."""
+    """Return an offset without the number of a variable, the range of memory for the first lane's address, and whether
+    it may be written."""
     segment = segment_at(m.segments, number)
     if number != LOCAL:
         return offset, 0, segment.bytes, segment.open
     variable = offset >> LOCAL_SHIFT
-    if variable & ON_STACK:  # whose extent each lane has for itself
+    if variable & ON_STACK:  # its extent differs between lanes
         return offset, 0, -1, 0
     begin, extent, writable = extent_of(m, variable, 0)
     return offset & ((1 << LOCAL_SHIFT) - 1), begin, begin + extent, writable
@@ -389,7 +393,7 @@ def part_of(m, number, offset):
 
 @compiled
 def make_planned(m, w, pc, plan, first, log_size, kind):
-    """Judge and count an access whose lanes lie as planned; the first lane's host address, or 0."""
+    """Check and count an access whose lanes have the planned layout; return the first lane's host address, or 0."""
     number = first >> SEGMENT_SHIFT
     if number < SHARED or number >= m.segment_count or min(number, FIRST_ARRAY) != plan.place:
         return 0
@@ -405,7 +409,7 @@ def make_planned(m, w, pc, plan, first, log_size, kind):
     cost, ideal = plan.cost, plan.ideal
     if number >= FIRST_ARRAY and plan.boundary != first & 31:
         return 0
-    if number == SHARED and (plan.boundary ^ first) & 3:  # other lanes share words of banks
+    if number == SHARED and (plan.boundary ^ first) & 3:  # another alignment: other lanes share words
         return 0
     if cost > ideal and number != LOCAL and dearer(m, row, number, cost):
         return 0
@@ -456,8 +460,10 @@ def touch_spread(m, w, pc, segment, place, bias, kind):
 
 @compiled
 def make_spread(m, w, pc, place, bias, kind):
-    """Judge and count an access to four bytes of shared memory by each lane, all of other banks, as lanes have it that
-    exchange elements without a conflict; the first lane's host address, or 0."""
+    """Check and count a typical exchange of elements without bank conflicts, and return the first lane's host address.
+
+    Each lane accesses four bytes of shared memory in a bank of its own. Return 0 for other accesses.
+    """
     first = load_i64(place) + bias
     bias -= SHARED << SEGMENT_SHIFT
     segment = segment_at(m.segments, SHARED)
@@ -483,11 +489,10 @@ def make_spread(m, w, pc, place, bias, kind):
 
 
 def as_planned(address, w, pc, place, bias, shape):
-    """Make an access by all lanes, which lie apart, but for the transfer: the host address of the first lane's bytes,
-    or 0 if it is none of the usual ones and nothing was done.
+    """Check a scattered access by all lanes, without the transfer, and return the first lane's host address.
 
-    `place`: host address of the lanes' addresses, to which `bias` is added; `shape`: log2 of the bytes of a lane, and
-    from bit 8 on READ or WRITE.
+    Return 0, and do nothing, if the access is not one of the usual ones. `place` is the host address of the lanes'
+    addresses, to which `bias` is added. `shape` has log2 of the bytes of a lane, and from bit 8 on READ or WRITE.
     """
     m = machine_at(address, 0)
     number = access_at(m.accesses, pc).pattern
@@ -526,7 +531,7 @@ def enter_cell(plan, cell, lane):
 
 @compiled
 def gather_pieces(plan):
-    """From cells to pieces."""
+    """Convert the cells of a plan to pieces."""
     cells = plan_pieces(plan)
     wide = plan.count & 3 == 0
     for j in range(plan.count):
@@ -543,8 +548,10 @@ def gather_pieces(plan):
 
 @compiled
 def lay_out(plan, place, size, grain, stride):
-    """Lay out the steps of the lanes, and their cells; return False if there is no plan for them.  `stride`: from a
-    lane's memory to that of the next one, 0 if they share it."""
+    """Compute the distances of the lanes and their cells; return False if no plan is possible.
+
+    `stride` is the distance from a lane's memory to that of the next lane, or 0 if they share memory.
+    """
     first = load_i64(place)
     keep_steps(place, first, plan_steps(plan))
     plan.of = 0
@@ -596,7 +603,7 @@ def weigh_plan(m, plan, place, bias, number, size, limit, log_size, store):
 
 @compiled
 def lay_plan(m, plan, place, bias, log_size, kind):
-    """Plan for accesses like the one whose lanes' addresses are at `place`; return False if there is no plan for it."""
+    """Make a plan for accesses like the one whose lanes' addresses are at `place`; return False if none is possible."""
     size = 1 << log_size
     first = load_i64(place) + bias
     number = first >> SEGMENT_SHIFT
@@ -621,7 +628,7 @@ def lay_plan(m, plan, place, bias, log_size, kind):
 
 
 def make_plan(address, pc, place, bias, shape):
-    """Before an access that is not as planned: plan for the next one to lie like it.  Parameters as of `as_planned`."""
+    """Make a plan from an access that differs from the previous plan. Parameters as in `as_planned`."""
     m = machine_at(address, 0)
     row = access_at(m.accesses, pc)
     plan, due = plan_at(m.plans, row.pattern), plan_due_at(m.plans_due, row.pattern)

@@ -1,10 +1,10 @@
-"""Bytes that are loaded through the read-only cache and written in the same launch, in compiled code.
+"""Checks for bytes that are loaded through the read-only cache and written in the same launch, in compiled code.
 
-Each byte of an array has a byte of marks: whether such a load read it (`LOADED`), and whether a store or atomic wrote
-it (`STORED`), by any thread at any time.  A byte with both marks is one too many.  A second run, on one machine, finds
-the accesses that were the first of each kind to such a byte: their *claims*.
+Each byte of an array has a byte of marks: whether such a load has read it (`LOADED`), and whether a store or atomic has
+written it (`STORED`), by any thread at any time. A byte with both marks is an error. A second run, on one machine,
+finds the first access of each kind to such a byte: its *claims*.
 
-Programs without such loads run none of this: `access_noted` replaces `scheduler.access` in those that have them.
+Only programs with such loads run this: there, `access_noted` replaces `scheduler.access`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ FULL = (1 << LANES) - 1
 
 @compiled
 def mark(place, size, bit, unused):
-    """Mark bytes but `unused` ones; accesses of four bytes and more are marked four at a time."""
+    """Mark bytes, except those in `unused`; accesses of four or more bytes are marked four bytes at a time."""
     if size < 4 or unused:
         for q in range(size):
             if (unused >> q) & 1 == 0:
@@ -105,7 +105,7 @@ def mark_at_once(m, registers, i, mask, size, bit, forbids):
 
 @compiled
 def note(m, w, pc, registers, i, mask, bit, unused):
-    """Mark what the lanes of an access touch, or claim it; bytes with a bit in `unused` do not matter."""
+    """Mark the bytes that the lanes of an access touch, or claim them; bytes with a bit in `unused` do not matter."""
     size = i.aux & 255
     forbids = access_at(m.accesses, pc).forbids & ANYWHERE
     if m.claims == 0 and unused == 0 and mark_at_once(m, registers, i, mask, size, bit, forbids):
@@ -135,7 +135,7 @@ def note(m, w, pc, registers, i, mask, bit, unused):
 
 
 def access_noted(address, w, pc, registers, mask):
-    """Execute the access at pc as `scheduler.access` does, and note it."""
+    """Execute the access at pc as `scheduler.access` does, and mark its bytes."""
     m = machine_at(address, 0)
     if m.resumes == 0:
         i = instruction_at(m.code, pc)

@@ -1,4 +1,4 @@
-"""Threads that loaded bytes as read-only, and threads that wrote them: the host's side of `read_only.py`."""
+"""The host's side of `read_only.py`: the threads that loaded bytes as read-only, and the threads that wrote them."""
 
 from __future__ import annotations
 
@@ -21,12 +21,14 @@ if TYPE_CHECKING:
 
     Offsets = npt.NDArray[np.int64]
 MOST = 1 << 18
-"""bytes of a launch whose accesses are looked for: each makes two claims at most"""
+"""maximum number of bytes in a launch whose accesses are determined: each has at most two claims"""
 
 
 def written_bytes(machines: Sequence[Mapping[int, npt.NDArray[np.uint8]]]) -> dict[int, Offsets]:
-    """The offsets of the bytes that were loaded as read-only and written, by segment, from the marks of machines that
-    ran parts of a launch."""
+    """Return, by segment, the offsets of bytes that were both loaded as read-only and written.
+
+    `machines` are the marks of the machines that ran parts of a launch.
+    """
     found = {}
     for number in machines[0] if machines else ():
         marks = machines[0][number]

@@ -1,17 +1,17 @@
-"""Reads of one location by several warps, in a cell by themselves: warps, and the moment at which they read.
+"""Cells for reads of one location by several warps: they store the warps, and the moment at which these read.
 
-A *moment* is a row of intervals, one for each warp.  A cell of READERS stands for reads since the last write by each of
-its warps, in the interval that the cell's moment has for it.  A warp that reads the location in that same interval only
-adds its bit, whatever the others have read and however often it reads.  No set of accesses is created (`shadow.py`),
-and cells of one moment are judged together though their readers differ.
+A *moment* is a row of intervals, one for each warp. A READERS cell represents a read, since the last write, by each of
+its warps, in the interval that the cell's moment has for that warp. If another warp reads the location in the interval
+that the moment has for it, then only its bit is added, however often it reads. No set of accesses is created
+(`shadow.py`), and cells of one moment are checked together even if their readers differ.
 
     bits 63, 61   READERS
     32 - 60       number of the moment
     0 - 31        warps
 
-Lost are the instructions, and the lanes.  Where these matter a cell is written out as a set of reads that are UNNAMED,
-and a conflict with one of them has the launch made again without cells of this kind.  Groups of more than 32 warps and
-runs that judge lanes exactly have none from the start.
+A READERS cell does not contain instructions or lanes. If these matter, the cell is replaced by a set of UNNAMED reads,
+and after a conflict with one of them, the launch restarts without READERS cells. Groups of more than 32 warps, and runs
+that check lanes exactly, do not use such cells.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ from wsemu.machine.scalars import load_i64, lowest_bit, store_i64
 from wsemu.model.isa import LANES
 
 ALONE = 1
-"""no cell: only the new read remains"""
+"""value that means: only the new read remains"""
 RECENT = 4
-"""moments that are tried before another is made"""
+"""number of recent moments that are compared before a new one is created"""
 
 
 @compiled
@@ -55,20 +55,20 @@ def moment_of(m, v):
 
 @compiled
 def present(m, w):
-    """The interval that a warp is in."""
+    """Return the current interval of a warp."""
     return load_i64(warp_at(m.warps, w).clock + 8 * w)
 
 
 @compiled
 def takes(m, w, v):
-    """Return whether a read by warp w now adds to a cell like v nothing but its bit."""
+    """Return whether a read by warp w now changes nothing in a cell like v except the warp's bit."""
     return load_i64(moment_of(m, v) + 8 * w) == present(m, w)
 
 
 @compiled
 def others_unknown(m, w, v, warps, floor):
-    """Return the warps whose reads, at the moment of v, warp w has not observed, without its own; all of them if they
-    belong to another CTA."""
+    """Return the other warps whose reads, at the moment of v, warp w has not observed; all if they are of another
+    CTA."""
     row = moment_of(m, v)
     if load_i64(row + 8 * lowest_bit(warps)) <= floor:
         return warps
@@ -77,14 +77,14 @@ def others_unknown(m, w, v, warps, floor):
 
 @compiled
 def is_unsynced(m, w, v):
-    """Return True if the lanes of warp w have not met since the moment of v."""
+    """Return whether the lanes of warp w have not synchronized since the moment of v."""
     return m.lockstep == 0 and load_i64(moment_of(m, v) + 8 * w) > warp_at(m.warps, w).synced
 
 
 @compiled
 def unknown(m, w, v, warps, floor):
-    """Return the warps whose reads, at the moment of v, warp w has not observed, w itself included if its lanes are
-    judged exactly."""
+    """Return the warps whose reads, at the moment of v, warp w has not observed; w is among them if its lanes have not
+    synchronized since."""
     rest = others_unknown(m, w, v, warps, floor)
     if (warps >> w) & 1 and is_unsynced(m, w, v):
         rest |= 1 << w
@@ -93,9 +93,9 @@ def unknown(m, w, v, warps, floor):
 
 @compiled
 def forgettable(m, w, v, warps, floor):
-    """Return whether warp w knows of the reads of some warps, so that a read by it now stands for them.
+    """Return whether warp w has observed the reads of some warps, so that a read by it now represents them.
 
-    It does not stand for reads by its own lanes that need not know of each other.
+    It does not represent reads by its own lanes that may not have observed each other.
     """
     if (warps >> w) & 1 and (m.by_lanes or is_unsynced(m, w, v)):
         return False
@@ -104,7 +104,7 @@ def forgettable(m, w, v, warps, floor):
 
 @compiled
 def agrees(m, w, at, row, warps, u, interval):
-    """Return whether a moment has warp w in its present interval, u in this one, and `warps` in theirs of `row`."""
+    """Return whether a moment has warp w in its current interval, u in the given one, and `warps` as in `row`."""
     if load_i64(at + 8 * w) != present(m, w) or load_i64(at + 8 * u) != interval:
         return False
     return warps == 0 or (behind(at, row) | behind(row, at)) & warps == 0
@@ -112,7 +112,7 @@ def agrees(m, w, at, row, warps, u, interval):
 
 @compiled
 def moment_with(m, w, row, warps, u, interval):
-    """Return the number of a moment with these clocks, a recent one or a new one; -1 if the table is full."""
+    """Return the number of a moment with these intervals, a recent one or a new one; -1 if the table is full."""
     number = m.moment_count
     for back in range(1, min(number, RECENT) + 1):
         if agrees(m, w, m.moments + MOMENT_BYTES * (number - back), row, warps, u, interval):
@@ -135,8 +135,10 @@ def moment_with(m, w, row, warps, u, interval):
 
 @compiled
 def merge_own_reads(m, w, v, warps, floor):
-    """Return a cell for a read by warp w now that represents all reads of v by `warps`, by any lanes of w.  Return 0 if
-    some are of warps that it has not observed, or there is none."""
+    """Return a cell for a read by warp w now that represents all reads of v by `warps`, whichever lanes of w read.
+
+    Return 0 if w has not observed some of them, or if the table of moments is full.
+    """
     if m.by_lanes or others_unknown(m, w, v, warps, floor):
         return 0
     number = moment_with(m, w, moment_of(m, v), 0, w, present(m, w))
@@ -145,8 +147,8 @@ def merge_own_reads(m, w, v, warps, floor):
 
 @compiled
 def latest(m, w):
-    """Return the contents of READERS for the last moment, without warps, if a read by warp w now belongs to this moment
-    like its other reads in this interval; NO_MOMENT if not."""
+    """Return a READERS cell without warps for the last moment, if a read by warp w now belongs to this moment like its
+    other reads in this interval; otherwise NO_MOMENT."""
     number = m.moment_count - 1
     if m.readers == 0 or number < 0 or warp_at(m.warps, w).partial:
         return NO_MOMENT
@@ -171,8 +173,10 @@ def together(m, w, v):
 
 @compiled
 def renew_read_set(m, w, v, floor):
-    """Return a cell for the reads of v that warp w has not observed, and a read by warp w now; ALONE if w has observed
-    all of them; 0 if no cell can hold them."""
+    """Return a cell for the reads of v that warp w has not observed, and a read by warp w now.
+
+    Return ALONE if w has observed all of them, and 0 if no cell can hold them.
+    """
     if takes(m, w, v):
         return v | 1 << w
     row, warps = moment_of(m, v), v & WARPS
@@ -189,7 +193,7 @@ def renew_read_set(m, w, v, floor):
 
 @compiled
 def written_out(m, v):
-    """The set of the reads that a cell stands for."""
+    """Return the set of the reads that a READERS cell represents."""
     h = (v * 0x2545F4914F6CDD1D) >> 33
     while True:
         memo = memo_at(m.memo, h & m.memo_mask)

@@ -1,18 +1,18 @@
-"""Shadow memory: who touched each byte last, and whether that happens before now.
+"""Shadow memory: for each byte, the last accesses, which must happen before a conflicting new one.
 
-Every cell has two numbers: the last write, and the reads and atomics since, each in the form of `shadow_cells.py`.  A
-cell is the smallest access that a segment has seen: an array of float32 has cells of 4 bytes.  An access is judged as a
-whole: cells with equal neighbours in time form a group, and a group is judged once.
+Every cell has two numbers in the form of `shadow_cells.py`: one for the last write, and one for the reads and atomics
+since. A cell has the size of the smallest access of its segment so far: an array of float32 has cells of 4
+bytes. An access is checked as a whole: neighboring cells with equal contents form a group, which is checked once.
 
-Several reads and atomics make a *set*.  Sets are numbered and never change.  Adding an access to one gives another,
-which is remembered (`MEMO`), because the cells of a tile change in the same way.  Reads by several warps alone mostly
-need no set: see `readers.py`.  A read that happens before a new one is dropped: whatever comes after the new one comes
-after both.  So is an atomic before one of its width; but a read does not stand for an atomic, nor an atomic for a read:
-they conflict with different accesses.
+Several reads and atomics form a *set*. Sets are numbered and never change. Adding an access to a set gives another set,
+and the result is cached (`MEMO`), because all cells of a tile change in the same way. Reads by several warps rarely
+need a set: see `readers.py`. A read that happens before a new read is dropped, because whatever is ordered after the
+new read is ordered after both. Likewise, an atomic is dropped if it happens before one of its width. But a read does
+not replace an atomic, nor an atomic a read, because they conflict with different accesses.
 
-A conflict is looked at lane by lane in `conflict`, which may be slow.  Between lanes of one warp it is a suspicion: a
-cell has the lanes of an access as a range, and a set does not have them at all.  The bytes are marked, and a second run
-decides (`lane_order.py`).  So it is between warps where each lane has a clock of its own (`lane_clocks.py`).
+`conflict` examines a conflict lane by lane, which may be slow. Between lanes of one warp, it is only a suspicion: a
+cell has the lanes of an access as a range, and a set does not have them at all. The bytes are then marked, and a second
+run decides (`lane_order.py`). The same holds between warps if each lane has its own clock (`lane_clocks.py`).
 Reference: Flanagan, Freund, "FastTrack: Efficient and Precise Dynamic Race Detection" (PLDI 2009), section 3.
 """
 
@@ -123,7 +123,7 @@ FULL = (1 << LANES) - 1
 READS = 1 << 4
 """flag: the cells hold reads"""
 CONTIGUOUS, EACH, ONE = range(3)
-"""assignment of the 32 current cells to lanes: contiguous cells; a cell for each lane; the first cell for all lanes"""
+"""assignment of the 32 current cells to lanes: contiguous; a cell for each lane; the first cell for all lanes"""
 
 
 @compiled
@@ -139,13 +139,14 @@ def now(m, w, pc):
 
 @compiled
 def floor_of(m, number):
-    """Return the last interval of other CTAs that cells of a segment may have."""
+    """Return the last interval that other CTAs' accesses in cells of a segment may have."""
     return m.base if number != SHARED else 0
 
 
 @compiled
 def is_ordered_before(m, w, v, floor):
-    """Return whether the access v of a cell happens before now, lanes aside.  Other CTAs: up to `floor`."""
+    """Return whether the access v of a cell happens before now, except for lanes; accesses of other CTAs up to `floor`
+    do not."""
     interval, u = (v >> INTERVAL_SHIFT) & INTERVALS, (v >> WARP_SHIFT) & ACTORS
     if interval <= floor:
         return False
@@ -154,7 +155,7 @@ def is_ordered_before(m, w, v, floor):
 
 @compiled
 def lanes_know(m, w, v, lane, spread):
-    """Return whether lanes `lane` to lane + spread have observed the access v of this warp to the same bytes."""
+    """Return whether lanes `lane` to lane + spread have observed the access v of their own warp to the same bytes."""
     warp = warp_at(m.warps, w)
     interval = (v >> INTERVAL_SHIFT) & INTERVALS
     if interval <= warp.synced or m.lockstep:
@@ -173,8 +174,11 @@ def lanes_know(m, w, v, lane, spread):
 
 @compiled
 def known_one_by_one(m, w, v, lane, spread, floor):
-    """In a CTA in which each lane has its own clock: return whether the lanes from `lane` to lane + spread have
-    observed all lanes that may have performed the access v of another warp."""
+    """Return whether lanes `lane` to lane + spread have observed all lanes that may have performed another warp's
+    access v.
+
+    It applies to CTAs in which each lane has its own clock.
+    """
     interval, u = (v >> INTERVAL_SHIFT) & INTERVALS, (v >> WARP_SHIFT) & ACTORS
     if m.by_lanes == 0 or interval <= floor:
         return False
@@ -226,13 +230,13 @@ def unordered_cells(m, w, cells, v, group, floor, log, first, spread):
 
 @compiled
 def width(m, v):
-    """Bytes a lane of an access."""
+    """Return the bytes per lane of an access."""
     return instruction_at(m.code, v & (MAX_INSTRUCTIONS - 1)).aux & 255
 
 
 @compiled
 def scope(m, v):
-    """Return the scope that an atomic names, 0 for a scope that includes all CTAs."""
+    """Return the scope that an atomic names; 0 if it includes all CTAs."""
     return (instruction_at(m.code, v & (MAX_INSTRUCTIONS - 1)).aux >> UNUSED_SHIFT) & SCOPES
 
 
@@ -283,7 +287,7 @@ def alike(m, v, new):
 
 @compiled
 def set_clashes(m, w, kind, pc, v, floor):
-    """Something in the set v conflicts with an access of this kind now and may not happen before it."""
+    """Return whether some access in the set v conflicts with one of this kind now, and may not happen before it."""
     place = load_i64(m.sets + 8 * (set_number(v)))
     synced = warp_at(m.warps, w).synced
     for q in range(place & 0xFFFF):
@@ -292,27 +296,30 @@ def set_clashes(m, w, kind, pc, v, floor):
             if not is_ordered_before(m, w, e, floor):
                 return True
             own = (e >> WARP_SHIFT) & ACTORS == w and (e >> INTERVAL_SHIFT) & INTERVALS > synced
-            if own and not m.lockstep:  # by which lanes is not known
+            if own and not m.lockstep:  # the set does not have its lanes
                 return True
     return False
 
 
 @compiled
 def keeps(m, w, e, new, floor):
-    """Return whether element e stays in a set when `new` is added: unless it comes before it, and conflicts with the
-    same."""
+    """Return whether element e stays in a set when `new` is added: it does not if it happens before `new` and conflicts
+    with the same accesses."""
     if not is_ordered_before(m, w, e, floor):
         return True
-    if floor == 0 and (e >> INTERVAL_SHIFT) & INTERVALS <= m.base:  # of an earlier CTA's shared memory
+    if floor == 0 and (e >> INTERVAL_SHIFT) & INTERVALS <= m.base:  # by an earlier CTA that had the shared memory
         return False
     return (e ^ new) & ATOMIC_BIT != 0 or (e & ATOMIC_BIT != 0 and not alike(m, e, new))
 
 
 @compiled
 def add_element(m, e, floor, foreign):
-    """Add e to the set that is being made.  For other CTAs' accesses the first read and the first atomic of each
-    width and scope, and of those that represent loads, are sufficient: nothing orders any of them before this CTA's
-    actions.  `foreign` has a bit for each that is there."""
+    """Add e to the set under construction.
+
+    Of other CTAs' accesses, these are sufficient: the first read, and the first atomic of each width and scope,
+    separately for atomics that represent loads. Nothing orders any of them before this CTA's actions. `foreign` has a
+    bit for each that is in the set.
+    """
     if (e >> INTERVAL_SHIFT) & INTERVALS <= floor:
         bit = 1
         if e & ATOMIC_BIT:
@@ -329,8 +336,9 @@ def add_element(m, e, floor, foreign):
 def extend_read_set(m, w, old, new, floor):
     """Return the set of `old` (an access or a set) and the access `new`, or 0 if only the new access remains.
 
-    If lanes of its warp that it may not have observed read before it, the new access becomes a set of one element,
-    because a set represents any lanes."""
+    The new access becomes a set of one element if lanes of its warp read before it that it may not have observed: a set
+    represents any lanes.
+    """
     side = new | (SET if floor else 0)  # a segment's kind decides what happens to other CTAs' accesses
     h = ((old * 0x2127599BF4325C37 + new) * 0x2545F4914F6CDD1D) >> 33
     while True:
@@ -354,7 +362,7 @@ def extend_read_set(m, w, old, new, floor):
                 loses_lanes = 1 - m.lockstep
     elif keeps(m, w, old, new, floor):
         foreign = add_element(m, old, floor, foreign)
-    m.set_count += 1  # also for no set: there is room for as many memos as sets
+    m.set_count += 1  # also if there is no set: there is room for one MEMO per set
     if m.element_count == start and loses_lanes == 0:
         memo.result = 0
         return 0
@@ -369,7 +377,7 @@ def extend_read_set(m, w, old, new, floor):
 
 @compiled
 def meet_writes(m, w, pc, cells, mask, kind, floor, shape, log, first, spread, q):
-    """Judge an access against the last writes in 32 cells."""
+    """Check an access against the last writes in 32 cells."""
     rest = mask
     while rest:
         v = load_i64(cells + 8 * lowest_bit(rest)) & WHEN
@@ -383,8 +391,8 @@ def meet_writes(m, w, pc, cells, mask, kind, floor, shape, log, first, spread, q
 
 @compiled
 def known_to_lanes(m, w, cells, v, group, log, first, spread):
-    """The cells of a group, all alike up to the lanes and before now, whose access the lanes that access them now know
-    of: it need not be remembered."""
+    """Return the cells of a group whose recorded access the lanes that access them now have observed, so that it can be
+    dropped. The cells are equal except for the lanes, and the access happens before now."""
     warp = warp_at(m.warps, w)
     if (v >> WARP_SHIFT) & ACTORS != w or (v >> INTERVAL_SHIFT) & INTERVALS <= warp.synced:
         return group
@@ -398,9 +406,9 @@ def known_to_lanes(m, w, cells, v, group, log, first, spread):
 
 @compiled
 def meet_readers(m, w, cells, j, rest, kind, base, floor, log, first, spread):
-    """Return which cells, cell j and its equals that hold READERS, are finished.
+    """Return the finished cells among cell j and its equals, which hold READERS.
 
-    Cells that need a closer look are written out, and finished when they are looked at again.
+    Cells that need a closer look are replaced by sets, and finished in the next step.
     """
     v = load_i64(cells + 8 * j)
     group = same_key(cells, BUT_WARPS, v & BUT_WARPS) & rest
@@ -423,7 +431,7 @@ def meet_readers(m, w, cells, j, rest, kind, base, floor, log, first, spread):
 
 @compiled
 def meet_reads(m, w, pc, cells, mask, kind, base, floor, shape, log, first, spread, q):
-    """Judge an access against the reads and atomics in 32 cells, and unless it is a plain write add it to them."""
+    """Check an access against the reads and atomics in 32 cells, and add it to them unless it is a plain write."""
     rest = mask
     while rest:
         j = lowest_bit(rest)
@@ -463,7 +471,7 @@ def meet_reads(m, w, pc, cells, mask, kind, base, floor, shape, log, first, spre
             result = extend_read_set(m, w, v, base, floor)
         if result:
             put(cells, group, result)
-        elif m.by_lanes:  # lanes of this warp that were in the set are not known any longer
+        elif m.by_lanes:  # the lanes of this warp in the set are no longer known
             put(cells, group, base | 31 << HIGH_SHIFT)
         else:
             fill(cells, group, base, log, first, spread)
@@ -479,7 +487,7 @@ def fill_all(cells, base, log, first):
 
 @compiled
 def plain(m, w, cells, v, floor, log, first):
-    """The accesses of 32 cells, alike up to the lanes (v), all happen before now."""
+    """Return whether the accesses of 32 cells, which equal v except for the lanes, all happen before now."""
     if not is_ordered_before(m, w, v, floor):
         return False
     if (v >> WARP_SHIFT) & ACTORS != w or (v >> INTERVAL_SHIFT) & INTERVALS <= warp_at(m.warps, w).synced:
@@ -513,14 +521,16 @@ def touch_readers(m, w, reads, kind, base, floor, log, first):
 
 @compiled
 def reads_alike(kind):
-    """Return the bits in which reads must agree for an access; to a write, the reads' instructions do not matter."""
+    """Return the bits in which reads must agree; for a write, the instructions of the reads do not matter."""
     return WHO if kind == WRITE else BUT_LANES
 
 
 @compiled
 def touch_alike(m, w, writes, reads, kind, base, floor, log, first):
-    """An access by a whole warp to 32 cells that are alike and make no conflict: most are of this kind.  False if this
-    one is not; nothing was done then."""
+    """Perform the usual case of an access by a whole warp: 32 cells with equal contents, and no conflict.
+
+    Return False, and do nothing, for any other access.
+    """
     v = load_i64(writes) & WHEN
     if uniform(writes, WHEN, v) == 0 or (v and not plain(m, w, writes, v, floor, log, first)):
         return False
@@ -560,7 +570,7 @@ def touch_alike(m, w, writes, reads, kind, base, floor, log, first):
 
 @compiled
 def behind(m, w, v, floor):
-    """Return whether the access v of a cell happens before now, whichever lanes made it."""
+    """Return whether the access v of a cell happens before now, whichever lanes performed it."""
     own = (v >> WARP_SHIFT) & ACTORS == w
     return is_ordered_before(m, w, v, floor) and not (
         own and (v >> INTERVAL_SHIFT) & INTERVALS > warp_at(m.warps, w).synced
@@ -569,9 +579,11 @@ def behind(m, w, v, floor):
 
 @compiled
 def touch_known(m, w, writes, reads, kind, base, floor, log):
-    """Touch 32 << log cells, at most 128, for an access by a whole warp with contiguous lanes.  It must not conflict,
-    must have observed the others' accesses, and the identity of their lanes must not matter.  False if this is not so;
-    nothing was done then."""
+    """Touch 32 << log cells, at most 128, for an access by a whole warp with contiguous lanes.
+
+    The warp must have observed the recorded accesses, with all their lanes, and must not conflict. Return False, and do
+    nothing, otherwise.
+    """
     warp = warp_at(m.warps, w)
     clock, synced, fours = warp.clock, warp.synced, LANES // 4 << log
     shift = INTERVAL_SHIFT
@@ -602,8 +614,10 @@ def touch_known(m, w, writes, reads, kind, base, floor, log):
 
 @compiled
 def touch_side_by_side(m, w, writes, reads, kind, base, floor, log):
-    """An access by a whole warp, whose lanes lie side by side, to 32 << log cells: the usual cases.  False: look
-    closer; nothing was done."""
+    """Perform the usual cases of an access by a whole warp with contiguous lanes to 32 << log cells.
+
+    Return False, and do nothing, if the access needs a closer look.
+    """
     if log == 0 and touch_alike(m, w, writes, reads, kind, base, floor, log, log):
         return True
     return touch_known(m, w, writes, reads, kind, base, floor, log)
@@ -611,7 +625,7 @@ def touch_side_by_side(m, w, writes, reads, kind, base, floor, log):
 
 @compiled
 def touch(m, w, pc, writes, reads, mask, kind, base, floor, shape, log, first, spread, q):
-    """Judge and remember an access to the cells in `mask` of 32, whose last writes and reads are at these addresses."""
+    """Check and record an access to the cells in `mask` of 32, whose last writes and reads are at these addresses."""
     meet_writes(m, w, pc, writes, mask, kind, floor, shape, log, first, spread, q)
     meet_reads(m, w, pc, reads, mask, kind, base, floor, shape, log, first, spread, q)
     if kind == WRITE:
@@ -635,7 +649,7 @@ def values_differ(registers, i, lane, other, size):
 
 @compiled
 def same_bytes(m, w, pc, registers, i, lanes, winner, size):
-    """Report the lanes of a store that write other values than lane `winner`, whose values stay, to the same bytes."""
+    """Report the lanes of a store that write other values than lane `winner` to the same bytes; the winner's remain."""
     rest = lanes & ~(1 << winner)
     agree = 0
     for lane in set_bits(rest):
@@ -643,7 +657,7 @@ def same_bytes(m, w, pc, registers, i, lanes, winner, size):
             call(m.conflict_entry, m.address, w, pc, 0, 1 << lane, WRITE, 0, winner, 0)
         else:
             agree |= 1 << lane
-    if agree and m.strict and m.raw_count < MOST_SAME_VALUES:  # a note: it leaves the room to findings
+    if agree and m.strict and m.raw_count < MOST_SAME_VALUES:  # it is only a note, and leaves room for findings
         record_finding(m.report_entry, m.address, (SAME_VALUE, pc, w, agree, -1, -1), (0, 0, 0, 0, 0))
 
 
@@ -667,7 +681,7 @@ def settle(addresses, lost, offset, grain, cells):
 
 @compiled
 def put_back(m, addresses, mask, offset, grain, cells, from_, distinct):
-    """Put the cells of scattered lanes back; return the lanes that share a cell with a later lane."""
+    """Write the cells of scattered lanes back, and return the lanes that share a cell with a later lane."""
     scatter(addresses, mask, offset, grain, cells, from_)
     if distinct or (mask == FULL and uniform(from_, -1, load_i64(from_))):
         return 0
@@ -680,7 +694,7 @@ def put_back(m, addresses, mask, offset, grain, cells, from_, distinct):
 
 @compiled
 def touch_scattered(m, w, pc, registers, i, bias, mask, kind, base, floor, size, segment, distinct):
-    """The lanes lie anywhere: their cells are collected, judged together and put back."""
+    """Check an access of scattered lanes: gather their cells, check these together, and write them back."""
     grain = segment.grain
     addresses = registers + i.a
     writes, reads = m.lanes_scratch, m.lanes_scratch + 8 * LANES
@@ -710,7 +724,7 @@ def touch_scattered(m, w, pc, registers, i, bias, mask, kind, base, floor, size,
 
 @compiled
 def read_one(m, w, writes, reads, new, floor):
-    """Judge a read of one cell by all lanes, in the usual cases, without vectors; False if a closer look is needed."""
+    """Check a read of one cell by all lanes, in the usual cases, without vectors; False if it needs a closer look."""
     warp = warp_at(m.warps, w)
     v = load_i64(writes)
     if v and not is_ordered_before(m, w, v, floor):
@@ -749,7 +763,7 @@ def read_one(m, w, writes, reads, new, floor):
 
 @compiled
 def touch_one(m, w, pc, registers, i, offset, mask, kind, base, floor, size, segment):
-    """All lanes have one address, at this offset of the segment."""
+    """Check an access of lanes that have one address, at this offset of the segment."""
     grain = segment.grain
     lane = lowest_bit(mask)
     spread = highest_bit(mask) - lane
@@ -767,7 +781,7 @@ def touch_one(m, w, pc, registers, i, offset, mask, kind, base, floor, size, seg
 
 @compiled
 def missing_room(m, pc, number, segment, size):
-    """Return the action of the host that is needed before an access of this size can be judged, or 0."""
+    """Return the action of the host that must precede the check of an access of this size, or 0."""
     if segment.grain < 0 or size < 1 << segment.grain or segment.tracked != TRACKED:
         m.fault_pc = pc
         m.fault_warp = number
@@ -778,7 +792,7 @@ def missing_room(m, pc, number, segment, size):
 
 
 def track(address, w, pc, registers, bias, mask, how, number):
-    """Judge and remember one access to a tracked segment.  0, or what the host must do before it is made."""
+    """Check and record one access to a tracked segment; return 0, or what the host must do before the access."""
     m = machine_at(address, 0)
     segment = segment_at(m.segments, number)
     i = instruction_at(m.code, pc)
@@ -841,12 +855,12 @@ def range_of(addresses, bias, mask, how, offset, lane, grain, log):
 
 @compiled
 def note_range(segment, cell, n):
-    """`n` cells from `cell` on are touched.  Return False if there is no room for them.
+    """Record that `n` cells from `cell` on are touched; return False if the window has no room for them.
 
-    A segment with many cells has a *window*: a CTA has its own cells, which begin about at its first access, and are
-    cleared as it reaches them.  This is sufficient as long as CTAs run one after the other, so that no two of them
-    touch one cell.  If one starts before the end of its predecessors, or beyond the window, the launch restarts without
-    windows.
+    A large segment has a *window* instead of all its cells. It holds the cells of one CTA, begins near the CTA's first
+    access, and is cleared as the CTA reaches its cells. This is sufficient if CTAs run one after another, and no two of
+    them touch the same cell. If a CTA accesses a cell before the end of its predecessors, or beyond the window, the
+    launch restarts without windows.
     """
     low, high = max(cell, 0), min(cell + n, ((segment.bytes - 1) >> segment.grain) + 1)
     if segment.window_writes:
@@ -860,7 +874,7 @@ def note_range(segment, cell, n):
 
 @compiled
 def widen_window(segment, low, high):
-    """Clear the cells from `low` to `high` - 1 that this CTA has not touched before."""
+    """Clear the cells from `low` to `high` - 1, which this CTA has not touched before."""
     if low < segment.passed:
         return False
     if segment.high == 0:
@@ -889,11 +903,13 @@ def widen_window(segment, low, high):
 
 @compiled
 def record_conflict(m, code, pc, w, lane, v, v_pc, address, kind, other_kind, size):
-    """Record a conflict of this access.  It counts once for each other instruction; the lowest lane, address and other
-    warp of the first such access give the location."""
+    """Record a conflict of this access, once for each other instruction.
+
+    The lowest lane, address and other warp of the first such access give the location.
+    """
     if m.sections:
         sections_at(m.sections, 0).spoilt = 1
-    if v_pc == UNNAMED:  # the run is of no use any more
+    if v_pc == UNNAMED:  # the launch must restart
         m.unnamed = 1
         m.budget = 0
         return
@@ -903,7 +919,7 @@ def record_conflict(m, code, pc, w, lane, v, v_pc, address, kind, other_kind, si
     op = instruction_at(m.code, pc).op
     own_agent = op >= N_CONTROL and op != BULK_ZERO
     rank = (interval > m.base) * GENERIC + other  # another CTA first
-    if code == INTRA_WARP or m.by_lanes:  # several executions of the other instruction may be told apart
+    if code == INTRA_WARP or m.by_lanes:  # the report distinguishes executions of the other instruction
         rank = rank << 32 | ((v >> LOW_SHIFT) & 31 if agent else interval)
     found = number_of(m, code, pc, v_pc)
     if found < 0:
@@ -913,7 +929,7 @@ def record_conflict(m, code, pc, w, lane, v, v_pc, address, kind, other_kind, si
         r.lanes = 0
         r.detail[8] = m.by_lanes and interval > m.base
         r.detail[10] = LANES
-    if m.by_lanes and interval > m.base:  # counts for itself: it is judged apart, lane by lane
+    if m.by_lanes and interval > m.base:  # counted separately: it is decided lane by lane
         if r.apart != m.serial:
             r.apart = m.serial
             r.count += 1
@@ -937,7 +953,7 @@ def record_conflict(m, code, pc, w, lane, v, v_pc, address, kind, other_kind, si
     r.detail[1] = kind
     r.detail[2] = other_kind
     r.detail[3] = size
-    r.detail[4] = load_i64(warp_at(m.warps, w).clock + 8 * w)  # the host hides it of an agent
+    r.detail[4] = load_i64(warp_at(m.warps, w).clock + 8 * w)  # for an agent, the host removes it
     r.detail[5] = interval
     r.detail[6] = (v >> LOW_SHIFT) & 31
     r.detail[7] = (v >> HIGH_SHIFT) & 31
@@ -968,7 +984,7 @@ def conflict_of_lane(m, w, pc, v, lane, spread, address, kind, reads, floor, siz
 
 @compiled
 def mark(m, address):
-    """In the cell at this address lanes of a warp may conflict."""
+    """Mark the cell at this address: lanes of a warp may conflict there."""
     segment = segment_at(m.segments, address >> SEGMENT_SHIFT)
     if segment.marks:
         m.suspects = 1
@@ -978,10 +994,10 @@ def mark(m, address):
 
 
 def conflict(address, w, pc, cells, group, how, log, first, q):
-    """Look at the conflicts of an access with the cells of `group` one by one.  Called by address.
+    """Examine the conflicts of an access with the cells of `group` one by one. Called by address.
 
-    `how`: kind | shape << 2 | READS.  `cells` 0: lane `group` of a store and lane `first` of the same store have
-    different values for the same bytes.
+    `how` is kind | shape << 2 | READS. If `cells` is 0, lanes `group` and `first` of one store have different values
+    for the same bytes.
     """
     m = machine_at(address, 0)
     i = instruction_at(m.code, pc)
@@ -1009,6 +1025,6 @@ def conflict(address, w, pc, cells, group, how, log, first, q):
             where = load_i64(m.sets + 8 * (set_number(v)))
             for n in range(where & 0xFFFF):
                 e = load_i64(m.elements + 8 * ((where >> 16) + n))
-                e |= 31 << HIGH_SHIFT  # of its lanes nothing is known
+                e |= 31 << HIGH_SHIFT  # its lanes are unknown
                 conflict_of_lane(m, w, pc, e, lane, 0, place, kind, reads, floor, size)
     return 0

@@ -1,4 +1,4 @@
-"""Vector operations on 32 int64 at once: shadow cells of an access, clocks of 32 warps.
+"""Vector operations on 32 int64 at once: the shadow cells of an access, or the clocks of 32 warps.
 
 A *cell* records the accesses to its bytes:
 
@@ -6,13 +6,13 @@ A *cell* records the accesses to its bytes:
                 READERS (`readers.py`).
     `bit 62`    ATOMIC: an atomic access, or a set that has one.
     `34 - 61`   Interval of the warp, or number of the asynchronous operation, counted through all CTAs.
-    `27 - 33`   Warp, and the proxy of an asynchronous operation of it; in wide groups up to bit 36 or 38.
+    `27 - 33`   Warp, and the proxy if it is an asynchronous operation; in wide groups up to bit 36 or 38.
     `22 - 26`   Lowest lane of the access.
     `17 - 21`   Highest lane of the access.
     `0 - 16`    Instruction.
 
-0 means that there was no access.  Lanes of an access to consecutive cells are described by (log, first): cell j belongs
-to lane first + (j >> log); `spread` more lanes touch the same cells.
+A cell of 0 means that there was no access. (log, first) describes the lanes of an access to consecutive cells: cell j
+belongs to lane first + (j >> log), and `spread` more lanes touch the same cells.
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ FOUR = ir.VectorType(I64, 4)
 ALL = -1
 """mask of all 32 lanes"""
 NO_MOMENT = -1
-"""value that no cell of READERS has"""
+"""a value that no READERS cell has"""
 IOTA = numbers(I64, range(LANES))
 FEW = 8
-"""numbers in a register of the CPU"""
+"""number of int64 in a register of the CPU"""
 
 
 def _load(b: Builder, address: Value) -> Value:
@@ -151,7 +151,7 @@ def _unknown(b: Builder, v: Value, shift: Value, clock: Value, w: Value, floor: 
         return splat(b, number, 4)
 
     other = b.or_(b.icmp_signed("<", v, same(v, 0)), b.icmp_signed(">=", v, same(v, ATOMIC_BIT)))
-    one = b.select(other, same(v, 0), v)  # what a set has for an actor has no place in a clock
+    one = b.select(other, same(v, 0), v)  # the actor bits of a set are no index of a clock
     actor = b.lshr(b.and_(one, all_four(b.sub(b.shl(I64(1), shift), I64(1)))), same(v, WARP_SHIFT))
     interval = b.lshr(one, all_four(shift))
     seen = same(v, 0)
@@ -189,7 +189,7 @@ def _fours(b: Builder, n: Value, carried: Sequence[Value], body: Any) -> Value:
 
 
 def _unless(b: Builder, fine: Value, otherwise: Any) -> None:
-    """Continue if `fine`, or if `otherwise` ends."""
+    """Continue if `fine` holds, or after `otherwise` ends."""
     onward, other = (b.function.append_basic_block(name) for name in ("fine", "other"))
     b.cbranch(fine, onward, other)
     b.position_at_end(other)
@@ -277,7 +277,7 @@ def _union(b: Builder, address: Value, mask: Value) -> Value:
 
 
 def _unit(b: Builder, addresses: Value, mask: Value, lane: Value, log_size: Value) -> Value:
-    """1 if the active lanes' addresses in a row lie as those of a unit access do; `lane` is one of them."""
+    """Return 1 if the active lanes' addresses in a row have the pattern UNIT; `lane` is one of these lanes."""
     v = _load(b, addresses)
     start = b.sub(b.load(pointer(b, b.add(addresses, b.shl(lane, I64(3))), I64)), b.shl(lane, log_size))
     unit = b.bitcast(b.icmp_signed("==", v, b.add(b.shl(IOTA, splat(b, log_size)), splat(b, start))), I32)
@@ -285,7 +285,7 @@ def _unit(b: Builder, addresses: Value, mask: Value, lane: Value, log_size: Valu
 
 
 def _place(b: Builder, addresses: Value, bias: Value, grain: Value, cells: Value, lane: Value) -> Value:
-    """The cell of a lane: its address in a row, plus bias, in units of 1 << grain bytes."""
+    """Return the cell of a lane: its address in a row, plus bias, in units of 1 << grain bytes."""
     address = b.load(pointer(b, b.add(addresses, b.shl(lane, I64(3))), I64))
     return pointer(b, b.add(cells, b.shl(b.ashr(b.add(address, bias), grain), I64(3))), I64)
 
@@ -319,7 +319,7 @@ def _join(b: Builder, clock: Value, other: Value) -> None:
 
 
 def _few(b: Builder, *places: Value) -> list[Value]:
-    """The FEW numbers at each."""
+    """Load FEW numbers from each address."""
     return [b.load(pointer(b, place, ir.VectorType(I64, FEW)), align=8) for place in places]
 
 
@@ -370,7 +370,7 @@ def _copy(b: Builder, to: Value, other: Value) -> None:
 
 
 def _reduce_cells(b: Builder, v: Value, choose: Any) -> Value:
-    """32 numbers to one."""
+    """Reduce 32 numbers to one."""
     n = LANES
     while n > 1:
         n //= 2
@@ -400,71 +400,72 @@ def _ordered_bits(b: Builder, clock: Value, needed: Value) -> Value:
 
 
 at_least = emitted(lambda b, cells, v: _bits(b, b.icmp_signed(">=", _load(b, cells), splat(b, v))))
-"""at_least(numbers, v): those of 32 that are v or more"""
+"""at_least(numbers, v): mask of the 32 numbers that are v or more"""
 same_key = emitted(_same_key)
-"""same_key(cells, bits, key): the cells that equal key in these bits"""
+"""same_key(cells, bits, key): mask of the cells that equal `key` in these bits"""
 fill = emitted(_fill)
-"""fill(cells, mask, base, log, first, spread): an access by the lanes (log, first, spread) into the cells of mask"""
+"""fill(cells, mask, base, log, first, spread): store an access by the lanes (log, first, spread) in the cells of
+mask"""
 widen = emitted(_widen)
-"""variant that keeps the lanes that wait there"""
+"""widen: like `fill`, but adds to the lanes that are in the cells"""
 strays = emitted(_strays)
-"""strays(cells, log, first): the cells that not exactly the lane of (log, first) has touched"""
+"""strays(cells, log, first): mask of the cells whose recorded lanes are not exactly the lane of (log, first)"""
 put = emitted(_put)
 """put(cells, mask, value): store a value in the cells of a mask"""
 add = emitted(_add)
-"""add(cells, mask, bits): set these bits as well"""
+"""add(cells, mask, bits): set these bits in the cells of mask"""
 union = emitted(_union)
-"""union(cells, mask): the bits that any of them has"""
+"""union(cells, mask): the bits that are set in any cell of mask"""
 unit = emitted(_unit)
 gather = emitted(_gather)
 """gather(addresses, mask, bias, grain, cells, to): load the cells of scattered lanes into 32 numbers"""
 scatter = emitted(_scatter)
-"""scatter(addresses, mask, bias, grain, cells, from): and back; of lanes that share a cell the last one's stays"""
+"""scatter(addresses, mask, bias, grain, cells, from): write them back; if lanes share a cell, the last lane's stays"""
 differ = emitted(_differ)
-"""differ(places, others): return where 32 numbers differ from 32 others"""
+"""differ(places, others): mask of the 32 numbers that differ from 32 others"""
 uniform = emitted(_uniform)
 """uniform(cells, bits, key): 1 if all 32 cells equal key in these bits"""
 owned = emitted(_owned_cells)
 """owned(cells, log, first): 1 if of all 32 cells exactly the lane of (log, first) has touched each"""
 all_known = emitted(_all_known)
-"""all_known(cells, n, shift, clock, w, floor, synced): 1 if none of n times four cells has an atomic, a set, READERS,
-or an access that warp w does not know of: of other warps by its clock, of its own lanes since they met at `synced`, of
-other CTAs up to `floor`.  `shift`: INTERVAL_SHIFT, for what is emitted does not see the width of a group"""
+"""all_known(cells, n, shift, clock, w, floor, synced): 1 if warp w has observed all accesses in n times four cells,
+none of which has an atomic, a set or READERS. It has observed other warps by its clock, its own lanes up to `synced`,
+and other CTAs up to `floor`. `shift` is INTERVAL_SHIFT, because emitted code does not know the width of a group"""
 join_reads = emitted(_join_reads)
-"""join_reads(cells, w, moment, base): `reread` of 32 cells, a lane each, in place, if all are of this moment, or of
-this warp in its interval, or have no reads: 1; or 0, and nothing was done"""
+"""join_reads(cells, w, moment, base): `reread` of 32 cells, one per lane, in place; 1 if all have reads of this moment,
+or of this warp in its current interval, or no reads; otherwise 0, and nothing is done"""
 reread = emitted(_reread)
-"""reread(cells, n, shift, clock, w, floor, synced, moment, base, log, to): 1 if each cell is so, or has reads by warp w
-in its present interval alone, or READERS of `moment`, in which that is the interval.  Its result, the cells after a
-read by contiguous lanes, 1 << log cells each, is stored elsewhere; see `readers.together`"""
+"""reread(cells, n, shift, clock, w, floor, synced, moment, base, log, to): 1 if each cell is as described, or has only
+reads by warp w in its current interval, or is READERS of a `moment` with this interval. The cells after a read by
+contiguous lanes, 1 << log cells each, are stored at `to`; see `readers.together`"""
 fill_unit = emitted(_fill_unit)
-"""fill_unit(cells, base): an access by all lanes, each in its own cell"""
+"""fill_unit(cells, base): store an access by all lanes, each in its own cell"""
 join = emitted(_join)
-"""join(clock, other): the later interval of each warp"""
+"""join(clock, other): keep the later interval of each warp"""
 join_few = emitted(_join_few)
-"""join_few(clock, other): of FEW warps"""
+"""join_few(clock, other): the same for FEW warps"""
 behind = emitted(_behind)
-"""behind(clock, needed): the warps of which less is known than needed"""
+"""behind(clock, needed): mask of the warps whose interval in `clock` is lower than needed"""
 behind_few = emitted(_lag_bits)
-"""behind_few(clock, needed): of FEW warps"""
+"""behind_few(clock, needed): the same for FEW warps"""
 copy_few = emitted(_copy_few)
-"""copy_few(to, other): FEW numbers"""
+"""copy_few(to, other): copy FEW numbers"""
 less_few = emitted(_less_few)
-"""less_few(clock, by): FEW numbers, each less by another one"""
+"""less_few(clock, by): subtract FEW numbers from others"""
 later_few = emitted(_later_few)
-"""later_few(clock, other, by): 1 if each of FEW numbers is that of the other one plus its number of `by`"""
+"""later_few(clock, other, by): 1 if each of FEW numbers is the other number plus that of `by`"""
 join_bits = emitted(_join_bits)
-"""join_bits(to, other): 32 sets of 64 bits each, joined"""
+"""join_bits(to, other): union of 32 sets of 64 bits each"""
 join_some = emitted(_join_some)
 """join_some(clock, other, mask): join only the numbers of mask"""
 beyond = emitted(_beyond)
-"""beyond(needed, known): 1 if 32 sets of 64 bits have one that the others lack"""
+"""beyond(needed, known): 1 if one of 32 sets of 64 bits has an element that the other set lacks"""
 copy = emitted(_copy)
-"""copy(to, other): 32 numbers"""
+"""copy(to, other): copy 32 numbers"""
 least = emitted(_least)
-"""least(clock, mask): the least of the numbers of mask; 1 << 60 if there are none"""
+"""least(clock, mask): the least number of mask; 1 << 60 if the mask is empty"""
 lowest_of = emitted(_extreme("<"))
-"""lowest_of(numbers, mask, lane): the least of those of mask, of which lane is one"""
+"""lowest_of(numbers, mask, lane): the least number of mask, of which `lane` is an element"""
 highest_of = emitted(_extreme(">"))
 reached = emitted(_ordered_bits)
-"""reached(clock, needed): the numbers that are needed and that the clock has reached"""
+"""reached(clock, needed): mask of the nonzero numbers in `needed` that the clock has reached"""

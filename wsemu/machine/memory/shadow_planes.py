@@ -1,10 +1,11 @@
-"""The host's side of shadow memory: the planes of cells, and the sets of accesses that cells refer to.
+"""The host's side of shadow memory: the planes of cells, and the sets of accesses to which cells refer.
 
-Compiled code stops when it needs more: `refine` gives a segment finer cells (an access smaller than any before it),
-`sweep` makes room for sets.  Planes are taken from the system untouched, so that unused cells cost no memory.
+Compiled code stops when it needs more room: `refine` gives a segment finer cells, for an access that is smaller than
+any before it, and `sweep` makes room for sets. The system maps memory of planes only when it is touched, so that unused
+cells cost nothing.
 
-Instead of planes, large segments may have windows (`shadow.note_range`), which stay in the caches.  They need no
-clearing, and keep only the range of accesses of earlier CTAs.
+Instead of planes, large segments may have windows (`shadow.note_range`), which fit into the CPU's caches. They need no
+clearing, and of the accesses of earlier CTAs they keep only the range.
 """
 
 from __future__ import annotations
@@ -32,26 +33,26 @@ if TYPE_CHECKING:
     """segment -> log2 of the bytes of its cells, and a 1 for each byte where lanes of a warp may conflict"""
 
 MARGIN = 64
-"""cells before and after a plane: 32 are read at once"""
+"""number of cells before and after a plane, because 32 are read at once"""
 FIRST_SETS = 1 << 13
 MANY_SETS = 1 << 17
 ACCESS_SETS = 1 << 10
-"""sets that one access can make: two for each of 16 bytes of 32 lanes, in cells of one byte"""
+"""maximum number of sets that one access creates: two for each of 16 bytes of 32 lanes, in cells of one byte"""
 FIRST_MOMENTS = 1 << 8
 MANY_MOMENTS = 1 << 13
 SET_ELEMENTS = 140
-"""maximum elements of a set: a read and atomics of two widths, of 32 warps and of other CTAs; 41 of asynchronous
-operations"""
+"""maximum number of elements of a set: a read and atomics of two widths, for each of 32 warps and for other CTAs; and
+41 of asynchronous operations"""
 ACCESS_RECORDS = 1 << 14
-"""maximum records that one access may create: a `wgmma` reads 8,704 bytes"""
+"""maximum number of records that one access creates: a `wgmma` reads 8,704 bytes"""
 
 WINDOWS_FROM = 1 << 18
-"""bytes of a segment from which on it may have a window: its planes would leave the caches"""
+"""minimum bytes of a segment with a window: its planes would not fit into the caches"""
 KEPT_BYTES = 1 << 25
 """maximum bytes of planes that are kept for the next launch: memory that was touched before is several times faster"""
 RESTING_BYTES = 1 << 27
-"""maximum bytes of planes that stay with their machines between launches, as far as they were touched: the next one
-finds memory that the system has already mapped"""
+"""maximum touched bytes of planes that stay with their machines between launches: the next launch then finds memory
+that the system has already mapped"""
 
 
 class Pool:
@@ -63,7 +64,7 @@ class Pool:
         self._lock = threading.Lock()
 
     def take(self, n: int) -> Cells:
-        """n zeros, or up to an eighth more."""
+        """Return n zeros, or up to an eighth more."""
         unit = 1 << max(0, n.bit_length() - 4)
         size = -(-n // unit) * unit
         try:
@@ -90,14 +91,14 @@ POOL = Pool()
 
 
 class Room:
-    """Memory that planes of all machines hold between launches."""
+    """The memory that the planes of all machines together keep between launches."""
 
     def __init__(self, most: int) -> None:
         self._left = most
         self._lock = threading.Lock()
 
     def take(self, n: int) -> bool:
-        """Return whether there is room for n bytes more, which are taken then."""
+        """Reserve n bytes, and return whether there was room for them."""
         with self._lock:
             if n > self._left:
                 return False
@@ -116,7 +117,7 @@ ROOM = Room(RESTING_BYTES)
 
 
 class _Resting(NamedTuple):
-    """The planes of a segment between two launches of a kind: nothing is in them."""
+    """The planes of a segment between two launches of a kind: all their cells are empty."""
 
     number: int
     size: int
@@ -130,7 +131,7 @@ class _Resting(NamedTuple):
 
     @property
     def held_bytes(self) -> int:
-        """Bytes that the system has given."""
+        """Return the bytes that the system has mapped."""
         return 16 * sum(high - low for low, high in self.stretches)
 
     def leave(self) -> None:
@@ -140,7 +141,7 @@ class _Resting(NamedTuple):
 
 
 class _Window(NamedTuple):
-    """Cells of a large segment for a CTA at a time."""
+    """Cells of a large segment, for one CTA at a time."""
 
     size: int
     """size of the segment, in bytes"""
@@ -168,9 +169,12 @@ class Planes:
         windowed: bool = False,
         readers: bool = False,
     ) -> None:
-        """`suspects` is what a run before this one has found: there the lanes are judged exactly.  `width`: 32 warps
-        and that many times more may be alive at once.  `windowed`: large segments have windows.  `readers`: cells may
-        be READERS."""
+        """Create planes for the segments of a machine.
+
+        `suspects` are the bytes where an earlier run found that lanes may conflict: there, this run checks lanes
+        exactly. `width` is the number of warps that may be alive, in units of 32. If `windowed`, large segments have
+        windows. `readers`: cells may be READERS.
+        """
         self.windowed = windowed
         self.windows: dict[int, _Window] = {}
         self.elements_of_set = width * SET_ELEMENTS
@@ -186,7 +190,7 @@ class Planes:
         self._extents: dict[int, tuple[Stretch, ...]] = {}
         """cells of the reused planes that earlier launches have touched"""
         self._left: dict[int, list[Stretch]] = {}
-        """the cells that CTAs have touched which lie apart from those that run now: see `move`"""
+        """cells that earlier CTAs have touched, outside of the range of the current ones: see `move`"""
         self._make_sets(FIRST_SETS, 8 * FIRST_SETS)
         self.moments: npt.NDArray[np.int64] = np.zeros((0, LANES), np.int64)
         if readers:
@@ -194,8 +198,10 @@ class Planes:
         self._first_elements = len(self.elements)
 
     def refine(self, number: int, size: int) -> bool:
-        """Give segment `number` cells of `size` bytes, or finer ones than it has; what they hold is kept.  False where
-        it has a window, which has one grain."""
+        """Give segment `number` cells of `size` bytes, or finer ones than it has, and keep their contents.
+
+        Return False if the segment has a window, whose grain cannot change.
+        """
         segment = self.segments[number]
         grain, before = size.bit_length() - 1, int(segment["grain"])
         if self.windowed and number >= FIRST_ARRAY and segment["bytes"] >= WINDOWS_FROM:
@@ -254,7 +260,7 @@ class Planes:
         state["records"], state["record_room"] = address_of(records), n - ACCESS_RECORDS
 
     def inner(self, cells: Cells, number: int) -> Cells:
-        """A plane without its margins."""
+        """Return a plane without its margins."""
         segment = self.segments[number]
         return cells[MARGIN : MARGIN + (int(segment["bytes"]) >> int(segment["grain"]))]
 
@@ -265,7 +271,8 @@ class Planes:
             POOL.give(cells, 0, 0)
 
     def move(self) -> None:
-        """Prepare for CTAs that are far from those so far: their ranges do not include what is between."""
+        """Prepare for CTAs that are far from the previous ones: the touched range must not include what is between
+        them."""
         for number in (*self.writes, *self.windows):
             self._left[number] = self.touched_cells(number)
             segment = self.segments[number]
@@ -273,7 +280,7 @@ class Planes:
             segment["start"], segment["passed"] = NOWHERE, 0
 
     def touched_cells(self, number: int) -> list[Stretch]:
-        """The stretches of a segment's cells that a run has touched."""
+        """Return the ranges of a segment's cells that a run has touched."""
         segment = self.segments[number]
         high = max(int(segment["high"]), int(segment["passed"]))
         low = int(segment["low"])
@@ -282,10 +289,10 @@ class Planes:
         return [*self._left.get(number, ()), *([(low, high)] if high else [])]
 
     def rest(self, size: int) -> bool:
-        """After a run: be as before it; False where the sets have grown.
+        """Return to the state before a run; return False if the sets have grown.
 
-        Planes stay for the next run where all accesses have `size` bytes (0: they have not): each run gets them then,
-        with the same cells.
+        Planes stay for the next run if all accesses have `size` bytes, because each run then uses the same cells; 0
+        means that sizes differ.
         """
         if self.exact or self.capacity != FIRST_SETS or len(self.elements) != self._first_elements:
             return False
@@ -306,11 +313,11 @@ class Planes:
         return True
 
     def held_bytes(self) -> int:
-        """Bytes of the planes that the run has touched."""
+        """Return the bytes of the planes that the run has touched."""
         return 16 * sum(high - low for number in self.writes for low, high in self.touched_cells(number))
 
     def _rest_planes(self, grain: int) -> None:
-        """Clear planes with such cells, and keep them for `again` as far as there is room."""
+        """Clear planes with cells of this grain, and keep them for `again` if there is room."""
         for number in [number for number in self.writes if self.segments[number]["grain"] == grain]:
             touched = self.touched_cells(number)
             size = int(self.segments[number]["bytes"])
@@ -327,7 +334,7 @@ class Planes:
         self._extents.clear()
 
     def _rest_windows(self, grain: int) -> None:
-        """Keep windows with such cells, and close the others."""
+        """Keep windows with cells of this grain, and close the others."""
         for number in [number for number, window in self.windows.items() if window.grain != grain]:
             self._close_window(number)
 
@@ -337,7 +344,7 @@ class Planes:
         POOL.give(window.reads, 0, len(window.reads))
 
     def again(self) -> None:
-        """Before another run, whose segments are as large as they will be: take up the planes that stayed."""
+        """Use the kept planes for another run, whose segments have their final sizes."""
         for number in [*self.windows]:
             if self.segments[number]["bytes"] != self.windows[number].size:
                 self._close_window(number)
@@ -367,7 +374,7 @@ class Planes:
             planes.clear()
 
     def close(self) -> None:
-        """Leave the memory to later launches."""
+        """Return the memory to the pool."""
         self._leave_planes()
         for number in [*self.windows]:
             self._close_window(number)
@@ -395,7 +402,7 @@ class Planes:
         state["set_count"] = state["element_count"] = 0
 
     def _make_moments(self, n: int) -> None:
-        """Room for n moments."""
+        """Make room for n moments."""
         state = self.state[0]
         self.moments = POOL.take(n * LANES)[: n * LANES].reshape(n, LANES)
         state["readers"], state["moments"], state["moment_room"] = 1, address_of(self.moments), n - 1
@@ -404,7 +411,7 @@ class Planes:
         return [*self.reads.values(), *(self._window_reads(number) for number in self.windows)]
 
     def _sweep_moments(self) -> None:
-        """Make room for moments, in the same way."""
+        """Make room for moments, as `sweep` does for sets."""
         state, before = self.state[0], self.moments
         planes = self._planes_of_reads()
         inside = [_cells_of_kind(cells, READERS) for cells in planes]
@@ -414,15 +421,17 @@ class Planes:
             self._make_moments(2 * len(before))
         count = int(state["moment_count"])
         self.moments[: len(live)] = before[live]
-        self.moments[len(live) : count] = 0  # where they are the same: what is given back is zero behind its number
+        self.moments[len(live) : count] = 0  # even if the array stays: memory that is given back must be zero there
         state["moment_count"] = len(live)
         for cells, at, old in zip(planes, inside, numbers, strict=True):
             cells[at] += (np.searchsorted(live, old) - old) << MOMENT_SHIFT
-        self.memo.view(np.int64)[:] = 0  # of cells that were written out
+        self.memo.view(np.int64)[:] = 0  # the cache for cells that were replaced by sets
 
     def sweep(self) -> None:
-        """Make room for sets: more of it, or beyond a point, what no cell refers to any longer.  At least half of the
-        room is free then, of sets and of elements."""
+        """Make room for sets, by enlarging the table or, beyond a size, by removing sets to which no cell refers.
+
+        Afterwards, at least half of the room for sets and for elements is free.
+        """
         state = self.state[0]
         if state["moment_count"] > state["moment_room"]:
             self._sweep_moments()
@@ -464,19 +473,19 @@ class Planes:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the planes, margins left out."""
+        """Return the bytes of the planes without margins."""
         return sum(self.inner(c, n).nbytes for planes in (self.writes, self.reads) for n, c in planes.items())
 
 
 def _cells_of_kind(cells: Cells, kind: int) -> Cells:
-    """Return the cells that are SET or READERS: few are, and none of the others is negative."""
+    """Return the cells that are SET or READERS; these are few, and only they are negative."""
     found = np.flatnonzero(cells < 0)
     chosen: Cells = found[cells[found] & READERS == kind]
     return chosen
 
 
 def merge_suspects(found: list[Suspects]) -> Suspects:
-    """The suspects of several machines that ran different CTAs of a launch."""
+    """Return the suspects of several machines that ran different CTAs of a launch."""
     result: Suspects = {}
     for suspects in found:
         for number, (grain, marks) in suspects.items():
@@ -497,8 +506,10 @@ def _merge_stretches(stretches: Sequence[Stretch]) -> tuple[Stretch, ...]:
 
 
 def overlapping(planes: list[Planes], number: int) -> Iterator[tuple[Planes, Planes, int, int]]:
-    """Yield pairs of machines that may have touched the same bytes of a segment, and which: from the first to after the
-    last.  Where it has a window a machine may be its own pair, for two stretches that were apart."""
+    """Yield pairs of machines that may have touched the same bytes of a segment, with the range of these bytes.
+
+    If the segment has a window, a machine may form a pair with itself, for two separate ranges.
+    """
     touched = []
     for p in planes:
         grain = int(p.segments[number]["grain"])
@@ -515,10 +526,11 @@ def overlapping(planes: list[Planes], number: int) -> Iterator[tuple[Planes, Pla
 
 
 def collide(first: Planes, second: Planes, number: int, low: int, high: int) -> bool:
-    """Return whether two machines that ran different CTAs touched one cell of a segment from byte `low` up to `high`,
-    one of them writing.  If there was a window, whose contents are gone, it counts as such.
+    """Return whether two machines that ran different CTAs touched one cell of a segment from byte `low` to before
+    `high`, and one of them wrote it.
 
-    A launch with atomics runs on one machine, so that planes of reads hold plain reads here.
+    A window counts as such a cell, because its contents are gone. A launch with atomics runs on one machine, so planes
+    of reads contain only plain reads here.
     """
     if number in first.windows or number in second.windows:
         return True

@@ -1,6 +1,6 @@
-"""Accesses to shared memory where the CTAs of a group each have theirs in one segment, in compiled code.
+"""Accesses to shared memory when the CTAs of a group have their shared memories in one segment, in compiled code.
 
-Launches whose groups have one CTA run none of this: `access_in_group` replaces `scheduler.access` in others.
+Only launches whose groups have several CTAs run this: there, `access_in_group` replaces `scheduler.access`.
 """
 
 from __future__ import annotations
@@ -28,8 +28,10 @@ def is_in_window(m, offset, size):
 
 @compiled
 def cast_to(m, address):
-    """Return an address, or the same location in the CTA that a copy goes to instead; out of all bounds in one that
-    does not exist."""
+    """Return an address, or the same location in the CTA to which a copy goes instead.
+
+    If that CTA does not exist, the returned address is out of bounds.
+    """
     if m.cast < 0 or (m.members == 1 and m.cast == 0):
         return address
     if m.members == 1:
@@ -56,7 +58,7 @@ def strays(m, registers, i, mask, size):
 
 @compiled
 def leave_out(m, w, pc, registers, i, lanes, size):
-    """Report accesses that cannot be made; loads give 0."""
+    """Report accesses that are left out; their loads return 0."""
     for lane in set_bits(lanes):
         address = (load_i64(registers + i.a + 8 * lane) + i.imm) & ~ADDRESS_WRAPPED
         record_finding(
