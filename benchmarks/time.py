@@ -1,12 +1,11 @@
 """Compare predicted times with those that an H200 took: `python benchmarks/time.py [PART ...] [--each]`.
 
-`time/rings.jsonl` has rings of `time/rings.cu`, `time/kernels.jsonl` the kernels of `examples/`, which need Numba-CUDA.
-The table has the median error of each family, that of 90%, the worst, and the rank correlation.
+`time/rings.jsonl` and `time/fresh.jsonl` have rings of `time/rings.cu`, `time/kernels.jsonl` the kernels of `examples/`,
+which need Numba-CUDA.  The table has the median error of each family, that of 90%, the worst, and the rank correlation.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import sys
 import tempfile
@@ -14,10 +13,8 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
+from time_launches import example
 from time_rings import HERE, predict_row, ptx, summarize
-
-ROOT = Path(__file__).resolve().parents[1]
-_modules: dict[Any, Any] = {}
 
 
 def main(words: list[str]) -> None:
@@ -25,7 +22,7 @@ def main(words: list[str]) -> None:
     each = "--each" in words
     chosen = [word for word in words if not word.startswith("-")]
     found: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
-    for name, predict in (("rings", ring()), ("kernels", example_launch)):
+    for name, predict in (("rings", ring()), ("fresh", ring()), ("kernels", example_launch)):
         for row in map(json.loads, (HERE / f"{name}.jsonl").read_text().splitlines()):
             family = row["kernel"].replace(".", "_").split("_")[0]
             if "us" not in row or (chosen and family not in chosen):
@@ -104,28 +101,6 @@ def case(row: dict[str, Any]) -> tuple[Any, Any, int, tuple[Any, ...]]:
     kernel, block = next((k, b) for k, b in module.KERNELS if k.py_func.__name__ == name)
     n = row["n"]
     return kernel, (n // module.BLOCK, n // module.BLOCK), block, tuple(np.zeros((n, n)) for _ in range(3))
-
-
-def example(name: str, **constants: Any) -> Any:
-    """Return an example as a module, with other constants."""
-    key = name, tuple(sorted(constants.items()))
-    if key not in _modules:
-        text = (ROOT / "examples" / f"{name}.py").read_text(encoding="utf-8")
-        lines = [_with_constant(line, constants) for line in text.splitlines()]
-        path = Path(tempfile.mkdtemp()) / f"{name}_{len(_modules)}.py"
-        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-        spec = importlib.util.spec_from_file_location(path.stem, path)
-        assert spec is not None
-        assert spec.loader is not None
-        module = sys.modules[path.stem] = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        _modules[key] = module
-    return _modules[key]
-
-
-def _with_constant(line: str, constants: dict[str, Any]) -> str:
-    name = line.partition(" = ")[0]
-    return f"{name} = {constants[name]!r}" if name in constants else line
 
 
 if __name__ == "__main__":

@@ -1,74 +1,53 @@
 """Measure fresh launches on an H200, and compare predictions with them.
 
-    python benchmarks/time_device.py measure ROWS.jsonl    on the device: needs libcuda and Python alone
-    python benchmarks/time_device.py compare ROWS.jsonl    anywhere: prints the table (--each: each launch)
-    python benchmarks/time_device.py list                  the launches
+    python benchmarks/time_device.py measure --out ROWS.json [--stalls]    on the device: needs libcuda and Python alone
+    python benchmarks/time_device.py compare ROWS.json [--held-out] [--each] [FAMILY ...]    anywhere: the table
+    python benchmarks/time_device.py list
 
-The launches are of `time/rings.cu`: rings and plain kernels that no constant was fitted to. Every third one is held
-back, with a line of its own. Each runs eight times in a graph, seven times over; the median counts.
+The launches are those of `time/launches.json.gz`, which `time_launches.py` collects.  Each runs eight times in a graph,
+seven times over; the median counts.  `--stalls` also reads the reasons of stalls, with Nsight Compute (`ncu`).
+`compare` shows the launches that are not held out, and with `--held-out` the others.
 """
 
 from __future__ import annotations
 
+import csv
 import ctypes
+import gzip
+import io
 import json
+import os
+import random
+import shutil
 import statistics
+import struct
+import subprocess
 import sys
 import tempfile
+import time
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from time_rings import TILE, predict_row, ptx, summarize
-
-MULTIPROCESSORS = 132
+LAUNCHES = Path(__file__).resolve().parent / "time" / "launches.json.gz"
 GRAPH, REPEATS = 8, 7
-BYTES = 1 << 30
-"""of each of the two arrays"""
-LEAST = {1: 120 * 1024, 2: 80 * 1024, 3: 72 * 1024, 4: 52 * 1024}
-"""CTAs of a multiprocessor -> bytes of dynamic shared memory with which no more fit"""
+RANDOM_BYTES = 1 << 22
+STALLS = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio"
+REASONS = (
+    "barrier", "branch_resolve", "dispatch_stall", "drain", "lg_throttle", "long_scoreboard", "math_pipe_throttle",
+    "membar", "mio_throttle", "misc", "no_instruction", "not_selected", "selected", "short_scoreboard", "sleeping",
+    "tex_throttle", "wait", "gmma",
+)  # fmt: skip
+COUNTERS = ("smsp__inst_executed.sum", "sm__cycles_elapsed.max", "smsp__issue_active.sum", "dram__bytes.sum")
+STALL_SECONDS = 60
+"""no launch is profiled after so many seconds"""
+_PACK = {"int32": "i", "int64": "q", "uint32": "I", "uint64": "Q", "float32": "f", "float64": "d", "bool": "?"}
 
 
-def rings() -> list[tuple[str, int, int, int]]:
-    """Return (kernel, threads, bytes of shared memory, bytes of a tile) of the fresh rings."""
-    found = []
-    for stages, warps, size in ((3, 1, 16), (3, 8, 16), (6, 2, 16), (2, 2, 8), (3, 4, 8), (1, 8, 4)):
-        found.append((f"named_{stages}_{warps}_{size}", 256 + 32 * warps, stages * TILE, TILE))
-    for stages, warps, size in ((1, 1, 16), (2, 1, 16), (2, 2, 16), (3, 2, 8), (4, 4, 16)):
-        found.append((f"narrow_{stages}_{warps}_{size}", 128 + 32 * warps, stages * TILE, TILE))
-    for stages, warps, size in ((1, 2, 16), (2, 4, 16), (3, 4, 8), (2, 8, 16)):
-        found.append((f"large_{stages}_{warps}_{size}", 256 + 32 * warps, stages * 2 * TILE, 2 * TILE))
-    for stages, size in ((6, 4096), (3, 8192), (6, 8192), (1, 16384), (3, 16384)):
-        found.append((f"bulk_{stages}_{size}", 288, stages * (size + 16), size))
-    for stages, size in ((1, 2048), (2, 2048), (4, 2048), (2, 4096), (5, 4096), (3, 8192)):
-        found.append((f"slim_{stages}_{size}", 160, stages * (size + 16), size))
-    for stages in (5, 7):
-        found.append((f"cpasync_{stages}", 256, stages * TILE, TILE))
-    return found
-
-
-PLAIN = ("plain_copy", "plain_words", "plain_sums", "plain_turn", "plain_turn_padded", "plain_neighbors")
-
-
-def launches() -> list[dict[str, Any]]:
-    """Return the launches: rings with 1 to 4 CTAs a multiprocessor, plain kernels of many sizes."""
-    found = []
-    for number, (kernel, threads, shared, size) in enumerate(rings()):
-        for each, it in ((1, 0), (2, 0), (1, 24), (4 if number % 2 else 3, 6 * (number % 3))):
-            if shared * each > 220 * 1024:
-                continue
-            per = (384 if number % 3 else 48) * TILE // size
-            found.append(row(kernel, threads, max(shared, LEAST[each]), size, MULTIPROCESSORS * each, per, it))
-    for kernel in PLAIN:
-        for each, per, it in ((1, 256, 0), (2, 16, 0), (4, 128, 0), (8, 32, 0), (8, 64, 16), (4, 96, 64), (8, 4, 0)):
-            found.append(row(kernel, 256, 0, TILE, MULTIPROCESSORS * each, per, it))
-    return found
-
-
-def row(kernel: str, threads: int, dyn: int, size: int, grid: int, per: int, it: int) -> dict[str, Any]:
-    """Return a launch in which each CTA has `per` tiles."""
-    tiles = grid * per
-    return {"kernel": kernel, "threads": threads, "dyn": dyn, "grid": grid, "tiles": tiles, "size": size, "it": it}
+def collection() -> dict[str, Any]:
+    """Return the PTX modules and the launches."""
+    made: dict[str, Any] = json.loads(gzip.decompress(LAUNCHES.read_bytes()))
+    return made
 
 
 # -- the device -------------------------------------------------------------------------------------------------------
@@ -77,48 +56,121 @@ def row(kernel: str, threads: int, dyn: int, size: int, grid: int, per: int, it:
 class Device:
     """The GPU, by CUDA's driver."""
 
-    def __init__(self) -> None:
+    def __init__(self, modules: dict[str, str]) -> None:
         self.cuda = ctypes.CDLL("libcuda.so.1")
+        self.modules, self.loaded = modules, {}  # type: dict[str, str], dict[str, Any]
         self.call("cuInit", 0)
         device, self.context = ctypes.c_int(), ctypes.c_void_p()
         self.call("cuDeviceGet", ctypes.byref(device), 0)
         self.call("cuDevicePrimaryCtxRetain", ctypes.byref(self.context), device)
         self.call("cuCtxSetCurrent", self.context)
-        self.stream, self.module = ctypes.c_void_p(), ctypes.c_void_p()
+        self.stream = ctypes.c_void_p()
         self.call("cuStreamCreate", ctypes.byref(self.stream), 1)
-        self.call("cuModuleLoadData", ctypes.byref(self.module), ctypes.c_char_p(ptx().encode()))
-        self.arrays = [ctypes.c_uint64(), ctypes.c_uint64()]
-        for array in self.arrays:
-            self.call("cuMemAlloc_v2", ctypes.byref(array), ctypes.c_size_t(BYTES))
-            self.call("cuMemsetD8_v2", array, ctypes.c_ubyte(0), ctypes.c_size_t(BYTES))
+        self.random = {name: _random(name) for name in ("float16", "float32", "float64")}
 
     def call(self, name: str, *arguments: Any) -> None:
         """Call a function of the driver; RuntimeError for its errors."""
         status = getattr(self.cuda, name)(*arguments)
         if status:
-            raise RuntimeError(f"{name}: error {status}")
+            text = ctypes.c_char_p()
+            self.cuda.cuGetErrorName(status, ctypes.byref(text))
+            raise RuntimeError(f"{name}: {(text.value or b'').decode()}")
+
+    def module(self, name: str) -> Any:
+        """Return a module, which is loaded once."""
+        if name not in self.loaded:
+            self.loaded[name] = ctypes.c_void_p()
+            text = ctypes.c_char_p(self.modules[name].encode())
+            self.call("cuModuleLoadData", ctypes.byref(self.loaded[name]), text)
+        return self.loaded[name]
+
+    def allocate(self, size: int, dtype: str) -> Any:
+        """Return the address of memory with random numbers."""
+        address = ctypes.c_uint64()
+        self.call("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(max(size, 256)))
+        data = self.random.get(dtype, bytes(RANDOM_BYTES))
+        first = min(size, RANDOM_BYTES)
+        self.call("cuMemcpyHtoD_v2", address, ctypes.c_char_p(data), ctypes.c_size_t(first))
+        while first < size:
+            part = min(first, size - first)
+            to = ctypes.c_uint64(address.value + first)
+            self.call("cuMemcpyDtoD_v2", to, address, ctypes.c_size_t(part))
+            first += part
+        self.call("cuCtxSynchronize")
+        return address
+
+    def prepare(self, one: dict[str, Any]) -> tuple[Any, Any, list[Any], dict[str, int]]:
+        """Return function, parameters, memory to release, and what ptxas made of the function."""
+        function = ctypes.c_void_p()
+        self.call("cuModuleGetFunction", ctypes.byref(function), self.module(one["module"]), one["entry"].encode())
+        found = {}
+        for name, attribute in (("registers", 4), ("local_bytes", 3), ("shared_bytes", 1)):
+            value = ctypes.c_int()
+            self.call("cuFuncGetAttribute", ctypes.byref(value), attribute, function)
+            found[name] = value.value
+        self.call("cuFuncSetAttribute", function, 8, one["dynamic"])
+        held = [self.allocate(size, dtype) for size, dtype in one["arrays"]]
+        sizes = self._sizes(function, len(one["parameters"]))
+        values = [self._value(p, size, held) for p, size in zip(one["parameters"], sizes, strict=True)]
+        return function, values, held, found
+
+    def _sizes(self, function: Any, count: int) -> list[int]:
+        """Return the sizes of the parameters of a function."""
+        sizes = []
+        for number in range(count):
+            offset, size = ctypes.c_size_t(), ctypes.c_size_t()
+            self.call("cuFuncGetParamInfo", function, number, ctypes.byref(offset), ctypes.byref(size))
+            sizes.append(size.value)
+        return sizes
+
+    def _value(self, parameter: dict[str, Any], size: int, held: list[Any]) -> Any:
+        """Return the bytes of a parameter, aligned to 128 bytes."""
+        if "map" in parameter:
+            data = struct.pack("<Q", held[parameter["array"]].value) + bytes.fromhex(parameter["map"])[8:]
+            if size == 8:
+                place = self.allocate(len(data), "")
+                self.call("cuMemcpyHtoD_v2", place, ctypes.c_char_p(data), ctypes.c_size_t(len(data)))
+                held.append(place)
+                data = struct.pack("<Q", place.value)
+        elif "array" in parameter:
+            data = struct.pack("<Q", held[parameter["array"]].value)
+        else:
+            data = struct.pack("<" + _PACK[parameter["dtype"]], parameter["value"])
+            data = data.ljust(size, b"\0")[:size]
+        raw = (ctypes.c_uint8 * (len(data) + 128))()
+        placed = (ctypes.c_uint8 * len(data)).from_buffer(raw, -ctypes.addressof(raw) % 128)
+        ctypes.memmove(placed, data, len(data))
+        return placed
+
+    def launch(self, one: dict[str, Any], function: Any, values: list[Any]) -> None:
+        """Launch a function."""
+        pointers = (ctypes.c_void_p * len(values))(*(ctypes.addressof(value) for value in values))
+        shape = (*one["grid"], one["block"], 1, 1, one["dynamic"])
+        self.call("cuLaunchKernel", function, *shape, self.stream, pointers, None)
 
     def measure(self, one: dict[str, Any]) -> dict[str, Any]:
-        """Return a launch with its registers and its time in microseconds."""
-        if one["tiles"] * one["size"] > BYTES:
-            raise RuntimeError(f"{one['kernel']}: arrays of {one['tiles'] * one['size']:,} bytes are too large")
-        function, registers = ctypes.c_void_p(), ctypes.c_int()
-        self.call("cuModuleGetFunction", ctypes.byref(function), self.module, one["kernel"].encode())
-        self.call("cuFuncGetAttribute", ctypes.byref(registers), 4, function)
-        self.call("cuFuncSetAttribute", function, 8, one["dyn"])
-        values = [*self.arrays, ctypes.c_int(one["tiles"]), ctypes.c_int(one["it"])]
-        pointers = (ctypes.c_void_p * 4)(*(ctypes.cast(ctypes.byref(value), ctypes.c_void_p) for value in values))
-        graph, runs = ctypes.c_void_p(), ctypes.c_void_p()
-        self.call("cuStreamBeginCapture_v2", self.stream, 1)
-        for _ in range(GRAPH):
-            shape = (one["grid"], 1, 1, one["threads"], 1, 1, one["dyn"])
-            self.call("cuLaunchKernel", function, *shape, self.stream, pointers, None)
-        self.call("cuStreamEndCapture", self.stream, ctypes.byref(graph))
-        self.call("cuGraphInstantiateWithFlags", ctypes.byref(runs), graph, ctypes.c_ulonglong(0))
-        times = [self._time(runs) for _ in range(REPEATS + 2)][2:]
-        self.call("cuGraphExecDestroy", runs)
-        self.call("cuGraphDestroy", graph)
-        return {**one, "regs": registers.value, "us": round(statistics.median(times), 3), "min": round(min(times), 3)}
+        """Return the time of a launch in microseconds, and the registers of a thread."""
+        function, values, held, found = self.prepare(one)
+        try:
+            self.launch(one, function, values)
+            self.call("cuStreamSynchronize", self.stream)
+            graph, runs = ctypes.c_void_p(), ctypes.c_void_p()
+            self.call("cuStreamBeginCapture_v2", self.stream, 1)
+            for _ in range(GRAPH):
+                self.launch(one, function, values)
+            self.call("cuStreamEndCapture", self.stream, ctypes.byref(graph))
+            self.call("cuGraphInstantiateWithFlags", ctypes.byref(runs), graph, ctypes.c_ulonglong(0))
+            times = [self._time(runs) for _ in range(REPEATS + 2)][2:]
+            self.call("cuGraphExecDestroy", runs)
+            self.call("cuGraphDestroy", graph)
+        finally:
+            self.release(held)
+        return {**found, "us": round(statistics.median(times), 3), "min": round(min(times), 3)}
+
+    def release(self, held: list[Any]) -> None:
+        """Release memory."""
+        for address in held:
+            self.call("cuMemFree_v2", address)
 
     def _time(self, runs: Any) -> float:
         begin, end, milliseconds = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_float()
@@ -129,50 +181,241 @@ class Device:
         self.call("cuEventRecord", end, self.stream)
         self.call("cuEventSynchronize", end)
         self.call("cuEventElapsedTime", ctypes.byref(milliseconds), begin, end)
+        for event in (begin, end):
+            self.call("cuEventDestroy_v2", event)
         return milliseconds.value * 1e3 / GRAPH
 
 
-def measure(path: Path) -> None:
-    """Write the measured launches."""
-    device, wanted = Device(), launches()
-    with path.open("w", encoding="utf-8") as stream:
-        for one in wanted:
-            stream.write(json.dumps(device.measure(one)) + "\n")
-            stream.flush()
-    print(f"{len(wanted)} launches: {path}")
+def _random(dtype: str) -> bytes:
+    """Return numbers in [-1, 1)."""
+    generator = random.Random(0)
+    code, size = {"float16": ("e", 2), "float32": ("f", 4), "float64": ("d", 8)}[dtype]
+    count = 1 << 16
+    some = struct.pack(f"<{count}{code}", *(generator.uniform(-1, 1) for _ in range(count)))
+    return some * (RANDOM_BYTES // (count * size))
 
 
-def compare(path: Path, *, each: bool) -> None:
-    """Print the errors of the predictions, by family and for the launches that are held back."""
-    import wsemu
+def identify(one: dict[str, Any]) -> str:
+    """Return a name that no other launch has."""
+    return f"{one['group']}: {one['version']} {one['grid']}"
 
-    with tempfile.TemporaryDirectory() as folder:
-        text = Path(folder) / "rings.ptx"
-        text.write_text(ptx(), encoding="utf-8")
-        module = wsemu.load_ptx(text)
+
+def measure(path: Path, *, stalls: bool, resume: bool = False) -> None:
+    """Write the measured times, and with `stalls` the reasons of stalls.
+
+    A failed launch leaves no context: then the process starts again, with the launches that are left.
+    """
+    made = collection()
+    rows: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8")) if resume else []
+    known = {row["launch"] for row in rows}
+    device = Device(made["modules"])
+    started = time.perf_counter()
+    for one in made["launches"]:
+        if identify(one) in known:
+            continue
+        try:
+            found = device.measure(one)
+        except RuntimeError as error:
+            found = {"error": str(error)}
+            print(f"{identify(one)}: {error}", flush=True)
+        rows.append({"launch": identify(one), **found})
+        path.write_text(json.dumps(rows), encoding="utf-8")
+        if "error" in found:
+            options = ["--stalls"] * stalls
+            os.execv(sys.executable, [sys.executable, __file__, "measure", "--resume", *options, "--out", str(path)])
+    print(f"{len(rows)} launches, {time.perf_counter() - started:.0f} s", flush=True)
+    if stalls:
+        read = profile()
+        for row in rows:
+            row["stalls"] = read.get(row["launch"], {})
+        path.write_text(json.dumps(rows), encoding="utf-8")
+        print(f"{len(read)} launches with stalls, {time.perf_counter() - started:.0f} s", flush=True)
+
+
+def once() -> None:
+    """Launch each kernel once, for a profiler; print which."""
+    made, started = collection(), time.perf_counter()
+    device = Device(made["modules"])
+    launches = sorted(made["launches"], key=lambda one: random.Random(identify(one)).random())
+    for one in launches:
+        if time.perf_counter() - started > STALL_SECONDS:
+            break
+        function, values, held, _ = device.prepare(one)
+        device.launch(one, function, values)
+        device.call("cuStreamSynchronize", device.stream)
+        device.release(held)
+        print(f"LAUNCHED {identify(one)}", flush=True)
+
+
+def profile() -> dict[str, dict[str, float]]:
+    """Return launch -> its counters, by Nsight Compute; empty if it is missing."""
+    ncu = shutil.which("ncu")
+    if ncu is None:
+        print("no ncu")
+        return {}
+    subprocess.run([ncu, "--version"], check=False)
+    wanted = ",".join([*(STALLS.format(reason) for reason in REASONS), *COUNTERS])
+    command = [ncu, "--csv", "--clock-control", "none", "--metrics", wanted, sys.executable, __file__, "once"]
+    try:
+        run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=3 * STALL_SECONDS)
+    except subprocess.TimeoutExpired:
+        print("ncu does not end")
+        return {}
+    names = [line.partition(" ")[2] for line in run.stdout.splitlines() if line.startswith("LAUNCHED ")]
+    table = [line for line in run.stdout.splitlines() if line.startswith('"')]
+    if not table:
+        print(run.stdout[-2000:], run.stderr[-2000:])
+        return {}
+    found: defaultdict[int, dict[str, float]] = defaultdict(dict)
+    for row in csv.DictReader(io.StringIO("\n".join(table))):
+        value = row["Metric Value"].replace(",", "")
+        if row["ID"].isdigit() and value not in ("", "n/a"):
+            name = row["Metric Name"].removeprefix("smsp__average_warps_issue_stalled_")
+            found[int(row["ID"])][name.removesuffix("_per_issue_active.ratio")] = float(value)
+    return {names[number]: counters for number, counters in found.items() if number < len(names)}
+
+
+# -- predictions ------------------------------------------------------------------------------------------------------
+
+
+def compare(path: Path, families: list[str], *, held_out: bool, each: bool) -> None:
+    """Print the errors of the predictions by family, and how good the picks of versions and first reasons are."""
+    from time_rings import summarize
+
+    made = collection()
+    predictor = Predictor(made["modules"])
+    measured = {row["launch"]: row for row in json.loads(path.read_text(encoding="utf-8"))}
     found: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
-    for number, one in enumerate(map(json.loads, path.read_text(encoding="utf-8").splitlines())):
-        pair = one["us"], predict_row(module[one["kernel"]], one)
-        family = "plain" if one["kernel"].startswith("plain") else "rings"
-        found[family].append(pair)
-        found[one["kernel"].split("_")[0] if family == "rings" else one["kernel"]].append(pair)
-        found["all"].append(pair)
-        if number % 3 == 2:
-            found[f"{family}, held back"].append(pair)
+    groups: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
+    reasons: list[bool] = []
+    for one in made["launches"]:
+        row = measured.get(identify(one), {})
+        family = one["family"]
+        if one["held_out"] != held_out or "us" not in row or (families and family not in families):
+            continue
+        try:
+            made_ = predictor.predict(one, row["registers"])
+        except Exception as error:  # a launch that the model refuses is listed, and the others are compared
+            print(f"{identify(one)}: {type(error).__name__}: {error}", flush=True)
+            continue
+        pair = row["us"], made_.microseconds
+        for name in (family, "all"):
+            found[name].append(pair)
+        groups[one["group"]].append(pair)
+        first = ""
+        if row.get("stalls"):
+            theirs, ours = first_reason(row["stalls"]), first_reason(as_counters(made_.reasons))
+            reasons.append(theirs == ours)
+            first = f"{theirs:>10} {ours:>10}"
         if each:
-            shape = f"{one['grid']:5} x {one['tiles'] // one['grid']:<4} it {one['it']:<3}"
-            print(f"{one['kernel']:20} {shape} {pair[0]:9.1f} {pair[1]:9.1f} {pair[1] / pair[0] - 1:+7.1%}", flush=True)
+            print(f"{identify(one):56} {pair[0]:9.1f} {pair[1]:9.1f} {pair[1] / pair[0] - 1:+7.1%} {first}", flush=True)
     for family, pairs in sorted(found.items()):
         print(summarize(family, pairs))
+    picks = [pick(pairs) for pairs in groups.values() if len(pairs) > 2]
+    if picks:
+        print(f"picks: {sum(loss <= 0.05 for loss in picks)} of {len(picks)} groups within 5% of the fastest")
+    if reasons:
+        print(f"first reason of stalls: the same in {sum(reasons)} of {len(reasons)}")
+
+
+def pick(pairs: list[tuple[float, float]]) -> float:
+    """Return how much slower the version with the smallest predicted time is than the fastest one."""
+    chosen = min(pairs, key=lambda pair: pair[1])
+    return chosen[0] / min(time_ for time_, _ in pairs) - 1
+
+
+KINDS = {
+    "memory": ("long_scoreboard", "lg_throttle", "gmma"),
+    "barrier": ("barrier",),
+    "shared": ("short_scoreboard", "mio_throttle"),
+    "arithmetic": ("wait", "math_pipe_throttle", "dispatch_stall"),
+}
+"""kinds of reasons -> those of Nsight Compute; it counts waits on mbarriers as long scoreboard"""
+_AS_COUNTERS = {"mbarrier": "long_scoreboard", "copies": "long_scoreboard", "tensor": "gmma"}
+
+
+def as_counters(reasons: dict[str, float]) -> dict[str, float]:
+    """Return predicted reasons under the names of Nsight Compute."""
+    found: defaultdict[str, float] = defaultdict(float)
+    for name, share in reasons.items():
+        found[_AS_COUNTERS.get(name, name)] += share
+    return found
+
+
+def first_reason(counters: dict[str, float]) -> str:
+    """Return the kind of reasons with the largest share."""
+    return max(KINDS, key=lambda kind: sum(counters.get(name, 0.0) for name in KINDS[kind]))
+
+
+class Predictor:
+    """Predicts the collected launches."""
+
+    def __init__(self, modules: dict[str, str]) -> None:
+        self.modules, self.loaded = modules, {}  # type: dict[str, str], dict[str, Any]
+
+    def kernel(self, module: str, entry: str) -> Any:
+        """Return a kernel; its module is read once."""
+        import wsemu
+
+        if module not in self.loaded:
+            with tempfile.TemporaryDirectory() as folder:
+                path = Path(folder) / "module.ptx"
+                path.write_text(self.modules[module], encoding="utf-8")
+                self.loaded[module] = wsemu.load_ptx(path)
+        return self.loaded[module][entry]
+
+    def predict(self, one: dict[str, Any], registers: int) -> Any:
+        """Return the prediction of a launch."""
+        from wsemu.launch.running import bind_launch
+        from wsemu.model import settings
+        from wsemu.model.launch_shape import configure
+        from wsemu.timing.constants import H200
+        from wsemu.timing.describe import describe
+        from wsemu.timing.predict import predict
+
+        kernel = self.kernel(one["module"], one["entry"])
+        arguments = kernel.fit(arguments_of(one))
+        configuration = kernel.apply_cluster(configure(tuple(one["grid"]), one["block"], 0, one["dynamic"], None))
+        bound, _ = bind_launch(kernel, configuration, arguments, settings.current())
+        return describe(predict(bound, H200, registers=registers, in_place=True), H200)
+
+
+def arguments_of(one: dict[str, Any]) -> list[Any]:
+    """Return the arguments of a launch: arrays of zeros, numbers, tensor maps."""
+    import numpy as np
+
+    import wsemu
+
+    arrays = [np.zeros(size // np.dtype(dtype).itemsize, dtype) for size, dtype in one["arrays"]]
+    found: list[Any] = []
+    for parameter in one["parameters"]:
+        if "map" in parameter:
+            array = arrays[parameter["array"]].reshape(parameter["shape"])
+            swizzle = (None, "32B", "64B", "128B")[parameter["swizzle"]]
+            found.append(wsemu.TensorMap(array, parameter["box"], swizzle=swizzle))
+        elif "array" in parameter:
+            found.append(arrays[parameter["array"]])
+        else:
+            found.append(np.dtype(parameter["dtype"]).type(parameter["value"]))
+    return found
+
+
+def main(words: list[str]) -> None:
+    """Run a command of the documentation above."""
+    command, *rest = words or ["help"]
+    plain = [word for word in rest if not word.startswith("-")]
+    if command == "measure" and plain:
+        measure(Path(plain[0]), stalls="--stalls" in rest, resume="--resume" in rest)
+    elif command == "compare" and plain:
+        compare(Path(plain[0]), plain[1:], held_out="--held-out" in rest, each="--each" in rest)
+    elif command == "list":
+        for one in collection()["launches"]:
+            print(f"{one['family']:9} {identify(one)}{'  held out' * one['held_out']}")
+    elif command == "once":
+        once()
+    else:
+        sys.exit(__doc__)
 
 
 if __name__ == "__main__":
-    command, *rest = sys.argv[1:] or ["help"]
-    if command == "measure" and rest:
-        measure(Path(rest[0]))
-    elif command == "compare" and rest:
-        compare(Path(rest[0]), each="--each" in rest)
-    elif command == "list":
-        print(len(launches()), *map(json.dumps, launches()), sep="\n")
-    else:
-        sys.exit(__doc__)
+    main(sys.argv[1:])

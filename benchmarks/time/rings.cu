@@ -144,6 +144,7 @@ template <int STAGES> __device__ void cpasync(const float *x, float *y, int tile
   }
 }
 
+#ifndef TEMPLATES_ONLY
 // Kernels without DMA warps; `tiles` of 4,096 bytes, 256 threads.
 #define PLAIN(NAME) extern "C" __global__ void __launch_bounds__(256) NAME(const float *x, float *y, int tiles, int it)
 
@@ -204,6 +205,7 @@ PLAIN(plain_neighbors) {
     __syncthreads();
   }
 }
+#endif
 
 #define NAMED(S, D, B) extern "C" __global__ void __launch_bounds__(256 + 32 * D) \
   named_##S##_##D##_##B(const float *x, float *y, int tiles, int it) { named<S, D, B>(x, y, tiles, it); }
@@ -218,6 +220,7 @@ PLAIN(plain_neighbors) {
 #define CPASYNC(S) extern "C" __global__ void __launch_bounds__(256) \
   cpasync_##S(const float *x, float *y, int tiles, int it) { cpasync<S>(x, y, tiles, it); }
 
+#ifndef TEMPLATES_ONLY
 // of the recorded launches
 NAMED(1, 1, 16) NAMED(1, 2, 16) NAMED(1, 4, 16) NAMED(1, 8, 16) NAMED(2, 1, 16) NAMED(2, 2, 16) NAMED(2, 4, 16)
 NAMED(2, 8, 16) NAMED(3, 2, 16) NAMED(3, 4, 16) NAMED(4, 1, 16) NAMED(4, 2, 16) NAMED(4, 4, 16) NAMED(4, 8, 16)
@@ -232,3 +235,4 @@ LARGE(1, 2, 16) LARGE(2, 4, 16) LARGE(3, 4, 8) LARGE(2, 8, 16)
 BULK(6, 4096) BULK(3, 8192) BULK(6, 8192) BULK(1, 16384) BULK(3, 16384)
 SLIM(1, 2048) SLIM(2, 2048) SLIM(4, 2048) SLIM(2, 4096) SLIM(5, 4096) SLIM(3, 8192)
 CPASYNC(5) CPASYNC(7)
+#endif
