@@ -1,6 +1,6 @@
 """Compare predicted times with those that an H200 took: `python benchmarks/time.py [PART ...] [--each]`.
 
-`time/rings.jsonl` and `time/fresh.jsonl` have rings of `time/rings.cu`, `time/kernels.jsonl` the kernels of `examples/`,
+`time/rings.jsonl` and `time/fresh.jsonl` have rings of `time/rings.cu`, `time/kernels.jsonl` kernels of `examples/`,
 which need Numba-CUDA.  The table has the median error of each family, that of 90%, the worst, and the rank correlation.
 """
 
