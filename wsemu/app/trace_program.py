@@ -14,7 +14,9 @@ from wsemu.app import program
 from wsemu.app.chosen import resolve_settings
 from wsemu.app.exit_codes import USAGE
 from wsemu.app.targets import find_target
-from wsemu.launch.hooks import adding_hook, traceable
+from wsemu.between.order import watching_operations
+from wsemu.launch.hooks import adding_hook, observers, traceable
+from wsemu.launch.stream_timeline import Watcher
 from wsemu.launch.tracing import build
 from wsemu.model.data import dataclass
 from wsemu.model.errors import UsageError
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
     from wsemu.evidence.places import Places
     from wsemu.launch.result import Report
+    from wsemu.launch.stream_timeline import StreamTimeline
     from wsemu.launch.timeline import Timeline
     from wsemu.model.finding import Finding
     from wsemu.model.outcome import Tracer
@@ -96,7 +99,8 @@ def run(
         printer.error(error)
         return USAGE
     choice = _Choice(wanted)
-    with adding_hook(traceable, choice.look):
+    watcher = Watcher()
+    with adding_hook(traceable, choice.look), adding_hook(observers, watcher.note), watching_operations(watcher.look):
         code = program.run(target.file, target.arguments, settings, printer=printer, as_ptx=target.is_ptx)
     if choice.timeline is None:
         if wanted.launch is not None and wanted.launch > choice.count > 0:
@@ -106,30 +110,33 @@ def run(
         printer.error(choice.error)
         return USAGE
     try:
-        _draw(choice, choice.timeline, printer)
+        _draw(choice, choice.timeline, watcher.build(), printer)
     except OSError as error:
         printer.text(f"error: cannot write `{wanted.output}`: {error.strerror or error}", "error")
         return USAGE
     return code
 
 
-def _draw(choice: _Choice, timeline: Timeline, printer: Printer) -> None:
+def _draw(choice: _Choice, timeline: Timeline, streams: StreamTimeline | None, printer: Printer) -> None:
     wanted = choice.wanted
     if choice.count > 1:
         printer.text(f"launch {choice.number} of {choice.count}; `--launch N` draws another one")
     if wanted.output is None:
+        from wsemu.report.streams import stream_lines
         from wsemu.report.timeline_terminal import timeline_lines
 
         printer.lines(timeline_lines(timeline, printer.width, wanted.first))
+        if streams is not None:
+            printer.lines(stream_lines(streams, printer.width))
         return
-    _save(wanted.output, _writer(wanted)(timeline))
+    _save(wanted.output, _writer(wanted)(timeline, streams))
     findings = len(timeline.report.findings)
     what = f"CTA {timeline.cta} of `{timeline.report.kernel}`, {timeline.length:,} steps"
     text = f"{what}, {findings} finding{'s' * (findings != 1)}"
     printer.text(f"{display_path(str(wanted.output))}: {text}")
 
 
-def _writer(wanted: Wanted) -> Callable[[Timeline], str]:
+def _writer(wanted: Wanted) -> Callable[[Timeline, StreamTimeline | None], str]:
     if wanted.output is not None and wanted.output.suffix == ".json":
         from wsemu.report.perfetto import chrome_trace
 
@@ -138,7 +145,7 @@ def _writer(wanted: Wanted) -> Callable[[Timeline], str]:
 
     date = time.strftime("%Y-%m-%d %H:%M:%S %z", time.localtime())
     origin = Origin(shlex.join(["wsemu", *sys.argv[1:]]), date)
-    return lambda timeline: page(timeline, wanted.first, origin)
+    return lambda timeline, streams: page(timeline, wanted.first, origin, streams)
 
 
 def _save(path: Path, text: str) -> None:

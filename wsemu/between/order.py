@@ -13,16 +13,19 @@ synchronization behavior", `cuStreamWaitEvent`, `cuLaunchHostFunc`.
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Any, Literal
 
 from wsemu.between.operations import Clock, Operation, join_clocks
 from wsemu.model.data import dataclass, field
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from wsemu.between.operations import Where
 
+watchers: list[Callable[[Operation], None]] = []
+"""functions that are called with each operation, and with each wait of the host, in the order of issue"""
 StreamKind = Literal["legacy", "blocking", "nonblocking"]
 """a per-thread default stream is a blocking one"""
 
@@ -76,6 +79,16 @@ class Event:
     """the capture in which it was recorded last, and the nodes that it comes after; None: outside of captures"""
 
 
+@contextlib.contextmanager
+def watching_operations(look: Callable[[Operation], None]) -> Iterator[None]:
+    """Call a function with each operation inside the block."""
+    watchers.append(look)
+    try:
+        yield
+    finally:
+        watchers.remove(look)
+
+
 class Order:
     """The clocks of a program."""
 
@@ -124,7 +137,16 @@ class Order:
         made = Operation(self._operations, actor.number, actor.advance(), clock, does, name, where, stream)
         if does in ("launch", "copy"):
             self._work[actor.number] = made.count
+        for watch in watchers:
+            watch(made)
         return made
+
+    def note_wait(self, host: Actor, name: str, where: Where | None) -> None:
+        """Show the watchers a wait of a host thread, which has joined what it waited for."""
+        if watchers:
+            made = Operation(self._operations, host.number, host.count, dict(host.clock), "synchronize", name, where)
+            for watch in watchers:
+                watch(made)
 
     def _implied_streams(self, stream: Stream) -> list[Stream]:
         """Return the streams whose work so far an operation of this one waits for by itself."""

@@ -397,6 +397,7 @@ class Session:
             join_clocks(host.clock, what.clock or {})
         else:
             join_clocks(host.clock, self.order.device_clock(device))
+        self.order.note_wait(host, f"wait for {'the device' if what is None else what.name}", where)
         self._forget(host)
 
     def query(self, what: Stream | Event, host: Actor | None = None) -> bool:

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.lib.array_utils import byte_bounds
 
 from wsemu.between.operations import Access, Ranges, Where
+from wsemu.between.order import watchers
 from wsemu.launch.arguments import find_arrays
 from wsemu.launch.configured import current_launch_config
 from wsemu.launch.hooks import finished
@@ -195,7 +196,8 @@ class Recorder:
     def synchronize(self, what: Stream | Event | None, device: int = 0) -> None:
         """Record a wait of the host: for a stream, an event, or all work of a device."""
         self._raise_late()
-        self.session.synchronize(what, self.host, device=device)
+        where = frame_location(user_frame()) if watchers else None
+        self.session.synchronize(what, self.host, where, device=device)
         self.notify()
 
     def record(self, event: Event, stream: Any) -> None:

@@ -17,6 +17,7 @@ from wsemu.report.costs_html import bank_figures, heat
 from wsemu.report.diagnostic import extent, find_cures, finding_lines, summary_lines
 from wsemu.report.markup import Markup, join, script, style, tag
 from wsemu.report.page_script import POLICY, SCRIPT
+from wsemu.report.streams import stream_section
 from wsemu.report.timeline_canvas import legend, mark_buttons, timeline_canvas
 from wsemu.report.timeline_svg import MOST_ARROWS, Window, describe_picture, timeline_svg, window
 from wsemu.report.timing import format_prediction
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from wsemu.launch.result import Report
+    from wsemu.launch.stream_timeline import StreamTimeline
     from wsemu.launch.timeline import Timeline
     from wsemu.report.diagnostic import Line
     from wsemu.timing.prediction import Prediction
@@ -217,8 +219,10 @@ class Origin(NamedTuple):
     """date and time of the launch"""
 
 
-def page(timeline: Timeline, first: int | None = None, origin: Origin | None = None) -> str:
-    """Return the whole page, with the time line from step `first` on."""
+def page(
+    timeline: Timeline, first: int | None = None, origin: Origin | None = None, streams: StreamTimeline | None = None
+) -> str:
+    """Return the whole page, with the time line from step `first` on, and the streams of the program."""
     report = timeline.report
     title = f"{report.kernel}: {report.verdict}"
     head = tag(
@@ -237,6 +241,7 @@ def page(timeline: Timeline, first: int | None = None, origin: Origin | None = N
         _launch(timeline, origin),
         _section("Time line", _live_timeline(timeline, first)),
         _section("Findings", *_first_findings(report, timeline)),
+        stream_section(streams),
         _section("Costs by line", heat(timeline.lines)),
         _section("Bank conflicts", bank_figures(timeline.banks)),
         script(SCRIPT),

@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING, Any
 from wsemu.evidence.labels import GIVES, WAITS, letter
 from wsemu.model.finding import MOST_SHOWN, with_role
 from wsemu.report.diagnostic import display_path
+from wsemu.report.streams import stream_events
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from wsemu.launch.stream_timeline import StreamTimeline
     from wsemu.launch.timeline import Copy, Generation, Step, Timeline
 
 AXIS = "1 us is 1 step: steps, not cycles"
@@ -29,8 +31,8 @@ _MBARRIERS, _COPIES = 1100, 10_000_000
 _Event = dict[str, Any]
 
 
-def chrome_trace(timeline: Timeline) -> str:
-    """Return the time line as a JSON document.  Equal time lines have equal documents."""
+def chrome_trace(timeline: Timeline, streams: StreamTimeline | None = None) -> str:
+    """Return the time line as a JSON document, with the streams of the program.  Equal ones have equal documents."""
     events = [*_slices(timeline), *_flows(timeline), *_marks(timeline)]
     events.sort(key=lambda event: (event["ts"], -event.get("dur", 0), event["tid"]))
     report = timeline.report
@@ -46,7 +48,8 @@ def chrome_trace(timeline: Timeline) -> str:
             f"{letter(n)} {f.severity}[{f.code}]: {f.message}" for n, f in enumerate(report.findings[:MOST_SHOWN])
         ],
     }
-    document = {"displayTimeUnit": "ms", "otherData": other, "traceEvents": [*_names(timeline), *events]}
+    traced = [*_names(timeline), *events, *stream_events(streams)]
+    document = {"displayTimeUnit": "ms", "otherData": other, "traceEvents": traced}
     return json.dumps(document, separators=(",", ":")) + "\n"
 
 
