@@ -6,6 +6,7 @@ import json
 import mmap
 import os
 import struct
+import time
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -40,14 +41,16 @@ from wsemu.native.messages import (
 )
 from wsemu.native.modules import LoadedModule
 from wsemu.native.order import HostOrder
+from wsemu.native.repeats import Outcome, Repeats
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Hashable, Sequence
     from pathlib import Path
 
     from wsemu.launch.ptx.module import PtxKernel
     from wsemu.launch.result import Report
     from wsemu.model.launch_shape import LaunchConfiguration
+    from wsemu.native.messages import LaunchMessage
 
 INVALID_VALUE, NO_BINARY, OUT_OF_RESOURCES, TOO_LARGE, INVALID_PTX, NOT_SUPPORTED = 1, 209, 701, 720, 218, 801
 """CUDA's errors"""
@@ -102,6 +105,7 @@ class Session:
         self.modules: dict[int, LoadedModule] = {}
         self.watch = watch
         self._order = HostOrder(self.memory)
+        self._repeats = Repeats(self.memory)
         self.process = 0
         self._unverified: list[_Unverified] = []
         """reports that the program has not queried yet"""
@@ -142,6 +146,7 @@ class Session:
         self._bytes = np.empty(0, np.uint8)
         self.memory = DeviceMemory()
         self._order = HostOrder(self.memory)
+        self._repeats = Repeats(self.memory)
 
     def handle(self, operation: int, data: bytes) -> bytes:
         """Handle a message; return the reply, or nothing if it has no reply."""
@@ -244,52 +249,75 @@ class Session:
         message = read_launch(data)
         module = self.modules[message.module]
         kernel = module.kernels[message.kernel]
-        reports: list[Report] = []
-        missing: list[WsemuError] = []
-        printed: list[str] = []
-        asserted: list[str] = []
-        entered: list[Any] = []
-        cut_off: list[bool] = []
-
-        def enter(*launch: Any) -> None:
-            entered.append(launch)
-
-        def look(_: Report, places: Any, __: Any) -> None:
-            cut_off.append(places.outcome.status == "budget")
-
-        def refuse(_: Any, __: Any, error: WsemuError) -> bool:
-            missing.append(error)
-            return False
-
         try:
             cluster = message.cluster if message.cluster[0] else None
             configuration = configure(message.grid, message.block, 0, message.shared, cluster)
             parameters = module.parameters(message.kernel, message.parameters)
             self.watch.note_launch(Pending(kernel, configuration, parameters, self.memory, module))
-            with (
-                hooks.adding_hook(hooks.observers, reports.append),
-                hooks.adding_hook(hooks.printing, printed.append),
-                hooks.adding_hook(hooks.asserting, asserted.append),
-                hooks.adding_hook(hooks.refused, refuse),
-                hooks.adding_hook(hooks.traceable, look),
-                hooks.adding_hook(hooks.finished, enter),
-            ):
-                launch(kernel, configuration, [*map(Packed, parameters)], self.memory)
+            ran = self._repeat(kernel, message) or self._run(kernel, configuration, parameters, message)
         except UnsupportedError as error:
             self.watch.note_refusal(kernel.__name__, error)
             return _reply(NOT_SUPPORTED)
         except WsemuError as error:
             self.watch.note_refusal(kernel.__name__, error)
             return _reply(_launch_error(error))
-        if entered:
-            self._order.note_launch(message.stream, *entered[-1])
+        if ran.finished:
+            self._order.note_launch(message.stream, *ran.finished[-1])
         self.watch.note_action(Action(ActionKind.LAUNCH, message.stream))
-        self._unverified += [self._keep_report(report) for report in reports if report.verdict != "verified"]
+        self._unverified += [self._keep_report(report) for report in ran.reports if report.verdict != "verified"]
         self._unverified = _latest_reports(self._unverified)
-        if missing:
+        if ran.missing:
             return _reply(NOT_SUPPORTED)
-        status = -max([STICKY["step budget"] * any(cut_off), *map(_sticky, reports)])
-        return _reply(status, _pack_output(printed, asserted) if printed or asserted else b"")
+        output = _pack_output(ran.printed, ran.asserted) if ran.printed or ran.asserted else b""
+        return _reply(ran.status, output)
+
+    def _run(
+        self, kernel: PtxKernel, configuration: LaunchConfiguration, parameters: Sequence[bytes], message: LaunchMessage
+    ) -> _Ran:
+        """Run a launch and check it."""
+        ran = _Ran([], [], [], [], [], [])
+
+        def look(_: Report, places: Any, __: Any) -> None:
+            ran.cut_off.append(places.outcome.status == "budget")
+
+        def refuse(_: Any, __: Any, error: WsemuError) -> bool:
+            ran.missing.append(error)
+            return False
+
+        key = self._launch_key(message)
+        self._repeats.begin(key)
+        started = time.perf_counter()
+        with (
+            hooks.adding_hook(hooks.observers, ran.reports.append),
+            hooks.adding_hook(hooks.printing, ran.printed.append),
+            hooks.adding_hook(hooks.asserting, ran.asserted.append),
+            hooks.adding_hook(hooks.refused, refuse),
+            hooks.adding_hook(hooks.traceable, look),
+            hooks.adding_hook(hooks.finished, lambda *launch: ran.finished.append(launch)),
+        ):
+            launch(kernel, configuration, [*map(Packed, parameters)], self.memory)
+        self._repeats.end(key, time.perf_counter() - started, ran.outcome())
+        return ran
+
+    def _repeat(self, kernel: PtxKernel, message: LaunchMessage) -> _Ran | None:
+        """Return what an earlier launch has shown that is equal and had the same memory; None if there is none."""
+        started = time.perf_counter()
+        found = self._repeats.find(self._launch_key(message))
+        if found is None:
+            return None
+        ran = _Ran([], [], [], [], [], [(found.bound, found.places, found.tracer)])
+        if all(admits(kernel.__name__) for admits in hooks.admitting):
+            report = found.report.model_copy(update={"seconds": time.perf_counter() - started})
+            ran.reports.append(report)
+            for look in hooks.traceable:
+                look(report, found.places, found.tracer)
+            for observer in hooks.observers:
+                observer(report)
+        return ran
+
+    def _launch_key(self, message: LaunchMessage) -> Hashable:
+        """Return a key that launches of one kernel with the same shape and arguments have."""
+        return self.modules[message.module], message._replace(stream=0), settings.current()
 
     def _take_reports(self, _: bytes) -> bytes:
         """Return the verdicts and texts of the launches since the last call that were not verified."""
@@ -302,6 +330,31 @@ class Session:
         kept = report.drop_launch()
         text = _report_text(kept) if self.watch.renders_reports else ""
         return _Unverified(report.verdict, report.kernel, kept, text)
+
+
+class _Ran(NamedTuple):
+    """The results of a launch."""
+
+    reports: list[Report]
+    printed: list[str]
+    asserted: list[str]
+    missing: list[WsemuError]
+    cut_off: list[bool]
+    finished: list[Any]
+    """the launch, if it ran to its end"""
+
+    @property
+    def status(self) -> int:
+        """Return the error of CUDA that the launch causes, or 0."""
+        return -max([STICKY["step budget"] * any(self.cut_off), *map(_sticky, self.reports)])
+
+    def outcome(self) -> Outcome | None:
+        """Return the outcome of an equal launch on equal memory; None if it may differ, or if threads print."""
+        is_repeatable = len(self.reports) == len(self.finished) == 1 and not self.status
+        if not is_repeatable or self.printed or self.asserted or self.missing:
+            return None
+        bound, places, tracer = self.finished[0]
+        return Outcome(self.reports[0], bound, places, tracer) if bound.heap is None else None
 
 
 class _Unverified(NamedTuple):
