@@ -375,7 +375,7 @@ _DETAIL = {
     "phase-unobserved": ("address", "phase"),
     "uncovered-expectation": ("address", "phase", "what", "other_lane"),
     "tx-mismatch": ("address", "phase", "bytes", "pending"),
-    "dangling-phase": ("address", "phase", "pending", "expected"),
+    "dangling-phase": ("address", "phase", "pending", "expected", "bytes"),
     "async-outlives-cta": ("address", "bytes", "what"),
     "store-outlives-cta": ("address", "bytes"),
     "copy-size": ("bytes", "what"),
