@@ -49,7 +49,7 @@ executions that are not interleavings
     test_orders.py::test_more_than_interleavings_is_not_decided
 a `cas` that fails in the initial run
     test_limits.py::test_a_cas_that_fails_in_a_long_launch_stays_a_race
-a loop that polls a word which no other
+a loop that polls a word
     test_idle.py::test_a_poll_of_what_nobody_writes_waits_for_ever
 a loop that waits for memory with plain loads
     test_limits.py::test_a_plain_poll_of_what_nobody_writes_is_incomplete
@@ -89,15 +89,15 @@ fences together with relaxed arrives
     test_clusters.py::test_a_fence_before_a_relaxed_arrive_is_not_called_a_race
 fences and atomics by some lanes
     test_lanes_and_atomics.py::test_lanes_that_fences_order_are_no_error
-accesses of two lanes of one warp that are ordered
+accesses of two lanes of one
     test_lanes_and_atomics.py::test_a_race_stays_where_a_fence_is_missing
-such accesses, if other lanes may run ahead
+such accesses, if other lanes may
     test_threads_apart.py::test_a_lock_among_lanes_is_right_where_each_makes_progress
 lanes that meet in one `syncwarp`
     test_warp_operations.py::test_lanes_that_meet_from_two_places_are_not_modelled
 which lanes are active together
     test_ptx_refused.py::test_what_depends_on_which_lanes_are_active
-a warp-wide or CTA-wide operation after lanes
+a warp-wide or CTA-wide operation after
     test_lanes_apart.py::test_calls_in_each_other_are_no_calls_in_turn
 Python device functions that recurse
     test_numba_start.py::test_recursion_is_as_deep_as_numba_cuda_compiles_it
@@ -111,7 +111,7 @@ a local variable assigned on one path
     test_as_programs_see_it.py::test_a_variable_that_a_path_does_not_assign_is_zero_there
 the result of a poll
     test_waits.py::test_an_answer_that_is_stored_polls
-whether a GPU is slow enough for a trap
+whether a GPU is slow enough
     test_waits.py::test_a_watchdog_that_traps_is_never_reached
 a loop around a wait that traps
     test_waits.py::test_giving_up_after_some_tries_polls
@@ -123,9 +123,9 @@ lanes of one instruction that initialize one mbarrier
     test_phase_rules.py::test_r5_bytes_that_no_arrival_waits_for
 values during a copy
     fail/race
-maps written by an atomic
+tensor maps that an atomic or
     test_changed_maps.py
-im2col::w, copies of pixels
+im2col::w; in im2col mode, copies of
     test_copy_modes.py::test_pixels_outside_of_the_box_are_not_modelled
 measured only in part: stores of interleaved
     -
@@ -141,7 +141,7 @@ barriers of flags that several threads write
     test_flags.py::test_pads_that_are_set_and_reset_are_left_open
 counters at several GPUs to which
     test_multicast.py::test_counters_to_which_all_ranks_add_are_left_open
-`multimem` in programs that make multicast objects
+`multimem` in these cases: programs that
     test_multicast.py::test_other_forms_are_not_modelled
 a missing `fence.proxy.alias`
     test_multicast.py::test_an_all_reduce_is_verified_and_adds_the_replicas
@@ -191,11 +191,11 @@ bytes of a response: the layout
     test_tensor_memory.py::test_what_is_not_modelled_is_never_verified
 collector buffers
     test_tensor_rows.py::test_a_collector_buffer_is_filled_by_the_warp_that_uses_it
-an allocation that may wait
+an allocation that may have to
     test_tensor_memory.py::test_two_ctas_that_allocate_twice_may_wait_for_each_other
 a CTA that keeps the permit
     test_tensor_memory.py::test_ctas_that_wait_for_each_other_give_up_the_permit
-what a launch does with allocations at other columns
+behavior of a launch if its
     test_moved_columns.py
 a launch whose results or instructions depend on the columns
     test_moved_columns.py
@@ -211,17 +211,17 @@ a load of rows that no instruction wrote
     test_ptx_pairs.py::test_a_product_and_a_sum_of_two_numbers_are_contracted
 layout of a sparse product
     test_tensor_memory.py::test_what_is_not_modelled_is_never_verified
-a load whose registers, or values computed
+a load without `tcgen05.wait::ld`, if its
     test_tensor_memory.py::test_a_load_ends_by_a_wait_or_by_the_use_of_all_its_registers
 a launch in which the reference engine would follow
     test_undefined_values.py::test_of_a_long_launch_the_beginning_is_followed
-a launch that is too long for that
+a longer launch, if its only
     test_undefined_values.py::test_a_register_that_two_contents_show_has_no_witness
 other interleavings of the atomics, if an uninitialized
     test_undefined_values.py::test_a_register_that_another_order_of_atomics_may_read
-a strong load or exchange that another order
+a strong load or exchange that
     test_undefined_values.py::test_a_strong_load_that_another_order_puts_before_the_first_store
-an uninitialized byte that only another order
+an uninitialized byte that is read
     test_undefined_in_orders.py::test_a_read_in_another_order_fails_if_its_value_reaches_something
 findings after the first 4,096
     test_many_findings.py::test_a_limit_is_one_of_work
@@ -247,9 +247,9 @@ objects with only the CUDA array interface
     test_captured_arrays.py::test_what_only_has_the_cuda_array_interface_is_an_argument
 device arrays are NumPy arrays
     test_library.py::test_device_arrays
-device arrays that a kernel names as globals
+device arrays that a kernel uses
     test_captured_arrays.py::test_a_captured_device_array_is_what_it_is_at_the_launch
-a `cuda.device_array` that nothing has written
+an uninitialized `cuda.device_array`
     test_numba_programs.py::test_what_nobody_wrote_to_a_device_array_is_not_read
 `forall` uses as many threads
     test_numba_programs.py::test_forall_launches_enough_threads
@@ -269,7 +269,7 @@ recursion deeper than 64 calls
     test_limits.py::test_signed_integers_wrap
 scale-input-d
     test_tensor_memory.py::test_what_is_not_modelled_is_never_verified
-bank conflicts of atomics on architectures
+bank conflicts of atomics, except on
     test_limits.py::test_bank_conflicts_of_atomics_are_counted_where_they_were_measured
 zero-column masks
     test_tensor_memory.py::test_what_is_not_modelled_is_never_verified
@@ -282,7 +282,7 @@ OPEN = frozenset(
         "fences together with atomics in launches with mbarriers",
         "an mbarrier whose invalidation is ordered",
         "a phase whose bytes, or whose arrivals added",
-        "acquisition of a map that the host",
+        "acquisition of a tensor map that the host",
         "costs of accesses to shared memory of other CTAs",
         "moves of registers of an in-flight `wgmma`",
         "bank conflicts of tensor copies and `wgmma`",
