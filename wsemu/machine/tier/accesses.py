@@ -1,8 +1,8 @@
-"""The usual accesses of whole warps whose lanes are known to lie side by side, or to have one address: judged, entered
-and counted in one go, but for the transfer.
+"""The usual accesses of whole warps, whose lanes are contiguous or have one address: their checks, without the
+transfer.
 
-Each returns the host address of the first lane's bytes, or 0 if a closer look is needed: then nothing was done, and
-`scheduler.access` performs the access.
+Each function checks, records and counts an access, and returns the host address of the first lane's bytes. If an access
+needs a closer look, it does nothing and returns 0, and `scheduler.access` performs the access.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from wsemu.model.isa import FIRST_ARRAY, LANES, LOCAL, READ, SEGMENT_SHIFT, SHAR
 
 @compiled
 def count_execution(row, number, lanes, cost, ideal):
-    """Count one more execution, by this number of lanes."""
+    """Count one more execution by this number of lanes, and its cost."""
     row.executions += 1
     row.lanes += lanes
     if number == SHARED:
@@ -59,7 +59,7 @@ def count_execution(row, number, lanes, cost, ideal):
 
 @compiled
 def some_unset(place, size):
-    """Return whether one of the bytes that lanes side by side access was never written."""
+    """Return whether contiguous lanes access an uninitialized byte."""
     for piece in range(size):  # noqa: SIM110 (a generator does not compile)
         if unset_bytes(place + piece * LANES):
             return True
@@ -68,7 +68,7 @@ def some_unset(place, size):
 
 @compiled
 def note_set(segment, place, size):
-    """The bytes that lanes side by side access are written."""
+    """Mark the bytes that contiguous lanes access as initialized."""
     new = 0
     for piece in range(size):
         unset = unset_bytes(place + piece * LANES)
@@ -81,7 +81,7 @@ def note_set(segment, place, size):
 
 
 def side_by_side(address, w, pc, first, log_size, kind):
-    """An access whose lanes follow each other from the address `first` on."""
+    """Check an access of contiguous lanes, the first of which accesses address `first`."""
     m = machine_at(address, 0)
     number = first >> SEGMENT_SHIFT
     if number < SHARED or number >= m.segment_count:
@@ -124,7 +124,7 @@ def side_by_side(address, w, pc, first, log_size, kind):
 
 @compiled
 def some_word_unset(place, end):
-    """Return whether one of the bytes of words was never written."""
+    """Return whether one of the bytes of some words is uninitialized."""
     while place < end:
         if load_u32(place) & EACH_BYTE != EACH_BYTE:
             return True
@@ -134,7 +134,7 @@ def some_word_unset(place, end):
 
 @compiled
 def note_words(segment, place, end):
-    """The bytes of words are written."""
+    """Mark the bytes of some words as initialized."""
     new = 0
     while place < end:
         new += 4 - popcount(load_u32(place) & EACH_BYTE)
@@ -147,7 +147,8 @@ def note_words(segment, place, end):
 
 @compiled
 def touch_some(m, w, pc, segment, cell, lanes, kind, floor):
-    """An access by lanes side by side, the first of which has this cell; one lane's is as if all had one address."""
+    """Touch the cells of contiguous lanes, of which the first one has `cell`; a single lane counts as lanes at one
+    address."""
     lane, base = lowest_bit(lanes), now(m, w, pc)
     if kind == READ and lanes == 1 << lane:
         new = base | lane << LOW_SHIFT | lane << HIGH_SHIFT
@@ -161,8 +162,10 @@ def touch_some(m, w, pc, segment, cell, lanes, kind, floor):
 
 
 def some_side_by_side(address, w, pc, place, imm, lanes, kind):
-    """Perform an access of four bytes each by some contiguous lanes, whose addresses are at `place`; return the first
-    lane's host address, whether it is one of them or not."""
+    """Check an access of four bytes each by some contiguous lanes, whose addresses are at `place`.
+
+    Return the host address of the first lane's bytes, even if the first lane does not perform the access.
+    """
     m = machine_at(address, 0)
     lane = lowest_bit(lanes)
     n = popcount(lanes)
@@ -206,7 +209,7 @@ def some_side_by_side(address, w, pc, place, imm, lanes, kind):
 
 
 def all_at_one(address, w, pc, first, log_size):
-    """A load of all lanes from the address `first`."""
+    """Check a load by all lanes from the address `first`."""
     m = machine_at(address, 0)
     number = first >> SEGMENT_SHIFT
     if number < SHARED or number == LOCAL or number >= m.segment_count:
@@ -238,7 +241,7 @@ def all_at_one(address, w, pc, first, log_size):
         if not note_range(segment, cell, 1 << log):
             return 0
         new, floor = now(m, w, pc) | (LANES - 1) << HIGH_SHIFT, floor_of(m, number)
-        for q in range(1 << log):  # made once more, nothing comes of it: it may stop between
+        for q in range(1 << log):  # repeating this has no further effect, so it may stop in between
             at = 8 * (cell + q)
             if not read_one(m, w, segment.writes + at, segment.reads + at, new, floor):
                 return 0
@@ -249,7 +252,7 @@ def all_at_one(address, w, pc, first, log_size):
 
 @compiled
 def load_divergent(m, pc, place, imm, size):
-    """A load by all lanes, wherever they lie, from an array that is written and in which nothing is looked for."""
+    """Check a load by all lanes, with any addresses, from a writable array without checks of its contents."""
     first = load_i64(place) + imm
     number = first >> SEGMENT_SHIFT
     if number < FIRST_ARRAY or number >= m.segment_count:
@@ -273,10 +276,12 @@ def load_divergent(m, pc, place, imm, size):
 
 
 def any_way(address, w, pc, place, imm, shape):
-    """Perform an access by all lanes, whose addresses are at `place`, to which `imm` is added; return the host address
-    of the first lane's bytes, and from bit HOW on the pattern of the lanes.  `shape` is log2 of the bytes of a lane,
-    from bit KIND on READ or WRITE, and from bit KNOWN on, if the numbers at `place` are constants, 1 more than their
-    pattern."""
+    """Check an access by all lanes, whose addresses are at `place`, to which `imm` is added.
+
+    Return the host address of the first lane's bytes, and from bit HOW on the pattern of the lanes. `shape` has log2 of
+    the bytes of a lane; from bit KIND on READ or WRITE; and from bit KNOWN on, if the numbers at `place` are constants,
+    1 more than their pattern.
+    """
     m = machine_at(address, 0)
     row = access_at(m.accesses, pc)
     due = plan_due_at(m.plans_due, row.pattern)
@@ -310,8 +315,10 @@ def any_way(address, w, pc, place, imm, shape):
 
 
 def noted_range(address, first, extent, bit):
-    """Mark what an access has touched of programs with loads through the read-only cache, see memory/read_only.py: of
-    lanes side by side from `first` on, or that have this address."""
+    """Mark the bytes of an access in programs with loads through the read-only cache, see memory/read_only.py.
+
+    The lanes are contiguous from `first` on, or have this address.
+    """
     note_read_only(machine_at(address, 0), first, extent, bit)
     return 0
 
@@ -323,7 +330,8 @@ def noted_lanes(address, place, bias, size, bit):
 
 
 def since_last(address, w, pc, host):
-    """Return the distance of a load by a warp, at this host address, from the last one by the same instruction."""
+    """Return the distance of this load by a warp, at a host address, from the warp's previous load by the
+    instruction."""
     m = machine_at(address, 0)
     place = m.ahead + 8 * (access_at(m.accesses, pc).pattern * m.warp_count + w)
     step = host - load_i64(place)
@@ -333,13 +341,13 @@ def since_last(address, w, pc, host):
 
 @compiled
 def all_lanes(m, w, pc, place, imm, shape):
-    """`any_way`, which is a part of its own."""
+    """Call `any_way`, which is compiled as a part of its own."""
     return call(m.any_way_entry, m.address, w, pc, place, imm, shape)
 
 
 @compiled
 def some_lanes(m, w, pc, place, imm, lanes, kind):
-    """Perform `some_side_by_side`, which is also one."""
+    """Call `some_side_by_side`, which is compiled as a part of its own."""
     return call(m.some_entry, m.address, w, pc, place, imm, lanes, kind)
 
 

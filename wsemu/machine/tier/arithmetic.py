@@ -1,4 +1,4 @@
-"""Arithmetic of a block: the bodies of the VM's operations, of 32 lanes or, if shapes determine the others, of one."""
+"""Arithmetic of a block: the VM's operations in 32 lanes, or in one lane if shapes determine the others."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from wsemu.machine.tier.shapes import Shape, State
 
 WIDENING = ("cvt.b64.", "mulwide.", "madwide.")
-"""operations that extend numbers of 32 bits, by sign or 0"""
+"""operations that extend numbers of 32 bits, by their sign or by 0"""
 ALL = I32(-1)
 """mask of all 32 lanes of a warp"""
 
@@ -55,7 +55,7 @@ class Arithmetic(LoadsAndStores):
         shape = arithmetic(name, shapes, tuple(rows.constants.get(at) for at, _ in operands))
         condition = self._condition(pc, state)
         d, t = row[2], operation.result
-        of_all = name.startswith("index.") and self.some is not None  # lanes that do not run may lie outside
+        of_all = name.startswith("index.") and self.some is not None  # inactive lanes may have any index
         if shape and pc not in rows.outside and not (of_all and not shape.alike):
             scalars = [self._scalar(at, kind) for at, kind in operands]
             value = self._apply_to_first(name, scalars, shapes, pc, state)
@@ -81,7 +81,7 @@ class Arithmetic(LoadsAndStores):
         self._put_vector(d, t, value)
 
     def _apply_to_all(self, name: str, vectors: list[Value], pc: int, state: State, lanes: Value) -> Value:
-        """Emit an operation in all lanes, of which these matter, and return its result."""
+        """Emit an operation in all lanes, of which only `lanes` matter, and return its result."""
         b, body = self.b, BODIES[name]
         if name.startswith("index.") and pc not in self.rows.outside:
             return self._address(vectors, name, pc, state, lanes=lanes)
@@ -94,7 +94,8 @@ class Arithmetic(LoadsAndStores):
     def _apply_to_first(
         self, name: str, scalars: list[Value], shapes: tuple[Shape | None, ...], pc: int, state: State
     ) -> Value:
-        """Emit an operation on rows with shapes in the first lane, if the others follow, and return its result."""
+        """Emit an operation on rows with shapes in the first lane only, if the others follow from it; return its
+        result."""
         b = self.b
         if name.startswith("index."):
             return self._address(scalars, name, pc, state, _ends(shapes[0]))
@@ -105,7 +106,8 @@ class Arithmetic(LoadsAndStores):
         return BODIES[name](b, *scalars)
 
     def _unless_extended(self, first: Value, ends: Sequence[int], signed: bool, pc: int, state: State) -> None:
-        """Leave where a number of 32 bits, as far from the first one as `ends` at most, comes round."""
+        """Leave the block if a 32-bit number at one of the distances `ends` from the first lane's number wraps
+        around."""
         b = self.b
         first = resize(b, first, I64, signed)
         for step in ends:
@@ -122,8 +124,10 @@ class Arithmetic(LoadsAndStores):
         ends: Sequence[int] = (),
         lanes: Value = ALL,
     ) -> Value:
-        """An address whose index lies inside in each of these lanes; of all lanes, or of the first one, from which the
-        others are as far as `ends` at most."""
+        """Return the address of an index that is valid in all of the given lanes.
+
+        The values are those of all lanes, or of the first lane, from which the others differ by at most `ends`.
+        """
         b = self.b
         index, extent, step, base = values
         signed = name[6] == "s"
@@ -134,7 +138,7 @@ class Arithmetic(LoadsAndStores):
         else:
             inside = b.not_(outside)
             if ends:
-                small = b.icmp_unsigned("<", extent, I64(1 << 31))  # so that indices of 32 bits do not wrap between
+                small = b.icmp_unsigned("<", extent, I64(1 << 31))  # so that 32-bit indices between these do not wrap
                 inside = b.and_(inside, small)
             for end in ends:
                 inside = b.and_(inside, b.icmp_unsigned("<", b.add(index, I64(end)), extent))
@@ -142,7 +146,7 @@ class Arithmetic(LoadsAndStores):
         return b.add(base, b.mul(index, step))
 
     def _call_by_address(self, pc: int, state: State, operands: list[tuple[int, str]], condition: Value | None) -> None:
-        """An operation that the VM calls."""
+        """Emit a call of an operation in the VM."""
         b, row = self.b, self.rows.code[pc]
         for at, _ in operands:
             self._fill_row(state, at)

@@ -1,9 +1,9 @@
-"""Hot stretches of one program as LLVM code: the operations of the VM one after the other, without its loop.
+"""Hot regions of one program as LLVM code: the operations of the VM one after another, without the interpreter loop.
 
-A block runs warps all of whose lanes are there.  Registers stay where the VM has them.  Of a row whose lanes have a
-known pattern (`shapes`) only the first lane is kept up to date; the others are written when control leaves the block.
-It leaves for the VM, before an instruction, wherever it does not know better: where lanes part, where they meet others,
-at the end of a warp's turn.
+A block runs warps whose lanes all exist. Registers stay where the VM has them. If the lanes of a row have a known
+pattern (`shapes`), only the first lane is kept up to date, and the others are written when control leaves the block. It
+leaves to the VM, before an instruction, whenever it does not cover a case: at divergent branches and synchronization,
+and at the end of a warp's turn.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ if TYPE_CHECKING:
     from wsemu.machine.tier.shapes import Rows, State
 
 REFUSED = 8
-"""loss of CREDIT of a stretch that control enters with rows of other shapes; each other entry adds one, and without any
-it is left to the VM for the next PAUSE times"""
+"""amount by which CREDIT of a stretch decreases if a warp enters it with rows of other shapes; any other entry adds 1,
+and without credit the VM runs the stretch for the next PAUSE times"""
 
 
 @compiled
 def come_to(m, pc, lanes):
-    """Record that control has reached pc with this number of lanes: return 0 to continue, or why the warp stops."""
+    """Count that control has reached pc with this number of lanes; return 0 to continue, or why the warp stops."""
     flow = flow_at(m.flow, pc)
     flow.count += 1
     flow.lanes += lanes
@@ -59,26 +59,26 @@ def come_to(m, pc, lanes):
 
 @compiled
 def part(m, warp, pc, join, target, taken):
-    """All lanes are at a branch that some take: as the VM has it."""
+    """Diverge at a branch that some lanes take, as the VM does, when all lanes are there."""
     diverge(warp, pc, join, target, taken, WHOLE)
     return come_to(m, warp.pc, popcount(warp.mask))
 
 
 @compiled
 def meet(m, warp):
-    """Reconverge lanes: those that continue are the ones that run."""
+    """Reconverge lanes at a join: continue with all lanes that have arrived."""
     pop(warp)
     return come_to(m, warp.pc, popcount(warp.mask))
 
 
 def covers(op: int) -> bool:
-    """Return whether a block has an operation."""
+    """Return whether a block can contain an operation."""
     return op < N_MEMORY or op in (BRA, JUMP, JOIN)
 
 
 def leaders(rows: Rows, starts: Iterable[int]) -> list[int]:
-    """Return the entry points of a block: the targets of control flow, of `starts`, and the instructions after those
-    that it leaves for."""
+    """Return the entry points of a block: targets of control flow, of `starts`, and instructions after those for which
+    the block leaves."""
     found = set()
     for start in starts:
         for pc in range(start, len(rows.code)):
@@ -91,7 +91,7 @@ def leaders(rows: Rows, starts: Iterable[int]) -> list[int]:
 
 
 def _covered_instructions(rows: Rows, starts: Sequence[int]) -> list[int]:
-    """The instructions of the stretches that begin at these."""
+    """Return the instructions of the stretches that begin at `starts`."""
     pcs, code = [], rows.code
     for start in starts:
         for pc in range(start, len(code)):
@@ -105,13 +105,14 @@ def _covered_instructions(rows: Rows, starts: Sequence[int]) -> list[int]:
 
 
 class Block(Arithmetic):
-    """The function `symbol(address, w)`: a warp from warp.pc on; a status, DONE to continue in the VM at warp.pc."""
+    """The function `symbol(address, w)`: it runs a warp from warp.pc on, and returns DONE if the VM continues at
+    warp.pc."""
 
     def __init__(
         self, module: Module, rows: Rows, starts: Sequence[int], symbol: str, *, restless: bool = False
     ) -> None:
-        """Create a block of the stretches that begin at `starts`; with `restless` it leaves at random instructions, for
-        tests."""
+        """Create a block of the stretches at `starts`; with `restless`, which is for tests, it leaves at random
+        instructions."""
         super().__init__(module, rows, _covered_instructions(rows, starts), symbol)
         self.starts, self.restless = starts, restless
         self.at = {start: self.made.append_basic_block(f"at{start}") for start in starts}
@@ -120,7 +121,7 @@ class Block(Arithmetic):
             self._stretch(start)
 
     def _enter(self) -> None:
-        """Go to the stretch at warp.pc, if the rows lie as the code there takes them to."""
+        """Emit the jump to the stretch at warp.pc, if the rows have the shapes that its code assumes."""
         b = self.b
         back, given_up, asks = (self.made.append_basic_block(name) for name in ("back", "given_up", "asks"))
         known_at = self._field(self.warp, "known_at")
@@ -157,7 +158,7 @@ class Block(Arithmetic):
     # -- control
 
     def _stretch(self, start: int) -> None:
-        """The code from a start up to where control goes elsewhere."""
+        """Emit the code from a start up to the next change of control."""
         rows = self.rows
         self.b.position_at_end(self.at[start])
         self.kept, self.whole = Kept(), set(rows.invariant_rows(start))
@@ -179,7 +180,7 @@ class Block(Arithmetic):
                 return
 
     def _make(self, pc: int, state: State) -> None:
-        """An operation of arithmetic or memory."""
+        """Emit an operation of arithmetic or memory."""
         if self.restless:
             self._leave_at_random(pc, state)
         if self.rows.code[pc][0] < N_ALU:
@@ -189,7 +190,7 @@ class Block(Arithmetic):
             self.kept.vectors.clear()
 
     def _leave_at_random(self, pc: int, state: State) -> None:
-        """One time in eight."""
+        """Emit code that leaves the block one time in eight."""
         b, place = self.b, self._place(self.m, "restless")
         number = b.add(b.mul(b.load(place), I64(6364136223846793005)), I64(1442695040888963407))
         b.store(number, place)
@@ -215,7 +216,7 @@ class Block(Arithmetic):
                 b.position_at_end(apart)
                 self._part(pc, state, lanes)
                 b.position_at_end(together)
-                self.kept = Kept()  # what a side computes is not there where lanes stay together
+                self.kept = Kept()  # values that a side computes do not exist if the lanes stay together
             else:
                 self._unless(b.or_(all_, none), pc, state)
             condition = all_
@@ -226,12 +227,12 @@ class Block(Arithmetic):
             self._come_to(place, state)
 
     def _come_to(self, target: int, state: State) -> None:
-        """Control goes to another stretch."""
+        """Emit the change of control to another stretch."""
         self._unless_stopped(self._call(come_to, self.m, I64(target), I64(LANES)), target, state)
         self._go(target, state)
 
     def _unless_stopped(self, status: Value, target: int, state: State) -> None:
-        """Leave if a warp that has reached an instruction is to stop there."""
+        """Leave the block if a warp must stop at the instruction that it has reached."""
         b = self.b
         stops, onward = (self.made.append_basic_block(name) for name in ("stops", "onward"))
         self._usual(b.cbranch(b.icmp_unsigned("==", status, I64(DONE)), onward, stops))
@@ -240,8 +241,8 @@ class Block(Arithmetic):
         b.position_at_end(onward)
 
     def _part(self, pc: int, state: State, lanes: Value) -> None:
-        """Emit a divergent branch at pc: both sides, the lanes of one after those of the other, and the code after
-        their reconvergence point."""
+        """Emit a divergent branch at pc: both sides, one after the other, and the code after their reconvergence
+        point."""
         b, rows = self.b, self.rows
         found, target = rows.partings[pc], rows.code[pc][6]
         self._unless(b.icmp_unsigned("==", self._field(self.warp, "depth"), I64(0)), pc, state)
@@ -267,7 +268,7 @@ class Block(Arithmetic):
         return llvm(self.b, "llvm.ctpop", I32, lanes)
 
     def _go(self, target: int, state: State) -> None:
-        """Go on at another stretch, which was counted."""
+        """Emit the jump to another stretch, which is already counted."""
         if target not in self.at:
             self._leave_for(target, state, I64(DONE))
             return

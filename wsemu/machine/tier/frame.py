@@ -1,7 +1,7 @@
-"""Foundation of the code for a program's hot stretches: records of the machine, rows of registers, and the exits.
+"""Base of the code for a program's hot regions: records of the machine, rows of registers, and the exits.
 
-Registers stay where the VM has them.  Of a row whose lanes have a known pattern (`shapes`) only the first lane is kept
-up to date; the others are written when control leaves the block.
+Registers stay where the VM has them. If the lanes of a row have a known pattern (`shapes`), only the first lane is kept
+up to date, and the others are written when control leaves the block.
 """
 
 from __future__ import annotations
@@ -57,14 +57,14 @@ def _width(vector: Any) -> int:
 
 
 class Kept:
-    """Values of rows, as long as they are those of the row."""
+    """Values of rows in registers of the CPU, while the rows do not change."""
 
     def __init__(self) -> None:
         self.scalars: dict[int, Value] = {}
         self.lanes: dict[int, Value] = {}
-        """predicates that differ by lane"""
+        """predicates with one value per lane"""
         self.vectors: dict[int, Value] = {}
-        """values of all lanes, between two calls: no register of the CPU holds one longer than that"""
+        """values of all lanes, valid until the next call, because a call preserves no vector register of the CPU"""
 
     def forget(self, row: int) -> None:
         self.scalars.pop(row, None)
@@ -73,12 +73,12 @@ class Kept:
 
 
 class Frame:
-    """A function `symbol(address, w)` that is being made: a warp from warp.pc on."""
+    """A function `symbol(address, w)` under construction, which runs a warp from warp.pc on."""
 
     kept: Kept
 
     def __init__(self, module: Module, rows: Rows, covered: Sequence[int], symbol: str) -> None:
-        """Create the frame of the instructions `covered`."""
+        """Create the frame for the instructions `covered`."""
         self.module, self.rows = module, rows
         self.made = ir.Function(module.ir, ir.FunctionType(I64, [I64, I64]), symbol)
         self.made.attributes.add("nounwind")
@@ -97,11 +97,11 @@ class Frame:
         """actor bits of a key of `sections`: all lanes of this warp"""
         self.leaves: dict[Any, Any] = {}
         self.whole: set[int] = set()
-        """rows with shapes whose other lanes are also up to date"""
+        """rows with shapes whose other lanes are up to date as well"""
         self.some: Value | None = None
-        """the lanes that run, as an i32; None: all of them"""
+        """mask of the running lanes, an i32; None: all lanes"""
         self.kept_for_others: frozenset[int] = frozenset()
-        """the rows that lanes need which do not run now"""
+        """rows that lanes need which do not run now"""
 
     def _state_after(self, pc: int) -> State:
         state = self.rows.before[pc]
@@ -122,7 +122,7 @@ class Frame:
         return self.b.call(self.module.function(function, kinds), plain)
 
     def _helper(self, key: tuple[Any, ...], count: int, body: Callable[[Builder, Any], Value | None]) -> Any:
-        """A function of i64 numbers that stays apart."""
+        """Return a function of i64 numbers that is not inlined, emitting it at the first use."""
         if key not in self.helpers:
             made = ir.Function(self.module.ir, ir.FunctionType(I64, [I64] * count), ".".join(map(str, key)))
             made.linkage = "internal"
@@ -141,13 +141,13 @@ class Frame:
         return b.call(inner, arguments)
 
     def _call_shared(self, b: Builder, function: Compiled, *arguments: Value) -> Value:
-        """Call a compiled function of numbers, whose code exists once."""
+        """Call a compiled function of numbers that is not inlined."""
         inner = self.module.function(function, (None,) * len(arguments))
         inner.attributes.add("noinline")
         return b.call(inner, arguments)
 
     def _apart(self, function: Compiled, constants: tuple[int, ...], *arguments: Value) -> Value:
-        """Call a compiled function of these numbers and, last, constants, for which it is made."""
+        """Call a compiled function specialized for constants, which are its last arguments."""
 
         def body(b: Builder, given: Any) -> Value:
             return self._call_inlined(b, function, *given, *(I64(n) for n in constants))
@@ -155,10 +155,10 @@ class Frame:
         key = (function.function.__name__, "of", *constants)
         return self.b.call(self._helper(key, len(arguments), body), arguments)
 
-    # -- what rows must be where control comes, and the ways out
+    # -- required shapes of rows, and exits
 
     def _shapes_match(self, start: int) -> Value:
-        """Return whether the rows that matter from a stretch on have the shapes that it assumes."""
+        """Return whether the rows that are live at a stretch have the shapes that its code assumes."""
         b, state, live = self.b, self.rows.before[start] or {}, self.rows.live(start)
         found: dict[Any, Value] = {}
         for row in sorted(live & (self.read | self.shaped_writes)):
@@ -185,7 +185,7 @@ class Frame:
         return result
 
     def _leave(self, pc: int, state: State) -> tuple[Any, Any]:
-        """Return (block, its phi of statuses): where the warp continues at pc in the VM, or later."""
+        """Return a block that leaves to the VM at pc, and its phi of statuses."""
         live = self.rows.live(pc) | self.kept_for_others
         rows = tuple(
             (row, shape.bits, shape.steps)
@@ -200,7 +200,7 @@ class Frame:
                 self._write_out(row, bits, steps)
             self.b.store(I64(pc), self._place(self.warp, "pc"))
             op, guard = self.rows.code[pc][:2]
-            if OPERATIONS[NAMES[op]].kind == "barrier" and not guard:  # past a guarded one the VM may go by itself
+            if OPERATIONS[NAMES[op]].kind == "barrier" and not guard:  # the VM may pass a guarded barrier by itself
                 self.b.store(I64(pc + 1), self._place(self.warp, "known_at"))
             self.b.ret(status)
             self.b = here
@@ -214,7 +214,7 @@ class Frame:
         self.b.branch(block)
 
     def _unless(self, fine: Value, pc: int, state: State) -> None:
-        """Leave before pc where something is not as usual."""
+        """Leave before pc unless `fine`."""
         block, phi = self._leave(pc, state)
         onward = self.made.append_basic_block("fine")
         phi.add_incoming(I64(DONE), self.b.block)
@@ -239,7 +239,7 @@ class Frame:
         self.b.call(helper, [self.b.add(self.registers, I64(row))])
 
     def _number_of(self, steps: Steps) -> int:
-        """Return the number of such steps here."""
+        """Return the number of a tuple of steps in this function."""
         return self.numbers.setdefault(steps, len(self.numbers))
 
     # -- rows
@@ -248,7 +248,7 @@ class Frame:
         return self.rows.first[row] if row in self.rows.given else state.get(row)
 
     def _scalar(self, row: int, type_: str) -> Value:
-        """The first lane's value of a row that has a shape."""
+        """Return the first lane's value of a row with a shape."""
         b, t = self.b, I1 if type_ == "p" else ELEMENT[type_]
         if row in self.rows.constants and type_[0] == "b":
             return ir.Constant(t, self.rows.constants[row] & ((1 << t.width) - 1))
@@ -265,7 +265,7 @@ class Frame:
         return value if value.type == t else self.b.bitcast(value, t)
 
     def _vector(self, state: State, row: int, type_: str) -> Value:
-        """All lanes of a row."""
+        """Return a row's values in all lanes."""
         b = self.b
         t = MASK if type_ == "p" else ir.VectorType(ELEMENT[type_], LANES)
         shape = self.rows.shape(state, row, type_)
@@ -278,7 +278,7 @@ class Frame:
         place = b.add(self.registers, I64(row))
         if type_ != "p":
             kept = self.kept.vectors.get(row)
-            if kept is None or _width(kept.type) != _width(t):  # lanes that do not run may have left another type
+            if kept is None or _width(kept.type) != _width(t):  # inactive lanes may have values of another type
                 kept = self.kept.vectors[row] = b.load(pointer(b, place, t), align=64)
             return self._as(kept, t)
         if row not in self.kept.lanes:
@@ -312,7 +312,7 @@ class Frame:
             self._write_out(row, shape.bits, shape.steps)
 
     def _condition(self, pc: int, state: State) -> Value | None:
-        """The lanes of an instruction: None for all, an i1 for all or none, or 32 of these."""
+        """Return the lanes of an instruction: None for all, an i1 for all or none, or a vector of 32 i1."""
         b, guard = self.b, self.rows.code[pc][1]
         some = None if self.some is None else b.bitcast(self.some, MASK)
         if not guard:

@@ -1,8 +1,8 @@
-"""Selection of programs for blocks, and the creation and storage of these.
+"""Selection of programs that get compiled blocks, and the creation and storage of blocks.
 
-A program that the VM has run for HOT instructions of warps gets a block, of the stretches that took most of them.  Its
-own thread compiles it while the launch continues, and it is used from the next slice on.  It does the same as the VM: a
-report does not show which of them ran.
+A program that the VM has run for HOT warp instructions gets a block of the stretches that took most of them. A separate
+thread compiles the block while the launch continues, and the machine uses it from the next slice on. A block has the
+same effects as the VM: no report shows which of them ran.
 """
 
 from __future__ import annotations
@@ -38,33 +38,34 @@ if TYPE_CHECKING:
     from wsemu.model.program import Program
 
 Tier = Literal["auto", "off", "always", "restless"]
-"""`auto`: programs that run long get blocks; `always`: those that are not too long do, before they run; `restless`:
-these also leave for the VM at random instructions, for tests"""
+"""`auto`: programs that run long get blocks; `always`: all programs that are not too long get one before they run;
+`restless`: like `always`, but for tests blocks leave to the VM at random instructions"""
 TIERS: tuple[str, ...] = get_args(Tier)
 VARIABLE = "WSEMU_TIER"
 """environment variable, which child processes inherit"""
 HOT = 10_000_000
 """warp instructions of a program, in all its launches, after which it gets a block: some tenths of a second"""
 FORESEEABLE = 30_000_000
-"""likewise with those to come, estimated from the CTAs so far: the launch then does not wait until it is HOT"""
+"""warp instructions so far and expected, estimated from the finished CTAs, from which on a launch need not become
+HOT"""
 WORTH = 200_000
-"""instructions of a machine after which it uses an existing block: to do so takes as long as ten thousand of them"""
+"""instructions of a machine after which it uses an existing block: the change costs as much as ten thousand of them"""
 LONG = 1_000_000
-"""instructions of a machine after which the program's next launch is likely to profit from its start"""
+"""instructions of a machine after which the next launch of its program should use the block from the start"""
 SEEN = 500_000
-"""instructions of a machine that suffice to find the stretches that take most of them"""
+"""instructions of a machine that suffice to determine the hot stretches"""
 MOST_OF_IT = 0.98
 """share of the VM's executed instructions that a block should cover"""
 LARGEST = 1500
-"""instructions of a block, from which on nothing is added to it"""
+"""instructions of a block from which on no stretch is added"""
 LOOKS = 4
-"""number of times that a machine examines rows with other shapes than the block assumes, each time that it uses one"""
+"""number of times, for each block in use, that a machine examines rows with other shapes than the block assumes"""
 MOST_BLOCKS = 8
-"""maximum blocks of a program, after which none is rebuilt for other registers"""
+"""maximum number of blocks of a program; after that, none is rebuilt for other registers"""
 LONGEST = 4000
-"""maximum instructions of a stretch of a block: the compiler takes seconds for as many, and is not interrupted"""
+"""maximum number of instructions of a stretch: longer ones take the compiler seconds, and it cannot be interrupted"""
 MOST_WHOLE = 4000
-"""maximum instructions of a program that is compiled as a whole before it runs"""
+"""maximum number of instructions of a program that is compiled as a whole before it runs"""
 
 
 def resolve_tier() -> Tier:
@@ -77,8 +78,8 @@ def resolve_tier() -> Tier:
 
 
 def tier_of(program: Program) -> Tier:
-    """Return the tier of a program: the selected one; `auto` if one is too long to be compiled as a whole (and to be
-    `restless`)."""
+    """Return the tier of a program: the selected one, or `auto` if the program is too long to be compiled as a
+    whole."""
     tier = resolve_tier()
     return tier if tier == "off" or len(program.code) <= MOST_WHOLE else "auto"
 
@@ -88,7 +89,8 @@ _once: ContextVar[bool] = ContextVar("once", default=False)
 
 @contextlib.contextmanager
 def run_once() -> Iterator[None]:
-    """Programs are run once, such as those with an edit that is tried: no block is made before that."""
+    """Inside the block, programs run only once, such as edits that are tried as fixes: no block is built before they
+    run."""
     token = _once.set(True)
     try:
         yield
@@ -97,32 +99,32 @@ def run_once() -> Iterator[None]:
 
 
 THREAD = "wsemu: a block"
-"""the name of a thread that makes one"""
+"""name of a thread that compiles a block"""
 
 
 PLANS = ("planned_entry", "plan_entry")
-"""the parts that perform planned accesses, and plans"""
+"""parts that perform planned accesses, and create plans"""
 ACCESSES = ("any_way_entry", "some_entry")
 """parts with the accesses of blocks"""
 SECTIONS = ("section_entry", "within_entry")
-"""parts that know the sections of CTAs"""
+"""parts that record and compare the sections of CTAs"""
 
 
 class Placed(NamedTuple):
-    """A block in this process: where it may be entered, and its address."""
+    """A block that is loaded in this process: its entry points, and its address."""
 
     starts: tuple[int, ...]
     address: int
 
 
 class Wanted(NamedTuple):
-    """Inputs of a block besides its program."""
+    """Everything that determines a block besides its program."""
 
     given: tuple[tuple[int, Shape | None], ...]
     width: int
     restless: bool
     outside: tuple[int, ...]
-    """indices that may be outside, see `indices_outside`"""
+    """`index` instructions whose index may be outside, see `indices_outside`"""
 
 
 class Heat:
@@ -133,24 +135,24 @@ class Heat:
         self.lately = 0
         """instructions of the machine that ran last"""
         self.outside: frozenset[int] = frozenset()
-        """the instructions that `indices_outside` has found so far"""
+        """instructions that `indices_outside` has returned so far"""
         self.given: dict[tuple[int, int, int], tuple[tuple[int, Shape | None], ...]] = {}
-        """results of `given_shapes`, by the threads of a CTA along x, y and z: arguments are uniform"""
+        """results of `given_shapes`, by the threads of a CTA along x, y and z; arguments are uniform"""
         self.blocks: dict[Wanted, Placed | None] = {}
-        """None: it is being made, or there is none"""
+        """the block, or None while it is being compiled or if it cannot be"""
 
 
 _making = threading.Lock()
 
 
 def heat_of(program: Program) -> Heat:
-    """The one of a program."""
+    """Return the execution profile of a program."""
     found: Heat | None = program.derived.get("heat")
     return found or program.derived.setdefault("heat", Heat())
 
 
 def warm(machine: Machine, executed: int) -> None:
-    """Record that a machine has executed this number of further instructions."""
+    """Record that a machine has executed this number of warp instructions."""
     machine.executed += executed
     machine.work += executed
     heat = heat_of(machine.program)
@@ -159,25 +161,27 @@ def warm(machine: Machine, executed: int) -> None:
 
 
 def may_need_block(machine: Machine) -> bool:
-    """Return whether a block may soon be due; whether one is possible is tested from SEEN on."""
+    """Return whether a block may soon be used; whether one is possible is tested only after SEEN instructions."""
     return machine.tier == "auto" and machine.permits is None and (machine.work < SEEN or _fit(machine))
 
 
 def instructions_until_block(machine: Machine, often: int) -> int:
-    """Warp instructions after which a machine may take up a block that its program has; `often`: those between looks
-    for one that it may get."""
+    """Return the warp instructions after which a machine may use an existing block of its program.
+
+    If there is none, return `often`, the number between two checks for a new block.
+    """
     known = machine.work < machine.worth and heat_of(machine.program).blocks
     return min(often, machine.worth - machine.work) if known else often
 
 
 def look(machine: Machine) -> None:
-    """Between two slices: have a machine use its program's block, or that made, if it is time for it."""
+    """Between two slices: make a machine use its program's block, or request one, if it is time."""
     if machine.permits is not None:
         machine.permits["span"] = 0
     auto, heat, there = machine.tier == "auto", heat_of(machine.program), machine.permits is not None
     if machine.work == 0:
         machine.worth = WORTH if heat.lately < LONG else 0
-    if auto and machine.work < machine.worth:  # it may end before it would be worth it
+    if auto and machine.work < machine.worth:  # the launch may end before the block is profitable
         return
     if (auto and not _hot(machine, heat)) or (there and not _other_one(machine, heat)) or not _fit(machine):
         return
@@ -204,7 +208,7 @@ def look(machine: Machine) -> None:
 
 
 def _first_wanted(machine: Machine, heat: Heat) -> Wanted:
-    """Return the block that the machine's CTAs call for."""
+    """Return the block that fits the machine's CTAs."""
     given = heat.given.get(machine.threads)
     if given is None:
         found = given_shapes(machine.program, machine.registers)
@@ -213,14 +217,14 @@ def _first_wanted(machine: Machine, heat: Heat) -> Wanted:
 
 
 def _with_registers(machine: Machine, wanted: Wanted, heat: Heat) -> Wanted:
-    """Return it with the current shapes of the registers."""
+    """Return a requested block with the current shapes of the registers."""
     segments = int(machine.state[0]["segment_count"])
     heat.outside |= indices_outside(machine.program, machine.registers, segments)
     return wanted._replace(outside=tuple(sorted(heat.outside)))
 
 
 def _hot(machine: Machine, heat: Heat) -> bool:
-    """Return whether its program is worth a block."""
+    """Return whether a block for the machine's program is profitable."""
     state = machine.state[0]
     done, left = (abs(int(state[name] - state["group"])) for name in ("group_first", "group_end"))
     to_come = machine.executed * left // done if done else 0
@@ -228,8 +232,10 @@ def _hot(machine: Machine, heat: Heat) -> bool:
 
 
 def _other_one(machine: Machine, heat: Heat) -> bool:
-    """Return whether a machine that has a block may get another one: where rows lie otherwise than that has them, and
-    one knows more by now. Until that is made the first one stays."""
+    """Request another block for a machine that has one, if rows have other shapes than the block assumes.
+
+    Return whether one may be built. The first block stays in use until then.
+    """
     wanted = machine.wanted
     if machine.tier != "auto" or wanted is None or machine.blocks is None:
         return False
@@ -251,20 +257,20 @@ def _take_up(machine: Machine, block: Placed) -> None:
     machine.warps["known_at"] = 0
     _use(machine, ACCESSES)
     _begin_sections(machine)
-    if not machine.watch.races:  # the VM makes no plans then; to a block they tell how lanes lie
+    if not machine.watch.races:  # the VM then makes no plans, from which a block learns the layout of lanes
         _use(machine, PLANS)
         state["planned"] = state["shortcuts"]
 
 
 def _use(machine: Machine, names: tuple[str, ...]) -> None:
-    """Let it use these parts, but no others, which must not replace its own."""
+    """Make the machine use these parts, and not others that would replace its own."""
     parts = native.load_parts(names, machine.width)
     for name in names:
         machine.state[0][name] = parts[name]
 
 
 def _begin_sections(machine: Machine) -> None:
-    """It knows no sections; where it has CTAs of other kinds than tier/sections.py takes them to be, it learns none."""
+    """Start without recorded sections; for CTAs that tier/sections.py does not support, none will be recorded."""
     state = machine.state[0]
     known = machine.sections = Sections()
     state["foreseen"], state["section"], state["beat"], state["sections"] = known.nowhere, NOTHING, 0, 0
@@ -278,7 +284,7 @@ _COSTS = ("shared", "ideal_shared", "sectors", "ideal_sectors")
 
 
 def settle(machine: Machine) -> None:
-    """Count what a machine's blocks have made by permits, and what was not judged again."""
+    """Add to the counters what a machine's blocks did by permits, and accesses that were not checked again."""
     if machine.permits is None:
         return
     permits, rows = machine.permits[1:], machine.accesses  # accesses are numbered from 1
@@ -294,13 +300,13 @@ def settle(machine: Machine) -> None:
 
 
 def drop(machine: Machine) -> None:
-    """A machine has no block any more: what it logs from now on, blocks do not."""
+    """Stop using blocks in a machine, whose log then contains everything that it executes."""
     machine.tier = "off"
     machine.state[0]["blocks"] = machine.state[0]["sections"] = 0
 
 
 def _fit(machine: Machine) -> bool:
-    """Return whether it performs its accesses in the way that blocks do."""
+    """Return whether a machine performs accesses by the functions that blocks assume."""
     state = machine.state[0]
     before = (("noted_entry", bool(machine.marks)), ("guarded_entry", machine.image.asynchronous))
     made, usual = native.address("access_entry", machine.width), True
@@ -322,7 +328,7 @@ def _all_starts(program: Program) -> list[int]:
 
 
 def _hot_starts(machine: Machine) -> list[int]:
-    """Return the stretches by whole warps that took most of the executed instructions, without the rest."""
+    """Return the stretches of whole warps that took most of the executed instructions."""
     flow = machine.flow[:-1]
     work = flow["count"] * flow["length"] * (flow["lanes"] == LANES * flow["count"])
     rest = MOST_OF_IT * int((flow["count"] * flow["length"]).sum())
@@ -338,10 +344,10 @@ def _hot_starts(machine: Machine) -> list[int]:
 
 
 def _compile_in_thread(program: Program, wanted: Wanted, starts: list[int]) -> None:
-    """`_compile_or_load`, in a thread of its own."""
+    """Run `_compile_or_load` in a separate thread."""
 
     def compile_quietly() -> None:
-        # SystemExit: see `_stop_making`; for any other reason that there is no block, the VM goes on
+        # SystemExit: see `_stop_making`; if no block can be compiled for another reason, the VM continues without one
         with contextlib.suppress(SystemExit, Exception):
             _compile_or_load(program, wanted, starts)
 
@@ -351,13 +357,13 @@ def _compile_in_thread(program: Program, wanted: Wanted, starts: list[int]) -> N
 
 @functools.cache
 def _stop_at_exit() -> None:
-    """Have blocks that are being made given up before the interpreter ends: the compiler must not run while what it is
-    made of is taken down."""
+    """Arrange that compilations of blocks are given up before the interpreter ends: the compiler must not run while its
+    modules are removed."""
     atexit.register(_stop_making)
 
 
 def _stop_making() -> None:
-    """Wait for the threads that make blocks, which end as soon as the compiler lets them."""
+    """Stop the threads that compile blocks, and wait until the compiler lets them end."""
     for thread in _makers():
         ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident or 0), ctypes.py_object(SystemExit))
     wait_for_blocks()
@@ -368,12 +374,12 @@ def _makers() -> list[threading.Thread]:
 
 
 def wait_for_blocks() -> None:
-    """Until no block is being made."""
+    """Wait until no block is being compiled."""
     for thread in _makers():
         thread.join()
 
 
-if hasattr(os, "register_at_fork"):  # a child would wait for the compiler's locks for ever
+if hasattr(os, "register_at_fork"):  # otherwise a child could wait forever for the compiler's locks
     os.register_at_fork(before=wait_for_blocks)
 
 
@@ -381,7 +387,7 @@ if hasattr(os, "register_at_fork"):  # a child would wait for the compiler's loc
 
 
 def _compile_or_load(program: Program, wanted: Wanted, starts: list[int]) -> None:
-    """Compile a block, or load it from the cache; if no code can be compiled, the VM keeps all of it."""
+    """Compile a block, or load it from the cache; if that is impossible, the VM continues to run the program."""
     from wsemu.machine.tier.block import leaders
 
     rows = Rows(program, dict(wanted.given), frozenset(wanted.outside))
@@ -394,7 +400,7 @@ def _compile_or_load(program: Program, wanted: Wanted, starts: list[int]) -> Non
     if part is None:
         part = _compile_block(rows, wanted, places, symbol)
         cache.write_block(symbol, part)
-    native.load_parts((*PLANS, *ACCESSES, *SECTIONS), wanted.width)  # which machines will need that take it up
+    native.load_parts((*PLANS, *ACCESSES, *SECTIONS), wanted.width)  # needed by machines that will use the block
     heat_of(program).blocks[wanted] = Placed(places, native.load_extra_part(symbol, part))
 
 

@@ -1,4 +1,4 @@
-"""Loads and stores of a block: judged by the functions of `accesses`, moved here, or made as the VM makes them."""
+"""Loads and stores of a block: `accesses` checks them, and the block moves the data, or the VM performs them."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from wsemu.machine.tier.shapes import State, Steps
 
 UNUSED = 0xFFFF
-"""in `aux` of a load: the bytes of each lane that it loads for nothing"""
+"""mask, in `aux` of a load, of each lane's loaded bytes that are unused"""
 CACHE_LINE = 64
 MOST_LINES = 8
 """maximum cache lines that are prefetched for one access"""
@@ -73,7 +73,7 @@ class LoadsAndStores(WithPermits):
         shape = self.rows.shape(state, row[3], "b64")
         condition = self._condition(pc, state)
         if condition is not None and not store:
-            for at in moved:  # what lanes keep that load nothing
+            for at in moved:  # lanes that do not load keep their values
                 self._fill_row(state, at)
         if self._mark(pc) == LOADED and row[7] & UNUSED:
             self._seldom(pc, state, moved, condition)
@@ -85,9 +85,11 @@ class LoadsAndStores(WithPermits):
             self._any_way(pc, state, name, moved, condition)
 
     def _fetch_ahead(self, pc: int, host: Value, size: int, lanes: Steps | Value) -> None:
-        """Have the CPU fetch what this warp's next such access to an array needs, if that lies as far from this one as
-        this from the last.  Prefetch for lanes of `size` bytes each, which have known steps, or addresses at a
-        location."""
+        """Prefetch the data of this warp's next load or store by the instruction.
+
+        It is expected at the distance that this access has from the previous one. Lanes have `size` bytes each, and
+        known distances, or addresses at a location.
+        """
         b, known = self.b, isinstance(lanes, tuple)
         first = self._first(pc) if known else b.load(pointer(b, lanes, I64))
         with b.if_then(b.icmp_signed(">=", first, I64(FIRST_ARRAY << SEGMENT_SHIFT))):
@@ -99,8 +101,7 @@ class LoadsAndStores(WithPermits):
                 prefetch.body(b, b.add(following, at))
 
     def _fetch_cells_ahead(self, pc: int, first: Value) -> None:
-        """Have the CPU fetch the shadow cells of contiguous lanes from an address on, if the instruction has a
-        permit."""
+        """Prefetch the shadow cells of contiguous lanes from an address on, if the instruction has a permit."""
         b = self.b
         permit = permit_at.body(b, self._spot(pc), I64(0))
         with b.if_then(b.icmp_unsigned("!=", field_of(b, permit, "judged"), I64(0))):
@@ -112,21 +113,24 @@ class LoadsAndStores(WithPermits):
                     prefetch.body(b, b.add(cells, I64(CACHE_LINE * number)))
 
     def _lines_of(self, size: int, place: Value, first: Value) -> list[Value]:
-        """Return the distances of the bytes of some lanes from those of the first one."""
+        """Return the distances of some lanes' bytes from those of the first lane."""
         b = self.b
         lanes = range(0, LANES, max(LANES // MOST_LINES, CACHE_LINE // size))
         return [b.sub(b.load(pointer(b, b.add(place, I64(8 * lane)), I64)), first) for lane in lanes]
 
     def _ways(self, host: Value, met: Any = None) -> tuple[Any, Any, Any]:
-        """Return blocks: the usual path, the closer look, and their join; the builder is in none of them."""
+        """Return three LLVM blocks: the usual path, the closer look, and their join; the builder is in none of them."""
         usual, closer = (self.made.append_basic_block(name) for name in ("usual", "closer"))
         met = met or self.made.append_basic_block("met")
         self._usual(self.b.cbranch(self.b.icmp_unsigned("!=", host, I64(0)), usual, closer))
         return usual, closer, met
 
     def _look_closer(self, pc: int, state: State, lanes: Value) -> None:
-        """Emit the access as the VM performs it; the block continues after it.  If the host is needed in its middle,
-        some lanes have loaded already: those of its rows are then up to date, and not derived from the first one."""
+        """Emit the access as the VM performs it, and continue in the block after it.
+
+        If the host is needed in the middle of it, some lanes have loaded already, so their rows must be up to date, and
+        not derived from the first lane.
+        """
         b = self.b
         use = self.rows.uses[pc]
         for at, _ in use.reads:
@@ -141,7 +145,7 @@ class LoadsAndStores(WithPermits):
         b.position_at_end(onward)
 
     def _seldom(self, pc: int, state: State, moved: list[int], condition: Value | None) -> None:
-        """An access that the VM makes, always."""
+        """Emit an access that the VM always performs."""
         b, lanes = self.b, self._lanes(condition)
         some, behind = (self.made.append_basic_block(name) for name in ("some", "behind"))
         b.cbranch(b.icmp_unsigned("!=", lanes, I32(0)), some, behind)
@@ -153,8 +157,8 @@ class LoadsAndStores(WithPermits):
             self.kept.forget(row)
 
     def _mark(self, pc: int) -> int:
-        """Return the mark of an access: a load through the read-only cache, or a store, which others may load so; or
-        0."""
+        """Return the mark of an access: as a load through the read-only cache, or as a store that may conflict with
+        one; or 0."""
         row = self.rows.code[pc]
         if not self.rows.reads_only or row[0] >= N_MEMORY:
             return 0
@@ -168,7 +172,8 @@ class LoadsAndStores(WithPermits):
             self._apart(_NOTE_RANGE, (extent, bit), self.address, self._first(pc))
 
     def _judged_known(self, pc: int, steps: Steps, size: int, kind: int) -> Value:
-        """The host address of the first lane's bytes, of lanes that lie by known steps, or 0."""
+        """Return the host address of the first lane's bytes, for lanes at known distances; 0 if a closer look is
+        needed."""
         shape, place = shape_of(size, kind, lie(steps, size)), self._constants(self.b, steps)
         found = self._apart(_EITHER_WAY, (shape,), self.address, self.w, I64(pc), place, self._first(pc))
         return self.b.and_(found, I64(HOST))
@@ -253,7 +258,7 @@ class LoadsAndStores(WithPermits):
                 self.kept.forget(at)
 
     def _access_by_some(self, pc: int, state: State, name: str, moved: list[int], lanes: Value) -> None:
-        """An access by lanes that have parted from others."""
+        """Emit an access by lanes that have diverged from others."""
         b, row = self.b, self.rows.code[pc]
         store, size, n = memory_shape(name)
         some, behind = (self.made.append_basic_block(part) for part in ("some", "behind"))
@@ -285,8 +290,10 @@ class LoadsAndStores(WithPermits):
     def _judged_any_way(
         self, pc: int, state: State, name: str, place: Value, bias: Value, steps: Steps | None, move: Any
     ) -> None:
-        """Judge an access by all lanes, whose addresses are at `place`, and `move` those found to be usual; by `steps`
-        from the first, if these are known."""
+        """Check an access by all lanes, whose addresses are at `place`, and `move` the data of a usual one.
+
+        The lanes are at the distances `steps` from the first, if these are known.
+        """
         b = self.b
         store, size, n = memory_shape(name)
         found, kind = I64(0), WRITE if store else READ

@@ -1,4 +1,4 @@
-"""Recorded accesses to shared memory (see `sections` and `periods`): count them again, or judge them after all."""
+"""Recorded accesses to shared memory (see `sections` and `periods`): count repetitions, or check them after all."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def repeat_count(m, known, one, often):
 
 @compiled
 def judge_noted(m, known, one):
-    """Judge an access that was only compared when it was performed."""
+    """Check an access that was only compared when it was performed."""
     noted, made = noted_at(known.noted, number_of(known, one)), foreseen_at(one, 0)
     w, pc, lanes = (made.key & ~BY_VM) >> WARP_SHIFT, made.key >> PC_SHIFT & PCS, made.key & FULL
     counted = made.key & BY_VM and m.beat  # see `periods`: the VM performed it, and only judged it

@@ -1,10 +1,10 @@
-"""Common properties of the accesses of a block's instruction are examined once.
+"""Checks that many accesses of a block's instruction share are performed once, and their result is a *permit*.
 
-An access whose lanes lie by known steps is made as `accesses` has it.  If it was a usual one the instruction has a
-PERMIT from then on: the addresses at which an access by such lanes is within the same segment, and costs the same.  The
-next one that has such an address is judged by its cells alone.  A permit holds until the next group begins, or the host
-has acted, because its basis does not change until then: the memory and size of a segment and the checks in it.
-Synchronization objects may come and go, and are checked each time.
+`accesses` performs an access whose lanes have known distances. After a usual access, the instruction has a PERMIT: a
+range of addresses at which such an access stays within the segment and has the same cost. For the next access with an
+address in this range, only the cells are checked. A permit is valid until the next group begins or the host acts,
+because until then its basis does not change: memory and size of the segment, and the enabled checks. Synchronization
+objects may come and go, and are therefore checked each time.
 """
 
 from __future__ import annotations
@@ -40,33 +40,36 @@ if TYPE_CHECKING:
     from wsemu.machine.tier.shapes import Steps
 
 EACH = (8, 4, 1)
-"""cells of a piece: the more, the less code there is; the compiler divides them among registers of the CPU"""
+"""numbers of cells in a piece: longer pieces need less code; the compiler splits them into registers of the CPU"""
 MOST_PIECES = 32
-"""maximum pieces of an access that has permits"""
+"""maximum number of pieces of an access that can have permits"""
 OTHER_WRITE, OTHER_READ, OTHER_MOMENT = 1, 2, 4
-"""result of `scan` for cells: some last write differs from that of the first one; likewise of reads; of READERS"""
+"""flags that `scan` returns for cells: some last write, read, or moment of READERS differs from that of the first
+cell"""
 OTHER_WARPS = 32
-"""the bits from which on it has those in which READERS differ"""
+"""bit from which on the result of `scan` has the bits in which READERS differ"""
 MIXED = 7
-"""accesses that are judged cell by cell after one whose cells differed"""
+"""number of accesses that are checked cell by cell after an access whose cells differed"""
 FILL, ADD = 1, 2
-"""update of cells: this access; this warp among the READERS"""
+"""updates of cells: store this access; add this warp to READERS"""
 
 
 class Cells(NamedTuple):
-    """The cells that an access with known steps touches, in pieces: of contiguous ones, or of one."""
+    """The cells that an access with known distances touches, in pieces: contiguous cells, or one."""
 
     pieces: tuple[int, ...]
     """start of each piece, in bytes of shadow memory from the first lane's cell"""
     lanes: tuple[tuple[int, ...], ...]
-    """for each cell of each piece the lowest lane and the highest, as stored in a cell"""
+    """for each cell of each piece, the lowest and the highest lane as a cell stores them"""
     apart: bool
-    """no two lanes share one"""
+    """true if no two lanes share a cell"""
 
 
 def cells_of(steps: Steps, size: int, grain: int) -> Cells | None:
-    """The cells of lanes that each access `size` bytes, in a segment whose cells have 1 << grain; None if they are
-    many, or lie between two."""
+    """Return the cells of lanes that access `size` bytes each, in a segment with cells of 1 << grain bytes.
+
+    Return None if there are too many cells, or if a lane's bytes are not aligned.
+    """
     if any(step % size for step in steps):
         return None
     found: dict[int, list[int]] = {}
@@ -92,7 +95,8 @@ def _side_by_side(cells: list[int], each: int) -> bool:
 
 
 def scan(b: Builder, cells: Cells, writes: Value, reads: Value, written: Value, read: Value) -> Value:
-    """OTHER_WRITE and so on, of all cells; those of the first lane lie at `writes` and `reads`, and hold these."""
+    """Return flags for all cells, OTHER_WRITE and so on; the first lane's are at `writes` and `reads`, with these
+    values."""
     width = len(cells.lanes[0])
     t = ir.VectorType(I64, width)
     differ = {plane: ir.Constant(t, [0] * width) for plane in (0, 1)}
@@ -114,14 +118,14 @@ def scan(b: Builder, cells: Cells, writes: Value, reads: Value, written: Value, 
 
 
 def fill(b: Builder, cells: Cells, plane: Value, base: Value) -> None:
-    """An access by the lanes that have each cell."""
+    """Store an access in the cells, each with its own lanes."""
     for offset, lanes in zip(cells.pieces, cells.lanes, strict=True):
         new = b.or_(numbers(I64, lanes), splat(b, base, len(lanes)))
         b.store(new, pointer(b, b.add(plane, I64(offset)), new.type), align=8)
 
 
 def put(b: Builder, cells: Cells, plane: Value, value: Value, *, keep: bool) -> None:
-    """`value` into each cell; `keep`: beside what it has."""
+    """Store `value` in each cell, or with `keep` add its bits."""
     for offset, lanes in zip(cells.pieces, cells.lanes, strict=True):
         new = splat(b, value, len(lanes))
         place = pointer(b, b.add(plane, I64(offset)), new.type)
@@ -129,11 +133,10 @@ def put(b: Builder, cells: Cells, plane: Value, value: Value, *, keep: bool) -> 
 
 
 def judge_cells(address, w, written, read, found, floor, kind):
-    """Return the update of cells whose first has this last write and these reads, `found` of all of them; 0: look
-    closer.
+    """Return the update of cells, or 0 if they need a closer look.
 
-    For observed accesses, `shadow.touch_alike` decides in the same way.  A number below 0 is put into each cell of
-    reads.
+    The first cell has this last write and these reads, and `found` are the flags of all cells. The decision is that of
+    `shadow.touch_alike` for observed accesses. A number below 0 replaces each cell of reads.
     """
     m = machine_at(address, 0)
     written &= WHEN
@@ -163,14 +166,17 @@ def judge_cells(address, w, written, read, found, floor, kind):
 
 @compiled
 def grant(m, permit, first, place, low, end, log_size, coarsest, finest, kind):
-    """After a usual access by lanes that lie from `low` on to before `end` from the first one's address: where others
-    are as usual.  `place`: host address of the lanes' steps."""
+    """Create a permit after a usual access: the range of addresses at which others are usual as well.
+
+    The lanes access the bytes from `low` to before `end`, as distances from the first lane's address; `place` is the
+    host address of their distances.
+    """
     number = first >> SEGMENT_SHIFT
     segment = segment_at(m.segments, number)
     judges = segment.tracked > (READ_SO_FAR if kind == READ else UNTRACKED)
     offset, start, stop, _ = part_of(m, number, first - (number << SEGMENT_SHIFT))
     above = first - offset
-    if number == LOCAL:  # each lane has a part of its own
+    if number == LOCAL:  # each lane has its own part
         low, end = 0, 0
         for lane in range(LANES):
             step = load_i64(place + 8 * lane) - load_i64(place) - lane * m.thread_bytes
@@ -201,7 +207,7 @@ def grant(m, permit, first, place, low, end, log_size, coarsest, finest, kind):
 
 @compiled
 def settle(row, permit):
-    """Count the accesses that were made by a permit, see `hot.settle`."""
+    """Count the accesses that were performed by a permit, see `hot.settle`."""
     row.executions += permit.count
     row.lanes += LANES * permit.count
     row.shared += permit.count * permit.shared
@@ -212,10 +218,10 @@ def settle(row, permit):
 
 
 def ask(address, w, pc, place, first, spot, shape, low, end, coarsest, finest):
-    """An access as `accesses.any_way` makes it, and a permit for those like it; the first lane's host address, or 0.
+    """Perform an access as `accesses.any_way` does, and create a permit; return the first lane's host address, or 0.
 
-    `low`, `end`: distances from the address `first` at which its bytes begin, and end; `coarsest`, `finest`: grains of
-    the cells that there are permits for; `spot`: where it is kept.
+    The bytes begin at distance `low` from the address `first`, and end at `end`. `coarsest` and `finest` are the grains
+    of cells for which permits are possible, and `spot` is the location of the permit.
     """
     m = machine_at(address, 0)
     row, permit = access_at(m.accesses, pc), permit_at(spot, 0)
@@ -232,7 +238,8 @@ def ask(address, w, pc, place, first, spot, shape, low, end, coarsest, finest):
 
 
 def permit_offset(address, first, spot, low, end):
-    """Return the distance of the address `first` from the least one of a permit; -1: it has none."""
+    """Return the distance of the address `first` from the least one of a permit; -1 if the permit does not include
+    it."""
     m, permit = machine_at(address, 0), permit_at(spot, 0)
     offset = first - permit.low
     if permit.group != m.group or offset < 0 or offset >= permit.span or offset & permit.mask:
@@ -245,8 +252,10 @@ def permit_offset(address, first, spot, low, end):
 
 
 def touches(address, spot, offset, low, end):
-    """Cells of an access that is permitted are touched; 0: there is no room for them.  Parameters as of `ask`; `offset`
-    as `permit_offset` has it."""
+    """Touch the cells of a permitted access; return 0 if there is no room for them.
+
+    The parameters are those of `ask`, and `offset` is the result of `permit_offset`.
+    """
     permit = permit_at(spot, 0)
     segment = segment_at(permit.segment, 0)
     cell, n = (permit.start + offset + low) >> permit.grain, (end - low) >> permit.grain
@@ -256,7 +265,7 @@ def touches(address, spot, offset, low, end):
 
 
 def presently(address, w, pc):
-    """Return the cell of an access, without its lanes."""
+    """Return the cell of an access by a warp now, without its lanes."""
     return now(machine_at(address, 0), w, pc)
 
 

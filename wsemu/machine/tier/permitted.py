@@ -1,4 +1,4 @@
-"""The code of accesses that have permits (`permits`): a function for each way in which lanes lie."""
+"""The code of accesses that have permits (`permits`): one function for each layout of lanes."""
 
 from __future__ import annotations
 
@@ -34,12 +34,13 @@ def lie(steps: Steps, size: int) -> int:
 
 
 def shape_of(size: int, kind: int, how: int | None) -> int:
-    """An access as `accesses.any_way` has it: `how` its lanes lie, if they do so by known steps."""
+    """Return the shape of an access for `accesses.any_way`; `how` is the pattern of its lanes, None if it is
+    unknown."""
     return size.bit_length() - 1 | kind << KIND | (0 if how is None else how + 1) << KNOWN
 
 
 class _Access(NamedTuple):
-    """One by lanes that lie by known steps."""
+    """An access by lanes at known distances."""
 
     steps: Steps
     size: int
@@ -55,8 +56,8 @@ class _Access(NamedTuple):
 
     @property
     def grains(self) -> tuple[int, ...]:
-        """Return the sizes of the cells that it has permits for: as large as an element, or words if copies moved
-        such."""
+        """Return the grains of cells for which permits are possible: an element, or words if copies moved elements in
+        words."""
         own = self.size.bit_length() - 1
         return (own, own - 1) if self.size == 8 else (own,)
 
@@ -72,21 +73,23 @@ class _Access(NamedTuple):
 
     @property
     def extent(self) -> tuple[int, int]:
-        """From the first lane's address, where the bytes of all begin and end."""
+        """Return the range of the bytes of all lanes, as distances from the first lane's address."""
         return min(self.steps), max(self.steps) + self.bytes
 
 
 class WithPermits(Frame):
-    """A function some of whose accesses have permits."""
+    """A function in which some accesses have permits."""
 
     def _first(self, pc: int) -> Value:
-        """The address of the first lane's bytes."""
+        """Return the address of the first lane's bytes."""
         row = self.rows.code[pc]
         return self.b.add(self._scalar(row[3], "b64"), I64(row[6]))
 
     def _access_with_permit(self, pc: int, steps: Steps, size: int, n: int, kind: int) -> Value | None:
-        """The host address of the first lane's bytes, n elements of `size` bytes for each lane, or 0; None: the access
-        has no permits."""
+        """Return the host address of the first lane's bytes, or 0; None if the access cannot have permits.
+
+        Each lane has n elements of `size` bytes.
+        """
         access = _Access(steps, size, n, kind)
         tried = {grain: permits.cells_of(steps, access.bytes, grain) for grain in access.grains}
         cells = {grain: found for grain, found in tried.items() if found and (kind == READ or found.apart)}
@@ -101,8 +104,8 @@ class WithPermits(Frame):
         return self._as_foreseen(pc, first, access, lambda: self.b.call(helper, arguments))
 
     def _as_foreseen(self, pc: int, first: Value, access: _Access, otherwise: Callable[[], Value]) -> Value:
-        """The host address of the first lane's bytes where an access is the one that was foreseen (`sections`) and all
-        its bytes are written; or what `otherwise` makes."""
+        """Return the first lane's host address if an access is the foreseen one (`sections`) and all its bytes are
+        initialized; otherwise the result of `otherwise`."""
         b = self.b
         hit, set_, other, done = (self.made.append_basic_block(name) for name in ("hit", "set", "other", "done"))
         place = self._field(self.m, "foreseen")
@@ -142,7 +145,7 @@ class WithPermits(Frame):
         return self.b.add(self._field(self.m, "permits"), I64(PERMIT.itemsize * self.rows.accesses[pc]))
 
     def _check_permits(self, b: Builder, given: Any, cells: dict[int, Cells], access: _Access) -> Value:
-        """An access whose first lane has an address; `cells` by their grain."""
+        """Return the function of an access whose first lane has an address; `cells` has the cells for each grain."""
         address, w, pc, first, spot = given
         set_, count, ask, done = (b.function.append_basic_block(name) for name in ("set", "count", "ask", "done"))
         extent = tuple(I64(number) for number in access.extent)
@@ -178,8 +181,7 @@ class WithPermits(Frame):
         return host
 
     def _unless_in_section(self, b: Builder, arguments: tuple[Value, ...]) -> None:
-        """Return from a function what `sections` makes of an access to shared memory, if it has something to do with
-        it."""
+        """Return early from a function if `sections` handles the access, which is to shared memory."""
         machine, first = machine_at.body(b, arguments[0], I64(0)), arguments[4]
         noted, onward = (b.function.append_basic_block(name) for name in ("noted", "onward"))
         shared = b.icmp_unsigned("==", b.lshr(first, I64(SEGMENT_SHIFT)), I64(SHARED))
@@ -194,7 +196,7 @@ class WithPermits(Frame):
         self, b: Builder, who: tuple[Value, ...], offset: Value, cells: dict[int, Cells], access: _Access, count: Any,
         ask: Any,
     ) -> None:  # fmt: skip
-        """Judge the cells that lie `offset` bytes of memory from the permit's, and go to one of two blocks."""
+        """Check the cells at `offset` bytes of memory from the permit's start, and branch to one of two blocks."""
         address, _, _, spot = who
         permit = permit_at.body(b, spot, I64(0))
         judged = b.function.append_basic_block("judged")
@@ -216,7 +218,8 @@ class WithPermits(Frame):
         self, b: Builder, who: tuple[Value, ...], planes: tuple[Value, ...], cells: tuple[int, Cells], access: _Access,
         count: Any, ask: Any,
     ) -> None:  # fmt: skip
-        """Judge cells of one grain, of which the first lane's is located there, and go to one of two blocks."""
+        """Check cells of one grain, of which the first lane's is at a known location, and branch to one of two
+        blocks."""
         address, w, pc, _ = who
         (writes, reads, floor), (grain, of_grain), kind = planes, cells, I64(access.kind)
         differ = b.function.append_basic_block("differ")
@@ -233,7 +236,7 @@ class WithPermits(Frame):
         b.position_at_end(fill)
         base = self._call_inlined(b, permits.present, address, w, pc)
         permits.fill(b, of_grain, reads if access.kind == READ else writes, base)
-        if access.kind != READ:  # what was never read stays memory that the system need not give
+        if access.kind != READ:  # cells that were never read stay memory that the system need not map
             some, none = b.or_(read, found), b.function.append_basic_block("some")
             b.cbranch(b.icmp_unsigned("==", some, I64(0)), count, none)
             b.position_at_end(none)
@@ -253,8 +256,10 @@ class WithPermits(Frame):
         self, b: Builder, who: tuple[Value, ...], at: tuple[Value, ...], how: tuple[int, int], differ: Any, count: Any,
         ask: Any,
     ) -> None:  # fmt: skip
-        """Judge the cells of lanes side by side each by itself, where they differ or did so a short while ago; the
-        builder goes on where they may be alike."""
+        """Check the cells of contiguous lanes one by one, if they differ now or did so recently.
+
+        The builder continues where they may be equal.
+        """
         address, w, pc, spot = who
         place = place_of(b, permit_at.body(b, spot, I64(0)), "mixed")
         again, known, alike = (b.function.append_basic_block(name) for name in ("again", "known", "alike"))
@@ -272,7 +277,7 @@ class WithPermits(Frame):
         b.position_at_end(alike)
 
     def _constants(self, b: Builder, steps: Steps) -> Value:
-        """Return the location of such steps as numbers."""
+        """Return the location of a constant with these distances."""
         name = f"steps{self._number_of(steps)}"
         made = self.module.ir.globals.get(name)
         if made is None:

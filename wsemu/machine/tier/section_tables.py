@@ -1,5 +1,7 @@
-"""The host's side of `sections`: their tables, and what accesses count that were not judged again.  Needs no
-compiler."""
+"""The host's side of `sections`: their tables, and the counters of accesses that were not checked again.
+
+This module needs no compiler.
+"""
 
 from __future__ import annotations
 
@@ -27,29 +29,30 @@ if TYPE_CHECKING:
     from wsemu.model.program import Program
 
 MOST_SECTIONS, MOST_ACCESSES, MOST_STEPS = 1 << 6, 1 << 14, 1 << 12
-"""maximum that a machine remembers"""
+"""maximum numbers of sections, accesses and tuples of steps in one machine"""
 MOST_TRIES = 1 << 8
-"""to note one: not all come to their end"""
+"""maximum number of recordings that are begun, some of which are not finished"""
 PERIOD_ACCESSES, PERIOD_CHANGES = 1 << 12, 1 << 10
-"""maximum that a period may have"""
+"""maximum numbers of accesses and of changes of clocks in a period"""
 LUCK = 1 << 5
-"""maximum periods that are recorded without coming again"""
+"""maximum number of recorded periods that are not repeated"""
 PC_SHIFT, WARP_SHIFT = 32, 49
-"""shifts of a key of FORESEEN: the lanes are below, and no program has more instructions than fit between"""
+"""shifts in a key of FORESEEN, which has the lanes in its lower bits; the instruction of any program fits between
+them"""
 PCS = (1 << (WARP_SHIFT - PC_SHIFT)) - 1
 BY_VM = 1 << 62
-"""flag of a key: the VM has performed the access, whose lanes may have another pattern than a block knows"""
+"""flag of a key: the VM performed the access, whose lanes may have a pattern that blocks do not support"""
 _COUNTS = ("lanes", "shared", "ideal_shared")
 
 
 def may_have(program: Program) -> bool:
-    """Return whether CTAs of a program may have sections: blocks of others do not know of them."""
+    """Return whether CTAs of a program may have sections; blocks of other programs have no code for them."""
     barriers = any(OPERATIONS[NAMES[opcode]].kind == "barrier" for opcode in program.opcodes)
     return barriers and not program.asynchronous
 
 
 class Sections:
-    """The sections of one machine."""
+    """The recorded sections of one machine."""
 
     def __init__(self) -> None:
         self._sections = table(MOST_SECTIONS, SECTION)
@@ -58,7 +61,7 @@ class Sections:
         self._foreseen = table(accesses, FORESEEN)
         self._foreseen[0]["key"] = -1
         self._noted = table(accesses, NOTED)
-        self._steps = aligned_bytes(8 * LANES * MOST_STEPS)  # rows like those of registers
+        self._steps = aligned_bytes(8 * LANES * MOST_STEPS)  # aligned like registers
         self._latest: npt.NDArray[np.int64] = np.zeros(2 * MOST_STEPS, np.int64)
         self._periods, self._changes = table(2, PERIOD), table(2 * PERIOD_CHANGES, CHANGE)
         self._clocks = aligned_bytes(2 * PERIOD_CHANGES * 8 * LANES)
@@ -96,7 +99,7 @@ class Sections:
 
     @property
     def nowhere(self) -> int:
-        """The host address of the FORESEEN that stands for none."""
+        """Return the host address of the FORESEEN that represents no access."""
         return address_of(self._foreseen)
 
     @property
@@ -105,7 +108,7 @@ class Sections:
         return address_of(self._known)
 
     def settle(self, rows: npt.NDArray[Any]) -> None:
-        """Count, in ACCESS rows, the accesses of sections that were met again."""
+        """Add repeated sections to the counters in the ACCESS rows."""
         for section in self._sections[: int(self._known[0]["count"])]:
             often = int(section["uncounted"])
             if not often:

@@ -1,15 +1,17 @@
-"""Accesses of a CTA to its shared memory between two barriers of all its warps, a SECTION, are judged once.
+"""A SECTION is the accesses of a CTA to its shared memory between two barriers of all its warps; it is checked only
+once.
 
 After a barrier at which all lanes of all warps of a CTA have waited, all earlier accesses to its shared memory happen
-before all later ones.  So the conflicts up to the next such barrier depend only on the accesses between them.  So where
-they are the same ones, in the same order, as in a section before that had no conflict, they have none either.  Blocks
-compare them with those of that section, one by one, instead of looking at cells.
+before all later ones. So the conflicts up to the next such barrier depend only on the accesses in between. If these are
+equal, and in the same order, to those of an earlier section without conflicts, then there are none. Blocks therefore
+compare the accesses one by one with those of the earlier section, which are FORESEEN, instead of checking cells.
 
-Where another one follows than was FORESEEN, those that were compared and not judged are judged before it; so they are
-before anything else that orders, or that the VM does to shared memory.  Until then no warp's clock has changed.  The
-cells of sections that were only compared keep what they held before, all of which is known to all warps: they are
-cleared before the next section that is judged.
-That all bytes are written which a section loads is looked at each time: it hangs on what came before.
+If another access follows than the foreseen one, the accesses that were only compared are checked first. The same
+happens before any operation that orders memory, and before any access to shared memory by the VM. Until then, no warp's
+clock has changed. The cells of sections that were only compared are stale: they contain accesses that all warps have
+observed, and are cleared before the next section that is checked.
+
+Uninitialized bytes are checked in every repetition, because they depend on what happened before the section.
 """
 
 from __future__ import annotations
@@ -54,7 +56,7 @@ PATIENCE = 4
 
 @compiled
 def clear(m, low, high):
-    """Clear the cells of bytes of shared memory: all that they tell is known to all warps."""
+    """Clear the cells of a range of shared memory, whose recorded accesses all warps have observed."""
     shared = segment_at(m.segments, SHARED)
     if shared.grain < 0:
         return
@@ -65,7 +67,7 @@ def clear(m, low, high):
 
 @compiled
 def clear_stale(m, known):
-    """Clear the cells that sections have touched which were only compared."""
+    """Clear the stale cells: those that sections touched which were only compared."""
     clear(m, known.stale_low, known.stale_high)
     known.stale_low = NOWHERE
     known.stale_high = 0
@@ -73,15 +75,16 @@ def clear_stale(m, known):
 
 @compiled
 def grow_stale(known, section):
-    """Cells do not tell of a section."""
+    """Mark the cells of a section as stale."""
     known.stale_low = min(known.stale_low, section.low)
     known.stale_high = max(known.stale_high, section.high)
 
 
 @compiled
 def catch_up(m, known):
-    """Judge the accesses that were foreseen; up to the next barrier the others are judged at once."""
-    grow_stale(known, section_at(known.table, known.now))  # cells are as they were when it was noted
+    """Check the accesses that were only compared so far; later ones, up to the next barrier, are checked
+    immediately."""
+    grow_stale(known, section_at(known.table, known.now))  # cells do not contain its accesses yet
     clear_stale(m, known)
     one, end = known.start, m.foreseen
     m.section = NOTHING
@@ -93,7 +96,7 @@ def catch_up(m, known):
 
 @compiled
 def give_up(m, known):
-    """Something else happens than was foreseen."""
+    """Stop comparing, because something else happens than was foreseen."""
     if m.beat:
         leave(m, known)
         return
@@ -108,8 +111,11 @@ def give_up(m, known):
 
 @compiled
 def worth(m, section):
-    """Return whether a section may be followed: in CTAs that count as later ones, unless mostly others begin like it;
-    and there is room for what its accesses take if they have to be judged."""
+    """Return whether a section may be compared.
+
+    It must be from an earlier CTA, or this one; not too many other sections may have begun like it; and there must be
+    room to check its accesses later.
+    """
     if m.group < section.group or section.failed >= section.used + PATIENCE:
         return False
     if m.set_count + section.sets > m.set_room or m.element_count + section.elements > m.element_room:
@@ -119,7 +125,7 @@ def worth(m, section):
 
 @compiled
 def follow(m, known, number):
-    """A section is likely to come again."""
+    """Begin to compare with a section that is likely to be repeated."""
     known.now = number
     known.start = section_at(known.table, number).first
     m.foreseen = known.start
@@ -127,7 +133,7 @@ def follow(m, known, number):
 
 @compiled
 def begin(m, known):
-    """All warps have met, or begin."""
+    """Begin a section, because all warps have met or have just started."""
     shared = segment_at(m.segments, SHARED)
     known.spoilt = 0
     known.start = known.foreseen
@@ -146,7 +152,7 @@ def begin(m, known):
 
 @compiled
 def count_part(m, known):
-    """Count the accesses that were executed of a section that ended early."""
+    """Count the executed accesses of a section that ended early."""
     one = known.start
     while one != m.foreseen:
         repeat_count(m, known, one, 1)
@@ -155,7 +161,7 @@ def count_part(m, known):
 
 @compiled
 def came(known, number):
-    """A section has come to its end."""
+    """Record that a section has ended, as the successor of the one before it."""
     if known.last >= 0:
         section_at(known.table, known.last).following = number
     known.last = number
@@ -188,7 +194,7 @@ def keep_section(m, known):
 
 @compiled
 def end_section(m, known):
-    """All warps have met."""
+    """End the section, because all warps have met."""
     if m.section == FOLLOWING and m.foreseen != known.start:
         section = section_at(known.table, known.now)
         grow_stale(known, section)
@@ -208,7 +214,7 @@ def end_section(m, known):
 
 @compiled
 def seek(m, known, key, first):
-    """The first access of a section is other than was foreseen: follow one that begins so, or note a new one."""
+    """Handle a first access that was not foreseen: compare with a section that begins with it, or record a new one."""
     for number in range(known.count):
         head = foreseen_at(known.heads, number)
         if head.key == key and head.first == first and worth(m, section_at(known.table, number)):
@@ -228,12 +234,12 @@ def seek(m, known, key, first):
 
 @compiled
 def all_initialized(m, noted, first, lanes):
-    """Return whether all bytes of a load are written; those of a store are, from now on."""
+    """Return whether all bytes of a load are initialized; mark the bytes of a store as initialized."""
     shared = segment_at(m.segments, SHARED)
     if shared.initialised == 0:
         return True
     place, size = shared.initialised + (first & OFFSET_MASK), 1 << (noted.shape & 255)
-    end = place + 4 * popcount(lanes)  # of some lanes, which lie one behind the other
+    end = place + 4 * popcount(lanes)  # for part of a warp, whose lanes are contiguous
     if noted.shape >> KIND & 1 == WRITE:
         if lanes == FULL:
             note_lanes_set(shared, place, noted.steps, size)
@@ -247,15 +253,20 @@ def all_initialized(m, noted, first, lanes):
 
 @compiled
 def is_block_access(kind, how, lanes):
-    """Return whether blocks make such accesses without a closer look: where lanes that store lie apart, several may
-    store to one place; and some lanes are side by side."""
+    """Return whether blocks perform such accesses without a closer look.
+
+    They do not perform scattered stores, in which lanes may store to one location.
+    """
     return how == UNIT or (kind == READ and lanes == FULL)
 
 
 @compiled
 def as_foreseen(m, known, key, steps, first, shape, lanes):
-    """Return, if an access is the foreseen one, the host address of its first lane's bytes, and the lanes' pattern, or
-    BY_VM if it is again left to the VM; otherwise 0."""
+    """Return the first lane's host address, and the pattern of the lanes, if an access is the foreseen one; otherwise
+    0.
+
+    BY_VM in place of a pattern means that the VM performs the access again.
+    """
     one = foreseen_at(m.foreseen, 0)
     if one.key & ~BY_VM != key or one.first != first:
         return 0
@@ -268,7 +279,7 @@ def as_foreseen(m, known, key, steps, first, shape, lanes):
         return 0
     if m.beat and one.key & BY_VM:
         made_by_block(m, known, one)
-    if shape >> KNOWN:  # as the block has them, from now on without a look
+    if shape >> KNOWN:  # its lanes have the pattern that the block knows: no further look is needed
         one.key = key
         noted.steps = steps
     m.foreseen += FORESEEN_BYTES
@@ -277,8 +288,11 @@ def as_foreseen(m, known, key, steps, first, shape, lanes):
 
 @compiled
 def steps_of(known, key, place, at):
-    """Return where the distances of lanes from the first of them, whose address is `at`, are stored: mostly they equal
-    the last ones; 0: there is no room."""
+    """Return the host address of the distances of lanes from the first lane, whose address is `at`; 0 if there is no
+    room.
+
+    They are usually equal to those of an earlier access, and then share their memory.
+    """
     lanes = key & FULL
     first = load_i64(place + 8 * lowest_bit(lanes))
     number = ((key ^ at * MIX) * MIX) >> 32 & known.latest_mask
@@ -297,7 +311,7 @@ def steps_of(known, key, place, at):
 
 @compiled
 def note(m, known, key, place, first, shape, lanes, how, cost, ideal):
-    """One more access of the section that is noted."""
+    """Record one more access of the current section."""
     at = known.end
     steps = place if shape >> KNOWN and lanes == FULL else steps_of(known, key, place, first)
     if at + 1 >= known.limit or steps == 0:
@@ -320,20 +334,22 @@ def note(m, known, key, place, first, shape, lanes, how, cost, ideal):
 
 @compiled
 def judge_and_note(m, known, w, pc, place, first, shape, lanes, key):
-    """Judge an access that was not foreseen like any other, and note it in the section."""
+    """Check an access that was not foreseen, and add it to the recorded section."""
     row = access_at(m.accesses, pc)
     shared, ideal = row.shared, row.ideal_shared
     lane = lowest_bit(lanes)
     found = judge_access(m, w, pc, place, first - load_i64(place + 8 * lane), shape, lanes)
-    if m.section == NOTING and found:  # otherwise the VM makes it, and it is noted then
+    if m.section == NOTING and found:  # otherwise the VM performs the access, and it is recorded then
         how = found >> HOW
         note(m, known, key, place, first, shape, lanes, how, row.shared - shared, row.ideal_shared - ideal)
     return found
 
 
 def judge_in_section(address, w, pc, place, imm, shape, lanes):
-    """Judge an access to shared memory by lanes whose addresses lie at `place`, to which `imm` is added; where
-    m.section is not NOTHING.  Gives what `judge_access` does; other parameters as of `accesses.any_way`."""
+    """Check an access to shared memory by lanes whose addresses are at `place`, to which `imm` is added.
+
+    m.section is not NOTHING. The result is that of `judge_access`; other parameters are those of `accesses.any_way`.
+    """
     m = machine_at(address, 0)
     known = sections_at(m.sections, 0)
     first = load_i64(place + 8 * lowest_bit(lanes)) + imm
@@ -352,8 +368,10 @@ def judge_in_section(address, w, pc, place, imm, shape, lanes):
 
 @compiled
 def pattern_of(place, mask, log_size):
-    """Return the pattern of lanes.  For part of a warp, it is UNIT if `accesses.some_side_by_side` performs such
-    accesses: consecutive ones, of four bytes each."""
+    """Return the pattern of lanes.
+
+    For part of a warp, it is UNIT if `accesses.some_side_by_side` performs the access: contiguous lanes of four bytes.
+    """
     if mask == FULL:
         return simple_pattern(place, 0, mask, log_size)
     lane = lowest_bit(mask)
@@ -365,7 +383,7 @@ def pattern_of(place, mask, log_size):
 
 @compiled
 def share(place, lanes, size):
-    """Return whether two of these lanes access the same byte, `size` each."""
+    """Return whether two of these lanes, of `size` bytes each, access the same byte."""
     while lanes:
         lane = lowest_bit(lanes)
         lanes &= lanes - 1
@@ -380,17 +398,17 @@ def share(place, lanes, size):
 
 @compiled
 def note_made(m, known, w, pc, mask):
-    """The VM makes a load or store: of a block, which leaves the rare ones to it, or by itself."""
+    """Record a load or store that the VM performs, by itself or for a block that leaves rare accesses to it."""
     i = instruction_at(m.code, pc)
     place = warp_at(m.warps, w).registers + i.a
     log_size = (i.aux >> 16) & 255
     kind = WRITE if i.op >= FIRST_STORE else READ
     how = pattern_of(place, mask, log_size)
     if i.aux & 255 != 1 << log_size or (m.beat == 0 and not is_block_access(kind, how, mask)):
-        m.section = NOTHING  # blocks do not make such ones
+        m.section = NOTHING  # blocks do not perform such accesses
         return
     if kind == WRITE and how != UNIT and share(place, mask, 1 << log_size):
-        m.section = NOTHING  # whether their lanes are in conflict hangs on what they store
+        m.section = NOTHING  # the stored values decide whether these lanes are in conflict
         return
     row = access_at(m.accesses, pc)
     first = load_i64(place + 8 * lowest_bit(mask)) + i.imm
@@ -400,7 +418,7 @@ def note_made(m, known, w, pc, mask):
 
 @compiled
 def made_as_foreseen(m, known, w, pc, mask):
-    """The VM makes a load or store of a period that is followed: whether it is the one that was foreseen."""
+    """Return whether a load or store that the VM performs in a compared period is the foreseen one."""
     i, one = instruction_at(m.code, pc), foreseen_at(m.foreseen, 0)
     place = warp_at(m.warps, w).registers + i.a
     first = load_i64(place + 8 * lowest_bit(mask))
@@ -416,16 +434,18 @@ def made_as_foreseen(m, known, w, pc, mask):
 
 @compiled
 def cost_made(m, known, pc):
-    """It has made it: now it is known what that costs."""
+    """Record the cost of an access after the VM has performed it."""
     noted, row = noted_at(known.noted, known.end - 1), access_at(m.accesses, pc)
     noted.shared += row.shared
     noted.ideal_shared += row.ideal_shared
 
 
 def enter_section_event(address, what, w, pc, mask):
-    """Handle an event of a section, called by address (see BREAKS and so on).  The lanes `mask` of warp w perform the
-    access at pc, the knowledge of the warps `mask` has changed, or some have met at barrier w.  Return 1 if an access
-    need not be judged."""
+    """Handle an event of a section, such as BREAKS. Called by address.
+
+    The lanes `mask` of warp w perform the access at pc; or the clocks of the warps `mask` have changed; or some warps
+    have met at barrier w. Return 1 if an access need not be checked.
+    """
     m = machine_at(address, 0)
     known = sections_at(m.sections, 0)
     if what == MAKES and m.section == NOTING:
@@ -455,12 +475,12 @@ def enter_section_event(address, what, w, pc, mask):
 
 @compiled
 def within(m, w, pc, place, imm, shape, lanes):
-    """`judge_in_section`, which is a part of its own."""
+    """Call `judge_in_section`, which is compiled as a part of its own."""
     return call(m.within_entry, m.address, w, pc, place, imm, shape, lanes)
 
 
 def either_way(address, w, pc, place, imm, shape):
-    """An access by all lanes, as `accesses.any_way` makes it."""
+    """Check an access by all lanes as `accesses.any_way` does, or by the sections."""
     m = machine_at(address, 0)
     if m.section and (load_i64(place) + imm) >> SEGMENT_SHIFT == SHARED:
         return within(m, w, pc, place, imm, shape, FULL)
@@ -468,7 +488,7 @@ def either_way(address, w, pc, place, imm, shape):
 
 
 def some_either_way(address, w, pc, place, imm, lanes, kind):
-    """An access by some lanes, as `accesses.some_side_by_side` makes it."""
+    """Check an access by some lanes as `accesses.some_side_by_side` does, or by the sections."""
     m = machine_at(address, 0)
     lane = lowest_bit(lanes)
     if m.section and (load_i64(place + 8 * lane) + imm) >> SEGMENT_SHIFT == SHARED:

@@ -1,9 +1,9 @@
-"""Patterns of the lanes of a register row that are known before a program runs.  A row that is uniform, grows by one
-stride from lane to lane, or has known steps, needs one number instead of 32.
+"""Shapes of register rows: patterns of the lanes that are known before a program runs.
 
-A `Shape` says so of a row; None is any other row.  Shapes are taken along the control flow as if all lanes of a warp
-always went together.  Whoever relies on one looks at the row when control comes from elsewhere, and leaves the block
-where lanes part.
+If a row is uniform, grows by one stride from lane to lane, or has known distances between lanes, then one number
+replaces 32. A `Shape` describes such a row; None is any other row. The analysis propagates shapes along the control
+flow as if all lanes of a warp always stayed together. A block that relies on a shape therefore checks the row when
+control comes from elsewhere, and leaves when lanes diverge.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ if TYPE_CHECKING:
     from wsemu.model.program import Program
 
 Steps = tuple[int, ...]
-"""differences of each lane's number from the first one's, modulo the row's bits: from -(1 << bits - 1) on"""
+"""distances of each lane's number from the first lane's, modulo the bits of the row: from -(1 << bits - 1) on"""
 
 
 class Shape(NamedTuple):
-    """The shape of a row whose lanes' numbers differ from each other by `steps`."""
+    """The shape of a row: `steps` are the distances of its lanes' numbers from the first lane's."""
 
     bits: int
     steps: Steps
@@ -61,8 +61,8 @@ class Shape(NamedTuple):
 
     @property
     def low_bits_alone(self) -> bool:
-        """Return whether the steps have no bit that the first lane's number may have: then each number is their
-        union."""
+        """Return whether no step has a bit that the first lane's number may have: then `or` adds a step to that
+        number."""
         return min(self.steps) >= 0 and max(self.steps) >> self.twos == 0
 
 
@@ -72,7 +72,7 @@ State = dict[int, Shape | None]
 
 @functools.cache
 def line(stride: int) -> Steps:
-    """The steps of lanes that lie a stride apart."""
+    """Return the steps of lanes that are a stride apart."""
     return tuple(stride * lane for lane in range(LANES))
 
 
@@ -85,12 +85,12 @@ def uniform(bits: int) -> Shape:
 
 
 def same_steps(one: Shape | None, other: Shape | None) -> bool:
-    """Return whether a row of one shape is kept like one of the other."""
+    """Return whether rows of two shapes are stored alike: with equal steps."""
     return one is not None and other is not None and one.bits == other.bits and one.steps == other.steps
 
 
 def join_shapes(one: Shape | None, other: Shape | None) -> Shape | None:
-    """The shape of a row that has this or that one."""
+    """Return the shape of a row that has one of two shapes."""
     if one is other:
         return one
     if one is None or other is None or not same_steps(one, other):
@@ -99,7 +99,7 @@ def join_shapes(one: Shape | None, other: Shape | None) -> Shape | None:
 
 
 CREDIT = 64
-"""initial and maximum credit of each entry of a block: without any, the VM continues"""
+"""initial and maximum credit of each entry of a block; an entry without credit is left to the VM"""
 APART = frozenset({"library", "directed"})
 """families whose operations are always called by address"""
 
@@ -115,9 +115,9 @@ class Use(NamedTuple):
     reads: tuple[tuple[int, str], ...]
     writes: tuple[tuple[int, str], ...]
     reads_any: bool = False
-    """it reads others too, for all one can say"""
+    """true if it may read any other row as well"""
     writes_from: int = -1
-    """the row from which on it may write any; -1: none"""
+    """first row of a range, without an end, that it may write; -1: none"""
 
 
 def use_of(row: Sequence[int]) -> Use:
@@ -139,7 +139,7 @@ def use_of(row: Sequence[int]) -> Use:
         return Use((*asked, *operands, *(written if guard else ())), written)
     if operation.kind == "control":
         return Use(asked, ())
-    if operation.kind == "warp" and row[7]:  # of a shuffle, whether its source was there
+    if operation.kind == "warp" and row[7]:  # predicate of a shuffle: whether the source lane participates
         written = (*written, (row[7], "p"))
     many = operation.kind == "matrix" or operation.name.startswith("wgmma.")
     return Use(asked, written, True, d if written and many else -1)
@@ -156,7 +156,7 @@ _MOST_TWOS = 62
 
 
 def _twos(value: int) -> int:
-    """Log2 of the power of two that a number is a multiple of."""
+    """Return log2 of the largest power of two that divides a number."""
     return (value & -value).bit_length() - 1 if value else _MOST_TWOS
 
 
@@ -182,14 +182,15 @@ def _shift_steps(s: Steps, v: _Values) -> int | None:
 
 
 def _address(s: Steps, v: _Values) -> int | None:
-    if s[1] or s[2] or abs(s[0]) >> 32:  # so that indices between the first and another lane's do not come round
+    if s[1] or s[2] or abs(s[0]) >> 32:  # otherwise indices between the first and another lane's could wrap
         return None
     product = _times(s[0], v[2])
     return None if product is None else product + s[3]
 
 
 class _Linear(NamedTuple):
-    """An integer operation whose result differs between two lanes by what its operands differ."""
+    """An integer operation: the difference of its result between two lanes depends only on the differences of its
+    operands."""
 
     step: Callable[[Steps, _Values], int | None]
     """steps of one lane, from the steps of its operands; None if they are unknown"""
@@ -214,8 +215,8 @@ _LINEAR = {
 
 
 class _Bitwise(NamedTuple):
-    """An integer operation with a constant that does the same to the bits of the first lane's number and, where they
-    have none in common, of the steps."""
+    """An integer operation with a constant that acts separately on the bits of the first lane's number and of the
+    steps, if they have no bit in common."""
 
     step: Callable[[int, int], int]
     """step of one lane, from its operand's step and the constant"""
@@ -264,7 +265,7 @@ def arithmetic(name: str, shapes: tuple[Shape | None, ...], values: _Values) -> 
 
 
 def _extend_factor(value: int | None, name: str, type_: str) -> int | None:
-    """A factor as an operation of that name takes it."""
+    """Return a constant factor, extended as the named operation does."""
     if value is None or type_ != "b32":
         return value
     return _to_signed(value, 32) if name.endswith("s32") else value & 0xFFFFFFFF
@@ -287,19 +288,20 @@ class Side(NamedTuple):
 
     start: int
     end: int
-    """the instruction behind the last one of these"""
+    """the instruction after the last one"""
 
 
 class Parting(NamedTuple):
-    """A branch at which lanes may part, and meet again a few instructions on."""
+    """A branch at which lanes may diverge, and converge again after a few instructions."""
 
     join: int
     sides: tuple[Side, ...]
-    """in the order in which they are made"""
+    """sides in the order in which they execute"""
 
 
 def _side(code: Sequence[Sequence[int]], start: int, join: int) -> Side | None:
-    """From an instruction to a join; None where there is anything between but arithmetic, loads and stores."""
+    """Return the side of a branch from an instruction to the join; None if it has more than arithmetic, loads and
+    stores."""
     pc = start
     while pc < len(code) and code[pc][0] < N_MEMORY and pc != join:
         pc += 1
@@ -317,11 +319,11 @@ def parting(code: Sequence[Sequence[int]], pc: int) -> Parting | None:
 
 
 class Rows:
-    """The shapes of a program's rows before each instruction, and which rows are used behind it."""
+    """The shapes of a program's rows before each instruction, and the rows that are live there."""
 
     def __init__(self, program: Program, given: dict[int, Shape | None], outside: frozenset[int] = frozenset()) -> None:
-        """`given`: how those lie that no instruction writes, see `given_shapes`; `outside`: instructions whose indices
-        are known to lie outside, see `indices_outside`."""
+        """Analyze a program. `given` has the shapes of rows that no instruction writes, see `given_shapes`; `outside`
+        the `index` instructions whose index is known to be outside, see `indices_outside`."""
         self.outside = outside
         self.reads_only = loads_read_only(program)
         self.code = program.code.tolist()
@@ -333,9 +335,9 @@ class Rows:
         self.constants = {row: int(value) for row, t, value in program.constants if row in given and t[0] == "b"}
         found_parting = {pc: parting(self.code, pc) for pc in range(len(self.code)) if self.code[pc][0] == BRA}
         self.partings = {pc: one for pc, one in found_parting.items() if one}
-        """two sides of each branch"""
+        """branch -> its two sides"""
         self.first: State = {}
-        for row, t in sorted(self.types):  # registers are 0 at first
+        for row, t in sorted(self.types):  # all registers are initially 0
             found = given[row] if row in given else uniform(bits_of(t))
             self.first[row] = join_shapes(found, self.first.get(row, found))
         self.before: list[State | None] = self._along_the_flow()
@@ -349,7 +351,7 @@ class Rows:
         return found if found and found.bits == bits_of(type_) else None
 
     def after(self, pc: int, state: State) -> State:
-        """The shapes behind an instruction."""
+        """Return the shapes after an instruction."""
         row, use = self.code[pc], self.uses[pc]
         if not use.writes and use.writes_from < 0:
             return state
@@ -374,22 +376,22 @@ class Rows:
 
     @functools.cached_property
     def _rows_written_by_loop(self) -> dict[tuple[int, int], set[int]]:
-        """By loop, the rows that its instructions write."""
+        """Return, for each loop, the rows that its instructions write."""
         found: dict[tuple[int, int], set[int]] = {}
         for loop, use in zip(self._loops, self.uses, strict=True):
-            for own in {loop, (loop[0], -1)}:  # an inner one is part of that around it
+            for own in {loop, (loop[0], -1)}:  # an inner loop is part of the loop around it
                 found.setdefault(own, set()).update(row for row, _ in use.writes)
         return found
 
     def invariant_rows(self, pc: int) -> frozenset[int]:
-        """The rows with shapes that nothing writes in the loop that an instruction is in; none outside of loops."""
+        """Return the rows with shapes that no instruction of the loop around pc writes; none outside of loops."""
         loop, state = self._loops[pc], self.before[pc] or {}
         if loop[0] < 0:
             return frozenset()
         return frozenset(row for row, shape in state.items() if shape) - self._rows_written_by_loop[loop]
 
     def after_some(self, pc: int, state: State) -> State:
-        """The shapes behind an instruction that some lanes have executed."""
+        """Return the shapes after an instruction that only some lanes have executed."""
         written = {row for row, _ in self.uses[pc].writes}
         return {row: shape for row, shape in state.items() if row not in written}
 
@@ -428,14 +430,14 @@ class Rows:
         return before
 
     def live(self, pc: int) -> frozenset[int]:
-        """The rows whose values may still be read, before an instruction."""
+        """Return the rows that are live before an instruction."""
         if pc not in self._live_sets:
             bits = self._live[pc]
             self._live_sets[pc] = frozenset(row for k, row in enumerate(self._live_rows) if bits >> k & 1)
         return self._live_sets[pc]
 
     def _used_later(self) -> tuple[list[int], list[int]]:
-        """Before each instruction the rows whose values may still be read, a bit for each; and all rows."""
+        """Return the live rows before each instruction, as bits, and the list of all rows."""
         n = len(self.code)
         numbers = {row: k for k, row in enumerate(sorted({row for row, _ in self.types}))}
         everything = (1 << len(numbers)) - 1
@@ -473,8 +475,10 @@ def given_shapes(program: Program, registers: npt.NDArray[np.uint8]) -> dict[int
 
 
 def indices_outside(program: Program, registers: npt.NDArray[np.uint8], segments: int) -> frozenset[int]:
-    """The `index` instructions whose results say, in some warp, of a lane that its index lies outside: a compiler has
-    addresses computed before it is known which lanes use them."""
+    """Return the `index` instructions with an index outside of the array in some lane.
+
+    Compilers compute addresses before it is known which lanes use them.
+    """
     places = {pc: row[2] for pc, row in enumerate(program.code.tolist()) if NAMES[row[0]].startswith("index.")}
     flagged = {}
     for row in set(places.values()):
@@ -487,7 +491,7 @@ def indices_outside(program: Program, registers: npt.NDArray[np.uint8], segments
 
 
 class _RowsOf(NamedTuple):
-    """Uses of rows by a program: per instruction; all of them with their types; those that are written."""
+    """The uses of rows by a program: for each instruction; all rows with their types; and the written rows."""
 
     uses: tuple[Use, ...]
     types: frozenset[tuple[int, str]]
@@ -517,5 +521,5 @@ def _lie(registers: npt.NDArray[np.uint8], row: int, type_: str) -> Shape | None
     if (steps != steps[0]).any():
         return None
     twos = _twos(int(np.bitwise_or.reduce(values[:, 0].astype(np.int64))))
-    # of what all lanes share it may be other for other arguments, and nothing is gained by it
+    # other arguments may have other common bits, and knowing these gains nothing
     return Shape(8 * size, tuple(steps[0].tolist()), min(twos, LANES.bit_length() - 1) if steps[0].any() else 0)
