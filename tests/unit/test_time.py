@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,11 +16,10 @@ from wsemu.launch.running import bind_launch
 from wsemu.model import settings
 from wsemu.model.launch_shape import configure
 from wsemu.patterns import CudaDMASequential
-from wsemu.timing.stream import follow
+from wsemu.timing.clusters import AMOUNT, EVENT, REMOTE
+from wsemu.timing.stream import first_cta, follow
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from wsemu.timing.prediction import Prediction
 
 TILE, TILES, CTAS = 4096, 24, 264
@@ -300,3 +300,39 @@ def test_a_plan_has_the_time_of_its_transfer() -> None:
     assert cycles(32, 16, "bulk") < cycles(32, 16, "cp.async") < cycles(32, 16, "warps") < cycles(32, 4, "warps")
     assert cycles(128, 16, "warps") < cycles(32, 16, "warps")
     assert CudaDMASequential(1, 32, 64, 64, 8192).plan().cycles == 0
+
+
+HOPPER = Path(__file__).parents[2] / "examples" / "hopper" / "gemm.sm_90a.ptx"
+GEMM_SHARED = 4 * 2 * 128 * 64 * 2 + 128 * 128 * 2 + 64
+
+
+def product(name: str, n: int = 512) -> tuple[Any, Any, list[Any]]:
+    """Return the kernel of a product of halves, its grid and its arguments."""
+    rows = (128, 64 if name == "gemm_pair" else 128)
+    maps = [wsemu.TensorMap(np.zeros((n, n), np.float16), [one, 64], swizzle="128B") for one in rows]
+    maps.append(wsemu.TensorMap(np.zeros((n, n), np.float16), [64, 64], swizzle="128B"))
+    return wsemu.load_ptx(HOPPER)[name], (n // 128, n // 128), [*maps, np.int32(n)]
+
+
+def test_a_cluster_is_one_cta_and_what_the_others_do_to_it() -> None:
+    kernel, grid, arguments = product("gemm_pair")
+    configuration = kernel.apply_cluster(configure(grid, 384, dynamic_shared=GEMM_SHARED))
+    bound, _ = bind_launch(kernel, configuration, kernel.fit(arguments), settings.current())
+    stream = follow(bound, first_cta(bound))
+    assert stream.member is not None
+    assert stream.member.members == 2
+    assert set(stream.warp.tolist()) == set(range(12))
+    copied = stream.events[stream.events[:, 0] == EVENT["credit"]]
+    assert copied[:, AMOUNT].sum() == 2 * 128 * 64 * 2 * (512 // 64)  # all that its mbarriers expect
+    assert copied[copied[:, REMOTE] == 1, AMOUNT].sum() == 64 * 64 * 2 * (512 // 64)
+
+
+def test_clusters_are_predicted() -> None:
+    alone, pair = (
+        wsemu.time(kernel, grid, 384, arguments, dynamic_shared=GEMM_SHARED)
+        for kernel, grid, arguments in map(product, ("gemm", "gemm_pair"))
+    )
+    assert 0.7 < pair.microseconds / alone.microseconds < 1.5
+    assert not any("wait for each other" in note for note in pair.notes)
+    assert any("cluster" in line for line in pair.not_modeled)
+    assert not any("cluster" in line for line in alone.not_modeled)

@@ -41,11 +41,11 @@ _BY_NAME = {
     "bulk.commit": "group_close", "bulk.wait": "group_wait", "wgmma.commit": "product_close",
     "wgmma.wait": "product_wait", "cp.async.arrive": "arrive_copies",
 }  # fmt: skip
-_EVENTS = ("mbarrier.", "bulk.", "tensor.")
+_EVENTS = ("mbarrier.", "bulk.", "tensor.", "cluster.", "async.")
 """name prefixes of operations whose effects are the events of the run"""
 _STORES = ("bulk.store", "bulk.reduce", "tensor.store", "tensor.reduce")
 _FREE = ("wgmma.track", "wgmma.touch", "wgmma.check", "wgmma.fence")
-APART = ("cluster.", "async.", "grid.", "bulk.send", "bulk.multicast", "tensor.multicast")
+APART = ("cluster.request", "cluster.check", "grid.")
 """name prefixes of operations of several CTAs together, whose times are not predicted"""
 
 

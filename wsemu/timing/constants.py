@@ -71,6 +71,8 @@ class Device(NamedTuple):
     store_queue: float = 400.0
     access_queue: float = 40.0
     atomic_latency: float = 200.0
+    cluster_latency: float = 180.0
+    """latency between multiprocessors of a cluster in addition to that of shared memory"""
     # synchronization
     bar_arrive: float = 2.0
     bar_wake: float = 22.0

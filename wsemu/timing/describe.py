@@ -41,6 +41,7 @@ NOT_MODELED = (
     "clocks under power limits, TLB misses, the instruction cache",
     "contention of atomics, and waits that spin on memory",
 )
+OF_CLUSTERS = ("CTAs of a cluster that do different work, and contention between multiprocessors of a cluster",)
 
 
 class Kind(NamedTuple):
@@ -95,7 +96,7 @@ def describe(found: Predicted, device: Device, kind: Kind | None = None, notes: 
         dram_bytes=_dram_bytes(found),
         hidden=_find_hidden(found, roles),
         accuracy=_accuracy(device, chosen),
-        not_modeled=[*NOT_MODELED],
+        not_modeled=[*NOT_MODELED, *OF_CLUSTERS[: stream.member is not None]],
         notes=[*notes, *_notes(found)],
     )
 

@@ -14,7 +14,7 @@ from wsemu.model.work import find_work
 from wsemu.timing import simulate
 from wsemu.timing.code import Code
 from wsemu.timing.simulate import Load
-from wsemu.timing.stream import AMOUNT, EVENT, KIND, ROOM, follow
+from wsemu.timing.stream import AMOUNT, EVENT, KIND, ROOM, first_cta, follow
 from wsemu.timing.tables import tabulate
 from wsemu.timing.traffic import IN_SHARED, NOT, kept_in_l2, measure, serve
 
@@ -77,7 +77,7 @@ def predict(
     not to copies."""
     program, configuration = bound.program, bound.configuration
     grid = configuration.ctas
-    stream = follow(bound, min(1, grid - 1) if cta is None else cta, room, in_place=in_place)
+    stream = follow(bound, first_cta(bound) if cta is None else cta, room, in_place=in_place)
     code = _code(bound, stream, device)
     found = measure(stream, device)
     of_shared = _only_shared(stream, found)

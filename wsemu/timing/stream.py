@@ -16,8 +16,10 @@ from wsemu.machine.run import Launch
 from wsemu.machine.tables import Watch
 from wsemu.model.data import NamedTuple
 from wsemu.model.errors import UnsupportedError, UsageError
+from wsemu.model.grid import Grouping, window
 from wsemu.model.isa import NAMES, OPERATIONS
 from wsemu.model.work import APART
+from wsemu.timing.clusters import Member, keep_member
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -52,6 +54,8 @@ class Stream(NamedTuple):
     addresses: Numbers
     executed: int
     """number of executed instructions, including those after the end of the stream"""
+    member: Member | None = None
+    """rank of the CTA in its cluster, and size of the cluster; None: it runs alone"""
 
     @property
     def is_whole(self) -> bool:
@@ -67,26 +71,46 @@ def follow(bound: Bound, cta: int, room: int = ROOM, *, in_place: bool = False) 
     watch = Watch(
         races=False, recycling=False, initialised=False, read_only=False, stored=stored_segments(program, bound.arrays)
     )
+    grouping = Grouping(configuration.grid, bound.group)
     launch = Launch(
         program, configuration.grid, configuration.block, bound.rows, bound.segments,
         dynamic_shared=configuration.dynamic_shared, budget=MOST, workers=1, watch=watch, arch=configuration.arch,
+        shape=bound.group, clusters=grouping.members > 1,
     )  # fmt: skip
     accesses = frozenset(pc for pc, name in enumerate(names) if OPERATIONS[name].kind in _MEMORY)
-    found = launch.steps(accesses, cta, room, in_place=in_place)
+    found = launch.steps(accesses, cta, room * grouping.members, in_place=in_place)
     if found.status != layout.DONE:
         raise UsageError(_why_not(bound, cta, found.status, found.total))
+    step_of, member = _assign_steps(found.steps, found.events), None
+    if grouping.members > 1:
+        member = Member(grouping.of(cta)[1], -(-configuration.threads // 32), grouping.members, _window(bound))
+        found, step_of = keep_member(found, step_of, member)
     warp, pc = found.steps[:, 0] >> 32, found.steps[:, 0] & 0xFFFFFFFF
     return Stream(
-        bound, cta, -(-configuration.threads // 32), warp, pc, found.steps[:, 1], found.events,
-        _assign_steps(found.steps, found.events), found.addresses, found.total,
+        bound, cta, -(-configuration.threads // 32), warp, pc, found.steps[:, 1], found.events, step_of,
+        found.addresses, found.total, member,
     )  # fmt: skip
+
+
+def first_cta(bound: Bound) -> int:
+    """Return the CTA that is followed by default: the second one, or the first one of the second cluster."""
+    grouping = Grouping(bound.configuration.grid, bound.group)
+    return grouping.cta(min(1, grouping.number - 1), 0)
+
+
+def _window(bound: Bound) -> int:
+    """Return log2 of the distance of the shared memories of the CTAs of a cluster, in bytes."""
+    program = bound.program
+    shared = -(-program.shared_bytes // 16) * 16 + bound.configuration.dynamic_shared
+    return window(shared, asynchronous=program.asynchronous, columns=program.uses_columns)
 
 
 def _refuse(bound: Bound, names: list[str]) -> None:
     program, configuration = bound.program, bound.configuration
-    if bound.group != (1, 1, 1) or program.cooperative:
-        what = "cooperative launches" if program.cooperative else "clusters"
-        raise UnsupportedError(f"times of {what} are not predicted: `{program.name}` runs several CTAs at once")
+    if program.cooperative:
+        raise UnsupportedError(
+            f"times of cooperative launches are not predicted: `{program.name}` runs all its CTAs at once"
+        )
     if program.traps:
         raise UnsupportedError(program.traps[0])
     together = [name for name in names if name.startswith(APART)]

@@ -11,6 +11,7 @@ from wsemu.machine.multiprocessor import layout as tables
 from wsemu.machine.multiprocessor.layout import TICK
 from wsemu.model.data import NamedTuple
 from wsemu.timing import schedule, traffic
+from wsemu.timing.clusters import REMOTE
 from wsemu.timing.code import KIND, NO_PIPE, REASON
 from wsemu.timing.stream import AMOUNT, EVENT, GENERATION, PLACE
 from wsemu.timing.stream import KIND as EVENT_KIND
@@ -34,6 +35,7 @@ _OF_SPACE: dict[int, dict[str, str]] = {
     traffic.IN_GLOBAL: {"load": "load", "store": "store", "atomic": "atomic"},
     traffic.IN_LOCAL: {"load": "shared", "store": "shared_store", "atomic": "shared_atomic"},
     traffic.INACTIVE: {"load": "plain", "store": "plain", "atomic": "plain"},
+    traffic.IN_CLUSTER: {"load": "load", "store": "shared_store", "atomic": "load"},
 }
 _EVENTS = {
     EVENT["arrive_on"]: "arrive",
@@ -50,6 +52,10 @@ _REASON_OF = {
 }  # fmt: skip
 _AS_ITEM = {"shared_store": "shared", "events": "plain"}
 SHIFT = 3
+FROM_OTHERS = 256
+"""added to the row of tails of a copy that another CTA of the cluster issues"""
+FAR = -1
+"""row of tails of an access to the shared memory of another CTA"""
 
 
 class Tables(NamedTuple):
@@ -84,27 +90,31 @@ class _Builder:
         self.registers = code.registers
         self.events = self._events_of_steps()
         self.places = sorted(
-            {place for events in self.events.values() for kind, place, _, _ in events if kind == EVENT["init"]}
+            {place for events in self.events.values() for kind, place, *_ in events if kind == EVENT["init"]}
         )
         self.number = {place: n for n, place in enumerate(self.places)}
         self.counts = {
             place: amount
             for events in self.events.values()
-            for kind, place, _, amount in events
+            for kind, place, _, amount, _ in events
             if kind == EVENT["init"]
         }
         self.needs = self._needs()
         self.tails = _tail_rows(served.beyond_l1)
 
-    def _events_of_steps(self) -> dict[int, list[tuple[int, int, int, int]]]:
-        """Return for each step the kind, address, generation and amount of its effects on barriers."""
+    def _events_of_steps(self) -> dict[int, list[tuple[int, ...]]]:
+        """Return for each step the kind, address, generation and amount of its effects on barriers, and whether another
+        CTA has them."""
         events = self.stream.events
         wanted = (*_MEETINGS, EVENT["init"], EVENT["copy"], *_EVENTS)
         chosen = np.flatnonzero(np.isin(events[:, EVENT_KIND], wanted) & (self.stream.step_of >= 0))
-        found: defaultdict[int, list[tuple[int, int, int, int]]] = defaultdict(list)
-        columns = events[chosen][:, [EVENT_KIND, PLACE, GENERATION, AMOUNT]].tolist()
-        for step, (kind, place, generation, amount) in zip(self.stream.step_of[chosen].tolist(), columns, strict=True):
-            found[step].append((kind, place & 0xFF if kind in _MEETINGS else place, generation, amount))
+        found: defaultdict[int, list[tuple[int, ...]]] = defaultdict(list)
+        if self.stream.member is None:
+            events = events.copy()
+            events[:, REMOTE] = 0
+        columns = events[chosen][:, [EVENT_KIND, PLACE, GENERATION, AMOUNT, REMOTE]].tolist()
+        for step, (kind, place, *rest) in zip(self.stream.step_of[chosen].tolist(), columns, strict=True):
+            found[step].append((kind, place & 0xFF if kind in _MEETINGS else place, *rest))
         return found
 
     def _needs(self) -> dict[tuple[int, int], int]:
@@ -112,7 +122,7 @@ class _Builder:
         off gets the number of the others."""
         count: defaultdict[tuple[int, int], int] = defaultdict(int)
         for events in self.events.values():
-            for kind, place, generation, _ in events:
+            for kind, place, generation, *_ in events:
                 if kind in _MEETINGS:
                     count[place, generation] += 1
         most: defaultdict[int, int] = defaultdict(int)
@@ -167,6 +177,8 @@ class _Builder:
     valued: npt.NDArray[np.bool_]
 
     def _value(self, step: int) -> tuple[int, int, int, int]:
+        if self.found.space[step] == traffic.IN_CLUSTER:
+            return 0, int(self.found.passes[step]), 0, FAR
         return (
             int(self.served.beyond_l1[step]), int(self.found.passes[step]), int(self.served.of_dram[step]),
             int(self.tails[step]),
@@ -224,7 +236,8 @@ class _Builder:
         events = self.events.get(step, ())
         nothing = (["plain"], [(0, 0, 0, 0)])
         if one.kind in ("bar_sync", "bar_arrive"):
-            met = [(place, self.needs[place, generation]) for kind, place, generation, _ in events if kind in _MEETINGS]
+            own = [(place, generation) for kind, place, generation, *_ in events if kind in _MEETINGS]
+            met = [(place, self.needs[place, generation]) for place, generation in own]
             return ([one.kind], [(*met[0], 0, 0)]) if met else nothing
         if one.kind in ("group_wait", "product_wait"):
             return [one.kind], [(self.code.rows[int(self.stream.pc[step])][6], 0, 0, 0)]
@@ -232,7 +245,7 @@ class _Builder:
             cycles, latency = (int(part * TICK) for part in one.product)
             return [one.kind], [(cycles, latency, 0, 0)]
         if one.kind == "bulk_store":
-            size = sum(amount for kind, _, _, amount in events if kind == EVENT["copy"])
+            size = sum(amount for kind, _, _, amount, _ in events if kind == EVENT["copy"])
             sectors = size // traffic.SECTOR
             return [one.kind], [(0, size, round(sectors * (1 - self.served.hits)), 0)]
         if one.kind in ("events", "arrive_copies"):
@@ -242,12 +255,12 @@ class _Builder:
         return [one.kind], [(0, 0, 0, 0)]
 
     def _list_effects(
-        self, step: int, one: Instruction, events: Sequence[tuple[int, int, int, int]]
+        self, step: int, one: Instruction, events: Sequence[tuple[int, ...]]
     ) -> tuple[list[str], list[tuple[int, int, int, int]]] | None:
         kinds, values = [], []
         left = int(self.served.of_dram[step])
-        bytes_ = sum(amount for kind, place, _, amount in events if kind == EVENT["credit"] and place in self.number)
-        for kind, place, generation, amount in events:
+        bytes_ = sum(amount for kind, place, _, amount, _ in events if kind == EVENT["credit"] and place in self.number)
+        for kind, place, generation, amount, remote in events:
             if kind not in _EVENTS or place not in self.number:
                 continue
             name = _EVENTS[kind]
@@ -256,10 +269,12 @@ class _Builder:
             x, y, z, tail = self.number[place], amount, 0, 0
             if name == "await":
                 y = generation
+            elif name == "arrive":
+                z = remote
             if name == "bulk_load":
                 z = round(left * amount / bytes_) if bytes_ else 0
                 tail = int(np.searchsorted(LINES, max(1, amount // traffic.LINE)))
-                tail = min(tail, len(LINES) - 1)
+                tail = min(tail, len(LINES) - 1) | remote * FROM_OTHERS
             kinds.append(name)
             values.append((x, y, z, tail))
         return (kinds, values) if kinds else None

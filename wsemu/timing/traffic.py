@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
 SECTOR, LINE = 32, 128
 """bytes of a sector and of a line of memory"""
-NOT, IN_SHARED, IN_GLOBAL, IN_LOCAL, INACTIVE = range(5)
-"""memory spaces of the accesses of a stream"""
+NOT, IN_SHARED, IN_GLOBAL, IN_LOCAL, INACTIVE, IN_CLUSTER = range(6)
+"""memory spaces of the accesses of a stream; `IN_CLUSTER` is the shared memory of another CTA"""
 LOADS, STORES, ATOMICS, COPIES, BULK = range(5)
 """kinds of accesses to a sector"""
 ALWAYS_KEPT, NEVER_KEPT = 1.6, 2.6
@@ -142,7 +142,8 @@ def _plain(stream: Stream, model: CostModel, space: Numbers, passes: Numbers, fo
         if pattern is None:
             pattern = patterns[key] = _pattern(own - base, lanes, names[pc], kinds[pc], segment, model)
         if segment == SHARED:
-            space[step], passes[step] = IN_SHARED, pattern.cost
+            far = stream.member is not None and int(stream.member.ranks(own[:1])[0]) != stream.member.rank
+            space[step], passes[step] = IN_CLUSTER if far else IN_SHARED, pattern.cost
         else:
             space[step], passes[step] = IN_GLOBAL, max(1, pattern.lines, len(pattern.sectors) // 4)
             listed[_BY_KIND[kinds[pc]]].append((step, base // SECTOR, pattern))

@@ -111,6 +111,7 @@ MODEL = record(
     l2_latency=1,
     dram_latency=1,
     atomic_latency=1,
+    cluster_latency=1,
     port=1,
     l2=1,
     dram=1,

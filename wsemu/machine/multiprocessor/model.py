@@ -39,6 +39,8 @@ from wsemu.model.wait_reasons import REASONS
 N_REASONS = len(REASONS)
 BARRIERS = 16
 TAILS = 256
+FROM_OTHERS, FAR = 256, -1
+"""marks in the rows of tails: copies that other CTAs of a cluster issue, and accesses to their shared memory"""
 DONE_PHASES = 3
 """mask of the phases whose ends are kept"""
 
@@ -134,7 +136,9 @@ def access(m, flow, kind, v, t):
     else:
         m.lsu_free = s + max(m.lsu * v.y, m.global_access)
         done = s + m.l1_latency
-        if v.x:
+        if v.tail == FAR:
+            done = s + m.shared_latency + m.cluster_latency + m.shared_way * (v.y - 1)
+        elif v.x:
             done = fetch(m, s, v.x, v.z, v.tail)
         if kind == ATOMIC:
             done += m.atomic_latency
@@ -189,7 +193,7 @@ def release(m, cta, at, phase, go, reason):
 def count_arrival(m, flow, cta, kind, v, t):
     """Count arrivals and expected bytes of the open phase."""
     phase = phase_at(m.phases, cta * m.objects + v.x)
-    when = t + m.mbar_arrive
+    when = t + m.mbar_arrive + v.z * m.cluster_latency
     if kind == EXPECT:
         phase.bytes += v.y
     else:
@@ -204,10 +208,11 @@ def credit(m, cta, v, t):
     """Copy to shared memory, and credit the bytes to the open phase."""
     s = max(t, m.copy_free)
     m.copy_free = s + max(m.bulk_issue, v.y * m.bulk_rate >> 10)
-    late = draw(m, v.tail)
+    late = draw(m, v.tail & (FROM_OTHERS - 1))
     m.port_free = max(m.port_free, s) + (v.y * m.port >> 10)
-    m.l2_free = max(m.l2_free, s) + (v.y * m.l2 >> 10)
-    m.l2_bytes += v.y
+    if v.tail < FROM_OTHERS:
+        m.l2_free = max(m.l2_free, s) + (v.y * m.l2 >> 10)
+        m.l2_bytes += v.y
     when = max(max(m.l2_free - m.l2_slack, m.port_free), m.copy_free) + m.bulk_latency + (m.l2_tail * late >> 10)
     if v.z:
         m.dram_free = max(m.dram_free, s) + (v.z * 32 * m.dram >> 10)
