@@ -375,7 +375,7 @@ def test_a_pair_multiplies_the_halves_of_both_ctas(engine: Engine):
     ("old", "new", "number", "codes"),
     [
         (MEETING, "", 0, {"dsmem-before-start"}),
-        (MEETING, "  bar.sync 0;\n", 1, {"race", "tmem-race"}),
+        (MEETING, "  bar.sync 0;\n", 1, {"race"}),
         ("@!%p7 bra WAIT;\n  tcgen05", "@!%p2 bra WAIT;\n  setp.eq.u32 %p3, %r30, 0;\n  @%p3 tcgen05", 0,
          {"phase-alias", "deadlock"}),
         (PAIR_COMMIT, ONE_COMMIT, 0, {"deadlock"}),
@@ -393,6 +393,30 @@ def test_an_edit_of_a_pair_is_found(old: str, new: str, number: int, codes: set[
     assert len(parts) > number + 1
     report, _, _ = check_pair(old.join(parts[: number + 1]) + new + old.join(parts[number + 1 :]), engine)
     assert {finding.code for finding in report.findings if finding.severity == "error"} == codes
+
+
+ALLOCATION = """  tcgen05.alloc.cta_group::2.sync.aligned.shared::cta.b32 [%r2], 32;
+  tcgen05.relinquish_alloc_permit.cta_group::2.sync.aligned;
+"""
+LATE = f"""  setp.ne.u32 %p6, %r30, 0; and.pred %p6, %p6, %p1;
+  @!%p6 bra TAKEN;
+{ALLOCATION}TAKEN:
+  bar.sync 0;
+"""
+
+
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+@pytest.mark.parametrize("ordered", [True, False])
+def test_the_even_cta_of_a_pair_allocates_the_columns_of_both(engine: Engine, ordered: bool):
+    """The product may precede the allocation of the odd CTA, whose own uses must follow it."""
+    early = "  setp.eq.u32 %p6, %r30, 0; and.pred %p6, %p6, %p1;\n  @!%p6 bra ALLOCATED;\n"
+    late = LATE if ordered else LATE.replace("  bar.sync 0;\n", "")
+    text = PAIR.replace("  @!%p1 bra ALLOCATED;\n", early).replace("  ld.shared.b32 %r11", late + "  ld.shared.b32 %r11")
+    report, _, result = check_pair(text, engine)
+    assert ALLOCATION in PAIR
+    assert (report.verdict == "verified") is ordered, report.findings
+    if ordered:
+        assert result.any(1).all()
 
 
 PAIR_FACTORS = f"""

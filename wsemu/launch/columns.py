@@ -7,7 +7,6 @@ allocates once and no CTA waits for another one.  In all other launches one run 
 from __future__ import annotations
 
 import math
-from collections import Counter
 from typing import TYPE_CHECKING
 
 from wsemu.model.control_flow import loop_numbers
@@ -18,7 +17,7 @@ from wsemu.model.tensor_memory import ALLOC, ALLOCATION, COLUMNS, PAIR, RELEASE,
 if TYPE_CHECKING:
     from wsemu.evidence.places import Places
     from wsemu.model.launch_shape import LaunchConfiguration
-    from wsemu.model.outcome import RawFinding, Tracer
+    from wsemu.model.outcome import RawFinding
     from wsemu.model.program import Program
 
 
@@ -39,7 +38,7 @@ def _is_reuse(raw: RawFinding) -> bool:
     return (raw.detail["other_what"], raw.detail["what"]) == (RELEASE, ALLOCATION)
 
 
-def space_doubts(places: Places, configuration: LaunchConfiguration, trace_of: Tracer) -> list[str]:
+def space_doubts(places: Places, configuration: LaunchConfiguration) -> list[str]:
     """Return why CTAs of one multiprocessor may wait for each other's columns for ever."""
     program = places.program
     allocations = _find_executed(places, ALLOC)
@@ -48,10 +47,8 @@ def space_doubts(places: Places, configuration: LaunchConfiguration, trace_of: T
     resident = _resident_ctas(program, configuration, pair=bool(int(program.code[allocations[0], 7]) & PAIR))
     if resident == 1:
         return []
-    times = {pc: places.outcome.executions[pc] for pc in allocations}
-    if configuration.ctas > 1 and resident * _columns(program, times)[0] > COLUMNS:
-        times = _most_in_a_cta(program, times, trace_of)
-    peak, most = _columns(program, times)
+    most, columns = places.outcome.allocations
+    peak = min(columns, COLUMNS)
     waits, where = _may_wait(program, configuration), places.where(allocations[0])
     if resident * peak > COLUMNS and (most > 1 or waits):
         why = "a CTA allocates more than once" if most > 1 else "CTAs wait for each other"
@@ -67,24 +64,6 @@ def _find_executed(places: Places, name: str) -> list[int]:
     """Return the executed instructions of an operation."""
     executions = places.outcome.executions
     return [pc for pc, op in enumerate(places.program.code[:, 0].tolist()) if op == OPCODE[name] and executions[pc]]
-
-
-def _most_in_a_cta(program: Program, times: dict[int, int], trace_of: Tracer) -> dict[int, int]:
-    """Return the maximum number of executions of each allocation by one CTA.  `times`, the number of executions by all
-    CTAs, is an upper bound; it includes warps whose guard is false in all lanes."""
-    trace = trace_of(frozenset())
-    found = Counter((event.pc, event.cta) for event in trace.events if event.kind == "warp" and event.pc in times)
-    unguarded = [pc for pc in times if not program.code[pc, 1]]
-    if not trace.complete or any(sum(n for (at, _), n in found.items() if at == pc) != times[pc] for pc in unguarded):
-        return times
-    return {pc: max((count for (at, _), count in found.items() if at == pc), default=0) for pc in times}
-
-
-def _columns(program: Program, times: dict[int, int]) -> tuple[int, int]:
-    """Return bounds of the columns that a CTA holds at once and of its allocations."""
-    constants = {row: int(value) for row, _, value in program.constants}
-    peak = sum(constants.get(int(program.code[pc, 4]), COLUMNS) * count for pc, count in times.items())
-    return min(peak, COLUMNS), sum(times.values())
 
 
 def _resident_ctas(program: Program, configuration: LaunchConfiguration, *, pair: bool) -> int:

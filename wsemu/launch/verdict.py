@@ -203,7 +203,7 @@ def judge(
         wanted, failing_compares = _separate_compares(wanted, places, compared)
         orders += failing_compares
     wanted, loads = _separate_phase_loads(wanted, places, trace_of)
-    wanted, columns = _separate_reuse(wanted, places, configuration, trace_of)
+    wanted, columns = _separate_reuse(wanted, places, configuration)
     wanted, failing = _separate_assertions(wanted, bool(steered))
     if move_columns is not None and not _has_errors(wanted):
         moved = move_columns(places)
@@ -864,7 +864,7 @@ def _separate_phase_loads(
 
 
 def _separate_reuse(
-    wanted: list[RawFinding], places: Places, configuration: LaunchConfiguration, trace_of: Tracer
+    wanted: list[RawFinding], places: Places, configuration: LaunchConfiguration
 ) -> tuple[list[RawFinding], list[str]]:
     """Remove findings about allocations of tensor memory that the proof does not decide, and give a reason for each."""
     if OPCODE[ALLOC] not in places.program.opcodes:
@@ -872,7 +872,7 @@ def _separate_reuse(
     from wsemu.launch.columns import space_doubts, split_reuse
 
     wanted, reasons = split_reuse(wanted, places)
-    return wanted, [*reasons, *space_doubts(places, configuration, trace_of)]
+    return wanted, [*reasons, *space_doubts(places, configuration)]
 
 
 def _analysis(places: Places, settings: Settings, trace_of: Tracer) -> Analysis | None:

@@ -24,6 +24,7 @@ def merge_outcomes(program: Program, machines: list[Machine], outcomes: list[Out
     stopped = next((k for k, o in enumerate(outcomes) if o.status != "done"), len(outcomes) - 1)
     machines, outcomes = machines[: stopped + 1], outcomes[: stopped + 1]
     result = outcomes[-1]
+    result.allocations = max(o.allocations[0] for o in outcomes), max(o.allocations[1] for o in outcomes)
     if len(outcomes) > 1:
         known: dict[tuple[str, int, int], RawFinding] = {}
         for finding in (f for o in outcomes for f in o.findings):

@@ -249,6 +249,7 @@ class Readout(Tables):
         result.findings.sort(key=lambda f: (f.code, f.pc, f.other_pc))
         result.window = self.window or SEGMENT_SHIFT
         result.group = self.grouping.shape if self.clusters or self.program.cooperative else (1, 1, 1)
+        result.allocations = int(state["most_allocations"]), int(state["most_columns"])
         if state["slot_count"] > MOST_FINDINGS:
             result.overflow = self._overflow()
         result.written = {

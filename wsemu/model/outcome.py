@@ -316,6 +316,8 @@ class Outcome:
     """true if the launch ended before its budget was exhausted, because all running warps only looped until memory
     changes"""
     thread_operations: int = 0
+    allocations: tuple[int, int] = (0, 0)
+    """most allocations of tensor memory by a CTA, and most columns of all allocations of a CTA together"""
     executions: list[int] = field(default_factory=list)
     """executions by warps, per instruction"""
     accesses: dict[int, AccessCount] = field(default_factory=dict)

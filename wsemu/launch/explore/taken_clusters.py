@@ -335,6 +335,9 @@ class TakenClusters:
         self.held: dict[int, dict[int, Any]] = {}
         self.owners = {n: np.full(len(self.bound.segments[n - FIRST_ARRAY][0]), -1, np.int32) for n in self.arrays}
         self.reads = set()
+        self.followed: set[tuple[int, ...]] = set()
+        """cluster that starts and the clusters that it takes, of each run so far"""
+        self.judged: set[tuple[int, ...]] = set()
         steps = self._find_steps()
         for number in range(self.count):  # each cluster starts once, and is taken once in each state
             self._follow(number, [(number + k + 1) % self.count for k in range(steps)])
@@ -360,12 +363,17 @@ class TakenClusters:
     def _run(self, start: int, clusters: Sequence[int]) -> None:
         """Run a cluster that takes `clusters`, and judge it with all checks."""
         self._follow(start, clusters)
+        if (start, *clusters) in self.judged:
+            return
+        self.judged.add((start, *clusters))
         if self.known is None and (outcome := self.judge(start, clusters)) is not None:
             self.failed = start, tuple(clusters), outcome
             raise _RefusedError("a run with other clusters fails")
 
     def _follow(self, start: int, clusters: Sequence[int]) -> None:
-        """Run a cluster that takes `clusters`, segment by segment, and check each segment."""
+        """Run a cluster that takes `clusters`, segment by segment, and check each segment; only once."""
+        if (start, *clusters) in self.followed:
+            return
         one = _Cluster(self.bound, self.arrays, self.rooms, self.carried, self.known)
         try:
             status, states = one.begin(start), list[bytes]()
@@ -380,6 +388,7 @@ class TakenClusters:
                     raise _RefusedError("a cluster does not end after a request that fails")
             if len(states) > len(self.states):
                 self.states = states
+            self.followed.add((start, *clusters))
         except _Retry:
             self.rooms = one.rooms
             raise

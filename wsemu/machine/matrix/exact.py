@@ -41,7 +41,7 @@ def add_exactly(address, number, special):
     if special:
         for i in range(8 * s.halves):
             for q in range(8):
-                mend(m, s, 0, s.groups, 0, s.parts, half, i, q)
+                mend(m, m.matrix, s, 0, s.groups, 0, s.parts, half, i, q)
     return 0
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from wsemu.machine.lowering import compiled
 from wsemu.machine.matrix.shapes import A_CLASS, A_SIGNIFICAND, B_CLASS, B_SIGNIFICAND, BEFORE, SUMS
 from wsemu.machine.matrix.tiles import (
+    ENDLESS,
     NAN,
     add_doubles,
     add_floats,
@@ -53,7 +54,7 @@ def matrix_operation(address, w, pc, mask):
     special |= take_a(m, s, warp.registers + i.a, normal) | take_b(m, s, warp.registers + i.b, normal)
     load_sums(warp.registers + i.imm, m.matrix, s.halves, s.bytes)
     if s.what == MULTIPLIES_FLOATS and i.aux & ROUNDS_ONCE:
-        call(m.exact_entry, m.address, i.op - FIRST_MATRIX, special)
+        call(m.exact_entry, m.address, i.op - FIRST_MATRIX, special & ENDLESS)
     else:
         add_products(m, s, special, i.aux & SATURATES)
     store_sums(warp.registers + i.d, m.matrix, s.halves, s.bytes, mask)
@@ -74,8 +75,8 @@ def gather_lanes(m, warp, w, pc, mask):
 
 @compiled
 def take_a(m, s, rows, normal):
-    """Unpack the registers of `a`; return 1 if some element is not finite.  `normal`: subnormal elements become normal
-    numbers, because f16 can represent them."""
+    """Unpack the registers of `a`; return ENDLESS if some element is not finite, SMALL if some element is a subnormal
+    f32.  `normal`: subnormal elements become normal numbers, because f16 can represent them."""
     special = 0
     for r in range(s.halves * s.groups):
         row = rows + ROW * r
@@ -103,13 +104,19 @@ def take_a(m, s, rows, normal):
 
 @compiled
 def take_b(m, s, rows, normal):
+    return take_columns(m.matrix, s, rows, normal)
+
+
+@compiled
+def take_columns(to, s, rows, normal):
+    """Unpack the registers of `b` into a buffer; return flags as `take_a` does."""
     special = 0
     for r in range(s.groups):
         row = rows + ROW * r
         if s.what == MULTIPLIES_FLOATS:
             special |= take_floats(
                 row,
-                m.matrix,
+                to,
                 r * s.parts,
                 s.parts,
                 s.width,
@@ -122,9 +129,9 @@ def take_b(m, s, rows, normal):
                 normal and s.b_bias != HALF_BIAS,
             )
         elif s.what == MULTIPLIES_DOUBLES:
-            take_doubles(row, m.matrix, r, 1)
+            take_doubles(row, to, r, 1)
         else:
-            take_integers(row, m.matrix, r * s.parts, s.parts, s.width, s.b_signed, 1)
+            take_integers(row, to, r * s.parts, s.parts, s.width, s.b_signed, 1)
     return special
 
 
@@ -135,7 +142,7 @@ def add_products(m, s, special, clamped):
     if s.what == MULTIPLIES_DOUBLES:
         add_doubles(m.matrix, s.halves, s.groups)
     elif s.what != MULTIPLIES_FLOATS:
-        add_integers(m.matrix, s.halves, s.parts, s.groups, s.what - 1, clamped)
+        add_integers(m.matrix, m.matrix, s.halves, s.parts, s.groups, s.what - 1, clamped)
     elif s.byte and m.tensor_byte_bits:
         for g in range(s.groups):
             step(m, s, g, g + 1, 0, s.parts, m.tensor_byte_bits, half, m.tensor_byte_bits, special)
@@ -154,17 +161,28 @@ def add_products(m, s, special, clamped):
 @compiled
 def step(m, s, group, groups, part, parts, bits, half, fraction, special):
     """Add the products of some groups and parts to the sums, with one rounding."""
-    up = bits - s.a_mantissa - s.b_mantissa
-    special |= add_floats(m.matrix, s.halves, s.parts, group, groups, part, parts, up, bits, half, fraction)
-    if special:
-        for i in range(8 * s.halves):
-            for q in range(8):
-                mend(m, s, group, groups, part, parts, half, i, q)
+    add_step(m, m.matrix, s, group, groups, part, parts, bits, half, fraction, special)
 
 
 @compiled
-def mend(m, s, group, groups, part, parts, half, i, q):
-    """Overwrite a sum that has an infinity or a nan among its terms: the result is an infinity or a nan."""
+def add_step(m, columns, s, group, groups, part, parts, bits, half, fraction, special):
+    """Add products, as `step` does, with `b` in the buffer at `columns`.  `special` has the flags of the operands."""
+    up = bits - s.a_mantissa - s.b_mantissa
+    plain = special == 0 and half == 0 and fraction == 23
+    endless = special & ENDLESS
+    endless |= add_floats(
+        m.matrix, columns, s.halves, s.parts, group, groups, part, parts, up, bits, half, fraction, plain
+    )
+    if endless:
+        for i in range(8 * s.halves):
+            for q in range(8):
+                mend(m, columns, s, group, groups, part, parts, half, i, q)
+
+
+@compiled
+def mend(m, columns, s, group, groups, part, parts, half, i, q):
+    """Overwrite a sum that has an infinity or a nan among its terms: the result is an infinity or a nan.  `columns` is
+    the address of the buffer with `b`."""
     to = m.matrix
     place = 4 * (8 * i + q)
     before = load_u32(to + BEFORE + place)
@@ -179,9 +197,9 @@ def mend(m, s, group, groups, part, parts, half, i, q):
             for t in range(4):
                 a = 4 * ((((i >> 3) + s.halves * g) * s.parts + x) * LANES + 4 * (i & 7) + t)
                 b = 4 * (((g * s.parts + x) * 4 + t) * 8 + q)
-                of_a, of_b = load_u32(to + A_CLASS + a), load_u32(to + B_CLASS + b)
+                of_a, of_b = load_u32(to + A_CLASS + a), load_u32(columns + B_CLASS + b)
                 if of_a | of_b:
-                    first, second = load_u32(to + A_SIGNIFICAND + a), load_u32(to + B_SIGNIFICAND + b)
+                    first, second = load_u32(to + A_SIGNIFICAND + a), load_u32(columns + B_SIGNIFICAND + b)
                     if of_a == NAN or of_b == NAN or first == 0 or second == 0:
                         nan = 1
                     else:

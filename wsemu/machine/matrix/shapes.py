@@ -27,9 +27,11 @@ COLUMNS = (0, 2, 4, 6, 1, 3, 5, 7)
 N = len(COLUMNS)
 _MOST_A, _MOST_B = 4 * 8 * LANES, 2 * 8 * 4 * N
 """elements of the largest operands: those of 4 bits"""
-A_SIGNIFICAND, A_EXPONENT, A_CLASS = (4 * _MOST_A * n for n in range(3))
-B_SIGNIFICAND, B_EXPONENT, B_CLASS = (12 * _MOST_A + 4 * _MOST_B * n for n in range(3))
-SUMS = 12 * _MOST_A + 12 * _MOST_B
+A_SIGNIFICAND, A_EXPONENT, A_CLASS, A_VALUE = (4 * _MOST_A * n for n in range(4))
+B_SIGNIFICAND, B_EXPONENT, B_CLASS, B_VALUE = (16 * _MOST_A + 4 * _MOST_B * n for n in range(4))
+SIZE_B = 16 * _MOST_B
+"""size of all parts of `b`, in bytes"""
+SUMS = B_SIGNIFICAND + SIZE_B
 """16 rows of 8 accumulators, of 4 bytes (f64: 8)"""
 BEFORE = SUMS + 16 * N * 8
 """likewise before the last step"""

@@ -177,8 +177,11 @@ def start(m):
         cta.starts = 0
         cta.relinquished = 0
         cta.last = 0
+        cta.allocations = 0
+        cta.columns = 0
         cta.group = 0
         cta.offered = 0
+        cta.promised = 0
         for q in range(5):
             cta.filled[q] = 0
     return DONE

@@ -11,19 +11,19 @@ from wsemu.machine.agents.agents import enter_group, room
 from wsemu.machine.agents.copies import COPIED, access_cell
 from wsemu.machine.lowering import compiled
 from wsemu.machine.matrix.collectors import collect
-from wsemu.machine.matrix.multiply import step, take_a, take_b
-from wsemu.machine.matrix.shapes import A_CLASS, A_EXPONENT, B_CLASS, B_EXPONENT, RAW, SUMS
+from wsemu.machine.matrix.multiply import add_step, take_a, take_columns
+from wsemu.machine.matrix.shapes import A_CLASS, A_EXPONENT, B_CLASS, B_EXPONENT, B_SIGNIFICAND, RAW, SIZE_B, SUMS
 from wsemu.machine.matrix.tensor_accesses import ADDS, READS_OPERAND, fork, has_room, touch
 from wsemu.machine.matrix.tensor_operands import (
     EVERY_OTHER,
     HALVES,
     QUARTERS,
     STRAIGHT,
+    WRITTEN,
     column_count,
     column_distance,
     is_outside,
     lane_bands,
-    load_column,
     prepare_shared,
     read_operand,
     row_lane,
@@ -35,11 +35,11 @@ from wsemu.machine.matrix.tensor_operands import (
 )
 from wsemu.machine.matrix.tensor_rights import owns_columns
 from wsemu.machine.matrix.tensor_scales import add_scaled, scale_operands
-from wsemu.machine.matrix.tensor_shapes import COLUMNS_WRITTEN, OF_INTEGERS, ROWS_WRITTEN
-from wsemu.machine.matrix.tiles import add_integers
+from wsemu.machine.matrix.tensor_shapes import COLUMNS_WRITTEN, FLAGS, OF_INTEGERS, ROWS_WRITTEN, UNPACKED
+from wsemu.machine.matrix.tiles import SMALL, add_integers
 from wsemu.machine.memory.cell_bits import BULK
 from wsemu.machine.records import product_at, record_finding, shape_at
-from wsemu.machine.scalars import load_i64, load_u8, load_u32, store_u8, store_u32
+from wsemu.machine.scalars import load_i64, load_u8, load_u32, store_i64, store_u8, store_u32
 from wsemu.machine.state import DONE, MULTIPLIES_FLOATS, TRAP
 from wsemu.machine.sync.events import log, report_failure
 from wsemu.machine.sync.lane_clocks import inherit_known
@@ -396,6 +396,8 @@ def multiply_rows(m, p, w, pc, lane, number, base, first, member):
         add_scaled(m, p, member)
         return
     s = shape_at(m.tensor_shapes, p.shape)
+    if member == first or p.kind == SCALED:
+        unpack_columns(m, p, s, member)
     for row in range(0, p.rows, 16):
         special = 0
         for block in range(p.n >> 3):
@@ -403,13 +405,28 @@ def multiply_rows(m, p, w, pc, lane, number, base, first, member):
                 gather_a(m, p, member, row, 8 * block)
                 special = take_a(m, s, m.matrix + RAW, 0)
                 if p.kind == SCALED:
-                    special |= scale_operands(m, p, member, row, 0, A_EXPONENT, A_CLASS)
-            of_b = special | take_b(m, s, m.columns_scratch + 2 * ROW * block, 0)
-            if p.kind == SCALED:
-                of_b |= scale_operands(m, p, member, 8 * block, 1, B_EXPONENT, B_CLASS)
+                    special |= SMALL
+                    special |= scale_operands(m, p, member, row, 0, m.matrix + A_EXPONENT, m.matrix + A_CLASS)
             load_block(m, p, s, member, row, 8 * block)
-            add_block(m, p, s, of_b)
+            add_block(m, p, s, block, special | load_u8(m.columns_scratch + FLAGS + block))
             store_block(m, p, s, member, row, 8 * block)
+
+
+@compiled
+def unpacked_block(m, block):
+    """Return the address of the buffer with a block of 8 columns of b."""
+    return m.columns_scratch + UNPACKED + SIZE_B * block - B_SIGNIFICAND
+
+
+@compiled
+def unpack_columns(m, p, s, member):
+    """Unpack all columns of b, once for all rows."""
+    for block in range(p.n >> 3):
+        to = unpacked_block(m, block)
+        special = take_columns(to, s, m.columns_scratch + 2 * ROW * block, 0)
+        if p.kind == SCALED:
+            special |= scale_operands(m, p, member, 8 * block, 1, to + B_EXPONENT, to + B_CLASS)
+        store_u8(m.columns_scratch + FLAGS + block, special)
 
 
 @compiled
@@ -430,43 +447,55 @@ def sum_column(q):
 
 @compiled
 def load_block(m, p, s, member, row, column):
-    """16 x 8 elements of D, or zeros, into the buffer."""
+    """16 x 8 elements of D, or zeros, into the buffer.  The lanes of 16 rows follow each other."""
     mask = 0xFFFF if s.bytes == 2 else 0xFFFFFFFF
-    for i in range(16):
-        lane = row_lane(p, row + i, column)
-        at = p.column + column_distance(p, column)
-        for q in range(8):
+    first = word_index(member, row_lane(p, row, column), p.column + column_distance(p, column))
+    for q in range(8):
+        at = m.columns + 4 * (first + 128 * sum_column(q))
+        for i in range(16):
             value = 0
             if p.adds:
-                value = load_column(m, member, lane, at + sum_column(q)) & mask
+                value = load_u32(at + 4 * i) & mask
             store_u32(m.matrix + SUMS + 4 * (8 * i + q), value)
 
 
 @compiled
 def store_block(m, p, s, member, row, column):
     """The buffer's sums into D, but for lanes that are left out."""
-    rows, columns = m.columns_scratch + ROWS_WRITTEN, m.columns_scratch + COLUMNS_WRITTEN
-    for i in range(16):
-        lane = row_lane(p, row + i, column)
-        if p.masked and (p.left_out[4 * (member & p.pair) + (lane >> 5)] >> (lane & 31)) & 1:
-            continue
-        good = load_u8(rows + row + i)
-        first = word_index(member, lane, p.column + column_distance(p, column))
-        for q in range(8):
-            c = sum_column(q)
-            at = first + 128 * c
-            known = good & load_u8(columns + column + c)
-            if p.adds:
-                known &= load_u8(m.columns_written + at)
-            store_u32(m.columns + 4 * at, load_u32(m.matrix + SUMS + 4 * (8 * i + q)))
-            store_u8(m.columns_written + at, known)
+    columns, written = m.columns_scratch + COLUMNS_WRITTEN + column, m.columns_written
+    rows = m.columns_scratch + ROWS_WRITTEN + row
+    low, high = load_i64(rows), load_i64(rows + 8)
+    lane = row_lane(p, row, column)
+    first = word_index(member, lane, p.column + column_distance(p, column))
+    left_out = 0
+    if p.masked:
+        left_out = p.left_out[4 * (member & p.pair) + (lane >> 5)] >> (lane & 31)
+    for q in range(8):
+        c = sum_column(q)
+        at = first + 128 * c
+        known = load_u8(columns + c) * WRITTEN
+        of_low, of_high = low & known, high & known
+        if p.adds:
+            of_low &= load_i64(written + at)
+            of_high &= load_i64(written + at + 8)
+        if left_out & 0xFFFF:
+            for i in range(16):
+                if (left_out >> i) & 1 == 0:
+                    store_u32(m.columns + 4 * (at + i), load_u32(m.matrix + SUMS + 4 * (8 * i + q)))
+                    store_u8(written + at + i, ((of_low if i < 8 else of_high) >> (8 * (i & 7))) & 1)
+        else:
+            for i in range(16):
+                store_u32(m.columns + 4 * (at + i), load_u32(m.matrix + SUMS + 4 * (8 * i + q)))
+            store_i64(written + at, of_low)
+            store_i64(written + at + 8, of_high)
 
 
 @compiled
-def add_block(m, p, s, special):
+def add_block(m, p, s, block, special):
     """All products of 16 x 8 elements at once."""
+    columns = unpacked_block(m, block)
     if s.what != MULTIPLIES_FLOATS:
-        add_integers(m.matrix, s.halves, s.parts, s.groups, 0, p.clamps)
+        add_integers(m.matrix, columns, s.halves, s.parts, s.groups, 0, p.clamps)
         return
     half = s.bytes == 2
-    step(m, s, 0, s.groups, 0, s.parts, 25, half, 23, special)
+    add_step(m, columns, s, 0, s.groups, 0, s.parts, 25, half, 23, special)

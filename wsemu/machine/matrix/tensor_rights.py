@@ -58,7 +58,7 @@ def owns_columns(m, w, pc, lane, member, column, count, report):
             record_finding(m.report_entry, m.address, (BOUNDS, pc, w, bit, -1, -1), (column, count, 0, 0, 0))
         return False
     cta = tensor_cta_at(m.tensor_ctas, member)
-    if granules(column, count) & ~cta.owned:
+    if granules(column, count) & ~(cta.owned | cta.promised):
         if report and not is_released(m, w, pc, lane, member, column, column + count):
             record_finding(
                 m.report_entry, m.address, (UNALLOCATED, pc, w, bit, -1, -1), (column, count, cta.owned, member, 0)
@@ -189,45 +189,63 @@ def allocate(m, w, pc, registers, i, mask, again):
             return STANDS
     cta = tensor_cta_at(m.tensor_ctas, warp.member)
     count = columns // GRANULE
+    number = fork_known(m, w, pc, mask)
     if i.aux & PAIR:
-        start = settle_pair(m, w, count)
+        start = settle_pair(m, w, pc, mask, count, number)
     else:
         start = find_run(cta.owned, count, first_granule(m, count, warp.member))
-    number = give(m, w, pc, i, mask, cta, start, count)
+        clear_columns(m, w, pc, mask, warp.member, start, count, number)
+    give(m, w, pc, cta, start, count)
     publish(m, w, pc, lane, number, to, start * GRANULE)
     return DONE
 
 
 @compiled
-def settle_pair(m, w, count):
-    """Return the first granule of an allocation of a pair: the even CTA chooses it, and sends it to the odd one."""
+def settle_pair(m, w, pc, mask, count, number):
+    """Return the first granule of an allocation of a pair: the even CTA chooses it, reserves it in both, and sends it
+    to the odd one, which knows then that it is reserved."""
     own = warp_at(m.warps, w).member
     even, odd = tensor_cta_at(m.tensor_ctas, own & ~1), tensor_cta_at(m.tensor_ctas, own | 1)
     if own & 1:
         start = even.offered - 1
         even.offered = 0
+        odd.promised = 0
+        if m.clocks:
+            rest = heads(m, w, warp_at(m.warps, w).alive)
+            while rest:
+                know(m, w, lowest_bit(rest), even.offer)
+                rest &= rest - 1
         return start
     start = find_run(even.owned | odd.owned, count, first_granule(m, count, own >> 1))
     even.offered = start + 1
+    even.offer = number
+    odd.promised = ((1 << count) - 1) << start
+    for q in range(2):
+        clear_columns(m, w, pc, mask, own + q, start, count, number)
     return start
 
 
 @compiled
-def give(m, w, pc, i, mask, cta, start, count):
-    """Give uninitialized granules to a CTA: all uses must be ordered after this.  Return the allocation's number."""
-    bits = ((1 << count) - 1) << start
-    member = warp_at(m.warps, w).member
-    cta.owned |= bits
+def give(m, w, pc, cta, start, count):
+    """Give granules to a CTA."""
+    cta.owned |= ((1 << count) - 1) << start
     cta.starts |= 1 << start
     cta.sizes[start] = count
     cta.pcs[start] = pc
     cta.warps[start] = w
-    for q in range(word_index(member, 0, start * GRANULE) >> 3, word_index(member, 0, (start + count) * GRANULE) >> 3):
+    cta.allocations += 1
+    cta.columns += count * GRANULE
+    m.most_allocations = max(m.most_allocations, cta.allocations)
+    m.most_columns = max(m.most_columns, cta.columns)
+
+
+@compiled
+def clear_columns(m, w, pc, mask, member, start, count, number):
+    """Reserve uninitialized granules of a CTA: all uses must be ordered after this, the operation `number`."""
+    low, high = start * GRANULE, (start + count) * GRANULE
+    for q in range(word_index(member, 0, low) >> 3, word_index(member, 0, high) >> 3):
         store_i64(m.columns_written + 8 * q, 0)
-    number = fork_known(m, w, pc, mask)
-    low = start * GRANULE
-    touch(m, w, mask, pc, number, member, ALLOCATES, 0, 0, 0xFF, low, low + count * GRANULE)
-    return number
+    touch(m, w, mask, pc, number, member, ALLOCATES, 0, 0, 0xFF, low, high)
 
 
 @compiled

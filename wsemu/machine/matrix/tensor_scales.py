@@ -57,7 +57,8 @@ def has_factors(m, p, member, row, of_b):
 
 @compiled
 def scale_operands(m, p, member, first, of_b, exponents, classes):
-    """Add the exponents of factors to those of 16 rows of a, or 8 columns of b; 1 if some factor is a nan."""
+    """Add the exponents of factors to those of 16 rows of a, or 8 columns of b, at the addresses `exponents` and
+    `classes`; return 1 if some factor is a nan."""
     special = 0
     written = m.columns_scratch + (COLUMNS_WRITTEN if of_b else ROWS_WRITTEN)
     for i in range(8 if of_b else 16):
@@ -72,9 +73,9 @@ def scale_operands(m, p, member, first, of_b, exponents, classes):
                 at = 4 * (((group * 4 + x) * 4 + t) * 8 + slot)
             else:
                 at = 4 * ((((i >> 3) + 2 * group) * 4 + x) * LANES + 4 * (i & 7) + t)
-            store_u32(m.matrix + exponents + at, load_u32(m.matrix + exponents + at) + bits - 127)
+            store_u32(exponents + at, load_u32(exponents + at) + bits - 127)
             if bits == 0xFF:
-                store_u32(m.matrix + classes + at, NAN)
+                store_u32(classes + at, NAN)
         special |= bits == 0xFF
     return special
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wsemu.machine.matrix.shapes import NUMBERS_ALONE
+from wsemu.machine.matrix.shapes import NUMBERS_ALONE, SIZE_B
 from wsemu.machine.state import MULTIPLIES_FLOATS, MULTIPLIES_INTEGERS, SHAPE
 from wsemu.model.isa import ROW
 from wsemu.model.tensor_memory import FLOATS, INTEGERS
@@ -23,7 +23,11 @@ COLUMNS_WRITTEN = ROWS_WRITTEN + 128
 """and for each column of b"""
 FACTORS = COLUMNS_WRITTEN + 256
 """and what is used of factors and sums"""
-SCRATCH_BYTES = FACTORS + 4096
+UNPACKED = FACTORS + 4096
+"""and all columns of b, unpacked by blocks"""
+FLAGS = UNPACKED + BLOCKS * SIZE_B
+"""and the flags of each block"""
+SCRATCH_BYTES = FLAGS + BLOCKS
 OF_INTEGERS = 2 * len(FLOATS) ** 2
 """the first row of integers; those of floats are found by a, b, and the type of the sum"""
 

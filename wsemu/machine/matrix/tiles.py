@@ -2,7 +2,7 @@
 or the 32 lanes of a register.
 
 The operands of a tile are in a buffer (`BUFFER`), with each number separated into signed significand, exponent and
-class (infinity or nan).  In `a`, the element of register r, part x and lane l has index ((r parts + x) 32 + l).  In
+class (infinity or nan); next to these is the number as an f32.  In `a`, the element of register r, part x and lane l has index ((r parts + x) 32 + l).  In
 `b`, row q = (register parts + x) 4 + t has 8 columns in the order `COLUMNS`, which is their order in two registers of
 an accumulator.  An index k of the product is a triple (register of b, part, t).  It belongs to the element (row g + 8
 h) of `a` in register h + halves * group of lane 4 g + t.
@@ -22,9 +22,11 @@ from wsemu.machine.matrix.shapes import (
     A_CLASS,
     A_EXPONENT,
     A_SIGNIFICAND,
+    A_VALUE,
     B_CLASS,
     B_EXPONENT,
     B_SIGNIFICAND,
+    B_VALUE,
     BEFORE,
     COLUMNS,
     KEPT,
@@ -38,8 +40,14 @@ from wsemu.model.matrix import LEAST_TOP
 NOTHING = -20_000
 """exponent that represents zero: lower than the exponent of every product of other numbers"""
 INFINITE, NAN = 1, 2
+ENDLESS, SMALL = 1, 2
+"""flags of an operand: some element is not finite; some element is a subnormal f32"""
+LEAST_PLAIN, MOST_PLAIN = -100, 120
+"""largest exponents of sums whose terms are normal numbers of f32"""
 V8, V32 = ir.VectorType(I32, N), ir.VectorType(I32, LANES)
 V8W, V8D, V32D = ir.VectorType(I64, N), ir.VectorType(ir.DoubleType(), N), ir.VectorType(ir.DoubleType(), LANES)
+F32 = ir.FloatType()
+V8F = ir.VectorType(F32, N)
 
 
 class _Loop:
@@ -127,6 +135,22 @@ class _Taken:
         self.kind = b.select(full, kind, zero)
         self.exponent = b.select(b.icmp_unsigned("==", size, zero), _constant(x.type, NOTHING), exponent)
         self.significand = b.select(negative, b.neg(size), size)
+        wide_exponent = splat(b, b.icmp_unsigned("==", exponents, I64(255)), n)
+        self.is_subnormal = b.and_(b.and_(small, wide_exponent), b.icmp_unsigned("!=", man, zero))
+        self.value = _float_bits(b, self, x, mantissa, wide_exponent)
+
+
+def _float_bits(b: Builder, taken: _Taken, x: Value, mantissa: Value, wide_exponent: Value) -> Value:
+    """Return the bits of an f32 that is equal to a number, if it is finite.  `wide_exponent` is set for types with the
+    exponents of f32: theirs are its upper bits."""
+    n = x.type.count
+    floats = ir.VectorType(F32, n)
+    unit = b.sub(b.add(taken.exponent, _constant(x.type, 127)), _all(b, mantissa, n))
+    unit = b.select(b.icmp_unsigned("==", taken.significand, _constant(x.type, 0)), _constant(x.type, 0), unit)
+    scale = b.bitcast(b.shl(unit, _constant(x.type, 23)), floats)
+    narrow = b.bitcast(b.fmul(b.sitofp(taken.significand, floats), scale), x.type)
+    upper = b.shl(x, _all(b, b.sub(I64(23), mantissa), n))
+    return b.select(wide_exponent, upper, narrow)
 
 
 def _any(b: Builder, kinds: Value) -> Value:
@@ -163,22 +187,23 @@ def take_floats(
     mantissa: Value, exponents: Value, bias: Value, infinite: Value, normal: Value,
 ) -> Value:  # fmt: skip
     """Separate the floating-point numbers in a register of `a` or `b`, part by part, beginning at index `first`.
-    Return 1 if some element is not finite."""
+    Return flags: ENDLESS, SMALL."""
     held = b.load(pointer(b, row, V32), align=4)
     with _loop(b, I64(0), parts, I64(0)) as loop:
         part = loop.number
         x = b.lshr(_part(b, held, part, width), _all(b, dropped, LANES))
         taken = _Taken(b, x, mantissa, exponents, bias, infinite, normal)
         at = b.add(first, part)
-        values = (taken.significand, taken.exponent, taken.kind)
+        values = (taken.significand, taken.exponent, taken.kind, taken.value)
         with b.if_else(b.icmp_unsigned("!=", of_b, I64(0))) as (is_b, is_a):
             with is_b:
-                for offset, value in zip((B_SIGNIFICAND, B_EXPONENT, B_CLASS), values, strict=True):
+                for offset, value in zip((B_SIGNIFICAND, B_EXPONENT, B_CLASS, B_VALUE), values, strict=True):
                     _put_b(b, to, offset, at, value)
             with is_a:
-                for offset, value in zip((A_SIGNIFICAND, A_EXPONENT, A_CLASS), values, strict=True):
+                for offset, value in zip((A_SIGNIFICAND, A_EXPONENT, A_CLASS, A_VALUE), values, strict=True):
                     _put_a(b, to, offset, at, value)
-        loop.then = [b.or_(loop.values[0], _any(b, taken.kind))]
+        small = b.mul(_any(b, b.zext(taken.is_subnormal, V32)), I64(SMALL))
+        loop.then = [b.or_(b.or_(loop.values[0], _any(b, taken.kind)), small)]
     return loop.values[0]
 
 
@@ -288,8 +313,12 @@ def store_sums(b: Builder, row: Value, to: Value, halves: Value, bytes_: Value, 
 class _Walk:
     """Gives access to the elements for each k of a step, for one row of the tile."""
 
-    def __init__(self, b: Builder, to: Value, i: Value, halves: Value, parts: Value) -> None:
+    def __init__(
+        self, b: Builder, to: Value, i: Value, halves: Value, parts: Value, columns: Value | None = None
+    ) -> None:
+        """Walk over the row `i`.  `columns` is the address of the buffer with `b`; None means `to`."""
         self.b, self.to, self.halves, self.parts = b, to, halves, parts
+        self.columns = to if columns is None else columns
         self.half, self.g = b.lshr(i, I64(3)), b.and_(i, I64(7))
 
     def places(self, group: Value, part: Value, t: int) -> tuple[Value, Value]:
@@ -308,7 +337,7 @@ class _Walk:
     def row(self, offset: int, at: Value, type_: Any = V8) -> Value:
         b, size = self.b, 8 if type_ != V8 else 4
         place = b.add(b.mul(at, I64(size * N)), I64(offset))
-        return b.load(_at(b, self.to, place, type_), align=size)
+        return b.load(_at(b, self.columns, place, type_), align=size)
 
     def exponent(self, group: Value, part: Value, t: int) -> Value:
         at, row = self.places(group, part, t)
@@ -318,6 +347,14 @@ class _Walk:
         """Return the significands of the element of `a` and of the row of `b`."""
         at, row = self.places(group, part, t)
         return self.a(A_SIGNIFICAND, at), self.row(B_SIGNIFICAND, row)
+
+    def plain_term(self, group: Value, part: Value, t: int, scale: Value) -> Value:
+        """Return a product as a signed integer, in units of 1 / `scale`, cut toward zero.  All its factors are normal
+        numbers of f32 or zero, and it has at most 24 bits: it is exact before it is cut."""
+        b = self.b
+        at, row = self.places(group, part, t)
+        first, second = (b.bitcast(x, V8F) for x in (self.a(A_VALUE, at), self.row(B_VALUE, row)))
+        return b.fptosi(b.fmul(b.fmul(first, second), scale), V8)
 
     def term(self, group: Value, part: Value, t: int, top: Value, up: Value) -> Value:
         """Return a product as a signed integer, without the bits that are too far below the exponent `top` to be
@@ -378,51 +415,117 @@ def _encode_sum(b: Builder, total: Value, unit: Value, half: Value, fraction: Va
 
 @emitted
 def add_floats(
-    b: Builder, to: Value, halves: Value, parts: Value, group: Value, groups: Value, part: Value, to_part: Value,
-    up: Value, bits: Value, half: Value, fraction: Value,
+    b: Builder, to: Value, columns: Value, halves: Value, parts: Value, group: Value, groups: Value, part: Value,
+    to_part: Value, up: Value, bits: Value, half: Value, fraction: Value, plain: Value,
 ) -> Value:  # fmt: skip
     """Add the products of the registers from `group` to `groups`, and of the parts from `part` to `to_part`, to all
     accumulators.  Each product is shifted left by `up`, so that `bits` bits remain below the largest exponent.  With
-    `half`, accumulators are f16.  Return 1 if some accumulator was not finite."""
-
-    def select_by_format(of_half: int, of_single: int) -> Value:
-        return b.select(b.icmp_unsigned("!=", half, I64(0)), I64(of_half), I64(of_single))
-
-    mantissa = select_by_format(10, 23)
-    shift = _all(b, up, N)
+    `half`, accumulators are f16.  `columns` is the address of the buffer with `b`.  `plain`: accumulators are f32, and
+    no operand is subnormal as an f32 or not finite.  Return 1 if some accumulator was not finite."""
+    ranges = (group, groups, part, to_part)
     with _loop(b, I64(0), b.mul(halves, I64(8)), I64(0)) as rows:
         i = rows.number
         place = b.mul(i, I64(4 * N))
         before = b.load(_at(b, to, b.add(place, I64(SUMS)), V8), align=4)
         b.store(before, _at(b, to, b.add(place, I64(BEFORE)), V8), align=4)
-        c = _Taken(b, before, mantissa, select_by_format(31, 255), select_by_format(15, 127), I64(1), I64(0))
-        rows.then = [b.or_(rows.values[0], _any(b, c.kind))]
-        walk = _Walk(b, to, i, halves, parts)
-        least = _all(b, select_by_format(LEAST_TOP["f16"], LEAST_TOP["f32"]), N)
-        first = b.select(b.icmp_signed(">", c.exponent, least), c.exponent, least)
-        with _loop(b, group, groups, first) as outer:
-            with _loop(b, part, to_part, *outer.values) as inner:
-                (top,) = inner.values
-                for t in range(4):
-                    exponent = walk.exponent(outer.number, inner.number, t)
-                    top = b.select(b.icmp_signed(">", exponent, top), exponent, top)
-                inner.then = [top]
-            outer.then = inner.values
-        (top,) = outer.values
-        own = _align_accumulator(b, c, top, bits, mantissa)
-        with _loop(b, group, groups, _constant(V8, 0), own) as outer:
-            with _loop(b, part, to_part, *outer.values) as inner:
-                sums = list(inner.values)
-                for t in range(4):
-                    term = walk.term(outer.number, inner.number, t, top, shift)
-                    sums[t & 1] = b.add(sums[t & 1], term)
-                inner.then = sums
-            outer.then = inner.values
-        even, odd = (b.sitofp(value, V8D) for value in outer.values)
-        unit = b.sub(top, _all(b, bits, N))
-        result = _encode_sum(b, b.fadd(even, odd), unit, half, fraction)
-        b.store(result, _at(b, to, b.add(place, I64(SUMS)), V8), align=4)
+        walk = _Walk(b, to, i, halves, parts, columns)
+        products = _largest_exponent(b, walk, ranges)
+        field = b.and_(b.lshr(before, _constant(V8, 23)), _constant(V8, 255))
+        top = _larger(b, products, b.sub(field, _constant(V8, 127)))
+        inside = b.and_(
+            b.icmp_signed(">=", top, _constant(V8, LEAST_PLAIN)), b.icmp_signed("<=", top, _constant(V8, MOST_PLAIN))
+        )
+        every = b.icmp_unsigned("==", b.bitcast(inside, ir.IntType(N)), ir.Constant(ir.IntType(N), (1 << N) - 1))
+        target = _at(b, to, b.add(place, I64(SUMS)), V8)
+        with b.if_else(b.and_(every, b.icmp_unsigned("!=", plain, I64(0)))) as (quick, careful):
+            with quick:
+                b.store(_sum_plainly(b, walk, ranges, before, top, bits), target, align=4)
+                left = b.block
+            with careful:
+                result, kind = _sum_carefully(b, walk, ranges, before, products, (up, bits, half, fraction))
+                b.store(result, target, align=4)
+                endless, right = _any(b, kind), b.block
+        found = b.phi(I64)
+        found.add_incoming(I64(0), left)
+        found.add_incoming(endless, right)
+        rows.then = [b.or_(rows.values[0], found)]
     return rows.values[0]
+
+
+_Ranges = tuple[Value, Value, Value, Value]
+"""first and last register, first and last part of the products that a step adds"""
+
+
+def _larger(b: Builder, x: Value, y: Value) -> Value:
+    return b.select(b.icmp_signed(">", x, y), x, y)
+
+
+def _largest_exponent(b: Builder, walk: _Walk, ranges: _Ranges) -> Value:
+    """Return the largest exponent of the products of a row, column by column."""
+    group, groups, part, to_part = ranges
+    with _loop(b, group, groups, _constant(V8, 2 * NOTHING)) as outer:
+        with _loop(b, part, to_part, *outer.values) as inner:
+            (top,) = inner.values
+            for t in range(4):
+                top = _larger(b, walk.exponent(outer.number, inner.number, t), top)
+            inner.then = [top]
+        outer.then = inner.values
+    (top,) = outer.values
+    return top
+
+
+def _sum_terms(
+    b: Builder, ranges: _Ranges, own: Value, term: Callable[[Value, Value, int], Value]
+) -> tuple[Value, Value]:
+    """Return two integers whose sum is that of all terms and `own`."""
+    group, groups, part, to_part = ranges
+    with _loop(b, group, groups, _constant(V8, 0), own) as outer:
+        with _loop(b, part, to_part, *outer.values) as inner:
+            sums = list(inner.values)
+            for t in range(4):
+                sums[t & 1] = b.add(sums[t & 1], term(outer.number, inner.number, t))
+            inner.then = sums
+        outer.then = inner.values
+    even, odd = outer.values
+    return even, odd
+
+
+def _power(b: Builder, exponent: Value) -> Value:
+    """Return powers of two as f32, for exponents of normal numbers."""
+    return b.bitcast(b.shl(b.add(exponent, _constant(V8, 127)), _constant(V8, 23)), V8F)
+
+
+def _sum_plainly(b: Builder, walk: _Walk, ranges: _Ranges, before: Value, top: Value, bits: Value) -> Value:
+    """Return the sums of a row of which every term, once scaled, is a number of f32 or cut to zero: products are exact
+    in f32, and the sum is a normal number or zero."""
+    unit = b.sub(top, _all(b, bits, N))
+    scale = _power(b, b.neg(unit))
+    own = b.fptosi(b.fmul(b.bitcast(before, V8F), scale), V8)
+    even, odd = _sum_terms(b, ranges, own, lambda group, part, t: walk.plain_term(group, part, t, scale))
+    total = b.fadd(b.sitofp(even, V8D), b.sitofp(odd, V8D))
+    cut = b.and_(b.bitcast(total, V8W), _constant(V8W, -1 << 29))
+    single = b.fptrunc(b.bitcast(cut, V8D), V8F)
+    return b.bitcast(b.fmul(single, _power(b, unit)), V8)
+
+
+def _sum_carefully(
+    b: Builder, walk: _Walk, ranges: _Ranges, before: Value, products: Value, how: tuple[Value, Value, Value, Value]
+) -> tuple[Value, Value]:
+    """Return the sums of a row of any numbers, and the classes of its accumulators."""
+    up, bits, half, fraction = how
+
+    def select_by_format(of_half: int, of_single: int) -> Value:
+        return b.select(b.icmp_unsigned("!=", half, I64(0)), I64(of_half), I64(of_single))
+
+    mantissa = select_by_format(10, 23)
+    c = _Taken(b, before, mantissa, select_by_format(31, 255), select_by_format(15, 127), I64(1), I64(0))
+    least = _all(b, select_by_format(LEAST_TOP["f16"], LEAST_TOP["f32"]), N)
+    top = _larger(b, products, _larger(b, c.exponent, least))
+    own, shift = _align_accumulator(b, c, top, bits, mantissa), _all(b, up, N)
+    sums = _sum_terms(b, ranges, own, lambda group, part, t: walk.term(group, part, t, top, shift))
+    even, odd = (b.sitofp(value, V8D) for value in sums)
+    unit = b.sub(top, _all(b, bits, N))
+    return _encode_sum(b, b.fadd(even, odd), unit, half, fraction), c.kind
 
 
 def _align_accumulator(b: Builder, c: _Taken, top: Value, bits: Value, mantissa: Value) -> Value:
@@ -436,13 +539,15 @@ def _align_accumulator(b: Builder, c: _Taken, top: Value, bits: Value, mantissa:
 
 
 @emitted
-def add_integers(b: Builder, to: Value, halves: Value, parts: Value, groups: Value, how: Value, clamped: Value) -> None:
+def add_integers(
+    b: Builder, to: Value, columns: Value, halves: Value, parts: Value, groups: Value, how: Value, clamped: Value
+) -> None:
     """Add all products to the accumulators.  With `how` 1 or 2, a product is the number of set bits in the exclusive
-    or, or in the and, of its operands."""
+    or, or in the and, of its operands.  `columns` is the address of the buffer with `b`."""
     plain, exclusive = (splat(b, b.icmp_unsigned("==", how, I64(n)), N) for n in (0, 1))
     clamp = splat(b, b.icmp_unsigned("!=", clamped, I64(0)), N)
     with counted_loop(b, I64(0), b.mul(halves, I64(8))) as i:
-        walk = _Walk(b, to, i, halves, parts)
+        walk = _Walk(b, to, i, halves, parts, columns)
         with _loop(b, I64(0), groups, _constant(V8, 0)) as outer:
             with _loop(b, I64(0), parts, *outer.values) as inner:
                 (total,) = inner.values

@@ -15,7 +15,7 @@ from wsemu.machine.agents.ranges import host_place, judge_written, prepare, touc
 from wsemu.machine.lowering import compiled
 from wsemu.machine.matrix.multiply import gather_lanes, step, take_a, take_b
 from wsemu.machine.matrix.shapes import RAW, SUMS
-from wsemu.machine.matrix.tiles import add_integers, load_sums, store_sums
+from wsemu.machine.matrix.tiles import ENDLESS, add_integers, load_sums, store_sums
 from wsemu.machine.matrix.warpgroup import all_have_committed, know_group, note_commit, note_issue
 from wsemu.machine.memory.cell_bits import BULK
 from wsemu.machine.records import (
@@ -347,7 +347,7 @@ def multiply(m, warp, w, pc, i, mask):
             gather_b(m, s, i, b, 8 * block)
             of_b = special | take_b(m, s, m.matrix + RAW + 1024, 0)
             if s.what == MULTIPLIES_FLOATS and i.aux & GROUP_ROUNDS_ONCE:
-                call(m.exact_entry, m.address, SHAPES_BEFORE + i.op - FIRST_WGMMA, of_b)
+                call(m.exact_entry, m.address, SHAPES_BEFORE + i.op - FIRST_WGMMA, of_b & ENDLESS)
             else:
                 add_block(m, s, of_b, i.aux & CLAMPS)
         store_sums(warp.registers + i.d + place, m.matrix, s.halves, s.bytes, mask)
@@ -359,7 +359,7 @@ def add_block(m, s, special, clamped):
     """All products of a step of k at once (W1, W5)."""
     half = s.bytes == 2
     if s.what != MULTIPLIES_FLOATS:
-        add_integers(m.matrix, s.halves, s.parts, s.groups, s.what - 1, clamped)
+        add_integers(m.matrix, m.matrix, s.halves, s.parts, s.groups, s.what - 1, clamped)
         return
     bits = GROUP_BYTE_BITS if s.byte else 25
     fraction = GROUP_BYTE_BITS if s.byte else 23

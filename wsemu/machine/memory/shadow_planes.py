@@ -245,7 +245,10 @@ class Planes:
 
     def _watch(self, suspects: Suspects) -> None:
         for number, (grain, marks) in suspects.items():
-            heads = marks[: len(marks) >> grain << grain].reshape(-1, 1 << grain).max(1).astype(np.int64)
+            cells = len(marks) >> grain
+            heads = np.zeros(cells, np.int64)
+            marked = find_marked(marks) >> grain
+            heads[marked[marked < cells]] = 1
             self.watched.append(heads)
             segment = self.segments[number]
             segment["watched"], segment["watched_grain"] = address_of(heads), grain
@@ -484,13 +487,23 @@ def _cells_of_kind(cells: Cells, kind: int) -> Cells:
     return chosen
 
 
+def find_marked(marks: npt.NDArray[np.uint8]) -> Cells:
+    """Return the indices of the bytes that are not 0, of which there are few."""
+    whole = len(marks) & ~7
+    words = np.flatnonzero(marks[:whole].view(np.int64))
+    inside = (8 * words[:, None] + np.arange(8)).ravel()
+    return np.concatenate((inside[marks[inside] != 0], whole + np.flatnonzero(marks[whole:])))
+
+
 def merge_suspects(found: list[Suspects]) -> Suspects:
     """Return the suspects of several machines that ran different CTAs of a launch."""
     result: Suspects = {}
     for suspects in found:
         for number, (grain, marks) in suspects.items():
-            least, known = result.get(number, (grain, marks))
-            result[number] = (min(least, grain), known | marks)
+            least, known = result.get(number, (grain, None))
+            known = np.zeros(len(marks), np.uint8) if known is None else known
+            known[find_marked(marks)] = 1
+            result[number] = (min(least, grain), known)
     return result
 
 

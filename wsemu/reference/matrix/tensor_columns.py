@@ -95,6 +95,8 @@ class TensorMemory:
         self.history: dict[Word, History] = {}
         self.allocations: dict[int, Allocation] = {}
         """first granule of an allocation -> the allocation"""
+        self.requests = self.requested = 0
+        """number of allocations so far, and the columns of all of them together"""
         self.remains: set[int] = set()
         """granules that stay allocated after a release of only the first granules of their allocation"""
         self.relinquished: tuple[int, int] | None = None
@@ -105,6 +107,10 @@ class TensorMemory:
         """(cta_group, instruction, warp) of the first operation"""
         self.offered: int | None = None
         """the granule that the even CTA of a pair has chosen, until the odd CTA takes it"""
+        self.offer = 0
+        """the asynchronous operation that chose it"""
+        self.promised: set[int] = set()
+        """granules that the pair has, until the odd CTA takes them"""
         self.moves: defaultdict[tuple[int, int], int] = defaultdict(int)
         """(warp, LOAD or STORE) -> epochs of the operations that it has not waited for"""
         self.issued: defaultdict[tuple[int, int], int] = defaultdict(int)
@@ -141,7 +147,7 @@ class TensorMemory:
             run.cta.finding("tmem-bounds", run.group.pc, run.warp.number, lanes, column=column, columns=count)
             return True
         wanted = range(column // GRANULE, (column + count - 1) // GRANULE + 1)
-        if self.owned_granules().issuperset(wanted):
+        if (self.owned_granules() | self.promised).issuperset(wanted):
             return False
         if self.report_released(run, lanes, range(column, column + count), USE, run.group.pc):
             return True

@@ -165,18 +165,37 @@ def _allocate(run: WarpRun, fields: list[int], lanes: int, pc: int) -> None:
     count = run.read(fields[4], "b32", lane) // GRANULE
     start = _first_granule(cta, fields, count)
     memory.allocations[start] = Allocation(count, pc, run.warp.number)
-    memory.forget(start * GRANULE, count * GRANULE)
-    inside = range(start * GRANULE, (start + count) * GRANULE)
-    memory.report_released(run, lanes, inside, ALLOCATION, pc)
-    memory.released = [
-        (columns, x) for columns, x in memory.released if columns.start not in inside and columns[-1] not in inside
-    ]  # fmt: skip
+    memory.requests += 1
+    memory.requested += count * GRANULE
+    most, columns = run.launch.outcome.allocations
+    run.launch.outcome.allocations = max(most, memory.requests), max(columns, memory.requested)
     agent = _fork_known(run)
-    access = make_access(run, lane, agent, ALLOCATION, 0)._replace(pc=pc)
-    words = ((at, c) for c in range(start * GRANULE, (start + count) * GRANULE) for at in range(ROWS))
-    memory.touch(run, lanes, access, words)
+    inside = range(start * GRANULE, (start + count) * GRANULE)
+    for reserved in _reserve(run, fields, agent, {start + n for n in range(count)}):
+        reserved.forget(inside.start, len(inside))
+        reserved.report_released(run, lanes, inside, ALLOCATION, pc)
+        reserved.released = [
+            (columns, x) for columns, x in reserved.released if columns.start not in inside and columns[-1] not in inside
+        ]  # fmt: skip
+        access = make_access(run, lane, agent, ALLOCATION, 0)._replace(pc=pc)
+        reserved.touch(run, lanes, access, ((at, c) for c in inside for at in range(ROWS)))
     _publish(run, lane, agent, pc, start * GRANULE)
     cta.order.tick((cta.number, run.warp.number))
+
+
+def _reserve(run: WarpRun, fields: list[int], agent: int, granules: set[int]) -> tuple[TensorMemory, ...]:
+    """Return the CTAs whose columns an allocation reserves: the even CTA of a pair does so for both.  The odd one
+    observes that this operation of the even one is complete."""
+    if not fields[7] & PAIR:
+        return (cta_columns(run.cta),)
+    even, odd = _pair_columns(run.cta)
+    if cta_columns(run.cta) is even:
+        even.offer, odd.promised = agent, granules
+        return even, odd
+    odd.promised = set()
+    for lane in list_lanes(run.warp.alive):
+        run.cta.order.complete_agents((run.cta.number, run.warp.number), lane, 3 << 2 * even.offer)
+    return ()
 
 
 def _publish(run: WarpRun, lane: int, agent: int, pc: int, column: int) -> None:
