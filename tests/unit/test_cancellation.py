@@ -190,6 +190,16 @@ def test_clusters_that_store_to_one_location_race(old: str, new: str):
     assert "race" in find_errors(report)
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(("rows", "verdict"), [(1, "verified"), (4, "incomplete")])
+def test_stores_of_the_same_value_are_no_race_with_another_assignment(rows: int, verdict: str, engine: Engine):
+    """Both warps store the row's number to its first 32 words."""
+    text = STEAL.replace("mul.wide.u32 %o, %t, 4", "and.b32 %v, %t, 31;\n  mul.wide.u32 %o, %v, 4")
+    report, _ = check(text, rows, engine=engine)
+    assert report.verdict == verdict, report.notes
+    assert {finding.code for finding in report.findings} == {"same-value-store"}
+
+
 def test_values_that_pass_on_unchanged_are_proven():
     report, _ = check(STEAL.replace(STORE, "  ld.shared.b32 %v, [total];\n" + STORE), 4)
     assert report.verdict == "verified"

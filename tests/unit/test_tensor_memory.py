@@ -411,7 +411,8 @@ def test_the_even_cta_of_a_pair_allocates_the_columns_of_both(engine: Engine, or
     """The product may precede the allocation of the odd CTA, whose own uses must follow it."""
     early = "  setp.eq.u32 %p6, %r30, 0; and.pred %p6, %p6, %p1;\n  @!%p6 bra ALLOCATED;\n"
     late = LATE if ordered else LATE.replace("  bar.sync 0;\n", "")
-    text = PAIR.replace("  @!%p1 bra ALLOCATED;\n", early).replace("  ld.shared.b32 %r11", late + "  ld.shared.b32 %r11")
+    text = PAIR.replace("  @!%p1 bra ALLOCATED;\n", early)
+    text = text.replace("  ld.shared.b32 %r11", late + "  ld.shared.b32 %r11")
     report, _, result = check_pair(text, engine)
     assert ALLOCATION in PAIR
     assert (report.verdict == "verified") is ordered, report.findings

@@ -228,6 +228,39 @@ def test_a_peek_may_be_kept_in_a_register_while_other_work_is_done() -> None:
     assert k.marks() == [PEEK, BLOCKS]
 
 
+def test_a_peek_may_guard_a_wait_before_the_end_of_the_thread() -> None:
+    """Each side ends in a block of its own."""
+    k = Kernel(4)
+    k.branch(0, k.wait(0), 3, 1)
+    k.branch(1, k.wait(1), 2, 1)
+    k.end(2)
+    k.end(3)
+    assert k.marks() == [PEEK, BLOCKS]
+
+
+def test_one_side_of_a_peek_that_stores_before_the_end_polls() -> None:
+    k = Kernel(4)
+    k.branch(0, k.wait(0), 3, 1)
+    k.branch(1, k.wait(1), 2, 1)
+    k.put(2, "st.b32", k.bar, k.phase)
+    k.end(2)
+    k.end(3)
+    assert k.marks() == [0, BLOCKS]
+
+
+def test_the_answer_of_a_peek_may_be_kept_while_another_wait_blocks() -> None:
+    k = Kernel(5)
+    answer, other = k.wait(0), k.graph.constant("b64", 2 << 40)
+    token = k.put(0, "selp.b32", k.graph.constant("b32", 1), k.graph.constant("b32", 0), answer, result="b32")
+    k.jump(0, 1)
+    k.branch(1, k.wait(1, other), 2, 1)
+    k.branch(2, k.put(2, "setp.eq.b32", token, k.graph.constant("b32", 1), result="p"), 4, 3)
+    k.branch(3, k.wait(3), 4, 3)
+    k.put(4, "st.b32", k.bar, k.phase)
+    k.end(4)
+    assert k.marks() == [PEEK, BLOCKS, BLOCKS]
+
+
 @pytest.mark.parametrize(("added", "mark"), [(8, PEEK), (16, 0)])
 def test_a_peek_and_its_wait_may_come_to_their_address_by_other_ways(added: int, mark: int) -> None:
     """As code of CuTe DSL has it: `try [%r1+8]`, and `add %r2, %r1, 8; wait [%r2]`."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wsemu.launch.cancellation import CANCELED, Plan, plan_clusters
+from wsemu.launch.verdict import RACES
 from wsemu.model.codes import CHECKER_OF, CODES
 from wsemu.model.data import NamedTuple, replace
 from wsemu.model.isa import FIRST_ARRAY, OFFSET_MASK, OPCODE, REQUEST_CLUSTER, SEGMENT_SHIFT, UNWATCHED
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 OTHER_BITS = 0x5AA5C33C, 0xA55A3CC3
 """other values of the bits of a response that PTX does not define: a positive and a negative number"""
-LAG = "lane-lag"
+LAG, SAME = "lane-lag", "same-value-store"
 MOST_TRIED = 20_000_000
 """warp instructions of a run, for one unit of effort, up to which other assignments are tried"""
 
@@ -108,10 +109,8 @@ def _differs_with(bound: Bound, outcome: Outcome, initial: list[Any], word: int)
     found, *_ = ran(
         bound._replace(segments=segments), None, outcome.warp_instructions + 10_000, converged=_has_lags(outcome)
     )
-    what, otherwise = (
-        (one.status, [*one.executions], {(raw.code, raw.pc) for raw in one.findings if raw.code != LAG})
-        for one in (outcome, found)
-    )
+    same = _same_value_stores(outcome)
+    what, otherwise = ((one.status, [*one.executions], _list_others(one, same)) for one in (outcome, found))
     both = enumerate(zip(segments, bound.segments, strict=True))
     return what != otherwise or any(n != number and not np.array_equal(a, b) for n, ((a, _), (b, _)) in both)
 
@@ -135,8 +134,27 @@ def _prove(bound: Bound, outcome: Outcome, initial: list[Any]) -> TakenClusters:
         return found if found.status != "done" or _errors(bound, outcome, found) else None
 
     proof = TakenClusters(bound._replace(segments=segments), written, judge)
-    proof.decide()
+    if count > 1 and _same_value_stores(outcome):
+        proof.refused = "that stores which nothing orders write the same value is compared for one assignment only"
+    else:
+        proof.decide()
     return proof
+
+
+def _same_value_stores(outcome: Outcome) -> set[tuple[int, int]]:
+    """Return the pairs of stores that nothing orders and that write the same value in this run: other runs report them
+    as races."""
+    return {(raw.pc, raw.other_pc) for raw in outcome.findings if raw.code == SAME}
+
+
+def _is_settled(raw: RawFinding, same: set[tuple[int, int]]) -> bool:
+    """Return whether a finding is about two stores of the same value."""
+    return raw.code in (SAME, *RACES) and (raw.pc, raw.other_pc) in same
+
+
+def _list_others(outcome: Outcome, same: set[tuple[int, int]]) -> set[tuple[str, int]]:
+    """Return the findings that are not about lanes that lag, nor about stores of the same value."""
+    return {(raw.code, raw.pc) for raw in outcome.findings if raw.code != LAG and not _is_settled(raw, same)}
 
 
 def _errors(bound: Bound, outcome: Outcome, found: Outcome) -> list[RawFinding]:
@@ -144,7 +162,8 @@ def _errors(bound: Bound, outcome: Outcome, found: Outcome) -> list[RawFinding]:
     have."""
     known = {(raw.code, raw.pc) for raw in outcome.findings}
     codes = [(raw, CODES[raw.code]) for raw in found.findings if raw.code in CODES]
-    wrong = [raw for raw, code in codes if code.severity == "error" or code.strict]
+    same = _same_value_stores(outcome)
+    wrong = [raw for raw, code in codes if (code.severity == "error" or code.strict) and not _is_settled(raw, same)]
     wanted = [raw for raw in wrong if CHECKER_OF[raw.code] in bound.settings.checkers]
     return [raw for raw in wanted if (raw.code, raw.pc) not in known]
 

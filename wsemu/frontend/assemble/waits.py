@@ -358,6 +358,8 @@ class _Reader:
                     return False
                 self._assign(instruction, yes, self._count())
                 self._assign(instruction, no, self.steps)
+                if self._always_succeeds(instruction):
+                    yes[instruction.results[0]] = no[instruction.results[0]] = ("is", 1)
             if len(block.successors) == 2 and self._differs(block.predicate, yes, no):
                 ways = self._guarded_branches(block, question, yes, no)
                 if not ways:
@@ -376,6 +378,12 @@ class _Reader:
                     pending.append((at, one, two, {**rounds, at.block: count}))
         return guards
 
+    def _always_succeeds(self, instruction: Instruction) -> bool:
+        """Return whether an instruction is a wait that blocks, so that control continues after a success only."""
+        if instruction.operation not in WAITS or not instruction.auxiliary & BLOCKS:
+            return False
+        return self._deep(instruction.guard, {}) == ("is", int(not instruction.negated))
+
     def _steering(self, instruction: Instruction) -> tuple[Register, ...]:
         """Return the registers of an instruction that the result must not influence."""
         if instruction.operation in ALU:
@@ -390,14 +398,18 @@ class _Reader:
     ) -> list[tuple[Place, Values, Values]]:
         """Return a branch that the result decides, if on the failing side every path that does not trap reaches a wait
         for the same phase, and then continues where the successful side does.  Return it with the values of registers
-        there, or return nothing."""
+        there, or return nothing; both sides may end the thread, each in a block of its own."""
         direct = self._direct(block.index, yes)
+        ends = [index for index in direct if self._is_exit(index)]
         found: list[tuple[Place, Values, Values]] = []
         pending = [(here, False, frozenset((block.index,))) for here in self._onward(block.index, no, unanswered=True)]
         while pending:
             here, waited, met = pending.pop()
             if waited and here.place.block in direct:
                 found.append((here.place, direct[here.place.block], here.values))
+                continue
+            if waited and ends and self._is_exit(here.place.block):
+                found.append((Place(ends[0], 0), direct[ends[0]], here.values))
                 continue
             if here.place.block in met:
                 return []
@@ -416,6 +428,11 @@ class _Reader:
             onward = self._onward(here.place.block, here.values, unanswered=not waited)
             pending += [(following, waited, met) for following in onward]
         return found
+
+    def _is_exit(self, index: int) -> bool:
+        """Return whether a block only ends the thread."""
+        block = self.code[index]
+        return not block.instructions and not block.successors and index not in self.hopeless
 
     def _direct(self, index: int, values: Values) -> dict[int, Values]:
         """Return the blocks that control reaches from the end of a block before anything has an effect, with the values

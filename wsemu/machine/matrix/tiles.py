@@ -2,10 +2,10 @@
 or the 32 lanes of a register.
 
 The operands of a tile are in a buffer (`BUFFER`), with each number separated into signed significand, exponent and
-class (infinity or nan); next to these is the number as an f32.  In `a`, the element of register r, part x and lane l has index ((r parts + x) 32 + l).  In
-`b`, row q = (register parts + x) 4 + t has 8 columns in the order `COLUMNS`, which is their order in two registers of
-an accumulator.  An index k of the product is a triple (register of b, part, t).  It belongs to the element (row g + 8
-h) of `a` in register h + halves * group of lane 4 g + t.
+class (infinity or nan); next to these is the number as an f32.  In `a`, the element of register r, part x and lane l
+has index ((r parts + x) 32 + l).  In `b`, row q = (register parts + x) 4 + t has 8 columns in the order `COLUMNS`,
+which is their order in two registers of an accumulator.  An index k of the product is a triple (register of b, part,
+t).  It belongs to the element (row g + 8 h) of `a` in register h + halves * group of lane 4 g + t.
 """
 
 from __future__ import annotations

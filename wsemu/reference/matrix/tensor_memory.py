@@ -174,9 +174,7 @@ def _allocate(run: WarpRun, fields: list[int], lanes: int, pc: int) -> None:
     for reserved in _reserve(run, fields, agent, {start + n for n in range(count)}):
         reserved.forget(inside.start, len(inside))
         reserved.report_released(run, lanes, inside, ALLOCATION, pc)
-        reserved.released = [
-            (columns, x) for columns, x in reserved.released if columns.start not in inside and columns[-1] not in inside
-        ]  # fmt: skip
+        reserved.released = [x for x in reserved.released if x[0].start not in inside and x[0][-1] not in inside]
         access = make_access(run, lane, agent, ALLOCATION, 0)._replace(pc=pc)
         reserved.touch(run, lanes, access, ((at, c) for c in inside for at in range(ROWS)))
     _publish(run, lane, agent, pc, start * GRANULE)
