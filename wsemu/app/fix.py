@@ -13,11 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wsemu.model.data import dataclass, field
+from wsemu.model.finding import BETWEEN
 from wsemu.model.settings import current
 from wsemu.report.diagnostic import display_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections import Counter
+    from collections.abc import Callable, Iterator
 
     from wsemu.launch.result import Report
     from wsemu.model.cure import Cure
@@ -32,6 +34,8 @@ class Fixes:
     """The launches of a program that have findings, by kernel."""
 
     reports: dict[str, list[Report]] = field(default_factory=dict)
+    rerun: Callable[[str], Counter[tuple[str, str, str]] | None] | None = None
+    """function that returns the errors of an edited program, for findings between its launches"""
 
     def observe(self, report: Report) -> None:
         """Keep a launch that edits may fix."""
@@ -64,6 +68,8 @@ class Fixes:
         """Return the line that replaces a patch."""
         if not self.reports:
             return "no fix: nothing was found that an edit may cure" if code else "no fix is needed"
+        if {*self.reports} == {BETWEEN} and self.rerun is not None:
+            return "no fix: no wait that was tried is a cure"
         if any(report.keeps_launch() for reports in self.reports.values() for report in reports):
             return "no fix: no edit that was tried is a cure"
         return (
@@ -75,11 +81,17 @@ class Fixes:
         """Yield, for each kernel, an edit that fixes all of its launches and breaks no other launch; at most one edit
         per file."""
         files: set[str] = set()
-        for reports in self.reports.values():
-            cure = _cure_for_all(reports)
+        for kernel, reports in self.reports.items():
+            cure = self._cure_order(reports) if kernel == BETWEEN else _cure_for_all(reports)
             if cure is not None and cure.file not in files:
                 files.add(cure.file)
                 yield cure
+
+    def _cure_order(self, reports: list[Report]) -> Cure | None:
+        """Return an edit that orders operations of the program."""
+        from wsemu.app.order_fixes import find_order_fix
+
+        return None if self.rerun is None else find_order_fix(reports, self.rerun)
 
     def _write(self, found: list[Cure], printer: Sink) -> None:
         for cure in found:

@@ -303,6 +303,8 @@ class Watcher:
     def __init__(self) -> None:
         self._recorder: Recorder | None = None
         self._files: dict[str, Lines | None] = {}
+        self._epoch: object = None
+        """the program whose files these are: another one may have changed them"""
         self._foreign: dict[str, bool] = {}
         self.everything = False
         """True while a host function runs: all of its accesses count"""
@@ -348,6 +350,9 @@ class Watcher:
         return self._line
 
     def _lines(self, file: str) -> Lines | None:
+        if self._recorder is not None and self._epoch is not self._recorder.epoch:
+            self._epoch = self._recorder.epoch
+            self._files.clear()
         if file not in self._files:
             reader = _Reader()
             try:
