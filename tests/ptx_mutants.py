@@ -52,6 +52,7 @@ SILENT = 10 * SECONDS
 """seconds after which a child that does not answer is ended"""
 FOLLOWED = frozenset(("undefined-register", "undefined-copy", "undefined-shuffle", "uninitialized-read"))
 """codes of undefined values, of which each engine names the use that it comes to first"""
+_ORDER = "in this order of atomics"
 _FOLLOWED_NOTES = ("`--effort` follows more", "shuffle from a lane that takes no part")
 """parts of notes on them"""
 _NOT_STORED = "(1) loads memory that nothing had stored to"
@@ -362,8 +363,14 @@ def _compared(field: str, value: Any, stopped: bool, followed: bool) -> Any:
     codes = {finding["code"] for finding in value}
     if stopped:
         return {finding["code"] for finding in value if finding["severity"] == "error"} - FOLLOWED
-    others = [finding for finding in value if finding["code"] not in FOLLOWED | PAIRED]
+    others = [_without_count(finding) for finding in value if finding["code"] not in FOLLOWED | PAIRED]
     return [_without_followed(finding) if followed else finding for finding in others], codes & PAIRED
+
+
+def _without_count(finding: dict[str, Any]) -> dict[str, Any]:
+    """Return a finding of one order of atomics without its count: the search ends long orders, and each engine goes on
+    a little further in its own way."""
+    return finding | {"count": 0} if any(_ORDER in note for note in finding["notes"]) else finding
 
 
 def _without_followed(finding: dict[str, Any]) -> dict[str, Any]:
