@@ -151,8 +151,10 @@ kernels in two streams that communicate while they run
     fail/stream-race
 kernels that launch kernels
     test_ptx_refused.py::test_a_function_of_the_system_that_is_not_known_is_refused_with_a_remedy
-sparse matrix instructions
+`mma.sp` of 4-bit integers
     test_matrix.py::ORDINARY
+sums of sparse products
+    test_sparse.py
 `wgmma` in Python
     test_limits.py::test_python_has_no_wgmma
 blocks that a kernel allocated

@@ -107,6 +107,7 @@ def test_lanes_meet_before_what_is_not_modelled_and_all_come_to():
     assert not report.findings
 
 
+SPARSE = "mma.sp.sync.aligned.m16n8k64.row.col.s32.s4.s4.s32"
 PIXELS = "cp.async.bulk.tensor.3d.shared::cta.global.im2col::w.mbarrier::complete_tx::bytes"
 
 
@@ -118,8 +119,8 @@ PIXELS = "cp.async.bulk.tensor.3d.shared::cta.global.im2col::w.mbarrier::complet
         ("tcgen05.shift.cta_group::1.down [%r3];", "use another form of it"),
         (PIXELS + " [%r3], [%rd1, {%r2,%r2,%r2}], [%r3], {%h1,%h1};",
          "copy the pixels by tiled maps, or by im2col"),
-        ("wgmma.mma_async.sp.sync.aligned.m64n8k32.f32.f16.f16 {%f1,%f2,%f3,%f4}, %rd1, %rd2, %r1, 0, 1, 1, 1, 0, 0;",
-         "multiply by the dense matrix"),
+        (SPARSE + " {%r1,%r2,%r3,%r4}, {%r1,%r2}, {%r3,%r4}, {%r1,%r2,%r3,%r4}, %r5, 0;",
+         "use another type, or multiply by the dense matrix"),
     ],
 )  # fmt: skip
 def test_what_is_not_modelled_has_a_remedy(what, told):

@@ -424,7 +424,7 @@ ret;
 """
 
 
-@pytest.mark.parametrize("name", WGMMA)
+@pytest.mark.parametrize("name", [name for name in WGMMA if not name.endswith(".sp")])
 def test_both_engines_give_the_same_bits(name: str) -> None:
     found = WGMMA[name]
     x = np.random.default_rng(len(name)).integers(0, 1 << 32, 2048, np.uint32)

@@ -502,6 +502,7 @@ SHAPE = record(
     width=1,
     bytes=1,  # of an accumulator
     byte=1,  # 1: elements are 8-bit floats
+    chunk=1,  # of a sparse multiplication; 0: `a` has all its elements
     **{f"{operand}_{field}": 1 for operand in "ab" for field in (
         "mantissa", "exponents", "bias", "dropped", "infinite", "signed")},
 )  # fmt: skip

@@ -5,6 +5,9 @@ lane % 4, and P the elements in a register.  Register r of `a` holds row g + 8 (
 4 P (r / (m / 8)) + P t.  Register r of `b` holds column g, and the P values of k from 4 P r + P t.  Element (row g + 8
 h, column 2 t + x) of `c` and `d` is number 2 h + x.
 
+A sparse product (`mma.sp`) has half of the elements of `a`: of each chunk of four k (tf32: of two), the two (one) that
+its metadata name by 4 bits.  They are stored like the `a` of a dense product of half the k.
+
 Sums of floats: all products of a block of k, and the accumulator, are truncated to a fixed number of bits below the
 largest exponent, added exactly, and rounded once.  They are rounded toward zero to f32, and to nearest even to f16.
 Sources: measurements on an H100; for other GPUs arXiv 2512.07004 and 2511.10909.
@@ -58,11 +61,13 @@ class Mma(NamedTuple):
     c: str
     combine: str = "mul"
     """operation that combines two elements: mul; or xor or and, whose result counts its set bits"""
+    sparse: bool = False
+    """true if `a` has half of its elements, and their metadata in the register after its own"""
 
     @property
     def name(self) -> str:
         """The name of the operation."""
-        shape = f"mma.m{self.m}n{self.n}k{self.k}.{self.d}.{self.a}.{self.b}.{self.c}"
+        shape = f"mma{'.sp' * self.sparse}.m{self.m}n{self.n}k{self.k}.{self.d}.{self.a}.{self.b}.{self.c}"
         return shape if self.combine == "mul" else f"{shape}.{self.combine}"
 
     @property
@@ -89,6 +94,21 @@ class Mma(NamedTuple):
         return self.k // (32 if self.a == "b1" else 1) // (4 * self.parts)
 
     @property
+    def groups_of_a(self) -> int:
+        """Return the number of registers of `a` for each block of 8 rows."""
+        return self.groups >> self.sparse
+
+    @property
+    def chunk(self) -> int:
+        """Return the number of k of which the metadata of a sparse product select half."""
+        return 2 if self.width == 32 else 4
+
+    @property
+    def providers(self) -> int:
+        """Return the number of lanes of four that have metadata of a sparse product: 1, 2 or 4."""
+        return self.k // self.chunk * 4 * self.m // 8 // 32
+
+    @property
     def accumulators(self) -> int:
         """Return the number of registers of `c`, and of `d`."""
         return self.halves if self.c == "f16" else 2 * self.halves
@@ -96,7 +116,7 @@ class Mma(NamedTuple):
     @property
     def counts(self) -> tuple[int, int, int, int]:
         """Return the number of registers of d, a, b and c."""
-        return self.accumulators, self.halves * self.groups, self.groups, self.accumulators
+        return self.accumulators, self.halves * self.groups_of_a + self.sparse, self.groups, self.accumulators
 
     @property
     def register(self) -> str:
@@ -120,8 +140,16 @@ def _every() -> list[Mma]:
         Mma(m, 8, k, "s32", "b1", "b1", "s32", how)
         for m, k in ((8, 128), (16, 128), (16, 256)) for how in ("xor", "and")
     ]  # fmt: skip
-    doubles = [Mma(m, 8, k, *["f64"] * 4) for m, k in ((8, 4), (16, 4), (16, 8), (16, 16))]
-    return [*floats, *integers, *one_bit, *doubles]
+    doubles = [Mma(m, 8, k, "f64", "f64", "f64", "f64") for m, k in ((8, 4), (16, 4), (16, 8), (16, 16))]
+    return [*floats, *integers, *one_bit, *doubles, *_sparse()]
+
+
+def _sparse() -> list[Mma]:
+    types = [(acc, "f16", "f16", k) for acc in ("f32", "f16") for k in (16, 32)]
+    types += [("f32", "bf16", "bf16", k) for k in (16, 32)] + [("f32", "tf32", "tf32", k) for k in (8, 16)]
+    types += [("f32", a, b, 64) for a in BYTE_FLOATS for b in BYTE_FLOATS]
+    types += [("s32", f"{a}8", f"{b}8", k) for k in (32, 64) for a in "su" for b in "su"]
+    return [Mma(16, 8, k, d, a, b, d, sparse=True) for d, a, b, k in types]
 
 
 MMA = {shape.name: shape for shape in _every()}
@@ -131,6 +159,8 @@ SATURATES = 1
 ROUNDS_ONCE, GROUP_ROUNDS_ONCE = 2, 2048
 """`aux` of a multiplication of floats, and of a `wgmma`, with exact sums: the sum of all products and the accumulator
 is rounded once, to nearest even.  No tensor core does this"""
+SELECTOR_SHIFT, GROUP_SELECTOR_SHIFT = 2, 12
+"""bits of the `aux` of a sparse multiplication, and of a sparse `wgmma`, above which its sparsity selector is"""
 SPREAD, COLLECT, TURN = "spread", "collect", "turn"
 """operations that move matrices of 8 x 8 16-bit elements between lanes: from rows to fragments like `ldmatrix`, from
 fragments to rows like `stmatrix`, and from a fragment to its transpose"""
@@ -155,7 +185,8 @@ class Wgmma(NamedTuple):
     def name(self) -> str:
         part = self.part
         kind = "s" if self.shared else "r"
-        return f"wgmma.{kind}.{part.d}.{part.a}.{part.b}" + (".and" if part.combine == "and" else "")
+        how = ".sp" if part.sparse else ".and" if part.combine == "and" else ""
+        return f"wgmma.{kind}.{part.d}.{part.a}.{part.b}{how}"
 
 
 def _groups() -> list[Wgmma]:
@@ -164,6 +195,7 @@ def _groups() -> list[Wgmma]:
     types += [(acc, a, b, 32) for acc in ("f32", "f16") for a in BYTE_FLOATS for b in BYTE_FLOATS]
     types += [("s32", f"{a}8", f"{b}8", 32) for a in "su" for b in "su"]
     parts = [Mma(16, 8, k, d, a, b, d) for d, a, b, k in types] + [Mma(16, 8, 256, "s32", "b1", "b1", "s32", "and")]
+    parts += [Mma(16, 8, 2 * k, d, a, b, d, sparse=True) for d, a, b, k in types]
     return [Wgmma(part, shared) for part in parts for shared in (False, True)]
 
 
@@ -195,6 +227,15 @@ class Descriptor(NamedTuple):
         return Descriptor(start, leading, stride, bits >> 49 & 7, 256 >> mode if mode else 16)
 
 
+def find_metadata(shape: Mma, selector: int, chunk: int, half: int) -> tuple[int, int]:
+    """Return where the 4 bits of a chunk are, for rows g (half 0) or g + 8: the lane, counted from 4 g, and the lowest
+    bit."""
+    if shape.width == 8:
+        lane = 2 * selector if shape.providers == 2 else 2 * (chunk // 8)
+        return lane + half, 4 * (chunk % 8)
+    return shape.providers * selector + chunk // 4, 4 * (chunk % 4) + 16 * half
+
+
 def move_counts(name: str) -> tuple[int, int]:
     """Return the registers of the result and of the operand of an operation of `MOVES`."""
     what, n, _ = MOVES[name]
@@ -208,7 +249,7 @@ def vector_counts(name: str, auxiliary: int = 0) -> tuple[int, ...]:
     if name in WGMMA:
         found = WGMMA[name]
         sums = found.part.accumulators * (auxiliary & COLUMNS)
-        return sums, 1 if found.shared else 4, 1, sums
+        return sums, (1 if found.shared else 4) + found.part.sparse, 1, sums
     return MMA[name].counts if name in MMA else move_counts(name)
 
 

@@ -850,7 +850,7 @@ class _Writer:
         """Write the masks of a `wgmma`: those of its accumulators, if it uses them, and all bits, if it has other
         registers that are undefined."""
         to, of_a, *_ = vector_counts(name, fields[7])
-        own = [] if WGMMA[name].shared else [fields[3] + k * ROW for k in range(of_a)]
+        own = [fields[3] + k * ROW for k in range(WGMMA[name].shared, of_a)]
         given = [self.masks[row] for row in own if row in self.before.get(self.pc, ())]
         whole = self._constant(0)
         if given:

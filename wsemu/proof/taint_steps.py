@@ -425,7 +425,7 @@ class Decoder:
         to, of_a, _, _ = vector_counts(name, fields[7])
         in_memory = WGMMA[name].shared
         steering = (fields[4], fields[3]) if in_memory else (fields[4],)
-        own = () if in_memory else tuple(fields[3] + k * ROW for k in range(of_a))
+        own = tuple(fields[3] + k * ROW for k in range(in_memory, of_a))
         sums = tuple(fields[5] + k * ROW for k in range(to))
         results = tuple(fields[2] + k * ROW for k in range(to))
         shared = self.regions.all_of("shared", "dynamic")

@@ -328,7 +328,7 @@ class Undefined:
         """Follow a `wgmma`: its register operand influences the whole result, each accumulator only its element."""
         to, of_a, *_ = vector_counts(name, fields[7])
         every = (1 << LANES) - 1
-        own = () if WGMMA[name].shared else range(fields[3], fields[3] + of_a * ROW, ROW)
+        own = range(fields[3] + ROW * WGMMA[name].shared, fields[3] + of_a * ROW, ROW)
         given = [shadow for row in own for shadow in self._shadows(run, row, every).values()]
         whole = (1 << LANES) - 1 | _sources(given) if given else 0
         for k in range(to):

@@ -130,8 +130,11 @@ _MATRICES = (
     Row("mma", "f64", 80, "7.0"),
     Row("mma", "m16n8k4|m16n8k8|m16n8k16 f64", 90, "7.8"),
     Row("mma", "e4m3|e5m2", 89, "8.4"),
+    Row("mma", "sp", 80, "7.1"),
+    Row("mma", "sp::ordered_metadata", 80, "8.5"),
     Row("wmma", "bf16|tf32|f64", 80, "7.0"),
     Row("wgmma", "", 90, "8.0", "90a"),
+    Row("wgmma", "sp", 90, "8.2", "90a"),
 )
 _HALVES = "bf16|bf16x2"
 _ARITHMETIC = (

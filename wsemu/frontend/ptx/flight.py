@@ -176,9 +176,9 @@ def _parts(instruction: Instruction) -> tuple[Bits, Bits, Shape]:
     """Return the registers of `a`, the accumulators, and the shape of a `wgmma`."""
     name, auxiliary = instruction.operation, instruction.auxiliary
     _, of_a, of_b, of_c = vector_counts(name, auxiliary)
-    own = () if WGMMA[name].shared else instruction.operands[:of_a]
-    sums = instruction.operands[of_a + of_b : of_a + of_b + of_c]
     part = WGMMA[name].part
+    own = () if WGMMA[name].shared else instruction.operands[: of_a - part.sparse]
+    sums = instruction.operands[of_a + of_b : of_a + of_b + of_c]
     return _bits(own), _bits((*sums, *instruction.results)), (f"{part.d}.k{part.k}", auxiliary & COLUMNS)
 
 

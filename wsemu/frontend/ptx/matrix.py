@@ -9,11 +9,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wsemu.frontend.assemble.graph import TRUE
+from wsemu.frontend.ptx.copies import integer_constant
 from wsemu.frontend.ptx.forms import UnhandledForm, pick_flags
-from wsemu.frontend.ptx.memory import lower_address, refuse_unless_shared, space_bits
+from wsemu.frontend.ptx.memory import lower_address, refuse_unless_shared, space_bits, undefined_where
 from wsemu.model.matrix import (
     MMA,
     SATURATES,
+    SELECTOR_SHIFT,
     Mma,
     move_counts,
 )
@@ -45,7 +47,8 @@ def write_all(e: Emitter, operand: Operand, registers: tuple[Register, ...]) -> 
 
 
 # -- mma.sync --------------------------------------------------------------------------------------------------------
-SHAPE_OF = {(f"m{s.m}n{s.n}k{s.k}", s.d, s.a, s.b, s.c, s.combine): s for s in MMA.values()}
+SHAPE_OF = {(f"m{s.m}n{s.n}k{s.k}", s.d, s.a, s.b, s.c, s.combine): s for s in MMA.values() if not s.sparse}
+_SPARSE_OF = {(f"m{s.m}n{s.n}k{s.k}", s.d, s.a, s.b, s.c): s for s in MMA.values() if s.sparse}
 _PARTS_OF_WMMA = {"f16", "bf16"}
 
 
@@ -55,6 +58,9 @@ def multiply(e: Emitter, instruction: Instruction) -> None:
     match instruction.modifiers:
         case ("sync", "aligned", shape, "row", "col", *rest):
             pass
+        case (("sp" | "sp::ordered_metadata") as kind, "sync", "aligned", shape, "row", "col", *rest):
+            _multiply_sparse(e, instruction, shape, rest, ordered=kind != "sp")
+            return
         case _:
             raise UnhandledForm
     clamped = "satfinite" in (rest[0], rest[-1])
@@ -72,6 +78,68 @@ def multiply(e: Emitter, instruction: Instruction) -> None:
     results = targets(e, d, counts[0], type_)
     multiply_tiles(e, found, results, *sources, clamped=clamped)
     write_all(e, d, results)
+
+
+def _multiply_sparse(e: Emitter, instruction: Instruction, shape: str, rest: list[str], *, ordered: bool) -> None:
+    """Lower mma.sp{::ordered_metadata}.sync.aligned.shape.row.col{.satfinite}.d.a.b.c d, a, b, c, metadata,
+    selector."""
+    clamped = "satfinite" in (rest[0], rest[-1])
+    if clamped:
+        rest.remove("satfinite")
+    found = _SPARSE_OF[(shape, *rest)]  # type: ignore[index]
+    if clamped and found.d != "s32":
+        raise UnhandledForm
+    d, a, b, c, metadata, selector = instruction.operands
+    bits, chosen = e.read(metadata, "b32"), integer_constant(selector)
+    check_metadata(e, found, bits, chosen, ordered=ordered)
+    of_a = (*read_all(e, a, found.counts[1] - 1, "b32"), bits)
+    of_b, of_c = (read_all(e, operand, n, "b32") for operand, n in zip((b, c), found.counts[2:], strict=True))
+    results = targets(e, d, found.counts[0], "b32")
+    auxiliary = SATURATES * clamped | chosen << SELECTOR_SHIFT
+    e.effect_into(found.name, (*of_a, *of_b, *of_c, members(e)), results, auxiliary=auxiliary)
+    write_all(e, d, results)
+
+
+_NIBBLES = 0x11111111
+
+
+def check_metadata(e: Emitter, shape: Mma, bits: Register, selector: int, *, ordered: bool) -> None:
+    """Emit a test of the metadata that a lane provides, and reject a selector that selects no lanes."""
+    if not 0 <= selector < 4 // shape.providers:
+        raise UnhandledForm
+    note = "PTX: the two indices of a chunk of four are different, in ascending order with `::ordered_metadata`"
+    if shape.chunk == 2:
+        rest = e.emit("xor.b32", bits, e.constant("b32", 4 * _NIBBLES))  # 0b0100 becomes 0, 0b1110 becomes 0b1010
+        other = e.emit("and.b32", rest, e.constant("b32", 5 * _NIBBLES))
+        unequal = e.emit("and.b32", e.emit("xor.b32", rest, _shifted(e, rest, 2)), e.constant("b32", 2 * _NIBBLES))
+        wrong = e.emit("setp.ne.b32", e.emit("or.b32", other, unequal), e.constant("b32", 0))
+        note = "PTX: the metadata of a chunk of two `.tf32` are 0b0100 or 0b1110"
+    else:
+        low = e.emit("and.b32", bits, e.constant("b32", 3 * _NIBBLES))
+        high = e.emit("and.b32", _shifted(e, bits, 2), e.constant("b32", 3 * _NIBBLES))
+        if ordered:  # bit 2 of 4 + high - low - 1
+            up = e.emit("or.b32", high, e.constant("b32", 4 * _NIBBLES))
+            some = e.emit("sub.b32", e.emit("sub.b32", up, low), e.constant("b32", _NIBBLES))
+            mask = 4 * _NIBBLES
+        else:
+            differ = e.emit("xor.b32", low, high)
+            some, mask = e.emit("or.b32", differ, _shifted(e, differ, 1)), _NIBBLES
+        kept = e.emit("and.b32", some, e.constant("b32", mask))
+        wrong = e.emit("setp.ne.b32", kept, e.constant("b32", mask))
+    if shape.providers < 4:
+        number = e.emit("and.b32", e.special("laneid"), e.constant("b32", 3))
+        if shape.providers == 2:
+            number = _shifted(e, number, 1)
+        provides = e.emit("setp.eq.b32", number, e.constant("b32", selector))
+        wrong = e.emit("and.pred", wrong, provides)
+    undefined_where(
+        e, wrong, "sparse matrix multiply with invalid metadata", note,
+        "give each chunk the positions of its stored elements",
+    )  # fmt: skip
+
+
+def _shifted(e: Emitter, value: Register, count: int) -> Register:
+    return e.emit("shr.u32", value, e.constant("b32", count))
 
 
 def multiply_tiles(

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 from wsemu.frontend.ptx.copies import integer_constant
 from wsemu.frontend.ptx.forms import UnhandledForm
-from wsemu.frontend.ptx.matrix import read_all, targets, write_all
+from wsemu.frontend.ptx.matrix import check_metadata, read_all, targets, write_all
 from wsemu.frontend.ptx.syntax import Number, Vector
 from wsemu.model.matrix import (
     CLAMPS,
+    GROUP_SELECTOR_SHIFT,
     NEGATES_A,
     NEGATES_B,
     TURNS_A,
@@ -26,7 +27,14 @@ if TYPE_CHECKING:
 
 
 _OF_TYPES = {
-    (f"k{found.part.k}", found.part.d, found.part.a, found.part.b, found.part.combine, found.shared): found
+    (
+        f"k{found.part.k}",
+        found.part.d,
+        found.part.a,
+        found.part.b,
+        "sp" if found.part.sparse else found.part.combine,
+        found.shared,
+    ): found
     for found in WGMMA.values()
 }
 
@@ -48,24 +56,35 @@ def _columns(shape: str, type_: str) -> tuple[int, str]:
     return n, found[2]
 
 
-def _group_multiply(e: Emitter, modifiers: tuple[str, ...], operands: tuple[Operand, ...]) -> None:
-    """Lower wgmma.mma_async.sync.aligned.shape{.satfinite}.d.a.b{.and.popc} d, a, b, scale-d{, scales{, turns}}."""
+def _group_multiply(
+    e: Emitter, modifiers: tuple[str, ...], operands: tuple[Operand, ...], *, sparse: bool = False
+) -> None:
+    """Lower wgmma.mma_async{.sp}.sync.aligned.shape{.satfinite}.d.a.b{.and.popc} d, a, b{, metadata, selector},
+    scale-d{, scales{, turns}}."""
     shape, *rest = modifiers
     clamped = rest[0] == "satfinite"
     d_type, a_type, b_type, *how = rest[clamped:]
-    if tuple(how) not in ((), ("and", "popc")) or (clamped and d_type != "s32"):
+    if tuple(how) not in ((), ("and", "popc")) or (clamped and d_type != "s32") or (how and sparse):
         raise UnhandledForm
     n, k = _columns(shape, a_type)
     d, a, b, *more = operands
     shared = type(a) is not Vector
-    found = _OF_TYPES[k, d_type, a_type, b_type, how[0] if how else "mul", shared]
+    found = _OF_TYPES[k, d_type, a_type, b_type, "sp" if sparse else how[0] if how else "mul", shared]
+    selected: tuple[Register, ...] = ()
+    selector = 0
+    if sparse:
+        metadata, constant, *more = more
+        selected, selector = (e.read(metadata, "b32"),), integer_constant(constant)
+        check_metadata(e, found.part, selected[0], selector, ordered=False)
+        if shared:  # registers of a vector have one width
+            selected = (e.emit("cvt.b64.u32", selected[0]),)
     uses, auxiliary = _flags(e, a_type, more, shared=shared)
-    auxiliary |= n // 8 | CLAMPS * clamped
+    auxiliary |= n // 8 | CLAMPS * clamped | selector << GROUP_SELECTOR_SHIFT
     count = vector_counts(found.name, auxiliary)[0]
     of_a = (e.read(a, "b64"),) if shared else read_all(e, a, 4, "b32")
     sums = read_all(e, d, count, "b32")
     results = targets(e, d, count, "b32")
-    e.effect_into(found.name, (*of_a, e.read(b, "b64"), *sums, uses), results, auxiliary=auxiliary)
+    e.effect_into(found.name, (*of_a, *selected, e.read(b, "b64"), *sums, uses), results, auxiliary=auxiliary)
     write_all(e, d, results)
 
 
@@ -94,6 +113,8 @@ def group(e: Emitter, instruction: Instruction) -> None:
     match instruction.modifiers:
         case ("mma_async", "sync", "aligned", *rest):
             _group_multiply(e, tuple(rest), instruction.operands)
+        case ("mma_async", "sp", "sync", "aligned", *rest):
+            _group_multiply(e, tuple(rest), instruction.operands, sparse=True)
         case ("fence", "sync", "aligned"):
             () = instruction.operands
             e.effect("wgmma.fence")

@@ -8,8 +8,9 @@ reported, and only the lanes that execute it get a result.
 from __future__ import annotations
 
 from wsemu.machine.lowering import compiled
-from wsemu.machine.matrix.shapes import A_CLASS, A_SIGNIFICAND, B_CLASS, B_SIGNIFICAND, BEFORE, SUMS
+from wsemu.machine.matrix.shapes import A_CLASS, A_SIGNIFICAND, B_CLASS, B_SIGNIFICAND, BEFORE, SPARSE_A, SUMS
 from wsemu.machine.matrix.tiles import (
+    ABSENT,
     ENDLESS,
     NAN,
     add_doubles,
@@ -29,11 +30,13 @@ from wsemu.machine.state import MULTIPLIES_DOUBLES, MULTIPLIES_FLOATS
 from wsemu.machine.sync.clocks import MET, meet
 from wsemu.machine.warp_operations import DIVERGENCE
 from wsemu.model.isa import FIRST_MATRIX, LANES, ROW
-from wsemu.model.matrix import COLLECT, FORMATS, MMA, MOVES, ROUNDS_ONCE, SATURATES, SPREAD
+from wsemu.model.matrix import COLLECT, FORMATS, MMA, MOVES, ROUNDS_ONCE, SATURATES, SELECTOR_SHIFT, SPREAD
 
 FULL = (1 << LANES) - 1
 HALF_BIAS = FORMATS["f16"].bias
 """exponent bias of f16; the subnormals of a format with this bias are also subnormals of f16"""
+ALL_CHUNKS = 2
+"""all chunks of a sparse `a`; 0: the even ones, 1: the odd ones"""
 FIRST_MOVE = FIRST_MATRIX + len(MMA)
 SPREADS = sum(what == SPREAD for what, _, _ in MOVES.values())
 COLLECTS = sum(what == COLLECT for what, _, _ in MOVES.values())
@@ -49,12 +52,23 @@ def matrix_operation(address, w, pc, mask):
         move(m, warp.registers, i, mask)
         return 0
     s = shape_at(m.matrix_shapes, i.op - FIRST_MATRIX)
-    special = 0
     normal = s.byte and m.tensor_byte_bits == 0
-    special |= take_a(m, s, warp.registers + i.a, normal) | take_b(m, s, warp.registers + i.b, normal)
+    special = take_b(m, s, warp.registers + i.b, normal)
+    a = warp.registers + i.a
+    if s.chunk:
+        metadata, selector = a + ROW * (s.halves * s.groups >> 1), (i.aux >> SELECTOR_SHIFT) & 3
+        special |= take_sparse_a(m, s, a, metadata, selector, ALL_CHUNKS, normal)
+    else:
+        special |= take_a(m, s, a, normal)
     load_sums(warp.registers + i.imm, m.matrix, s.halves, s.bytes)
     if s.what == MULTIPLIES_FLOATS and i.aux & ROUNDS_ONCE:
         call(m.exact_entry, m.address, i.op - FIRST_MATRIX, special & ENDLESS)
+    elif s.chunk and normal:
+        keep_sums(m.matrix, s.halves)
+        for which in range(2):
+            take_sparse_a(m, s, a, metadata, selector, which, normal)
+            step(m, s, 0, s.groups, 0, s.parts, m.tensor_bits, s.bytes == 2, 23, special)
+        add_kept(m.matrix, s.halves, s.bytes == 2)
     else:
         add_products(m, s, special, i.aux & SATURATES)
     store_sums(warp.registers + i.d, m.matrix, s.halves, s.bytes, mask)
@@ -77,9 +91,15 @@ def gather_lanes(m, warp, w, pc, mask):
 def take_a(m, s, rows, normal):
     """Unpack the registers of `a`; return ENDLESS if some element is not finite, SMALL if some element is a subnormal
     f32.  `normal`: subnormal elements become normal numbers, because f16 can represent them."""
+    return take_registers_of_a(m, s, rows, ROW, normal)
+
+
+@compiled
+def take_registers_of_a(m, s, rows, distance, normal):
+    """Unpack registers that are `distance` bytes apart, as `take_a` does."""
     special = 0
     for r in range(s.halves * s.groups):
-        row = rows + ROW * r
+        row = rows + distance * r
         if s.what == MULTIPLIES_FLOATS:
             special |= take_floats(
                 row,
@@ -99,6 +119,55 @@ def take_a(m, s, rows, normal):
             take_doubles(row, m.matrix, r, 0)
         else:
             take_integers(row, m.matrix, r * s.parts, s.parts, s.width, s.a_signed, 0)
+    return special
+
+
+@compiled
+def stored_index(s, metadata, selector, half, g, k, which):
+    """Return the number of the element of row g (half 0) or g + 8 that a sparse `a` stores for k; -1 if it has none, or
+    if its chunk is not one of those that `which` selects."""
+    chunk = k // s.chunk
+    if which != ALL_CHUNKS and chunk & 1 != which:
+        return -1
+    if s.width == 8:
+        lane = half + (2 * selector if s.groups == 2 else 2 * (chunk >> 3))
+        low = 4 * (chunk & 7)
+    else:
+        lane = (chunk >> 2) + (selector if s.groups * s.parts * 4 == 4 * s.chunk else 2 * selector)
+        low = 4 * (chunk & 3) + 16 * half
+    bits = load_u32(metadata + 4 * (4 * g + lane)) >> low
+    if s.chunk == 2:
+        return chunk if (bits >> 1) & 1 == k & 1 else -1
+    if bits & 3 == k & 3:
+        return 2 * chunk
+    return 2 * chunk + 1 if (bits >> 2) & 3 == k & 3 else -1
+
+
+@compiled
+def take_sparse_a(m, s, rows, metadata, selector, which, normal):
+    """Unpack the registers of a sparse `a` as those of a dense one; return 1 if some element is not finite."""
+    to = m.matrix + SPARSE_A
+    ones = ((1 << s.width) - 1) & 0xFFFFFFFF
+    for r in range(s.halves * s.groups):
+        for lane in range(LANES):
+            word = 0
+            g, half = lane >> 2, r & 1
+            for x in range(s.parts):
+                k = s.parts * (4 * (r >> 1) + (lane & 3)) + x
+                at = stored_index(s, metadata, selector, half, g, k, which)
+                if at >= 0:
+                    block = at // s.parts
+                    stored = load_u32(rows + ROW * (half + 2 * (block >> 2)) + 4 * (4 * g + (block & 3)))
+                    word |= ((stored >> (s.width * (at % s.parts))) & ones) << (s.width * x)
+            store_u32(to + 128 * r + 4 * lane, word)
+    special = take_registers_of_a(m, s, to, 128, normal)
+    if s.what == MULTIPLIES_FLOATS:
+        for r in range(s.halves * s.groups):
+            for lane in range(LANES):
+                for x in range(s.parts):
+                    k = s.parts * (4 * (r >> 1) + (lane & 3)) + x
+                    if stored_index(s, metadata, selector, r & 1, lane >> 2, k, which) < 0:
+                        store_u32(m.matrix + A_CLASS + 4 * ((r * s.parts + x) * LANES + lane), ABSENT)
     return special
 
 
@@ -139,21 +208,24 @@ def take_columns(to, s, rows, normal):
 def add_products(m, s, special, clamped):
     """Add the products of a tile to its accumulators as the architecture does."""
     half = s.bytes == 2
+    together = 2 if s.chunk else 1  # registers of `b` for the k of a step
     if s.what == MULTIPLIES_DOUBLES:
         add_doubles(m.matrix, s.halves, s.groups)
     elif s.what != MULTIPLIES_FLOATS:
         add_integers(m.matrix, m.matrix, s.halves, s.parts, s.groups, s.what - 1, clamped)
     elif s.byte and m.tensor_byte_bits:
-        for g in range(s.groups):
-            step(m, s, g, g + 1, 0, s.parts, m.tensor_byte_bits, half, m.tensor_byte_bits, special)
+        for g in range(s.groups // together):
+            first = together * g
+            step(m, s, first, first + together, 0, s.parts, m.tensor_byte_bits, half, m.tensor_byte_bits, special)
     elif s.byte:
         keep_sums(m.matrix, s.halves)
         step(m, s, 0, s.groups, 0, 2, m.tensor_bits, half, 23, special)
         step(m, s, 0, s.groups, 2, 4, m.tensor_bits, half, 23, special)
         add_kept(m.matrix, s.halves, half)
     elif m.tensor_halves:
-        for g in range(s.groups):
-            step(m, s, g, g + 1, 0, s.parts, m.tensor_bits, half, 23, special)
+        for g in range(s.groups // together):
+            first = together * g
+            step(m, s, first, first + together, 0, s.parts, m.tensor_bits, half, 23, special)
     else:
         step(m, s, 0, s.groups, 0, s.parts, m.tensor_bits, half, 23, special)
 
@@ -198,7 +270,7 @@ def mend(m, columns, s, group, groups, part, parts, half, i, q):
                 a = 4 * ((((i >> 3) + s.halves * g) * s.parts + x) * LANES + 4 * (i & 7) + t)
                 b = 4 * (((g * s.parts + x) * 4 + t) * 8 + q)
                 of_a, of_b = load_u32(to + A_CLASS + a), load_u32(columns + B_CLASS + b)
-                if of_a | of_b:
+                if of_a != ABSENT and of_a | of_b:
                     first, second = load_u32(to + A_SIGNIFICAND + a), load_u32(columns + B_SIGNIFICAND + b)
                     if of_a == NAN or of_b == NAN or first == 0 or second == 0:
                         nan = 1

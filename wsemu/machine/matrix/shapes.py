@@ -41,7 +41,11 @@ RAW = KEPT + 16 * N * 4
 """registers of `a` and `b` (from RAW + 1024 on), read from shared memory"""
 LIMBS = RAW + 2048
 """a fixed-point number, of sums that are rounded once"""
-BUFFER = LIMBS + 256
+SPARSE_A = LIMBS + 256
+"""registers of a sparse `a`, with zeros where it has no elements"""
+METADATA = SPARSE_A + 1024
+"""metadata of a sparse `a` in shared memory, from registers of 64 bits"""
+BUFFER = METADATA + 4 * LANES
 """size of the buffer, in bytes"""
 
 
@@ -61,6 +65,7 @@ def shapes() -> npt.NDArray[Any]:
     for row, shape in zip(table, parts, strict=True):
         row["what"], row["bytes"] = _what(shape), {"f16": 2, "f64": 8}.get(shape.c, 4)
         row["byte"] = shape.a in BYTE_FLOATS
+        row["chunk"] = shape.chunk if shape.sparse else 0
         for name in ("halves", "groups", "parts", "width"):
             row[name] = getattr(shape, name)
         for operand, type_ in (("a", shape.a), ("b", shape.b)):

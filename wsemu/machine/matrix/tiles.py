@@ -39,7 +39,8 @@ from wsemu.model.matrix import LEAST_TOP
 
 NOTHING = -20_000
 """exponent that represents zero: lower than the exponent of every product of other numbers"""
-INFINITE, NAN = 1, 2
+INFINITE, NAN, ABSENT = 1, 2, 3
+"""classes of elements of `a` and `b`; absent ones of a sparse `a` multiply nothing"""
 ENDLESS, SMALL = 1, 2
 """flags of an operand: some element is not finite; some element is a subnormal f32"""
 LEAST_PLAIN, MOST_PLAIN = -100, 120

@@ -13,8 +13,8 @@ from wsemu.machine.agents.agents import commit, enter_group, group_tables, know,
 from wsemu.machine.agents.copies import COPIED, LANDED, access_cell
 from wsemu.machine.agents.ranges import host_place, judge_written, prepare, touch_range
 from wsemu.machine.lowering import compiled
-from wsemu.machine.matrix.multiply import gather_lanes, step, take_a, take_b
-from wsemu.machine.matrix.shapes import RAW, SUMS
+from wsemu.machine.matrix.multiply import ALL_CHUNKS, gather_lanes, step, take_a, take_b, take_sparse_a
+from wsemu.machine.matrix.shapes import METADATA, RAW, SUMS
 from wsemu.machine.matrix.tiles import ENDLESS, add_integers, load_sums, store_sums
 from wsemu.machine.matrix.warpgroup import all_have_committed, know_group, note_commit, note_issue
 from wsemu.machine.memory.cell_bits import BULK
@@ -42,6 +42,7 @@ from wsemu.model.matrix import (
     COLUMNS,
     GROUP_BYTE_BITS,
     GROUP_ROUNDS_ONCE,
+    GROUP_SELECTOR_SHIFT,
     MMA,
     NEGATES_A,
     NEGATES_B,
@@ -218,20 +219,22 @@ def offset_of(descriptor, turned, row, k):
 
 
 @compiled
-def piece_at(m, descriptor, turned, first, q):
-    """Address of the q-th 16 bytes of some rows from `first` on."""
+def piece_at(m, descriptor, turned, first, q, deep):
+    """Address of the q-th 16 bytes of some rows from `first` on, each of 32 * deep bytes."""
     if turned:
-        at = offset_of(descriptor, turned, first + 8 * (q >> 4), q & 15)
+        lines = 16 * deep
+        at = offset_of(descriptor, turned, first + 8 * (q // lines), q % lines)
     else:
-        at = offset_of(descriptor, turned, first + (q >> 1), PIECE * (q & 1))
+        pieces = 2 * deep
+        at = offset_of(descriptor, turned, first + q // pieces, PIECE * (q % pieces))
     return (SHARED << SEGMENT_SHIFT) + own_shared(m) + at
 
 
 @compiled
-def outside(m, w, pc, lane, descriptor, turned, first, rows, report):
+def outside(m, w, pc, lane, descriptor, turned, first, rows, deep, report):
     """Return whether any piece of an operand must not be read; with `report`, report the first one."""
-    for q in range(2 * rows):
-        place = piece_at(m, descriptor, turned, first, q)
+    for q in range(2 * rows * deep):
+        place = piece_at(m, descriptor, turned, first, q, deep)
         if host_place(m, w, pc, lane, place, PIECE, PIECE, False, True, False) == 0:
             if report:
                 host_place(m, w, pc, lane, place, PIECE, PIECE, False, True, True)
@@ -240,10 +243,10 @@ def outside(m, w, pc, lane, descriptor, turned, first, rows, report):
 
 
 @compiled
-def read_all(m, w, pc, lane, descriptor, turned, first, rows, base):
+def read_all(m, w, pc, lane, descriptor, turned, first, rows, deep, base):
     """Judge and remember the reads of an operand."""
-    for q in range(2 * rows):
-        place = piece_at(m, descriptor, turned, first, q)
+    for q in range(2 * rows * deep):
+        place = piece_at(m, descriptor, turned, first, q, deep)
         judge_written(m, w, pc, lane, SHARED, place - (SHARED << SEGMENT_SHIFT), PIECE)
         if m.clocks:
             touch_range(m, w, lane, pc, place, PIECE, READ, base, True)
@@ -286,10 +289,24 @@ def gather_a(m, s, warp, i, descriptor, shared, first):
 @compiled
 def gather_b(m, s, i, descriptor, column):
     flip = signs_of(s) if i.aux & NEGATES_B else 0
-    for r in range(2):
+    for r in range(s.groups):
         for lane in range(LANES):
             word = word_of(m, descriptor, i.aux & TURNS_B, column + (lane >> 2), r, lane & 3)
             store_u32(m.matrix + RAW + 1024 + ROW * r + 4 * lane, word ^ flip)
+
+
+@compiled
+def take_operand_a(m, s, warp, i, shared):
+    """Unpack `a` from RAW; return 1 if some element is not finite."""
+    if s.chunk == 0:
+        return take_a(m, s, m.matrix + RAW, 0)
+    metadata = warp.registers + i.a + 4 * ROW
+    if shared:  # in a register as wide as the descriptor before it
+        metadata = m.matrix + METADATA
+        for lane in range(LANES):
+            store_u32(metadata + 4 * lane, load_u32(warp.registers + i.a + ROW + 8 * lane))
+    selector = (i.aux >> GROUP_SELECTOR_SHIFT) & 1
+    return take_sparse_a(m, s, m.matrix + RAW, metadata, selector, ALL_CHUNKS, 0)
 
 
 @compiled
@@ -303,9 +320,11 @@ def multiply(m, warp, w, pc, i, mask):
     first = 16 * ((w - m.first_warp) & 3)
     of_a = 16 if shared else 0
     turned_a, turned_b = i.aux & TURNS_A, i.aux & TURNS_B
-    bad = outside(m, w, pc, lane, a, turned_a, first, of_a, False)
-    bad |= outside(m, w, pc, lane, b, turned_b, 0, columns, False)
-    start = piece_at(m, b, turned_b, 0, 0)
+    s = shape_at(m.matrix_shapes, SHAPES_BEFORE + i.op - FIRST_WGMMA)
+    deep = s.groups >> 1
+    bad = outside(m, w, pc, lane, a, turned_a, first, of_a, 1, False)
+    bad |= outside(m, w, pc, lane, b, turned_b, 0, columns, deep, False)
+    start = piece_at(m, b, turned_b, 0, 0, deep)
     if not bad:
         status = room(m, 1)
         if status == DONE:
@@ -314,15 +333,14 @@ def multiply(m, warp, w, pc, i, mask):
             return status
     gather_lanes(m, warp, w, pc, mask)
     m.serial += 1
-    s = shape_at(m.matrix_shapes, SHAPES_BEFORE + i.op - FIRST_WGMMA)
     registers = 2 if s.bytes == 2 else 4
     uses = (load_u32(warp.registers + i.imm) >> lane) & 1
     remember(warp, pc, a, b, uses)
     if bad:
-        outside(m, w, pc, lane, a, turned_a, first, of_a, True)
-        outside(m, w, pc, lane, b, turned_b, 0, columns, True)
+        outside(m, w, pc, lane, a, turned_a, first, of_a, 1, True)
+        outside(m, w, pc, lane, b, turned_b, 0, columns, deep, True)
     else:
-        size = 2 * PIECE * (columns + of_a)
+        size = 2 * PIECE * (columns * deep + of_a)
         base = 0
         if m.clocks:
             number = new_agent(m, w, lane, pc, COPIES, start, size)
@@ -330,12 +348,12 @@ def multiply(m, warp, w, pc, i, mask):
             enter_group(m, w, 0, KIND, number)
             note_issue(m, w, number)
         log(m, COPIED, w, pc, start, -1, mask, size)
-        read_all(m, w, pc, lane, a, turned_a, first, of_a, base)
-        read_all(m, w, pc, lane, b, turned_b, 0, columns, base)
+        read_all(m, w, pc, lane, a, turned_a, first, of_a, 1, base)
+        read_all(m, w, pc, lane, b, turned_b, 0, columns, deep, base)
         gather_a(m, s, warp, i, a, shared, first)
     special = 0
     if not bad:
-        special = take_a(m, s, m.matrix + RAW, 0)
+        special = take_operand_a(m, s, warp, i, shared)
     for block in range(columns >> 3):
         place = ROW * registers * block
         if uses or bad:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from wsemu.model.arch import ARCHS
 from wsemu.model.isa import LANES, ROW
-from wsemu.model.matrix import COLLECT, MMA, MOVES, SPREAD, move_counts
+from wsemu.model.matrix import COLLECT, MMA, MOVES, SELECTOR_SHIFT, SPREAD, find_metadata, move_counts
 from wsemu.reference.matrix.sums import element
 from wsemu.reference.state import list_lanes
 
@@ -42,11 +42,13 @@ def execute(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     a, b = _fragment_a(run, shape, fields[3]), _fragment_b(run, shape, fields[4])
     before = _accumulators(run, shape, fields[6])
     tensor = ARCHS[run.launch.outcome.arch].tensor_core
-    ks = sorted({k for _, k in a})
-    rows = [tuple(a[i, k] for k in ks) for i in range(shape.m)]
-    columns = [tuple(b[k, j] for k in ks) for j in range(shape.n)]
+    places = range(shape.k >> shape.sparse) if shape.sparse else sorted({k for _, k in a})
+    selected = [[*places]] * shape.m
+    if shape.sparse:
+        selected = selected_ks(run, shape, fields[3] + (shape.counts[1] - 1) * ROW, fields[7] >> SELECTOR_SHIFT)
+    rows = [tuple(a[i, place] for place in places) for i in range(shape.m)]
     result = {
-        (i, j): element(shape, tensor, rows[i], columns[j], before[i, j], fields[7])
+        (i, j): element(shape, tensor, rows[i], tuple(b[k, j] for k in selected[i]), before[i, j], fields[7])
         for i in range(shape.m)
         for j in range(shape.n)
     }
@@ -58,6 +60,9 @@ def mark_elements(masks: Registers, name: str, fields: list[int], lanes: int) ->
     addend."""
     shape = MMA[name]
     rows = {i for (i, _), mask in _fragment_a(masks, shape, fields[3]).items() if mask}
+    if shape.sparse:
+        metadata = list_metadata(masks, shape, fields[3] + (shape.counts[1] - 1) * ROW, fields[7] >> SELECTOR_SHIFT)
+        rows |= {i for i, chunks in enumerate(metadata) if any(chunks)}
     columns = {j for (_, j), mask in _fragment_b(masks, shape, fields[4]).items() if mask}
     before = _accumulators(masks, shape, fields[6])
     every = (1 << int(shape.d[1:])) - 1
@@ -89,10 +94,32 @@ def _fragment_a(run: Registers, shape: Mma, first: int) -> Matrix:
     found: Matrix = {}
     for lane in range(LANES):
         g, t = lane >> 2, lane & 3
-        for r in range(shape.counts[1]):
+        for r in range(shape.halves * shape.groups_of_a):
             half, group = r % shape.halves, r // shape.halves
             for n, value in enumerate(_parts(run, shape, first + r * ROW, lane)):
                 found[g + 8 * half, shape.parts * (4 * group + t) + n] = value
+    return found
+
+
+def list_metadata(run: Registers, shape: Mma, row: int, selector: int, type_: str = "b32") -> list[list[int]]:
+    """Return, for each row of a sparse `a`, the 4 bits of each of its chunks (PTX ISA, "Sparse matrix storage").
+    `type_`: that of the register with the metadata."""
+    found = []
+    for i in range(shape.m):
+        half, g = divmod(i, 8)
+        places = [find_metadata(shape, selector, chunk, half) for chunk in range(shape.k // shape.chunk)]
+        found.append([run.read(row, type_, 4 * g + lane) >> low & 15 for lane, low in places])
+    return found
+
+
+def selected_ks(run: Registers, shape: Mma, row: int, selector: int, type_: str = "b32") -> list[list[int]]:
+    """Return, for each row of a sparse `a`, the k of each stored element."""
+    found = []
+    for chunks in list_metadata(run, shape, row, selector, type_):
+        if shape.chunk == 2:  # two indices of halves of elements
+            found.append([2 * chunk + (bits >> 1 & 1) for chunk, bits in enumerate(chunks)])
+        else:
+            found.append([4 * chunk + (bits >> up & 3) for chunk, bits in enumerate(chunks) for up in (0, 2)])
     return found
 
 

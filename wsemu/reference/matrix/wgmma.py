@@ -15,6 +15,7 @@ from wsemu.model.matrix import (
     COLUMNS,
     GROUP_BYTE_BITS,
     GROUP_ROUNDS_ONCE,
+    GROUP_SELECTOR_SHIFT,
     NEGATES_A,
     NEGATES_B,
     OLDEST_GROUP,
@@ -24,11 +25,12 @@ from wsemu.model.matrix import (
     TURNS_B,
     WGMMA,
     Descriptor,
+    vector_counts,
 )
 from wsemu.model.outcome import RawFinding
 from wsemu.reference.agents.copy import Issued
 from wsemu.reference.matrix import warpgroup
-from wsemu.reference.matrix.multiply import ALL_LANES, gather_lanes
+from wsemu.reference.matrix.multiply import ALL_LANES, gather_lanes, selected_ks
 from wsemu.reference.matrix.sums import element
 from wsemu.reference.memory.bounds import check_written, locate
 from wsemu.reference.memory.thread_shadow import ThreadWatch, Touch
@@ -144,10 +146,10 @@ def offset_of(d: Descriptor, row: int, k: int, size: int, *, turned: bool) -> in
 class _Operand:
     """An operand in shared memory, or a part of its rows."""
 
-    def __init__(self, descriptor: int, part: Mma, rows: range, *, turned: bool) -> None:
+    def __init__(self, descriptor: int, part: Mma, rows: range, *, turned: bool, of_b: bool = False) -> None:
         self.descriptor, self.part, self.rows, self.turned = Descriptor.of(descriptor), part, rows, turned
         self.size = part.width // 8
-        self.count = 2 * PIECE // self.size
+        self.count = 2 * PIECE // self.size << (part.sparse and of_b)
 
     def pieces(self) -> list[int]:
         """Return the offsets of all pieces of 16 bytes: row by row, or by groups of 8 rows and then by k."""
@@ -210,7 +212,7 @@ def _operands(run: WarpRun, name: str, fields: list[int], lane: int) -> list[_Op
     """Return the operands in shared memory: b, preceded by a if a is in shared memory."""
     part, auxiliary = WGMMA[name].part, fields[7]
     columns, first = 8 * (auxiliary & COLUMNS), ROWS * (run.warp.number % 4)
-    b = _Operand(run.read(fields[4], "b64", lane), part, range(columns), turned=bool(auxiliary & TURNS_B))
+    b = _Operand(run.read(fields[4], "b64", lane), part, range(columns), turned=bool(auxiliary & TURNS_B), of_b=True)
     if not WGMMA[name].shared:
         return [b]
     rows, turned = range(first, first + ROWS), bool(auxiliary & TURNS_A)
@@ -246,10 +248,16 @@ def multiply(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     of_b = b.elements(memory)
     flip_a, flip_b = ((1 << part.width - 1) * bool(auxiliary & bit) for bit in (NEGATES_A, NEGATES_B))
     tensor = _HOPPER_BYTES if part.width == 8 and part.d in ("f32", "f16") else _HOPPER
-    rows_of_a = [tuple(of_a[first + i, k] ^ flip_a for k in range(b.count)) for i in range(ROWS)]
-    columns_of_b = [tuple(of_b[j, k] ^ flip_b for k in range(b.count)) for j in range(columns)]
+    selected = [[*range(b.count)]] * ROWS
+    if part.sparse:
+        row = fields[3] + (vector_counts(name, auxiliary)[1] - 1) * ROW
+        selected = selected_ks(run, part, row, auxiliary >> GROUP_SELECTOR_SHIFT, "b64" if shared else "b32")
+    rows_of_a = [tuple(of_a[first + i, k] ^ flip_a for k in range(len(selected[i]))) for i in range(ROWS)]
+    columns_of_b = [[of_b[j, k] ^ flip_b for k in range(b.count)] for j in range(columns)]
     result = {
-        (i, j): _element(part, tensor, rows_of_a[i], columns_of_b[j], before[i, j], auxiliary)
+        (i, j): _element(
+            part, tensor, rows_of_a[i], tuple(columns_of_b[j][k] for k in selected[i]), before[i, j], auxiliary
+        )
         for i in range(ROWS)
         for j in range(columns)
     }
