@@ -111,25 +111,25 @@ def check_metadata(e: Emitter, shape: Mma, bits: Register, selector: int, *, ord
     if shape.chunk == 2:
         rest = e.emit("xor.b32", bits, e.constant("b32", 4 * _NIBBLES))  # 0b0100 becomes 0, 0b1110 becomes 0b1010
         other = e.emit("and.b32", rest, e.constant("b32", 5 * _NIBBLES))
-        unequal = e.emit("and.b32", e.emit("xor.b32", rest, _shifted(e, rest, 2)), e.constant("b32", 2 * _NIBBLES))
+        unequal = e.emit("and.b32", e.emit("xor.b32", rest, _shift_right(e, rest, 2)), e.constant("b32", 2 * _NIBBLES))
         wrong = e.emit("setp.ne.b32", e.emit("or.b32", other, unequal), e.constant("b32", 0))
         note = "PTX: the metadata of a chunk of two `.tf32` are 0b0100 or 0b1110"
     else:
         low = e.emit("and.b32", bits, e.constant("b32", 3 * _NIBBLES))
-        high = e.emit("and.b32", _shifted(e, bits, 2), e.constant("b32", 3 * _NIBBLES))
+        high = e.emit("and.b32", _shift_right(e, bits, 2), e.constant("b32", 3 * _NIBBLES))
         if ordered:  # bit 2 of 4 + high - low - 1
             up = e.emit("or.b32", high, e.constant("b32", 4 * _NIBBLES))
             some = e.emit("sub.b32", e.emit("sub.b32", up, low), e.constant("b32", _NIBBLES))
             mask = 4 * _NIBBLES
         else:
             differ = e.emit("xor.b32", low, high)
-            some, mask = e.emit("or.b32", differ, _shifted(e, differ, 1)), _NIBBLES
+            some, mask = e.emit("or.b32", differ, _shift_right(e, differ, 1)), _NIBBLES
         kept = e.emit("and.b32", some, e.constant("b32", mask))
         wrong = e.emit("setp.ne.b32", kept, e.constant("b32", mask))
     if shape.providers < 4:
         number = e.emit("and.b32", e.special("laneid"), e.constant("b32", 3))
         if shape.providers == 2:
-            number = _shifted(e, number, 1)
+            number = _shift_right(e, number, 1)
         provides = e.emit("setp.eq.b32", number, e.constant("b32", selector))
         wrong = e.emit("and.pred", wrong, provides)
     undefined_where(
@@ -138,7 +138,7 @@ def check_metadata(e: Emitter, shape: Mma, bits: Register, selector: int, *, ord
     )  # fmt: skip
 
 
-def _shifted(e: Emitter, value: Register, count: int) -> Register:
+def _shift_right(e: Emitter, value: Register, count: int) -> Register:
     return e.emit("shr.u32", value, e.constant("b32", count))
 
 
