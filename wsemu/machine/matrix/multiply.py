@@ -124,8 +124,8 @@ def take_registers_of_a(m, s, rows, distance, normal):
 
 @compiled
 def stored_index(s, metadata, selector, half, g, k, which):
-    """Return the number of the stored element of a sparse `a` in row g (half 0) or g + 8 with this k.  Return -1 if there
-    is none, or if `which` does not select its chunk."""
+    """Return the number of the stored element of a sparse `a` in row g (half 0) or g + 8 with this k.  Return -1 if
+    there is none, or if `which` does not select its chunk."""
     chunk = k // s.chunk
     if which != ALL_CHUNKS and chunk & 1 != which:
         return -1
