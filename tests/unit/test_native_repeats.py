@@ -14,6 +14,7 @@ from wsemu.launch.check import launch
 from wsemu.native import repeats
 from wsemu.native import session as native
 from wsemu.native.messages import ACTION, ALLOCATE, HEAD, LAUNCH, ActionKind, Kind, Operation
+from wsemu.proof import addresses
 
 KERNELS = """
 .version 8.0
@@ -172,3 +173,19 @@ def test_a_launch_that_finds_other_memory_twice_is_no_longer_kept(process):
         process.launch()
         assert process.read(Y) == {value + 1}
     assert process.runs == 7
+
+
+def test_arrays_by_turns_are_analyzed_once_each(process, monkeypatch):
+    made = []
+    analysis = addresses._Analysis
+
+    def count(*arguments: Any) -> Any:
+        made.append(arguments)
+        return analysis(*arguments)
+
+    monkeypatch.setattr(addresses, "_Analysis", count)
+    for n in range(6):
+        process.write(Y, n)
+        process.launch(source=(X, Y)[n % 2])
+    assert process.runs == 6
+    assert len(made) == 2

@@ -26,6 +26,8 @@ BYTES_PER_SECOND = 1 << 29
 """memory that may be kept for each second of a run: it is copied once or twice, and compared faster than this"""
 MAX_BYTES = 1 << 29
 """maximum number of bytes that are kept for all launches"""
+MAX_KNOWN = 1000
+"""maximum number of different launches"""
 MAX_MISSES = 2
 """times in a row that a launch may find other memory; after that, its memory is not compared again"""
 CHUNK = 1 << 20
@@ -46,7 +48,7 @@ State = dict[int, tuple["Bytes", "Bytes | None"]]
 
 @dataclass(slots=True)
 class _Known:
-    """A launch that has run at least once."""
+    """A launch that has run at least once, and took longer than `MIN_SECONDS`."""
 
     seconds: float = 0.0
     misses: int = 0
@@ -102,7 +104,13 @@ class Repeats:
     def end(self, key: Hashable, seconds: float, outcome: Outcome | None) -> None:
         """Enter a launch that has run; `outcome` is None if it may not be repeated."""
         before, self._before = self._before, None
-        known = self._known.setdefault(key, _Known())
+        known = self._known.get(key)
+        if known is None:
+            if seconds < MIN_SECONDS or outcome is None:
+                return
+            known = self._known[key] = _Known()
+            if len(self._known) > MAX_KNOWN:
+                del self._known[next(iter(self._known))]
         known.seconds = seconds
         if outcome is None or before is None or not self._has_marks(before):
             return

@@ -58,7 +58,7 @@ from wsemu.proof.taint import GUARDED, blocks_of
 from wsemu.proof.taint_steps import COPIED, Decoder, Regions, offset_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 
     from wsemu.model.program import Program
     from wsemu.proof.taint_steps import Bits, Reached, SegmentOf, Step
@@ -114,6 +114,8 @@ NOTHING = Value()
 _State = dict[int, Value]
 _MOST_PLACES = 256
 """maximum number of locations that are tracked for an access; with more, the access may reach any location"""
+_MAX_KEPT = 16
+"""maximum number of results that are kept for a program"""
 
 
 class ByPlace(NamedTuple):
@@ -152,19 +154,18 @@ def depends_on_places(
         return Placed([], frozenset())
     ran = (np.asarray(executions) != 0).tobytes()
     key = ran, tuple(sorted(segment_of.items())), None if reached is None else tuple(sorted(reached))
-    known = program.derived.get("places") if reached is None else None
-    if known is None or known[0] != key:
+    kept: dict[Hashable, Placed] = program.derived.setdefault("places", {}) if reached is None else {}
+    if key not in kept:
         analysis = _Analysis(program, ran, segment_of, name_of, reached)
         placed = analysis.find_placement()
         if placed and (alike := analysis.find_lookalikes()):
             segment_of = {row: segment for row, segment in segment_of.items() if row not in alike}
             analysis = _Analysis(program, ran, segment_of, name_of, reached)
             placed = analysis.find_placement()
-        known = key, Placed(placed, frozenset(analysis.strays))
-        if reached is None:
-            program.derived["places"] = known
-    found: Placed = known[1]
-    return found
+        if len(kept) >= _MAX_KEPT:
+            del kept[next(iter(kept))]
+        kept[key] = Placed(placed, frozenset(analysis.strays))
+    return kept[key]
 
 
 # -- arithmetic --------------------------------------------------------------------------------------------------------
