@@ -41,7 +41,7 @@ from wsemu.model.matrix import vector_counts
 from wsemu.model.program import Program
 
 Number = Any
-"""an int, or an array of them, one a thread"""
+"""an int, or an array with one number per thread"""
 
 
 class Value(NamedTuple):
@@ -61,7 +61,7 @@ def _is_zero(n: Number) -> bool:
 
 
 class Unknown:
-    """A value of another form; `why` is the reason in a word."""
+    """A value of any other form; `why` is the reason in a word."""
 
     def __init__(self, why: str) -> None:
         self.why = why
@@ -112,11 +112,11 @@ class Path:
     state: State
     events: list[Event] = field(default_factory=list)
     rounds: int = 0
-    """number of times that it has reached the head of its loop"""
+    """number of times that the path has reached the head of its loop"""
     head: int = -1
     ended: bool = False
     history: list[tuple[npt.NDArray[np.int64], State]] = field(default_factory=list)
-    """its threads and their state whenever it was asked for"""
+    """threads and state at earlier heads of the loop"""
 
     def part(self, mask: npt.NDArray[np.bool_], pc: int) -> Path:
         """Return the part of its threads that continue at pc."""
@@ -156,7 +156,7 @@ class Machine:
         self.program, self.geometry, self.rows, self.left = program, geometry, rows, steps
         self.code = program.code.tolist()
         self.margin = 1
-        """least value that u can have"""
+        """minimum value of `u` that the run assumes"""
 
     def start(self, given: Mapping[int, Value]) -> Path:
         """Return a path with all threads at the first instruction; `given` rows have these values."""
@@ -499,8 +499,7 @@ class Machine:
         return x
 
     def _index(self, type_: str, index: Value, extent: Value, stride: Value, base: Value) -> Any:
-        """Return the address of an element.  That it is inside the array is shown by running the launch, as far as
-        arrays reach."""
+        """Return the address of an element; running the launch shows that it is inside the array."""
         if not (extent.constant and stride.constant):
             return COMPUTED
         if index.constant:
@@ -571,7 +570,7 @@ def _operands(fields: list[int], operation: Any) -> list[int]:
 
 
 def _only(value: Value, pc: int) -> int:
-    """Return the constant that a value is for all threads; raise Unfit if there is none."""
+    """Return the constant value that is the same for all threads; raise Unfit if there is none."""
     if not value.constant or len({*np.atleast_1d(value.a).tolist()}) != 1:
         raise Unfit(pc, "the size of the copy differs by thread or iteration")
     return int(np.atleast_1d(value.a)[0])
@@ -590,7 +589,7 @@ def _scale_form(x: Value, by: Number) -> Value:
 
 
 MOST_GROWTH = 1 << 16
-"""maximum growth of a register of 32 bits in an iteration: one that grows faster may wrap within few"""
+"""maximum growth per iteration of a 32-bit register: a register that grows faster may soon wrap"""
 
 
 def _fit_form(value: Value, name: str) -> Any:

@@ -53,8 +53,10 @@ def list_acquires(program: Program) -> frozenset[int]:
 
 
 def lanes_ordered_by_atomics(trace: Trace, findings: Iterable[RawFinding], program: Program) -> list[RawFinding]:
-    """Return the races within a warp whose first two lanes atomics and fences order, in the run of this trace, which
-    has the addresses of all `strong` accesses. Lanes of one store are never among them."""
+    """Return the races within a warp whose first two lanes atomics and fences order, in the run of this trace.
+
+    The trace has the addresses of all `strong` accesses. Races between lanes of one store are never returned.
+    """
     asked = [raw for raw in findings if raw.code == "intra-warp-race" and raw.other_pc >= 0]
     return [raw for raw in asked if _Spread(program, raw).comes_to_know(trace)]
 
@@ -72,11 +74,11 @@ class _Spread:
         self.fenced: set[Thread] = set()
         """threads whose strong writes publish the access"""
         self.told: set[tuple[int, int]] = set()
-        """locations of the writes of these threads"""
+        """locations that these threads have written"""
         self.left: set[tuple[int, int]] = set()
-        """locations with a result of the access itself, if it is an atomic"""
+        """locations that hold a result of the access itself, if it is an atomic"""
         self.seen: set[Thread] = set()
-        """threads that have read these locations, and observe the access after a fence"""
+        """threads that have read these locations, and observe the access after their next fence"""
         self.given: set[tuple[int, int]] = set()
         self.waiting: dict[tuple[int, int], list[Thread]] = {}
         """(CTA, barrier) -> the waiting threads"""

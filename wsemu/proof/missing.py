@@ -25,13 +25,14 @@ if TYPE_CHECKING:
 
 
 def is_fresh(program: Program, pc: int) -> bool:
-    """Return whether an instruction is a load that passes by the cache of its multiprocessor."""
+    """Return whether an instruction is a load that bypasses the cache of its multiprocessor."""
     operation, auxiliary = OPERATIONS[NAMES[int(program.code[pc, 0])]], int(program.code[pc, 7])
     return bool(auxiliary & (NO_STORE if operation.kind == "atomic" else FRESH * (operation.kind == "load")))
 
 
 class Lenient(Knowledge):
-    """The knowledge of threads, with two that imagine further fences: races that these do not have are excused."""
+    """The clocks of threads, and two more versions of them with imagined fences: a race in only the first is
+    excused."""
 
     def __init__(self, program: Program, *rest: Any, **options: Any) -> None:
         super().__init__(program, *rest, **options)
@@ -85,7 +86,7 @@ def missing(
     owners = made[race.later.number].event.cta, made[race.earlier.number].event.cta
     seen = [e.pc for n, e in accesses if e.cta == owners[0] and n < race.later.number]
     given = [e.pc for n, e in accesses if e.cta == owners[1] and n > race.earlier.number]
-    reads, writes = [-1, *dict.fromkeys(reversed(seen))], [-1, *dict.fromkeys(given)]  # the nearest to the race first
+    reads, writes = [-1, *dict.fromkeys(reversed(seen))], [-1, *dict.fromkeys(given)]  # those nearest to the race first
     pairs = [(behind, before) for behind in reads for before in writes if behind >= 0 or before >= 0]
     for behind, before in sorted(pairs, key=lambda pair: min(pair) >= 0):
         if not _races(begin, Imagined((behind,), (before,)), race, made):

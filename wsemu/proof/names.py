@@ -42,14 +42,14 @@ class Named(NamedTuple):
 
 
 class _Made(NamedTuple):
-    """A number computed from a thread's indices and the launch's arguments."""
+    """A number that is computed from a thread's indices and the launch's arguments."""
 
     operation: int
     """the operation that computes it; -1: the initial value of a row"""
     operands: tuple[int, ...]
     """numbers of the operands, or the row"""
     pc: int
-    """an instruction that makes it, for its immediates"""
+    """an instruction that computes it, which has its immediates"""
 
 
 def find_named_stores(
@@ -111,7 +111,7 @@ def _bytes_by_cta(program: Program, stores: list[tuple[int, Any]], geometry: Geo
 
 
 class _Numbers:
-    """The rows that hold such numbers at each instruction: the same on every path to it."""
+    """The rows with such numbers at each instruction, if they are the same on every path to it."""
 
     def __init__(self, program: Program) -> None:
         self.code = program.code.tolist()
@@ -170,7 +170,7 @@ class _Numbers:
         if operation.kind in ("alu", "atomic") or NAMES[fields[0]].startswith(("ld.b", "ld.f")):
             rows.pop(fields[2], None)
             return rows
-        rows.clear()  # what writes several rows
+        rows.clear()  # an instruction that writes several rows
         return rows
 
     def slice_instructions(self, numbers: Any) -> frozenset[int]:
@@ -188,7 +188,7 @@ class _Numbers:
 
 
 class _Known:
-    """Known values of the numbers, in every thread."""
+    """The values of these numbers in every thread, as far as they are known."""
 
     def __init__(self, machine: Machine, numbers: _Numbers) -> None:
         self.machine, self.numbers = machine, numbers

@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     from wsemu.proof.happens_before import Actor, Epoch
 
 BYTES, ARRIVALS = 5, 6
-"""`what` of the findings that ask: see the checker `mbarrier`"""
+"""`what` of the findings that this module decides: see the checker `mbarrier`"""
 MOST_OPERATIONS = 600
-"""maximum operations of a phase that are analyzed"""
+"""maximum number of analyzed operations of a phase"""
 
 
 class _Operation(NamedTuple):
-    """One operation of a phase: its change of the pending amount, and the operations before it."""
+    """One operation of a phase: its change of the pending amount, and the operations that precede it."""
 
     adds: int
     after: frozenset[int]
@@ -64,8 +64,7 @@ def too_much(trace: Trace, raw: RawFinding, program: Program, cluster_of: Callab
 
 
 def _count(operations: list[_Operation], raw: RawFinding) -> int:
-    """Return the number of arrivals with which the phase begins: that of the finding includes arrivals that were added
-    since."""
+    """Return the number of arrivals with which the phase began, without those that were added since."""
     if raw.detail["what"] == BYTES:
         return 0
     return raw.detail["value"] - sum(operation.adds for operation in operations if operation.adds > 0)

@@ -1,15 +1,15 @@
 """Happens-before with the phases of mbarriers, warp by warp: for explanations of a run.
 
-The engines judge thread by thread, with a clock for each copy and two more for the asynchronous proxy.  Here a warp is
-one actor, as in `happens_before`, whose rules hold; one lane's arrive gives what its whole warp knows.  So this module
-determines the synchronization edges of a run, and never reports an order as missing that the engines found.
+The engines check each thread with its own clock, a clock for each copy, and two more for the async proxy. Here a warp
+is one actor, as in `happens_before`, whose rules apply: an arrive of one lane gives the clock of the whole warp. So
+this module determines synchronization edges of a run, and it never denies an order that the engines found.
 
-`arrive_on`   Gives to the current phase of its mbarrier, unless it is relaxed (PTX ISA, "mbarrier.arrive").  With
-              atomics, a relaxed one gives what preceded the last fence.
-`phase`       Ends a phase: what is given from then on belongs to the next one.
-`await`       A wait that succeeds takes what its phase was given, unless it is relaxed; then, with atomics, it does so
-              at the next fence.
-`credit`      The end of a copy gives its own accesses, and nothing that its warp knows (PTX ISA, "Async operations").
+`arrive_on`   Gives the warp's clock to the current phase of its mbarrier, unless it is relaxed (PTX ISA,
+              "mbarrier.arrive").  With atomics, a relaxed arrive gives the clock of the warp's last fence.
+`phase`       Ends a phase: what is given from then on belongs to the next phase.
+`await`       A successful wait takes what its phase was given.  A relaxed one takes it at the next fence, with atomics.
+`credit`      The completion of a copy gives the copy's own accesses, and no clock of its warp (PTX ISA, "Async
+              operations").
 """
 
 from __future__ import annotations
@@ -69,8 +69,10 @@ def relaxed_operations(program: Program) -> frozenset[int]:
 
 
 class PhaseOrder(HappensBefore):
-    """The clocks of all warps as in `HappensBefore`, with the edges of mbarriers.  `relaxed` are operations without
-    edges."""
+    """The clocks of all warps as in `HappensBefore`, with the synchronization edges of mbarriers.
+
+    `relaxed` are operations without edges.
+    """
 
     def __init__(
         self,
@@ -85,7 +87,7 @@ class PhaseOrder(HappensBefore):
         super().__init__(atomics, uncounted, cluster_of=cluster_of, cluster_wide=cluster_wide)
         self._relaxed, self._reach = relaxed, reach
         self._given: defaultdict[tuple[int, int, int], Clock] = defaultdict(dict)
-        """knowledge that each (cluster, mbarrier, phase) was given"""
+        """(cluster, mbarrier, phase) -> the clock that it was given"""
         self._rules |= {"arrive_on": self.arrive_on, "await": self.await_, "init": self.init}
 
     def apply(self, event: Event) -> None:
@@ -115,7 +117,7 @@ class PhaseOrder(HappensBefore):
         return self._cluster_of(event.cta), event.place, event.generation
 
     def init(self, event: Event) -> None:
-        """Apply the initialization of an mbarrier: its phases restart."""
+        """Restart the phases of an mbarrier at its initialization."""
         for key in [key for key in self._given if key[:2] == self._phase_of(event)[:2]]:
             del self._given[key]
 
@@ -140,7 +142,8 @@ def _names(program: Program) -> set[str]:
 
 
 def fences_may_order(program: Program) -> bool:
-    """Return whether there are strong accesses, or relaxed operations at barriers, and fences that go with them."""
+    """Return whether a program has fences, and strong accesses or relaxed barrier operations that can form patterns
+    with them."""
     names = _names(program)
     if any(OPERATIONS[name].kind == "atomic" for name in names):
         return True
@@ -154,18 +157,20 @@ def asynchronous(program: Program, cluster_of: Callable[[int], int]) -> Asynchro
 
 
 _PROMISES = "cp.async.arrive"
-"""operations that arrive at an mbarrier once the copies of their thread are over"""
+"""operations that arrive at an mbarrier after the copies of their thread have completed"""
 
 
 def _promises(program: Program) -> frozenset[int]:
-    """Return the arrives that happen when copies are over."""
+    """Return the arrives that happen when copies complete."""
     return frozenset(pc for pc, row in enumerate(program.code.tolist()) if NAMES[row[0]].startswith(_PROMISES))
 
 
 def ends(promises: Container[int], trace: Trace, raw: RawFinding) -> set[Epoch]:
-    """Return the epochs at which warps have observed the end of a race's copy, the last one of its instruction before
-    the later access.  These are waits for the phase that it credited, or in which one of `promises` arrives, and waits
-    for its group."""
+    """Return the epochs at which warps have observed the completion of a race's copy.
+
+    It is the last copy of its instruction before the later access. Its completion is observed by a wait for the phase
+    on which it completed, or in which one of `promises` arrives, or by a wait for its group.
+    """
     issuer, address = (raw.detail.get("other_cta", raw.cta), raw.other_warp), raw.detail["address"]
     later = epochs(raw)[1]
     phases: set[tuple[int, int]] = set()
@@ -191,8 +196,11 @@ def ends(promises: Container[int], trace: Trace, raw: RawFinding) -> set[Epoch]:
 
 
 def begins(trace: Trace, raw: RawFinding) -> set[Epoch]:
-    """Return the epochs at which the later instruction of a race issues copies that touch its bytes, since the earlier
-    access may have been performed: a copy inherits the knowledge of its issuer."""
+    """Return the epochs, from the earlier access on, in which the later instruction of a race issued copies of its
+    bytes.
+
+    A copy begins with the clock of its issuer.
+    """
     earlier = epochs(raw)[0]
     found: set[Epoch] = set()
     for event in trace.events:
@@ -217,8 +225,10 @@ def _touches(copy: Event, address: int) -> bool:
 def exits_ordered_by_atomics(
     trace: Trace, findings: Iterable[RawFinding], program: Program, cluster_of: Callable[[int], int]
 ) -> list[RawFinding]:
-    """Return the findings about an early exit of a CTA that atomics and fences refute, in the run of this trace: all
-    accesses of others to its shared memory come before something that it does."""
+    """Return the findings about an early exit of a CTA that atomics and fences refute, in the run of this trace.
+
+    All accesses of other CTAs to its shared memory then precede some operation of it.
+    """
     asked = [raw for raw in findings if raw.code in EXITS]
     if not asked or not trace.complete:
         return []
@@ -250,8 +260,8 @@ _USES = frozenset({"init", "arrive_on", "expect", "await"})
 
 
 def _concerns_lifetime(raw: RawFinding) -> bool:
-    """Return whether a finding is that nothing orders the use of an mbarrier and its end, or its beginning and the use,
-    of different warps."""
+    """Return whether a finding is about an mbarrier's lifetime, and concerns operations of two warps that nothing
+    orders."""
     if raw.other_warp in (-1, raw.warp):
         return False
     return (raw.code == "mbarrier-lifetime" and raw.detail["what"] == 0) or (
@@ -262,17 +272,19 @@ def _concerns_lifetime(raw: RawFinding) -> bool:
 def lives_ordered_by_atomics(
     trace: Trace, findings: Iterable[RawFinding], program: Program, cluster_of: Callable[[int], int] = int
 ) -> list[RawFinding]:
-    """Return the findings about an mbarrier's lifetime that atomics and fences refute, in the run of this trace: with
-    them, each use comes before the mbarrier's end and after its beginning. So a library may count its threads, and let
-    the last one end its barriers."""
+    """Return the findings about an mbarrier's lifetime that atomics and fences refute, in the run of this trace.
+
+    With them, each use precedes the invalidation and follows the initialization. A library may thus count its threads,
+    and let the last one invalidate its mbarriers.
+    """
     asked = [raw for raw in findings if _concerns_lifetime(raw)]
     if not asked or not trace.complete:
         return []
     order = with_atomics(program, cluster_of)
     lives: dict[tuple[int, int], list[Epoch]] = {}
-    """uses of each mbarrier lifetime, its initialization first, by (cluster, address)"""
+    """(cluster, address) -> the uses in a lifetime of an mbarrier, with its initialization first"""
     apart: set[int] = set()
-    """operations that something of a life does not come before"""
+    """operations that some use of a lifetime does not precede"""
     for event in trace.events:
         if event.kind in _USES or event.kind == "inval":
             uses = lives.setdefault((cluster_of(event.cta), event.place), [])
@@ -335,8 +347,11 @@ def phases_ordered_by_atomics(
 
 
 def _contradicts(raw: RawFinding, event: Event, known: list[Event], unknown: list[Event]) -> bool:
-    """Return whether an operation on an mbarrier, which comes after those that are `known`, contradicts a finding;
-    `unknown` are other earlier ones on this mbarrier, and those that copies bring in their own time."""
+    """Return whether an operation on an mbarrier contradicts a finding.
+
+    It follows the `known` operations. `unknown` are other earlier operations on the mbarrier, and those of copies,
+    which happen in their own time.
+    """
     detail, phase = raw.detail, raw.detail["phase"]
     if event.place != detail["address"]:
         return False

@@ -69,12 +69,11 @@ class Positions:
         self.all: list[Position] = []
         self.numbers: dict[tuple[bool, int, tuple[tuple[int, Touches], ...]], int] = {}
         self.arrays: dict[int, dict[int, dict[What, int]]] = {}
-        """for each position and piece of an array, the CTAs that perform each kind of access, a bit each"""
+        """position -> piece of an array -> the CTAs that perform each kind of access, as bits"""
         self.own: dict[tuple[int, int], Rows] = {}
-        """for two positions of one CTA, which lanes of the later one have not observed which lanes of the earlier
-        one"""
+        """two positions of one CTA -> which lanes of the later one have not observed which lanes of the earlier one"""
         self.across: dict[int, int] = {}
-        """for each position, the earlier positions of other CTAs that it has not observed, a bit each"""
+        """position -> the earlier positions of other CTAs that it has not observed, as bits"""
 
     def at(self, warp: int, places: Mapping[int, Touches], *, strong: bool = False) -> Position:
         """Return the position with these accesses of CTAs by a warp."""

@@ -109,19 +109,22 @@ def weak(
     """Return a pair of accesses in a critical cycle; None if no cycle exists, True if the search is too long.  `spread`
     returns the scope that a fence needs to order some threads.
 
-    `meet` returns whether some interleaving has two accesses to one location next to each other, unordered by anything
-    else.  Other pairs are always seen in one order, like plain accesses without a race, since the accesses that order
-    them are reads of written values.  `misses` returns whether a read may return a value from before a write."""
+    `meet` returns whether some interleaving has two accesses to one location next to each other with nothing else that
+    orders them. Other pairs are always observed in one order, like plain accesses without a race, because the accesses
+    that order them are reads of written values. `misses` returns whether a read may return a value from before a write.
+    """
     return _Search(pairs, accesses, spread, meet, misses).run()
 
 
 class Waits:
-    """The reads of wait loops, and the writes that they read: in iterations that continue to wait, and in the last one.
+    """The reads of wait loops, and the writes whose values they return: while the wait continues, and in the last
+    iteration.
 
-    A wait counts as one access, which reads the value that ends it.  A location with one writer has one order of
-    writes.  If a wait continued with every value before one of these writes, neither the wait nor later reads of its
-    thread miss that write.  The wait must have continued in each state of its CTA in which it can end, since the
-    awaited value may depend on the state."""
+    A wait counts as one access, which reads the value that ends it. The writes to a location with one writer have one
+    order. Suppose that a wait continued with every value before one of these writes. Then neither the wait nor later
+    reads of its thread miss that write. The wait must have continued in each state of its CTA in which it can end,
+    because the awaited value may depend on the state.
+    """
 
     def __init__(self) -> None:
         self.failed: dict[Strong, dict[bytes, set[Strong | None]]] = {}

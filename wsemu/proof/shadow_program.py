@@ -1,16 +1,15 @@
-"""Instrument a program so that it tracks its undefined registers: each register that may hold an undefined value gets a
-mask.
+"""Instrument a program so that it tracks undefined registers: each register that may be undefined gets a *mask*.
 
-`reference.undefined` follows undefined values in an interpreter, which takes seconds where compiled code takes
-milliseconds.  Most registers that some path leaves unwritten can reach a handful of instructions, and reach none of
-them: the path that uses them has written them.  `make_shadow_program` returns the program with instructions between its
-own.  They keep, for each row that `unwritten` finds, the mask of its undefined bits, and end the run in a `trap` if one
-of these reaches something observable.  Any engine runs it.
+`reference.undefined` tracks undefined values in an interpreter, which takes seconds where compiled code takes
+milliseconds. Most registers that some path leaves uninitialized could reach only a few instructions, and in fact reach
+none of them, because every path that uses them initializes them first. `make_shadow_program` returns the program with
+additional instructions. For each row that `unwritten` finds, they compute the mask of its undefined bits, and end the
+run in a `trap` if such a bit reaches something observable. Any engine can run this program.
 
-The masks are those of `reference.definedness`, or have more bits: a run without such a trap shows that nothing is
-reached.  Whether a trap shows that something is depends on the rules on its way: `Sink.sure`.  What is copied to
-memory, or goes through an operation of which no exact rule is below, is not sure. (J.  Seward, N.  Nethercote, "Using
-Valgrind to detect undefined value errors with bit-precision", USENIX 2005.)
+The masks are those of `reference.definedness`, or have more bits. So a run without such a trap shows that nothing
+observable is reached. A trap shows the opposite only if the rules on the path to it are exact (`Sink.sure`). They are
+not if the value was copied to memory, or passed through an operation without an exact rule here. (J. Seward, N.
+Nethercote, "Using Valgrind to detect undefined value errors with bit-precision", USENIX 2005.)
 """
 
 from __future__ import annotations
@@ -69,13 +68,13 @@ _MOVED: dict[str, tuple[int, ...]] = {
 
 
 class Sink(NamedTuple):
-    """The point at which a run ends because an undefined value reaches something."""
+    """A use at which the run ends, because an undefined value reaches it."""
 
     kind: Kind
     pc: int
     """pc of the instruction in the original program"""
     sure: bool
-    """the value is undefined and observable for sure"""
+    """true if the value is certainly undefined and observable"""
 
 
 @dataclass(slots=True)
@@ -86,27 +85,30 @@ class Shadowed:
     own: list[int]
     """position of each instruction of the original program"""
     sinks: dict[int, Sink]
-    """the use that each trap reports"""
+    """trap -> the use that it reports"""
     gates: dict[Source, int]
-    """for each followed source, the constant that is its mask: all bits, or 0 to ignore it"""
+    """tracked source -> the constant that is its mask: all bits, or 0 to ignore the source"""
     covered: frozenset[int]
-    """instructions of that one in which values are followed"""
+    """instructions of the original program in which values are tracked"""
     others: frozenset[int]
-    """instructions whose undefined values are followed"""
+    """instructions whose undefined results are tracked"""
     exact: bool
-    """no mask has more bits than are undefined"""
+    """true if no mask has more bits than are undefined"""
     beside: int
-    """bytes between shared memory and the masks of copies in it; 0 if these are not followed"""
+    """distance in bytes from shared memory to the masks of its contents; 0 if these are not tracked"""
 
     def for_source(self, source: Source) -> Program:
-        """Return the program that follows the values of one source alone."""
+        """Return the program that tracks the values of one source only."""
         off = {gate for other, gate in self.gates.items() if other != source}
         constants = [c._replace(value=0) if c.row in off else c for c in self.program.constants]
         return replace(self.program, constants=constants)
 
     def leaves_out(self, outcome: Outcome) -> bool:
-        """Return whether a run of the program executed instructions in which values are not followed, or undefined
-        values arose where none are, or did not where some are: its warps take turns elsewhere."""
+        """Return whether a run cannot be relied on, because its warps were scheduled differently.
+
+        Either it executed instructions in which values are not tracked, or undefined values arose at other instructions
+        than the expected ones.
+        """
         if any(outcome.executions[at] and pc not in self.covered for pc, at in enumerate(self.own)):
             return True
         arose = {raw.pc for raw in outcome.findings if raw.code in ("uninitialized-read", "undefined-shuffle")}
@@ -114,7 +116,7 @@ class Shadowed:
         return followed != self.others
 
     def _follows(self, at: int) -> bool:
-        """Return whether what an instruction gives is followed: not what an asynchronous one reads."""
+        """Return whether the result of an instruction is tracked: not if it is asynchronous."""
         return OPERATIONS[NAMES[int(self.program.code[at, 0])]].kind != "async"
 
 
@@ -127,16 +129,18 @@ def make_shadow_program(
     beside: int = 0,
     unread: frozenset[tuple[int, int]] = frozenset(),
 ) -> Shadowed:
-    """Return a program that follows its undefined registers through the executed instructions, and the undefined values
-    of the instructions in `others`: loads of uninitialized bytes, shuffles from inactive lanes.  `maps` has the array
-    that shows which bytes of a segment are written.  `beside` is the distance in bytes from shared memory to the masks
-    of its bytes, 0 if copies in it are not followed.  `unread`: strong stores, with their CTAs (`ctaid.x`), of values
-    that nothing reads."""
+    """Return a program that tracks its undefined registers through the executed instructions.
+
+    It also tracks the undefined results of instructions in `others`: loads of uninitialized bytes, shuffles from
+    inactive lanes. `maps` has, for a segment, the array that shows which of its bytes are initialized. `beside` is the
+    distance in bytes from shared memory to the masks of its bytes, or 0 if copies in it are not tracked. `unread` are
+    strong stores, with their CTAs (`ctaid.x`), whose values nothing reads.
+    """
     return _Writer(program, executions, segment_of, others, maps or {}, beside, unread).write_program()
 
 
 class _Writer:
-    """Writes the code of a program with its masks."""
+    """Writes the code of a program with the computation of its masks."""
 
     def __init__(
         self,
@@ -154,19 +158,19 @@ class _Writer:
         self.program, self.executions, self.others, self.maps = program, executions, others, maps
         self.beside = beside
         self.enters: set[int] = set()
-        """instructions that may write to shared memory, where masks are kept beside it"""
+        """instructions that may write to shared memory, which has masks of its own"""
         self.leaves: set[int] = set()
-        """instructions that may read it"""
+        """instructions that may read shared memory"""
         self.combines: set[int] = set()
-        """atomics that may access it"""
+        """atomics that may access shared memory"""
         self.unfollowed: set[int] = set()
-        """accesses to it that such masks do not follow"""
+        """accesses to shared memory for which such masks are not updated"""
         analysis = Unwritten(program, executions, segment_of, others)
         self.before: dict[int, set[int]] = {}
-        """for each instruction, the rows that it uses and that may be undefined before it"""
+        """instruction -> the rows that it uses and that may be undefined before it"""
         self.results: dict[int, tuple[int, ...]] = {}
         self.in_arrays: set[int] = set()
-        """stores to arrays of the launch, and to nothing else"""
+        """stores that access only arrays of the launch"""
         self.code_before = program.code.tolist()
         self.pc = 0
         tainted: set[int] = set()
@@ -185,15 +189,15 @@ class _Writer:
                 self._note_memory(use, NAMES[fields[0]], fields)
         self.end = -(-program.register_bytes // ROW) * ROW
         self.masks = {row: self._row() for row in sorted(tainted)}
-        """row of the mask for each row"""
+        """row -> the row of its mask"""
         self.predicates = self._row()
         self.gates: dict[Source, int] = {}
         self.specials: dict[str, int] = {}
-        """special rows that the program itself lacks"""
+        """rows of special registers that the original program does not have"""
         self.constants: dict[tuple[int, str], int] = {}
         self.spare = [self._row() for _ in range(7)]
         self.kept = self._row()
-        """rows for masks that outlive the next rule"""
+        """rows for masks that must survive the next rule"""
         self.code: list[list[int]] = []
         self.origin: list[int] = []
         self.sinks: dict[int, Sink] = {}
@@ -224,7 +228,7 @@ class _Writer:
         return [row for row, *_ in self.program.undefined if row in self.masks]
 
     def _sinks(self) -> dict[int, Sink]:
-        """Return what is reached, sure only where all rules are exact."""
+        """Return the uses at which the run may end; none is `sure` unless all rules are exact."""
         return self.sinks if self.exact else {at: sink._replace(sure=False) for at, sink in self.sinks.items()}
 
     def _program(self) -> Program:
@@ -247,7 +251,7 @@ class _Writer:
         )  # fmt: skip
 
     def _relocate_table(self, table: list[T]) -> list[T]:
-        """Return what is known of each instruction for the instructions that there are now."""
+        """Return a table by instruction, extended to the instructions of the new program."""
         return [table[pc] for pc in self.origin] if table else []
 
     # -- code ---------------------------------------------------------------------------------------------------------
@@ -300,7 +304,7 @@ class _Writer:
         if guard in used and operation.kind != "alu":
             self._check(STEERS.get(name, "guard"), [guard], 0)
         for kind, rows, sure in self._steering(name, fields):
-            if kind == "store" and self.pc in self.enters:  # beside it
+            if kind == "store" and self.pc in self.enters:  # its mask is stored as well
                 continue
             self._check(kind, [row for row in rows if row in used], fields[1], sure=sure)
         if not results:
@@ -330,7 +334,7 @@ class _Writer:
             self._load_copies(name, fields)
 
     def _check(self, kind: Kind, rows: Sequence[int], guard: int, *, sure: bool = True) -> None:
-        """End the run if one of some rows is undefined in a lane that is there, under a guard."""
+        """End the run if one of some rows is undefined in a lane that executes the instruction."""
         if not rows:
             return
         found = self._any([self.masks[row] for row in rows])
@@ -342,19 +346,19 @@ class _Writer:
         self._stop(kind, found, sure=sure)
 
     def _stop(self, kind: Kind, found: int, *, sure: bool) -> None:
-        """End the run in the lanes of a predicate."""
+        """End the run in the lanes for which a predicate is true."""
         at = len(self.code)
         self._append([OPCODE["bra"], 2 * found + 1, 0, 0, 0, -1, at + 2, 0])
         self.sinks[at + 1] = Sink(kind, self.pc, sure)
         self._append([OPCODE["trap"], 0, 0, 0, 0, 0, len(self.program.traps), ABORTS])
 
     def _negate_guard(self, guard: int) -> int:
-        """Return the predicate that a guard stands for."""
+        """Return a row with the predicate of a guard, negated if the guard is."""
         row = guard >> 1
         return self._emit("not.pred", self._predicate(1), row) if guard & 1 else row
 
     def _steering(self, name: str, fields: list[int]) -> Iterator[tuple[Kind, Sequence[int], bool]]:
-        """Yield what of an instruction must be defined, and whether it is observable if it is not."""
+        """Yield the operands that must be defined, and whether it is observable if they are not."""
         operation = OPERATIONS[name]
         rows = [row for row, _ in zip(fields[3:7], operation.operands, strict=False)]
         match operation.kind:
@@ -388,7 +392,7 @@ class _Writer:
                 return
 
     def _compute(self, name: str, fields: list[int], result: int) -> None:
-        """Write the mask of a result of arithmetic."""
+        """Write the mask of an arithmetic result."""
         operation = OPERATIONS[name]
         operands = fields[3 : 3 + len(operation.operands)]
         masks = [self._mask(row) for row in operands]
@@ -397,7 +401,7 @@ class _Writer:
         if guard == self._constant(0):
             self._emit("mov.b64", self.masks[result], to, guard=fields[1])
             return
-        to = self._emit("mov.b64", self.kept, to)  # it may be written, or not: bits in which both values differ
+        to = self._emit("mov.b64", self.kept, to)  # a guarded write: also bits in which the two values differ
         new = self._emit(name, self.spare[0] if operation.result != "p" else self._predicate(0), *operands)
         new, old = (
             self._value(operation.result, row, self.spare[1 + n]) for n, row in enumerate((new, fields[2]))
@@ -409,7 +413,7 @@ class _Writer:
         self._emit("mov.b64", self.masks[result], either, guard=2 * self._any([guard]))
 
     def _rule(self, name: str, operands: list[int], masks: list[int]) -> int:
-        """Return the row of the mask of a result, as `reference.definedness` has it, or of more bits."""
+        """Return the row of a result's mask: the one of `reference.definedness`, or one with more bits."""
         what, *types = name.split(".")
         operation = OPERATIONS[name]
         floats = any(type_[0] == "f" for type_ in (*operation.operands, operation.result))
@@ -444,12 +448,12 @@ class _Writer:
         return self._whole(operation.result, masks)
 
     def _whole(self, type_: str, masks: Sequence[int]) -> int:
-        """Return the mask of a result all of whose bits are undefined if any bit of an operand is."""
+        """Return the mask of a result that is completely undefined if any bit of an operand is."""
         some = self._any(masks)
         return self._emit("selp.b64", self.spare[0], self._constant(_ones(type_)), self._constant(0), some)
 
     def _any(self, masks: Sequence[int]) -> int:
-        """Return the predicate of lanes in which one of some masks has bits."""
+        """Return the predicate of whether one of some masks has a bit."""
         mask = masks[0]
         for other in masks[1:]:
             mask = self._emit("or.b64", self.spare[0], mask, other)
@@ -463,7 +467,7 @@ class _Writer:
         return row if bits == 64 else self._emit(f"cvt.b64.u{bits}", to, row)
 
     def _cut(self, type_: str, row: int, to: int) -> int:
-        """Return 64 bits as a register of a type has them."""
+        """Return 64 bits as a register of a type."""
         if type_ == "p":
             return self._emit("setp.ne.b64", self._predicate(1), row, self._constant(0))
         bits = 8 * SIZE[type_]
@@ -482,8 +486,8 @@ class _Writer:
         return self._emit("selp.b64", self.spare[0], either, chosen, unsure)
 
     def _shadow_move(self, name: str, controls: tuple[int, ...], operands: list[int], masks: list[int]) -> int:
-        """Return the bits of the masks where the operation has those of the operands; all bits, if what says where
-        that is is undefined."""
+        """Return the masks' bits, moved as the operation moves the operands' bits; all bits, if a position is
+        undefined."""
         operation = OPERATIONS[name]
         given = [
             row if n in controls else self._cut(type_, mask, self.spare[n])
@@ -506,7 +510,7 @@ class _Writer:
             a = self._emit("not.b64", self.spare[1], a)
         if what in ("or", "andn"):
             b = self._emit("not.b64", self.spare[2], b)
-        # a bit stays undefined unless the other one decides it: where that is defined, and not neutral
+        # a bit is undefined unless the other operand decides it, by a defined bit that is not neutral
         for value, mask in ((a, of_a), (b, of_b)):
             neutral = self._emit("or.b64", self.spare[3], value, mask)
             self._emit("and.b64", both, both, neutral)
@@ -526,8 +530,10 @@ class _Writer:
         return self._emit("and.b64", changes, changes, self._constant(_ones(type_)))
 
     def _product(self, factor_type: str, type_: str, operands: list[int], masks: list[int]) -> int:
-        """Return all bits from the lowest one on that may differ: the lowest of one factor that may, times the lowest
-        of the other that may be set."""
+        """Return all bits of a product that may be undefined: from the product of two lowest bits on.
+
+        These are the lowest undefined bit of one factor, and the lowest bit of the other factor that may be set.
+        """
         a, b = (self._value(factor_type, row, self.spare[n]) for n, row in enumerate(operands[:2]))
         lowest = self._constant(0)
         for n, (mask, other, of_other) in enumerate(((masks[0], b, masks[1]), (masks[1], a, masks[0]))):
@@ -540,7 +546,7 @@ class _Writer:
         return self._emit("and.b64", upward, upward, self._constant(_ones(type_)))
 
     def _high_of_product(self, type_: str, operands: list[int], masks: list[int]) -> int:
-        """Return all bits if one factor may differ, and the other be anything but 0."""
+        """Return all bits if one factor may be undefined and the other one may be nonzero."""
         no, differs = self._constant(0), self._predicate(2)
         a, b = (self._value(type_, row, self.spare[n]) for n, row in enumerate(operands))
         for n, (mask, other, of_other) in enumerate(((masks[0], b, masks[1]), (masks[1], a, masks[0]))):
@@ -557,7 +563,7 @@ class _Writer:
         return self._emit("and.b64", to, mask, negated)
 
     def _range(self, value: int, mask: int, least: int, most: int) -> tuple[int, int]:
-        """Return the least and the greatest number without a sign that a value may be."""
+        """Return the least and the greatest unsigned number that a value may be."""
         others = self._emit("not.b64", least, mask)
         self._emit("and.b64", least, value, others)
         return least, self._emit("or.b64", most, value, mask)
@@ -577,14 +583,14 @@ class _Writer:
             self._emit("and.pred", some, some, open_)
             return self._emit("selp.b64", self.spare[0], self._constant(1), no, some)
         (least_a, most_a), (least_b, most_b) = self._ranges(type_, a, b, masks)
-        first = "lt" if how in ("lt", "ge") else "le"  # whether that is so for all values, or for none
+        first = "lt" if how in ("lt", "ge") else "le"  # the relation that holds for all values, or for none
         always = self._emit(f"setp.{first}.u64", self._predicate(0), most_a, least_b)
         possible = self._emit(f"setp.{first}.u64", self._predicate(1), least_a, most_b)
         self._emit("andn.pred", possible, possible, always)
         return self._emit("selp.b64", self.spare[0], self._constant(1), no, possible)
 
     def _extreme(self, what: str, type_: str, operands: list[int], masks: list[int]) -> int:
-        """Return the mask of the operand that is the smaller or the larger one for sure, or all bits."""
+        """Return the mask of the operand that is certainly the smaller, or larger, one; otherwise all bits."""
         bits = int(type_[1:])
         a, b = (self._value(f"b{bits}", row, self.spare[n]) for n, row in enumerate(operands))
         (least_a, most_a), (least_b, most_b) = self._ranges(type_, a, b, masks)
@@ -595,8 +601,8 @@ class _Writer:
         return self._emit("selp.b64", chosen, first, chosen, below)
 
     def _ranges(self, type_: str, a: int, b: int, masks: Sequence[int]) -> tuple[tuple[int, int], tuple[int, int]]:
-        """Return the least and the greatest number that each operand may be, in the order of its type."""
-        if type_[0] == "s":  # with the sign bit turned, signed order is that of numbers without a sign
+        """Return the least and the greatest number that each operand may be, by the order of its type."""
+        if type_[0] == "s":  # with an inverted sign bit, signed order equals unsigned order
             sign = self._constant(1 << int(type_[1:]) - 1)
             a, b = self._emit("xor.b64", self.spare[0], a, sign), self._emit("xor.b64", self.spare[1], b, sign)
         of_a = self._range(a, masks[0], self.spare[2], self.spare[4])
@@ -632,7 +638,7 @@ class _Writer:
             self._emit("mov.b64", self.masks[row], mask, guard=fields[1])
 
     def _note_memory(self, use: Use, name: str, fields: list[int]) -> None:
-        """Note an instruction that may move values into or out of shared memory."""
+        """Record an instruction that may move values into or out of shared memory."""
         kind = OPERATIONS[name].kind
         if not (use.enters or use.leaves):
             return
@@ -642,7 +648,7 @@ class _Writer:
             self.leaves.add(use.pc)
         elif kind == "atomic":
             self.combines.add(use.pc)
-        elif kind == "async" and not use.leaves:  # it writes defined values: a mask that remains has too many bits
+        elif kind == "async" and not use.leaves:  # it writes defined values, so old masks have too many bits
             self.exact = False
         else:
             self.unfollowed.add(use.pc)
@@ -657,7 +663,8 @@ class _Writer:
         return place, inside
 
     def _keep(self, name: str, fields: list[int]) -> None:
-        """Store masks beside values in shared memory; end the run if an undefined value is stored elsewhere."""
+        """Store the masks of values that are stored in shared memory; end the run if an undefined value is stored
+        elsewhere."""
         size, count = (4, CP_ASYNC[name] // 4) if name in CP_ASYNC else memory_shape(name)[1:]
         place, inside = self._locate_in_shared(fields)
         masks = [self._constant(0)] * count if name in CP_ASYNC else [
@@ -675,8 +682,10 @@ class _Writer:
             self._stop("store", found, sure=self.pc in self.in_arrays)
 
     def _stop_at_copy(self, name: str, fields: list[int]) -> None:
-        """End the run if an atomic accesses an undefined copy in shared memory.  Otherwise its result is defined, and
-        so is what it writes: an undefined operand ends the run as well."""
+        """End the run if an atomic accesses an undefined value in shared memory.
+
+        Otherwise its result is defined. So is the value that it writes, because an undefined operand ends the run too.
+        """
         place, inside = self._locate_in_shared(fields)
         bits = 8 * SIZE[ATOMICS[name][1]]
         self._append([OPCODE[f"ld.b{bits}"], 2 * inside, self.spare[2], place, 0, 0, self.beside, 0])
@@ -685,7 +694,7 @@ class _Writer:
         self._stop("atomic", found, sure=False)
 
     def _load_copies(self, name: str, fields: list[int]) -> None:
-        """Add the masks beside shared memory to those of loaded values."""
+        """Add the masks of shared memory to those of loaded values."""
         _, size, count = memory_shape(name)
         place, inside = self._locate_in_shared(fields)
         for k in range(count):
@@ -730,7 +739,7 @@ class _Writer:
             self._emit("mov.b64", self.masks[fields[7]], unsure, guard=fields[1])
 
     def _absent(self, name: str, fields: list[int], mask: int) -> int:
-        """Return the mask of a shuffle's result, all of it in the lanes that read one which takes no part."""
+        """Return the mask of a shuffle's result: all bits in the lanes that read a lane which does not participate."""
         mode, lane, a, b = name.split(".")[1], self._special("laneid"), self.spare[2], self.spare[3]
         inside, absent = self._predicate(1), self._predicate(2)
         for_all = self._emit("setp.eq.b64", self._predicate(0), self._constant(0), self._constant(0))
@@ -760,7 +769,7 @@ class _Writer:
         return self._emit("selp.b64", whole, whole, mask, absent)
 
     def _vote(self, name: str, fields: list[int]) -> None:
-        """Write the mask of a vote: its lanes that are undefined, unless others decide it."""
+        """Write the mask of a vote: the lanes with undefined values, unless other lanes decide the vote."""
         value, result, unsure = fields[3], self.masks[fields[2]], self._any([self.masks[fields[3]]])
         if name == "vote.ballot":
             ballot = list(fields)
@@ -816,12 +825,12 @@ class _Writer:
             self._emit("mov.b64", self.masks[row], mask, guard=fields[1])
 
     def _differ(self, fields: list[int], result: int) -> None:
-        """Write the mask of a comparison between the lanes that are there: undefined if a value of one of them is."""
+        """Write the mask of a comparison between the executing lanes: undefined if a value of one of them is."""
         unsure = self._any([self.masks[fields[3]]])
         own = self._emit("selp.b64", self.spare[0], self._constant(1), self._constant(0), unsure)
         same = list(fields)
         same[2], same[3] = self._predicate(1), own
-        self._append(same)  # if only some have such a value, or all
+        self._append(same)  # it compares whether a lane's value is undefined: for some lanes, or for all
         defined = self._emit("andn.pred", self._predicate(1), self._predicate(1), unsure)
         mask = self._emit("selp.b64", self.spare[0], self._constant(0), self._constant(1), defined)
         self._emit("mov.b64", self.masks[result], mask, guard=fields[1])
@@ -841,14 +850,14 @@ class _Writer:
                 self._emit("mov.b64", self.masks[result], mask, guard=fields[1])
 
     def _vote_masks(self, masks: Sequence[int], guard: int, members: int) -> int:
-        """Return the predicate of whether one of some masks has bits in any lane."""
+        """Return the predicate of whether one of some masks has a bit in any lane."""
         found = self._predicate(1)
         self._append([OPCODE["vote.any"], guard, found, self._any(masks), self._constant(0), members, 0, 0])
         return found
 
     def _accumulate(self, name: str, fields: list[int]) -> None:
-        """Write the masks of a `wgmma`: those of its accumulators, if it uses them, and all bits, if it has other
-        registers that are undefined."""
+        """Write the masks of a `wgmma`: those of its accumulators if it uses them, and all bits if another register is
+        undefined."""
         to, of_a, *_ = vector_counts(name, fields[7])
         own = [fields[3] + k * ROW for k in range(WGMMA[name].shared, of_a)]
         given = [self.masks[row] for row in own if row in self.before.get(self.pc, ())]

@@ -1,9 +1,9 @@
-"""Masks of active lanes after a barrier: all lanes of the warp that reach the instruction on its only path.
+"""Masks of active lanes after a barrier: they name all lanes of the warp that reach the instruction on its only path.
 
-A warp meets an aligned barrier as a whole. A GPU lets its lanes continue together until a branch parts them. Lanes that
-take the same side stay together. Lanes that meet on several paths may be together or not. So on the only path from the
-barrier, an `activemask` names all lanes of the warp that reach it. PTX does not promise it: there a mask needs no more
-than the lane that executes it.
+All lanes of a warp wait at an aligned barrier together. After it, a GPU lets them continue together until a branch
+separates them, and lanes that take the same side stay together. After a join of several paths, lanes may be together or
+not. So on the only path from the barrier, an `activemask` names all lanes of the warp that reach it. PTX does not
+promise this: by its text, the mask need contain only the lane that executes the instruction.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ACTIVE = OPCODE["activemask"]
 
 
 def masks_after_barriers(program: Program) -> dict[int, int]:
-    """Return the `activemask` instructions that name all lanes which reach them -> the barrier before."""
+    """Map each `activemask` that names all lanes which reach it to the barrier before it."""
     key = "masks after barriers"
     if key not in program.derived:
         code = program.code
@@ -31,12 +31,12 @@ def masks_after_barriers(program: Program) -> dict[int, int]:
 
 
 def known_masks(program: Program, *, strict: bool) -> frozenset[int]:
-    """Return the `activemask` instructions that are the same in all schedules; by PTX's letter (`strict`) none is."""
+    """Return the `activemask` instructions with the same mask in all schedules; `strict`, by the text of PTX, none."""
     return frozenset() if strict else frozenset(masks_after_barriers(program))
 
 
 def _find_barriers(program: Program, masks: list[int]) -> dict[int, int]:
-    """Go back from each mask, as long as an instruction has one predecessor."""
+    """Search backward from each mask, as long as an instruction has one predecessor."""
     rows = program.code.tolist()
     before: list[list[int]] = [[] for _ in rows]
     for pc, row in enumerate(rows):
@@ -56,7 +56,7 @@ def _find_barriers(program: Program, masks: list[int]) -> dict[int, int]:
 
 
 def _is_aligned_barrier(row: list[int]) -> bool:
-    """Return whether a warp meets this barrier as a whole and waits at it."""
+    """Return whether all lanes of a warp wait at this barrier together."""
     name = NAMES[row[0]]
     is_wait = OPERATIONS[name].kind == "barrier" and step_word(name) == "sync"
     return is_wait and not row[1] and row[7] == ALIGNED

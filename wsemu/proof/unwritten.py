@@ -1,13 +1,12 @@
-"""Registers that nothing has written, on all paths of a program: where they may reach something observable.
+"""Find uninitialized registers, on all paths of a program, that may reach something observable.
 
-The first run of a launch that atomics steer takes some paths; another order of these takes others, where such a
-register may be read.  A long launch is not followed.  This analysis follows such values through the instructions that
-are executed, or that any order may execute, as `taint` follows the results of atomics.
+The first run of a launch takes some paths. If atomics decide control flow, another interleaving may take other paths,
+on which such a register is read. A long launch is not explored. This analysis follows uninitialized registers through
+the instructions that were executed, or that any interleaving may execute, as `taint` follows the results of atomics.
 
 Detects: branches, exits, guards, addresses, operands, atomics and stores to arrays of the caller that may depend on a
-register which no instruction has written on some path.
-Does not detect: which of these paths exist (two branches on one condition count as independent); it errs on the side
-of a report.
+register that is uninitialized on some path. Does not detect: that a path cannot be taken (two branches on one condition
+count as independent), so it may report too much.
 """
 
 from __future__ import annotations
@@ -25,18 +24,18 @@ if TYPE_CHECKING:
 
 
 class Use(NamedTuple):
-    """An executed instruction, and what it may do with values that nothing has written."""
+    """An executed instruction, and its possible effects on values from uninitialized registers."""
 
     pc: int
     steps: list[Step]
     held: set[int]
-    """the rows that such a value may be in before it"""
+    """rows that may hold such a value before the instruction"""
     outlives: bool
-    """it writes, and only to arrays of the launch"""
+    """true if it writes, and only to arrays of the launch"""
     enters: bool
-    """it may write to shared or local memory"""
+    """true if it may write to shared or local memory"""
     leaves: bool
-    """it may read shared or local memory"""
+    """true if it may read shared or local memory"""
 
 
 class Unwritten(Analysis):
@@ -49,7 +48,8 @@ class Unwritten(Analysis):
         segment_of: SegmentOf | None = None,
         others: frozenset[int] = frozenset(),
     ) -> None:
-        """`others`: instructions that load bytes which nothing has written, or shuffle from lanes that take no part."""
+        """Analyze a program; `others` are loads of uninitialized bytes, and shuffles from lanes that do not
+        participate."""
         self._others = others
         super().__init__(program, executions, [-1], segment_of)
 
@@ -88,7 +88,10 @@ class Unwritten(Analysis):
 
     def find_reached(self, *, values: bool = False) -> tuple[int, str] | None:
         """Return the first instruction that an uninitialized register may reach, and its use there; None if there is
-        none.  `values`: only as a value that is stored where others can see it."""
+        none.
+
+        With `values`, only values count that are stored where others can observe them.
+        """
         written = self._regions.all_of("global")
         found = [] if values else [(t.pc, t.what) for t in self.find_tainted]
         for step, state in self._states():
@@ -99,8 +102,7 @@ class Unwritten(Analysis):
 
 
 def find_unwritten_reads(program: Program) -> frozenset[int]:
-    """Return the instructions that may read, in any run, a register that nothing has written, or a value computed from
-    one."""
+    """Return the instructions that may read an uninitialized register, or a value computed from one, in any run."""
     if not program.undefined:
         return frozenset()
     found: frozenset[int] | None = program.derived.get("unwritten_reads")

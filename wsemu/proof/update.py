@@ -1,8 +1,7 @@
-"""Updates of elements: a load, and a store of a value computed from it at the same address, as `counts[i] += 1` has
-them.
+"""Updates of elements: a load, and a store of a value computed from it to the same address, as in `counts[i] += 1`.
 
-Detects: addresses that one register holds, or a copy of it.
-Does not detect: an address that is computed a second time, values that pass through memory or from lane to lane.
+Detects: an address in one register, or in a copy of it. Does not detect: an address that is computed twice, values that
+pass through memory or to another lane.
 """
 
 from __future__ import annotations
@@ -20,12 +19,12 @@ if TYPE_CHECKING:
     from wsemu.proof.taint_steps import Step
 
 _ADDRESS, _IMMEDIATE = 3, 6
-"""fields of an access that hold its address"""
+"""fields of an access with its address"""
 _Rows = frozenset[int]
 
 
 def is_update(program: Program, load: int, store: int) -> bool:
-    """Return whether a store writes, to the address of a load, a value computed from what it loaded."""
+    """Return whether a store writes, to the address of a load, a value computed from the loaded value."""
     decoder = plain_decoder(program)
     code = decoder.code
     if code[load][_IMMEDIATE] != code[store][_IMMEDIATE]:
@@ -53,7 +52,7 @@ def is_update(program: Program, load: int, store: int) -> bool:
 
 
 def _stores(steps: Iterable[Step], values: _Rows) -> bool:
-    """Return whether a store writes one of these values: its address and guard do not count."""
+    """Return whether a store writes one of these values; its address and guard do not count."""
     return any(values & (frozenset(step.reads) - {step.address, step.guard}) for step in steps)
 
 

@@ -1,8 +1,8 @@
 """Copies of tiles that tensor maps describe, in compiled code: cp.async.bulk.tensor, cp.reduce.async.bulk.tensor.
 
-A tile is rows along dimension 0, each with a stretch of bytes that lie in the tensor.  In shared memory a row is one
-run of bytes, or one for each 16 that the swizzle moves.  Rules T20 - T29 were measured; PTX ISA, "Tensors".  The words
-of a map are those of `model/tensor_map.py`.
+A tile consists of rows along dimension 0. A range of bytes of each row is inside the tensor. In shared memory, a row is
+one run of bytes, or one run for each 16 bytes that the swizzle moves. Rules T20 to T29 were measured; PTX ISA,
+"Tensors". `model/tensor_map.py` defines the words of a map.
 """
 
 from __future__ import annotations
@@ -63,9 +63,9 @@ NOT_THERE, RANK, INNER, NEGATIVE, TYPE = range(5)
 """`what` of a tensor-map finding"""
 COPIED = EVENT_KINDS.index("copy")
 PREPARE, CLOBBERS, JUDGE, NOTE, TOUCH_READ, TOUCH_WRITE, TOUCH_ATOMIC, PLACE, MARK = range(9)
-"""action for each run of bytes"""
+"""actions for each run of bytes"""
 SIZES = sum((type_.bytes.bit_length() - 1) << 2 * type_.code for type_ in ELEMENT_TYPES.values() if not type_.rounds)
-"""two bits a type: log2 of its bytes"""
+"""two bits for each type: log2 of its bytes"""
 CODE = {name: type_.code for name, type_ in ELEMENT_TYPES.items()}
 U32, S64, F16, F32, FLUSHED, F64, BF16 = (CODE[t] for t in ("u32", "s64", "f16", "f32", "f32_ftz", "f64", "bf16"))
 U64 = CODE["u64"]
@@ -73,7 +73,7 @@ WIDE_SWIZZLE = SWIZZLES.index("128B")
 HIGHEST = max(CODE.values())
 CORNERS = sum(bits << 8 * rank for rank, bits in CORNER_BITS.items())
 OFFSETS = sum(bits << 8 * rank for rank, bits in enumerate(OFFSET_BITS))
-"""a byte a rank: the bits of a corner of im2col mode, and of an offset in its row of registers"""
+"""a byte for each rank: the bits of a corner of im2col mode, and of an offset in its row of registers"""
 ADD, MIN, MAX, INC, DEC, AND, _, XOR = range(len(TENSOR_REDUCTIONS))
 ADD_U32, AND_B32, INC_U32, DEC_U32 = (
     BULK_REDUCTIONS.index(which) for which in (("add", "u32"), ("and", "b32"), ("inc", "u32"), ("dec", "u32"))
@@ -145,7 +145,7 @@ def count_of(p, n):
 
 @compiled
 def unit_of(p):
-    """Bytes that dimension 0 counts."""
+    """Return the bytes of an element of dimension 0."""
     if interleave_of(p):
         return UNIT * interleave_of(p)
     return element_size(p)
@@ -153,13 +153,13 @@ def unit_of(p):
 
 @compiled
 def length_of(p):
-    """Bytes of a row."""
+    """Return the bytes of a row."""
     return count_of(p, 0) * unit_of(p)
 
 
 @compiled
 def pitch_of(p):
-    """From one row in shared memory to the next."""
+    """Return the distance from one row in shared memory to the next."""
     if swizzle_of(p) == 0 or interleave_of(p):
         return length_of(p)
     return UNIT << swizzle_of(p)
@@ -193,8 +193,11 @@ def swizzle_address(p, address):
 
 @compiled
 def clean(p):
-    """Return whether all unused fields of a map are 0, except those of dimensions that it does not have: kernels of
-    CUTLASS for groups write strides there (`tensormap.replace`), whatever the rank."""
+    """Return whether all unused fields of a map are 0.
+
+    Fields of dimensions that the map does not have are excepted: grouped kernels of CUTLASS write strides there
+    (`tensormap.replace`), whatever the rank.
+    """
     rank, w2 = rank_of(p), word(p, 2)
     if rank > MOST_RANK or w2 & 0xFFF8000E or code_of(p) > HIGHEST or interleave_of(p) == 3:
         return False
@@ -251,8 +254,8 @@ def has_sound_rows(p):
 
 @compiled
 def has_pixels(p):
-    """Return whether copies of pixels by a map of im2col mode are modelled: its box is not empty, and it has no
-    interleave."""
+    """Return whether copies of pixels by a map of im2col mode are modeled: its box must not be empty, nor the map
+    interleaved."""
     if not is_im2col(p) or interleave_of(p) or not has_sound_rows(p) or word(p, 15) >= MOST_PIXELS:
         return False
     for n in range(1, rank_of(p) - 1):
@@ -271,7 +274,7 @@ def coordinate(registers, i, lane, n):
 
 @compiled
 def row_at(p, registers, i, lane, r):
-    """Return (address of the first byte of a row in the tensor, whether the row is inside it, dimension 0 aside)"""
+    """Return the address of a row's first byte in the tensor, and whether the row is inside, apart from dimension 0."""
     address = load_i64(p) + coordinate(registers, i, lane, 0) * unit_of(p)
     there = 1
     if find_mode(i) == ROWS_MODE:
@@ -316,8 +319,11 @@ def find_offset(p, registers, i, lane, n):
 
 @compiled
 def place_pixel(p, registers, i, lane, r, address):
-    """Return as `row_at`, of a pixel: they lie in the box, at multiples of the element strides from where they start,
-    and continue at the start of the box in the next dimension."""
+    """Return the same as `row_at`, for a pixel.
+
+    Pixels are inside the box, at multiples of the element strides from the first one, and continue at the start of the
+    box in the next dimension.
+    """
     last, rest, there = rank_of(p) - 1, r, 1
     for n in range(1, last):
         first, low, high, step = coordinate(registers, i, lane, n), low_corner(p, n), high_corner(p, n), step_of(p, n)
@@ -341,7 +347,7 @@ def place_pixel(p, registers, i, lane, r, address):
 
 @compiled
 def are_pixels(p, registers, i, lane):
-    """Return whether a copy of pixels starts in the box of its map, with offsets that have room in the instruction."""
+    """Return whether a copy of pixels begins in the box of its map, with offsets that fit into the instruction."""
     rank = rank_of(p)
     bits = (CORNERS >> (8 * rank)) & 255
     for n in range(1, rank - 1):
@@ -353,7 +359,7 @@ def are_pixels(p, registers, i, lane):
 
 @compiled
 def stretch(p, registers, i, lane):
-    """(first, end) of the bytes of a row that lie in the tensor; stores round up (T26)."""
+    """Return the range (first, end) of a row's bytes that are inside the tensor; stores round up (T26)."""
     length = length_of(p)
     end = (word(p, 8) + 1) * unit_of(p)
     if not loads(i):
@@ -374,7 +380,7 @@ def loads(i):
 
 @compiled
 def map_host(m, w, pc, registers, i, lane, report):
-    """Host address of a lane's map, or 0."""
+    """Return the host address of a lane's map, or 0."""
     address = load_i64(registers + i.b + 8 * lane)
     return host_place(m, w, pc, lane, address, MAP_BYTES, MAP_ALIGNMENT, False, False, report)
 
@@ -454,7 +460,7 @@ def unwritten(m, address, size):
 
 @compiled
 def act(m, w, pc, registers, i, lane, action, base, address, size):
-    """Do something to a run of bytes; anything but 0 ends it."""
+    """Perform an action on a run of bytes; a result other than 0 ends the copy."""
     if action == PREPARE:
         return prepare(m, pc, address, size, (loads(i)) == (address >> SEGMENT_SHIFT == SHARED))
     if action == PLACE:
@@ -487,8 +493,8 @@ def act(m, w, pc, registers, i, lane, action, base, address, size):
 
 @compiled
 def inner_runs(m, w, pc, registers, i, lane, p, action, base):
-    """Do something to each run of bytes that a lane accesses in shared memory: what it loads, or stores of the
-    tensor."""
+    """Perform an action on each run of bytes that a lane accesses in shared memory: all that it loads, or the part of a
+    store that is inside the tensor."""
     to, length, pitch, rows = to_of(m, registers, i, lane) & ~ADDRESS_WRAPPED, length_of(p), pitch_of(p), rows_of(p, i)
     swizzled = swizzle_of(p)
     apart = swizzled and (pitch != length or interleave_of(p))
@@ -520,7 +526,7 @@ def inner_runs(m, w, pc, registers, i, lane, p, action, base):
 
 @compiled
 def outer_runs(m, w, pc, registers, i, lane, p, action, base):
-    """Do something to each run of bytes that a lane accesses in the tensor."""
+    """Perform an action on each run of bytes that a lane accesses in the tensor."""
     low, high = stretch(p, registers, i, lane)
     if high <= low:
         return 0
@@ -535,7 +541,8 @@ def outer_runs(m, w, pc, registers, i, lane, p, action, base):
 
 @compiled
 def span_of(p, i, to):
-    """Bytes of shared memory from the start of a tile to its end: those of the last line may change places."""
+    """Return the bytes of shared memory from the start of a tile to its end, with all places to which a swizzle may
+    move the last row."""
     last = to + (rows_of(p, i) - 1) * pitch_of(p)
     q = max(0, length_of(p) - 8 * UNIT)
     most = 0
@@ -547,7 +554,7 @@ def span_of(p, i, to):
 
 @compiled
 def inner_place(m, w, pc, registers, i, lane, p, report):
-    """Host address of a lane's tile in shared memory, or 0."""
+    """Return the host address of a lane's tile in shared memory, or 0."""
     to = to_of(m, registers, i, lane)
     span = span_of(p, i, to & ~ADDRESS_WRAPPED)
     own = loads(i) == 0 or (i.aux >> UNUSED_SHIFT) & OWN_TILE
@@ -556,7 +563,7 @@ def inner_place(m, w, pc, registers, i, lane, p, report):
 
 @compiled
 def ready(m, w, pc, registers, i, lane, p):
-    """Status: DONE if shadow memory is ready for a lane's copy, or that cannot be made."""
+    """Return DONE if shadow memory is ready for a lane's copy, or if the copy is invalid."""
     if inner_place(m, w, pc, registers, i, lane, p, False) == 0:
         return DONE
     if outer_runs(m, w, pc, registers, i, lane, p, PLACE, 0):
@@ -580,7 +587,7 @@ def tile_bytes(p, i):
 
 @compiled
 def load_lane(m, w, pc, registers, i, lane):
-    """tensor.load of a lane; `m.credited` are the bytes that complete.  Status."""
+    """Execute the tensor load of a lane, with its completed bytes in `m.credited`, and return a status."""
     p = map_host(m, w, pc, registers, i, lane, False)
     status = room(m, 1)
     if status == DONE:
@@ -614,7 +621,8 @@ def load_lane(m, w, pc, registers, i, lane):
 
 @compiled
 def touch_map(m, w, pc, registers, i, lane, base):
-    """Record that a copy reads its map, by order alone: the map's proxy differs from that of the copied data."""
+    """Record that a copy reads its map; only order is checked, because the map has another proxy than the copied
+    data."""
     address = load_i64(registers + i.b + 8 * lane) & ~ADDRESS_WRAPPED
     judge_map(m, w, pc, lane, address)
     base -= (BULK - GENERIC) << WARP_SHIFT
@@ -623,7 +631,7 @@ def touch_map(m, w, pc, registers, i, lane, base):
 
 @compiled
 def fill(m, registers, i, lane, p, shift, to):
-    """Bring a tile to shared memory; `shift` is what host addresses are above virtual ones there."""
+    """Copy a tile to shared memory; `shift` is the difference of host and virtual addresses there."""
     low, high = stretch(p, registers, i, lane)
     length, pitch = length_of(p), pitch_of(p)
     nan, rounds = (word(p, 2) >> 15) & 1, (word(p, 2) >> 16) & 1
@@ -652,7 +660,7 @@ def fill(m, registers, i, lane, p, shift, to):
 
 @compiled
 def round_elements(at, size):
-    """Elements of TF32 (T25)."""
+    """Round elements of TF32 (T25)."""
     q = 0
     while q + 4 <= size:
         v = load_u32(at + q)
@@ -666,14 +674,14 @@ def round_elements(at, size):
 
 @compiled
 def store_all(m, w, pc, registers, i, mask):
-    """tensor.store and tensor.reduce, lane by lane.  Status."""
+    """Execute a tensor store or reduction lane by lane, and return a status."""
     status = room(m, 2 * popcount(mask))
     rest = mask
     while rest and status == DONE:
         lane = lowest_bit(rest)
         rest &= rest - 1
         p = map_host(m, w, pc, registers, i, lane, False)
-        if i.op == REDUCE:  # as `run.py` does for other reductions, whose elements are known
+        if i.op == REDUCE:  # as `run.py` does for reductions whose elements are known in advance
             i.aux = (i.aux >> UNUSED_SHIFT) << UNUSED_SHIFT | 16 * element_size(p)
         status = ready(m, w, pc, registers, i, lane, p)
     if status != DONE:
@@ -689,7 +697,7 @@ def store_all(m, w, pc, registers, i, mask):
 
 @compiled
 def one_of_each(m, w, pc, registers, i, mask):
-    """Return the lanes that perform a copy: of lanes that store the same tile to the same location, only one."""
+    """Return the lanes that perform a copy: one lane for all that store the same tile to the same location."""
     chosen = 0
     while mask:
         first = lowest_bit(mask)
@@ -745,7 +753,7 @@ def store_lane(m, w, pc, registers, i, lane):
 
 @compiled
 def is_copy_needed(p, registers, i, lane):
-    """Return whether any of a tile lies in the tensor."""
+    """Return whether part of a tile is inside the tensor."""
     low, high = stretch(p, registers, i, lane)
     if high > low:
         for r in range(rows_of(p, i)):
@@ -757,7 +765,7 @@ def is_copy_needed(p, registers, i, lane):
 
 @compiled
 def bring(m, registers, i, lane, p, shift, to):
-    """Bring, or combine, a tile to the tensor."""
+    """Copy a tile to the tensor, or combine it with the tensor."""
     low, high = stretch(p, registers, i, lane)
     pitch, size, flushes = pitch_of(p), element_size(p), code_of(p) == FLUSHED
     number = reduction((i.aux >> (UNUSED_SHIFT + 3)) & 7, code_of(p))
@@ -806,7 +814,7 @@ def element(place, size):
 
 @compiled
 def combine(target, source, number, size, flushes):
-    """16 bytes, element by element."""
+    """Combine 16 bytes, element by element."""
     q = 0
     while q < UNIT:
         old, new = element(target + q, size), element(source + q, size)
@@ -825,9 +833,9 @@ def combine(target, source, number, size, flushes):
 
 
 def tensor_operation(address, w, pc, mask):
-    """Execute a copy of tiles, or a fence of the tensormap proxy, for lanes: a status.  Called by address.
+    """Execute a tile copy, or a fence of the tensormap proxy, for lanes, and return a status. Called by address.
 
-    With -1 - pc: whether there are such copies.
+    With -1 - pc, check the copies of these lanes, and return DONE if all are valid.
     """
     m = machine_at(address, 0)
     registers = warp_at(m.warps, w).registers

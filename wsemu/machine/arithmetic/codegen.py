@@ -1,4 +1,4 @@
-"""Helpers for bodies of operations: LLVM values that are vectors of 32 lanes or single lanes alike."""
+"""Helpers for the bodies of operations, for LLVM values that are vectors of 32 lanes and for those of single lanes."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ def element(t: Any) -> Any:
 
 
 def like(t: Any, scalar: Any) -> Any:
-    """`scalar` in the shape of t."""
+    """Return a scalar type, or a vector of it as long as `t`."""
     return ir.VectorType(scalar, t.count) if isinstance(t, ir.VectorType) else scalar
 
 
 _CONSTANTS: dict[tuple[Any, int, str], Value] = {}
-"""constants that are vectors: writing one out takes longer than most instructions, and most are reused"""
+"""cached vector constants: to write one out takes longer than most instructions, and most are reused"""
 
 
 def numbers(scalar: Any, values: Sequence[float]) -> Value:
-    """A vector of constants."""
-    key = scalar, len(values), repr(values)  # 0.0 is not -0.0
+    """Return a vector of constants."""
+    key = scalar, len(values), repr(values)  # `repr` distinguishes 0.0 and -0.0
     if key not in _CONSTANTS:
         _CONSTANTS[key] = ir.Constant(ir.VectorType(scalar, len(values)), list(values))
     return _CONSTANTS[key]
@@ -61,7 +61,7 @@ def constant(t: Any, value: float) -> Value:
 
 
 def same(x: Value, value: float) -> Value:
-    """`value` as a constant of x's type."""
+    """Return `value` as a constant of x's type."""
     return constant(x.type, value)
 
 
@@ -103,7 +103,7 @@ def mangle_type(t: Any) -> str:
 
 
 def declare_function(module: Any, signature: Any, name: str) -> Any:
-    """The function of this name, from elsewhere."""
+    """Return an external function by its name, and declare it if necessary."""
     return module.globals.get(name) or ir.Function(module, signature, name)
 
 
@@ -126,14 +126,14 @@ def _method(name: str) -> Body:
 
 
 def go_on_if(b: Builder, fine: Value, otherwise: Any) -> None:
-    """Go on where it is fine, else to a block."""
+    """Continue if `fine`, otherwise branch to a block."""
     onward = b.function.append_basic_block("fine")
     b.cbranch(fine, onward, otherwise)
     b.position_at_end(onward)
 
 
 def lane_loop(b: Builder, mask: Value, body: Callable[[Value], None]) -> None:
-    """body(lane as i64) for each set bit of the i32 `mask`, lowest first."""
+    """Emit a loop that runs body(lane as i64) for each set bit of the i32 `mask`, from the lowest on."""
     function, before = b.function, b.block
     head, run, after = (function.append_basic_block(s) for s in ("lane", "lane_on", "lane_end"))
     b.branch(head)
@@ -149,7 +149,7 @@ def lane_loop(b: Builder, mask: Value, body: Callable[[Value], None]) -> None:
 
 
 def each_lane(b: Builder, mask: Value, body: Callable[[Value], None], *, at_once: bool = True) -> None:
-    """`lane_loop`; `at_once`: with code for each lane where all are there, which takes a third of the time."""
+    """Emit `lane_loop`; with `at_once`, also unrolled code for a full mask, which takes a third of the time."""
     if not at_once:
         lane_loop(b, mask, body)
         return
@@ -168,14 +168,14 @@ def load_row(b: Builder, registers: Value, offset: Value, t: str) -> Value:
 
 
 def store_row(b: Builder, registers: Value, offset: Value, t: str, value: Value, mask: Value) -> None:
-    """Write the lanes of `mask` (i32)."""
+    """Store a value in the lanes of an i32 `mask` of a row."""
     if t == "p":
         place = pointer(b, b.add(registers, offset), I32)
         kept = b.and_(b.load(place), b.not_(mask))
         b.store(b.or_(kept, b.and_(b.bitcast(value, I32), mask)), place)
         return
     place = pointer(b, b.add(registers, offset), value.type)
-    # blending is dear on a CPU without AVX-512, and nearly every mask is full
+    # blending is expensive on a CPU without AVX-512, and nearly every mask is full
     with b.if_else(b.icmp_signed("==", mask, I32(-1)), likely=True) as (full, partial):
         with full:
             b.store(value, place, align=64)
@@ -186,7 +186,7 @@ def store_row(b: Builder, registers: Value, offset: Value, t: str, value: Value,
 def switch(
     b: Builder, selector: Value, names: Iterable[str], body: Callable[[str], None], others: Callable[[], None]
 ) -> None:
-    """One case per operation name, and one for all other opcodes."""
+    """Emit a switch with a case for each operation name, and one for all other opcodes."""
     end = b.function.append_basic_block("operation_end")
     other = b.function.append_basic_block("operation_other")
     choice = b.switch(selector, other)

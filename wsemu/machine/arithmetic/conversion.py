@@ -38,7 +38,7 @@ def half_to_float(b: Builder, h: Value) -> Value:
     u = resize(b, h, I32, False)
     f = like(u.type, F32)
     magnitude = b.shl(b.and_(u, same(u, 0x7FFF)), same(u, 13))
-    # scaling by 2^112 moves the exponent from half's bias to float's, subnormals included
+    # multiplication by 2^112 converts the exponent from the bias of half to that of float, also for subnormals
     v = b.bitcast(b.fmul(b.bitcast(magnitude, f), constant(f, 2.0**112)), u.type)
     special = b.icmp_unsigned(">=", magnitude, same(u, 0x7C00 << 13))
     v = b.select(special, b.or_(v, same(u, 0x7F800000)), v)
@@ -46,13 +46,13 @@ def half_to_float(b: Builder, h: Value) -> Value:
 
 
 def float_to_half(b: Builder, x: Value) -> Value:
-    """Round to nearest even, in integer code."""
+    """Round to nearest even, using integer operations."""
     u = b.bitcast(x, like(x.type, I32))
     sign = b.and_(u, same(u, -0x80000000))
     a = b.xor(u, sign)
     odd = b.and_(b.lshr(a, same(u, 13)), same(u, 1))
     normal = b.lshr(b.add(b.add(a, same(u, ((15 - 127) << 23) + 0xFFF)), odd), same(u, 13))
-    # adding 0.5 makes the float adder round a subnormal half's bits into place
+    # adding 0.5 makes the float adder round the bits of a subnormal half at the right position
     tiny = b.sub(b.bitcast(b.fadd(b.bitcast(a, x.type), constant(x.type, 0.5)), u.type), same(u, 0x3F000000))
     huge = b.select(b.icmp_unsigned(">", a, same(u, 0x7F800000)), same(u, 0x7E00), same(u, 0x7C00))
     r = b.select(b.icmp_unsigned(">=", a, same(u, 0x47800000)), huge, normal)
@@ -61,14 +61,14 @@ def float_to_half(b: Builder, x: Value) -> Value:
 
 
 def single_to_half(b: Builder, x: Value) -> Value:
-    """Round f32 to nearest even, with the one nan that the hardware makes of f32."""
+    """Round f32 to f16 to nearest even; every nan becomes the one that the hardware produces."""
     h, u = float_to_half(b, x), b.bitcast(x, like(x.type, I32))
     nan = b.icmp_signed(">", b.and_(u, same(u, 0x7FFFFFFF)), same(u, 0x7F800000))
     return b.select(nan, same(h, 0x7FFF), h)
 
 
 def double_to_odd_float(b: Builder, x: Value) -> Value:
-    """Double to float rounded to odd, so that a second rounding to half is the only one that counts."""
+    """Round a double to a float to odd, so that a second rounding to half gives the result of a single rounding."""
     y = b.fptrunc(x, like(x.type, F32))
     error = b.fsub(x, b.fpext(y, x.type))
     v = b.bitcast(y, like(x.type, I32))

@@ -1,8 +1,8 @@
 """Arithmetic rounded toward zero, down or up (PTX `.rz`, `.rm`, `.rp`), by the rounding mode of the CPU.
 
-Each operation is an LLVM function of its own that sets the mode, computes and puts the old mode back.  It is kept out
-of line and calls LLVM's constrained intrinsics, because anything else may be moved across the change of mode (LLVM
-Language Reference, "Constrained Floating-Point Intrinsics").
+Each operation is a separate LLVM function that sets the mode, computes and restores the old mode. It is not inlined and
+calls LLVM's constrained intrinsics, because any other operation may be moved across the change of mode (LLVM Language
+Reference, "Constrained Floating-Point Intrinsics").
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _INT = ir.IntType(32)
 
 
 def round_directed(what: str, direction: str) -> Callable[..., Value]:
-    """The body of an operation: `what` of CONSTRAINED on vectors (or numbers), rounded in `direction` of MODES."""
+    """Return the body of an operation: `what` of CONSTRAINED on vectors or numbers, rounded in `direction` of MODES."""
 
     def body(b: Any, *operands: Value) -> Value:
         t = operands[0].type
@@ -47,7 +47,7 @@ def _mangle_type(t: Any) -> str:
 
 
 def _define(module: Any, name: str, what: str, mode: int, t: Any) -> Any:
-    """Add to the module: set the mode, compute, set the old mode."""
+    """Add a function to the module that sets the mode, computes, and restores the mode."""
     function = ir.Function(module, ir.FunctionType(t, [t] * CONSTRAINED[what]), name)
     function.linkage = "internal"
     function.attributes.add("noinline")

@@ -1,7 +1,7 @@
-"""Arithmetic operations that are compiled together.
+"""Families of arithmetic operations, which are compiled together.
 
-`CORE` is what nearly every kernel uses: it is part of the scheduler's switch.  The others are compiled when a program
-first has one of theirs, and are called by address.
+`CORE` has the operations that nearly every kernel uses: it is part of the scheduler's switch. Any other family is
+compiled when a program first uses one of its operations, and called by address.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _SINGLE = {"cvt", "copysign", "ftz", "abs"}
 
 
 def family_of(name: str) -> str:
-    """CORE or the family of FAMILIES that an arithmetic operation belongs to."""
+    """Return the family of an arithmetic operation: CORE, or one of FAMILIES."""
     operation = OPERATIONS[name]
     types = {operation.result, *operation.operands}
     what, *modifiers = name.split(".")
@@ -40,6 +40,6 @@ def family_of(name: str) -> str:
 
 @cache
 def members(family: str) -> tuple[str, ...]:
-    """The operations of CORE or of a family."""
+    """Return the operations of CORE or of another family."""
     alu = (name for name, operation in OPERATIONS.items() if operation.kind == "alu")
     return tuple(name for name in alu if family_of(name) == family)

@@ -1,4 +1,4 @@
-"""Floating point: one rounding, the hardware's nans, the functions of the C library."""
+"""Floating point: results rounded once, the nans of the hardware, and the functions of the C library."""
 
 from __future__ import annotations
 
@@ -33,12 +33,15 @@ CANONICAL_NAN = 0x7FFFFFFF
 
 
 QUIET, MADE = 1 << 51, -0x8000000000000
-"""for an f64 nan, the bit that arithmetic sets, and the nan that numbers produce, as on an H200"""
+"""for f64: the bit that arithmetic sets in a nan, and the nan that operations on numbers produce, as on an H200"""
 
 
 def canonical(body: Body, order: tuple[int, ...] = ()) -> Body:
-    """Return `body` with the hardware's nans. An f32 nan is the one canonical nan. An f64 nan is that of the first
-    operand in `order` that is one, or a new one (measured on an H200); without an order it is the CPU's."""
+    """Return `body` with the hardware's nans.
+
+    A nan result of f32 is the one canonical nan. A nan result of f64 is the nan of the first operand in `order` that is
+    one, or a new nan (measured on an H200); without an order, it is the CPU's.
+    """
 
     def result(b: Builder, *operands: Value) -> Value:
         r = body(b, *operands)
@@ -52,11 +55,11 @@ def canonical(body: Body, order: tuple[int, ...] = ()) -> Body:
 
 
 NUMBERS: dict[Body, Body] = {}
-"""for a body whose f64 nans are chosen from its operands', its body for operands without nans"""
+"""body whose f64 nans come from its operands -> its variant for operands without nans"""
 
 
 def _propagate_nan(b: Builder, r: Value, operands: list[Value]) -> Value:
-    """Return r, or the hardware's nan instead; nans are rare, and take a separate path."""
+    """Return r, or the hardware's nan instead; nans are rare, so they have a separate path."""
     u = b.bitcast(r, like(r.type, I64))
     nan = b.fcmp_unordered("uno", r, r)
     here, there, after = b.block, b.append_basic_block("nan"), b.append_basic_block("number")
@@ -78,7 +81,7 @@ def _propagate_nan(b: Builder, r: Value, operands: list[Value]) -> Value:
 
 
 def _with_nan(b: Builder, where: Value, r: Value) -> Value:
-    """The usual nan or r, chosen as integers: to LLVM one nan is as good as another."""
+    """Return the canonical nan or r, selected as integers, because LLVM does not distinguish nans."""
     u = b.bitcast(r, like(r.type, I32))
     return b.bitcast(b.select(where, same(u, CANONICAL_NAN), u), r.type)
 
@@ -87,7 +90,7 @@ def square_root(b: Builder, x: Value) -> Value:
     r = llvm(b, "llvm.sqrt", x.type, x)
     if element(x.type) != F32:
         return _propagate_nan(b, r, [x])
-    # asked of the bits: LLVM takes "a nan where x < 0, else the root of x" for the root
+    # tests bits: LLVM would simplify "a nan if x < 0, otherwise the root of x" to the root
     u = b.bitcast(r, like(r.type, I32))
     return _with_nan(b, b.icmp_signed(">", b.and_(u, same(u, 0x7FFFFFFF)), same(u, 0x7F800000)), r)
 
@@ -99,7 +102,7 @@ def flush_subnormal(b: Builder, x: Value) -> Value:
 
 
 def number_min_max(relation: str) -> Body:
-    """IEEE minimumNumber/maximumNumber with -0 < +0."""
+    """Return IEEE minimumNumber or maximumNumber with -0 < +0."""
 
     def body(b: Builder, x: Value, y: Value) -> Value:
         bits = like(x.type, I32 if element(x.type) == F32 else I64)
@@ -113,7 +116,7 @@ def number_min_max(relation: str) -> Body:
 
 
 def _python_divmod(b: Builder, x: Value, y: Value) -> tuple[Value, Value]:
-    """(x // y, x % y) of Python floats, one lane, without its exception for y == 0."""
+    """Return x // y and x % y of Python floats in one lane, without the exception for y == 0."""
     zero = same(x, 0.0)
     mod = b.frem(x, y)
     quotient = b.fdiv(b.fsub(x, mod), y)
@@ -133,7 +136,7 @@ def _python_divmod(b: Builder, x: Value, y: Value) -> tuple[Value, Value]:
 
 
 def library(name: str) -> Body:
-    """The C library's function in double, rounded to the operand's type."""
+    """Return the body that calls the C library's function in double, and rounds to the operand's type."""
 
     def body(b: Builder, *args: Value) -> Value:
         t = args[0].type

@@ -1,4 +1,4 @@
-"""Integers: shifts, quotients, products, bit fields, and the address of an array's element."""
+"""Integer operations: shifts, quotients, products, bit fields, and the address of an array element."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def min_max(relation: str, signed: bool) -> Body:
 
 
 def _safe_divisor(b: Builder, x: Value, y: Value, signed: bool) -> tuple[Value, Value, Value]:
-    """(y without the values that trap, y == 0, MIN / -1)"""
+    """Return y without the values that trap, whether y == 0, and whether the operation is MIN / -1."""
     zero = b.icmp_unsigned("==", y, same(y, 0))
     safe = b.select(zero, same(y, 1), y)
     overflow = ir.Constant(I1, 0)
@@ -116,7 +116,7 @@ def count_bits(what: str) -> Body:
 
 
 def _field(b: Builder, x: Value, *counts: Value) -> list[Value]:
-    """Position and length operands: their low 8 bits, as wide as x."""
+    """Return position and length operands: their low 8 bits, extended to the width of x."""
     return [resize(b, b.and_(n, same(n, 255)), element(x.type), False) for n in counts]
 
 
@@ -158,7 +158,7 @@ def permute_bytes(b: Builder, x: Value, y: Value, selector: Value) -> Value:
 
 
 def index_address(signed: bool) -> Body:
-    """The address of an index that may lie outside; the usual case is `alu`'s own (`_index_case`)."""
+    """Return the body for the address of an index that may be outside; `alu` has the usual case (`_index_case`)."""
 
     def body(b: Builder, index: Value, extent: Value, stride: Value, base: Value) -> Value:
         return _flagged_address(b, resize(b, index, I64, signed), extent, stride, base, signed)
@@ -179,5 +179,5 @@ def _flagged_address(b: Builder, i: Value, extent: Value, stride: Value, base: V
     clamped = b.select(b.icmp_signed(">", clamped, high), high, clamped)
     told = b.shl(b.add(clamped, same(i, INDEX_BIAS)), same(i, SEGMENT_SHIFT))
     out = b.or_(told, same(i, ADDRESS_OUT | 1 << (SEGMENT_SHIFT - 1)))
-    out = b.select(b.icmp_unsigned(">=", base, same(i, ADDRESS_OUT)), base, out)  # the first index outside is told
+    out = b.select(b.icmp_unsigned(">=", base, same(i, ADDRESS_OUT)), base, out)  # keep the first index outside
     return b.select(b.icmp_unsigned(">=", i, extent), out, address)

@@ -1,8 +1,9 @@
-"""Semantics of each arithmetic operation: one LLVM body for 32 lanes at once, and the intrinsics that run them.
+"""Semantics of each arithmetic operation: an LLVM body for 32 lanes at once, and the intrinsics that run the bodies.
 
-`BODIES` gives every ALU operation of `isa.OPERATIONS` a function `(builder, *operands) -> value` that works on a
-vector of 32 lanes or, for operations that have no vector form (division, library functions), on one lane.  `alu` is
-the switch over those of the core, `family` that over those of another family.  Nothing here knows of warps or programs.
+`BODIES` maps every ALU operation of `isa.OPERATIONS` to a function `(builder, *operands) -> value`. It works on a
+vector of 32 lanes, or on one lane if the operation has no vector form (division, library functions). `alu` is the
+switch over the operations of the core, and `family` the one over those of another family. Nothing here refers to warps
+or programs.
 """
 
 from __future__ import annotations
@@ -139,7 +140,7 @@ _NANS = {
     "sqrt": (0,),
     "rsqrt": (0,),
 }
-"""operation -> its operands, that first whose f64 nan comes through (measured on an H200)"""
+"""operation -> order of its operands: the f64 nan of the first one that is a nan is the result (measured on an H200)"""
 
 
 def _float_bodies(f: str) -> None:
@@ -210,16 +211,17 @@ def _cases(b: Builder, registers: Value, d: Value, operands: tuple[Value, ...], 
         lane_loop(b, mask, one_lane)
 
     def index_case(name: str) -> None:
-        """With all indices inside, an address is a product and a sum; each side of the branch loads its own
-        operands,
-        so that no vector lives across it."""
+        """Emit the address of an index: a product and a sum if all indices are inside.
+
+        Each side of the branch loads its own operands, so that no vector is live across the branch.
+        """
         op = OPERATIONS[name]
         signed = name[6] == "s"
 
         def load(k: int) -> Value:
             return load_row(b, registers, operands[k], op.operands[k])
 
-        outside = b.icmp_unsigned(">=", resize(b, load(0), I64, signed), load(1))  # negative ones too
+        outside = b.icmp_unsigned(">=", resize(b, load(0), I64, signed), load(1))  # true for negative ones as well
         with b.if_else(b.icmp_unsigned("==", b.bitcast(outside, I32), I32(0)), likely=True) as (inside, flagged):
             with inside:
                 address = b.add(load(3), b.mul(resize(b, load(0), I64, signed), load(2)))
@@ -243,8 +245,8 @@ def alu(
     imm: Value,
     mask: Value,
 ) -> None:
-    """Run one ALU operation on the lanes of `mask`: one of the core itself, another by the address of its family, which
-    `families` has for each opcode."""
+    """Execute one ALU operation in the lanes of `mask`: an operation of the core directly, any other by the address of
+    its family, which `families` has for each opcode."""
 
     def other() -> None:
         entry = b.load(pointer(b, b.add(families, b.shl(opcode, I64(3))), I64))
@@ -254,7 +256,7 @@ def alu(
 
 
 def family(name: str) -> Emitted:
-    """The entry of a family, for its operations alone."""
+    """Return the entry of a family, which executes only its operations."""
 
     def entry(
         b: Builder,

@@ -1,8 +1,8 @@
 """Collector buffers of `tcgen05.mma`, in compiled code.
 
-A buffer may keep A, or B with `.ws`, for later products.  `fill` puts the operand there; `use` and `lastuse` need one
-that is still there.  They may read memory again, so that products are computed from memory; but it has to be the same
-operand with the same elements (PTX ISA, "tcgen05.mma", `.collector_usage`).
+A buffer may keep A, or B with `.ws`, for later products. `fill` stores the operand there; `use` and `lastuse` require
+that it is still there. The hardware may read memory again, so products are computed from memory here; but memory must
+still have the same operand with the same elements (PTX ISA, "tcgen05.mma", `.collector_usage`).
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def judge_use(m, p, cta, buffer, w, pc, lane, operand, shape, total):
 
 @compiled
 def collect(m, p, w, pc, lane, aux, first):
-    """Follow what a product does to a collector buffer."""
+    """Record and check what a product does to a collector buffer."""
     cta = tensor_cta_at(m.tensor_ctas, m.member)
     how = (aux >> COLLECT_SHIFT) & COLLECT_BITS
     of_b = (aux & WEIGHTS) != 0

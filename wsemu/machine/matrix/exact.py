@@ -1,5 +1,8 @@
-"""Sums of a tile correctly rounded, in compiled code: all products and the accumulator are added in a fixed-point
-number that holds any of them, and rounded once, to nearest even."""
+"""Correctly rounded sums of a tile, in compiled code.
+
+All products and the accumulator are added in a fixed-point number that can hold any of them, which is then rounded
+once, to nearest even.
+"""
 
 from __future__ import annotations
 
@@ -19,14 +22,14 @@ from wsemu.machine.scalars import load_i64, load_u32, store_i64, store_u32
 from wsemu.model.isa import LANES
 
 COUNT = 20
-"""words of 32 bits of the fixed-point number, each in 64"""
+"""number of 32-bit words of the fixed-point number; each is stored in 64 bits"""
 LEAST = -300
-"""exponent of its lowest bit: below that of every product"""
+"""exponent of its lowest bit, which is below that of every product"""
 WORD = (1 << 32) - 1
 
 
 def add_exactly(address, number, special):
-    """Add the products of a tile to its accumulators; `number` is that of its shape.  Called by address."""
+    """Add the products of a tile to its accumulators; `number` is the number of its shape. Called by address."""
     m = machine_at(address, 0)
     s = shape_at(m.matrix_shapes, number)
     half = s.bytes == 2
@@ -47,7 +50,7 @@ def add_exactly(address, number, special):
 
 @compiled
 def begin(limbs, bits, half):
-    """The number is the accumulator; 1 where that is not finite."""
+    """Set the fixed-point number to the accumulator; return 1 if that is not finite."""
     for n in range(COUNT):
         store_i64(limbs + 8 * n, 0)
     fraction = 10 if half else 23
@@ -69,7 +72,7 @@ def begin(limbs, bits, half):
 
 @compiled
 def add(limbs, value, exponent):
-    """Add value * 2 ** exponent; its words may be negative, and larger than one."""
+    """Add value * 2 ** exponent to the number; words may then be negative, or exceed 32 bits."""
     if value == 0:
         return 0
     at = exponent - LEAST
@@ -87,7 +90,7 @@ def add(limbs, value, exponent):
 
 @compiled
 def add_terms(m, s, i, q):
-    """Add the products of an element."""
+    """Add the products of one element."""
     to = m.matrix
     for g in range(s.groups):
         for x in range(s.parts):
@@ -101,13 +104,13 @@ def add_terms(m, s, i, q):
 
 @compiled
 def wide(word):
-    """A signed number of 32 bits."""
+    """Sign-extend a number of 32 bits."""
     return word - ((word >> 31) << 32)
 
 
 @compiled
 def carry_limbs(limbs):
-    """Let each word have 32 bits; the sign of the whole is what is left over."""
+    """Carry between words so that each has 32 bits, and return the rest, which has the sign of the number."""
     rest = 0
     for n in range(COUNT):
         value = load_i64(limbs + 8 * n) + rest
@@ -118,7 +121,7 @@ def carry_limbs(limbs):
 
 @compiled
 def round_limbs(limbs, half):
-    """The number's bits as f32 or f16; +0 where nothing is left."""
+    """Return the bits of the number, rounded to f32 or f16; +0 if it is zero."""
     negative = carry_limbs(limbs) < 0
     if negative:
         for n in range(COUNT):
@@ -152,7 +155,7 @@ def round_limbs(limbs, half):
 
 @compiled
 def field(limbs, at):
-    """The bits from one on, 25 of them at least."""
+    """Return the bits of the number from one bit on, at least 25 of them."""
     place = limbs + 8 * (at >> 5)
     return (load_i64(place) | (load_i64(place + 8) & 0x1FFFFFF) << 32) >> (at & 31)
 

@@ -1,4 +1,4 @@
-"""Positions of a tile's operands in the buffer of a machine, and the multiplications as its code reads them."""
+"""Positions of a tile's operands in a machine's buffer, and the multiplications in the format of the compiled code."""
 
 from __future__ import annotations
 
@@ -22,29 +22,29 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 NUMBERS_ALONE = 2
-"""`infinite` of a type that has neither infinities nor nans"""
+"""value of `infinite` for a type without infinities and nans"""
 COLUMNS = (0, 2, 4, 6, 1, 3, 5, 7)
 N = len(COLUMNS)
 _MOST_A, _MOST_B = 4 * 8 * LANES, 2 * 8 * 4 * N
-"""elements of the largest operands: those of 4 bits"""
+"""number of elements of the largest operands, which are those of 4 bits"""
 A_SIGNIFICAND, A_EXPONENT, A_CLASS, A_VALUE = (4 * _MOST_A * n for n in range(4))
 B_SIGNIFICAND, B_EXPONENT, B_CLASS, B_VALUE = (16 * _MOST_A + 4 * _MOST_B * n for n in range(4))
 SIZE_B = 16 * _MOST_B
 """size of all parts of `b`, in bytes"""
 SUMS = B_SIGNIFICAND + SIZE_B
-"""16 rows of 8 accumulators, of 4 bytes (f64: 8)"""
+"""offset of 16 rows of 8 accumulators, of 4 bytes each (f64: 8)"""
 BEFORE = SUMS + 16 * N * 8
-"""likewise before the last step"""
+"""offset of the accumulators before the last step"""
 KEPT = BEFORE + 16 * N * 4
-"""accumulators that are added last"""
+"""offset of accumulators that are added last"""
 RAW = KEPT + 16 * N * 4
-"""registers of `a` and `b` (from RAW + 1024 on), read from shared memory"""
+"""offset of the registers of `a`, and of `b` from RAW + 1024 on, if they were read from shared memory"""
 LIMBS = RAW + 2048
-"""a fixed-point number, of sums that are rounded once"""
+"""offset of a fixed-point number, for sums that are rounded once"""
 SPARSE_A = LIMBS + 256
-"""registers of a sparse `a`, with zeros where it has no elements"""
+"""offset of the registers of a sparse `a`, with zeros where it has no elements"""
 METADATA = SPARSE_A + 1024
-"""metadata of a sparse `a` in shared memory, from registers of 64 bits"""
+"""offset of the metadata of a sparse `a` in shared memory, which 64-bit registers hold"""
 BUFFER = METADATA + 4 * LANES
 """size of the buffer, in bytes"""
 
@@ -59,7 +59,7 @@ def _what(shape: Mma) -> int:
 
 @functools.cache
 def shapes() -> npt.NDArray[Any]:
-    """A SHAPE for each multiplication, in the order of their operations, mma before wgmma."""
+    """Return a SHAPE for each multiplication, in the order of their operations, mma before wgmma."""
     parts = [*MMA.values(), *(found.part for found in WGMMA.values())]
     table = np.zeros(len(parts), SHAPE)
     for row, shape in zip(table, parts, strict=True):

@@ -1,9 +1,9 @@
 """Order of accesses to tensor memory, in compiled code.
 
-Every access belongs to an asynchronous operation and is a rectangle: bands of 16 lanes, and columns.  It must be
-ordered after each earlier access that conflicts with it.  It is if its issuer has observed the end of the other, or if
-the two are a pipelined pair of one warp and one cta_group (PTX ISA, "Pipelined tcgen05 Instructions").  Two writes are
-also ordered if a read in between forms such a pair with each.  A write that covers an earlier access replaces it: an
+Every access belongs to an asynchronous operation and is a rectangle: bands of 16 lanes, and columns. It must be ordered
+after each earlier access that conflicts with it. It is, if its issuer has observed the completion of the other one, or
+if the two are a pipelined pair of one warp and one cta_group (PTX ISA, "Pipelined tcgen05 Instructions"). Two writes
+are also ordered if a read in between forms such a pair with each. A write that covers an earlier access replaces it: an
 access that is ordered after the write is ordered after both.
 """
 
@@ -29,12 +29,12 @@ READS_OPERAND, ADDS, COPIES_IN, COPIES_ROWS, LOADS, STORES, ALLOCATES, RELEASES,
 """classes of accesses: an mma reads A, scale factors or metadata; it reads and writes D; a cp writes, of shape 4x256b;
 a ld reads, a st writes; an alloc and a dealloc, which enclose all uses; a use of columns that are released"""
 OF_STORE, OF_LOAD = 1, 2
-"""`missing` of a finding: a wait, where the issue of the earlier access is known"""
+"""`missing` of a finding: the wait that is missing although the issue of the earlier access was observed"""
 
 
 @compiled
 def has_room(m):
-    """Status: DONE if the accesses of one operation can be remembered."""
+    """Return DONE if there is room for the accesses of one operation."""
     if 4 * m.tensor_count + 64 > m.tensor_room:
         drop_known(m)
         if 4 * m.tensor_count + 64 > m.tensor_room:
@@ -45,7 +45,7 @@ def has_room(m):
 
 @compiled
 def drop(m, n):
-    """Forget the n-th access: the last one takes its place."""
+    """Remove the n-th access: the last one takes its index."""
     m.tensor_count -= 1
     last, gone = tensor_access_at(m.tensor_accesses, m.tensor_count), tensor_access_at(m.tensor_accesses, n)
     copy_access(gone, last)
@@ -70,7 +70,7 @@ def copy_access(to, source):
 
 @compiled
 def drop_known(m):
-    """Forget the accesses whose end all threads know."""
+    """Remove the accesses whose completion all threads have observed."""
     n = 0
     while n < m.tensor_count:
         if tensor_access_at(m.tensor_accesses, n).number < m.agent_low:
@@ -102,8 +102,10 @@ def overlap(x, y):
 
 @compiled
 def is_chained(m, x, w, group, what, key):
-    """Return whether a read follows the operation of a write x and precedes this one, by pipelined pairs.  It reads a
-    word that x wrote last, so it was issued after x."""
+    """Return whether a read between the write x and this operation makes a chain of two pipelined pairs.
+
+    The read accesses a word that x wrote last, so it was issued after x.
+    """
     for n in range(m.tensor_count):
         part = tensor_access_at(m.tensor_accesses, n)
         if part.number != x.number or part.writes == 0:
@@ -118,7 +120,7 @@ def is_chained(m, x, w, group, what, key):
 
 @compiled
 def unknown_lanes(m, w, lanes, number):
-    """The lanes that do not know that an asynchronous operation has ended."""
+    """Return the lanes that have not observed the completion of an asynchronous operation."""
     unknown = 0
     for lane in set_bits(heads(m, w, lanes)):
         if not agent_known(m, w, lane, number) and not is_fenced(m, w, lane, number):
@@ -134,7 +136,7 @@ def is_fenced(m, w, lane, number):
 
 @compiled
 def lacks_fence(m, w, lanes, x):
-    """Return whether an access x has ended before in time, and only relaxed operations have shown that."""
+    """Return whether an access x completed earlier in time, but only relaxed operations have shown that."""
     if x.what > STORES:
         return False
     rest = unknown_lanes(m, w, lanes, x.number)
@@ -168,8 +170,8 @@ def conflicts(m, w, lanes, x, number, member, what, group, key, bands, low, high
 
 @compiled
 def judge(m, w, lanes, pc, number, member, what, group, key, bands, low, high, writes):
-    """Report the accesses that some lanes conflict with and may not come after: of each instruction one, by the lowest
-    warp, in the first column."""
+    """Report the conflicting accesses that may not precede this one: for each instruction one, by the lowest warp, in
+    the first column."""
     last = -1
     while True:
         best = -1
@@ -189,7 +191,7 @@ def judge(m, w, lanes, pc, number, member, what, group, key, bands, low, high, w
 
 @compiled
 def precedes(x, y, bands, low):
-    """Return whether x is reported instead of y."""
+    """Return whether x is reported in preference to y."""
     if x.pc != y.pc:
         return x.pc < y.pc
     if x.warp != y.warp:
@@ -201,7 +203,7 @@ def precedes(x, y, bands, low):
 
 @compiled
 def tell(m, w, lanes, pc, x, what, bands, low):
-    """Report an access that this one may not come after."""
+    """Report a conflicting access that this one may not follow."""
     missing = missing_wait(m, w, lowest_bit(unknown_lanes(m, w, lanes, x.number)), x)
     code = UNFENCED if lacks_fence(m, w, lanes, x) else UNFINISHED if missing == OF_LOAD else RACE
     record_finding(
@@ -214,7 +216,7 @@ def tell(m, w, lanes, pc, x, what, bands, low):
 
 @compiled
 def keep_part(m, x, bands, low, high):
-    """A part of an access that a write does not cover is kept as one of its own."""
+    """Keep the part of an access that a write does not cover as an access of its own."""
     if bands and low < high:
         part = tensor_access_at(m.tensor_accesses, m.tensor_count)
         copy_access(part, x)
@@ -226,8 +228,8 @@ def keep_part(m, x, bands, low, high):
 
 @compiled
 def cover(m, member, bands, low, high):
-    """A write covers what earlier accesses did to these words: they are forgotten there."""
-    for n in range(m.tensor_count - 1, -1, -1):  # parts come behind, and are not looked at again
+    """Remove from earlier accesses the words that a write covers."""
+    for n in range(m.tensor_count - 1, -1, -1):  # new parts are appended, and not visited again
         x = tensor_access_at(m.tensor_accesses, n)
         if x.member != member or x.bands & bands == 0 or x.low >= high or x.high <= low:
             continue
@@ -240,8 +242,8 @@ def cover(m, member, bands, low, high):
 
 @compiled
 def replaces(m, w, lane, member, what, group, bands, low, high):
-    """The number of an earlier read that the same thread has made of the same words, or -1: who waits for the later
-    one waits for both."""
+    """Return the number of an earlier read of the same words by the same thread, or -1: a wait for the later read
+    includes the earlier one."""
     for n in range(m.tensor_count):
         x = tensor_access_at(m.tensor_accesses, n)
         same = x.warp == w and x.lane == lane and x.what == what and x.group == group and x.member == member
@@ -252,7 +254,7 @@ def replaces(m, w, lane, member, what, group, bands, low, high):
 
 @compiled
 def touch(m, w, lanes, pc, number, member, what, group, key, bands, low, high):
-    """Judge and remember an access; in a launch without clocks nothing is."""
+    """Check and record an access, if the launch has clocks."""
     if m.clocks == 0:
         return
     writes = what != READS_OPERAND and what != LOADS
@@ -284,7 +286,7 @@ def touch(m, w, lanes, pc, number, member, what, group, key, bands, low, high):
 
 @compiled
 def fork(m, w, lane, pc):
-    """The number of a new asynchronous operation on tensor memory; 0 in a launch without clocks."""
+    """Return the number of a new asynchronous operation on tensor memory; 0 in a launch without clocks."""
     if m.clocks == 0:
         return 0
     return new_agent(m, w, lane, pc, COLUMNS_TOUCHED, 0, 0)

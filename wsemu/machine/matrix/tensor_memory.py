@@ -1,7 +1,7 @@
-"""`tcgen05` in compiled code: operations on tensor memory, each an asynchronous one of the warp or of its lane.
+"""`tcgen05` in compiled code: operations on tensor memory, each an asynchronous operation of its warp or lane.
 
-An operation is made when it is issued: that is one schedule that may be.  Loads and stores end at the next wait of
-their warp, all others with a commit; what comes after what is in `tensor_accesses.py`.  PTX ISA, "TensorCore 5th
+An operation is performed when it is issued, which is one of the possible schedules. Loads and stores complete at the
+next wait of their warp, all others with a commit; `tensor_accesses` checks their order. PTX ISA, "TensorCore 5th
 Generation Family Instructions".
 """
 
@@ -115,19 +115,19 @@ QUARTER, MISALIGNED, MANY, UNWRITTEN = (
     for name in ("tmem-wrong-quarter", "tmem-misaligned-lane", "tcgen05-issued-by-many", "tmem-uninitialized")
 )
 OF_LOADS_KIND, OF_STORES_KIND = 4, 5
-"""kinds of the groups of operations that a warp has not waited for"""
+"""kinds of a warp's groups of loads and stores that it has not waited for"""
 S32, S64, S128, S256, SPLIT = range(5)
 """shapes of ld and st"""
 OF_ROWS, OF_LANES = len(SHAPES), len(SHAPES) + 1
-"""`shape` of a finding about a cp: of shape 4x256b, of another one"""
+"""`shape` of a finding about a cp: of shape 4x256b; of another shape"""
 WHOLE, ROWS4, HALF, TWO_02, TWO_01, FOUR = range(6)
-"""shapes of a cp, by number in its aux"""
+"""shapes of a cp, by their numbers in `aux`"""
 
 
 def tensor_memory_operation(address, w, pc, mask):
-    """Execute an operation for the lanes of `mask`: a status, or STANDS.  Called by address.
+    """Execute an operation for the lanes of `mask`, and return a status, which may be STANDS. Called by address.
 
-    STARTS, ENDS: a group of CTAs does.  -4 - pc: whether lanes that wait at an alloc continue.
+    STARTS, ENDS: a group of CTAs starts or ends. With -4 - pc, return whether lanes that wait at an alloc continue.
     """
     m = machine_at(address, 0)
     if pc == STARTS:
@@ -168,9 +168,9 @@ def tensor_memory_operation(address, w, pc, mask):
 
 @compiled
 def start(m):
-    """Nothing is allocated."""
+    """Reset allocations at the start of a group."""
     m.tensor_count = 0
-    m.relying = 1  # rows are joined with all their sets
+    m.relying = 1  # so that all bitmaps of rows are joined
     for member in range(m.members):
         cta = tensor_cta_at(m.tensor_ctas, member)
         cta.owned = 0
@@ -192,7 +192,7 @@ def start(m):
 
 @compiled
 def tensor_lane(shape, t, r):
-    """The lane of tensor memory, from the first one of the access, that register r of lane t is."""
+    """Return the lane of tensor memory for register r of lane t, relative to the first lane of the access."""
     if shape == S32:
         return t
     if shape == S64:
@@ -206,7 +206,7 @@ def tensor_lane(shape, t, r):
 
 @compiled
 def tensor_column(shape, t, r, distance):
-    """Its column, from the first one."""
+    """Return the column of tensor memory for register r of lane t, relative to the first column."""
     if shape == S32:
         return r
     if shape == S64:
@@ -220,19 +220,19 @@ def tensor_column(shape, t, r, distance):
 
 @compiled
 def register_count(shape, repeat):
-    """Registers of a lane."""
+    """Return the registers of a lane in an access."""
     return (4 if shape == S256 else 2 if shape == S128 else 1) << repeat
 
 
 @compiled
 def column_span(shape, repeat):
-    """Columns of it, not packed."""
+    """Return the columns of an access that is not packed."""
     return (8 if shape == S256 else 4 if shape == S128 else 2 if shape == S64 else 1) << repeat
 
 
 @compiled
 def is_misplaced(m, w, pc, mask, address, shape, quarter):
-    """Report an address whose lanes a warp does not have, or that does not begin where the shape may."""
+    """Report an address with lanes that the warp cannot access, or whose first lane the shape does not allow."""
     told = (address >> 21) & 3
     inside = (address >> 16) & 31
     if told != 0 and told != quarter:
@@ -246,7 +246,7 @@ def is_misplaced(m, w, pc, mask, address, shape, quarter):
 
 @compiled
 def move(m, warp, w, pc, i, mask):
-    """ld and st.  Status."""
+    """Execute a ld or st, and return a status."""
     shape, repeat = i.aux & SHAPE_BITS, (i.aux >> REPEAT_SHIFT) & REPEAT_BITS
     packed = (i.aux & PACKED) != 0
     distance = i.aux >> OFFSET_SHIFT
@@ -292,7 +292,7 @@ def move(m, warp, w, pc, i, mask):
 
 @compiled
 def clear_registers(row, count, mask):
-    """Registers get zeros where nothing can be loaded."""
+    """Set registers to 0 if nothing can be loaded."""
     for r in range(count):
         rest = mask
         while rest:
@@ -351,7 +351,7 @@ def load_words(m, warp, w, pc, i, mask, shape, count, first, column, distance, p
 
 @compiled
 def await_moves(m, warp, w, pc, i, mask):
-    """The loads, or stores, of the warp are over: its lanes know that."""
+    """Record that the lanes of a warp have observed the completion of its loads, or stores."""
     if m.clocks == 0:
         return
     log(m, LANDED, w, pc, -1, 0, mask, 0)
@@ -376,7 +376,7 @@ def await_moves(m, warp, w, pc, i, mask):
 
 @compiled
 def issue(m, warp, w, pc, i, mask):
-    """cp and mma: an operation of each lane that is there.  Status."""
+    """Issue a cp or mma by each executing lane, and return a status."""
     lanes = mask & ~m.lanes_done if m.resumes else mask
     if m.resumes == 0:
         m.lanes_done = 0
@@ -396,7 +396,7 @@ def issue(m, warp, w, pc, i, mask):
 
 @compiled
 def rows_of_copy(shape):
-    """Rows of the source of a cp."""
+    """Return the rows in the source of a cp."""
     if shape == ROWS4:
         return 4
     return 32 if shape == FOUR else 64 if shape in (TWO_02, TWO_01) else 128
@@ -404,7 +404,7 @@ def rows_of_copy(shape):
 
 @compiled
 def target_lane(shape, row, k):
-    """The lane to which the k-th copy of a row goes."""
+    """Return the lane to which the k-th copy of a row goes."""
     if shape == ROWS4:
         return 32 * row
     if shape == TWO_02:
@@ -421,7 +421,7 @@ def copy_count(shape):
 
 @compiled
 def copy(m, warp, w, pc, i, lane):
-    """cp of a lane.  Status."""
+    """Execute the cp of a lane, and return a status."""
     shape, how = i.aux & CP_SHAPE_BITS, (i.aux >> DECOMPRESS_SHIFT) & 3
     pair = (i.aux & PAIR) != 0
     to = load_u32(warp.registers + i.a + 4 * lane)
@@ -486,7 +486,7 @@ def is_outside_copy(m, w, pc, lane, member, descriptor, rows, columns, report):
 
 @compiled
 def copy_rows(m, w, pc, lane, number, base, member, to, descriptor, shape, how, pair):
-    """The rows of a cp in a CTA."""
+    """Copy the rows of a cp in one CTA."""
     rows, columns = rows_of_copy(shape), 8 if shape <= ROWS4 else 4
     bands = 0x55 << ((to >> 20) & 1) if shape == ROWS4 else 0xFF
     column, lowest = to & 0xFFFF, (to >> 16) & 127
@@ -508,7 +508,7 @@ def copy_rows(m, w, pc, lane, number, base, member, to, descriptor, shape, how, 
 
 @compiled
 def expand_elements(chunk, how, t):
-    """Four elements of 6 or 4 bits, each in a byte of its own, as f8f6f4 has them in tensor memory."""
+    """Return four elements of 6 or 4 bits, each in its own byte, in the format of f8f6f4 in tensor memory."""
     if how == 1:
         bits = load_u8(chunk + 3 * t) | load_u8(chunk + 3 * t + 1) << 8 | load_u8(chunk + 3 * t + 2) << 16
         return (bits & 63) | (bits >> 6 & 63) << 8 | (bits >> 12 & 63) << 16 | (bits >> 18 & 63) << 24
@@ -521,7 +521,7 @@ def expand_elements(chunk, how, t):
 
 @compiled
 def commit(m, w, pc, registers, i, mask):
-    """commit: an arrival of each lane, when all its operations so far are over.  Status."""
+    """Execute a commit: each lane arrives after the completion of its earlier operations. Return a status."""
     if m.clocks:
         status = room(m, 16 * LANES)
         if status != DONE:

@@ -63,11 +63,11 @@ DESCRIPTOR = CODE_NUMBERS["tcgen05-descriptor"]
 VERSION, SWIZZLE, RESERVED, SHAPE, TYPES, SPARSITY, LAYOUT, PLACE = range(1, 9)
 """errors in the descriptors of an mma, by number"""
 RESERVED_BITS = 0x1FF << 52 | 3 << 30 | 3 << 14
-"""bits of a descriptor of shared memory that are 0; bit 52 makes LBO an address, which only K = 96 allows"""
+"""bits of a shared memory descriptor that must be 0; bit 52 makes LBO an address, which only K = 96 allows"""
 F16, TF32, BYTES, INTEGERS = range(4)
 """kinds of products without scale factors"""
 TENSOR_ADDRESS = 0x3FFFFFFF
-"""bits of the address of scale factors; a byte of them may be in those above (CuTe)"""
+"""bits of the address of scale factors; the bits above it may select a byte of them (CuTe)"""
 KIND = 3
 """kind of the group of products and copies that a thread has issued"""
 
@@ -77,7 +77,7 @@ KIND = 3
 
 @compiled
 def take_types(p, d):
-    """The types that an instruction descriptor names; whether there are such."""
+    """Set the types that an instruction descriptor names, and return whether they exist."""
     of_d, a, b = (d >> 4) & 3, (d >> 7) & 7, (d >> 10) & 7
     p.narrow_a = 0
     p.narrow_b = 0
@@ -110,13 +110,13 @@ def take_types(p, d):
 
 @compiled
 def narrow_bits(number):
-    """Bits of a type of f8f6f4 of less than 8 bits, or 0."""
+    """Return the bits of a type of f8f6f4, if they are fewer than 8; otherwise 0."""
     return 0 if number < 3 else 6 if number < 5 else 4
 
 
 @compiled
 def float_number(number):
-    """The row of a type of f8f6f4 among all types of floats."""
+    """Return the row of a type of f8f6f4 in the table of all floating-point types."""
     return number + 3 if number < 2 else number + 2
 
 
@@ -148,7 +148,8 @@ def take_layout(p, m_rows, weights):
 
 @compiled
 def reserved_bits(kind, weights, vector):
-    """Bits of an instruction descriptor that must be 0, among them low bits of the first bytes of factors."""
+    """Return the bits of an instruction descriptor that must be 0, among them low bits of the first bytes of
+    factors."""
     if kind < SCALED:
         return 0x20800040 | (0 if kind == INTEGERS else 8) | (0 if weights else 0xC0000000)
     if kind == SCALED:
@@ -174,7 +175,7 @@ def judge_matrix(p, descriptor, turned, size, narrow):
 
 @compiled
 def is_misplaced(p):
-    """Return whether D, or A in tensor memory, does not begin at a lane where it may."""
+    """Return whether D, or A in tensor memory, begins at a lane where it must not."""
     if p.lane != 0 and (p.layout != EVERY_OTHER or p.lane != 16):
         return True
     return p.in_columns and (p.a >> 16) & 0xFFFF != p.lane
@@ -182,7 +183,7 @@ def is_misplaced(p):
 
 @compiled
 def decode_product(m, p, registers, i, lane):
-    """Decode an mma; `wrong` gets the error in its descriptors."""
+    """Decode an mma into its PRODUCT; `wrong` gets the error in its descriptors."""
     d = load_u32(registers + i.c + 4 * lane)
     at = load_u32(registers + i.d + 4 * lane)
     weights = i.aux & WEIGHTS
@@ -237,7 +238,7 @@ def decode_product(m, p, registers, i, lane):
 
 @compiled
 def take_masks(p, registers, i, lane):
-    """The lanes of D that are not written."""
+    """Set the masks of the lanes of D that are not written."""
     p.masked = (i.aux & MASKED) != 0
     if p.masked:
         for q in range(8 if p.pair else 4):
@@ -249,13 +250,13 @@ def take_masks(p, registers, i, lane):
 
 @compiled
 def columns_per_cta(p):
-    """Rows of b in shared memory of one CTA."""
+    """Return the rows of b in the shared memory of one CTA."""
     return p.n >> p.pair
 
 
 @compiled
 def factor_columns(p):
-    """Columns of the factors of b."""
+    """Return the number of columns with the factors of b."""
     return ((p.n >> 1 if p.layout == HALVES else p.n) + 31) // 32
 
 
@@ -286,7 +287,7 @@ def has_columns(m, p, w, pc, lane, member, group, report):
 
 @compiled
 def multiply(m, w, pc, registers, i, lane):
-    """A `tcgen05.mma` of a lane.  Status."""
+    """Execute the `tcgen05.mma` of a lane, and return a status."""
     p = product_at(m.product, 0)
     decode_product(m, p, registers, i, lane)
     first = m.member & ~1 if p.pair else m.member
@@ -337,7 +338,7 @@ def multiply(m, w, pc, registers, i, lane):
 
 @compiled
 def touch_columns(m, p, w, pc, lane, number, member):
-    """Its accesses to the tensor memory of a CTA."""
+    """Record the accesses of a product to the tensor memory of a CTA."""
     bit, group, bands = 1 << lane, 1 + p.pair, lane_bands(p)
     if p.in_columns:
         a = p.a & 0xFFFF
@@ -352,7 +353,7 @@ def touch_columns(m, p, w, pc, lane, number, member):
 
 @compiled
 def read_columns_of_b(m, p, w, pc, lane, number, base, first):
-    """Its reads of b, and the registers of all columns."""
+    """Record the reads of b, and load the registers of all its columns."""
     part = columns_per_cta(p)
     for q in range(1 + p.pair):
         written = m.columns_scratch + COLUMNS_WRITTEN + q * part
@@ -372,7 +373,7 @@ def read_columns_of_b(m, p, w, pc, lane, number, base, first):
 
 @compiled
 def gather_a(m, p, member, row, column):
-    """The registers of 16 rows of a into RAW."""
+    """Load the registers of 16 rows of a into RAW."""
     for r in range(4):
         for lane in range(LANES):
             at = row + (lane >> 2) + 8 * (r & 1)
@@ -385,7 +386,7 @@ def gather_a(m, p, member, row, column):
 
 @compiled
 def multiply_rows(m, p, w, pc, lane, number, base, first, member):
-    """The rows of a CTA."""
+    """Compute the rows of a product in one CTA."""
     rows = m.columns_scratch + ROWS_WRITTEN
     if p.in_columns:
         for row in range(p.rows):
@@ -441,13 +442,13 @@ def is_row_written(m, p, member, row):
 
 @compiled
 def sum_column(q):
-    """The column of the q-th sum of a row."""
+    """Return the column of the q-th sum of a row."""
     return 2 * q if q < 4 else 2 * q - 7
 
 
 @compiled
 def load_block(m, p, s, member, row, column):
-    """16 x 8 elements of D, or zeros, into the buffer.  The lanes of 16 rows follow each other."""
+    """Load 16 x 8 elements of D, or zeros, into the buffer; the lanes of 16 rows are consecutive."""
     mask = 0xFFFF if s.bytes == 2 else 0xFFFFFFFF
     first = word_index(member, row_lane(p, row, column), p.column + column_distance(p, column))
     for q in range(8):
@@ -461,7 +462,7 @@ def load_block(m, p, s, member, row, column):
 
 @compiled
 def store_block(m, p, s, member, row, column):
-    """The buffer's sums into D, but for lanes that are left out."""
+    """Store the sums of the buffer in D, except for masked lanes."""
     columns, written = m.columns_scratch + COLUMNS_WRITTEN + column, m.columns_written
     rows = m.columns_scratch + ROWS_WRITTEN + row
     low, high = load_i64(rows), load_i64(rows + 8)
@@ -492,7 +493,7 @@ def store_block(m, p, s, member, row, column):
 
 @compiled
 def add_block(m, p, s, block, special):
-    """All products of 16 x 8 elements at once."""
+    """Add all products of 16 x 8 elements at once."""
     columns = unpacked_block(m, block)
     if s.what != MULTIPLIES_FLOATS:
         add_integers(m.matrix, columns, s.halves, s.parts, s.groups, 0, p.clamps)

@@ -1,7 +1,8 @@
 """Allocations of tensor memory and their rules, in compiled code.
 
-PTX ISA, "Tensor Memory Allocation and Management Instructions".  The rest is the assembler's code: an allocation waits
-until it fits, and takes the first aligned granules; a release of granules that the CTA does not own traps.
+PTX ISA, "Tensor Memory Allocation and Management Instructions".  Two rules are taken from code that the assembler
+generates: an allocation waits until it fits, and takes the first aligned granules; a release of granules that the CTA
+does not own traps.
 """
 
 from __future__ import annotations
@@ -39,12 +40,13 @@ UNALLOCATED, BOUNDS, LEAK, DOUBLE_FREE, AFTER, GROW, MIXED, SIZE = (
 )
 GRANULES = COLUMNS // GRANULE
 NOT_OWNED, NOT_FIRST, NOT_ALL = range(3)
-"""`what` of a tmem-double-free: nothing is allocated there; an allocation does not begin there; it has other columns"""
+"""`what` of a tmem-double-free: nothing is allocated there; no allocation begins there; the allocation has another
+size"""
 
 
 @compiled
 def granules(column, count):
-    """The granules of some columns, a bit each."""
+    """Return the granules of some columns, as bits."""
     first, last = column // GRANULE, (column + count - 1) // GRANULE
     return (2 << last) - (1 << first)
 
@@ -69,7 +71,7 @@ def owns_columns(m, w, pc, lane, member, column, count, report):
 
 @compiled
 def is_released(m, w, pc, lane, member, low, high):
-    """Report a release that has come first and is not ordered before this; return whether there is one."""
+    """Report a release of columns that precedes this use without being ordered; return whether there is one."""
     for n in range(m.tensor_count):
         x = tensor_access_at(m.tensor_accesses, n)
         met = x.what == RELEASES and x.member == member and x.low < high and x.high > low
@@ -84,7 +86,7 @@ def is_released(m, w, pc, lane, member, low, high):
 
 @compiled
 def judge_group(m, w, pc, i, mask):
-    """All operations of a kernel name one cta_group."""
+    """Report an operation whose cta_group differs from that of earlier operations of the kernel."""
     cta = tensor_cta_at(m.tensor_ctas, m.member)
     group = 2 if i.aux & PAIR else 1
     if cta.group == 0:
@@ -152,8 +154,11 @@ def may_allocate(m, w, registers, i, mask):
 
 @compiled
 def pair_is_ready(m, w, columns):
-    """Return whether the allocation of a pair may continue.  The even CTA waits for granules that are free in both, and
-    for the last allocation of the odd one; the odd one waits for the answer of the even one."""
+    """Return whether the allocation of a pair may continue.
+
+    The even CTA waits for granules that are free in both CTAs, and for the odd one to take its last allocation. The odd
+    one waits for the even one's answer.
+    """
     own = warp_at(m.warps, w).member
     even, odd = tensor_cta_at(m.tensor_ctas, own & ~1), tensor_cta_at(m.tensor_ctas, own | 1)
     if own & 1:
@@ -163,7 +168,7 @@ def pair_is_ready(m, w, columns):
 
 @compiled
 def allocate(m, w, pc, registers, i, mask, again):
-    """Execute an alloc.  Return a status, or STANDS."""
+    """Execute an alloc; return a status, which may be STANDS."""
     lane = lowest_bit(mask)
     columns = requested_columns(registers, i, mask)
     to = load_i64(registers + i.a + 8 * lane)
@@ -227,7 +232,7 @@ def settle_pair(m, w, pc, mask, count, number):
 
 @compiled
 def give(m, w, pc, cta, start, count):
-    """Give granules to a CTA."""
+    """Allocate granules to a CTA."""
     cta.owned |= ((1 << count) - 1) << start
     cta.starts |= 1 << start
     cta.sizes[start] = count
@@ -250,7 +255,7 @@ def clear_columns(m, w, pc, mask, member, start, count, number):
 
 @compiled
 def fork_known(m, w, pc, mask):
-    """An asynchronous operation that is over at once: the lanes of the warp know that."""
+    """Create an asynchronous operation that completes immediately: the lanes of the warp have observed that."""
     number = fork(m, w, lowest_bit(mask), pc)
     if m.clocks:
         rest = heads(m, w, warp_at(m.warps, w).alive)
@@ -279,7 +284,7 @@ def publish(m, w, pc, lane, number, to, column):
 
 @compiled
 def free(m, w, pc, registers, i, mask):
-    """dealloc.  Status."""
+    """Execute a dealloc, and return a status."""
     lane = lowest_bit(mask)
     address = load_u32(registers + i.a + 4 * lane)
     columns = load_u32(registers + i.b + 4 * lane)
@@ -321,7 +326,7 @@ def free(m, w, pc, registers, i, mask):
 
 @compiled
 def relinquish(m, w, pc, i, mask):
-    """relinquish_alloc_permit.  Status."""
+    """Execute relinquish_alloc_permit, and return a status."""
     m.serial += 1
     gather_lanes(m, warp_at(m.warps, w), w, pc, mask)
     judge_group(m, w, pc, i, mask)

@@ -37,7 +37,7 @@ def factor_index(p, member, row, of_b):
 
 @compiled
 def factor(m, p, member, row, of_b, j):
-    """The j-th factor of a row of a or a column of b."""
+    """Return the j-th factor of a row of a, or of a column of b."""
     first = p.id_b if of_b else p.id_a
     word = load_u32(m.columns + 4 * factor_index(p, member, row, of_b))
     return (word >> (8 * (first + j))) & 0xFF
@@ -82,7 +82,7 @@ def scale_operands(m, p, member, first, of_b, exponents, classes):
 
 @compiled
 def nibble(bits):
-    """An e2m1 in halves, with its sign."""
+    """Return an e2m1 number, with its sign, in units of one half."""
     exponent, low = (bits >> 1) & 3, bits & 1
     size = low if exponent == 0 else (2 + low) << (exponent - 1)
     return -size if bits & 8 else size
@@ -111,7 +111,7 @@ def is_nan(bits, fine):
 
 @compiled
 def packed_word(m, p, member, of_b, row, q):
-    """8 elements of k: the q-th word of a row's 32 bytes."""
+    """Return 8 elements of k: the q-th word of a row's 32 bytes."""
     if of_b:
         part = p.n >> p.pair
         first = member & ~1 if p.pair else member
@@ -123,7 +123,7 @@ def packed_word(m, p, member, of_b, row, q):
 
 @compiled
 def take_row(m, p, member, row, of_b, to):
-    """64 elements of a row of a or a column of b, as numbers of 64 bits."""
+    """Store 64 elements of a row of a, or of a column of b, as numbers of 64 bits."""
     flip = p.flip_b if of_b else p.flip_a
     for q in range(8):
         word = packed_word(m, p, member, of_b, row, q)
@@ -134,7 +134,7 @@ def take_row(m, p, member, row, of_b, to):
 
 @compiled
 def shift_toward_zero(value, up):
-    """A number shifted up, or down and cut toward zero."""
+    """Shift a number up, or down and cut it toward zero."""
     if up >= 0:
         return value << min(up, 62)
     down = min(-up, 63)
@@ -143,7 +143,7 @@ def shift_toward_zero(value, up):
 
 @compiled
 def encode(total, unit):
-    """total * 2 ** unit as an f32, cut toward zero."""
+    """Return total * 2 ** unit as an f32, cut toward zero."""
     if total == 0:
         return 0
     size = total if total > 0 else -total
@@ -161,7 +161,7 @@ def encode(total, unit):
 
 @compiled
 def add_element(m, p, member, a, b, row, column, before):
-    """An element of D."""
+    """Add the products of one element of D."""
     bits = load_u32(before)
     field = (bits >> 23) & 0xFF
     c_size = bits & 0x7FFFFF
@@ -198,7 +198,7 @@ def add_element(m, p, member, a, b, row, column, before):
 
 @compiled
 def add_scaled(m, p, member):
-    """The rows of a CTA of 4-bit elements with factors."""
+    """Compute the rows of a product of 4-bit elements with factors in one CTA."""
     a, b = m.columns_scratch + FACTORS, m.columns_scratch + FACTORS + 512
     before = m.columns_scratch + FACTORS + 1024
     for row in range(p.rows):

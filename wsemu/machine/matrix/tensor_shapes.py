@@ -1,4 +1,4 @@
-"""The multiplications of `tcgen05.mma` as the machine's code reads them, and its buffer for an operand."""
+"""The multiplications of `tcgen05.mma` in the format of the compiled code, and the buffers for operands."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 BLOCKS = 32
-"""blocks of 8 columns in the widest product"""
+"""number of blocks of 8 columns in the widest product"""
 ROWS_WRITTEN = BLOCKS * 2 * ROW
-"""after the registers of all columns of b: a byte for each row of a"""
+"""offset, after the registers of all columns of b, of a byte for each row of a"""
 COLUMNS_WRITTEN = ROWS_WRITTEN + 128
-"""and for each column of b"""
+"""offset of a byte for each column of b"""
 FACTORS = COLUMNS_WRITTEN + 256
-"""and what is used of factors and sums"""
+"""offset of the buffers for factors and sums"""
 UNPACKED = FACTORS + 4096
-"""and all columns of b, unpacked by blocks"""
+"""offset of all columns of b, unpacked by blocks"""
 FLAGS = UNPACKED + BLOCKS * SIZE_B
-"""and the flags of each block"""
+"""offset of the flags of each block"""
 SCRATCH_BYTES = FLAGS + BLOCKS
 OF_INTEGERS = 2 * len(FLOATS) ** 2
-"""the first row of integers; those of floats are found by a, b, and the type of the sum"""
+"""first row of integers; a row of floats is found by the types of a, b, and the sum"""
 
 
 @functools.cache

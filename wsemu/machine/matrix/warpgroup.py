@@ -1,10 +1,10 @@
 """A `wgmma` as one operation of the four warps of a warpgroup, in compiled code.
 
-It is complete when all four warps have issued it and its reads have been performed.  A warp's wait for a group follows,
-in time, the operations of each of the four before its last `wgmma` of that group, and observes that the reads of all of
-them are complete.  What they did to memory otherwise is not ordered by it.  So that no warp waits for an operation that
-is not issued yet, a commit waits until all of the four that have not exited have committed as often.  PTX ISA,
-"wgmma.mma_async", "wgmma.wait_group"; measured rule W14.
+It is complete when all four warps have issued it and its reads have been performed. When a warp has waited for a group,
+it has observed that the reads of all four warps in that group are complete. In time, its wait follows the operations of
+each of the four before that warp's last `wgmma` of the group. The wait does not order their other memory accesses. A
+commit waits until all warps of the four that have not exited have committed as often, so that no warp waits for an
+operation that is not issued yet. PTX ISA, "wgmma.mma_async", "wgmma.wait_group"; measured rule W14.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ from wsemu.model.isa import LANES
 from wsemu.model.matrix import OLDEST_GROUP
 
 COMMITTED, OWN, GROUPS = 0, 1, 5
-"""rows of a warpgroup: what came before the `wgmma` that are committed; of each warp before all of its own; of each
-group, by turns, the first as it was then"""
+"""rows of a warpgroup: what preceded the committed `wgmma`; for each warp, what preceded all its own; for each group,
+in turn, a copy of the first row at its commit"""
 
 
 @compiled
 def first_of(m, w):
-    """The first warp of a warp's warpgroup, or -1 if that is not whole."""
+    """Return the first warp of a warp's warpgroup; -1 if the warpgroup is incomplete."""
     number = w % m.cta_warps
     return w - (number & 3) if (number | 3) < m.cta_warps else -1
 
 
 @compiled
 def warpgroup_row(m, first, number):
-    """One of the rows of a warpgroup."""
+    """Return one of the rows of a warpgroup."""
     of_cta = m.cta_warps >> 2
     slot = (first // m.cta_warps) * of_cta + ((first % m.cta_warps) >> 2)
     return group_row(m, slot * GROUP_ROWS + number)
@@ -52,7 +52,7 @@ def warpgroup_row(m, first, number):
 
 @compiled
 def note_issue(m, w, agent):
-    """A warp issues a `wgmma`, whose reads are an agent."""
+    """Record that a warp issues a `wgmma`, whose reads are an agent."""
     first = first_of(m, w)
     if first < 0:
         return
@@ -65,14 +65,14 @@ def note_issue(m, w, agent):
 
 @compiled
 def join_reads(m, to, other):
-    """Let a row know of the asynchronous operations whose end another one knows."""
+    """Join into a row the asynchronous operations whose completion another row has."""
     for u in range(m.agent_bits):
         join_bits(to + bits_of(m) + 256 * u, other + bits_of(m) + 256 * u)
 
 
 @compiled
 def note_commit(m, w):
-    """A warp commits what it has issued."""
+    """Record that a warp commits what it has issued."""
     first = first_of(m, w)
     if first >= 0:
         to, own = warpgroup_row(m, first, COMMITTED), warpgroup_row(m, first, OWN + w - first)
@@ -120,7 +120,7 @@ def know_group(m, w, left):
 
 @compiled
 def start(m):
-    """No warp has issued a `wgmma`."""
+    """Reset the groups of all warps at the start of a group of CTAs."""
     for w in range(m.warp_count):
         warp = warp_at(m.warps, w)
         warp.multiplied = 0

@@ -1,10 +1,10 @@
 """`wgmma.mma_async` in compiled code: its values, and its reads of shared memory as an agent of the warp.
 
-The four warps of a warpgroup must execute the same: what they did is compared when the CTA ends.  Each warp of it makes
-its own 16 rows when it issues: that is one schedule that may be.  What it reads of shared memory it reads in the
-asynchronous proxy, from its issue to the wait that covers it, in pieces of 16 bytes.  The agent is that of the lowest
-lane; all lanes wait for it, and for those of the other three warps (`warpgroup.py`).  PTX ISA, "Asynchronous warpgroup
-level matrix instructions"; measured rules W1 to W6, W10, W12.
+The four warps of a warpgroup must execute the same instructions, which is checked when the CTA exits. Each warp
+computes its own 16 rows at the issue, which is one of the possible schedules. It reads shared memory by the async
+proxy, at any time from its issue to the wait that covers it, in pieces of 16 bytes. The agent belongs to the lowest
+lane. All lanes wait for it, and for the agents of the other three warps (`warpgroup.py`). PTX ISA, "Asynchronous
+warpgroup level matrix instructions"; measured rules W1 to W6, W10, W12.
 """
 
 from __future__ import annotations
@@ -65,9 +65,9 @@ PIECE = 16
 
 
 def group_operation(address, w, pc, mask):
-    """Execute a `wgmma` operation for the lanes of `mask`: a status, or STANDS.  Called by address.
+    """Execute a `wgmma` operation for the lanes of `mask`, and return a status, which may be STANDS. Called by address.
 
-    With pc -1, at the CTA's end: judge what its warps have executed.  Without lanes: return whether the waiting ones
+    With pc -1, when the CTA exits, check what its warps have executed. Without lanes, return whether waiting lanes
     continue.
     """
     m = machine_at(address, 0)
@@ -96,7 +96,7 @@ def group_operation(address, w, pc, mask):
 
 @compiled
 def order_groups(m, warp, w, pc, i, mask):
-    """A fence, a commit, or a wait."""
+    """Execute a fence, a commit, or a wait."""
     if i.op == COMMIT:
         warp.flying[OLDEST_GROUP] |= warp.flying[OLDEST_GROUP - 1]
         for age in range(OLDEST_GROUP - 1):
@@ -128,7 +128,7 @@ def check_registers(m, warp, w, pc, i, mask):
 
 @compiled
 def compare_warps(m):
-    """At the CTA's end: whether the four warps of each warpgroup have executed the same.  One finding of each."""
+    """Report, when the CTA exits, warpgroups whose four warps have executed different operations, once for each."""
     told = -1
     for w in range(m.warp_count):
         number = w % m.cta_warps
@@ -170,7 +170,8 @@ def remember(warp, pc, a, b, uses):
 
 @compiled
 def await_group(m, warp, w, pc, left, mask):
-    """All lanes know of the agents of all groups but the last `left` ones, those of the warpgroup's other warps too."""
+    """Record that all lanes have observed the agents of all groups but the last `left`, of all warps in the
+    warpgroup."""
     log(m, LANDED, w, pc, -1, left, mask, 0)
     g = groups_at(m.groups, group_tables(m, w, 0, KIND))
     end = g.committed - left
@@ -198,8 +199,8 @@ def await_group(m, warp, w, pc, left, mask):
 
 @compiled
 def offset_of(descriptor, turned, row, k):
-    """Offset in shared memory of (row of `a` or column of `b`, byte of k), or where it is `turned` (row, k) of elements
-    of 2 bytes (W12)."""
+    """Return the offset in shared memory of (row of `a` or column of `b`, byte of k); if `turned`, of (row, k) in
+    elements of 2 bytes (W12)."""
     mode = (descriptor >> 62) & 3
     wide = (256 >> mode) if mode else 16
     leading, stride = ((descriptor >> 16) & 0x3FFF) << 4, ((descriptor >> 32) & 0x3FFF) << 4
@@ -220,7 +221,7 @@ def offset_of(descriptor, turned, row, k):
 
 @compiled
 def piece_at(m, descriptor, turned, first, q, deep):
-    """Address of the q-th 16 bytes of some rows from `first` on, each of 32 * deep bytes."""
+    """Return the address of the q-th 16 bytes of some rows from `first` on, each of 32 * deep bytes."""
     if turned:
         lines = 16 * deep
         at = offset_of(descriptor, turned, first + 8 * (q // lines), q % lines)
@@ -244,7 +245,7 @@ def outside(m, w, pc, lane, descriptor, turned, first, rows, deep, report):
 
 @compiled
 def read_all(m, w, pc, lane, descriptor, turned, first, rows, deep, base):
-    """Judge and remember the reads of an operand."""
+    """Check and record the reads of an operand."""
     for q in range(2 * rows * deep):
         place = piece_at(m, descriptor, turned, first, q, deep)
         judge_written(m, w, pc, lane, SHARED, place - (SHARED << SEGMENT_SHIFT), PIECE)
@@ -257,7 +258,7 @@ def read_all(m, w, pc, lane, descriptor, turned, first, rows, deep, base):
 
 @compiled
 def word_of(m, descriptor, turned, row, group, t):
-    """A register's elements: of k from 16 bytes * group + 4 t on."""
+    """Return the elements of a register: those of k from byte 16 * group + 4 * t on."""
     host = segment_at(m.segments, SHARED).host + own_shared(m)
     if not turned:
         return load_u32(host + offset_of(descriptor, turned, row, 16 * group + 4 * t))
@@ -268,13 +269,13 @@ def word_of(m, descriptor, turned, row, group, t):
 
 @compiled
 def signs_of(s):
-    """The sign bits of a register's elements."""
+    """Return the sign bits of a register's elements."""
     return 0x80008000 if s.width == 16 else 0x80808080 if s.width == 8 else 0x80000000
 
 
 @compiled
 def gather_a(m, s, warp, i, descriptor, shared, first):
-    """The registers of `a` into RAW, as the multiplication takes them."""
+    """Load the registers of `a` into RAW, in the layout of a multiplication."""
     flip = signs_of(s) if i.aux & NEGATES_A else 0
     for r in range(4):
         for lane in range(LANES):
@@ -311,7 +312,7 @@ def take_operand_a(m, s, warp, i, shared):
 
 @compiled
 def multiply(m, warp, w, pc, i, mask):
-    """A `wgmma` of a warp.  Status."""
+    """Execute the `wgmma` of a warp, and return a status."""
     lane = lowest_bit(mask)
     columns = 8 * (i.aux & COLUMNS)
     shared = (i.op - FIRST_WGMMA) & 1
@@ -374,7 +375,7 @@ def multiply(m, warp, w, pc, i, mask):
 
 @compiled
 def add_block(m, s, special, clamped):
-    """All products of a step of k at once (W1, W5)."""
+    """Add all products of a step of k at once (W1, W5)."""
     half = s.bytes == 2
     if s.what != MULTIPLIES_FLOATS:
         add_integers(m.matrix, m.matrix, s.halves, s.parts, s.groups, s.what - 1, clamped)

@@ -259,7 +259,7 @@ def wait_for_phase(m, w, cta, v, t, pc):
 
 @compiled
 def count_group(m, w, flow, kind, v, t, after, pc):
-    """Groups of copies and of products: close one, or wait until few enough are open."""
+    """Close a group of copies or products, or wait until few enough are open."""
     if kind == GROUP_CLOSE:
         flow.groups[flow.closed & (GROUPS - 1)] = flow.copies
         flow.closed += 1
