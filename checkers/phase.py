@@ -32,7 +32,7 @@ DETAIL = {
         "late, 4: a token of an older phase",
     }, _OTHER),
     "phase-unobserved": Detail(_PHASE),
-    "uncovered-expectation": Detail({**_PHASE, "what": "0: bytes, 1: the arrival of asynchronous copies"}, _OTHER),
+    "uncovered-expectation": Detail({**_PHASE, "what": "0: bytes, 1: the arrival of asynchronous copies, 3: of size 0"}, _OTHER),
     "tx-mismatch": Detail({
         **_PHASE, "bytes": "that are missing; below 0: too many", "pending": "arrivals that are missing",
     }),
@@ -182,8 +182,19 @@ def _explain_unobserved(raw: RawFinding, places: Places) -> Finding:
     )  # fmt: skip
 
 
+_OF_SIZE_0 = 3
+
+
 def _explain_uncovered(raw: RawFinding, places: Places) -> Finding:
     name, phase = words.mbarrier(raw, places), raw.detail["phase"]
+    if raw.detail["what"] == _OF_SIZE_0:
+        return words.finding(
+            raw, places, f"{name}: phase {phase} can complete before this operation of size 0",
+            f"executed by {words.who(raw, places)}",
+            "no arrive comes after it: in another schedule all threads have left the mbarrier with arrive_drop before, "
+            "and the operation completes a phase of its own",
+            "leave out operations of size 0, or execute this one before the last arrive_drop",
+        )  # fmt: skip
     if raw.detail["what"]:
         noinc = words.spell_instruction(places, raw.pc, "cp.async.mbarrier.arrive.noinc")
         return words.finding(

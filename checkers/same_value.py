@@ -37,10 +37,10 @@ def explain(raw: RawFinding, places: Places) -> Finding:
     """Return the finding of two unordered stores of the same value."""
     at = words.quote_element(places, raw.detail["address"], raw.pc)
     one, two = words.other(raw, places), places.who(raw.cta, raw.warp)
-    who = f"lanes of {two}" if one == two else f"{one} and {two}"
+    did = f"{two} writes the same value twice" if one == two else f"{one} and {two} write the same value"
     copy = words.noun(places, raw.pc) if words.operation(places, raw.pc) in PUTS else "store"
     return words.finding(
-        raw, places, f"{who} write the same value to {at}, and nothing orders them",
+        raw, places, f"{did} to {at}, and nothing orders the stores",
         f"{copy} by {words.who(raw, places)}",
         [
             (

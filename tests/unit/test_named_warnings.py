@@ -100,6 +100,20 @@ def same_bulk_store(x, y):
 
 
 @cuda.jit
+def stored_twice(x, y):
+    tile = cuda.shared.array(64, np.float32, 16)
+    t = cuda.threadIdx.x
+    tile[t] = x[t]
+    ptx.fence_proxy_async()
+    cuda.syncthreads()
+    if t == 32:
+        ptx.cp_async_bulk_shared_to_global(y, 0, tile, 0, 256)
+        ptx.cp_async_bulk_shared_to_global(y, 0, tile, 0, 256)
+        ptx.cp_async_bulk_commit_group()
+        ptx.cp_async_bulk_wait_group(0)
+
+
+@cuda.jit
 def replicated(x, y):
     """Two warps store what is one value only if `x` repeats."""
     y[cuda.threadIdx.x % 32] = x[cuda.threadIdx.x]
@@ -150,6 +164,13 @@ def test_strict_makes_it_an_error(code: str) -> None:
 def test_one_bulk_store_by_several_warps(engine: Engine) -> None:
     report = wsemu.check(same_bulk_store, 1, 64, (X, np.zeros_like(X)), engine=engine)
     assert (report.verdict, [f.code for f in report.findings]) == ("verified", ["same-value-store"])
+
+
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+def test_one_lane_that_stores_the_same_bytes_twice_is_not_called_lanes(engine: Engine) -> None:
+    report = wsemu.check(stored_twice, 1, 64, (X, np.zeros_like(X)), engine=engine)
+    assert (report.verdict, [f.code for f in report.findings]) == ("verified", ["same-value-store"])
+    assert report.findings[0].message.startswith("warp 1 writes the same value twice to `y[0]`, and nothing orders")
 
 
 @pytest.mark.parametrize("engine", ["vm", "reference"])

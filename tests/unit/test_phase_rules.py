@@ -346,3 +346,11 @@ def test_a_wait_takes_what_its_phase_was_given_and_no_other(engine: str) -> None
     k.only(32, lambda: k.arrive(0))
     k.only(0, lambda: (k.wait(0, 1), k.out(k.emit("ld.b32", k.at(DATA + 4 * 64), tag="get"))))
     assert "race" in launch(k, 96, engine).codes
+
+
+def test_r5_an_expectation_of_size_0_that_may_come_after_all_have_left(engine: str) -> None:
+    k = made(1)
+    k.only(32, lambda: k.expect(0, 0))
+    k.only(0, lambda: k.arrive(0, 1, DROP))
+    found = launch(k, 64, engine).finding("uncovered-expectation")
+    assert found.detail == {"address": BAR, "phase": 0, "what": 3}

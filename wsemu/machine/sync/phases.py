@@ -431,7 +431,7 @@ def judge_covered(m, b):
         judge_expects(m, b, b.expects, b.expects_pc, 0)
         judge_expects(m, b, b.pluses, b.pluses_pc, 1)
     if b.emptied and b.expected == 0:
-        judge_expects(m, b, b.empties, b.empties_pc, 0)
+        judge_expects(m, b, b.empties, b.empties_pc, 3)
         forget_empties(m, b)
 
 

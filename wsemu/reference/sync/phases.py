@@ -39,8 +39,8 @@ RECYCLE, EARLY, LATE, STALE = 1, 2, 3, 4
 """`rule` of a phase-alias finding"""
 GIVES_NARROW, TAKES_NARROW = 0, 1
 """`what` of a scope finding: the release, or the acquire, is too narrow"""
-BYTES, ARRIVAL, MORE = 0, 1, 2
-"""`what` of an uncovered-expectation finding; also what an arrival with `noComplete` expects"""
+BYTES, ARRIVAL, MORE, NOTHING = 0, 1, 2, 3
+"""`what` of an uncovered-expectation finding; MORE: what an arrival with `noComplete` expects"""
 OF_COMPLETION = 4
 """`what` of an mbarrier-range finding"""
 Registrants = dict[tuple[bool, int], Mark]
@@ -203,7 +203,7 @@ def covers(group: CtaGroup, mbarrier: Mbarrier) -> None:
     phase = mbarrier.open
     asked = [(what, [m for (_, of), m in phase.expectations.items() if of == what]) for what in (BYTES, ARRIVAL)]
     if mbarrier.expected == 0:
-        asked.append((BYTES, [*mbarrier.empties.values()]))
+        asked.append((NOTHING, [*mbarrier.empties.values()]))
         mbarrier.empties.clear()
     for what, marks in asked:
         loose = [m for m in marks if not phase.covered.of(m)]
