@@ -32,7 +32,9 @@ DETAIL = {
         "late, 4: a token of an older phase",
     }, _OTHER),
     "phase-unobserved": Detail(_PHASE),
-    "uncovered-expectation": Detail({**_PHASE, "what": "0: bytes, 1: the arrival of asynchronous copies, 3: of size 0"}, _OTHER),
+    "uncovered-expectation": Detail(
+        {**_PHASE, "what": "0: bytes, 1: the arrival of asynchronous copies, 3: of size 0"}, _OTHER
+    ),
     "tx-mismatch": Detail({
         **_PHASE, "bytes": "that are missing; below 0: too many", "pending": "arrivals that are missing",
     }),
