@@ -31,6 +31,8 @@ barriers, mbarrier operations, fences and waits that were never
     test_trips.py::test_what_is_not_followed_stays_one_launch
 a launch of more than 1,000,000,000 warp instructions
     test_soundness_cases.py::test_the_budget_counts_ctas
+a loop without an end
+    test_idle.py::test_a_loop_without_an_end_ends_the_run
 lanes that loop forever while others
     test_barrier_rules.py::test_b14_lanes_that_poll_hold_back_an_arrive_of_their_warp
 machine code, and what a compiler does

@@ -223,3 +223,69 @@ def test_a_launch_with_a_race_that_only_waits_ends_soon() -> None:
     assert report.verdict == "failed"
     assert report.counters.warp_instructions <= 100_000
     assert y[1] == 0
+
+
+@cuda.jit
+def stores_again(x, y, n):
+    i = 0
+    while i < n:
+        y[cuda.threadIdx.x] = x[cuda.threadIdx.x]
+
+
+@cuda.jit
+def counts_for_ever(x, y, n):
+    i = 0
+    while True:
+        i += 1
+        y[cuda.threadIdx.x] = i
+
+
+@cuda.jit
+def meets_for_ever(x, y, n):
+    while n > 0:
+        y[cuda.threadIdx.x] = n
+        cuda.syncthreads()
+
+
+@cuda.jit
+def leaves_at_once(x, y, n):
+    while True:
+        y[cuda.threadIdx.x] = n
+        if n:
+            break
+
+
+@cuda.jit
+def reaches_the_end(x, y, n):
+    i = 0
+    while True:
+        y[i] = n
+        i += 1
+        if i == 64:
+            break
+
+
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+@pytest.mark.parametrize("threads", [32, 64])
+@pytest.mark.parametrize("kernel", [stores_again, counts_for_ever])
+def test_a_loop_without_an_end_ends_the_run(kernel: Any, threads: int, engine: Any) -> None:
+    y = np.zeros(64, np.int32)
+    report = wsemu.check(kernel, 1, threads, (np.zeros(64, np.int32), y, np.int32(1)), engine=engine)
+    assert (report.verdict, report.reasons) == ("incomplete", ["step budget"])
+    assert report.counters.warp_instructions <= 100_000
+    assert any("a loop has no end: every round takes the same path" in note for note in report.notes)
+
+
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+def test_a_loop_of_barriers_without_an_end_ends_the_run(engine: Any) -> None:
+    x, y = np.zeros(1, np.int32), np.zeros(64, np.int32)
+    report = wsemu.check(meets_for_ever, 1, 64, (x, y, np.int32(1)), engine=engine)
+    assert report.verdict == "incomplete"
+    assert report.counters.warp_instructions <= 100_000
+
+
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+def test_a_loop_with_an_end_runs_to_it(engine: Any) -> None:
+    x, y = np.zeros(1, np.int32), np.zeros(64, np.int32)
+    assert wsemu.check(leaves_at_once, 1, 64, (x, y, np.int32(1)), engine=engine).verdict == "verified"
+    assert wsemu.check(reaches_the_end, 1, 1, (x, y, np.int32(1)), engine=engine).verdict == "verified"

@@ -1181,9 +1181,14 @@ def _stop_reasons(places: Places, settings: Settings, failed: bool) -> list[str]
 
 def _waits(places: Places) -> str:
     """Return the note on a run that was ended because only loops that wait were running."""
-    where = sorted({places.where(warp.pc) for warp in places.outcome.warps if warp.alive and warp.waits < 0})
+    from wsemu.proof.idle import never_ends
+
+    running = [warp.pc for warp in places.outcome.warps if warp.alive and warp.waits < 0]
+    where = sorted({places.where(pc) for pc in running})
     at = f"{where[0]}: " if where else ""
     what = "a loop waits for memory to change, and nobody that runs before it changes it"
+    if running and all(never_ends(places.program, pc) for pc in running):
+        what = "a loop has no end: every round takes the same path"
     after = f"ended after {places.outcome.warp_instructions:,} warp instructions"
     return f"{at}{what}: {after}{''.join(_held_back(places))}"
 

@@ -1,4 +1,5 @@
-"""Find loops that only wait: repeating them changes nothing as long as other threads do not change memory.
+"""Find loops that only wait: repeating them changes nothing as long as other threads do not change memory.  Find loops
+without an end, too: every round takes the same path (`has_no_end`).
 
 In such a loop, no register carries a value from one iteration to the next, and each iteration writes the same values as
 the previous one. A launch in which every running thread is in such a loop never ends. There is one exception: a
@@ -52,6 +53,39 @@ def waits(program: Program, pcs: Iterable[int]) -> bool:
         if kind == "store" and ("load" in found or (found and program.array_of[pc] in strong)):
             return False
     return True
+
+
+def has_no_end(program: Program, pcs: Iterable[int]) -> bool:
+    """Return whether all rounds of these instructions take the same path, with the same addresses and operands.
+
+    Then a thread that executed them once executes them forever.  Only stored values may differ between rounds.
+    """
+    members = frozenset(pcs)
+    decoder = plain_decoder(program)
+    code = decoder.code
+    if any(_kind(code[pc]) not in _KINDS or (code[pc][0] in ENDS and not code[pc][1]) for pc in members):
+        return False
+    steps = [step for pc in members for step in decoder.steps(pc)]
+    written = {row for step in steps for row in step.writes}
+    steady = set[int]()
+    grown = True
+    while grown:  # rows that one instruction computes, each time from the same values
+        makers: dict[int, list[Step]] = {}
+        for step in steps:
+            for row in step.writes:
+                makers.setdefault(row, []).append(step)
+        found = {
+            row for row, own in makers.items()
+            if len(own) == 1 and own[0].kind == "alu" and not own[0].guard and not _differs(code[own[0].pc])
+            and not (written - steady).intersection(own[0].reads)
+        }  # fmt: skip
+        grown, steady = found != steady, found
+    used = {row for step in steps for row in (step.guard, step.address, *step.operands) if row > 0}
+    return not used & (written - steady)
+
+
+def _differs(fields: list[int]) -> bool:
+    return NAMES[fields[0]].startswith("varying.")
 
 
 def _only_count(
@@ -145,13 +179,19 @@ def _carried_rows(
 
 
 def may_wait(program: Program) -> bool:
-    """Return whether some loop of a program only waits, and reads memory to do so."""
+    """Return whether some loop of a program only waits, or has no end."""
     loops = _loops(program)
     if not loops:
         return False
     code = plain_decoder(program).code
-    looking = (own for own in loops.values() if _looks(code, own))
-    return any(_looks(code, part) and waits(program, part) for own in looking for part in _parts(own, code))
+    parts = (part for own in loops.values() for part in _parts(own, code))
+    return any((_looks(code, part) and waits(program, part)) or has_no_end(program, part) for part in parts)
+
+
+def never_ends(program: Program, pc: int) -> bool:
+    """Return whether the outermost loop of an instruction has no end, whatever memory holds."""
+    number = loop_numbers(program)[pc]
+    return number >= 0 and has_no_end(program, _loops(program)[number])
 
 
 def polls(program: Program, pc: int) -> bool:

@@ -114,7 +114,7 @@ class Orders:
         """Return whether only waiting loops run, and no other thread could write: more steps would repeat. `first`
         ended with its patience."""
         from wsemu.launch.running import ran
-        from wsemu.proof.idle import waits
+        from wsemu.proof.idle import has_no_end, waits
 
         def run_alone(steps: int) -> Outcome:
             outcome = ran(self.bound, 1, steps)[0]
@@ -130,7 +130,7 @@ class Orders:
         running = np.flatnonzero(more).tolist()
         warps = self.bound.configuration.warps * math.prod(self.bound.configuration.cluster)
         again = bool(running) and int(more[running].min()) > 2 * warps
-        return again and waits(self.bound.program, running)
+        return again and (waits(self.bound.program, running) or has_no_end(self.bound.program, running))
 
     def gives_places(self, places: Places, trace: Tracer, initial: Callable[[], list[Any]], analysis: Analysis) -> bool:
         """Return whether atomics only influence at which of their own locations threads store, so that one run of the
@@ -217,7 +217,7 @@ def _atomics_branch(program: Program) -> bool:
 
 
 def _may_look(program: Program) -> bool:
-    """Return whether a loop may wait for memory to change."""
+    """Return whether a loop may wait for memory to change, or has no end."""
     if "loops wait" not in program.derived:
         from wsemu.proof.idle import may_wait
 
