@@ -275,27 +275,40 @@ scale-input-d
     test_tensor_memory.py::test_what_is_not_modelled_is_never_verified
 bank conflicts of atomics, except on
     test_limits.py::test_bank_conflicts_of_atomics_are_counted_where_they_were_measured
+such a launch with tensor copies
+    test_limits_of_orders.py::test_fences_and_atomics_beside_mbarriers_are_undecided
+in such a launch, a copy and then a plain access
+    test_orders_of_copies.py::test_a_copy_behind_what_an_atomic_told_of_is_no_race
+fences together with atomics in launches with mbarriers
+    test_limits_of_orders.py::test_fences_and_atomics_beside_mbarriers_are_undecided
+an mbarrier whose invalidation is ordered
+    test_limits_of_orders.py::test_an_invalidation_that_only_atomics_order_is_undecided
+a phase whose bytes sum to more
+    test_outstanding.py::test_bytes_that_an_order_keeps_apart_are_not_called_too_many
+acquisition of a tensor map that the host
+    test_tensor_copies.py::test_a_kernel_takes_a_pointer_to_a_map
+costs of accesses to shared memory of other CTAs
+    test_limits_of_orders.py::test_accesses_to_the_memory_of_another_cta_have_no_costs
+moves of registers of an in-flight `wgmma`
+    test_wgmma.py::test_what_a_register_is_may_depend_on_the_way
+bank conflicts of tensor copies and `wgmma`
+    test_effects.py::test_accesses_to_tiles_are_counted_as_such
+a launch whose control flow depends on atomics, if an uninitialized
+    test_limits_of_orders.py::test_a_steered_launch_that_reads_what_nobody_wrote_is_never_verified
+copies: they are not accesses of warps
+    test_limits_of_orders.py::test_copies_have_no_sectors
+host threads count as one
+    test_between.py::test_threads_of_the_host_count_as_one
+accesses of the host are determined from the source lines
+    test_between.py::test_an_access_of_the_host_is_one_that_a_line_names
 zero-column masks
     test_tensor_memory.py::test_what_is_not_modelled_is_never_verified
 """
 
 OPEN = frozenset(
     (
-        "such a launch with tensor copies",
-        "in such a launch, a copy and then a plain access",
-        "fences together with atomics in launches with mbarriers",
-        "an mbarrier whose invalidation is ordered",
-        "a phase whose bytes sum to more",
-        "acquisition of a tensor map that the host",
-        "costs of accesses to shared memory of other CTAs",
-        "moves of registers of an in-flight `wgmma`",
-        "bank conflicts of tensor copies and `wgmma`",
         "bulk and tensor copies from and to heap blocks",
         "addresses in dynamic shared memory that warps share",
-        "a launch whose control flow depends on atomics, if an uninitialized",
-        "copies: they are not accesses of warps",
-        "host threads count as one",
-        "accesses of the host are determined from the source lines",
         "a launch with more than 1,000,000 traced events",
     )
 )

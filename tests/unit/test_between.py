@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import re
 import runpy
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +23,8 @@ from wsemu.between.session import Session
 from wsemu.launch.hooks import adding_hook, observers
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from wsemu.between.session import Conflict
 
 BENCHMARK: dict[str, Any] = runpy.run_path(str(Path(__file__).parents[2] / "benchmarks" / "between.py"))
@@ -103,6 +107,50 @@ def test_host_accesses_are_compared_element_by_element() -> None:
         assert not reports
         h[31] = 2
     assert [f.code for report in reports for f in report.findings] == ["host-race"]
+
+
+def host_reports(change: Callable[[Any, int], None]) -> list[str]:
+    """Return the codes of what is reported if the host changes an array to which a copy is in flight."""
+    d, h = cuda.to_device(np.ones(64, np.float32)), cuda.pinned_array(64, np.float32)
+    stream, address = cuda.stream(), h.ctypes.data
+    reports: list[Any] = []
+    with adding_hook(observers, reports.append):
+        d.copy_to_host(h, stream=stream)
+        change(h, address)
+        stream.synchronize()
+    return [finding.code for report in reports for finding in report.findings]
+
+
+def test_an_access_of_the_host_is_one_that_a_line_names() -> None:
+    def by_name(h: Any, address: int) -> None:
+        h[31] = 2
+
+    def by_address(h: Any, address: int) -> None:
+        ctypes.memset(address, 0, 4)
+
+    assert host_reports(by_name) == ["host-race"]
+    assert host_reports(by_address) == []
+
+
+def test_threads_of_the_host_count_as_one() -> None:
+    """Nothing but the order of this run says that one thread synchronizes before the other one writes."""
+    d, h = cuda.to_device(np.ones(64, np.float32)), cuda.pinned_array(64, np.float32)
+    stream, copied = cuda.stream(), threading.Event()
+    reports: list[Any] = []
+
+    def copy() -> None:
+        d.copy_to_host(h, stream=stream)
+        stream.synchronize()
+        copied.set()
+
+    with adding_hook(observers, reports.append):
+        thread = threading.Thread(target=copy)
+        thread.start()
+        while not copied.is_set():
+            pass
+        h[31] = 2
+        thread.join()
+    assert not reports
 
 
 PTX = """

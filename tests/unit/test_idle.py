@@ -268,7 +268,10 @@ def reaches_the_end(x, y, n):
 @pytest.mark.parametrize("engine", ["vm", "reference"])
 @pytest.mark.parametrize("threads", [32, 64])
 @pytest.mark.parametrize("kernel", [stores_again, counts_for_ever])
-def test_a_loop_without_an_end_ends_the_run(kernel: Any, threads: int, engine: Any) -> None:
+def test_a_loop_without_an_end_ends_the_run(
+    kernel: Any, threads: int, engine: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(orders, "SLOW_PATIENCE", 1_000)
     y = np.zeros(64, np.int32)
     report = wsemu.check(kernel, 1, threads, (np.zeros(64, np.int32), y, np.int32(1)), engine=engine)
     assert (report.verdict, report.reasons) == ("incomplete", ["step budget"])
@@ -277,7 +280,8 @@ def test_a_loop_without_an_end_ends_the_run(kernel: Any, threads: int, engine: A
 
 
 @pytest.mark.parametrize("engine", ["vm", "reference"])
-def test_a_loop_of_barriers_without_an_end_ends_the_run(engine: Any) -> None:
+def test_a_loop_of_barriers_without_an_end_ends_the_run(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(orders, "SLOW_PATIENCE", 1_000)
     x, y = np.zeros(1, np.int32), np.zeros(64, np.int32)
     report = wsemu.check(meets_for_ever, 1, 64, (x, y, np.int32(1)), engine=engine)
     assert report.verdict == "incomplete"
