@@ -109,7 +109,7 @@ def _barrier_of_cluster(events: Numbers) -> Numbers:
     arrivals = events[(events[:, KIND] == EVENT["arrive_on"]) & (events[:, PLACE] == CLUSTER_BARRIER)]
     if not len(arrivals):
         return np.zeros((0, events.shape[1]), np.int64)
-    row = arrivals[:1].copy()
+    row: Numbers = arrivals[:1].copy()
     row[0, KIND], row[0, REMOTE] = EVENT["init"], 0
     row[0, AMOUNT] = arrivals[arrivals[:, GENERATION] == arrivals[0, GENERATION], AMOUNT].sum()
     return row
