@@ -1,5 +1,5 @@
-"""Find loops that only wait: repeating them changes nothing as long as other threads do not change memory.  Find loops
-without an end, too: every round takes the same path (`has_no_end`).
+"""Find loops that only wait: repeating them changes nothing as long as other threads do not change memory.  Also find
+loops without an end: every round takes the same path (`has_no_end`).
 
 In such a loop, no register carries a value from one iteration to the next, and each iteration writes the same values as
 the previous one. A launch in which every running thread is in such a loop never ends. There is one exception: a
