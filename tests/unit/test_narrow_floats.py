@@ -100,6 +100,89 @@ def test_floats_of_few_bits_are_the_nearest_ones(type_: Narrow, relu: bool, engi
 
 
 @ENGINES
+@pytest.mark.parametrize("relu", [False, True])
+@pytest.mark.parametrize("source", ["f16", "bf16"])
+@pytest.mark.parametrize("type_", [*TYPES, Narrow("e5m2x2", 2, 5, 15)], ids=lambda type_: type_.name)
+def test_pairs_of_halves_become_floats_of_few_bits(type_: Narrow, source: str, relu: bool, engine: Engine):
+    register = "%b0" if type_.sign == 3 else "%h0"
+    parts = ", ".join([register] * (4 if type_.sign == 3 else 2))
+    pair = f"cvt.rz.{source}x2.f32 %r3, %f1, %f2;"
+    to = f"cvt.rn.satfinite{'.relu' * relu}.{type_.name}.{source}x2 {register}, %r3;"
+    text = TEXT.replace("BODY", f"{pair} {to} mov.b32 %r4, {{{parts}}};")
+    x = np.clip(list_numbers(TYPES[2]), -40, 40)
+    y, out = x[::-1].copy(), np.zeros((len(x), 2), np.uint32)
+    report = wsemu.check(wsemu.load_ptx(text)["k"], 1, len(x), (x.copy(), y.copy(), out), engine=engine)
+    assert report.verdict == "verified", report.notes
+    words = out[:, 0].copy().view(np.uint16).reshape(-1, 2)
+    wide = words.view(np.float16).astype(np.float32)
+    if source == "bf16":
+        wide = (words.astype(np.uint32) << 16).view(np.float32)
+    nan = 0x7F if type_.sign == 7 else (1 << type_.sign) - 1
+    found = [
+        [nan if np.isnan(z) else type_.encode(z if not relu or z > 0 else np.float32(0)) for z in row] for row in wide
+    ]
+    low, high = np.array(found).T
+    if relu:
+        low, high = low & ~(1 << type_.sign), high & ~(1 << type_.sign)
+    width = 4 if type_.sign == 3 else 8
+    assert (out[:, 1] % (1 << 2 * width) == (high << width | low)).all()
+
+
+def round_randomly(x: np.float32, random: int, to: str, *, relu: bool, finite: bool) -> int:
+    """Return the bits of a half: the bits that are dropped and the random ones are added, and the sum is cut."""
+    fraction, least, bias, infinity, count = (10, -14, 15, 0x7C00, 13) if to == "f16" else (7, -126, 127, 0x7F80, 16)
+    if np.isnan(x):
+        return 0x7FFF
+    sign = 0 if relu and np.signbit(x) else int(np.signbit(x)) << 15
+    size = 0.0 if relu and np.signbit(x) else abs(float(x))
+    largest = infinity - finite
+    if size == np.inf:
+        return largest | sign
+    exponent = max(int(np.floor(np.log2(size))) if size else least, least)
+    scaled = int(size * 2.0 ** (fraction + count - exponent)) + random % (1 << count) >> count
+    return min((exponent + bias - 1 << fraction) + scaled, largest) | sign
+
+
+@ENGINES
+@pytest.mark.parametrize("flags", ["", ".relu", ".satfinite", ".relu.satfinite"])
+@pytest.mark.parametrize("to", ["f16", "bf16"])
+def test_random_bits_decide_how_a_half_is_rounded(to: str, flags: str, engine: Engine):
+    text = TEXT.replace("BODY", f"mul.lo.u32 %r3, %r1, 0x9E3779B1; cvt.rs{flags}.{to}x2.f32 %r4, %f1, %f2, %r3;")
+    generator = np.random.default_rng(5)
+    some = (generator.standard_normal(400) * np.exp2(generator.integers(-30, 20, 400))).astype(np.float32)
+    special = np.array(
+        [0, -0.0, 1, 65504, 65519, 65535.9, 65536, 3.4e38, 1e38, np.inf, -np.inf, np.nan, 2**-14, 2**-24, 2**-25]
+    )
+    x = np.concatenate([some, special, 2 - np.exp2(-np.arange(1.0, 25))]).astype(np.float32)
+    y, out = x[::-1].copy(), np.zeros((len(x), 2), np.uint32)
+    report = wsemu.check(wsemu.load_ptx(text)["k"], 1, len(x), (x.copy(), y.copy(), out), engine=engine)
+    assert report.verdict == "verified", report.notes
+    options = {"relu": "relu" in flags, "finite": "satfinite" in flags}
+    high = [round_randomly(z, int(bits) >> 16, to, **options) for z, bits in zip(x, out[:, 0], strict=True)]
+    low = [round_randomly(z, int(bits), to, **options) for z, bits in zip(y, out[:, 0], strict=True)]
+    assert (out[:, 1] == (np.array(high) << 16 | np.array(low))).all()
+
+
+@ENGINES
+@pytest.mark.parametrize("rounding", ["rn", "rz"])
+def test_a_half_beyond_the_largest_one_becomes_that(rounding: str, engine: Engine):
+    text = TEXT.replace(
+        "BODY", f"cvt.{rounding}.satfinite.f16x2.f32 %r3, %f1, %f2; cvt.{rounding}.satfinite.bf16x2.f32 %r4, %f1, %f2;"
+    )
+    x = np.array([1, -65504, 65519, 65520, -1e6, 3.4e38, -np.inf, np.inf, np.nan, -0.0, 3.39e38], np.float32)
+    out = np.zeros((len(x), 2), np.uint32)
+    report = wsemu.check(wsemu.load_ptx(text)["k"], 1, len(x), (x.copy(), x.copy(), out), engine=engine)
+    assert report.verdict == "verified", report.notes
+    halves = np.clip(x, -65504, 65504).astype(np.float16).view(np.uint16).astype(np.uint32)
+    halves[np.isnan(x)] = 0x7FFF
+    assert (out[:, 0] == (halves << 16 | halves)).all()
+    wide = (out[:, 1] & 0xFFFF0000).view(np.float32)
+    assert np.isnan(wide[8])
+    assert np.isfinite(np.delete(wide, 8)).all()
+    assert wide[5] == -wide[6] == wide[7] == np.uint32(0x7F7F0000).view(np.float32)
+
+
+@ENGINES
 def test_exponents_are_powers_of_2(engine: Engine):
     text = TEXT.replace("BODY", "mov.b32 {%h0, %h1}, %f1; mov.u32 %r3, 0; cvt.rn.bf16x2.ue8m0x2 %r4, %h0;")
     bits = np.arange(256, dtype=np.uint32)

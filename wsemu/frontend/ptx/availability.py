@@ -158,6 +158,8 @@ _ARITHMETIC = (
     Row("cvt", "tf32", 80, "7.0"),
     Row("cvt", "rn|rz tf32", 90, "7.8"),
     Row("cvt", "e4m3x2|e5m2x2", 89, "7.8"),
+    Row("cvt", "satfinite f16|f16x2|bf16|bf16x2", 80, "8.1", without="e4m3x2 e5m2x2 e2m1x2 e2m3x2 e3m2x2 ue8m0x2"),
+    Row("cvt", "rs", 100, "8.7", "100a 103a"),
     Row("cvt", "e2m1x2|e2m3x2|e3m2x2|ue8m0x2", 100, "8.6"),
     *(Row("cvt", f"bf16 {kind}{bits}", 90, "7.8") for kind in "us" for bits in (8, 16, 32, 64)),
     Row("cvt", "bf16 f64", 90, "7.8"),
@@ -217,7 +219,9 @@ class Target(NamedTuple):
         number = int(name[:-1])
         if not self.suffix:
             return False
-        return number == self.number if name[-1] == "a" else Target(number, "f").runs_on(self.number)
+        return (
+            (number, "a") == (self.number, self.suffix) if name[-1] == "a" else Target(number, "f").runs_on(self.number)
+        )
 
 
 @functools.cache

@@ -128,9 +128,11 @@ def _integer_to_float(form: Form, to: str, source: str) -> Formula:
 def _float_to_float(form: Form, to: str, source: str) -> Formula:
     """Return the formula of a float conversion: widening is exact; `.rni` and similar modifiers round to an integral
     value of the same type."""
-    form.only("ftz", "sat", "relu")
-    ftz, sat, relu = (flag in form.flags for flag in ("ftz", "sat", "relu"))
+    form.only("ftz", "sat", "relu", "satfinite")
+    ftz, sat, relu, finite = (flag in form.flags for flag in ("ftz", "sat", "relu", "satfinite"))
     rounding = form.rounding
+    if finite and (source != "f32" or to not in _HALVES):
+        raise UnhandledForm
     narrows = BITS[to] < BITS[source] or (to != source and BITS[to] == BITS[source])
     if (rounding in INTEGRAL and to != source) or rounding == "rna" or (narrows and not rounding):
         raise UnhandledForm
@@ -146,12 +148,36 @@ def _float_to_float(form: Form, to: str, source: str) -> Formula:
             x = saturate(e, wide, x)
         if relu:
             x = clamp_negative(e, wide, x)
+        if finite:
+            x = _clamp_finite(e, x, to)
         if to == source == "f32" and not (rounding or sat):
             x = e.emit("selp.b32", number(e, to, NAN[to]), x, is_nan(e, to, x))
         result = narrow_float(e, wide, x, to, rounding or "rn")
         return flush_subnormal(e, to, result) if ftz and to == "f32" else result
 
     return formula
+
+
+class _Half(NamedTuple):
+    """A float of 16 bits: fraction bits, the exponent of the smallest normal number, and the largest number."""
+
+    mantissa: int
+    least: int
+    most: int
+    wide: int
+    """the largest number as an f32"""
+
+
+_HALVES = {"f16": _Half(10, -14, 0x7BFF, 0x477FE000), "bf16": _Half(7, -126, 0x7F7F, 0x7F7F0000)}
+
+
+def _clamp_finite(e: Emitter, x: Register, to: str) -> Register:
+    """Return an f32, or the largest number of an f16 or bf16 with its sign if it is beyond; a nan stays."""
+    size = e.emit("and.b32", x, e.constant("b32", 0x7FFFFFFF))
+    sign = e.emit("and.b32", x, e.constant("b32", 1 << 31))
+    most = e.constant("b32", _HALVES[to].wide)
+    clamped = e.emit("or.b32", e.emit("min.u32", size, most), sign)
+    return e.emit("selp.b32", x, clamped, is_nan(e, "f32", x))
 
 
 _KINDS: dict[tuple[bool, bool], Callable[[Form, str, str], Formula]] = {
@@ -168,10 +194,10 @@ def convert_form(form: Form) -> Lower:
         return _pack_form(form)
     to, source = form.types
     if to in ("f16x2", "bf16x2") and source == "f32":
-        return _pair_form(form, to[:-2])
+        return _random_pair_form(form, to[:-2]) if "rs" in form.flags else _pair_form(form, to[:-2])
     if to == "tf32" and source == "f32":
         return _tensor_float_form(form)
-    if to in BYTES and source in ("f32", "f16x2"):
+    if to in BYTES and source in ("f32", "f16x2", "bf16x2"):
         return _to_bytes_form(form, BYTES[to], source)
     if source in BYTES and to == "f16x2":
         return _from_bytes_form(form, BYTES[source])
@@ -201,6 +227,53 @@ def _pair_form(form: Form, to: str) -> Lower:
         destination, *sources = operands
         upper, low = (formula(e, e.read(source, "f32")) for source in sources)
         e.write_register(destination, join_halves(e, low, upper))
+
+    return lower
+
+
+def _randomly_rounded(e: Emitter, x: Register, random: Register, to: str, *, finite: bool) -> Register:
+    """Return an f32 as an f16 or bf16 in a b32: random bits are added to the bits that are dropped, and the sum is cut.
+    The random bits are the low 16 of a b32, of which f16 uses 13."""
+    half = _HALVES[to]
+    dropped = 23 - half.mantissa
+    bits = e.emit("and.b32", random, e.constant("b32", (1 << dropped) - 1))
+    size = e.emit("and.b32", x, e.constant("b32", 0x7FFFFFFF))
+    rounded = e.emit("shr.u32", e.emit("add.b32", size, bits), e.constant("b32", dropped))
+    if to == "f16":
+        normal = e.emit("sub.b32", rounded, e.constant("b32", 127 - 15 << half.mantissa))
+        # as fixed point with 13 bits after the last one of a subnormal number
+        unit = e.constant("b32", 127 + 24 + dropped << 23)
+        fixed = e.emit("cvt.rzi.u32.f32", e.emit("mul.f32", size, unit))
+        small = e.emit("shr.u32", e.emit("add.b32", fixed, bits), e.constant("b32", dropped))
+        below = e.emit("setp.lt.u32", size, e.constant("b32", 127 + half.least << 23))
+        rounded = e.emit("selp.b32", small, normal, below)
+        large = e.emit("setp.ge.u32", size, e.constant("b32", 127 + 16 << 23))
+        rounded = e.emit("selp.b32", e.constant("b32", half.most + 1), rounded, large)
+    infinite = e.emit("setp.eq.b32", size, e.constant("b32", 0x7F800000))
+    rounded = e.emit("selp.b32", e.constant("b32", half.most + 1), rounded, infinite)
+    rounded = e.emit("min.u32", rounded, e.constant("b32", half.most + 1 - finite))
+    sign = e.emit("and.b32", e.emit("shr.u32", x, e.constant("b32", 16)), e.constant("b32", 0x8000))
+    signed = e.emit("or.b32", rounded, sign)
+    return e.emit("selp.b32", e.constant("b32", 0x7FFF), signed, is_nan(e, "f32", x))
+
+
+def _random_pair_form(form: Form, to: str) -> Lower:
+    """Lower cvt.rs{.relu}{.satfinite}.f16x2.f32 d, a, b, random bits: a becomes the upper half, by the upper half of
+    the random bits."""
+    if form.only("rs", "relu", "satfinite").rounding:
+        raise UnhandledForm
+    relu, finite = "relu" in form.flags, "satfinite" in form.flags
+
+    def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
+        destination, *sources, random = operands
+        upper, low = (e.read(source, "f32") for source in sources)
+        if relu:
+            upper, low = (clamp_negative(e, "f32", x) for x in (upper, low))
+        bits = e.read(random, "b32")
+        shift = e.constant("b32", 16)
+        upper = _randomly_rounded(e, upper, e.emit("shr.u32", bits, shift), to, finite=finite)
+        low = _randomly_rounded(e, low, bits, to, finite=finite)
+        e.write_register(destination, e.emit("or.b32", e.emit("shl.b32", upper, shift), low))
 
     return lower
 
@@ -277,11 +350,9 @@ def _byte(e: Emitter, x: Register, to: _Byte) -> Register:
 
 
 def _to_bytes_form(form: Form, to: _Byte, source: str) -> Lower:
-    """Lower cvt.rn.satfinite{.relu}.e4m3x2.f32 d, a, b: a becomes the upper byte; of .f16x2, each half becomes a
-    byte."""
+    """Lower cvt.rn.satfinite{.relu}.e4m3x2.f32 d, a, b: a becomes the upper byte; of .f16x2 or .bf16x2, each half
+    becomes a byte."""
     if form.only("satfinite", "relu").rounding != "rn" or "satfinite" not in form.flags:
-        raise UnhandledForm
-    if to.sign < 7 and source != "f32":
         raise UnhandledForm
     relu = "relu" in form.flags
 
@@ -290,7 +361,8 @@ def _to_bytes_form(form: Form, to: _Byte, source: str) -> Lower:
         if source == "f32":
             upper, low = (e.read(operand, "f32") for operand in sources)
         else:
-            low, upper = (widen_float(e, "f16", half, "f32") for half in halves(e, e.read(sources[0], "b32")))
+            half = source.removesuffix("x2")
+            low, upper = (widen_float(e, half, part, "f32") for part in halves(e, e.read(sources[0], "b32")))
         low, upper = (_byte(e, clamp_negative(e, "f32", x) if relu else x, to) for x in (low, upper))
         both = e.emit("or.b32", e.emit("shl.b32", upper, e.constant("b32", to.distance)), low)
         e.write_register(destination, e.emit(f"cvt.b{2 * to.distance}.s32", both))
