@@ -1,8 +1,8 @@
 """The verdict against enumeration, on as many random programs as asked for.
 
     python benchmarks/soundness.py [--kind barriers|phases|clusters|atomics|steered|maps|lanes|heap|vectors|recursion|
-            undefined|lag|values|inits|slots|windows|groups|guarded|spaces|tmem|loops|variants|all] [--programs 100000]
-            [--seed 0] [--workers N] [--warps N] [--seconds S]
+            undefined|lag|values|inits|slots|windows|groups|guarded|spaces|tmem|loops|turns|variants|all]
+            [--programs 100000] [--seed 0] [--workers N] [--warps N] [--seconds S]
 
 Makes programs of barriers and accesses, enumerates the interleavings of each, and compares wsemu's report with them
 (tests/properties/agreement.py). A fifth of them are abstract programs (programs.py, explorer.py), which the compiled
@@ -41,7 +41,8 @@ waits happen in all orders; operands come from stages of shared memory (bulk cop
 every 24th there. False alarms are counted. About 0.07 s of processor time a program: on 16 cores, in some 8 minutes,
     python benchmarks/soundness.py --kind tmem --programs 100000 --workers 16 --seed 1 --seconds 585
 With `--kind loops` loops of one thread are executed until their state comes again (wait_programs.py); every twentieth
-there.
+there. With `--kind turns` CTAs hand a flag on (turn_programs.py), and the method of flags is compared with a search
+through all interleavings; every eighth there.
 With `--kind variants` programs of barriers are changed such that nothing else can happen
 (variant_programs.py): warps get other numbers, barriers of all warps are added, loops unrolled, CTAs change places; the
 verdict and the codes must stay. `--kind all` shares the programs out among all kinds, fewer to those whose programs
@@ -93,6 +94,7 @@ from tests.properties.slot_programs import draw_slots, judge_slots
 from tests.properties.space_programs import draw_program, judge_spaces
 from tests.properties.steered_programs import STEERED_FAMILIES, judged_steered, smaller_steered
 from tests.properties.strong_programs import STRONG_FAMILIES, counting, drawing, judged_strong, space_for
+from tests.properties.turn_programs import draw_turns, judge_turns
 from tests.properties.undefined_programs import (
     UNDEFINED_FAMILIES,
     judged_undefined,
@@ -118,6 +120,7 @@ SMALL_CHUNKS = {
     "slots": 50,
     "windows": 20,
     "groups": 50,
+    "turns": 25,
     "tmem": 25,
     "lanes": 50,
     "heap": 5,
@@ -163,17 +166,19 @@ SHARES = {
     "tmem": {"tmem": 1},
     "lag": {f"lag {family}": 1 for family in LAG_FAMILIES},
     "loops": {"waiting": 1},
+    "turns": {"turns": 1},
 }
 """kind -> family -> its weight"""
 OF_ALL = {
     "barriers": 24, "phases": 16, "atomics": 16, "clusters": 16, "steered": 10, "maps": 5, "lanes": 16, "heap": 2,
     "vectors": 16, "recursion": 12, "variants": 5, "undefined": 12, "values": 6, "inits": 6, "slots": 8, "guarded": 4,
     "spaces": 10, "windows": 3, "groups": 3, "tmem": 4, "lag": 12, "loops": 3,
+    "turns": 2,
 }  # fmt: skip
 """kind -> its weight among all kinds: the less, the longer its programs take"""
 DRAWN: dict[str, Any] = {
     "slots": (draw_slots, judge_slots), "windows": (draw_windows, judge_windows), "groups": (draw_groups, judge_groups),
-    "walks": (draw_walks, judge_walks),
+    "walks": (draw_walks, judge_walks), "turns": (draw_turns, judge_turns),
 }  # fmt: skip
 """family -> how its programs are drawn, and judged"""
 HARMLESS = "refused for a harmless expectation"

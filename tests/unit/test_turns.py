@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import random
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
 import wsemu
+from tests.properties.turn_programs import Step, check, check_by_flags, draw_turns, judge_turns, ptx
 from tests.unit.steering_kernels import variant
 from wsemu import cuda
 
@@ -49,3 +51,89 @@ def test_a_wait_in_which_all_threads_meet_comes_back_to_its_state(engine: Engine
 def test_turns_without_a_fence_or_a_barrier_race(part: str) -> None:
     report = wsemu.check(variant(meet_in_the_loop, **{part: False}), 2, 64, arguments())
     assert [finding.code for finding in report.findings if finding.severity == "error"] == ["race"]
+
+
+def take_turn(cta: int, *, looks: bool = True, meets: bool = True) -> list[Step]:
+    """Return the steps of a CTA that waits for its number, adds to word 0, and hands the flag on."""
+    look = [Step("look", 0, 0, "acquire")] if looks else []
+    wait = Step("wait", 0, cta, "acquire", "eq", meets)
+    work = [Step("load", kind="other"), Step("store", 0, cta, kind="other")]
+    return [*look, wait, Step("barrier"), *work, Step("barrier"), Step("set", 0, cta + 1, "release")]
+
+
+RIGHT = [take_turn(cta) for cta in range(3)]
+
+
+@pytest.mark.parametrize("looks", [False, True])
+@pytest.mark.parametrize("meets", [False, True])
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+def test_flags_that_ctas_hand_on_are_decided(engine: Engine, meets: bool, looks: bool) -> None:
+    program = [take_turn(cta, looks=looks and meets, meets=meets) for cta in range(3)]
+    assert check_by_flags(ptx(program), 3, engine) == ("verified", True)
+
+
+def change(cta: int, n: int, step: Step | None, *more: Step) -> list[list[Step]]:
+    """Return the right program with another step in place of one; None: without it."""
+    steps = RIGHT[cta]
+    new = [*steps[:n], *([step] if step else []), *more, *steps[n + 1 :]]
+    return [*RIGHT[:cta], new, *RIGHT[cta + 1 :]]
+
+
+LOOK, WAIT, FIRST, LOAD, STORE, LAST, SET = range(7)
+"""the steps of a CTA"""
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        change(1, WAIT, Step("wait", 0, 0, "acquire", "eq", meets=True)),  # two CTAs have the first turn
+        change(1, WAIT, Step("wait", 0, 0, "acquire", "ge", meets=True)),  # a turn that does not wait
+        change(2, WAIT, Step("wait", 0, 1, "acquire", "ge", meets=True)),
+        change(1, LOOK, Step("look", 0, 0, "relaxed")),  # the early look acquires nothing
+        change(1, LOOK, Step("look", 0, 0, "acquire"), Step("load")),  # an access before the turn
+        change(1, LOOK, Step("look", 0, 0, "acquire"), Step("load", 0, 0, kind="other")),
+        change(1, WAIT, Step("wait", 0, 1, "relaxed", "eq", meets=True)),
+        change(1, SET, Step("set", 0, 2, "relaxed")),  # a turn that is handed on without a release
+        change(1, LAST, Step("set", 0, 2, "release")),  # handed on before the others have worked
+        change(1, LOAD, Step("load", 0, 0, kind="other"), Step("set", 0, 2, "release")),
+        change(0, SET, Step("set", 0, 2, "release")),  # a turn is left out: CTA 1 waits for ever
+        change(1, SET, Step("set", 0, 1, "release")),  # the turn comes again
+        change(1, SET, None),
+        change(0, FIRST, Step("set", 0, 1, "release")),  # handed on before the work
+        [*RIGHT[:2], take_turn(1)],  # two CTAs have one turn
+    ],
+)
+def test_turns_that_are_taken_wrongly_are_not_verified(program: list[list[Step]]) -> None:
+    verdict, decided = check_by_flags(ptx(program), 3)
+    assert (verdict != "verified", decided) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("bra M1_1;", "st.global.u32 [%w+4], 1; bra M1_1;"),  # each round stores
+        ("bra M1_1;", "@%z ld.global.u32 %v, [%w]; bra M1_1;"),  # each round loads
+        ("N1_1:", "N1_1: @%z st.global.u32 [%w+8], %v;"),  # counts its rounds
+        ("mov.u32 %s, -1;\n@!%z bra L1_0;", "mov.u32 %s, 1;\n@!%z bra L1_0;"),  # others do not wait
+        ("bar.red.and.pred %q, 0, %p; @!%q bra N1_1;", "bar.red.or.pred %q, 0, %p; @!%q bra N1_1;"),
+        ("bar.red.and.pred %q, 0, %p; @!%q bra N1_1;", "@!%p bra N1_1;"),  # no one meets
+        ("bra M1_1;", "add.u32 %v, %v, 1; setp.gt.u32 %q, %v, 3; @%q bra N1_1; bra M1_1;"),  # gives up
+    ],
+)
+def test_waits_that_do_more_are_not_decided_by_flags(old: str, new: str) -> None:
+    text = ptx(RIGHT)
+    assert old in text
+    text = text.replace(old, new)
+    text = text.replace("mov.u32 %s, 99;", "mov.u32 %s, 99; mov.u32 %v, 0;")
+    if "[%w+8], %v" in new:
+        text = text.replace("bra M1_1;", "add.u32 %v, %v, 1; bra M1_1;")
+    verdict, decided = check_by_flags(text, 3)
+    assert not decided
+    assert verdict != "verified" or check(text, 3) == "verified"
+
+
+def test_random_turns_are_decided_as_by_all_orders() -> None:
+    source = random.Random(5)
+    judged = [judge_turns(draw_turns(source), ("vm",)) for _ in range(25)]
+    assert not [one for one in judged if one.complaints]
+    assert 3 < sum(one.fails for one in judged) < 22

@@ -8,6 +8,9 @@ Parallel Programming", 1974).  It is then ordered at least after the writes rele
 the loop continues.  So one execution, in which each wait acquires only this, decides all: its data races are those of
 all executions, and without races the data is the same.  Each wait ends, since the writer reaches its write in each of
 them.  Weak memory changes nothing: it only lets a loop read an older value once more.
+
+Several threads may write a flag if each of them hands it on: it writes the next value after its wait for the last one.
+docs/how.md, "Flags", has the theorem.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from wsemu.launch.explore.flag_reads import FlagReads, Last, tell_event
 from wsemu.launch.explore.nodes import Reached, Result
 from wsemu.launch.explore.polls import find_polls
 from wsemu.launch.explore.together import Together
@@ -33,6 +37,7 @@ from wsemu.model.isa import (
 )
 from wsemu.model.outcome import FENCES
 from wsemu.proof.liveness import lane_bytes, live_rows
+from wsemu.proof.thread_keys import WIDE
 from wsemu.proof.threads import Location, Shared, does
 
 if TYPE_CHECKING:
@@ -73,9 +78,11 @@ class Flags:
         self.live, self.widths = live_rows(bound.program), lane_bytes(bound.program)
         self.most = int(MOST_STEPS * session.effort)
         self.steps = 0
+        self.reads = FlagReads(session, self.code, self.count_step)
         self.values: dict[Place, list[bytes]] = {}
         """all values of each location, in their order"""
-        self.writer: dict[Place, Thread] = {}
+        self.writers: dict[Place, list[Thread]] = {}
+        """the threads that wrote these values, without the first one, in their order"""
         self.raced = False
         """true if there is an execution with a data race"""
         self.met: Together | None = None
@@ -134,14 +141,14 @@ class Flags:
         """Run the launch once, and collect what is written to each flag."""
         run = _Run(self, None)
         run.finish()
-        self.values, self.writer = run.values, run.writer
+        self.values, self.writers = run.values, dict(run.writers)
 
     def _run(self, shared: Shared) -> bool:
         """Run the launch with vector clocks.  Return whether `shared` was complete before."""
         shared.grown = False
         run = _Run(self, self.begin(shared))
         run.finish()
-        if run.values != self.values or run.writer != self.writer:
+        if run.values != self.values or run.writers != self.writers:
             raise UnfitError
         self.met = Together(run.most_alive, run.waits)
         return not shared.grown
@@ -165,9 +172,17 @@ class _Run:
         """ordered accesses, and all events, in their order"""
         self.flags, self.session, self.knowledge = flags, flags.session, knowledge
         self.values: dict[Place, list[bytes]] = {}
-        self.writer: dict[Place, Thread] = {}
+        self.writers: defaultdict[Place, list[Thread]] = defaultdict(list)
+        self.turns: dict[tuple[Place, Thread], int] = {}
+        """the number of the value with which the last wait of a thread for a flag ends"""
         self.after: defaultdict[Place, list[Location]] = defaultdict(lambda: [Location()])
         """for each location, what a read of each of its values acquires"""
+        self.last: defaultdict[int, Last] = defaultdict(dict)
+        """for each CTA, the last event of each warp"""
+        self.crowded: set[int] = set()
+        """CTAs of which several lanes were before ordered accesses at once"""
+        self.alone: set[int] = set()
+        """CTAs of which never more than one lane may be before an ordered access"""
         self.plain: set[tuple[int, int]] = set()
         """(address, bytes) of plain accesses to arrays"""
         self.most_alive = 1
@@ -188,7 +203,7 @@ class _Run:
             if alive > self.most_alive:
                 asks = (ask for cta in range(begun) for ask in self.session.asks(cta))
                 self.most_alive, self.waits = alive, next(asks, None)
-        if any(self.session.alive(cta) for cta in range(self.session.ctas)):
+        if any(self.session.alive(cta) for cta in range(self.session.ctas)) or self.alone & self.crowded:
             raise UnfitError
         strong = {at for place in self.values for at in range(place[1], place[1] + len(self.values[place][0]))}
         sizes = sum(len(values[0]) for values in self.values.values())
@@ -219,8 +234,22 @@ class _Run:
             elif self.knowledge is None or self.learns_all or self._is_own(ask):
                 self._go(ask, None)
             else:
-                self._go(ask, self.after[ask.place][first[ask]])
+                self._learn(ask, first[ask])
         return True
+
+    def _learn(self, ask: Ask, number: int) -> None:
+        """Let the wait of a lane end, as if with a certain value of its flag."""
+        place, thread = ask.place, (ask.cta, ask.warp, ask.lane)
+        self.turns[place, thread] = number
+        learnt = self.after[place][number]
+        if len({*self.flags.writers.get(place, ())}) > 1:  # the same of all later writes
+            learnt = Location(given={WIDE: learnt.given[WIDE]} if WIDE in learnt.given else {})
+        self._go(ask, learnt)
+
+    def _ends_its_turn(self, ask: Ask, number: int) -> bool:
+        """Return whether the thread whose wait ends with a value writes the next one."""
+        writers = self.flags.writers.get(ask.place, [])
+        return number < len(writers) and writers[number] == (ask.cta, ask.warp, ask.lane)
 
     def _first_values(self, asks: list[Ask]) -> dict[Ask, int]:
         """Return the lanes whose waits end, with the number of the first value with which they do.  UnfitError if one
@@ -240,7 +269,7 @@ class _Run:
                 if number < len(every[ask.place]) and not self._is_own(ask):
                     if ask in leave:
                         first.setdefault(ask, number)
-                    elif ask in first:
+                    elif ask in first and not self._ends_its_turn(ask, first[ask]):
                         raise UnfitError
         return {ask: first.get(ask, now[ask.place]) for ask in able}
 
@@ -287,30 +316,77 @@ class _Run:
 
     # -- other accesses ------------------------------------------------------------------------------------------------
     def _pass(self, asks: list[Ask]) -> bool:
-        """Let lanes store to flags, or read a flag that no other thread writes."""
+        """Let lanes store to flags, or read them; return whether one continued."""
+        moved = False
         for ask in asks:
-            thread = ask.cta, ask.warp, ask.lane
-            reads_only = bool(self.flags.code[ask.pc][7] & NO_STORE)
-            values = self._values(ask.place)
-            owner = self.flags.writer.get(ask.place, thread)
-            if not reads_only:
-                owner = self.writer.setdefault(ask.place, thread)
-            if owner != thread:
+            if self.flags.code[ask.pc][7] & NO_STORE:
+                moved |= self._read(ask)
+            else:
+                self._write(ask)
+                moved = True
+        return moved
+
+    def _write(self, ask: Ask) -> None:
+        """Let a lane store to a flag: the first value, or the next one in its turn."""
+        place, thread = ask.place, (ask.cta, ask.warp, ask.lane)
+        values, writers = self._values(place), self.writers[place]
+        before, relays = len(values) - 1, bool(writers) and writers[-1] != thread
+        if relays and self.knowledge is not None and self.turns.get((place, thread)) != before:
+            raise UnfitError
+        self._go(ask, None)
+        values.append(self._at(place, len(values[0])))
+        writers.append(thread)
+        if self.knowledge is not None:
+            self.after[place].append(self.knowledge.locations[place].copy())
+            if relays and not _covers(self.after[place][-1], self.after[place][-2]):
                 raise UnfitError
-            first = len(self.log)
+
+    def _read(self, ask: Ask) -> bool:
+        """Let a lane read a flag, outside of a loop that only reads; return whether its CTA continued."""
+        values = self._values(ask.place)
+        if self.knowledge is not None and self._is_own(ask):
+            self._read_own(ask)
+            return True
+        reads, now = self.flags.reads, values[-1]
+        if self.knowledge is None or self.learns_all:
+            if reads.read(ask, now, now) is None:
+                return False
             self._go(ask, None)
-            alone = not any(self._does_more(one.event, ask) for one in self.log[first:])
-            if reads_only and alone and ask in self.session.asks(ask.cta):
-                raise UnfitError  # a loop waits, and uses what it reads
-            if not reads_only:
-                values.append(self._at(ask.place, len(values[0])))
-                if self.knowledge is not None:
-                    self.after[ask.place].append(self.knowledge.locations[ask.place].copy())
+            return True
+        self.alone.add(ask.cta)
+        every = self.flags.values[ask.place]
+        ends = {value: reads.read(ask, value, now) for value in every}
+        leave = [end for end in ends.values() if end is not None]
+        if reads.has_one_end(ask, leave):
+            return self._await(ask, [value for value, end in ends.items() if end is not None])
+        value = reads.find_early(ask, every, ends, now, self.last[ask.cta])
+        if value is None:
+            raise UnfitError
+        self._go(ask, Location(), value)
         return True
+
+    def _await(self, ask: Ask, ending: list[bytes]) -> bool:
+        """Let a wait end that ends with some values, if the flag has one of them now."""
+        every = self.flags.values[ask.place]
+        if self._values(ask.place)[-1] not in ending:
+            return False
+        first = next(number for number, value in enumerate(every) if value in ending)
+        if any(value not in ending for value in every[first:]) and not self._ends_its_turn(ask, first):
+            raise UnfitError
+        self._learn(ask, first)
+        return True
+
+    def _read_own(self, ask: Ask) -> None:
+        """Let a lane read a flag that no other thread writes."""
+        first = len(self.log)
+        self._go(ask, None)
+        alone = not any(self._does_more(one.event, ask) for one in self.log[first:])
+        if alone and ask in self.session.asks(ask.cta):
+            raise UnfitError  # a loop waits, and uses what it reads
 
     def _is_own(self, ask: Ask) -> bool:
         """Return whether a thread reads a flag that it alone writes."""
-        return self.flags.writer.get(ask.place) == (ask.cta, ask.warp, ask.lane)
+        return {*self.flags.writers.get(ask.place, ())} <= {(ask.cta, ask.warp, ask.lane)}
 
     def _values(self, place: Place) -> list[bytes]:
         """Return the values of a location so far."""
@@ -329,12 +405,15 @@ class _Run:
             raise UnfitError
         return bytes(self.flags.segments[number][0][offset : offset + size])
 
-    def _go(self, ask: Ask, learnt: Location | None) -> None:
+    def _go(self, ask: Ask, learnt: Location | None, value: bytes = b"") -> None:
         """Let a lane perform its access.  A lane that waits acquires what is given, and changes no clock of its
-        flag."""
+        flag.  `value` is an earlier or later value that it reads."""
         self.flags.count_step()
         self.asks.append(ask)
+        now = self._at(ask.place, len(value))
+        self.session.write(ask.place, int.from_bytes(value, "little"), len(value))
         moved = self.session.go(ask)
+        self.session.write(ask.place, int.from_bytes(now, "little"), len(now))
         if self.knowledge is None or learnt is None:
             self._take(ask.cta, moved)
             return
@@ -350,9 +429,13 @@ class _Run:
         """Record the actions of a CTA.  Raise UnfitError if one of them is an error."""
         if moved.status not in ("stands", "done") or moved.findings:
             raise UnfitError
+        if len(self.session.asks(cta)) > 1:
+            self.crowded.add(cta)
         for one in moved.made:
             if one.event.kind == "access":
                 self._note(one)
+            if one.event.kind != "complete":
+                self.last[cta][one.event.warp] = tell_event(one)
         first, known = len(self.log), self.knowledge
         self.log += moved.made
         if known is None:
@@ -373,3 +456,11 @@ class _Run:
                     self.plain.add((address & ~ADDRESS_WRAPPED, size))
         elif pc not in self.flags.ordered:
             raise UnfitError
+
+
+def _covers(later: Location, earlier: Location) -> bool:
+    """Return whether a read of a later value acquires all that a read of an earlier one does."""
+    if WIDE not in earlier.given:
+        return True
+    row, other = earlier.given[WIDE], later.given.get(WIDE, earlier.given[WIDE][:0])
+    return not (row > np.pad(other, (0, max(len(row) - len(other), 0)))[: len(row)]).any()
