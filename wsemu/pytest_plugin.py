@@ -51,7 +51,7 @@ OPTIONS: dict[str, tuple[Literal["string", "bool", "args"], str]] = {
     "engine": ("string", "vm, or the slow reference"),
     "only": ("args", "run only these checkers; a finding code selects its checker"),
     "skip": ("args", "do not run these checkers"),
-    "numba_ptx": ("bool", "run Numba-CUDA's PTX, if installed, of kernels that wsemu cannot read itself"),
+    "numba_ptx": ("bool", "run kernels that wsemu cannot compile itself as PTX of Numba-CUDA, if it is installed"),
     "lockstep": ("bool", "the lanes of a warp run together, as before sm_70"),
     "strict": ("bool", "fail on warnings that the verdict names, and note correct code that looks like a mistake"),
     "managed": ("string", "use of managed memory by host and device: concurrent, or exclusive"),

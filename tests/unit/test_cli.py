@@ -292,7 +292,7 @@ def test_a_tier_that_there_is_not_is_wrong_usage(command, tmp_path):
 def test_the_tiers_of_the_option_are_those_of_the_machine():
     assert tuple(Tier) == hot.TIERS
     shown = " ".join(wsemu("check", "--help").stdout.split())
-    assert "--tier auto|off|always Compile hot regions" in shown
+    assert "--tier auto|off|always Compile the hot regions" in shown
     assert "`restless` is for tests" in shown
 
 

@@ -88,15 +88,15 @@ _EXIT_CODES = (
 _CHECK = """Run FILE and check every launch in it.  Options may appear anywhere; other words after FILE go to the
 program, and so does everything after `--`.
 
-Programs that import `numba.cuda` run unchanged, with or without Numba-CUDA and a GPU.  Options describe the launch of a
-kernel in CUDA C++ (.cu, which `nvcc` compiles) or PTX, or a comment in it or a launch file (.json) does; FILE can be a
-launch file, or a folder of them."""
+Programs that import `numba.cuda` run unchanged, with or without Numba-CUDA and a GPU. For a kernel in CUDA C++ (.cu,
+which `nvcc` compiles) or PTX, options, a comment in FILE or a launch file (.json) describe the launch.  FILE can also
+be a launch file, or a folder of them."""
 _RUN = "Run FILE like `check`, but print only errors and one line at the end."
-_BASELINE = """Run FILE like `check`, and write its findings into the file that `--baseline` names, wsemu-baseline.json
-without it.  `wsemu check --baseline` accepts them, and fails on new ones.
+_BASELINE = """Run FILE like `check`, and write its findings to the file that `--baseline` names, or to
+wsemu-baseline.json.  `wsemu check --baseline` accepts these findings, and fails on new ones.
 
-A finding is known by its code, kernel, arrays and source text, so it may move to other lines.  Findings of other
-programs in the file stay."""
+A finding is identified by its code, kernel, arrays and source text, so it may move to other lines.  The file keeps the
+findings of other programs."""
 
 
 def _checking(*, quiet: bool = False, accept: bool = False) -> Callable[..., None]:
@@ -242,7 +242,10 @@ def crosscheck(
     ] = None,
     launches: Annotated[int, typer.Option(min=1, help="Runs of each launch on the GPU.")] = 20,
     ulps: Annotated[
-        int, typer.Option(min=0, help="Units in the last place by which floats of library functions may differ.")
+        int,
+        typer.Option(
+            min=0, help="Allowed difference of floats, in units in the last place, if library functions are called."
+        ),
     ] = 4,
     seconds: Annotated[float, typer.Option(min=0.1, help="Time that a launch may take on the GPU.")] = 30.0,
     force: Annotated[
@@ -340,10 +343,10 @@ def time(
     arguments: Arguments = None,
     device: Annotated[str, typer.Option(metavar="GPU", help="The GPU.")] = "H200",
     registers: Annotated[
-        int, typer.Option(min=0, max=255, help="Registers of a thread, as ptxas reports them.  [default: unknown]")
+        int, typer.Option(min=0, max=255, help="Registers per thread, as ptxas reports them.  [default: unknown]")
     ] = 0,
     cta: Annotated[
-        int | None, typer.Option(min=0, help="The CTA whose instructions are followed.  [default: 1]")
+        int | None, typer.Option(min=0, help="The CTA whose executed instructions are used.  [default: 1]")
     ] = None,
     launch: Annotated[int | None, typer.Option(min=1, help="Predict only this launch, from 1.  [default: all]")] = None,
     output: Annotated[
@@ -393,9 +396,9 @@ def debug(
     file: File,
     arguments: Arguments = None,
     cta: Annotated[str, typer.Option(metavar="X[,Y[,Z]]", help="Step in this CTA.")] = "0",
-    thread: Annotated[str, typer.Option(metavar="X[,Y[,Z]]", help="Step this thread of it.")] = "0",
+    thread: Annotated[str, typer.Option(metavar="X[,Y[,Z]]", help="Step this thread of the CTA.")] = "0",
     break_: Annotated[
-        list[int] | None, typer.Option("--break", metavar="LINE", help="Stop at this line first (repeatable).")
+        list[int] | None, typer.Option("--break", metavar="LINE", help="Run to this line before stepping (repeatable).")
     ] = None,
     launch: Annotated[
         int | None, typer.Option(min=1, help="Step through only this launch, from 1.  [default: all]")
@@ -466,9 +469,7 @@ def fuzz(
     test: Annotated[
         str, typer.Argument(metavar="FILE::function", help="A test decorated with @given.", show_default=False)
     ],
-    examples: Annotated[
-        int, typer.Option(min=1, help="Examples of the campaign, including those of earlier runs.")
-    ] = 10_000,
+    examples: Annotated[int, typer.Option(min=1, help="Examples in total, including those of earlier runs.")] = 10_000,
     jobs: Annotated[int | None, typer.Option(min=1, help="Processes.  [default: one for each processor]")] = None,
     seed: Annotated[int, typer.Option(help="Seed of the examples.")] = 0,
     batch: Annotated[
@@ -522,7 +523,7 @@ def sweep(
     time_limit: TimeLimit = None,
     format: FormatOption = None,  # noqa: A002 - the option's name
 ) -> None:
-    """Launch with the sizes at which such programs break: 0, 1, the depth of a pipeline, tiles plus and minus one."""
+    """Check launches with sizes at which programs often fail: 0, 1, the depth of a pipeline, tiles plus or minus 1."""
     from wsemu.campaign import sweep_command
 
     options = {"tries": tries, "time_limit": time_limit}
@@ -592,7 +593,7 @@ def explain(
         ),
     ] = None,
 ) -> None:
-    """Explain a finding: what is wrong, an example, the same kernel fixed, and what hardware does."""
+    """Explain a finding code: what is wrong, an example, the fixed kernel, and what the hardware does."""
     from wsemu.app import commands
 
     raise typer.Exit(commands.explain(code))
@@ -600,8 +601,8 @@ def explain(
 
 @command("lsp", epilog="Exit codes: 0 the editor ended the session, 2 `pygls` is not installed.")
 def lsp() -> None:
-    """Serve an editor by the Language Server Protocol on standard input and output: findings, fixes and costs as you
-    save.  It needs `pip install 'wsemu[editor]'`."""
+    """Serve an editor by the Language Server Protocol on standard input and output.  Whenever you save a file, it shows
+    findings, fixes and costs.  It needs `pip install 'wsemu[editor]'`."""
     from wsemu.app import language_server
 
     raise typer.Exit(language_server.run())

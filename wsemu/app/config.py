@@ -91,10 +91,11 @@ class Configuration(_Table):
 
     arch: str = DEFAULT
     sms: int = Field(default=0, ge=0)
+    """multiprocessors of the GPU; 0: those of the largest GPU of the architecture"""
     clc: Assignment = "robin"
-    """CTAs that take the work of canceled clusters"""
+    """clusters that take the work of canceled ones"""
     ranks: int = Field(default=1, ge=1)
-    """multiprocessors of the GPU; 0: those of the largest one of the architecture"""
+    """GPUs among which the CTAs of a launch are divided"""
     heap: int = Field(default=Settings().heap, ge=1)
     """bytes of the heap from which kernels allocate memory"""
     fma: bool = True
@@ -109,7 +110,7 @@ class Configuration(_Table):
     lockstep: bool = False
     strict: bool = False
     managed: Managed = "concurrent"
-    """use of managed memory by host and device: at once, or never at the same time (`exclusive`)"""
+    """use of managed memory by host and device: concurrently, or never at the same time (`exclusive`)"""
     pageable: Pageable = "promised"
     """order of asynchronous copies of pageable memory: what CUDA promises, or what drivers do (`usual`)"""
     every: bool = False
@@ -120,22 +121,22 @@ class Configuration(_Table):
     kernel: list[str] = []
     """names of kernels, with `*` and `?`, or `regex:` and an expression; no name: all"""
     launch_skip: int = Field(default=0, ge=0)
-    """launches, of the kernels that are checked, that run unchecked first"""
+    """number of first launches of the checked kernels that run without checks"""
     launch_count: int = Field(default=0, ge=0)
-    """launches that are checked after those; 0: all"""
+    """number of launches after these that are checked; 0: all"""
     save_launches: str = ""
-    """folder into which each checked launch of a program that runs as it is is saved, with its memory"""
+    """folder in which each checked launch of a CUDA program is saved, with its memory"""
     time_limit: float | None = Field(default=None, gt=0)
     """seconds after which a program is stopped"""
     limit: int | None = Field(default=None, ge=0)
     """maximum number of findings that are shown"""
     format: Format = "text"
     all: bool = False
-    """show every finding in full, not one of each cause"""
+    """show every finding in full, instead of one for each cause"""
     fix_budget: float = Field(default_factory=lambda: Settings().fix_budget, ge=0, le=3600)
     """seconds in which edits are tried for a launch with findings"""
     save_witness: str = ""
-    """folder into which the schedule of each error is saved"""
+    """folder in which the schedule of each error is saved"""
     certificate: str = ""
     """file into which the traces of verified launches are written; empty: none"""
     baseline: str = ""

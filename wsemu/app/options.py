@@ -81,7 +81,7 @@ class Tier(StrEnum):
 
 
 def codes(incomplete: str) -> list[tuple[str, str]]:
-    """Return the finding codes that a shell completes, with their meanings."""
+    """Return the finding codes that begin with `incomplete`, and their meanings, for completion in a shell."""
     from wsemu.model.codes import CODES
 
     return [(code, meaning) for code, (_, meaning, *_) in CODES.items() if code.startswith(incomplete)]
@@ -130,7 +130,8 @@ TierOption = Annotated[
         metavar="auto|off|always",
         callback=_set_tier,
         expose_value=False,
-        help="Compile hot regions of long programs, of none, or of all; `restless` is for tests.  [default: auto]",
+        help="Compile the hot regions of long programs, of no program, or of every one; `restless` is for tests."
+        "  [default: auto]",
     ),
 ]
 EngineOption = Annotated[
@@ -148,7 +149,7 @@ Effort = Annotated[
     typer.Option(
         min=1,
         metavar="N",
-        help="Try N times as many interleavings of atomics, follow undefined values N times as far.",
+        help="Try N times as many interleavings of atomics, and follow undefined values N times as far.",
         show_default="1",
     ),
 ]
@@ -157,7 +158,7 @@ Ranks = Annotated[
     typer.Option(
         min=1,
         metavar="N",
-        help="GPUs of one host among which the CTAs of each launch are divided: `.gpu` scope reaches no other one.",
+        help="GPUs of one host among which the CTAs of each launch are divided; `.gpu` scope is limited to one GPU.",
         show_default="1",
     ),
 ]
@@ -166,7 +167,7 @@ Sms = Annotated[
     typer.Option(
         min=1,
         metavar="N",
-        help="Multiprocessors of the GPU: how many CTAs are co-resident.",
+        help="Multiprocessors of the GPU, which determine how many CTAs are co-resident.",
         show_default="those of the largest GPU of `--arch`",
     ),
 ]
@@ -174,8 +175,8 @@ ClcOption = Annotated[
     Assignment | None,
     typer.Option(
         "--clc",
-        help="CTAs that take the work of clusters canceled by `clusterlaunchcontrol`: all that run, in turn; the first "
-        "one; or the first one, from the last cluster on.  [default: robin]",
+        help="Which running clusters take the work of canceled ones (`clusterlaunchcontrol`): all in turn; only the "
+        "first; or only the first, beginning with the last canceled cluster.  [default: robin]",
     ),
 ]
 Heap = Annotated[
@@ -195,7 +196,7 @@ NumbaPtx = Annotated[
     bool | None,
     typer.Option(
         "--numba-ptx/--no-numba-ptx",
-        help="Run Numba-CUDA's PTX, if installed, of kernels that wsemu cannot read itself (the default).",
+        help="Run kernels that wsemu cannot compile itself as PTX of Numba-CUDA, if it is installed (the default).",
     ),
 ]
 Strict = Annotated[
@@ -209,7 +210,7 @@ ManagedOption = Annotated[
     ManagedUse | None,
     typer.Option(
         "--managed",
-        help="Use of managed memory by host and device: at once, or never at the same time.  [default: concurrent]",
+        help="Use of managed memory by host and device: concurrent, or never at the same time.  [default: concurrent]",
     ),
 ]
 PageableOption = Annotated[
@@ -241,7 +242,7 @@ AllowIncomplete = Annotated[
     bool | None,
     typer.Option(
         "--allow-incomplete/--no-allow-incomplete",
-        help="An `incomplete` launch does not fail the command: exit code 0 in place of 3.",
+        help="An `incomplete` launch does not fail the command: the exit code is 0 instead of 3.",
     ),
 ]
 KernelOption = Annotated[
@@ -254,17 +255,18 @@ KernelOption = Annotated[
 ]
 LaunchSkip = Annotated[
     int | None,
-    typer.Option(min=0, metavar="N", help="Run N launches, of the kernels that are checked, unchecked first."),
+    typer.Option(min=0, metavar="N", help="Run the first N launches of the checked kernels without checks."),
 ]
 LaunchCount = Annotated[
-    int | None, typer.Option(min=0, metavar="N", help="Check N launches, and run the others unchecked; 0: all.")
+    int | None,
+    typer.Option(min=0, metavar="N", help="Check N launches, and run the rest without checks; 0: check all."),
 ]
 SaveLaunches = Annotated[
     str | None,
     typer.Option(
         "--save-launches",
         metavar="DIR",
-        help="CUDA programs: save each checked launch there with its memory, for `wsemu check`.",
+        help="CUDA programs: save each checked launch and its memory in DIR, for `wsemu check`.",
     ),
 ]
 Limit = Annotated[int | None, typer.Option(min=0, help="Show at most this many findings; the verdict counts all.")]
@@ -276,7 +278,7 @@ FixBudget = Annotated[
     typer.Option(min=0, help="CPU seconds for trying fixes of a launch with findings; 0: none.  [default: 2]"),
 ]
 Fix = Annotated[bool, typer.Option("--fix", help="Print the verified edits as a patch.")]
-Write = Annotated[bool, typer.Option("--write", help="With `--fix`: ask, and edit the files.")]
+Write = Annotated[bool, typer.Option("--write", help="With `--fix`: edit the files, after a confirmation.")]
 FormatOption = Annotated[
     Format | None,
     typer.Option(
@@ -294,16 +296,17 @@ StatisticsOption = Annotated[
 Watch = Annotated[bool, typer.Option("--watch", help="Check again after each change of a source, until Ctrl+C.")]
 SaveWitness = Annotated[
     str | None,
-    typer.Option("--save-witness", metavar="DIR", help="Save the schedule of each error there, for `wsemu replay`."),
+    typer.Option("--save-witness", metavar="DIR", help="Save the schedule of each error in DIR, for `wsemu replay`."),
 ]
 CertificateOption = Annotated[
     str | None,
     typer.Option(
-        "--certificate", metavar="FILE", help="Write the traces of verified launches there, for `wsemu-certify`."
+        "--certificate", metavar="FILE", help="Write the traces of verified launches to FILE, for `wsemu-certify`."
     ),
 ]
 TimeLimit = Annotated[
-    float | None, typer.Option(metavar="SECONDS", help="Stop after this time, more than 0, and report what is known.")
+    float | None,
+    typer.Option(metavar="SECONDS", help="Stop after this time (more than 0), and report the results so far."),
 ]
 Module = Annotated[bool, typer.Option("-m", help="FILE is the name of a module, as for `python -m`.")]
 On = Annotated[
@@ -336,13 +339,15 @@ DynamicShared = Annotated[
 ]
 Out = Annotated[
     str | None,
-    typer.Option(metavar="FILE.npz", help=".cu, .ptx: write the arrays there afterwards, as arg0, arg1, ..."),
+    typer.Option(
+        metavar="FILE.npz", help=".cu, .ptx: write the arrays to FILE.npz after the launch, as arg0, arg1, ..."
+    ),
 ]
 Like = Annotated[
     str | None,
     typer.Option(
         metavar="FILE.json",
-        help=".cu, .ptx: a launch file with these settings; options override it.",
+        help=".cu, .ptx: take the settings from a launch file; other options override them.",
         show_default=False,
     ),
 ]

@@ -301,7 +301,7 @@ class _Arithmetic:
             return NOTHING
         kind = name.partition(".")[0]
         bits = 8 * SIZE.get(operation.result, 8)
-        method = getattr(self, f"_of_{kind}", None)
+        method = getattr(self, f"_evaluate_{kind}", None)
         if method is not None and not operation.result.startswith("f"):
             values = values if kind in _KEEPS_HALVES else [_as_number(value) for value in values]
             self.factors = self.multiples.of(pc)
@@ -309,12 +309,12 @@ class _Arithmetic:
             return found
         return _number(*values)
 
-    def _of_mov(self, name: str, rows: Sequence[int], values: list[Value], bits: int) -> Value:
+    def _evaluate_mov(self, name: str, rows: Sequence[int], values: list[Value], bits: int) -> Value:
         return values[0]
 
-    _of_varying = _of_mov
+    _evaluate_varying = _evaluate_mov
 
-    def _of_cvt(self, name: str, rows: Sequence[int], values: list[Value], bits: int) -> Value:
+    def _evaluate_cvt(self, name: str, rows: Sequence[int], values: list[Value], bits: int) -> Value:
         """Return a value that is truncated or extended; truncation to 32 bits keeps only addresses of small spaces."""
         to, source = name.split(".")[1:3]
         (a,) = values
@@ -329,13 +329,13 @@ class _Arithmetic:
             return a._replace(half=True, part=0)
         return _make_value(a.plus & whole, a.minus & whole, a.number | (a.plus | a.minus) & ~whole, a.low)
 
-    def _of_add(self, name: str, rows: Sequence[int], values: list[Value], bits: int) -> Value:
+    def _evaluate_add(self, name: str, rows: Sequence[int], values: list[Value], bits: int) -> Value:
         for row, value in zip(rows, reversed(values), strict=True):
             if row in self.constants and value != NOTHING:
                 return self.move_address(value, self.constants[row], bits)
         return _sum(values[0], values[1], (self.factors[0], self.factors[1]))
 
-    def _of_sub(self, name: str, rows: Sequence[int], values: list[Value], bits: int) -> Value:
+    def _evaluate_sub(self, name: str, rows: Sequence[int], values: list[Value], bits: int) -> Value:
         if rows[1] in self.constants and values[0] != NOTHING:
             return self.move_address(values[0], -self.constants[rows[1]], bits)
         return _sum(values[0], _negate_value(values[1]), (self.factors[0], self.factors[1]))
@@ -349,12 +349,12 @@ class _Arithmetic:
         at = value.at + distance
         return value._replace(at=at % value.step if value.step else at)
 
-    def _of_neg(self, name: str, rows: Sequence[int], values: list[Value], bits: int) -> Value:
+    def _evaluate_neg(self, name: str, rows: Sequence[int], values: list[Value], bits: int) -> Value:
         return _negate_value(values[0])
 
-    _of_not = _of_neg
+    _evaluate_not = _evaluate_neg
 
-    def _of_mul(self, name: str, rows: Sequence[int], values: list[Value], bits: int) -> Value:
+    def _evaluate_mul(self, name: str, rows: Sequence[int], values: list[Value], bits: int) -> Value:
         a, b = values
         factor = self.constants.get(rows[1], self.constants.get(rows[0]))
         if factor is None:
@@ -363,25 +363,25 @@ class _Arithmetic:
             return a if rows[1] in self.constants else b
         return _number(a, b, low=min(a.low, b.low) + _low_zeros(factor))
 
-    _of_mulwide = _of_mul
+    _evaluate_mulwide = _evaluate_mul
 
-    def _of_mad(self, name: str, rows: Sequence[int], values: list[Value], bits: int) -> Value:
+    def _evaluate_mad(self, name: str, rows: Sequence[int], values: list[Value], bits: int) -> Value:
         one, other, added = self.factors[:3]
-        return _sum(self._of_mul(name, rows, values[:2], bits), values[2], (one * other, added))
+        return _sum(self._evaluate_mul(name, rows, values[:2], bits), values[2], (one * other, added))
 
-    _of_madwide = _of_mad
+    _evaluate_madwide = _evaluate_mad
 
-    def _of_index(self, name: str, rows: Sequence[int], values: list[Value], bits: int) -> Value:
+    def _evaluate_index(self, name: str, rows: Sequence[int], values: list[Value], bits: int) -> Value:
         return _sum(values[3], _number(values[0], low=values[0].low))
 
-    def _of_selp(self, name: str, rows: Sequence[int], values: list[Value], bits: int) -> Value:
+    def _evaluate_selp(self, name: str, rows: Sequence[int], values: list[Value], bits: int) -> Value:
         a, b, condition = values
         if name == "selp.pred":
             return _number(*values)
         chosen = _join_values(a, b)
         return _choose_values(chosen, condition) if condition.bits else chosen
 
-    def _of_and(self, name: str, rows: Sequence[int], values: list[Value], bits: int) -> Value:
+    def _evaluate_and(self, name: str, rows: Sequence[int], values: list[Value], bits: int) -> Value:
         a, b = values
         mask = self.constants.get(rows[1], self.constants.get(rows[0]))
         if mask is None or name.endswith("pred"):
@@ -402,7 +402,7 @@ class _Arithmetic:
             return _spread(a._replace(low=low, at=a.at & -known), known)
         return _number(a, low=max(a.low, zeros))
 
-    def _of_or(self, name: str, rows: Sequence[int], values: list[Value], bits: int) -> Value:
+    def _evaluate_or(self, name: str, rows: Sequence[int], values: list[Value], bits: int) -> Value:
         a, b = values
         if _are_halves(a, b):
             return _whole(a, b)
@@ -418,7 +418,7 @@ class _Arithmetic:
             return address._replace(at=address.at + by)
         return _spread(address, _power(self.factors[1 - n]))
 
-    def _of_xor(self, name: str, rows: Sequence[int], values: list[Value], bits: int) -> Value:
+    def _evaluate_xor(self, name: str, rows: Sequence[int], values: list[Value], bits: int) -> Value:
         """Return the result of `xor`: like `or`, except that an address becomes a number if `xor` may change bits that
         the launch does not determine.
         """
@@ -426,46 +426,46 @@ class _Arithmetic:
         low = min(value.low for value in values)
         if by >> low and (values[0].plus | values[1].plus) & ~self.small:
             return _number(*values, low=low)
-        return self._of_or(name, rows, values, bits)
+        return self._evaluate_or(name, rows, values, bits)
 
-    def _of_shl(self, name: str, rows: Sequence[int], values: list[Value], bits: int) -> Value:
+    def _evaluate_shl(self, name: str, rows: Sequence[int], values: list[Value], bits: int) -> Value:
         by = self.constants.get(rows[1])
         if by == 0 or (by == 32 == bits - 32 and values[0].half and values[0].part in (4, -1)):
             return values[0]
         values = [_as_number(value) for value in values]
         return _number(*values, low=0 if by is None else ALL if values[0].low + by >= bits else values[0].low + by)
 
-    def _of_shr(self, name: str, rows: Sequence[int], values: list[Value], bits: int) -> Value:
+    def _evaluate_shr(self, name: str, rows: Sequence[int], values: list[Value], bits: int) -> Value:
         by = self.constants.get(rows[1])
         if by and by % 8 == 0 and by < bits == 64 and _is_whole(values[0]):
             return values[0]._replace(half=True, part=by // 8, low=max(values[0].low - by, 0))
         return values[0] if by == 0 else _number(*values, low=0 if by is None else values[0].low - by)
 
-    def _of_bfe(self, name: str, rows: Sequence[int], values: list[Value], bits: int) -> Value:
+    def _evaluate_bfe(self, name: str, rows: Sequence[int], values: list[Value], bits: int) -> Value:
         at, count = (self.constants.get(row) for row in rows[1:3])
         if at is None or count is None:
             return _number(*values)
         return NOTHING if at + count <= values[0].low else _number(*values, low=values[0].low - at)
 
-    def _of_bfi(self, name: str, rows: Sequence[int], values: list[Value], bits: int) -> Value:
+    def _evaluate_bfi(self, name: str, rows: Sequence[int], values: list[Value], bits: int) -> Value:
         a, b = values[:2]
         if _are_halves(a, b) and bits == 64 and self.constants.get(rows[2]) == 32:
             return _whole(a, b)
         return _number(*values)
 
-    def _of_rem(self, name: str, rows: Sequence[int], values: list[Value], bits: int) -> Value:
+    def _evaluate_rem(self, name: str, rows: Sequence[int], values: list[Value], bits: int) -> Value:
         by = self.constants.get(rows[1], 0)
         fixed = by > 0 and by & (by - 1) == 0 and by.bit_length() - 1 <= values[0].low and name[4] == "u"
         return NOTHING if fixed else _number(*values)
 
-    def _of_min(self, name: str, rows: Sequence[int], values: list[Value], bits: int) -> Value:
+    def _evaluate_min(self, name: str, rows: Sequence[int], values: list[Value], bits: int) -> Value:
         a, b = values
         distance = _sum(a, _negate_value(b))
         return _choose_values(_join_values(a, b), distance) if distance.bits else _join_values(a, b)
 
-    _of_max = _of_min
+    _evaluate_max = _evaluate_min
 
-    def _of_setp(self, name: str, rows: Sequence[int], values: list[Value], bits: int) -> Value:
+    def _evaluate_setp(self, name: str, rows: Sequence[int], values: list[Value], bits: int) -> Value:
         """Return the result of a comparison.
 
         Two outcomes are the same in every launch: whether two addresses are equal, and which of two addresses in one
