@@ -299,7 +299,7 @@ def compare(path: Path, families: list[str], *, held_out: bool, each: bool) -> N
             print(f"{identify(one)}: {type(error).__name__}: {error}", flush=True)
             continue
         pair = row["us"], made_.microseconds
-        for name in (family, "all"):
+        for name in (family, "all", *(["own kernels"] if family in OWN else [])):
             found[name].append(pair)
         groups[one["group"]].append(pair)
         first = ""
@@ -316,6 +316,10 @@ def compare(path: Path, families: list[str], *, held_out: bool, each: bool) -> N
         print(f"picks: {sum(loss <= 0.05 for loss in picks)} of {len(picks)} groups within 5% of the fastest")
     if reasons:
         print(f"first reason of stalls: the same in {sum(reasons)} of {len(reasons)}")
+
+
+OWN = ("saxpy", "sgemv", "stencil", "dgemm", "fft", "hgemm", "ampere", "gemm", "flash")
+"""families of the kernels in `examples/`"""
 
 
 def pick(pairs: list[tuple[float, float]]) -> float:

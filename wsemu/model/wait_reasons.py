@@ -8,6 +8,7 @@ from __future__ import annotations
 REASONS = (
     "selected", "wait", "short_scoreboard", "long_scoreboard", "barrier", "mbarrier", "copies", "tensor",
     "mio_throttle", "lg_throttle", "math_pipe_throttle", "not_selected", "branch_resolve",
+    "membar",
 )  # fmt: skip
 AT_BARRIERS = ("barrier", "mbarrier")
 FOR_OTHERS = (*AT_BARRIERS, "copies")

@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import cache
 
 from wsemu.model.data import NamedTuple
-from wsemu.model.isa import OPERATIONS, memory_shape
+from wsemu.model.isa import NARROW, OPERATIONS, RELAXED, REMOTE, memory_shape
 from wsemu.model.matrix import COLUMNS, WGMMA
 
 WIDE = 0.8
@@ -117,6 +117,13 @@ def _integer(base: str, wide: bool) -> Work:
     if base in ("min", "max"):
         return Work("plain", 4 * WIDE, "alu", 4 * WIDE)
     return Work("plain", 2 * WIDE, "alu", (1.5 if base in ("add", "sub") else 2) * WIDE)
+
+
+def releases_to_others(name: str, auxiliary: int) -> bool:
+    """Return whether an arrival makes earlier accesses visible to other CTAs of the cluster."""
+    if auxiliary & RELAXED:
+        return False
+    return name == "cluster.arrive" or (name == "mbarrier.arrive" and auxiliary & (REMOTE | NARROW) == REMOTE)
 
 
 def product_columns(auxiliary: int) -> int:

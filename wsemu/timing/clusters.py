@@ -89,7 +89,8 @@ def _mirror(warp: Numbers, pc: Numbers, sender: Numbers, member: Member) -> Numb
     begin = np.searchsorted(keys[by_key], keys, side="left")
     end = np.searchsorted(keys[by_key], keys, side="right")
     places = np.minimum(begin + time, max(0, len(by_key) - 1))
-    return np.where(begin + time < end, by_key[places], -1)
+    found: Numbers = np.where(begin + time < end, by_key[places], -1)
+    return found
 
 
 def _read_once(events: Numbers, step_of: Numbers) -> npt.NDArray[np.bool_]:

@@ -28,6 +28,7 @@ from wsemu.model.work import (
     keeps_offsets,
     leads_to_addresses,
     product_columns,
+    releases_to_others,
     takes_registers,
 )
 from wsemu.timing import constants
@@ -64,6 +65,8 @@ class Instruction(NamedTuple):
     sources: tuple[int, ...]
     results: tuple[int, ...]
     product: tuple[float, float] = (0.0, 0.0)
+    membar: float = 0.0
+    """cycles that a warp waits first, until its earlier accesses are visible to other CTAs"""
     """cycles of a matrix multiplication on the tensor cores, and the latency of its result"""
 
 
@@ -204,4 +207,5 @@ class Code:
             least, beyond = device.wgmma_registers if takes_registers(name) else device.wgmma_shared
             product = max(product_columns(self.rows[pc][7]) / 2, least), beyond
         sources, results = tuple(self._sources(pc)), tuple(self._results(pc))
-        return Instruction(name, work.kind, cost, pipe, hold, latency, reason, sources, results, product)
+        membar = device.membar if releases_to_others(name, self.rows[pc][7]) else 0.0
+        return Instruction(name, work.kind, cost, pipe, hold, latency, reason, sources, results, product, membar)

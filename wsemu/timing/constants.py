@@ -71,6 +71,8 @@ class Device(NamedTuple):
     store_queue: float = 400.0
     access_queue: float = 40.0
     atomic_latency: float = 200.0
+    membar: float = 600.0
+    """cycles until earlier accesses are visible to other CTAs, as a release of cluster scope requires; fitted"""
     cluster_latency: float = 180.0
     """latency between multiprocessors of a cluster in addition to that of shared memory"""
     # synchronization

@@ -223,13 +223,21 @@ class _Builder:
         key = pc, tuple(kinds)
         number = self.known.get(key)
         if number is None:
-            number = self.known[key] = self._enter([
-                _item(one, kind, one.sources if n == 0 else (), one.results if n == 0 else (), n, pc,
+            barrier = self._membar(one, pc) if one.membar else []
+            sources = (*one.sources[:3], self.code.registers) if barrier else one.sources
+            number = self.known[key] = self._enter([*barrier, *(
+                _item(one, kind, sources if n == 0 else (), one.results if n == 0 else (), n, pc,
                       cost=_SLOTS.get(kind, one.cost) if n == 0 else 0.0)
                 for n, kind in enumerate(kinds)
-            ])  # fmt: skip
+            )])  # fmt: skip
         self.chunks.append((number, len(self.values)))
         self.values += values
+
+    def _membar(self, one: Instruction, pc: int) -> list[tuple[object, ...]]:
+        """Return an item for a memory barrier; the next item waits for its result, in the first additional register."""
+        self.registers = max(self.registers, self.code.registers + 1)
+        barrier = one._replace(pipe=NO_PIPE, hold=0.0, latency=one.membar, reason=REASON["membar"])
+        return [_item(barrier, "plain", (), (self.code.registers,), 0, pc)]
 
     def _effects(self, step: int, one: Instruction) -> tuple[list[str], list[tuple[int, int, int, int]]]:
         """Return the kinds and values of the items of a step."""
@@ -246,8 +254,8 @@ class _Builder:
             return [one.kind], [(cycles, latency, 0, 0)]
         if one.kind == "bulk_store":
             size = sum(amount for kind, _, _, amount, _ in events if kind == EVENT["copy"])
-            sectors = size // traffic.SECTOR
-            return [one.kind], [(0, size, round(sectors * (1 - self.served.hits)), 0)]
+            misses = int(self.served.of_dram[step]) or round(size // traffic.SECTOR * (1 - self.served.hits))
+            return [one.kind], [(0, size, misses, 0)]
         if one.kind in ("events", "arrive_copies"):
             return self._list_effects(step, one, events) or nothing
         if one.kind in ("atomic", "load", "store"):

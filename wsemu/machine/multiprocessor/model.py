@@ -34,9 +34,12 @@ from wsemu.model.wait_reasons import REASONS
     BAR_SYNC, PRODUCT, PRODUCT_CLOSE, PRODUCT_WAIT, MATRIX,
 ) = range(len(KINDS))  # fmt: skip
 (
-    SELECTED, WAIT, SHORT, LONG, AT_BARRIER, AT_MBARRIER, COPIES, TENSOR, MIO, LG, MATH_PIPE, NOT_SELECTED, RESOLVE
+    SELECTED, WAIT, SHORT, LONG, AT_BARRIER, AT_MBARRIER, COPIES, TENSOR, MIO, LG, MATH_PIPE, NOT_SELECTED, RESOLVE,
+    MEMBAR,
 ) = range(len(REASONS))  # fmt: skip
 N_REASONS = len(REASONS)
+LEAST_WAIT = 2 * 1024
+"""ticks after an issue in which a warp is not ready for another one, and thus not `not_selected`"""
 BARRIERS = 16
 TAILS = 256
 FROM_OTHERS, FAR = 256, -1
@@ -369,6 +372,8 @@ def effect(m, w, flow, item, v, t, after):
     kind = item.kind
     cta = w // m.warps
     done, held = t + item.latency, WAIT
+    if item.reason == MEMBAR:
+        done = max(t, flow.products) + item.latency
     if kind <= EXIT:
         if kind == BRANCH:
             after = t + m.branch
@@ -410,7 +415,9 @@ def issue(m, w, t):
     flow, one = flow_at(m.flow, w), next_at(m.next, w)
     item = item_at(m.items, next_item(m, flow))
     free = max(one.when, m.issue_free[one.quarter])
-    note(m, w, item.pc, NOT_SELECTED, one.when, free)
+    fixed = min(free, one.when + LEAST_WAIT)
+    note(m, w, item.pc, WAIT, one.when, fixed)
+    note(m, w, item.pc, NOT_SELECTED, fixed, free)
     note(m, w, item.pc, MATH_PIPE, free, t)
     v = value_at(m.values, chunk_at(m.chunks, flow.chunk).values + max(item.value, 0))
     m.executed += 1
