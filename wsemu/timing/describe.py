@@ -124,7 +124,9 @@ def _notes(found: Predicted) -> list[str]:
 
 
 def _is_ring(found: Predicted) -> bool:
-    """Return whether some warps copy for others, without tensor cores."""
+    """Return whether some warps copy for others, without tensor cores or clusters."""
+    if found.stream.member is not None:
+        return False
     kinds = {one.kind for one in found.code.instructions}
     return not kinds & {"product", "matrix"} and bool(kinds & {"bar_arrive", "group_wait", "events"})
 
