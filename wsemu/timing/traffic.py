@@ -262,6 +262,6 @@ def serve(stream: Stream, made: Traffic, l1: int, kept: float) -> Served:
 
 def kept_in_l2(made: Traffic, device: Device) -> float:
     """Return the share of a launch's footprint that is still in L2 when the launch is repeated."""
-    footprint = made.read_bytes + (BULK_READ - 1) * made.bulk_bytes + WRITTEN * made.written_bytes
+    footprint = made.read_bytes + max((BULK_READ - 1) * made.bulk_bytes, WRITTEN * made.written_bytes)
     least, most = device.l2_bytes * ALWAYS_KEPT, device.l2_bytes * NEVER_KEPT
     return min(1.0, max(0.0, (most - footprint) / (most - least)))
