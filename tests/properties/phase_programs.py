@@ -188,6 +188,30 @@ def mixed(random: Random) -> Program:
     return Program(counts, tuple(map(tuple, made)))
 
 
+def leaving(random: Random) -> Program:
+    """Threads that leave an mbarrier one after the other, and operations of size 0 beside it, which come in time or
+    late."""
+    threads, mbarriers = random.randrange(1, THREADS + 1), random.choice((1, 1, 2))
+    counts = (threads, *(random.randrange(1, threads + 1) for _ in range(mbarriers - 1)))
+    made: list[list[Step]] = []
+    for _ in range(threads):
+        steps = list[Step]()
+        rounds = random.choice((0, 1, 1, 2))
+        for turn in range(rounds):
+            steps += [Step(random.choice("aax"), 0, 0), Step("w", 0, turn & 1)]
+        steps.append(Step("d", 0))
+        if random.random() < 0.6:
+            steps.append(Step("w", 0, rounds & 1))
+        for _ in range(random.choice((0, 1, 1, 2))):
+            steps.insert(random.randrange(0, len(steps) + 1), Step("e", random.randrange(0, mbarriers), 0))
+        if mbarriers > 1 and random.random() < 0.7:
+            steps.insert(random.randrange(0, len(steps) + 1), Step("a", 1))
+            if random.random() < 0.5:
+                steps.insert(random.randrange(0, len(steps) + 1), Step("w", 1, 0))
+        made.append(steps)
+    return _edited(random, counts, made)
+
+
 def _random_step(random: Random, mbarriers: int, threads: int) -> Step:
     kind = random.choice("aaaxwwwwpdeTTginCOGRWPSA")
     place = random.randrange(0, mbarriers)
@@ -255,7 +279,9 @@ def _other_count(random: Random, steps: list[Step], counts: list[int], threads: 
 EDITS: Final[tuple[Callable[[Random, list[Step], list[int], int], None], ...]] = (
     _remove, _remove, _swap, _swap, _repeat, _insert, _other_number, _other_place, _other_count,
 )  # fmt: skip
-PHASE_FAMILIES: Final[dict[str, Callable[[Random], Program]]] = {"ring": ring, "mixed phases": mixed}
+PHASE_FAMILIES: Final[dict[str, Callable[[Random], Program]]] = {
+    "ring": ring, "mixed phases": mixed, "leaving": leaving,
+}  # fmt: skip
 
 
 # -- judgement --------------------------------------------------------------------------------------------------------

@@ -161,7 +161,8 @@ def judge(loop: Loop, engine: Engine, budget: int) -> tuple[Known, str, str]:
     memory = np.array(loop.words, np.uint32)
     report = wsemu.check(wsemu.load_ptx(ptx(loop))["k"], 1, 1, (memory,), engine=engine, budget=budget)
     hangs = any(finding.code == "deadlock" for finding in report.findings)
-    waits = any("a loop waits for memory to change" in note for note in report.notes)
+    endless = "a loop waits for memory to change", "a loop has no end"
+    waits = any(text in note for note in report.notes for text in endless)
     wrong = ""
     if known.ends:
         if hangs or waits or report.verdict != "verified":
