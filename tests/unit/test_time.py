@@ -360,3 +360,19 @@ def test_bulk_stores_write(tmp_path: Path) -> None:
     found = predict(bound, H200)
     assert found.found.written_bytes == y.nbytes
     assert not found.found.read_bytes
+
+
+def test_a_ratio_is_to_a_prediction_of_the_same_model(rings: dict[int, Path], tmp_path: Path) -> None:
+    file = tmp_path / "ring.json"
+    slow, fast = predicted(rings[1], 1), predicted(rings[4], 4)
+    assert slow.ratio_to(file) == 1.0
+    assert slow.ratio_to(file) == 1.0
+    assert fast.ratio_to(file) == fast.microseconds / slow.microseconds
+    with pytest.raises(wsemu.UsageError, match=r"has device `H200`, not `A100`: delete it"):
+        predicted(rings[4], 4, device="A100").ratio_to(file)
+    file.write_text(file.read_text(encoding="utf-8").replace(slow.version, "1-0"), encoding="utf-8")
+    with pytest.raises(wsemu.UsageError, match="has version `1-0`"):
+        slow.ratio_to(file)
+    file.write_text("{}", encoding="utf-8")
+    with pytest.raises(wsemu.UsageError, match="is not a stored prediction"):
+        slow.ratio_to(file)

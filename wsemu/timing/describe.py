@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+import zlib
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from wsemu.timing.constants import Device
     from wsemu.timing.predict import Predicted
 
+VERSION = 2
+"""version of the model: it changes with each rule that changes predicted times"""
 BUSY = 0.8
 """utilization of a resource from which on it bounds a launch"""
 FEW = 0.01
@@ -98,6 +101,7 @@ def describe(found: Predicted, device: Device, kind: Kind | None = None, notes: 
         accuracy=_accuracy(device, chosen),
         not_modeled=[*NOT_MODELED, *OF_CLUSTERS[: stream.member is not None]],
         notes=[*notes, *_notes(found)],
+        version=f"{VERSION}-{zlib.crc32(repr(device).encode()):08x}",
     )
 
 

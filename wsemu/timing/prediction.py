@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from os import PathLike
+from pathlib import Path
+
+from wsemu.model.errors import UsageError
 from wsemu.model.finding import Extent
 from wsemu.model.record import Record
 
@@ -66,6 +70,28 @@ class Prediction(Record):
     accuracy: str
     not_modeled: list[str]
     notes: list[str] = []
+    version: str = ""
+    """version of the model and of the constants"""
+
+    def ratio_to(self, path: str | PathLike[str]) -> float:
+        """Return this time divided by that of the prediction stored in a JSON file.
+
+        If the file does not exist, it is written with this prediction, and the result is 1. Raise UsageError if the
+        stored prediction is of another kernel, GPU or version of the model: such times are not comparable.
+        """
+        file = Path(path)
+        if not file.exists():
+            file.write_text(self.model_dump_json(indent=2) + "\n", encoding="utf-8")
+            return 1.0
+        try:
+            stored = Prediction.model_validate_json(file.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise UsageError(f"`{file}` is not a stored prediction: {str(error).splitlines()[0]}") from None
+        for name in ("kernel", "device", "version", "accuracy"):
+            old, new = getattr(stored, name), getattr(self, name)
+            if old != new:
+                raise UsageError(f"`{file}` has {name} `{old}`, not `{new}`: delete it to store the new prediction")
+        return self.microseconds / stored.microseconds
 
     def _repr_html_(self) -> str:
         """Return the prediction as HTML for a notebook."""
