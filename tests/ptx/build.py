@@ -51,6 +51,7 @@ VARIANTS: dict[str, tuple[Variant, ...]] = {
     "integers": (LINES, OLDER, DEBUG),
     "mbarriers": (LINES, AMPERE),
     "bulk": (HOPPER,),
+    "swizzled": (HOPPER,),
     "addresses": (LINES, DEBUG),
     "pointers": (LINES, DEBUG),
     "clusters": (HOPPER,),

@@ -45,8 +45,14 @@ METADATA = frozenset(
 """attributes of arrays that do not access elements"""
 VIEWS = frozenset("T asanyarray asarray ravel real reshape squeeze swapaxes transpose view".split())
 """methods and functions of NumPy that return a view"""
-UNUSED = frozenset("getattr hasattr id isinstance len type".split())
-"""builtin functions that do not access elements"""
+UNUSED = frozenset(
+    """
+    dict getattr hasattr id isinstance len type
+    empty_like full_like iscomplexobj isrealobj may_share_memory ndim ones_like result_type shape shares_memory size
+    zeros_like
+    """.split()
+)
+"""functions of Python and NumPy that do not access elements of arrays"""
 MAX_ELEMENTS = 1 << 16
 """maximum number of elements of a non-contiguous array whose bytes are listed"""
 
@@ -69,6 +75,8 @@ class Use(NamedTuple):
     """False: a single element is accessed, a view is not"""
     callee: ast.expr | None = None
     """function of which it is an argument"""
+    of_lambda: bool = False
+    """True in the body of a lambda, which runs in a frame of its own"""
 
 
 @dataclass(slots=True)
@@ -87,14 +95,32 @@ class _Reader(ast.NodeVisitor):
 
     def __init__(self) -> None:
         self.lines = Lines()
+        self._in_lambda = False
 
     def _add(self, node: ast.expr, kind: Kind, used: bool, callee: ast.expr | None = None) -> None:
-        self.lines.uses.setdefault(node.lineno, []).append(Use(node, kind, used, callee))
+        self.lines.uses.setdefault(node.lineno, []).append(Use(node, kind, used, callee, self._in_lambda))
 
     # -- statements ----------------------------------------------------------------------------------------------------
     def visit_Assign(self, node: ast.Assign) -> None:
         stored = [self._store(target) for target in node.targets]
-        self.read(node.value, any(stored))
+        if len(node.targets) == 1:
+            self._assign(node.targets[0], node.value)
+        else:
+            unpacked = any(isinstance(target, (ast.Tuple, ast.List)) for target in node.targets)
+            self.read(node.value, unpacked or any(stored))
+
+    def _assign(self, target: ast.expr, value: ast.expr) -> None:
+        """Read a value that is assigned: elements are used if they are unpacked, or stored in an array."""
+        if isinstance(target, (ast.Tuple, ast.List)):
+            parts = value.elts if isinstance(value, (ast.Tuple, ast.List)) else []
+            starred = any(isinstance(one, ast.Starred) for one in (*target.elts, *parts))
+            if len(parts) == len(target.elts) and not starred:
+                for one, part in zip(target.elts, parts, strict=True):
+                    self._assign(one, part)
+            else:
+                self.read(value, True)
+        else:
+            self.read(value, isinstance(target, ast.Subscript))
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
         if node.value is not None:
@@ -163,7 +189,9 @@ class _Reader(ast.NodeVisitor):
                     if isinstance(child, ast.expr):
                         self.read(child, used, callee)
             case ast.Lambda():
-                pass
+                outer, self._in_lambda = self._in_lambda, True
+                self.read(node.body, False)
+                self._in_lambda = outer
             case _:
                 self.generic_visit(node)
 
@@ -224,7 +252,27 @@ def evaluate(node: ast.expr, frame: FrameType) -> Any:
             return -_number(evaluate(inner, frame))
         case ast.BinOp(left, operator, right) if type(operator) in _OPERATORS:
             return _OPERATORS[type(operator)](_number(evaluate(left, frame)), _number(evaluate(right, frame)))
+        case ast.Call(ast.Attribute(inner, attr), args, []) if attr in VIEWS:
+            return _call_view(inner, attr, args, frame)
     raise Unknown
+
+
+def _call_view(owner: ast.expr, name: str, args: list[ast.expr], frame: FrameType) -> Any:
+    """Return the view of an array that a method or function of NumPy returns."""
+    if name.startswith("as") and len(args) == 1:  # `np.asarray(x)`
+        array, given = evaluate(args[0], frame), []
+    else:
+        array, given = evaluate(owner, frame), [evaluate(one, frame) for one in args]
+    if not isinstance(array, np.ndarray):
+        raise Unknown
+    plain = array.view(np.ndarray)
+    if name.startswith("as"):
+        return plain
+    try:
+        view = getattr(plain, name)(*given)
+    except (TypeError, ValueError, AttributeError):
+        raise Unknown from None
+    return view if np.may_share_memory(view, plain) else array  # a copy of all elements
 
 
 _OPERATORS: dict[type, Any] = {
@@ -370,7 +418,10 @@ class Watcher:
         operation = frame.f_code.co_code[frame.f_lasti]
         if operation in _RESUMES or (frame.f_lineno in lines.blocks and operation in _LEAVES):
             return
+        of_lambda = frame.f_code.co_name == "<lambda>"
         for use in lines.uses[frame.f_lineno]:
+            if use.of_lambda != of_lambda:
+                continue
             try:
                 array = evaluate(use.node, frame)
             except Unknown:
@@ -448,8 +499,8 @@ class Watcher:
 def uses_elements(callee: ast.expr, frame: FrameType) -> bool:
     """Return whether a function reads the elements of its arguments: the program's own are traced, wsemu's are not
     accesses of the host."""
-    if isinstance(callee, ast.Subscript):
-        return False  # a launch
+    if isinstance(callee, (ast.Subscript, ast.Lambda)):
+        return False  # a launch, or the program's own function
     try:
         function = evaluate(callee, frame)
     except Unknown:
@@ -460,8 +511,10 @@ def uses_elements(callee: ast.expr, frame: FrameType) -> bool:
     if isinstance(function, FunctionType):
         own = (function.__module__ or "").startswith("wsemu")
         return not own and is_library(function.__code__.co_filename)
+    if getattr(function, "__name__", "") in UNUSED:
+        return False
     if isinstance(function, BuiltinFunctionType):
-        return function.__name__ not in UNUSED
+        return True
     if isinstance(function, type):
         return function.__module__ in ("builtins", "numpy")
     return not type(function).__module__.startswith("wsemu")

@@ -168,6 +168,10 @@ def judge_run(
     needed = together(program, configuration, bound.settings.sms) or (orders.needed if orders is not None else None)
     if bound.heap is not None:
         report = add_heap_notes(report, bound.heap)
+    if program.asynchronous and not report.findings:
+        from wsemu.launch.swizzled_tiles import add_swizzle_notes
+
+        report = add_swizzle_notes(report, bound, places, trace)
     if needed is not None:
         report = report.model_copy(update={"residency": needed})
     followed = program.undefined or any(raw.code in ARISING for raw in outcome.findings)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from wsemu.model.isa import BY_TEXTURE, FIRST_ARRAY, SEGMENT_SHIFT
 from wsemu.model.settings import ASSIGNMENTS, MAX_EFFORT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from wsemu.launch.compiled import Compiled
     from wsemu.model.bound import BoundArray
@@ -115,7 +116,27 @@ def _bind_program(
     segments = memory.segments
     if blank and space is None:
         _mark_written(segments, arrays, blank, uninitialized, names, arguments)
+    if source is not None:
+        notes = (*notes, *_note_strides(program, arrays, names))
     return Bound(program, configuration, names, rows, segments, arrays, blank, chosen, source, heap, space), notes
+
+
+def _note_strides(program: Program, arrays: Sequence[BoundArray], names: Sequence[str]) -> Iterator[str]:
+    """Yield a note for each argument of a kernel in PTX that is an array whose elements do not follow each other."""
+    passed = {names[p.argument] for p in program.parameters if p.part == "address"}
+    for array in arrays:
+        if array.name not in passed or math.prod(array.shape) <= 1:
+            continue
+        step = array.dtype.itemsize
+        for extent, stride in zip(reversed(array.shape), reversed(array.strides), strict=True):
+            if extent > 1 and stride != step:
+                yield (
+                    f"`{array.name}` is not contiguous in C order (strides {array.strides}): the kernel gets the "
+                    "address of its first element, and no strides; pass `np.ascontiguousarray(...)` to a kernel that "
+                    "expects rows"
+                )
+                break
+            step *= extent
 
 
 def _mark_written(
