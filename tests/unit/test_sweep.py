@@ -271,3 +271,17 @@ def test_an_error_of_wsemu_itself_is_no_size_that_is_refused() -> None:
     with pytest.raises(IndexError):
         attempt(lambda n: of_wsemu["inside"](n), {"n": 1})
     assert attempt(lambda n: [][n], {"n": 1}).came == "refused"
+
+
+def test_times_are_predicted_on_request() -> None:
+    swept = Sweep(run_doubled, {"n": (64, 1 << 20)}).run(device="H200")
+    small, large = (swept.tried[(n,)].microseconds for n in (64, 1 << 20))
+    assert 0 < small < large
+    assert f"n=1,048,576: {large:,.1f} us" in plain(swept)
+    assert document(swept)["sizes"][1]["microseconds"] == large
+    assert "us" not in plain(Sweep(run_doubled, {"n": (64,)}).run()).split()
+
+
+def test_times_need_one_process(capsys: pytest.CaptureFixture[str]) -> None:
+    assert sweep_command.command("fill.py::f", (), {}, jobs=2, times=True) == 2
+    assert "leave out `--jobs` and `--on`" in "".join(capsys.readouterr())

@@ -516,6 +516,9 @@ def sweep(
             min=1, help="Number of chosen sizes; a few more are tried to find the smallest failure or the largest size."
         ),
     ] = 200,
+    times: Annotated[
+        bool, typer.Option("--time", help="Also predict how long the launches of each size take on an H200.")
+    ] = False,
     jobs: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
     on: On = "",
     tier: TierOption = None,
@@ -528,7 +531,7 @@ def sweep(
 
     options = {"tries": tries, "time_limit": time_limit}
     as_json = format is not None and format.value == "json"
-    how: dict[str, Any] = {"jobs": jobs, "on": on, "progress": progress.value}
+    how: dict[str, Any] = {"jobs": jobs, "on": on, "progress": progress.value, "times": times}
     raise typer.Exit(sweep_command.command(function, size or [], options, most=most, json_format=as_json, **how))
 
 

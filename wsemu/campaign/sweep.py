@@ -64,6 +64,8 @@ class Tried:
     """bytes of the arrays of its largest launch"""
     work: int = 0
     """warp instructions of all launches"""
+    microseconds: float = 0.0
+    """predicted time of all launches; 0: not predicted"""
 
 
 @dataclass(slots=True)
@@ -109,16 +111,21 @@ def _raised_by_wsemu(error: Exception) -> bool:
 
 
 # -- one size --------------------------------------------------------------------------------------------------------
-def attempt(function: Callable[..., Any], arguments: Mapping[str, int], reading: Reading | None = None) -> Tried:
-    """Call the function with these sizes; `reading` collects the sizes that its launches suggest."""
+def attempt(
+    function: Callable[..., Any], arguments: Mapping[str, int], reading: Reading | None = None, device: str = ""
+) -> Tried:
+    """Call the function with these sizes; `reading` collects the sizes that its launches suggest.  If a `device` is
+    named, the times of the launches on it are predicted."""
     sizes = tuple(arguments.values())
     reports: list[Report] = []
-    most = [0]
+    most, times = [0], [0.0]
 
     def start(bound: Bound) -> None:
         most[0] = max(most[0], sum(data.nbytes for data, _ in bound.segments))
         if reading is not None:
             reading.add(read(bound.program, bound.configuration))
+        if device:
+            times.append(_predict(bound, device))
 
     starting.append(start)
     observers.append(reports.append)
@@ -149,7 +156,18 @@ def attempt(function: Callable[..., Any], arguments: Mapping[str, int], reading:
         came, why = "incomplete", f"{undecided.kernel}: {', '.join(undecided.reasons)}"
     work = sum(report.counters.warp_instructions for report in reports)
     shown = failed.model_copy(update={"seconds": 0.0}).model_dump_json() if failed else ""
-    return Tried(sizes, came, why, len(reports), shown, most[0], work)
+    return Tried(sizes, came, why, len(reports), shown, most[0], work, sum(times))
+
+
+def _predict(bound: Bound, device: str) -> float:
+    """Return the predicted microseconds of a launch; 0 if it cannot be predicted."""
+    from wsemu.timing.constants import device_named
+    from wsemu.timing.time import predict_bound
+
+    try:
+        return predict_bound(bound, device_named(device)).seconds * 1e6
+    except WsemuError:
+        return 0.0
 
 
 def _line(error: Exception) -> str:
@@ -188,10 +206,12 @@ class Sweep:
         time_limit: float | None = None,
         each: Callable[[Swept, int], None] = lambda swept, total: None,
         attempts: Callable[[Sequence[Sizes]], Iterator[Tried]] | None = None,
+        device: str = "",
     ) -> Swept:
         """Try sizes, at most `tries` before the failure is shrunk; end early on KeyboardInterrupt and after
-        `time_limit` seconds.  `each` is called after each size; `attempts` tries many sizes, in other processes."""
-        return _Run(self, tries, time_limit, each, attempts).run()
+        `time_limit` seconds.  `each` is called after each size; `attempts` tries many sizes, in other processes.
+        If a `device` is named, times on it are predicted."""
+        return _Run(self, tries, time_limit, each, attempts, device).run()
 
 
 def sweep(**given: EllipsisType | Iterable[int]) -> Callable[[Callable[..., Any]], Sweep]:
@@ -240,8 +260,10 @@ def of(function: Any) -> Sweep:
 class _Run:
     """One sweep in progress."""
 
-    def __init__(self, what: Sweep, tries: int, time_limit: float | None, each: Any, attempts: Any) -> None:
-        self.what, self.each, self.tries = what, each, tries
+    def __init__(
+        self, what: Sweep, tries: int, time_limit: float | None, each: Any, attempts: Any, device: str
+    ) -> None:
+        self.what, self.each, self.tries, self.device = what, each, tries, device
         self.names = tuple(what.given)
         self.swept = Swept(what.function.__name__, self.names)
         self.reading = Reading()
@@ -269,7 +291,7 @@ class _Run:
             yield self._one(sizes)
 
     def _one(self, sizes: Sizes) -> Tried:
-        return attempt(self.what.function, dict(zip(self.names, sizes, strict=True)), self.reading)
+        return attempt(self.what.function, dict(zip(self.names, sizes, strict=True)), self.reading, self.device)
 
     def _try(self, wanted: Iterable[Sizes], *, counts: bool = True) -> None:
         """Try those of these sizes that have not been tried."""

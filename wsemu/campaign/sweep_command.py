@@ -28,16 +28,18 @@ MOST_GIVEN = 10_000
 
 def command(
     test: str, given: Sequence[str], options: dict[str, Any], *, most: int | None = None, json_format: bool = False,
-    jobs: int = 1, on: str = "", progress: str = "",
+    jobs: int = 1, on: str = "", progress: str = "", times: bool = False,
 ) -> int:  # fmt: skip
     """Sweep a function with these `--size` options, and print the result; `options` are those of `Sweep.run`.  The
-    sizes are tried by `jobs` processes, or by the cluster at `on`."""
+    sizes are tried by `jobs` processes, or by the cluster at `on`.  With `times`, times on an H200 are predicted."""
     from wsemu.app.chosen import resolve_settings
     from wsemu.host import takeover
     from wsemu.model.settings import using
 
     printer = Printer()
     try:
+        if times and (on or jobs > 1):
+            raise UsageError("`--time` predicts in this process: leave out `--jobs` and `--on`")
         file, name = _split(test)
         _, settings = resolve_settings(file, {})
         with (
@@ -48,7 +50,8 @@ def command(
         ):
             sweep = load_sweep(file, name, given, most)
             attempts = None if executor is None else _Afar(executor, file, name, tuple(sweep.given), bool(on))
-            swept = sweep.run(**options, each=lambda swept, total: each(_state(swept, total)), attempts=attempts)
+            options |= {"attempts": attempts, "device": "H200" if times else ""}
+            swept = sweep.run(**options, each=lambda swept, total: each(_state(swept, total)))
     except WsemuError as error:
         printer.error(error)
         return 2

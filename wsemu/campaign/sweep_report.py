@@ -17,6 +17,8 @@ _WORDS: dict[Came, str] = {"holds": "hold", "fails": "fail", "incomplete": "inco
 """words for several sizes; for one, the keys are used"""
 _MOST = 6
 """maximum number of sizes that are listed of each kind, except sizes that hold"""
+_TIMES = 24
+"""maximum number of predicted times that are listed"""
 
 
 def tell(printer: Printer, swept: Swept) -> None:
@@ -30,6 +32,7 @@ def tell(printer: Printer, swept: Swept) -> None:
     _print_passing_values(printer, swept)
     for came in ("fails", "incomplete", "refused"):
         _others(printer, swept, came)
+    _print_times(printer, swept)
     for limit in swept.limits:
         printer.text(f"  largest: {limit}")
     if swept.stopped:
@@ -69,6 +72,7 @@ def document(swept: Swept) -> dict[str, Any]:
         "stopped": swept.stopped,
         "sizes": [
             {"sizes": _sizes(swept, tried), "came": tried.came, "why": tried.why, "launches": tried.launches}
+            | ({"microseconds": tried.microseconds} if tried.microseconds else {})
             for tried in sorted(swept.tried.values(), key=lambda tried: tried.sizes)
         ],
     }
@@ -98,6 +102,17 @@ def _others(printer: Printer, swept: Swept, came: Came) -> None:
         printer.text(f"  {came if came != 'incomplete' else 'is incomplete'}: {swept.text(tried.sizes)}: {tried.why}")
     if len(found) > _MOST:
         printer.text(f"  ... {len(found) - _MOST:,} more {came if len(found) == _MOST + 1 else _WORDS[came]}")
+
+
+def _print_times(printer: Printer, swept: Swept) -> None:
+    """Print the predicted time of each size that holds, if times were predicted."""
+    timed = sorted((tried for tried in swept.of("holds") if tried.microseconds), key=lambda tried: tried.sizes)
+    if timed:
+        printer.text("  predicted for an H200 by a model, to compare sizes; not measured:")
+    for tried in timed[:_TIMES]:
+        printer.text(f"    {swept.text(tried.sizes)}: {tried.microseconds:,.1f} us")
+    if len(timed) > _TIMES:
+        printer.text(f"    ... {len(timed) - _TIMES:,} more: `--format json` prints all of them")
 
 
 def ranges(numbers: list[int]) -> str:
