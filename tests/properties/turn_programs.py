@@ -88,6 +88,8 @@ def _begins_wait(steps: list[Step], n: int) -> bool:
 
 def draw_turns(source: random.Random) -> Program:
     """Draw a program in which each CTA waits for its turn, works, and hands it on; some have mistakes."""
+    if source.random() < 0.3:
+        return draw_returns(source)
     ctas, right = source.choice((2, 2, 3)), source.random() < 0.4
 
     def errs(share: float) -> bool:
@@ -111,6 +113,34 @@ def draw_turns(source: random.Random) -> Program:
         if errs(0.1):
             steps.insert(source.randrange(len(steps)), hand[0])
         program.append(steps if cta or not errs(0.2) else [*steps[len(look) + 1 :]])
+    return program
+
+
+def draw_returns(source: random.Random) -> Program:
+    """Draw a program of two CTAs that hand a turn to each other several times, by values that come again; some have
+    mistakes."""
+    right, rounds = source.random() < 0.4, source.choice((1, 2, 3))
+
+    def errs(share: float) -> bool:
+        return not right and source.random() < share
+
+    def is_met() -> bool:
+        return source.random() < 0.3
+
+    program: Program = [[], []]
+    for cta, own, other in ((0, 1, 2), (1, 2, 1)):
+        for n in range(rounds):
+            wait = Step("wait", 0, other, "acquire", "ge" if errs(0.1) else "eq", is_met())
+            work = [Step(does, 0, cta) for does in ("load", "store")]
+            hand = Step("set", 0, source.randrange(4) if errs(0.15) else own, "relaxed" if errs(0.1) else "release")
+            waits = [] if (not cta and not n) or errs(0.1) else [wait]
+            program[cta] += [*waits, *([] if errs(0.2) else work), *([] if errs(0.15) else [hand])]
+    for _ in range(2):
+        if errs(0.4):
+            steps = program[source.randrange(2)]
+            value, at = source.randrange(4), source.randrange(len(steps) + 1)
+            more = Step("set", 0, value, "release"), Step("wait", 0, 1 + value % 2, "acquire", "eq")
+            steps.insert(at, source.choice(more))
     return program
 
 

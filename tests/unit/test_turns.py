@@ -137,3 +137,16 @@ def test_random_turns_are_decided_as_by_all_orders() -> None:
     judged = [judge_turns(draw_turns(source), ("vm",)) for _ in range(25)]
     assert not [one for one in judged if one.complaints]
     assert 3 < sum(one.fails for one in judged) < 22
+
+
+@pytest.mark.parametrize(("goes_on", "verdict"), [(False, "verified"), (True, "incomplete")])
+def test_a_wait_for_a_value_that_comes_again_may_miss_the_last_one(goes_on: bool, verdict: str) -> None:
+    """CTA 1 writes 2 between the two values 1 that it waits for, so its second wait reads no earlier value."""
+    steps = [
+        [Step("set", 0, 1, "release"), Step("wait", 0, 2, "acquire", "eq"), Step("set", 0, 1, "release")],
+        [Step("wait", 0, 1, "acquire", "eq"), Step("set", 0, 2, "release"), Step("wait", 0, 1, "acquire", "eq")],
+    ]
+    if goes_on:
+        steps[0].append(Step("set", 0, 5, "release"))
+    said, decides = check_by_flags(ptx(steps), 2)
+    assert (said, decides) == (verdict, verdict == "verified")

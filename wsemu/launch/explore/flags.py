@@ -175,6 +175,8 @@ class _Run:
         self.writers: defaultdict[Place, list[Thread]] = defaultdict(list)
         self.turns: dict[tuple[Place, Thread], int] = {}
         """the number of the value with which the last wait of a thread for a flag ends"""
+        self.floors: defaultdict[tuple[Place, Thread], int] = defaultdict(int)
+        """the number of the last value of a flag that a thread has surely written or read: it reads no earlier one"""
         self.after: defaultdict[Place, list[Location]] = defaultdict(lambda: [Location()])
         """for each location, what a read of each of its values acquires"""
         self.last: defaultdict[int, Last] = defaultdict(dict)
@@ -240,7 +242,7 @@ class _Run:
     def _learn(self, ask: Ask, number: int) -> None:
         """Let the wait of a lane end, as if with a certain value of its flag."""
         place, thread = ask.place, (ask.cta, ask.warp, ask.lane)
-        self.turns[place, thread] = number
+        self.turns[place, thread] = self.floors[place, thread] = number
         learnt = self.after[place][number]
         if len({*self.flags.writers.get(place, ())}) > 1:  # the same of all later writes
             learnt = Location(given={WIDE: learnt.given[WIDE]} if WIDE in learnt.given else {})
@@ -250,6 +252,10 @@ class _Run:
         """Return whether the thread whose wait ends with a value writes the next one."""
         writers = self.flags.writers.get(ask.place, [])
         return number < len(writers) and writers[number] == (ask.cta, ask.warp, ask.lane)
+
+    def _floor(self, ask: Ask) -> int:
+        """Return the number of the first value of its flag that a lane may still read."""
+        return self.floors[ask.place, (ask.cta, ask.warp, ask.lane)]
 
     def _first_values(self, asks: list[Ask]) -> dict[Ask, int]:
         """Return the lanes whose waits end, with the number of the first value with which they do.  UnfitError if one
@@ -266,7 +272,7 @@ class _Run:
             there = {place: every[place][min(number, len(every[place]) - 1)] for place in now}
             leave = self._leave(asks, there)
             for ask in able:
-                if number < len(every[ask.place]) and not self._is_own(ask):
+                if self._floor(ask) <= number < len(every[ask.place]) and not self._is_own(ask):
                     if ask in leave:
                         first.setdefault(ask, number)
                     elif ask in first and not self._ends_its_turn(ask, first[ask]):
@@ -336,6 +342,7 @@ class _Run:
         self._go(ask, None)
         values.append(self._at(place, len(values[0])))
         writers.append(thread)
+        self.floors[place, thread] = before + 1
         if self.knowledge is not None:
             self.after[place].append(self.knowledge.locations[place].copy())
             if relays and not _covers(self.after[place][-1], self.after[place][-2]):
@@ -370,7 +377,8 @@ class _Run:
         every = self.flags.values[ask.place]
         if self._values(ask.place)[-1] not in ending:
             return False
-        first = next(number for number, value in enumerate(every) if value in ending)
+        floor = self._floor(ask)
+        first = next(number for number, value in enumerate(every) if number >= floor and value in ending)
         if any(value not in ending for value in every[first:]) and not self._ends_its_turn(ask, first):
             raise UnfitError
         self._learn(ask, first)
