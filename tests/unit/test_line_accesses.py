@@ -79,3 +79,38 @@ def test_a_line_that_uses_elements_races_with_the_copy(line: str, tmp_path: Path
 @pytest.mark.parametrize("line", NONE)
 def test_a_line_that_names_an_array_does_not(line: str, tmp_path: Path) -> None:
     assert codes_of(line, tmp_path) == []
+
+
+ASYNCHRONOUS = """
+import asyncio
+import numpy as np
+from wsemu import cuda
+
+s = cuda.stream()
+d, h = cuda.to_device(np.arange(64, dtype=np.float32)), cuda.pinned_array(64, np.float32)
+
+
+async def main():
+    d.copy_to_host(h, stream=s)
+    done = s.async_done()
+    cancelled = s.async_done()
+    cancelled.cancel()
+    early = h[0]  # wrong
+    assert await asyncio.gather(done, s.async_done()) == [s, s]
+    assert cancelled.cancelled() and h[3] == 3
+
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("right", [True, False])
+def test_a_future_of_a_stream_waits_when_it_is_awaited(right: bool, tmp_path: Path) -> None:
+    file = tmp_path / "program.py"
+    file.write_text("\n".join(line for line in ASYNCHRONOUS.splitlines() if not (right and "# wrong" in line)))
+    reports: list[Report] = []
+    recorder.reset()
+    with adding_hook(observers, reports.append):
+        runpy.run_path(str(file), run_name="__main__")
+    expected = [] if right else ["host-race"]
+    assert [finding.code for report in reports for finding in report.findings] == expected

@@ -91,13 +91,21 @@ class Stream:
         with recorder.host_function(self.order):
             callback(self, 0, arg)
 
-    def async_done(self) -> asyncio.Future[None]:
-        """Return a completed future: awaiting it waits for the work of the stream."""
+    def async_done(self) -> asyncio.Future[Stream]:
+        """Return a future whose result is this stream.  It waits for the work of the stream so far once control returns
+        to the event loop."""
         import asyncio  # this import takes longer than that of all modules which use this one
 
-        future = asyncio.get_running_loop().create_future()
-        future.set_result(None)
-        self.synchronize()
+        loop, reached = asyncio.get_running_loop(), Event()
+        future: asyncio.Future[Stream] = loop.create_future()
+        reached.record(self)
+
+        def complete() -> None:
+            if not future.cancelled():
+                reached.synchronize()
+                future.set_result(self)
+
+        loop.call_soon(complete)
         return future
 
     def __bool__(self) -> bool:
