@@ -12,6 +12,7 @@ import pytest
 
 import wsemu
 from tests.commands import wsemu as command
+from wsemu.campaign.user_file import import_file
 from wsemu.launch.running import bind_launch
 from wsemu.model import settings
 from wsemu.model.launch_shape import configure
@@ -19,7 +20,9 @@ from wsemu.patterns import CudaDMASequential
 from wsemu.timing.clusters import AMOUNT, EVENT, REMOTE
 from wsemu.timing.constants import H200
 from wsemu.timing.predict import predict
+from wsemu.timing.stall_view import accumulate_stalls
 from wsemu.timing.stream import first_cta, follow
+from wsemu.timing.traffic import IN_SHARED
 
 if TYPE_CHECKING:
     from wsemu.timing.prediction import Prediction
@@ -376,3 +379,50 @@ def test_a_ratio_is_to_a_prediction_of_the_same_model(rings: dict[int, Path], tm
     file.write_text("{}", encoding="utf-8")
     with pytest.raises(wsemu.UsageError, match="is not a stored prediction"):
         slow.ratio_to(file)
+
+
+STALLS = """
+import numpy as np
+from wsemu import cuda
+
+@cuda.jit
+def scale(x, y):
+    tile = cuda.shared.array(32, np.float64)
+    i = cuda.threadIdx.x
+    tile[i] = x[i]
+    value = tile[31 - i]
+    y[i] = value * value
+
+scale[1, 32](np.zeros(32), np.zeros(32))
+"""
+
+
+def test_stalls_of_a_warp_by_the_latencies_of_fermi(tmp_path: Path) -> None:
+    file = tmp_path / "scale.py"
+    file.write_text(STALLS, encoding="utf-8")
+    done = command("time", "--no-run", "--no-numba-ptx", "--stalls", "0", file)
+    lines = done.stdout.partition("no time of a GPU")[2].splitlines()
+    rows = {line.split("  ")[-1]: line.split() for line in lines if "scale.py:" in line}
+    raw = {text: int(row[0]) for text, row in rows.items()}
+    assert 332 - 60 <= raw["tile[i] = x[i]"] <= 332 + 60  # the store waits for the global load
+    assert 0 < raw["y[i] = value * value"] <= 38 + 24  # the product for its load, the store for the product
+    wrong = command("time", "--no-run", "--no-numba-ptx", "--stalls", "7", file)
+    assert "no warp 7: a CTA of `scale` has 1" in wrong.stdout + wrong.stderr
+
+
+def test_the_mix_of_the_third_algorithm_is_that_of_the_paper() -> None:
+    """Table 3 of "Fast Implementation of DGEMM on Fermi GPU": 4 dfma for each load of 16 bytes from shared memory, and
+    16 of these for each from global memory. The stalls order the algorithms as the paper does."""
+    module = import_file(Path(__file__).parents[2] / "examples" / "dgemm.py")
+    found = {}
+    for kernel, threads in module.KERNELS[:3]:
+        arguments = module.arguments(np.zeros((64, 256), order="F"), np.zeros((256, 64), order="F"))
+        bound, _ = bind_launch(kernel, configure(1, threads), arguments, settings.current())
+        found[kernel.py_func.__name__] = predict(bound, H200, room=1 << 20)
+    third = found["algorithm_3"]
+    chosen = third.stream.warp == 0
+    names = np.array([one.name for one in third.code.instructions])[third.stream.pc[chosen]]
+    loads, shared = names == "ld.v2.b64", third.found.space[chosen] == IN_SHARED
+    assert (names == "fma.f64").sum() == 4 * (loads & shared).sum() == 4 * 16 * (loads & ~shared).sum()
+    stalls = [sum(one.raw + one.war for one in accumulate_stalls(found[f"algorithm_{n}"], 0)) for n in (1, 2, 3)]
+    assert stalls[0] > stalls[1] > stalls[2]

@@ -360,6 +360,10 @@ def time(
             help="Predict other values of a constant of the program, or of `ctas` and `registers`: STAGES=2..6.",
         ),
     ] = "",
+    stalls: Annotated[
+        int | None,
+        typer.Option(min=0, metavar="WARP", help="Also add up the stalls of a warp by the latencies of Fermi."),
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON, as `--format json` does.")] = False,
     format: DataFormatOption = None,  # noqa: A002 - the option's name
     no_run: Annotated[bool, typer.Option("--no-run", help="Predict only: run and check no launch.")] = False,
@@ -386,7 +390,9 @@ def time(
     options = {"kernel": list(kernel or ()), "arch": arch, "budget": budget, "numba-ptx": numba_ptx}
     given = {name: value for name, value in options.items() if value not in (None, [])}
     as_json = json or (format is not None and format.value == "json")
-    wanted = time_program.Wanted(device, registers, cta, launch, as_json=as_json, runs=not no_run, output=output)
+    wanted = time_program.Wanted(
+        device, registers, cta, launch, as_json=as_json, runs=not no_run, output=output, stalls=stalls
+    )
     raise typer.Exit(time_program.run(file, arguments or [], given, wanted, _launch(context), what_if))
 
 

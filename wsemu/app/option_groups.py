@@ -15,7 +15,8 @@ GROUPS = {
     ),
     "Launch of a kernel (.cu, .ptx)": "entry grid block arg dynamic_shared cluster set link nvcc out like",
     "Target": (
-        "arch sms clc ranks heap managed pageable lockstep fma mma engine numba_ptx device registers what_if times"
+        "arch sms clc ranks heap managed pageable lockstep fma mma engine numba_ptx device registers what_if times "
+        "stalls"
     ),
     "Effort": (
         "effort budget time_limit fix_budget tier tries examples seconds launches ulps force jobs on no_run fresh "

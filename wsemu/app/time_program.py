@@ -46,6 +46,8 @@ class Wanted(NamedTuple):
     """number of co-resident CTAs of a multiprocessor; None: the maximum"""
     output: Path | None = None
     """file for the predicted waits, as a trace for Perfetto"""
+    stalls: int | None = None
+    """warp whose stalls by Fermi's latencies are printed"""
 
 
 class _Clock:
@@ -75,6 +77,7 @@ class _Clock:
         return report
 
     def _predict(self, kernel: Any, configuration: LaunchConfiguration, arguments: Sequence[Any]) -> None:
+        from wsemu.timing.stall_view import format_stalls
         from wsemu.timing.time import examine_launch
 
         wanted = self.wanted
@@ -89,6 +92,7 @@ class _Clock:
             found, run = examine_launch(kernel, configuration, arguments, wanted.device, **options)
             if wanted.output is not None:
                 wanted.output.write_text(predicted_trace(run, found), encoding="utf-8")
+            stalls = [] if wanted.stalls is None else format_stalls(run, wanted.stalls)
         except OSError as error:
             raise UsageError(f"cannot write `{wanted.output}`: {error.strerror or error}") from None
         except WsemuError as error:
@@ -97,7 +101,7 @@ class _Clock:
             return
         self.found.append(found)
         if not self.silent:
-            for line in format_prediction(found):
+            for line in (*format_prediction(found), *stalls):
                 self.printer.text(line)
 
 
