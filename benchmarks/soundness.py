@@ -1,7 +1,7 @@
 """The verdict against enumeration, on as many random programs as asked for.
 
     python benchmarks/soundness.py [--kind barriers|phases|clusters|atomics|steered|maps|lanes|heap|vectors|recursion|
-            undefined|lag|values|inits|slots|windows|groups|guarded|spaces|tmem|loops|turns|variants|all]
+            undefined|lag|values|inits|slots|windows|groups|guarded|spaces|tmem|loops|requests|turns|variants|all]
             [--programs 100000] [--seed 0] [--workers N] [--warps N] [--seconds S]
 
 Makes programs of barriers and accesses, enumerates the interleavings of each, and compares wsemu's report with them
@@ -43,6 +43,8 @@ every 24th there. False alarms are counted. About 0.07 s of processor time a pro
 With `--kind loops` loops of one thread are executed until their state comes again (wait_programs.py); every twentieth
 there. With `--kind turns` CTAs hand a flag on (turn_programs.py), and the method of flags is compared with a search
 through all interleavings; every eighth there.
+With `--kind requests` persistent loops request clusters, half of them with a mistake (request_programs.py); every
+eighth there.
 With `--kind variants` programs of barriers are changed such that nothing else can happen
 (variant_programs.py): warps get other numbers, barriers of all warps are added, loops unrolled, CTAs change places; the
 verdict and the codes must stay. `--kind all` shares the programs out among all kinds, fewer to those whose programs
@@ -88,6 +90,7 @@ from tests.properties.map_programs import judged_maps, map_program
 from tests.properties.mate_programs import MATE_FAMILIES, judged_mates, smaller_mates
 from tests.properties.phase_programs import PHASE_FAMILIES, check_program, judged_phases, smaller_phases
 from tests.properties.programs import FAMILIES, check_interpreted, smaller
+from tests.properties.request_programs import draw_requests, judge_requests
 from tests.properties.same_value_programs import draw as draw_values
 from tests.properties.same_value_programs import judged_values
 from tests.properties.slot_programs import draw_slots, judge_slots
@@ -134,6 +137,7 @@ SMALL_CHUNKS = {
     "maps": 50,
     "undefined": 100,
     "lag": 100,
+    "requests": 50,
 }
 WIDE_CHUNK = 25
 """the same of kinds whose programs take longer, and in wide groups"""
@@ -166,6 +170,7 @@ SHARES = {
     "tmem": {"tmem": 1},
     "lag": {f"lag {family}": 1 for family in LAG_FAMILIES},
     "loops": {"waiting": 1},
+    "requests": {"requests": 1},
     "turns": {"turns": 1},
 }
 """kind -> family -> its weight"""
@@ -173,6 +178,7 @@ OF_ALL = {
     "barriers": 24, "phases": 16, "atomics": 16, "clusters": 16, "steered": 10, "maps": 5, "lanes": 16, "heap": 2,
     "vectors": 16, "recursion": 12, "variants": 5, "undefined": 12, "values": 6, "inits": 6, "slots": 8, "guarded": 4,
     "spaces": 10, "windows": 3, "groups": 3, "tmem": 4, "lag": 12, "loops": 3,
+    "requests": 2,
     "turns": 2,
 }  # fmt: skip
 """kind -> its weight among all kinds: the less, the longer its programs take"""
@@ -277,6 +283,8 @@ def work(part: Part) -> Result:
         return work_columns(part)
     if part.family == "waiting":
         return work_loops(part)
+    if part.family == "requests":
+        return work_requests(part)
     if part.family.startswith("lag "):
         return work_lag(part)
     if part.family in STRONG_FAMILIES:
@@ -428,6 +436,22 @@ def work_loops(part: Part) -> Result:
         result.checks[engine] += bool(verdict)
         if wrong:
             result.complaints.append(f"{part.family}: {wrong}\n    {loop}")
+    return result
+
+
+def work_requests(part: Part) -> Result:
+    """Compare verdicts on persistent loops that request clusters with what was broken in them."""
+    source = random.Random(part.seed)
+    result = Result(part.family, Counter(), Counter(), [])
+    for k in range(part.programs):
+        program = draw_requests(source)
+        for engine in part.engines(k):
+            verdict, wrong = judge_requests(program, engine)
+            result.checks[engine] += 1
+            if wrong:
+                result.complaints.append(f"{part.family}: {engine}: {wrong}\n    {program}")
+        result.found[verdict] += 1
+        result.found[program.wrong or "nothing is wrong"] += 1
     return result
 
 
