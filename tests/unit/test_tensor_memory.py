@@ -60,6 +60,20 @@ def test_a_product_of_halves_is_that_of_numpy():
     assert np.allclose(found.view(np.float32), expected, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize(("used", "reasons"), [(False, []), (True, ["addresses"])])
+def test_an_address_in_local_memory_is_no_operand_of_a_product(used: bool, reasons: list[str]):
+    """As `printf` has the pointers that it prints.  The twin adds a bit of the address to a column."""
+    text = program(with_descriptors(A, B, instruction(128, 16)), ISSUE.format(issued=multiply("f16")), dump(16))
+    keep = "  .local .align 8 .b8 kept[8];\n  st.local.u64 [kept], %rd3;\n"
+    use = "  ld.local.b32 %r13, [kept];\n  shr.b32 %r13, %r13, 31;\n  add.u32 %r11, %r11, %r13;\n"
+    text = text.replace("  mov.u32 %r2, slot;", keep + "  mov.u32 %r2, slot;")
+    text = text.replace("  ld.shared.b32 %r11, [%r2];\n", "  ld.shared.b32 %r11, [%r2];\n" + use * used)
+    arguments = random_bytes("f16", 8192), NOTHING, np.zeros((128, 16), np.uint32)
+    report = wsemu.check(wsemu.load_ptx(text)["k"], 1, 128, arguments)
+    assert report.verdict == ("incomplete" if used else "verified"), report.findings
+    assert report.reasons == reasons
+
+
 @pytest.mark.parametrize(
     ("kind", "types"),
     [

@@ -41,6 +41,7 @@ import numpy as np
 from wsemu.model.addresses import ALLOCATED, FIRST_FUNCTION, LOOKED_UP, SAVED, WORKSPACE, is_function
 from wsemu.model.control_flow import STEERS
 from wsemu.model.data import NamedTuple
+from wsemu.model.effects import find_opcodes
 from wsemu.model.isa import (
     CP_ASYNC,
     LOCAL,
@@ -72,6 +73,8 @@ _UPPER_BYTES = frozenset(range(_ARRAY_BITS // 8, 8))
 """bytes of an address whose bits may differ between launches"""
 _SMALL = frozenset(("shared", "dynamic", "local", "parameter", "constant"))
 """address spaces in which an address has 32 significant bits"""
+_ON_COLUMNS = find_opcodes(lambda row: row.moves.unit == "columns")
+"""operations on tensor memory"""
 _OUTLIVE = ("global", "variable", "constant", "heap")
 """kinds of memory that exist after the launch"""
 
@@ -503,6 +506,8 @@ class _Places:
         """address of a function -> its value"""
         self.block = self._add("a block of the heap", "heap", _BLOCK_BITS)
         """address of any heap block: while the kernel runs, the heap checks whether two addresses are in one block"""
+        self.columns = self._add("tensor memory", "tensor", ALL)
+        """tensor memory, to which no address leads"""
         self._declared: dict[str, list[tuple[int, int, Value]]] = {"shared": [], "local": []}
         self._arguments(program, segment_of, name_of)
         self._variables(program, segment_of)
@@ -836,13 +841,21 @@ class _Analysis:
         return [n for n in range(bits.bit_length()) if n and bits >> n & 1] or [ELSEWHERE]
 
     def _address(self, step: Step, state: _State) -> Value:
+        if step.address < 0:
+            return self._places.columns._replace(step=1) if self._code[step.pc][0] in _ON_COLUMNS else NOTHING
         base = self._places.bases.get(step.address)
         if base is not None:
             found = self._places.at(base, self._field(step)[0])
             return found._replace(at=found.at - self._field(step)[0])
         if step.array and self._is_tile(step):
             return self._places.mapped.get(step.address) or Value(plus=self._places.of("global", "variable"))
+        if step.array and COPIED in step.writes and self._reads_descriptor(step):
+            return Value(plus=self._places.of("shared", "dynamic"))
         return state.get(step.address, NOTHING)
+
+    def _reads_descriptor(self, step: Step) -> bool:
+        """Return whether this is the read of a matrix in shared memory, by a descriptor instead of an address."""
+        return NAMES[self._code[step.pc][0]].startswith(("wgmma.", "tcgen05."))
 
     def _is_tile(self, step: Step) -> bool:
         """Return whether this is the side of a tensor copy that a tensor map describes."""
@@ -864,7 +877,7 @@ class _Analysis:
         name = self._program.array_of[step.pc]
         if name is not None and name.startswith(SAVED):
             return self._saved_value((name, offset), step, state)
-        address = self._address(step, state) if step.address >= 0 else NOTHING
+        address = self._address(step, state)
         self._followed |= address.loaded
         found = []
         for places, to in self._spots(step, address):
@@ -1002,7 +1015,7 @@ class _Analysis:
             used = rows & {*step.reads, *step.operands, step.address}
             if not used and step.kind not in ("load", "atomic"):
                 continue
-            address = self._address(step, state) if step.address >= 0 else NOTHING
+            address = self._address(step, state)
             where, (offset, size) = self._where(step, address), self._field(step)
             if step.kind in ("load", "atomic"):
                 loaded.append((where, self._arithmetic.move_address(address, offset), size * max(1, len(step.writes))))
@@ -1038,6 +1051,8 @@ class _Analysis:
             value = state.get(row, NOTHING)
             if step.kind in ("barrier", "warp"):
                 yield "barrier operand" if step.kind == "barrier" else "member mask", value.bits
+            elif self._code[step.pc][0] in _ON_COLUMNS:  # descriptors are computed from addresses of shared memory
+                yield "operand", value.bits & ~self._places.of("shared", "dynamic")
             else:
                 yield "operand", self._beside(value)
         if step.kind in ("store", "atomic") and step.address >= 0:
