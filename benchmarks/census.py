@@ -1,4 +1,4 @@
-"""Count the instructions of PTX modules, and list those that `wsemu` does not model: `python benchmarks/census.py FILE ...`
+"""Count the instructions of PTX modules, and list those that are not modeled: `python benchmarks/census.py FILE ...`
 
 A FILE is PTX, or a program that contains PTX.  For each one, print the number of its kernels, of their instructions, of
 their `tcgen05` and `clusterlaunchcontrol` instructions, and each instruction that is not modeled.  Nothing is launched.

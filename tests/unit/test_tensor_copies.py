@@ -91,6 +91,27 @@ def test_both_engines_do_and_say_the_same(seeds: range) -> None:
         assert seen[0] == seen[1], (seed, record)
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("mode", [kernels.LOAD, kernels.STORE])
+@pytest.mark.parametrize("swizzle", [0, 1])
+def test_two_elements_of_4_bits_are_copied_like_a_byte(engine: Engine, mode: int, swizzle: int) -> None:
+    bytes_ = MapFields("u8", 0, (32, 8), (48,), (32, 4), (1, 1), 0, swizzle)
+    halves = bytes_._replace(type="u4", extents=(64, 8), box=(64, 4))
+    left = []
+    for fields, first in ((bytes_, 16), (halves, 32)):
+        held, memory = np.array(kernels.pattern(384)), np.array(kernels.pattern(4096, 7))
+        report = kernels.launched(kernels.Record(fields, (first, 2), mode, 0, 0, 0, 0, b""), held, memory, engine, 32)
+        left.append((report.verdict, held.tobytes(), memory.tobytes()))
+    assert left[0] == left[1]
+    assert left[0][0] == "verified"
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_elements_of_4_bits_begin_at_16_bytes(engine: Engine) -> None:
+    said, _ = told(engine, at=(16, 0), type="u4", extents=(64, 8), box=(64, 4))
+    assert said[0][0] == "tensor-map"
+
+
 # -- what no copy may do ---------------------------------------------------------------------------------------------
 PLAIN = MapFields("f32", 0, (20, 8), (96,), (8, 4), (1, 1))
 

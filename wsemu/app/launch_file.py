@@ -42,7 +42,7 @@ from wsemu.launch.ptx.launch_form import MAX_LAUNCH_FILE, ExpectForm, LaunchForm
 from wsemu.launch.ptx.module import load_ptx
 from wsemu.model.errors import UsageError
 from wsemu.model.own_files import find_below, read_regular
-from wsemu.model.tensor_map import FILLS, INTERLEAVES, SWIZZLES, TensorMap
+from wsemu.model.tensor_map import FILLS, INTERLEAVES, PACKED, SWIZZLES, TensorMap
 from wsemu.model.texture import Surface
 from wsemu.model.wrong_value import error_text
 
@@ -343,10 +343,13 @@ def _format_argument(value: Any, way: str, path: Path, arrays: Mapping[str, str]
 
 def _tensor_map(map_: TensorMap, array: str, path: Path) -> str:
     fields = map_.fields
+    if fields.im2col or fields.wide or fields.type == PACKED:
+        raise UsageError(
+            f"a tensor map of im2col mode, of 4-bit elements, or with a swizzle of 32 bytes, cannot be written to "
+            f"`{path}`"
+        )
     if fields.address or fields.extents != map_.array.shape[::-1]:
         raise UsageError(f"a tensor map of parts of its array cannot be written to `{path}`: pass that part")
-    if fields.im2col or fields.wide:
-        raise UsageError(f"a tensor map of im2col mode, or with a swizzle of 32 bytes, cannot be written to `{path}`")
     options = [f"box={[*fields.box[::-1]]}", f"element_strides={[*fields.steps[::-1]]}", f"type={fields.type}"]
     options += [f"strides={[*fields.strides[::-1]]}"] * (fields.strides != map_.array.strides[-2::-1])
     options += [f"swizzle={SWIZZLES[fields.swizzle]}"] * bool(fields.swizzle)

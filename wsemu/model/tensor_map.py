@@ -55,8 +55,11 @@ ELEMENT_TYPES = {
     "f32_ftz": ElementType(4, 8, False, "float32", True),
     "tf32": ElementType(4, 7, True, "float32", True),
     "tf32_ftz": ElementType(4, 8, True, "float32", True),
+    "u4": ElementType(1, 13, False, "uint8", False),
 }
 """element types in the order of the driver's `CUtensorMapDataType`"""
+PACKED = "u4"
+"""type of elements of which a byte holds two (16U4_ALIGN8B); the code that a driver writes in its maps is not known"""
 TYPE_NAMES = tuple(ELEMENT_TYPES)
 _CODES = {(type_.code, type_.rounds): name for name, type_ in ELEMENT_TYPES.items()}
 _OF_ARRAY = {type_.dtype: name for name, type_ in reversed(ELEMENT_TYPES.items())} | {
@@ -116,8 +119,12 @@ class MapFields(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Return the size of an element in bytes."""
+        """Return the size of an element in bytes; of `PACKED` elements, that of two."""
         return ELEMENT_TYPES[self.type].bytes
+
+    def to_bytes(self, count: int) -> int:
+        """Return the bytes of elements, or slices, along dimension 0."""
+        return count * self.unit >> (self.type == PACKED)
 
     @property
     def counts(self) -> tuple[int, ...]:
@@ -138,15 +145,15 @@ class MapFields(NamedTuple):
     @property
     def tile_bytes(self) -> int:
         """Return the number of bytes with which a copy credits its mbarrier (measured rules T23, T28)."""
-        total = self.unit
-        for count in self.counts:
+        total = self.row_bytes
+        for count in self.counts[1:]:
             total *= count
         return total
 
     @property
     def row_bytes(self) -> int:
         """Return the number of bytes of a tile along dimension 0."""
-        return self.counts[0] * self.unit
+        return self.to_bytes(self.counts[0])
 
     @property
     def pitch(self) -> int:
@@ -193,7 +200,7 @@ def refuse_pixels(fields: MapFields) -> str:
     names = [f"dimension {n}" for n in range(rank)]
     if fields.wide and (fields.swizzle != SWIZZLES.index("128B") or fields.interleave):
         return "its swizzle moves 32 bytes at once: only that of 128 bytes does, without interleave"
-    row = im2col.channels * fields.size
+    row = im2col.channels * fields.size >> (fields.type == PACKED)
     if row % UNIT:
         return f"a pixel has {row} bytes: a multiple of {UNIT}"
     if fields.swizzle and not fields.interleave and row > UNIT << fields.swizzle:
@@ -208,6 +215,8 @@ def refuse_pixels(fields: MapFields) -> str:
 
 def _refused_tensor(fields: MapFields, names: Sequence[str], alignment: int) -> str:
     """Return what the driver rejects in the shape of a tensor."""
+    if fields.type == PACKED and (fields.interleave or fields.extents[0] % 2):
+        return f"{names[0]} has {fields.extents[0]:,} elements of 4 bits: an even number, without interleave"
     if fields.address % alignment or not 0 <= fields.address < MOST_ADDRESS:
         return f"it begins at {fields.address:#x}: a tensor map's address is a multiple of {alignment}"
     for name, extent, step in zip(names, fields.extents, fields.steps, strict=True):
@@ -226,8 +235,8 @@ def _refused_tensor(fields: MapFields, names: Sequence[str], alignment: int) -> 
 
 def _refused_tile(fields: MapFields, innermost: str) -> str:
     """Return the driver's reason for rejecting the box as a whole, with a remedy."""
-    row = fields.box[0] * fields.size
-    if row % UNIT:
+    row = fields.box[0] * fields.size >> (fields.type == PACKED)
+    if row % UNIT or (fields.type == PACKED and fields.box[0] % (2 * UNIT)):
         return f"the box has {row} bytes in {innermost}: a multiple of {UNIT}"
     if fields.swizzle and not fields.interleave and row > UNIT << fields.swizzle:
         most = UNIT << fields.swizzle
@@ -250,7 +259,7 @@ def _count_box_bytes(fields: MapFields) -> int:
     total = fields.size
     for box, step in zip(fields.box, fields.steps, strict=True):
         total *= box // step
-    return total
+    return total >> (fields.type == PACKED)
 
 
 # -- the 128 bytes -----------------------------------------------------------------------------------------------------
@@ -290,7 +299,7 @@ def _encode_corners(words: list[int], fields: MapFields, im2col: Im2col) -> None
     for n, (low, high) in enumerate(zip(im2col.lower, im2col.upper, strict=True)):
         words[14] |= (low & mask) << bits * n | (high & mask) << 16 + bits * n
     words[15] = im2col.pixels - 1
-    words[16] = im2col.channels * im2col.pixels * fields.size & 0xFFFFFFFF
+    words[16] = (im2col.channels * im2col.pixels * fields.size >> (fields.type == PACKED)) & 0xFFFFFFFF
 
 
 _DERIVED = (16, 18)
@@ -351,7 +360,8 @@ class TensorMap:
     the axes, 1 to 8; `strides` replace those of the array, in bytes, for all axes but the last, outermost first.
     `swizzle` is None, "32B", "64B" or "128B", `interleave` None, "16B" or "32B"; `fill` is "zero" or "nan", the value
     of elements outside the array.  `type` is the element type if NumPy has none: "bf16" for an array of uint16, "tf32",
-    "tf32_ftz", "f32_ftz" for one of float32.  `promotion` is a hint for caches, kept in the map.
+    "tf32_ftz", "f32_ftz" for one of float32; "u4" for one of uint8 whose bytes hold two elements each, which `box`
+    counts one by one.  `promotion` is a hint for caches, kept in the map.
 
     Raise UsageError, with the valid values, for a map that the CUDA driver would reject.  Source: CUDA driver API,
     `cuTensorMapEncodeTiled`, and the answers of a driver.
@@ -384,7 +394,7 @@ class TensorMap:
         self.fields = MapFields(
             _element_type(self.array.dtype, type),
             0,
-            self.array.shape[::-1],
+            self._extents(type),
             self._strides(strides),
             _numbers("box", box, rank),
             _numbers("element_strides", (1,) * rank if element_strides is None else element_strides, rank),
@@ -397,6 +407,11 @@ class TensorMap:
         if why:
             shape = ",".join(map(str, self.array.shape))
             raise UsageError(f"tensor map of {self.array.dtype}[{shape}]: {why}")
+
+    def _extents(self, type_: str | None) -> tuple[int, ...]:
+        """Return the extents of a map, innermost first; a byte of the array may hold two elements."""
+        inner, *outer = self.array.shape[::-1]
+        return (inner << (type_ == PACKED), *outer)
 
     def _strides(self, given: Sequence[int] | None) -> tuple[int, ...]:
         if given is not None:

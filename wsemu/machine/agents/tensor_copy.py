@@ -51,6 +51,7 @@ from wsemu.model.tensor_map import (
     MOST_BYTES,
     MOST_PIXELS,
     MOST_RANK,
+    PACKED,
     SHARED_ALIGNMENT,
     SWIZZLES,
     UNIT,
@@ -68,9 +69,8 @@ SIZES = sum((type_.bytes.bit_length() - 1) << 2 * type_.code for type_ in ELEMEN
 """two bits for each type: log2 of its bytes"""
 CODE = {name: type_.code for name, type_ in ELEMENT_TYPES.items()}
 U32, S64, F16, F32, FLUSHED, F64, BF16 = (CODE[t] for t in ("u32", "s64", "f16", "f32", "f32_ftz", "f64", "bf16"))
-U64 = CODE["u64"]
+U64, HALF_BYTES = CODE["u64"], CODE[PACKED]
 WIDE_SWIZZLE = SWIZZLES.index("128B")
-HIGHEST = max(CODE.values())
 CORNERS = sum(bits << 8 * rank for rank, bits in CORNER_BITS.items())
 OFFSETS = sum(bits << 8 * rank for rank, bits in enumerate(OFFSET_BITS))
 """a byte for each rank: the bits of a corner of im2col mode, and of an offset in its row of registers"""
@@ -152,9 +152,15 @@ def unit_of(p):
 
 
 @compiled
+def to_bytes(p, count):
+    """Return the bytes of elements along dimension 0."""
+    return (count * unit_of(p)) >> (code_of(p) == HALF_BYTES)
+
+
+@compiled
 def length_of(p):
     """Return the bytes of a row."""
-    return count_of(p, 0) * unit_of(p)
+    return to_bytes(p, count_of(p, 0))
 
 
 @compiled
@@ -199,7 +205,9 @@ def clean(p):
     (`tensormap.replace`), whatever the rank.
     """
     rank, w2 = rank_of(p), word(p, 2)
-    if rank > MOST_RANK or w2 & 0xFFF8000E or code_of(p) > HIGHEST or interleave_of(p) == 3:
+    if rank > MOST_RANK or w2 & 0xFFF8000E or interleave_of(p) == 3:
+        return False
+    if code_of(p) > BF16 and (code_of(p) != HALF_BYTES or interleave_of(p) or word(p, 8) & 1 == 0):
         return False
     if (w2 >> 16) & 1 and code_of(p) != F32 and code_of(p) != FLUSHED:
         return False
@@ -233,7 +241,7 @@ def is_tiled(p):
     total = element_size(p)
     for n in range(rank):
         total *= box_of(p, n) // step_of(p, n)
-    return has_sound_rows(p) and total <= MOST_BYTES
+    return has_sound_rows(p) and total >> (code_of(p) == HALF_BYTES) <= MOST_BYTES
 
 
 @compiled
@@ -246,10 +254,15 @@ def has_sound_rows(p):
     for n in range(1, rank_of(p)):
         if stride_of(p, n) & (alignment - 1):
             return False
-    row = box_of(p, 0) * element_size(p)
-    if row & (UNIT - 1) or (swizzle_of(p) and interleave_of(p) == 0 and row > UNIT << swizzle_of(p)):
+    packed = code_of(p) == HALF_BYTES
+    row = (box_of(p, 0) * element_size(p)) >> packed
+    if (
+        (packed and box_of(p, 0) & 1)
+        or row & (UNIT - 1)
+        or (swizzle_of(p) and interleave_of(p) == 0 and row > UNIT << swizzle_of(p))
+    ):
         return False
-    return (word(p, 2) >> 15) & 1 == 0 or code_of(p) >= F16
+    return (word(p, 2) >> 15) & 1 == 0 or (code_of(p) >= F16 and not packed)
 
 
 @compiled
@@ -261,7 +274,7 @@ def has_pixels(p):
     for n in range(1, rank_of(p) - 1):
         if low_corner(p, n) > high_corner(p, n):
             return False
-    return (word(p, 15) + 1) * box_of(p, 0) * element_size(p) <= MOST_BYTES
+    return (word(p, 15) + 1) * to_bytes(p, box_of(p, 0)) <= MOST_BYTES
 
 
 # -- tiles -------------------------------------------------------------------------------------------------------------
@@ -275,7 +288,7 @@ def coordinate(registers, i, lane, n):
 @compiled
 def row_at(p, registers, i, lane, r):
     """Return the address of a row's first byte in the tensor, and whether the row is inside, apart from dimension 0."""
-    address = load_i64(p) + coordinate(registers, i, lane, 0) * unit_of(p)
+    address = load_i64(p) + to_bytes(p, coordinate(registers, i, lane, 0))
     there = 1
     if find_mode(i) == ROWS_MODE:
         y = coordinate(registers, i, lane, 1 + r)
@@ -361,10 +374,10 @@ def are_pixels(p, registers, i, lane):
 def stretch(p, registers, i, lane):
     """Return the range (first, end) of a row's bytes that are inside the tensor; stores round up (T26)."""
     length = length_of(p)
-    end = (word(p, 8) + 1) * unit_of(p)
+    end = to_bytes(p, word(p, 8) + 1)
     if not loads(i):
         end = (end + UNIT - 1) & -UNIT
-    first = coordinate(registers, i, lane, 0) * unit_of(p)
+    first = to_bytes(p, coordinate(registers, i, lane, 0))
     return min(max(-first, 0), length), max(min(end - first, length), 0)
 
 
@@ -400,7 +413,7 @@ def reduces(what, code, rounds):
     if what >= INC and what <= DEC:
         return code == U32
     if what == ADD:
-        return code >= U32 and code != S64
+        return code >= U32 and code != S64 and code != HALF_BYTES
     return (code >= U32 and code <= F16) or code == BF16
 
 
@@ -432,7 +445,7 @@ def check_copy(m, w, pc, registers, i, lane):
             return TRAP
     if rank != named:
         return reject_copy(m, w, pc, lane, address, RANK, rank)
-    if interleave_of(p) == 0 and lowest * element_size(p) & (UNIT - 1):
+    if interleave_of(p) == 0 and lowest * element_size(p) & ((UNIT << (code_of(p) == HALF_BYTES)) - 1):
         return reject_copy(m, w, pc, lane, address, INNER, lowest)
     if i.op == STORE or i.op == REDUCE:
         for n in range(1, rows if mode != PIXELS_MODE else 1):

@@ -33,6 +33,7 @@ from wsemu.model.tensor_map import (
     ELEMENT_TYPES,
     MAP_ALIGNMENT,
     MAP_BYTES,
+    PACKED,
     SHARED_ALIGNMENT,
     UNIT,
     decode,
@@ -287,7 +288,7 @@ def _tile(run: WarpRun, fields: list[int], lane: int, at: Sequence[int], *, stor
         raise TrapError(run.group.pc, run.warp.number)
     if not fits:
         refuse(RANK, decoded.rank)
-    if not decoded.interleave and at[0] * decoded.size % UNIT:
+    if not decoded.interleave and at[0] * decoded.size % (UNIT << (decoded.type == PACKED)):
         refuse(INNER, at[0])
     least = at[0] if mode == PIXELS_MODE else min(at)
     if stores and least < 0:
@@ -315,11 +316,10 @@ def _starts(fields: MapFields, at: Sequence[int], mode: int) -> Iterator[tuple[i
 
 def _rows(fields: MapFields, at: Sequence[int], to: int, mode: int, *, stores: bool) -> Iterator[Row]:
     """Yield the rows of a copy."""
-    unit, length = fields.unit, fields.row_bytes
-    end = fields.extents[0] * unit
+    length, end = fields.row_bytes, fields.to_bytes(fields.extents[0])
     if stores:
         end = -(-end // UNIT) * UNIT  # T26
-    first = at[0] * unit
+    first = fields.to_bytes(at[0])
     low, high = min(max(-first, 0), length), max(min(end - first, length), 0)
     for n, place in enumerate(_starts(fields, at, mode)):
         address, there = fields.address + first, True
