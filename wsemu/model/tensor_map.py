@@ -360,8 +360,8 @@ class TensorMap:
     the axes, 1 to 8; `strides` replace those of the array, in bytes, for all axes but the last, outermost first.
     `swizzle` is None, "32B", "64B" or "128B", `interleave` None, "16B" or "32B"; `fill` is "zero" or "nan", the value
     of elements outside the array.  `type` is the element type if NumPy has none: "bf16" for an array of uint16, "tf32",
-    "tf32_ftz", "f32_ftz" for one of float32; "u4" for one of uint8 whose bytes hold two elements each, which `box`
-    counts one by one.  `promotion` is a hint for caches, kept in the map.
+    "tf32_ftz", "f32_ftz" for one of float32.  With "u4", a byte of an array of uint8 holds two elements, which `box`
+    counts.  `promotion` is a hint for caches, kept in the map.
 
     Raise UsageError, with the valid values, for a map that the CUDA driver would reject.  Source: CUDA driver API,
     `cuTensorMapEncodeTiled`, and the answers of a driver.

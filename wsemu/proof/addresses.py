@@ -74,7 +74,7 @@ _UPPER_BYTES = frozenset(range(_ARRAY_BITS // 8, 8))
 _SMALL = frozenset(("shared", "dynamic", "local", "parameter", "constant"))
 """address spaces in which an address has 32 significant bits"""
 _ON_COLUMNS = find_opcodes(lambda row: row.moves.unit == "columns")
-"""operations on tensor memory"""
+"""opcodes of all operations that access tensor memory"""
 _OUTLIVE = ("global", "variable", "constant", "heap")
 """kinds of memory that exist after the launch"""
 
@@ -849,13 +849,9 @@ class _Analysis:
             return found._replace(at=found.at - self._field(step)[0])
         if step.array and self._is_tile(step):
             return self._places.mapped.get(step.address) or Value(plus=self._places.of("global", "variable"))
-        if step.array and COPIED in step.writes and self._reads_descriptor(step):
+        if step.array and COPIED in step.writes:  # a descriptor of a matrix in shared memory
             return Value(plus=self._places.of("shared", "dynamic"))
         return state.get(step.address, NOTHING)
-
-    def _reads_descriptor(self, step: Step) -> bool:
-        """Return whether this is the read of a matrix in shared memory, by a descriptor instead of an address."""
-        return NAMES[self._code[step.pc][0]].startswith(("wgmma.", "tcgen05."))
 
     def _is_tile(self, step: Step) -> bool:
         """Return whether this is the side of a tensor copy that a tensor map describes."""
