@@ -331,7 +331,8 @@ class HappensBefore:
         clock = self.clock(actor)
         if self.atomics:
             for (cta, other), given in self._seen[actor].items():
-                if min(reach, other) >= self._apart(cta, event.cta):
+                within = min(reach, other)
+                if within == OF_ALL or within >= self._apart(cta, event.cta):
                     join(clock, given)
             for within in range(reach + 1):
                 self._fenced[actor][event.cta, within] = dict(clock)
@@ -432,6 +433,7 @@ def ordered_by_atomics(
     `cas` operations, whose writes depend on the interleaving as well. `acquires` are strong reads that acquire by
     themselves, and so follow what they synchronize with.
     """
+    cluster_of = functools.cache(cluster_of)
     asked = [
         raw for raw in findings if raw.code in ("race", "barrier-recycling") and (more or not _is_asynchronous(raw))
     ]
