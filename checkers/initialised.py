@@ -7,8 +7,8 @@ they reach something observable, that is an error.  If they are only stored to l
 `undefined-copy`.  If all uses discard them, nothing is reported.  A read that races with a later write to the same
 bytes is reported with that race.
 Does not detect: reads of other global memory (arguments count as initialised); a store that some other schedule would
-order after the read, which is a race.  The result of an atomic exchange is followed only if the second run has another
-reason too, because an exchange may also initialize memory.
+order after the read, which is a race.  The result of an atomic exchange is followed only if there is another reason for
+the second run, because an exchange may also initialize memory.
 Reference: CUDA C++ Programming Guide, "Shared Memory": contents are undefined at the start of a CTA.  The compiled test
 is `bounds.track_initialised`; `reference.undefined` finds the uses that the bytes reach.
 """
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from wsemu.model.outcome import Event, RawFinding, Trace
 
 CODES = ("uninitialized-read", "undefined-copy")
-_READ = {"address": "of the lowest lane's access", "size": "bytes a lane", "segment": "of the memory that is read"}
+_READ = {"address": "of the lowest lane's access", "size": "bytes per lane", "segment": "of the memory that is read"}
 _UNDECIDED = {"undecided": "1: the launch was followed in part, and the value reached nothing there"}
 DETAIL = {"uninitialized-read": Detail(_READ, observed.FIELDS | _UNDECIDED), "undefined-copy": Detail(_READ)}
 CURES = {

@@ -2,7 +2,7 @@
 
 Detects: two lanes of one store that write different values to a byte.  Unless the launch is checked with
 `lockstep=True`, it also detects accesses of two lanes that overlap, if at least one is a write and not both are atomic.
-It does not if an operation between them has both lanes as participants: `syncwarp`, shuffle, vote, match,
+Two accesses are ordered if both lanes participate in an operation between them: `syncwarp`, shuffle, vote, match,
 `syncthreads`, a sync on a named barrier.  An arrive orders nothing between lanes; a sync by a part of a warp orders
 only these lanes.  A lane that has exited is ordered before the lanes that name it in their mask.
 Does not detect: a conflict with an access that a later conflicting access has replaced in the shadow memory.
@@ -58,7 +58,7 @@ _INDEPENDENT = (
 )
 _OLDER = (
     "`--arch {}` only chooses limits and costs; with `--lockstep` (`lockstep=True`), the lanes of a warp also run "
-    "together, as they do there: for kernels whose compiler keeps the order of these accesses (`volatile`)"
+    "together, as they do there: use it for kernels whose compiler keeps the order of these accesses (`volatile`)"
 )
 
 

@@ -53,7 +53,7 @@ def module_name(checker: str) -> str:
 
 @functools.cache
 def module_of(checker: str) -> Any:
-    """A checker's module."""
+    """Return the module of a checker, and import it if necessary."""
     return import_module(module_name(checker))
 
 
@@ -68,13 +68,13 @@ def page_text(code: str) -> str:
 
 
 def cures_of(code: str) -> Cures:
-    """Return what a checker declares of the edits for a code, and of its rank among causes."""
+    """Return the edits that may fix a code, and its rank among causes, as its checker declares them."""
     checker = CHECKER_OF.get(code)
     declared: dict[str, Cures] = getattr(module_of(checker), "CURES", {}) if checker else {}
     return declared.get(code, _NO_CURES)
 
 
-# -- what the engines noted -------------------------------------------------------------------------------------------
+# -- raw findings of the engines --------------------------------------------------------------------------------------
 
 
 def explain(raw: RawFinding, places: Places, trace: Trace | None) -> Finding:
@@ -130,7 +130,7 @@ def _rank(raw: RawFinding, places: Places, trace: Trace | None) -> int:
     return rank(raw, places, trace) if rank else 0
 
 
-# -- what is read off an outcome --------------------------------------------------------------------------------------
+# -- findings about a whole launch ------------------------------------------------------------------------------------
 
 
 def examine(places: Places, settings: Settings, trace_of: Tracer) -> tuple[list[Finding], list[Finding]]:

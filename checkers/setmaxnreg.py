@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 DETAIL = {
     "setmaxnreg": Detail({
         "count": "registers per thread",
-        "what": "0: the count, 1: the direction, 2: a part of a warp, 3: warps differ, 4: nothing between two",
+        "what": "0: the count, 1: the direction, 2: a part of a warp, 3: warps differ, 4: no synchronization",
         "present": "registers per thread that the warp has",
     }),
     "setmaxnreg-repeated": Detail({"count": "registers per thread"}),
@@ -185,7 +185,7 @@ def _are_known(places: Places) -> bool:
 
 
 def _ran_alone(places: Places) -> bool:
-    """Return whether no other CTA ran, whose warps would count as having begun."""
+    """Return whether no other CTA ran; the executions of its warps would be counted as well."""
     return places.grid == (1, 1, 1) or places.outcome.executions[0] <= len(places.outcome.warps)
 
 

@@ -11,24 +11,23 @@
     sequential_transfers  strided_transfers  indirect_transfers  halo_transfers    a `TransferCase` each
     sizes                                                                          an int at which loops and tiles break
     launches                                                                       a `Launch`: `kernel[launch](x)`
-    kernels_with                                                                   a `KernelCase`: of a pipelined kernel
+    kernels_with                                                                   a `KernelCase`: a kernel and launch
     invalid_...                                                                    an `Invalid`: what must be refused
 
-Nothing is drawn that has to be thrown away.  Examples shrink toward one warp that transfers and one that computes, one
-element of four bytes, no offsets and no gaps.
+No drawn example has to be discarded.  Examples shrink toward one DMA warp and one compute warp, one element of four
+bytes, no offsets and no gaps.
 
     `warps`       1 to 16 DMA warps and compute warps, in either order, sometimes with a warp between them, or one role.
     `alignment`   4, 8 or 16 bytes; bytes_per_thread is 1 to 8 times that.
-    `elements`    1 to 32 of about |N(256, 256)| floats (at most 1,100), up to 16 units apart.
+    `elements`    1 to 32 of |N(256, 256)| floats (at most 1,100), with gaps of up to 16 units of the alignment.
     `offsets`     0 to 3 floats from a 16-byte boundary, as far as the alignment allows.
     `halo`        Radius 1 to 8, tiles of 1 to 63 by 1 to 63 elements of 4, 8 or 16 bytes.
-    `others`      One phase and two, with cache operators or without, sometimes as constants.
+    `others`      One phase or two; cache operators or none; options are sometimes constants of the kernel.
 
-So a transfer has room in the shared memory of sm_80 and sm_90 (the largest takes 148,864 bytes).  A pattern whose
-numbers are constants, and a combination of options that has not been seen yet, is compiled: some 15 to 30 ms, which
-other examples do not take.
+So each transfer fits in the shared memory of sm_80 and sm_90 (the largest takes 148,864 bytes).  An example must be
+compiled, which takes 15 to 30 ms, if its sizes are constants of the kernel, or if its combination of options is new.
 
-Reference: the tests of the CudaDMA library, whose ranges these are, and what they leave out.
+Reference: the tests of the CudaDMA library, which have the same ranges.
 """
 
 from __future__ import annotations

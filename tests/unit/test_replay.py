@@ -559,7 +559,7 @@ def test_steps_of_another_launch_are_refused() -> None:
             follow(bound, "race", [step.model_copy(update=change) for step in steps])
     with pytest.raises(ReplayError, match="no steps"):
         follow(bound, "race", [])
-    with pytest.raises(ReplayError, match="ends before it comes to line"):
+    with pytest.raises(ReplayError, match="ends before it reaches line"):
         follow(bound, "race", [step.model_copy(update={"nth": 7}) for step in steps])
     with pytest.raises(ReplayError, match="marks no two accesses"):
         follow(bound, "race", steps[:1])

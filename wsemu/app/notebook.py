@@ -1,4 +1,4 @@
-"""The cell magic `%%wsemu`: the launches of a notebook's cell with their reports, as `%load_ext wsemu` registers it.
+"""The cell magic `%%wsemu`, which `%load_ext wsemu` registers: run a notebook's cell, and show reports of its launches.
 
 Such a cell starts with `%%wsemu --arch sm_100 --trace`.  Inside it `wsemu.cuda` replaces `numba.cuda`, also for kernels
 and names that earlier cells have from Numba-CUDA.  If no GPU is found, the extension replaces it in all cells.
@@ -133,7 +133,7 @@ def _displaying(shell: Any, traces: bool) -> Iterator[None]:
 
 
 def _execute(shell: Any, cell: str) -> Any:
-    """Execute a cell in the user's namespace, with its lines as the notebook shows them: the magic's is the first."""
+    """Execute a cell in the user's namespace; as in the notebook, the line of the magic is line 1."""
     source = "\n" + shell.transform_cell(cell)
     number = len(shell.history_manager.input_hist_parsed) - 1  # number of this cell, in every version of IPython
     name = shell.compile.cache(source, number, raw_code=cell)

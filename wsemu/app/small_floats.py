@@ -1,4 +1,4 @@
-"""Numbers of `bf16`, `e4m3` and `e5m2`, which NumPy lacks: arrays have their bits as integers."""
+"""Conversion of `bf16`, `e4m3` and `e5m2`, which NumPy lacks: arrays hold the bits of such numbers as integers."""
 
 from __future__ import annotations
 

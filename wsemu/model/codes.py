@@ -80,7 +80,7 @@ _CODES = {
         "error", "an mbarrier is invalidated while other threads may still use it", "mbarrier", proves=True
     ),
     "commit-order": Code(
-        "warning", "an mbarrier is invalidated after a later `tcgen05.commit` than the one that arrives on it",
+        "warning", "an mbarrier is invalidated after the completion of another, later `tcgen05.commit`",
         "mbarrier", proves=True, strict=True, rests_on="commits of a thread arrive in their order",
     ),
     "mbarrier-range": Code("error", "a count of arrivals or bytes that an mbarrier cannot hold", "mbarrier"),
@@ -97,7 +97,7 @@ _CODES = {
         proves=True, strict=True, rests_on="lanes that wait together go on together",
     ),
     "uncovered-expectation": Code(
-        "error", "an expect-tx operation that no arrival of its phase waits for", "phase", proves=True
+        "error", "an expect-tx operation that may come after all arrivals of its phase", "phase", proves=True
     ),
     "tx-mismatch": Code(
         "error", "an mbarrier phase is left with too many transferred bytes", "phase", proves=True
@@ -183,7 +183,7 @@ _CODES = {
         "error", "an address in tensor memory whose lane its instruction does not allow", "tensor-memory"
     ),
     "tmem-leak": Code("error", "tensor memory is still allocated when its CTA ends", "tensor-memory", proves=True),
-    "tmem-double-free": Code("error", "a release of columns that were not allocated so", "tensor-memory"),
+    "tmem-double-free": Code("error", "a release of columns that are not exactly one allocation", "tensor-memory"),
     "tmem-columns": Code("error", "a number of columns that cannot be allocated", "tensor-memory"),
     "tmem-alloc-after-relinquish": Code(
         "error", "an allocation of tensor memory after the CTA gave up the permit", "tensor-memory"
@@ -202,7 +202,7 @@ _CODES = {
         "error", "a request for a cluster after the CTA observed that one had failed", "cancellation"
     ),
     "clc-no-ctaid": Code(
-        "warning", "the CTA of a response that names none", "cancellation", strict=True,
+        "warning", "the CTA is read from a response that names none", "cancellation", strict=True,
         rests_on="decoding a failed response changes only registers that nothing uses",
     ),
     "setmaxnreg-repeated": Code(

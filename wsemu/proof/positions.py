@@ -17,7 +17,7 @@ from wsemu.model.isa import ADDRESS_WRAPPED, FIRST_ARRAY, LANES, LOCAL, SEGMENT_
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from wsemu.proof.threads import Does, Rows
+    from wsemu.proof.threads import MemoryEffect, Rows
 
     Clash = Callable[["What", "What"], bool]
 
@@ -64,8 +64,8 @@ class Position:
 class Positions:
     """The positions of one launch.  `grain` is the common alignment of all accesses, in bytes."""
 
-    def __init__(self, grain: int, does: Callable[[int], Does]) -> None:
-        self.grain, self.does = grain, does
+    def __init__(self, grain: int, effect_of: Callable[[int], MemoryEffect]) -> None:
+        self.grain, self.effect_of = grain, effect_of
         self.all: list[Position] = []
         self.numbers: dict[tuple[bool, int, tuple[tuple[int, Touches], ...]], int] = {}
         self.arrays: dict[int, dict[int, dict[What, int]]] = {}
@@ -153,7 +153,7 @@ class Positions:
             segment = (address & ~ADDRESS_WRAPPED) >> SEGMENT_SHIFT
             if segment == LOCAL or (segment == SHARED and not shared):
                 continue
-            atomic, stores, size = self.does(pc)
+            atomic, stores, size = self.effect_of(pc)
             what = What(stores, size if atomic else 0)
             start = address & ~ADDRESS_WRAPPED
             for at in range(start, start + size, self.grain):

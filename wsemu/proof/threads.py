@@ -149,7 +149,7 @@ class Entry(NamedTuple):
         )
 
 
-class Does(NamedTuple):
+class MemoryEffect(NamedTuple):
     """The memory effect of an access."""
 
     atomic: bool
@@ -158,13 +158,13 @@ class Does(NamedTuple):
     size: int
 
 
-def does(fields: Sequence[int], *, data: bool) -> Does:
+def memory_effect(fields: Sequence[int], *, data: bool) -> MemoryEffect:
     """Return the memory effect of an instruction; with `data`, a strong load or store counts as a plain one."""
     name = NAMES[fields[0]]
     store, size = access_shape(name)
     if not data:
-        return Does(OPERATIONS[name].kind == "atomic", store, size)
-    return Does(False, fields[7] & SERVED == AS_STORE, size)
+        return MemoryEffect(OPERATIONS[name].kind == "atomic", store, size)
+    return MemoryEffect(False, fields[7] & SERVED == AS_STORE, size)
 
 
 class Imagined(NamedTuple):
@@ -729,7 +729,7 @@ class Knowledge:
     def _access(self, made: Made, number: int) -> Iterator[Race]:
         event = made.event
         fields = self.code[event.pc]
-        atomic, store, size = does(fields, data=event.pc in self.data)
+        atomic, store, size = memory_effect(fields, data=event.pc in self.data)
         strong = atomic and event.pc in self.ordered
         reach = _SCOPED[fields[7] & SCOPES] if atomic else _OF_CTA
         first = event.cta * self.of_cta + event.warp * LANES

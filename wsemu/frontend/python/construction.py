@@ -2,7 +2,7 @@
 by field."""
 
 # mypy: disable-error-code="misc"
-# (the methods of each part of `Walker` have the whole of it as self)
+# (`self` is the complete `Walker` in the methods of each of its parts)
 from __future__ import annotations
 
 import ast

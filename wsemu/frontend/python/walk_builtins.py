@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from wsemu.frontend.python.walker import Walker
 
 _RANGES = {count: same((int32, int64, uint64), count) for count in (1, 2, 3)}
-"""number of arguments -> types in which Numba counts"""
+"""number of arguments of `range` -> the signatures that Numba has for it"""
 _LENGTH, _SMALLEST = library.FUNCTIONS[len], library.FUNCTIONS[min]
 
 
@@ -134,7 +134,7 @@ def _slice(w: Walker, node: ast.Call, args: list[Value], kwargs: dict[str, Value
     _check_argument_count(w, node, "slice", args, kwargs, 1, 2, 3)
     parts: list[Any] = [None if isinstance(x, Static) and x.object is None else x for x in args]
     if any(x is not None and (not isinstance(x, Scalar) or x.type.kind == "f") for x in parts):
-        raise w.error(node, "a slice bound is no integer", "use integers")
+        raise w.error(node, "a slice bound is not an integer", "use integers")
     start, stop, step = {1: (None, *parts, None), 2: (*parts, None), 3: (*parts,)}[len(parts)]
     return w.checked_slice(SliceValue(start, stop, step))
 

@@ -40,14 +40,14 @@ from wsemu.proof.linear import Compared, Grown, Linear
 from wsemu.proof.missing import is_fresh
 from wsemu.proof.slots import compares
 from wsemu.proof.taint import Analysis
-from wsemu.proof.threads import Imagined, Knowledge, Shared, does
+from wsemu.proof.threads import Imagined, Knowledge, Shared, memory_effect
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from wsemu.launch.explore.session import Ask, Moved, Session
     from wsemu.model.bound import Bound
-    from wsemu.proof.threads import Does, Made
+    from wsemu.proof.threads import Made, MemoryEffect
 
 MOST_CTAS, MOST_BYTES = 4_096, 1 << 31
 """maximum number of CTAs; maximum number of bytes of arrays that are restored, for all CTAs together"""
@@ -246,13 +246,13 @@ class Arrivals:
                 return None
         return int(found[0]), int(found[-1])
 
-    def _does(self, pc: int) -> Does:
-        return does(self.code[pc], data=pc in self.data)
+    def _memory_effect(self, pc: int) -> MemoryEffect:
+        return memory_effect(self.code[pc], data=pc in self.data)
 
     def _stores(self, made: Iterable[Made]) -> bool:
         """Return whether stores other than the arrival and unordered atomics write to arrays."""
         return any(
-            one.event.kind == "access" and self._does(one.event.pc)[:2] == (False, True)
+            one.event.kind == "access" and self._memory_effect(one.event.pc)[:2] == (False, True)
             and any(address >> SEGMENT_SHIFT not in (SHARED, LOCAL) for _, address in one.addresses)
             for one in made
         )  # fmt: skip
@@ -344,7 +344,7 @@ class Arrivals:
         for one, facts in made:
             if one.event.kind != "access":
                 continue
-            atomic, store, size = self._does(one.event.pc)
+            atomic, store, size = self._memory_effect(one.event.pc)
             fresh = facts.shape[1] > 3 and not atomic and not store and is_fresh(self.bound.program, one.event.pc)
             for lane, address in one.addresses:
                 address &= ~ADDRESS_WRAPPED

@@ -40,14 +40,14 @@ from wsemu.model.isa import (
 )
 from wsemu.proof.positions import Position, Positions, Touch
 from wsemu.proof.robust import Pair, Strong, weak
-from wsemu.proof.threads import Shared, does
+from wsemu.proof.threads import Shared, memory_effect
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from wsemu.launch.explore.session import Moved, Session
     from wsemu.model.bound import Bound
-    from wsemu.proof.threads import Does, Made, Place
+    from wsemu.proof.threads import Made, MemoryEffect, Place
 
 MOST_MOVES, MOST_STATES = 500, 500
 """maximum number of moves of single CTAs, each with one result of its access; maximum number of states of the launch"""
@@ -182,7 +182,7 @@ class Crowds:
         self.shared = Shared()
         kin = self.begin(self.shared)
         self.data, self.ordered, self.threads = kin.data, kin.ordered, kin.of_cta
-        self.positions = Positions(kin.grain, self._does)
+        self.positions = Positions(kin.grain, self._memory_effect)
         self.locals: list[Local] = []
         self.numbers: dict[object, int] = {}
         self.after: dict[Config, set[Config]] = {}
@@ -190,8 +190,8 @@ class Crowds:
         self._search(*self._began(roots))
         return self._ends() and self._bytes_fit() and not self.positions.race() and self._strong()
 
-    def _does(self, pc: int) -> Does:
-        found = does(self.code[pc], data=pc in self.data)
+    def _memory_effect(self, pc: int) -> MemoryEffect:
+        found = memory_effect(self.code[pc], data=pc in self.data)
         return found._replace(stores=not self.code[pc][7] & NO_STORE) if found.atomic else found
 
     # -- one CTA -------------------------------------------------------------------------------------------------------

@@ -35,7 +35,7 @@ from wsemu.model.isa import (
     SHARED,
     SIZE,
 )
-from wsemu.proof.threads import Knowledge, Shared, does
+from wsemu.proof.threads import Knowledge, Shared, memory_effect
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -443,7 +443,7 @@ class Draws:
             yield event.generation, event.amount, True, False, _PLAIN
             yield event.place, event.amount, reduces, True, _REDUCED if reduces else _PLAIN
         elif event.kind == "access":
-            atomic, stores, size = does(self.code[event.pc], data=event.pc in self.data)
+            atomic, stores, size = memory_effect(self.code[event.pc], data=event.pc in self.data)
             kind = _ATOMIC if atomic and not self.code[event.pc][7] & SCOPES else _PLAIN
             for _, address in made.addresses:
                 yield address & ~ADDRESS_WRAPPED, size, atomic or not stores, atomic or stores, kind

@@ -38,7 +38,7 @@ from wsemu.model.isa import (
 from wsemu.model.outcome import FENCES
 from wsemu.proof.liveness import lane_bytes, live_rows
 from wsemu.proof.thread_keys import WIDE
-from wsemu.proof.threads import Location, Shared, does
+from wsemu.proof.threads import Location, Shared, memory_effect
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -130,7 +130,7 @@ class Flags:
             pc = one.event.pc
             if one.event.kind != "access" or pc not in self.data:
                 continue
-            _, stores, size = does(self.code[pc], data=True)
+            _, stores, size = memory_effect(self.code[pc], data=True)
             for lane, address in one.addresses:
                 for byte in range(address, address + size):
                     (stored if stores else loaded)[byte].add((one.event.cta, one.event.warp, lane))
@@ -457,7 +457,7 @@ class _Run:
     def _note(self, made: Made) -> None:
         """Record the bytes of a plain access.  Raise UnfitError for an unordered atomic."""
         pc = made.event.pc
-        atomic, _, size = does(self.flags.code[pc], data=pc in self.flags.data)
+        atomic, _, size = memory_effect(self.flags.code[pc], data=pc in self.flags.data)
         if not atomic:
             for _, address in made.addresses:
                 if not is_own(address):

@@ -17,7 +17,7 @@ from wsemu.model.data import NamedTuple
 from wsemu.model.isa import LANES
 from wsemu.proof.positions import Position, Positions, Touch, Touches, unknown_lanes
 from wsemu.proof.thread_keys import WIDE
-from wsemu.proof.threads import Knowledge, Location, does
+from wsemu.proof.threads import Knowledge, Location, memory_effect
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -105,7 +105,7 @@ class Kin(Knowledge):
 
     def _let_go(self, made: Made) -> None:
         event = made.event
-        atomic = does(self.code[event.pc], data=event.pc in self.data).atomic
+        atomic = memory_effect(self.code[event.pc], data=event.pc in self.data).atomic
         if not (atomic and event.pc in self.ordered):
             return
         for lane, address in made.addresses:

@@ -40,7 +40,7 @@ from wsemu.model.isa import (
     access_shape,
 )
 from wsemu.proof.robust import weak
-from wsemu.proof.threads import Location, Shared, does
+from wsemu.proof.threads import Location, Shared, memory_effect
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -297,7 +297,7 @@ class Messages:
         for one in made:
             if one.event.kind != "access":
                 continue
-            atomic, stores, size = does(self.code[one.event.pc], data=one.event.pc in self.data)
+            atomic, stores, size = memory_effect(self.code[one.event.pc], data=one.event.pc in self.data)
             if atomic or not stores:
                 continue
             for _, address in one.addresses:

@@ -16,7 +16,7 @@ from wsemu.model.isa import (
     SEGMENT_SHIFT,
     SHARED,
 )
-from wsemu.proof.threads import Knowledge, does
+from wsemu.proof.threads import Knowledge, memory_effect
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -46,14 +46,17 @@ class Own(Knowledge):
     """The knowledge of the threads of one CTA: of each other, and of messages."""
 
     def of(self, cta: int, flat: Callable[[int], int], reads: dict[bytes, set[tuple[int, int]]]) -> None:
-        """Represent a CTA that has not begun; `flat` finds bytes among those of all arrays, `reads` collects what is
-        read: knowledge -> (start, size), of all paths."""
+        """Represent a CTA that has not begun.
+
+        `flat` returns the position of an address in the concatenated arrays. `reads` collects the bytes that all paths
+        read: known messages -> (start, size).
+        """
         self.rows = {cta: np.zeros((self.of_cta, self.total + MOST_MESSAGES), np.int32)}
         self.width = self.total + MOST_MESSAGES
         self.flat, self.reads = flat, reads
         self.wrote: tuple[_Wrote, ...] = ()
         self.unordered: tuple[tuple[int, int], ...] = ()
-        """locations of atomics without an order"""
+        """locations of atomics whose order is not explored"""
 
     def messages(self, rows: Any) -> Any:
         """Return the known messages of a row, or of rows."""
@@ -61,7 +64,7 @@ class Own(Knowledge):
 
     def _access(self, made: Made, number: int) -> Iterator[Race]:
         event = made.event
-        atomic, store, size = does(self.code[event.pc], data=event.pc in self.data)
+        atomic, store, size = memory_effect(self.code[event.pc], data=event.pc in self.data)
         for lane, address in made.addresses:
             if is_own(address):
                 continue
@@ -130,7 +133,7 @@ class Message:
     writer: int
     number: int
     variants: set[tuple[bytes, frozenset[tuple[int, int]]]] = field(default_factory=set)
-    """paths to it: what the writer knew by messages, and the bytes of its own that it released"""
+    """for each path to this write: the messages that the writer had observed, and the bytes that it released"""
 
 
 def is_own(address: int) -> bool:

@@ -37,7 +37,7 @@ from wsemu.model.isa import (
     SERVED,
 )
 from wsemu.proof.liveness import live_rows
-from wsemu.proof.threads import does
+from wsemu.proof.threads import memory_effect
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -276,7 +276,7 @@ class Windows:
         for effect in node.effects:
             if effect.what == "strong":
                 continue
-            size = does(self.code[effect.pc], data=False)[2]
+            size = memory_effect(self.code[effect.pc], data=False)[2]
             lanes = (lane for lane in range(LANES) if effect.lanes >> lane & 1)
             for lane, start in zip(lanes, np.frombuffer(effect.locations, np.uint64).tolist(), strict=True):
                 for at in range(start, start + size):
@@ -347,7 +347,7 @@ class Windows:
                 self.covered.discard(one.event.warp)
             if kind != "access" or one.event.pc in self.ordered:
                 continue
-            atomic, stores, size = does(self.code[one.event.pc], data=one.event.pc in self.data)
+            atomic, stores, size = memory_effect(self.code[one.event.pc], data=one.event.pc in self.data)
             places = [at & ~ADDRESS_WRAPPED for _, at in one.addresses if not is_own(at)]
             if places:
                 self._touch(cta, np.array(places, np.int64), size, _ADDED if atomic else _WRITTEN if stores else _READ)

@@ -92,7 +92,9 @@ class Machine:
         WarpRun(cta, warp).step()
         events, trace.events = trace.events, []
         self._events += [event for event in events if event.kind != "access"]
-        for key in {(event.kind, event.cta, event.warp, event.pc) for event in events}:  # one a lane, or an object
+        for key in {
+            (event.kind, event.cta, event.warp, event.pc) for event in events
+        }:  # there may be an event per lane or object
             self._counts[key] += 1
         return events
 
@@ -116,16 +118,18 @@ class Machine:
         line = self.places.line(step.instruction)
         if warp.waits < 0:
             at = f"waits at line {self.places.line(warp.last_pc)}" if warp.alive else "ends"
-            raise ReplayError(f"warp {step.warp} {at} before it comes to line {line}")
+            raise ReplayError(f"warp {step.warp} {at} before it reaches line {line}")
         barrier = cta.barriers[warp.waits]
         raise ReplayError(
             f"warp {step.warp} waits for barrier {barrier.number} generation {barrier.generation} at line "
-            f"{self.places.line(warp.wait_pc)} before it comes to line {line}"
+            f"{self.places.line(warp.wait_pc)} before it reaches line {line}"
         )
 
     def _joined_by_its_group(self, cta: Cta, warp: Warp) -> bool:
-        """Run the other warps of a warpgroup up to the commit of `wgmma` at which a warp waits for them; return whether
-        it then continues.  Schedules do not name them."""
+        """Return whether a warp that waits at a commit of `wgmma` continues after its warpgroup has joined it.
+
+        Schedules do not contain the steps of the other three warps, so this runs them up to that commit.
+        """
         if not warp.alive or not warpgroup.stands(cta, warp.number):
             return False
         for other in warpgroup.behind(cta, warp.number):

@@ -107,7 +107,7 @@ class Product:
     a: int = 0
     b: int = 0
 
-    # -- what it is ---------------------------------------------------------------------------------------------------
+    # -- properties ---------------------------------------------------------------------------------------------------
     @property
     def has_factors(self) -> bool:
         return KINDS.index(self.kind) >= SCALED
@@ -190,8 +190,10 @@ class Product:
         return 0, 0
 
     def _clear_bits(self) -> list[int]:
-        """Return the low bits of the position of the first factor: 0 or 2 if there are two factors, 0 if there are
-        four."""
+        """Return the bits of the descriptor that must be 0 because the first factor is aligned.
+
+        These are the low bits of its position, which is 0 or 2 for two factors, and 0 for four.
+        """
         count = self.auxiliary >> VECTOR_SHIFT & VECTOR_BITS if self.has_factors else 0
         return [first + n for first in (4, 29) for n in range(count)]
 
@@ -213,7 +215,7 @@ class Product:
         good = m == 128 or (m == 64 and not self.has_factors)
         return good and 8 <= n <= 256 and n % 8 == 0 and (self.kind != "i8" or n <= 32 or n % 16 == 0)
 
-    # -- where ---------------------------------------------------------------------------------------------------------
+    # -- locations ----------------------------------------------------------------------------------------------------
     def place(self, row: int, column: int) -> Word:
         """Return the word of an element of D."""
         n = self.n
@@ -242,7 +244,7 @@ class Product:
         return self._factor_address(of_b) & 0xFFFF
 
     def factor_columns(self) -> int:
-        """Return the columns of the factors of B."""
+        """Return the number of columns with the factors of B."""
         return -(-(self.n // 2 if self.layout == "B" else self.n) // 32)
 
     def touched_words(self) -> tuple[list[Word], list[list[Word]]]:
@@ -316,7 +318,7 @@ class Product:
         return [scale_factor(word >> 8 * (first + j) & 0xFF, fine=fine) for j in range(count)]
 
     def numbers(self, bits: list[int], of_b: bool) -> list[Number]:
-        """Return elements as numbers, with the sign that the descriptor flips."""
+        """Return elements as numbers; a bit of the descriptor negates them."""
         element = self.element(of_b)
         assert element is not None
         assert not isinstance(element, str)
