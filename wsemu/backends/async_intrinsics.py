@@ -201,8 +201,10 @@ def _given_index(given: dict[str, Any], parameter: str) -> str:
 
 
 def _check_number(name: str, parameter: str, kind: Any) -> None:
-    """Raise UsageError for an operand that the instruction cannot have; Numba would suppress its own kind of error and
-    try again."""
+    """Raise UsageError for an operand that the instruction cannot have.
+
+    It is not a TypingError, because Numba suppresses that one and tries again.
+    """
     what, value = names.operand_text(name, parameter), literal(kind)
     if not isinstance(kind, types.Integer):
         raise errors.TypingError(f"{what} is {kind}: give an integer")

@@ -64,7 +64,9 @@ class ConfiguredLaunch:
                 f"`{kernel.__name__}` was launched with `{next(iter(named))}=`: give arguments by position"
             )
         with leaving_out_launch():
-            from wsemu.launch.check import launch  # on demand: a module of kernels alone needs no engine
+            from wsemu.launch.check import (
+                launch,
+            )  # imported here, because a module that only defines kernels needs no engine
 
         self.args = arguments
         token = _under_way.set(self)
@@ -98,7 +100,9 @@ def ensure_current_launch_config() -> ConfiguredLaunch:
     """Return the launch in progress; raise RuntimeError outside of launches."""
     found = current_launch_config()
     if found is None:
-        raise RuntimeError("no launch is under way in this thread: ask from what runs while a kernel is launched")
+        raise RuntimeError(
+            "no launch is in progress in this thread: call this from a function that runs during a launch"
+        )
     return found
 
 

@@ -1,11 +1,11 @@
-"""Strong loads that another order puts before the first store to their bytes: of bytes that nothing has written then.
+"""Find strong loads that read uninitialized bytes in another order of the strong operations.
 
-Strong accesses do not race, so nothing else orders them.  If they steer the launch, all their orders are tried; if not,
-each order executes the same instructions, but some load what is undefined.  If shared memory or an uninitialized array
-has strong stores and strong loads, two more runs look for that.  In one, strong stores also load: those that find
-unwritten bytes are the first to them.  In the other, these are plain stores: what races with one of them is a strong
-load that nothing orders.  A load by a thread that has stored to all of its bytes itself finds them written in any
-order.
+A strong load and the first strong store to its bytes do not race, so nothing else may order them: the load may come
+first.  If strong operations influence control flow, all their orders are explored.  Otherwise every order executes the
+same instructions, but some loads may return undefined values.  Two runs look for such loads of shared memory and of
+uninitialized arrays.  In the first run, strong stores also load the previous value; a store that loads uninitialized
+bytes is the first one to these bytes.  In the second run, these first stores are plain; a strong load that races with
+one of them is not ordered after it.  A load is excluded if its thread has stored to all of its bytes before.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def find_unordered_load(bound: Bound, outcome: Outcome, initial: Initial, trace_
 
 
 def _find_loads_of_own(program: Program, loads: frozenset[int], trace_of: Tracer) -> frozenset[int]:
-    """Return the loads, of some, whose threads have stored to all of the bytes before, each time."""
+    """Return those of some loads whose thread had stored to all loaded bytes before, in every execution."""
     shapes, stores = {}, set[int]()
     for pc, fields in enumerate(program.code.tolist()):
         kind = OPERATIONS[NAMES[fields[0]]].kind
@@ -100,7 +100,7 @@ def _find_loads_of_own(program: Program, loads: frozenset[int], trace_of: Tracer
 
 
 def _is_global(outcome: Outcome, pc: int) -> bool:
-    """Return whether an atomic never went to shared memory: there each costs wavefronts, or has no rule for them."""
+    """Return whether an atomic never accessed shared memory, where each access costs wavefronts or is uncounted."""
     count = outcome.accesses.get(pc)
     return count is not None and not (count.wavefronts or count.uncounted)
 

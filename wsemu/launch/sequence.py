@@ -272,8 +272,8 @@ class Sequence:
         self, array: Array, name: str = "", kind: BlockKind = "device", stream: str | None = None,
         where: Where | None = None,
     ) -> Block:  # fmt: skip
-        """Return the block of an array, which is recorded on first use.  With a location, it counts as allocated
-        there."""
+        """Return the block of an array, which is recorded on first use.  If `where` is given, this location counts as
+        its allocation."""
         owner = memory_owner(array)
         first, end = byte_bounds(owner)
         known = self._session.blocks.find(first)

@@ -1,4 +1,4 @@
-"""Instructions that are not modeled, and alternatives to them: reported when a launch that executes one ends."""
+"""Alternatives to instructions that are not modeled; the report of a launch that executes one names them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _BY_OPCODE = {
     ),
     "tcgen05": "use another form of it: the page of limits has those that are not modelled",
     "multimem": "pass a `wsemu.Multicast` of the replicas for the multicast address",
-    "discard": "leave it out: what is there afterwards is undefined",
+    "discard": "leave it out: it makes the contents of memory undefined",
 }
 """alternative for all instructions with that opcode"""
 _BY_MODIFIER = {

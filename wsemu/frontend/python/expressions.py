@@ -151,7 +151,7 @@ class Expressions:
         return result
 
     def either_way(self: Walker, test: Scalar, then: Callable[[], Value], other: Callable[[], Value]) -> Value:
-        """Return the value of the side that is evaluated, by a branch."""
+        """Emit a branch that evaluates one of two sides, and return its value."""
         self.hidden += 1
         name = f" value {self.hidden}"
 
