@@ -300,3 +300,20 @@ def test_the_programs_of_the_device_are_verified() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     assert "all results are right, bit for bit" in done.stdout
     assert not any(word in done.stdout + done.stderr for word in ("incomplete", "error["))
+
+
+@pytest.mark.parametrize("destroyed_first", [True, False])
+def test_a_free_in_a_destroyed_stream_is_an_error(destroyed_first: bool) -> None:
+    """cupy/cupy#4537."""
+    sequence, x = wsemu.Sequence(), np.zeros(64, np.float32)
+    sequence.allocate(x, "x", stream="s")
+    if destroyed_first:
+        sequence.destroy("s")
+        with pytest.raises(wsemu.UsageError, match=r"stream 's' was destroyed at line \d+: CUDA returns error 400"):
+            sequence.free(x, stream="s")
+    else:
+        sequence.free(x, stream="s")
+        sequence.destroy("s")
+        sequence.synchronize()
+    with pytest.raises(wsemu.UsageError, match="a default stream cannot be destroyed"):
+        sequence.destroy("")

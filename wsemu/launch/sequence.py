@@ -67,6 +67,8 @@ class Sequence:
         self._events: dict[str, Event] = {}
         self._graphs: dict[str, Graph | None] = {}
         self._names: dict[int, str] = {}
+        self._destroyed: dict[str, str] = {}
+        """destroyed stream -> the line that destroyed it"""
         self._kept: list[Array] = []
         """memory in use: its addresses must not be reused"""
         self.where: Where | None = None
@@ -81,6 +83,15 @@ class Sequence:
         if kind not in ("blocking", "nonblocking"):
             raise UsageError(f"stream {name!r} of kind {kind!r}: give `blocking` or `nonblocking`")
         self._streams[name] = self._session.order.add_stream(kind, f"stream {name}", device)
+
+    def destroy(self, stream: str) -> None:
+        """Destroy a stream (`cudaStreamDestroy`): its work still runs, and a later use raises UsageError, as CUDA
+        returns an error."""
+        if stream in DEFAULT_STREAMS:
+            raise UsageError(f"stream {stream!r}: a default stream cannot be destroyed")
+        self._stream(stream)
+        where = self._where()
+        self._destroyed[stream] = f"line {where.line}" if where is not None else "an earlier step"
 
     def declare(self, array: Array, name: str = "", kind: BlockKind = "device") -> None:
         """Declare the name and the kind of memory of an array, before it is used."""
@@ -258,6 +269,11 @@ class Sequence:
     def _stream(self, name: str) -> Stream:
         if name in DEFAULT_STREAMS:
             return self._session.legacy
+        if name in self._destroyed:
+            raise UsageError(
+                f"stream {name!r} was destroyed at {self._destroyed[name]}: CUDA returns error 400 (invalid resource "
+                "handle); destroy it after its last use"
+            )
         if name not in self._streams:
             self.stream(name)
         return self._streams[name]
