@@ -11,7 +11,7 @@ import wsemu
 from wsemu.model.matrix import MMA, Mma
 
 Bits = npt.NDArray[Any]
-ALL = [name for name, shape in MMA.items() if not shape.sparse]
+ALL = [name for name, shape in MMA.items() if not (shape.sparse or shape.kind)]
 LANE = np.arange(32)
 G, T = LANE >> 2, LANE & 3
 

@@ -271,7 +271,7 @@ ORDINARY = f"{FOUR}, {{%r0,%r1,%r2,%r3}}, {{%r4,%r5}}, {FOUR};"
     [
         "mma.sp.sync.aligned.m16n8k64.row.col.s32.s4.s4.s32 " + ORDINARY,
         "mma.sync.aligned.m16n8k16.col.row.f32.f16.f16.f32 " + ORDINARY,
-        "mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f32.e3m2.e3m2.f32 " + ORDINARY,
+        "mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.f32.e3m2.e3m2.f32 " + ORDINARY,
         "mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32 " + ORDINARY,
         "ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8 {%r0, %r1}, [%s];",
         "stmatrix.sync.aligned.m16n8.x1.trans.shared.b8 [%s], {%r0};",

@@ -25,7 +25,7 @@ def _text(shape: Mma, *, clamped: bool = False) -> str:
 MULTIPLICATIONS: Final = {
     f"{_name(shape)}{'_satfinite' * clamped}": (shape, clamped, _text(shape, clamped=clamped))
     for shape in MMA.values()
-    if (shape.m == 16 or shape.a not in ("f16", "bf16")) and not shape.sparse
+    if (shape.m == 16 or shape.a not in ("f16", "bf16")) and not (shape.sparse or shape.kind)
     for clamped in ((False, True) if shape.d == "s32" and shape.a != "b1" else (False,))
 }
 """name -> (shape, whether sums are clamped, PTX)"""

@@ -503,6 +503,7 @@ SHAPE = record(
     bytes=1,  # of an accumulator
     byte=1,  # 1: elements are 8-bit floats
     chunk=1,  # of a sparse multiplication; 0: `a` has all its elements
+    scaled=1,  # 0, or the bits of an element of a multiplication with scale factors
     **{f"{operand}_{field}": 1 for operand in "ab" for field in (
         "mantissa", "exponents", "bias", "dropped", "infinite", "signed")},
 )  # fmt: skip

@@ -28,8 +28,8 @@ class Format(NamedTuple):
     bias: int
     dropped: int = 0
     """low bits of a register that are ignored"""
-    infinite: bool = True
-    """true if the type has infinities; without them, only a number with all bits set is a nan"""
+    infinite: int = 1
+    """1 if the type has infinities; 0: only a number with all bits set is a nan; 2: there are neither"""
 
 
 FORMATS = {
@@ -37,11 +37,16 @@ FORMATS = {
     "bf16": Format(16, 8, 7, 127),
     "tf32": Format(32, 8, 10, 127, dropped=13),
     "f32": Format(32, 8, 23, 127),
-    "e4m3": Format(8, 4, 3, 7, infinite=False),
+    "e4m3": Format(8, 4, 3, 7, infinite=0),
     "e5m2": Format(8, 5, 2, 15),
+    # in the upper bits of a byte
+    "e2m3": Format(8, 2, 3, 1, dropped=2, infinite=2),
+    "e3m2": Format(8, 3, 2, 3, dropped=2, infinite=2),
+    "e2m1": Format(8, 2, 1, 1, dropped=4, infinite=2),
 }
 INTEGER_BITS = {"s8": 8, "u8": 8, "s4": 4, "u4": 4, "b1": 1}
 BYTE_FLOATS = ("e4m3", "e5m2")
+NARROW_FLOATS = (*BYTE_FLOATS, "e2m3", "e3m2", "e2m1")
 
 
 LEAST_TOP = {"f32": -133, "f16": -21}
@@ -63,11 +68,14 @@ class Mma(NamedTuple):
     """operation that combines two elements: mul; or xor or and, whose result counts its set bits"""
     sparse: bool = False
     """true if `a` has half of its elements, and their metadata in the register after its own"""
+    kind: str = ""
+    """f8f6f4; mxf8f6f4 or mxf4, whose scale factors are in the registers after those of `a` and of `b`"""
 
     @property
     def name(self) -> str:
         """The name of the operation."""
-        shape = f"mma{'.sp' * self.sparse}.m{self.m}n{self.n}k{self.k}.{self.d}.{self.a}.{self.b}.{self.c}"
+        how = ".sp" if self.sparse else self.kind and f".{self.kind}"
+        shape = f"mma{how}.m{self.m}n{self.n}k{self.k}.{self.d}.{self.a}.{self.b}.{self.c}"
         return shape if self.combine == "mul" else f"{shape}.{self.combine}"
 
     @property
@@ -81,6 +89,8 @@ class Mma(NamedTuple):
         bits."""
         if self.a == "f64":
             return 64
+        if self.kind == "mxf4":
+            return 4
         return 32 if self.a == "b1" else INTEGER_BITS.get(self.a) or FORMATS[self.a].bits
 
     @property
@@ -92,6 +102,11 @@ class Mma(NamedTuple):
     def groups(self) -> int:
         """Return the number of registers of `b`."""
         return self.k // (32 if self.a == "b1" else 1) // (4 * self.parts)
+
+    @property
+    def scaled(self) -> bool:
+        """Return whether it has scale factors."""
+        return self.kind[:2] == "mx"
 
     @property
     def groups_of_a(self) -> int:
@@ -116,7 +131,8 @@ class Mma(NamedTuple):
     @property
     def counts(self) -> tuple[int, int, int, int]:
         """Return the number of registers of d, a, b and c."""
-        return self.accumulators, self.halves * self.groups_of_a + self.sparse, self.groups, self.accumulators
+        of_a = self.halves * self.groups_of_a + (self.sparse or self.scaled)
+        return self.accumulators, of_a, self.groups + self.scaled, self.accumulators
 
     @property
     def register(self) -> str:
@@ -141,7 +157,16 @@ def _every() -> list[Mma]:
         for m, k in ((8, 128), (16, 128), (16, 256)) for how in ("xor", "and")
     ]  # fmt: skip
     doubles = [Mma(m, 8, k, "f64", "f64", "f64", "f64") for m, k in ((8, 4), (16, 4), (16, 8), (16, 16))]
-    return [*floats, *integers, *one_bit, *doubles, *_sparse()]
+    return [*floats, *integers, *one_bit, *doubles, *_sparse(), *_narrow()]
+
+
+def _narrow() -> list[Mma]:
+    found = [
+        Mma(16, 8, 32, d, a, b, d, kind=kind)
+        for kind, d in (("f8f6f4", "f32"), ("f8f6f4", "f16"), ("mxf8f6f4", "f32"))
+        for a in NARROW_FLOATS for b in NARROW_FLOATS
+    ]  # fmt: skip
+    return [*found, Mma(16, 8, 64, "f32", "e2m1", "e2m1", "f32", kind="mxf4")]
 
 
 def _sparse() -> list[Mma]:
@@ -161,6 +186,10 @@ ROUNDS_ONCE, GROUP_ROUNDS_ONCE = 2, 2048
 is rounded once, to nearest even.  No tensor core does this"""
 SELECTOR_SHIFT, GROUP_SELECTOR_SHIFT = 2, 12
 """bits of the `aux` of a sparse multiplication, and of a sparse `wgmma`, above which its sparsity selector is"""
+FACTORS_SHIFT, LANE_A_SHIFT, LANE_B_SHIFT, BYTE_A_SHIFT, BYTE_B_SHIFT, FINE = 2, 4, 5, 7, 9, 2048
+"""fields of the `aux` of a multiplication with scale factors: the logarithm of the factors of a row (2 bits); the pair
+of lanes of four with those of `a` (1 bit), and the lane with those of `b` (2 bits); their first bytes (2 bits each);
+FINE: they are ue4m3, not ue8m0"""
 SPREAD, COLLECT, TURN = "spread", "collect", "turn"
 """operations that move matrices of 8 x 8 16-bit elements between lanes: from rows to fragments like `ldmatrix`, from
 fragments to rows like `stmatrix`, and from a fragment to its transpose"""

@@ -130,6 +130,8 @@ _MATRICES = (
     Row("mma", "f64", 80, "7.0"),
     Row("mma", "m16n8k4|m16n8k8|m16n8k16 f64", 90, "7.8"),
     Row("mma", "e4m3|e5m2", 89, "8.4"),
+    Row("mma", "kind::f8f6f4", 100, "8.6", "100f 120f"),
+    Row("mma", "e2m1|e2m3|e3m2|block_scale", 120, "8.7", "120f"),
     Row("mma", "sp", 80, "7.1"),
     Row("mma", "sp::ordered_metadata", 80, "8.5"),
     Row("wmma", "bf16|tf32|f64", 80, "7.0"),

@@ -13,6 +13,13 @@ from wsemu.frontend.ptx.copies import integer_constant
 from wsemu.frontend.ptx.forms import UnhandledForm, pick_flags
 from wsemu.frontend.ptx.memory import lower_address, refuse_unless_shared, space_bits, undefined_where
 from wsemu.model.matrix import (
+    BYTE_A_SHIFT,
+    BYTE_B_SHIFT,
+    BYTE_FLOATS,
+    FACTORS_SHIFT,
+    FINE,
+    LANE_A_SHIFT,
+    LANE_B_SHIFT,
     MMA,
     SATURATES,
     SELECTOR_SHIFT,
@@ -47,14 +54,25 @@ def write_all(e: Emitter, operand: Operand, registers: tuple[Register, ...]) -> 
 
 
 # -- mma.sync --------------------------------------------------------------------------------------------------------
-SHAPE_OF = {(f"m{s.m}n{s.n}k{s.k}", s.d, s.a, s.b, s.c, s.combine): s for s in MMA.values() if not s.sparse}
+SHAPE_OF = {(f"m{s.m}n{s.n}k{s.k}", s.d, s.a, s.b, s.c, s.combine): s for s in MMA.values() if not (s.sparse or s.kind)}
 _SPARSE_OF = {(f"m{s.m}n{s.n}k{s.k}", s.d, s.a, s.b, s.c): s for s in MMA.values() if s.sparse}
+_NARROW_OF = {(s.kind, f"m{s.m}n{s.n}k{s.k}", s.d, s.a, s.b, s.c): s for s in MMA.values() if s.kind}
+_FACTORS = {"scale_vec::1X": 0, "scale_vec::2X": 1, "scale_vec::4X": 2}
+_SCALED = {
+    "mxf8f6f4": (("scale_vec::1X", "ue8m0"),),
+    "mxf4": (("scale_vec::2X", "ue8m0"),),
+    "mxf4nvf4": (("scale_vec::2X", "ue8m0"), ("scale_vec::4X", "ue8m0"), ("scale_vec::4X", "ue4m3")),
+}
+"""kind -> number and type of the scale factors of a row; the first is the default"""
 _PARTS_OF_WMMA = {"f16", "bf16"}
 
 
 def multiply(e: Emitter, instruction: Instruction) -> None:
     """Lower mma.sync.aligned.shape.row.col{.satfinite}.d.a.b.c{.xor,.and}{.popc} d, a, b, c; ptxas also accepts
     `.satfinite` after the types."""
+    if any(modifier.startswith("kind::") for modifier in instruction.modifiers):
+        _multiply_narrow(e, instruction)
+        return
     match instruction.modifiers:
         case ("sync", "aligned", shape, "row", "col", *rest):
             pass
@@ -78,6 +96,64 @@ def multiply(e: Emitter, instruction: Instruction) -> None:
     results = targets(e, d, counts[0], type_)
     multiply_tiles(e, found, results, *sources, clamped=clamped)
     write_all(e, d, results)
+
+
+def _multiply_narrow(e: Emitter, instruction: Instruction) -> None:
+    """Lower mma.sync.aligned.kind::mxf8f6f4{.block_scale{.scale_vec::1X}}.shape.row.col.d.a.b.c{.stype} d, a, b, c{,
+    factors of a, {byte, lanes}, factors of b, {byte, lane}}; ptxas also accepts the kind after `.col`."""
+    modifiers = list(instruction.modifiers)
+    kind, scaled, vector = (
+        [m for m in modifiers if m.startswith(start)] for start in ("kind::", "block_scale", "scale_vec::")
+    )
+    rest = [m for m in modifiers if m not in (*kind, *scaled, *vector)]
+    sync, aligned, shape, row, column, *types = rest
+    if (sync, aligned, row, column) != ("sync", "aligned", "row", "col") or len(kind) > 1:
+        raise UnhandledForm
+    name = kind[0].removeprefix("kind::")
+    auxiliary, factors = 0, []
+    if scaled:
+        given = (vector[0] if vector else _SCALED[name][0][0], types.pop())
+        if given not in _SCALED[name] or (not vector and name == "mxf4nvf4"):
+            raise UnhandledForm
+        count = _FACTORS[given[0]]
+        auxiliary = count << FACTORS_SHIFT | FINE * (given[1] == "ue4m3")
+        factors, places = _read_factors(e, instruction.operands[4:], count)
+        auxiliary |= places
+    elif name != "f8f6f4":
+        raise UnhandledForm
+    found = _NARROW_OF["mxf4" if name == "mxf4nvf4" else name, shape, *types]  # type: ignore[index]
+    d, a, b, c = instruction.operands[:4]
+    of_a, of_b, of_c = (
+        read_all(e, operand, n - found.scaled * (operand is not c), "b32")
+        for operand, n in zip((a, b, c), found.counts[1:], strict=True)
+    )
+    if found.kind != "mxf4":
+        of_a, of_b = _move_up(e, of_a, found.a), _move_up(e, of_b, found.b)
+    results = targets(e, d, found.counts[0], "b32")
+    operands = (*of_a, *factors[:1], *of_b, *factors[1:], *of_c, members(e))
+    e.effect_into(found.name, operands, results, auxiliary=auxiliary)
+    write_all(e, d, results)
+
+
+def _read_factors(e: Emitter, operands: tuple[Operand, ...], count: int) -> tuple[list[Register], int]:
+    """Return the registers with scale factors, and the fields of the aux that name their lanes and bytes."""
+    of_a, places_a, of_b, places_b = operands
+    (byte_a, lanes_a), (byte_b, lane_b) = (
+        [integer_constant(one) for one in e.elements(places, 2)] for places in (places_a, places_b)
+    )
+    valid = range(0, 4, 1 << count)
+    if byte_a not in valid or byte_b not in valid or lanes_a not in (0, 1) or not 0 <= lane_b < 4:
+        raise UnhandledForm
+    fields = byte_a << BYTE_A_SHIFT | byte_b << BYTE_B_SHIFT | lanes_a << LANE_A_SHIFT | lane_b << LANE_B_SHIFT
+    return [e.read(of_a, "b32"), e.read(of_b, "b32")], fields
+
+
+def _move_up(e: Emitter, registers: tuple[Register, ...], type_: str) -> tuple[Register, ...]:
+    """Return registers with elements of fewer than 8 bits moved to the upper bits of their bytes."""
+    if type_ in BYTE_FLOATS:
+        return registers
+    two, kept = e.constant("b32", 2), e.constant("b32", 0xFCFCFCFC)
+    return tuple([e.emit("and.b32", e.emit("shl.b32", register, two), kept) for register in registers])
 
 
 def _multiply_sparse(e: Emitter, instruction: Instruction, shape: str, rest: list[str], *, ordered: bool) -> None:

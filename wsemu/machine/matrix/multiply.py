@@ -8,6 +8,7 @@ reported, and only the lanes that execute it get a result.
 from __future__ import annotations
 
 from wsemu.machine.lowering import compiled
+from wsemu.machine.matrix.scaled import add_nibbles, scale_tile
 from wsemu.machine.matrix.shapes import A_CLASS, A_SIGNIFICAND, B_CLASS, B_SIGNIFICAND, BEFORE, SPARSE_A, SUMS
 from wsemu.machine.matrix.tiles import (
     ABSENT,
@@ -52,14 +53,21 @@ def matrix_operation(address, w, pc, mask):
         move(m, warp.registers, i, mask)
         return 0
     s = shape_at(m.matrix_shapes, i.op - FIRST_MATRIX)
+    a, b = warp.registers + i.a, warp.registers + i.b
+    if s.scaled == 4:
+        load_sums(warp.registers + i.imm, m.matrix, s.halves, s.bytes)
+        add_nibbles(m, a, b, i.aux)
+        store_sums(warp.registers + i.d, m.matrix, s.halves, s.bytes, mask)
+        return 0
     normal = s.byte and m.tensor_byte_bits == 0
-    special = take_b(m, s, warp.registers + i.b, normal)
-    a = warp.registers + i.a
+    special = take_b(m, s, b, normal)
     if s.chunk:
         metadata, selector = a + ROW * (s.halves * s.groups >> 1), (i.aux >> SELECTOR_SHIFT) & 3
         special |= take_sparse_a(m, s, a, metadata, selector, ALL_CHUNKS, normal)
     else:
         special |= take_a(m, s, a, normal)
+    if s.scaled:
+        special |= scale_tile(m, a + ROW * s.halves * s.groups, b + ROW * s.groups, i.aux)
     load_sums(warp.registers + i.imm, m.matrix, s.halves, s.bytes)
     if s.what == MULTIPLIES_FLOATS and i.aux & ROUNDS_ONCE:
         call(m.exact_entry, m.address, i.op - FIRST_MATRIX, special & ENDLESS)

@@ -45,7 +45,9 @@ SPARSE_A = LIMBS + 256
 """offset of the registers of a sparse `a`, with zeros where it has no elements"""
 METADATA = SPARSE_A + 1024
 """offset of the metadata of a sparse `a` in shared memory, which 64-bit registers hold"""
-BUFFER = METADATA + 4 * LANES
+NUMBERS = METADATA + 4 * LANES
+"""64 elements of a row of `a` and of a column of `b`, of 64 bits, and sums of 16 of their products with exponents"""
+BUFFER = NUMBERS + 1024 + 64
 """size of the buffer, in bytes"""
 
 
@@ -64,7 +66,8 @@ def shapes() -> npt.NDArray[Any]:
     table = np.zeros(len(parts), SHAPE)
     for row, shape in zip(table, parts, strict=True):
         row["what"], row["bytes"] = _what(shape), {"f16": 2, "f64": 8}.get(shape.c, 4)
-        row["byte"] = shape.a in BYTE_FLOATS
+        row["byte"] = shape.a in BYTE_FLOATS and not shape.kind
+        row["scaled"] = shape.width if shape.scaled else 0
         row["chunk"] = shape.chunk if shape.sparse else 0
         for name in ("halves", "groups", "parts", "width"):
             row[name] = getattr(shape, name)

@@ -175,14 +175,17 @@ def add_element(m, p, member, a, b, row, column, before):
         of_b = factor(m, p, member, column, 1, g * groups // 4)
         if is_nan(of_a, p.fine) or is_nan(of_b, p.fine):
             return QUIET
-        total = 0
+        total, some = 0, 0
         for k in range(16 * g, 16 * g + 16):
-            total += load_i64(a + 8 * k) * load_i64(b + 8 * k)
-        total *= factor_significand(of_a, p.fine) * factor_significand(of_b, p.fine)
+            product = load_i64(a + 8 * k) * load_i64(b + 8 * k)
+            total += product
+            some |= product
+        scale = factor_significand(of_a, p.fine) * factor_significand(of_b, p.fine)
+        total *= scale
         exponent = factor_exponent(of_a, p.fine) + factor_exponent(of_b, p.fine)
         store_i64(terms + 16 * g, total)
         store_i64(terms + 16 * g + 8, exponent)
-        if total:
+        if some != 0 and scale != 0:  # the sum may be 0
             top = max(top, exponent)
     if field == 0xFF:
         return bits

@@ -9,7 +9,22 @@ from typing import TYPE_CHECKING, Protocol
 
 from wsemu.model.arch import ARCHS
 from wsemu.model.isa import LANES, ROW
-from wsemu.model.matrix import COLLECT, MMA, MOVES, SELECTOR_SHIFT, SPREAD, find_metadata, move_counts
+from wsemu.model.matrix import (
+    BYTE_A_SHIFT,
+    BYTE_B_SHIFT,
+    COLLECT,
+    FACTORS_SHIFT,
+    FINE,
+    LANE_A_SHIFT,
+    LANE_B_SHIFT,
+    MMA,
+    MOVES,
+    SELECTOR_SHIFT,
+    SPREAD,
+    find_metadata,
+    move_counts,
+)
+from wsemu.reference.matrix.scaled import scaled_elements
 from wsemu.reference.matrix.sums import element
 from wsemu.reference.state import list_lanes
 
@@ -47,6 +62,15 @@ def execute(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     if shape.sparse:
         selected = selected_ks(run, shape, fields[3] + (shape.counts[1] - 1) * ROW, fields[7] >> SELECTOR_SHIFT)
     rows = [tuple(a[i, place] for place in places) for i in range(shape.m)]
+    if shape.scaled:
+        _write(
+            run,
+            shape,
+            fields[2],
+            scaled_elements(shape, rows, b, before, _factors(run, shape, fields), fine=bool(fields[7] & FINE)),
+            lanes,
+        )
+        return
     result = {
         (i, j): element(shape, tensor, rows[i], tuple(b[k, j] for k in selected[i]), before[i, j], fields[7])
         for i in range(shape.m)
@@ -64,6 +88,10 @@ def mark_elements(masks: Registers, name: str, fields: list[int], lanes: int) ->
         metadata = list_metadata(masks, shape, fields[3] + (shape.counts[1] - 1) * ROW, fields[7] >> SELECTOR_SHIFT)
         rows |= {i for i, chunks in enumerate(metadata) if any(chunks)}
     columns = {j for (_, j), mask in _fragment_b(masks, shape, fields[4]).items() if mask}
+    if shape.scaled:
+        of_a, of_b = _factors(masks, shape, fields)
+        rows |= {i for i, factors in enumerate(of_a) if any(factors)}
+        columns |= {j for j, factors in enumerate(of_b) if any(factors)}
     before = _accumulators(masks, shape, fields[6])
     every = (1 << int(shape.d[1:])) - 1
     result = {place: every if mask or place[0] in rows or place[1] in columns else 0 for place, mask in before.items()}
@@ -127,10 +155,26 @@ def _fragment_b(run: Registers, shape: Mma, first: int) -> Matrix:
     found: Matrix = {}
     for lane in range(LANES):
         g, t = lane >> 2, lane & 3
-        for r in range(shape.counts[2]):
+        for r in range(shape.groups):
             for n, value in enumerate(_parts(run, shape, first + r * ROW, lane)):
                 found[shape.parts * (4 * r + t) + n, g] = value
     return found
+
+
+def _factors(run: Registers, shape: Mma, fields: list[int]) -> tuple[list[list[int]], list[list[int]]]:
+    """Return the bits of the scale factors of each row of a, and of each column of b (PTX ISA, "Block scaling for
+    mma.sync")."""
+    aux = fields[7]
+    count = 1 << (aux >> FACTORS_SHIFT & 3)
+    pair, lane_b = aux >> LANE_A_SHIFT & 1, aux >> LANE_B_SHIFT & 3
+    row_a, row_b = (fields[at] + (shape.counts[n] - 1) * ROW for at, n in ((3, 1), (4, 2)))
+
+    def read(row: int, lane: int, first: int) -> list[int]:
+        word = run.read(row, "b32", lane)
+        return [word >> 8 * (first + n) & 0xFF for n in range(count)]
+
+    of_a = [read(row_a, 4 * (i % 8) + 2 * pair + i // 8, aux >> BYTE_A_SHIFT & 3) for i in range(shape.m)]
+    return of_a, [read(row_b, 4 * j + lane_b, aux >> BYTE_B_SHIFT & 3) for j in range(shape.n)]
 
 
 def _place(shape: Mma, lane: int, number: int) -> tuple[int, int]:

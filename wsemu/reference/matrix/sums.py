@@ -36,9 +36,9 @@ def decode_float(bits: int, format_: Format, *, normal: bool = False) -> Float:
     negative = bool(bits >> (format_.exponent + fraction) & 1)
     field, low = bits >> fraction & ((1 << format_.exponent) - 1), bits & ((1 << fraction) - 1)
     if field == (1 << format_.exponent) - 1:
-        if format_.infinite:
+        if format_.infinite == 1:
             return Float(negative, 0, 1, 0, "nan" if low else "inf")
-        if low == (1 << fraction) - 1:
+        if not format_.infinite and low == (1 << fraction) - 1:
             return Float(negative, 0, 1, 0, "nan")
     exponent, significand = (field, low | 1 << fraction) if field else (1, low)
     while normal and significand and not significand >> fraction:
@@ -153,7 +153,8 @@ def element(
         return _integers(shape, row, column, before, bool(auxiliary & SATURATES))
     if auxiliary & ROUNDS_ONCE:
         return _nearest(shape, row, column, before)
-    hopper_bytes = shape.a in BYTE_FLOATS and not tensor.byte_bits
+    bytes_ = shape.a in BYTE_FLOATS and not shape.kind
+    hopper_bytes = bytes_ and not tensor.byte_bits
     # both types become f16, in which the subnormal numbers of e4m3 are normal
     raised = [hopper_bytes and FORMATS[of].bias < FORMATS["f16"].bias for of in (shape.a, shape.b)]
     products = _multiply(_operands(row, shape.a, raised[0]), _operands(column, shape.b, raised[1]))
@@ -161,14 +162,14 @@ def element(
     def step(some: Products, start: int, bits: int, fraction: int = 23) -> int:
         return add_products(some, decode_float(start, FORMATS[shape.c]), bits, shape.d, fraction)
 
-    count, bits, fraction = len(row), tensor.bits, 23
+    count, bits, fraction = len(row), 25 if shape.kind else tensor.bits, 23
     if hopper_bytes:
         low = step(products.some([k for k in range(count) if k % 4 < 2]), 0, bits)
         high = step(products.some([k for k in range(count) if k % 4 >= 2]), low, bits)
         return _to_nearest(high, before, shape.d)
-    if shape.a in BYTE_FLOATS:
+    if bytes_:
         count, bits, fraction = len(row) if whole else 16, tensor.byte_bits, tensor.byte_bits
-    elif tensor.halves:
+    elif tensor.halves and not shape.kind:
         count = 4 * shape.parts
     for first in range(0, len(row), count):
         before = step(products.some(range(first, min(first + count, len(row)))), before, bits, fraction)

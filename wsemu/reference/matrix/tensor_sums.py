@@ -108,13 +108,14 @@ def add_groups(
     row: Sequence[Number], column: Sequence[Number], before: int, of_a: Sequence[Number], of_b: Sequence[Number]
 ) -> int:
     """Return the bits of an f32: the products of each 16 elements are added exactly, and multiplied by a factor of the
-    row and a factor of the column."""
+    row and a factor of the column.  The exponent of a sum of 16 counts also if the sum is 0, unless all its products
+    are."""
     start = _accumulator_value(before, "f32")
     if start.kind == "nan" or any(factor.kind for factor in (*of_a, *of_b)):
         return _RESULTS["f32"][3]
     if start.kind:
         return before
-    terms = [(start.significand, start.exponent, start.fraction)]
+    terms, floor = [(start.significand, start.exponent, start.fraction)], GROUP_FLOOR
     for g, (x, y) in enumerate(zip(of_a, of_b, strict=True)):
         inside = range(16 * g, 16 * g + 16)
         fraction = row[0].fraction + column[0].fraction
@@ -123,7 +124,9 @@ def add_groups(
         ]  # fmt: skip
         total = sum(products) * x.significand * y.significand
         terms.append((total, x.exponent + y.exponent, fraction + x.fraction + y.fraction))
-    return _add_terms(terms, GROUP_BITS, GROUP_FLOOR, "f32")
+        if any(products) and x.significand and y.significand:
+            floor = max(floor, x.exponent + y.exponent)
+    return _add_terms(terms, GROUP_BITS, floor, "f32")
 
 
 def add_integers(row: Sequence[int], column: Sequence[int], before: int, *, clamps: bool) -> int:
