@@ -37,7 +37,7 @@ def model(shape: Mma, text: str, a: Any, b: Any, c: Any, of_a: Any, of_b: Any) -
     start = torch.from_numpy(c.astype(np.uint16).view(np.float16) if shape.c == "f16" else c.view(np.float32))
     types = f"{shape.d}.{shape.a}.{shape.b}.{shape.c}"
     with np.errstate(all="ignore"):
-        if not shape.scaled:
+        if not shape.has_factors:
             found = MMA("RTX Blackwell", f"m16n8k32.kind::{shape.kind}.{types}").dpa(left, right, start)
         else:
             kind = next(part for part in text.split(".") if part.startswith("kind::"))

@@ -46,7 +46,7 @@ def kernel(shape: Mma, text: str, places: str = "") -> str:
         lines += [f"ld.global.b32 %{name}{r}, [%p+{128 * r}];" for r in range(counts[name])]
     lists = {name: "{" + ",".join(f"%{name}{r}" for r in range(n)) + "}" for name, n in counts.items()}
     byte_a, lane_a, byte_b, lane_b = places.split() if places else ["0"] * 4
-    factors = f", %s0, {{{byte_a}, {lane_a}}}, %t0, {{{byte_b}, {lane_b}}}" if shape.scaled else ""
+    factors = f", %s0, {{{byte_a}, {lane_a}}}, %t0, {{{byte_b}, {lane_b}}}" if shape.has_factors else ""
     lines.append(f"mma.sync.aligned.{text} {lists['d']}, {lists['a']}, {lists['b']}, {lists['c']}{factors};")
     lines.append(f"mul.wide.u32 %at, %i, {counts['d'] * 128}; add.u64 %p, %at, %l; ld.param.u64 %at, [d];")
     lines.append("add.u64 %p, %p, %at;")
@@ -119,8 +119,8 @@ def run(shape: Mma, text: str, a: Bits, b: Bits, c: Bits, of_a: Bits, of_b: Bits
 
 
 def plain_text(shape: Mma) -> str:
-    scaled = ".block_scale" if shape.scaled else ""
-    more = ".ue8m0" if shape.scaled else ""
+    scaled = ".block_scale" if shape.has_factors else ""
+    more = ".ue8m0" if shape.has_factors else ""
     return (
         f"kind::{shape.kind}{scaled}.m16n8k{shape.k}.row.col.{shape.d}.{shape.a}.{shape.b}.{shape.c}{more}"
     )  # fmt: skip
@@ -152,7 +152,7 @@ def test_narrow_floats_are_multiplied(kind: str, a_type: str, b_type: str, engin
         to_bits(shape.c, c), of_a, of_b, "2 1 3 2", engine,
     )  # fmt: skip
     left, right = values(a_type)[a], values(b_type)[b]
-    if shape.scaled:
+    if shape.has_factors:
         left, right = left * 2.0 ** (of_a - 127.0), right * 2.0 ** (of_b.swapaxes(1, 2) - 127.0)
     assert np.array_equal(d, to_bits(shape.d, left @ right + c))
 
@@ -196,8 +196,8 @@ def test_both_engines_give_the_same_bits(name: str) -> None:
     ):
         factors = (generator.integers(0, 256, (2, rows, count)) for rows in (16, 8))
         first, second = factors
-        found = [run(shape, text, a, b, c, first, second, "0 0 0 1", engine) for engine in ENGINES]
-        assert np.array_equal(*found)
+        fast, slow = (run(shape, text, a, b, c, first, second, "0 0 0 1", engine) for engine in ENGINES)
+        assert np.array_equal(fast, slow)
 
 
 @pytest.mark.parametrize("engine", ENGINES)

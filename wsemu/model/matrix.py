@@ -104,7 +104,7 @@ class Mma(NamedTuple):
         return self.k // (32 if self.a == "b1" else 1) // (4 * self.parts)
 
     @property
-    def scaled(self) -> bool:
+    def has_factors(self) -> bool:
         """Return whether it has scale factors."""
         return self.kind[:2] == "mx"
 
@@ -131,8 +131,8 @@ class Mma(NamedTuple):
     @property
     def counts(self) -> tuple[int, int, int, int]:
         """Return the number of registers of d, a, b and c."""
-        of_a = self.halves * self.groups_of_a + (self.sparse or self.scaled)
-        return self.accumulators, of_a, self.groups + self.scaled, self.accumulators
+        of_a = self.halves * self.groups_of_a + (self.sparse or self.has_factors)
+        return self.accumulators, of_a, self.groups + self.has_factors, self.accumulators
 
     @property
     def register(self) -> str:

@@ -9,7 +9,7 @@ from wsemu.model.program import Program
 
 _KEY = "rounds once"
 _BITS = {
-    **{name: ROUNDS_ONCE for name, shape in MMA.items() if shape.a in FORMATS and not shape.scaled},
+    **{name: ROUNDS_ONCE for name, shape in MMA.items() if shape.a in FORMATS and not shape.has_factors},
     **{name: GROUP_ROUNDS_ONCE for name, found in WGMMA.items() if found.part.a in FORMATS},
 }
 """bit of the aux, for each operation on floats"""

@@ -110,7 +110,8 @@ def _multiply_narrow(e: Emitter, instruction: Instruction) -> None:
     if (sync, aligned, row, column) != ("sync", "aligned", "row", "col") or len(kind) > 1:
         raise UnhandledForm
     name = kind[0].removeprefix("kind::")
-    auxiliary, factors = 0, []
+    auxiliary = 0
+    factors: list[Register] = []
     if scaled:
         given = (vector[0] if vector else _SCALED[name][0][0], types.pop())
         if given not in _SCALED[name] or (not vector and name == "mxf4nvf4"):
@@ -124,7 +125,7 @@ def _multiply_narrow(e: Emitter, instruction: Instruction) -> None:
     found = _NARROW_OF["mxf4" if name == "mxf4nvf4" else name, shape, *types]  # type: ignore[index]
     d, a, b, c = instruction.operands[:4]
     of_a, of_b, of_c = (
-        read_all(e, operand, n - found.scaled * (operand is not c), "b32")
+        read_all(e, operand, n - found.has_factors * (operand is not c), "b32")
         for operand, n in zip((a, b, c), found.counts[1:], strict=True)
     )
     if found.kind != "mxf4":

@@ -67,7 +67,7 @@ def shapes() -> npt.NDArray[Any]:
     for row, shape in zip(table, parts, strict=True):
         row["what"], row["bytes"] = _what(shape), {"f16": 2, "f64": 8}.get(shape.c, 4)
         row["byte"] = shape.a in BYTE_FLOATS and not shape.kind
-        row["scaled"] = shape.width if shape.scaled else 0
+        row["scaled"] = shape.width if shape.has_factors else 0
         row["chunk"] = shape.chunk if shape.sparse else 0
         for name in ("halves", "groups", "parts", "width"):
             row[name] = getattr(shape, name)

@@ -62,7 +62,7 @@ def execute(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
     if shape.sparse:
         selected = selected_ks(run, shape, fields[3] + (shape.counts[1] - 1) * ROW, fields[7] >> SELECTOR_SHIFT)
     rows = [tuple(a[i, place] for place in places) for i in range(shape.m)]
-    if shape.scaled:
+    if shape.has_factors:
         _write(
             run,
             shape,
@@ -88,7 +88,7 @@ def mark_elements(masks: Registers, name: str, fields: list[int], lanes: int) ->
         metadata = list_metadata(masks, shape, fields[3] + (shape.counts[1] - 1) * ROW, fields[7] >> SELECTOR_SHIFT)
         rows |= {i for i, chunks in enumerate(metadata) if any(chunks)}
     columns = {j for (_, j), mask in _fragment_b(masks, shape, fields[4]).items() if mask}
-    if shape.scaled:
+    if shape.has_factors:
         of_a, of_b = _factors(masks, shape, fields)
         rows |= {i for i, factors in enumerate(of_a) if any(factors)}
         columns |= {j for j, factors in enumerate(of_b) if any(factors)}
