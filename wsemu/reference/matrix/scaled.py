@@ -30,7 +30,7 @@ def scaled_elements(
     shape: Mma, rows: Sequence[Sequence[int]], b: Mapping[tuple[int, int], int], before: Mapping[tuple[int, int], int],
     factors: tuple[list[list[int]], list[list[int]]], *, fine: bool,
 ) -> dict[tuple[int, int], int]:  # fmt: skip
-    """Return the bits of the elements of d.  `factors`: the bits of the factors of the rows of a, and of the columns of b."""
+    """Return the bits of the elements of d.  `factors` has the bits for the rows of a, and for the columns of b."""
     left = [_numbers(row, shape.a, shape.width) for row in rows]
     right = [_numbers([b[k, j] for k in range(shape.k)], shape.b, shape.width) for j in range(shape.n)]
     of_a, of_b = ([[scale_factor(bits, fine=fine) for bits in some] for some in side] for side in factors)
