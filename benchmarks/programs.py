@@ -32,7 +32,7 @@ PASSED = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 FAILED = re.compile(r"\bFAIL(ED|URE)?\b|CUDA error|returned ERROR", re.MULTILINE)
-SUMMARY = re.compile(r"\d+ kernels?, \d+ launch(?:es)?: (.*)")
+SUMMARY = re.compile(r"\d+ kernels?, [\d,]+ launch(?:es)?: ([^;\n]*)")
 CODES = re.compile(r"^error\[([\w-]+)\]", re.MULTILINE)
 
 

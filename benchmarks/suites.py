@@ -29,7 +29,7 @@ for part in ("cudapy", "cudadrv", "nocuda"):
 UNITTEST = re.compile(r"^(?:FAILED|OK)(?: \((.*)\))?$", re.MULTILINE)
 RAN = re.compile(r"^Ran (\d+) tests?", re.MULTILINE)
 PYTEST = re.compile(r"(\d+) (passed|failed|errors?|skipped|xfailed|xpassed)")
-SUMMARY = re.compile(r"\d+ kernels?, \d+ launch(?:es)?: (.*)")
+SUMMARY = re.compile(r"\d+ kernels?, [\d,]+ launch(?:es)?: ([^;\n]*)")
 
 
 def list_modules(python: str, options: argparse.Namespace) -> list[str]:

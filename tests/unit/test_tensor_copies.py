@@ -12,7 +12,7 @@ import pytest
 import wsemu
 from tests import tensor_kernels as kernels
 from wsemu import cuda, ptx
-from wsemu.model.tensor_map import ELEMENT_TYPES, TYPE_NAMES, UNIT, MapFields, refusal
+from wsemu.model.tensor_map import ELEMENT_TYPES, TYPE_NAMES, UNIT, MapFields, encode, refusal
 
 RECORDS = kernels.records(Path(__file__).parents[1] / "data" / "tensor-copies.bin.gz")
 Engine = Literal["vm", "reference"]
@@ -180,6 +180,26 @@ def test_bytes_that_are_no_map(engine: Engine) -> None:
         )
         assert [finding.code for finding in report.findings] == ["tensor-map"]
         assert report.findings[0].message == "a tensor copy whose tensor map is invalid"
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("last", [1, 0x5A5A5A5A])
+def test_cute_dsl_writes_the_first_words_of_a_map(engine: Engine, last: int) -> None:
+    memory = wsemu.DeviceMemory()
+    x = memory.allocate(768)
+    memory.write(x, kernels.pattern(768))
+    fields = PLAIN._replace(address=x, swizzle=3)
+    words = np.frombuffer(encode(fields), np.uint32).copy()
+    copy, found = kernels.kernel(2, kernels.LOAD), []
+    for _ in range(2):
+        y = memory.allocate(1024)
+        arguments = (words.tobytes(), y, 1024, 0, fields.tile_bytes, *[np.uint32(0)] * 5)
+        report = wsemu.check(copy, 1, 32, arguments, dynamic_shared=1024, engine=engine, memory=memory)
+        assert (report.verdict, report.findings) == ("verified", [])
+        found.append(memory.read(y, np.uint8, 1024).tobytes())
+        words[2] |= 2 | 1 << 21
+        words[16:] = last
+    assert found[0] == found[1]
 
 
 # -- kernels in Python -----------------------------------------------------------------------------------------------

@@ -75,6 +75,11 @@ _SPANS = (0x10, 0x100, 0x200, 0x400)
 MOST_RANK, MOST_BOX, MOST_STEP, MOST_EXTENT = 5, 256, 8, 1 << 32
 WIDE_WORD = 31
 """word of a map that is 1 if its swizzle moves 32 bytes at once; the bit that a driver writes is not known"""
+LARGE = 1 << 21
+"""bit of word 2 that newer drivers set, and CUTLASS clears for tensors of less than 128 KiB; it changes no copy"""
+SHORT, SHORT_WORDS = 2, 16
+"""bit of word 2 that CuTe DSL sets in its maps, and the number of words that it writes: the others hold
+what was in memory before"""
 MOST_PIXELS = 1024
 """maximum of pixels that a copy in im2col mode moves"""
 MOST_ADDRESS, MOST_STRIDE = 1 << 57, 1 << 40
@@ -318,9 +323,19 @@ def _read(data: bytes) -> bytes:
     return struct.pack("<32I", *words)
 
 
+def _complete(data: bytes) -> bytes:
+    """Return a map as the measured driver writes it: without `LARGE`, and all words of a map of CuTe DSL."""
+    words = list(struct.unpack("<32I", data))
+    if words[2] & SHORT:
+        words[SHORT_WORDS:] = [0] * (32 - SHORT_WORDS)
+    words[2] &= ~(LARGE | SHORT)
+    return struct.pack("<32I", *words)
+
+
 def decode(data: bytes) -> MapFields | None:
-    """Return the fields of a map's 128 bytes, or None for bytes that neither a driver nor `tensormap.replace`
+    """Return the fields of a map's 128 bytes, or None for bytes that neither a driver, `tensormap.replace` nor CuTe DSL
     writes."""
+    data = _complete(data)
     words = struct.unpack("<32I", data)
     rank, type_ = (words[2] >> 4 & 7) + 1, _CODES.get((words[2] >> 7 & 15, bool(words[2] >> 16 & 1)))
     if type_ is None or rank > MOST_RANK:

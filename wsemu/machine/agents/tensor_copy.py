@@ -45,6 +45,7 @@ from wsemu.model.isa import (
 from wsemu.model.tensor_map import (
     CORNER_BITS,
     ELEMENT_TYPES,
+    LARGE,
     MAP_ALIGNMENT,
     MAP_BYTES,
     MOST_ADDRESS,
@@ -53,6 +54,7 @@ from wsemu.model.tensor_map import (
     MOST_RANK,
     PACKED,
     SHARED_ALIGNMENT,
+    SHORT,
     SWIZZLES,
     UNIT,
     WIDE_WORD,
@@ -190,9 +192,20 @@ def rows_of(p, i):
 
 
 @compiled
+def is_short(p):
+    """Return whether only the first words of a map are written."""
+    return word(p, 2) & SHORT != 0
+
+
+@compiled
+def is_wide(p):
+    return word(p, WIDE_WORD) != 0 and not is_short(p)
+
+
+@compiled
 def swizzle_address(p, address):
     """Return the location of 16 bytes of shared memory (T22)."""
-    if word(p, WIDE_WORD):
+    if is_wide(p):
         return address ^ (((address >> 7) & 3) << 5)
     return address ^ (((address >> 7) & ((1 << swizzle_of(p)) - 1)) << 4)
 
@@ -205,13 +218,16 @@ def clean(p):
     (`tensormap.replace`), whatever the rank.
     """
     rank, w2 = rank_of(p), word(p, 2)
-    if rank > MOST_RANK or w2 & 0xFFF8000E or interleave_of(p) == 3:
+    if rank > MOST_RANK or w2 & (0xFFF8000E & ~(LARGE | SHORT)) or interleave_of(p) == 3:
         return False
     if code_of(p) > BF16 and (code_of(p) != HALF_BYTES or interleave_of(p) or word(p, 8) & 1 == 0):
         return False
     if (w2 >> 16) & 1 and code_of(p) != F32 and code_of(p) != FLUSHED:
         return False
-    left = word(p, 7) >> (4 * MOST_RANK - 4) | word(p, 17) | (word(p, 13) & 0xFFFFFF) >> (3 * MOST_RANK)
+    left = word(p, 7) >> (4 * MOST_RANK - 4) | (word(p, 13) & 0xFFFFFF) >> (3 * MOST_RANK)
+    if is_short(p):
+        return left == 0
+    left |= word(p, 17)
     for n in range(19, WIDE_WORD):
         left |= word(p, n)
     if word(p, WIDE_WORD) and (word(p, WIDE_WORD) > 1 or swizzle_of(p) != WIDE_SWIZZLE or interleave_of(p)):
@@ -230,7 +246,8 @@ def is_im2col(p):
 
 @compiled
 def is_tiled(p):
-    """Return whether these are bytes of a tiled map, as the driver writes them; words 16 and 18 are not read."""
+    """Return whether these are bytes of a tiled map, as the driver or CuTe DSL writes them; words 16 and 18 are not
+    read."""
     if word(p, 2) & 1 or word(p, 15) or not clean(p):
         return False
     rank = rank_of(p)
