@@ -69,6 +69,8 @@ strong operations in sampled
     test_limits.py::test_the_units_of_effort_are_those_of_the_page
 CTAs that only publish
     test_limits.py::test_the_units_of_effort_are_those_of_the_page
+[flags](how.md#flags) of one writer each
+    test_limits.py::test_the_units_of_effort_are_those_of_the_page
 CTAs that look back
     test_limits.py::test_the_units_of_effort_are_those_of_the_page
 counted CTAs
@@ -155,8 +157,6 @@ kernels that launch kernels
     test_ptx_refused.py::test_a_function_of_the_system_that_is_not_known_is_refused_with_a_remedy
 `mma.sp` of 4-bit integers
     test_matrix.py::ORDINARY
-sums of sparse products
-    test_sparse.py
 `wgmma` in Python
     test_limits.py::test_python_has_no_wgmma
 blocks that a kernel allocated
