@@ -12,7 +12,7 @@ import wsemu
 from tests.unit.limits_rows import OPEN, PAGE, is_there, list_rows, read_table
 from wsemu import cuda, ptx
 from wsemu.cuda import uint32
-from wsemu.launch.explore import crowds, decide, messages, samples, search, windows
+from wsemu.launch.explore import crowds, decide, flags, messages, samples, search, windows
 from wsemu.model.outcome import COMPARED
 
 if TYPE_CHECKING:
