@@ -67,8 +67,6 @@ strong operations in the search
     test_limits.py::test_the_units_of_effort_are_those_of_the_page
 strong operations in sampled
     test_limits.py::test_the_units_of_effort_are_those_of_the_page
-[flags](how.md#flags) of one writer
-    test_flags.py::test_too_many_steps_decide_nothing
 CTAs that only publish
     test_limits.py::test_the_units_of_effort_are_those_of_the_page
 [flags](how.md#flags) of one writer each
