@@ -16,16 +16,20 @@ Reference: R.  Karrenberg, S.  Hack, "Improving performance of OpenCL on CPUs", 
 
 from __future__ import annotations
 
+import heapq
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from wsemu.model.control_flow import BRA, successors
+from wsemu.model.data import NamedTuple
 from wsemu.model.isa import FIRST_STORE, N_MEMORY, NAMES, OPERATIONS
 from wsemu.proof.taint import ACTIVE, VARYING, Analysis, list_sources
 from wsemu.proof.taint_steps import plain_decoder
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from wsemu.model.program import Program
     from wsemu.proof.taint_steps import Step
 
@@ -41,11 +45,11 @@ def stores_one_value(program: Program, pc: int) -> bool:
     """Return whether all lanes that execute the store at `pc` together write the same value, in every schedule."""
     key = "rows that differ"
     if key not in program.derived:
-        program.derived[key] = _Flow(program).before
-    before: dict[int, set[int]] = program.derived[key]
+        program.derived[key] = _Flow(program)
+    flow: _Flow = program.derived[key]
     steps = [step for step in plain_decoder(program).steps(pc) if step.kind == "store"]
     values = {row for step in steps for row in step.reads if row not in (step.address, step.guard)}
-    return bool(steps) and pc in before and before[pc].isdisjoint(values)
+    return bool(steps) and flow.is_uniform(pc, values)
 
 
 def may_store_unequal(program: Program, *, lockstep: bool) -> bool:
@@ -63,37 +67,76 @@ def may_store_unequal(program: Program, *, lockstep: bool) -> bool:
     return found
 
 
+class _Effect(NamedTuple):
+    """What an instruction does to the rows that differ; sets of rows are bits."""
+
+    inputs: int
+    """The rows that must be equal in all lanes for the result to be equal."""
+    varies: bool
+    """The result may differ anyway."""
+    writes: int
+    guarded: bool
+
+    def apply(self, state: int) -> int:
+        """Return the rows that may differ afterwards."""
+        if self.varies or state & self.inputs:
+            return state | self.writes
+        return state if self.guarded else state & ~self.writes
+
+
 class _Flow:
     """Follows rows that may differ, to a fixed point."""
 
     def __init__(self, program: Program) -> None:
         self.code: list[list[int]] = program.code.tolist()
-        self.after = [successors(pc, row) for pc, row in enumerate(self.code)]
-        self.steps = [[*plain_decoder(program).steps(pc)] for pc in range(len(self.code))]
+        self.after = [[to for to in successors(pc, row) if to < len(self.code)] for pc, row in enumerate(self.code)]
         self.has_local = bool(program.local_bytes)
-        self.before: dict[int, set[int]] = {0: {row for name, row in program.specials.items() if name in _OF_LANES}}
+        self.bits: dict[int, int] = {}
+        """the bit of each row"""
+        steps = [[*plain_decoder(program).steps(pc)] for pc in range(len(self.code))]
+        self.effects = [[self._find_effect(step) for step in own] for own in steps]
+        self.before = {0: self._join(row for name, row in program.specials.items() if name in _OF_LANES)}
         """instruction -> the rows that may differ between lanes before it"""
-        self.mixed: dict[int, set[int]] = {}
+        self.mixed: dict[int, int] = {}
         """instruction -> the rows that differ there because lanes come from several sides of a branch"""
+        self.parted: set[int] = set()
+        """branches whose guard may differ"""
         self._run()
 
-    def _run(self) -> None:
-        pending = [0]
-        while pending:
-            pc = pending.pop()
-            state = set(self.before[pc])
-            for step in self.steps[pc]:
-                self._follow(step, state)
-            if self.code[pc][0] == BRA and self.code[pc][1] >> 1 in state:
-                pending += self._part(pc)
-            for target in self.after[pc]:
-                if target < len(self.code) and self._arrive(target, state):
-                    pending.append(target)
+    def is_uniform(self, pc: int, rows: Iterable[int]) -> bool:
+        """Return whether rows are equal in all lanes that execute an instruction together."""
+        return pc in self.before and not self.before[pc] & self._join(rows)
 
-    def _arrive(self, target: int, state: set[int]) -> bool:
+    def _join(self, rows: Iterable[int]) -> int:
+        """Return the bits of rows."""
+        found = 0
+        for row in rows:
+            found |= self.bits.setdefault(row, 1 << len(self.bits))
+        return found
+
+    def _run(self) -> None:
+        """Follow instructions in program order as long as more rows differ."""
+        pending = [0]
+        waiting = {0}
+        while pending:
+            pc = heapq.heappop(pending)
+            waiting.discard(pc)
+            state = self.before[pc]
+            for effect in self.effects[pc]:
+                state = effect.apply(state)
+            grown = [target for target in self.after[pc] if self._arrive(target, state)]
+            if self.code[pc][0] == BRA and pc not in self.parted and state & self._join((self.code[pc][1] >> 1,)):
+                self.parted.add(pc)
+                grown += self._part(pc)
+            for target in grown:
+                if target not in waiting:
+                    waiting.add(target)
+                    heapq.heappush(pending, target)
+
+    def _arrive(self, target: int, state: int) -> bool:
         """Add rows that differ to those before an instruction; return whether there are more now."""
         known = self.before.get(target)
-        more = state | self.mixed.get(target, set()) | (known or set())
+        more = state | self.mixed.get(target, 0) | (known or 0)
         if known == more:
             return False
         self.before[target] = more
@@ -103,29 +146,30 @@ class _Flow:
         """Let the rows that the sides of a branch write differ at its join; return the joins where more rows do.
         Without a join they differ wherever these sides lead."""
         region = self._find_region(branch)
-        written = {row for pc in region for step in self.steps[pc] for row in step.writes}
+        written = 0
+        for pc in region:
+            for effect in self.effects[pc]:
+                written |= effect.writes
         join = self.code[branch][5]
         places = [join] if 0 <= join < len(self.code) else [*region]
         for at in places:
-            self.mixed[at] = self.mixed.get(at, set()) | written
-        return [at for at in places if at in self.before and self._arrive(at, set())]
+            self.mixed[at] = self.mixed.get(at, 0) | written
+        return [at for at in places if at in self.before and self._arrive(at, 0)]
 
     def _find_region(self, branch: int) -> set[int]:
         """Return the instructions between a branch and its join."""
         found, pending = set[int](), [*self.after[branch]]
         while pending:
             pc = pending.pop()
-            if pc != self.code[branch][5] and pc not in found and pc < len(self.code):
+            if pc != self.code[branch][5] and pc not in found:
                 found.add(pc)
                 pending += self.after[pc]
         return found
 
-    def _follow(self, step: Step, state: set[int]) -> None:
-        """Apply the effect of one instruction."""
+    def _find_effect(self, step: Step) -> _Effect:
+        """Return the effect of one instruction."""
         inputs = self._find_inputs(step)
-        differs = inputs is None or not state.isdisjoint(inputs)
-        for row in step.writes:
-            (state.add if differs or (step.guard and row in state) else state.discard)(row)
+        return _Effect(self._join(inputs or ()), inputs is None, self._join(step.writes), bool(step.guard))
 
     def _find_inputs(self, step: Step) -> tuple[int, ...] | None:
         """Return the rows that must be equal in all lanes for the result to be equal; None if it may differ anyway."""
