@@ -150,3 +150,40 @@ def test_a_wait_for_a_value_that_comes_again_may_miss_the_last_one(goes_on: bool
         steps[0].append(Step("set", 0, 5, "release"))
     said, decides = check_by_flags(ptx(steps), 2)
     assert (said, decides) == (verdict, verdict == "verified")
+
+
+SKIPPED = """.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 flag_, .param .u64 word_) {
+.reg .b64 %f, %w; .reg .b32 %c, %t, %s, %i, %v; .reg .pred %p, %o, %done;
+ld.param.u64 %f, [flag_]; ld.param.u64 %w, [word_];
+mov.u32 %c, %ctaid.x; mov.u32 %t, %tid.x; mov.u32 %i, 0;
+and.b32 %s, %t, 31; setp.ne.u32 %p, %s, 0; @%p exit;
+setp.ne.u32 %p, %c, 0; @%p bra SET;
+setp.ge.u32 %o, %t, 32; mov.pred %done, 0;
+MEET: bar.red.or.pred %p, 0, %done; @%p bra END;
+setp.ne.u32 %p, %i, 0; mov.u32 %i, 1; @%o bra OTHER;
+@%p bra WAIT;
+ld.acquire.gpu.global.u32 %s, [%f];
+setp.ne.u32 %p, %s, 1; mov.u32 %s, 0; @%p bra MEET;
+bra WORK;
+WAIT: ld.acquire.gpu.global.u32 %s, [%f]; setp.ne.u32 %p, %s, 1; @%p bra WAIT;
+mov.u32 %s, 0;
+WORK: ld.global.u32 %v, [%w]; mov.pred %done, 1; bra MEET;
+OTHER: @%p bra MEET;
+STORE
+bra MEET;
+SET: setp.eq.u32 %p, %t, 0; @%p st.release.gpu.global.u32 [%f], 1;
+END: ret;
+}
+"""
+"""Between two meetings, warp 1 may store, and warp 0 looks at the flag: if it is set, warp 0 works before the second
+meeting."""
+
+
+@pytest.mark.parametrize(("store", "verdict"), [("st.global.u32 [%w], 5;", "failed"), ("", "verified")])
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+def test_a_look_may_skip_a_barrier_only_if_no_warp_needs_it(store: str, verdict: str, engine: Engine) -> None:
+    said, decides = check_by_flags(SKIPPED.replace("STORE", store), 2, engine)
+    assert (said, decides) == (verdict, verdict == "verified")

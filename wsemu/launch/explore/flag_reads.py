@@ -25,8 +25,8 @@ _SYNCS = "sync", "warp", *FENCES
 """kinds of events of a round that leads back: they only order more"""
 Told = tuple[object, ...]
 """the parts of an event that matter"""
-Last = dict[int, Told]
-"""for each warp of a CTA, its last event"""
+Meeting = tuple[int, int]
+"""The barrier and the generation."""
 
 
 class End(NamedTuple):
@@ -36,6 +36,24 @@ class End(NamedTuple):
     """digests of the CTA and of the arrays"""
     made: list[Made]
     asks: list[Ask]
+
+
+class Past:
+    """The last two events of each warp of a CTA, and the warps of the last two generations of each barrier."""
+
+    def __init__(self) -> None:
+        self.last: dict[int, list[Made]] = {}
+        self.members: dict[Meeting, set[int]] = {}
+
+    def add(self, made: Made) -> None:
+        """Add the next event."""
+        event = made.event
+        if event.kind == "complete":
+            return
+        self.last[event.warp] = [*self.last.get(event.warp, ())[-1:], made]
+        if event.kind == "sync":
+            self.members.setdefault(_meeting(made), set()).add(event.warp)
+            self.members.pop((event.place, event.generation - 2), None)
 
 
 class FlagReads:
@@ -62,7 +80,7 @@ class FlagReads:
         return self.known[key]
 
     def find_early(
-        self, ask: Ask, values: list[bytes], ends: dict[bytes, End | None], old: bytes, last: Last
+        self, ask: Ask, values: list[bytes], ends: dict[bytes, End | None], old: bytes, past: Past
     ) -> bytes | None:  # fmt: skip
         """Return a value with which an early look of a lane leads to its wait, or None."""
         for value, stale in ends.items():
@@ -79,7 +97,7 @@ class FlagReads:
             after = {other: self.read(late, other, old) for other in values}
             session.load(cta, saved)
             session.load_memory(memory)
-            if all(self._is_early(ask, stale, ends[other], after[other], last) for other in values):
+            if all(self._is_early(ask, stale, ends[other], after[other], past) for other in values):
                 return value
         return None
 
@@ -116,37 +134,68 @@ class FlagReads:
         is_part = NAMES[fields[0]] in FENCES and fields[7] == ACQUIRES
         return (after, fields[0], fields[7]) if is_part else ()
 
-    def _is_early(self, ask: Ask, stale: End, end: End | None, later: End | None, last: Last) -> bool:
+    def _is_early(self, ask: Ask, stale: End, end: End | None, later: End | None, past: Past) -> bool:
         """Return whether a look with a value leads to the wait, or to the end of the wait with this value."""
         late = stale.asks[0]
         reads = {pc + n for pc in (ask.pc, late.pc) for n in (0, *self._fence(pc)[:1])}
         if end is None:
             return False
         if end.state == stale.state:
-            return tell(end.made, reads, last) == tell(stale.made, reads, last)
+            return tell(end.made, reads, past) == tell(stale.made, reads, past)
         return (
             later is not None
             and end.state == later.state
-            and tell(end.made, reads, last) == tell([*stale.made, *later.made], reads, last)
+            and tell(end.made, reads, past) == tell([*stale.made, *later.made], reads, past)
         )
 
     def has_one_end(self, ask: Ask, ends: Iterable[End]) -> bool:
         """Return whether a CTA stops in one state, after the same events."""
-        return len({(end.state, tuple(sorted(tell(end.made, {ask.pc}, {}).items()))) for end in ends}) == 1
+        return len({(end.state, tuple(sorted(tell(end.made, {ask.pc}, Past()).items()))) for end in ends}) == 1
 
 
-def tell(made: Iterable[Made], skipped: set[int], last: Last) -> dict[int, tuple[Told, ...]]:
-    """Return the events of each warp, except at some instructions.  A barrier that a warp meets twice, with nothing in
-    between, counts once."""
-    told: dict[int, list[Told]] = {warp: [one] for warp, one in last.items()}
+def tell(made: Iterable[Made], skipped: set[int], past: Past) -> dict[int, tuple[Told, ...]]:
+    """Return the events of each warp, except at some instructions.  A barrier that all its warps meet twice, with
+    nothing in between, counts once."""
+    own = {warp: [*events] for warp, events in past.last.items()}
+    members = {meeting: set(warps) for meeting, warps in past.members.items()}
+    arrivals = set[Meeting]()
     for one in made:
         event = one.event
         if event.kind == "complete" or event.pc in skipped:
             continue
-        entry, own = tell_event(one), told.setdefault(event.warp, [])
-        if not (event.kind == "sync" and own and own[-1] == entry):
-            own.append(entry)
-    return {warp: tuple(own) for warp, own in told.items()}
+        own.setdefault(event.warp, []).append(one)
+        if event.kind == "sync":
+            members.setdefault(_meeting(one), set()).add(event.warp)
+        elif event.kind == "arrive":
+            arrivals.add(_meeting(one))
+    _remove_repeated(own, members, arrivals)
+    kept = sorted({_meeting(one) for events in own.values() for one in events if one.event.generation >= 0})
+    return {warp: tuple((tell_event(one), _number(one, kept)) for one in events) for warp, events in own.items()}
+
+
+def _remove_repeated(own: dict[int, list[Made]], members: dict[Meeting, set[int]], arrivals: set[Meeting]) -> None:
+    """Remove each generation of a barrier whose warps met in the generation before, and did nothing in between."""
+    for meeting in sorted(members):
+        places = [(warp, n) for warp in members[meeting] for n, one in enumerate(own.get(warp, ()))
+                  if one.event.kind == "sync" and _meeting(one) == meeting]  # fmt: skip
+        if meeting in arrivals or len(places) != len(members[meeting]) or any(not n for _, n in places):
+            continue
+        pairs = [own[warp][n - 1 : n + 1] for warp, n in places]
+        before = {_meeting(one) for one, _ in pairs}
+        alike = all(tell_event(one) == tell_event(other) for one, other in pairs)
+        if alike and len(before) == 1 and members.get(before.pop()) == members[meeting]:
+            for warp, n in places:
+                del own[warp][n]
+
+
+def _number(made: Made, kept: list[Meeting]) -> int:
+    """Return how many generations of the same barrier come before, or -1 if an event has none."""
+    place, generation = _meeting(made)
+    return sum(1 for other, earlier in kept if other == place and earlier < generation) if generation >= 0 else -1
+
+
+def _meeting(made: Made) -> Meeting:
+    return made.event.place, made.event.generation
 
 
 def tell_event(made: Made) -> Told:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from wsemu.launch.explore.flag_reads import FlagReads, Last, tell_event
+from wsemu.launch.explore.flag_reads import FlagReads, Past
 from wsemu.launch.explore.nodes import Reached, Result
 from wsemu.launch.explore.polls import find_polls
 from wsemu.launch.explore.together import Together
@@ -179,8 +179,8 @@ class _Run:
         """the number of the last value of a flag that a thread has surely written or read: it reads no earlier one"""
         self.after: defaultdict[Place, list[Location]] = defaultdict(lambda: [Location()])
         """for each location, what a read of each of its values acquires"""
-        self.last: defaultdict[int, Last] = defaultdict(dict)
-        """for each CTA, the last event of each warp"""
+        self.past: defaultdict[int, Past] = defaultdict(Past)
+        """the last events of each CTA"""
         self.crowded: set[int] = set()
         """CTAs of which several lanes were before ordered accesses at once"""
         self.alone: set[int] = set()
@@ -366,7 +366,7 @@ class _Run:
         leave = [end for end in ends.values() if end is not None]
         if reads.has_one_end(ask, leave):
             return self._await(ask, [value for value, end in ends.items() if end is not None])
-        value = reads.find_early(ask, every, ends, now, self.last[ask.cta])
+        value = reads.find_early(ask, every, ends, now, self.past[ask.cta])
         if value is None:
             raise UnfitError
         self._go(ask, Location(), value)
@@ -442,8 +442,7 @@ class _Run:
         for one in moved.made:
             if one.event.kind == "access":
                 self._note(one)
-            if one.event.kind != "complete":
-                self.last[cta][one.event.warp] = tell_event(one)
+            self.past[cta].add(one)
         first, known = len(self.log), self.knowledge
         self.log += moved.made
         if known is None:
