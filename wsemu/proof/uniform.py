@@ -68,7 +68,7 @@ def may_store_unequal(program: Program, *, lockstep: bool) -> bool:
 
 
 class _Effect(NamedTuple):
-    """What an instruction does to the rows that differ; sets of rows are bits."""
+    """The effect of an instruction on the rows that differ; sets of rows are bits."""
 
     inputs: int
     """The rows that must be equal in all lanes for the result to be equal."""
