@@ -92,7 +92,7 @@ def test_no_wait_cures_a_program_that_reads_what_nothing_wrote(tmp_path: Path) -
         "d = cuda.device_array(64, np.float32)\ns = cuda.stream()\nfill[1, 32](d, 1.0)\nprint(d.copy_to_host()[40])\n"
     )
     _, said = fix(tmp_path, body)
-    assert "no fix: no wait that was tried is a cure" in said
+    assert "no fix: no wait that was tried in `program.py` is a cure" in said
 
 
 def test_lines_of_a_file_that_has_changed_are_read_again(tmp_path: Path) -> None:
@@ -103,15 +103,51 @@ def test_lines_of_a_file_that_has_changed_are_read_again(tmp_path: Path) -> None
         assert ("uninitialised-device-read" in said) == (last != "pass")
 
 
-@pytest.mark.parametrize("words", [["check", "--fix", "other.py"], ["check", "-m", "program"]])
-def test_a_program_that_the_command_does_not_name_is_not_run_again(words: list[str]) -> None:
-    assert Rerun(Path("program.py"), words)("raise SystemExit(3)") is None
+def test_a_module_that_the_program_imports_is_neither_edited_nor_run_as_the_program(tmp_path: Path) -> None:
+    (tmp_path / "beside.py").write_text(
+        HEAD + "def work(a, b, d):\n    fill[2, 32, a](d, 3.0)\n    scale[2, 32, b](d, 2.0)\n\n\n"
+        "if __name__ == '__main__':\n    open('started', 'w').close()\n"
+    )
+    body = "from beside import work\nwork(cuda.stream(), cuda.stream(), cuda.device_array(64, np.float32))\n"
+    _, said = fix(tmp_path, body + "cuda.synchronize()\n")
+    assert "no fix: no wait that was tried in `program.py` is a cure" in said
+    assert not (tmp_path / "started").exists()
+
+
+def test_a_program_in_another_encoding_is_run_again_in_it(tmp_path: Path) -> None:
+    file = tmp_path / "program.py"
+    file.write_bytes(b"# -*- coding: latin-1 -*-\n# \xe9\n" + (HEAD + RACES).encode())
+    said = wsemu("check", "--fix", file.name, cwd=tmp_path).stdout
+    assert "+ordered.wait(b)" in said
+
+
+def test_runs_of_edited_programs_have_the_settings_but_write_no_files_and_read_no_input(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text('[tool.wsemu]\nskip = ["coalescing"]\nlimit = 1\n')
+    rerun = Rerun(tmp_path / "program.py", [], {"certificate": "c.txt", "strict": True, "kernel": ["f*", "\\"]})
+    (tmp_path / "program.py").touch()
+    assert rerun("print(input())\n") is None
+    assert rerun._settings() == {
+        "skip": ["coalescing"], "strict": True, "kernel": ["f*", "\\"], "format": "json", "fix-budget": 0
+    }  # fmt: skip
+    assert rerun(HEAD + "fill[2, 32](cuda.device_array(64, np.float32), 3.0)\n") == Counter()
+
+
+@pytest.mark.parametrize("options", [["--limit", "1"], ["--certificate", "c.txt"]])
+def test_options_of_the_output_change_no_fix(tmp_path: Path, options: list[str]) -> None:
+    _, patch = fix(tmp_path, RACES, *options)
+    assert len(added(patch)) == 4
+
+
+def test_a_new_event_has_a_name_of_its_own(tmp_path: Path) -> None:
+    _, patch = fix(tmp_path, "ordered = 3\n" + RACES + "print(ordered)\n")
+    assert added(patch)[0] == "ordered1 = cuda.event()"
 
 
 def test_a_run_returns_the_errors_of_a_text(tmp_path: Path) -> None:
     file = tmp_path / "program.py"
     (tmp_path / "beside.py").write_text("FACTOR = 2.0\n")
-    rerun = Rerun(file, ["check", "--fix", "--format", "short", "--strict", str(file), "word"])
+    file.touch()
+    rerun = Rerun(file, ["word"], {"format": "short", "strict": True})
     assert rerun("from beside import FACTOR\n" + HEAD + RACES.replace("2.0", "FACTOR")) == Counter(
         {
             (

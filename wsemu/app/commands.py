@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -88,7 +87,7 @@ def check(
             from wsemu.app.fix import Fixes
             from wsemu.app.order_fixes import Rerun
 
-            options["fixes"] = Fixes(rerun=None if module or name else Rerun(file, sys.argv[1:]))
+            options["fixes"] = Fixes(rerun=None if module or name else Rerun(file, arguments, given))
         try:
             with _using_baseline(file, settings, printer), _certifying(chosen, printer) as certificates:
                 code = _each(targets, chosen.save_witness, settings, options)

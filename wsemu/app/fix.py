@@ -5,22 +5,21 @@ A kernel with several failed launches gets the first edit that fixes all of them
 
 from __future__ import annotations
 
-import io
 import linecache
 import sys
-import tokenize
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from wsemu.app.program_file import read_source
 from wsemu.model.data import dataclass, field
 from wsemu.model.finding import BETWEEN
 from wsemu.model.settings import current
 from wsemu.report.diagnostic import display_path
 
 if TYPE_CHECKING:
-    from collections import Counter
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
+    from wsemu.app.order_fixes import Rerun
     from wsemu.launch.result import Report
     from wsemu.model.cure import Cure
     from wsemu.report.sink import Sink
@@ -34,8 +33,8 @@ class Fixes:
     """The launches of a program that have findings, by kernel."""
 
     reports: dict[str, list[Report]] = field(default_factory=dict)
-    rerun: Callable[[str], Counter[tuple[str, str, str]] | None] | None = None
-    """function that returns the errors of an edited program, for findings between its launches"""
+    rerun: Rerun | None = None
+    """runs edited texts of the program, for findings between its launches"""
 
     def observe(self, report: Report) -> None:
         """Keep a launch that edits may fix."""
@@ -69,7 +68,7 @@ class Fixes:
         if not self.reports:
             return "no fix: nothing was found that an edit may cure" if code else "no fix is needed"
         if {*self.reports} == {BETWEEN} and self.rerun is not None:
-            return "no fix: no wait that was tried is a cure"
+            return f"no fix: no wait that was tried in `{display_path(str(self.rerun.file))}` is a cure"
         if any(report.keeps_launch() for reports in self.reports.values() for report in reports):
             return "no fix: no edit that was tried is a cure"
         return (
@@ -100,7 +99,7 @@ class Fixes:
             if not path.is_file():
                 printer.text(f"`{name}` is no file: it is as it was", "warning")
                 continue
-            now, encoding = _read(path)
+            now, encoding = read_source(path)
             if now.replace("\r\n", "\n") != "".join(linecache.getlines(cure.file)):
                 printer.text(f"`{name}` has changed since it ran: it is as it was", "warning")
             elif not _ask_user(f"edit `{name}`: {cure.says}{cure.caution}? [y/N] "):
@@ -108,13 +107,6 @@ class Fixes:
             else:
                 path.write_bytes(_apply_cure(cure, now).encode(encoding))
                 printer.text(f"edited `{name}`: {cure.says}")
-
-
-def _read(path: Path) -> tuple[str, str]:
-    """Return the text of a Python file, with its line ends, and its encoding."""
-    data = path.read_bytes()
-    encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
-    return data.decode(encoding), encoding
 
 
 def _apply_cure(cure: Cure, text: str) -> str:

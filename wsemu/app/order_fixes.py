@@ -11,19 +11,21 @@ import ast
 import difflib
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
 from collections import Counter
-from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from wsemu.app.program_file import read_source
+from wsemu.app.pyproject import FILE, find
 from wsemu.model.cure import Change, Cure, Edit, lines_of
 from wsemu.model.data import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
     from wsemu.launch.result import Report
     from wsemu.model.finding import Finding
@@ -36,7 +38,8 @@ MOST_RUNS = 24
 SECONDS = 120
 """maximum duration of a run"""
 _BY_WAITS = ("stream-race", "host-race", "freed-in-use", "managed-access")
-_OF_TRIALS = ("--fix", "--write")
+_OF_OUTPUT = frozenset("all baseline certificate format limit save-launches save-witness statistics suppress".split())
+"""settings that a run of an edited program does not get: they write files, or leave out findings"""
 _PROOF = "the program has no such finding"
 
 
@@ -51,20 +54,25 @@ class _Statement(NamedTuple):
     """true if waits go to the end of its body"""
 
 
-def find_order_fix(reports: list[Report], rerun: Callable[[str], Errors | None]) -> Cure | None:
-    """Return edits of one program that remove its findings between launches; None if no edit removes one.  `rerun`
-    returns the errors of an edited program, None if it did not run to its end."""
-    findings = [finding for report in reports for finding in report.findings if finding.code in _BY_WAITS]
-    file = next((site.file for finding in findings for site in finding.sites if site.primary), "")
-    path = Path(file)
-    if path.suffix != ".py" or not path.is_file():
+def find_order_fix(reports: list[Report], rerun: Rerun) -> Cure | None:
+    """Return edits of the program that remove findings between its launches; None if no edit removes one.  Findings in
+    a module that the program imports get none: only the program runs again."""
+    found: list[tuple[str, Finding]] = []
+    for report in reports:
+        for finding in report.findings:
+            place = next((site.file for site in finding.sites if site.primary), "")
+            if finding.code in _BY_WAITS and place and rerun.is_of_program(place):
+                found.append((place, finding))
+    if not found or rerun.file.suffix != ".py" or not rerun.file.is_file():
         return None
-    text = path.read_text(encoding="utf-8")
-    before = rerun(text)
+    file = found[0][0]
+    findings = [finding for place, finding in found if place == file]
     try:
+        text = read_source(rerun.file)[0].replace("\r\n", "\n")
         tree = ast.parse(text)
-    except SyntaxError:
+    except (SyntaxError, UnicodeDecodeError):  # the file has changed since it ran
         return None
+    before = rerun(text)
     edits: list[Edit] = []
     runs = 0
     for finding in findings:
@@ -120,7 +128,7 @@ def _edits(finding: Finding, file: str, text: str, tree: ast.Module, number: int
     waits: list[list[str]] = []
     if first is not None and first.stream is not None:
         if second.stream is not None and finding.code == "stream-race":
-            event = f"ordered{number or ''}"
+            event = _new_name("ordered", number, text)
             made = [f"{event} = {module}.event()", f"{event}.record({first.stream})", f"{event}.wait({second.stream})"]
             waits.append(made)
         waits.append([f"{first.stream}.synchronize()"])
@@ -132,6 +140,12 @@ def _edits(finding: Finding, file: str, text: str, tree: ast.Module, number: int
             says=f"insert `{'; '.join(lines)}` {where} line {second.line}",
             changes=[_insertion(file, text, second, lines, tree)],
         )
+
+
+def _new_name(word: str, number: int, text: str) -> str:
+    """Return a name, numbered from `number` on, that a text does not contain."""
+    name = f"{word}{number or ''}"
+    return name if not re.search(rf"\b{name}\b", text) else _new_name(word, number + 1, text)
 
 
 def _insertion(file: str, text: str, statement: _Statement, lines: list[str], tree: ast.Module) -> Change:
@@ -192,29 +206,31 @@ def _cuda_name(tree: ast.Module) -> str | None:
 
 
 class Rerun:
-    """Runs edited texts of a program with the options of this command."""
+    """Runs edited texts of a program with its settings and arguments, but writes none of its results to files."""
 
-    def __init__(self, file: Path, words: list[str]) -> None:
-        """`words` are the arguments of the command line, from the name of the command on."""
+    def __init__(self, file: Path, arguments: Sequence[str], given: Mapping[str, Any]) -> None:
+        """`given` are the settings on the command line, with the keys of pyproject.toml."""
         self.file = file
-        at = next((n for n, word in enumerate(words) if word == str(file)), None)
-        self._options, self._arguments = ([], []) if at is None else (_drop_format(words[1:at]), words[at + 1 :])
-        self._known = at is not None
+        self._arguments = arguments
+        self._given = given
+
+    def is_of_program(self, file: str) -> bool:
+        """Return whether a file is the program."""
+        return os.path.realpath(file) == os.path.realpath(self.file)
 
     def __call__(self, text: str) -> Errors | None:
         """Return the errors of a text, None if it did not run to its end."""
-        if not self._known:
-            return None
+        _, encoding = read_source(self.file)
         with tempfile.TemporaryDirectory(prefix="wsemu-") as folder:
             edited = Path(folder) / self.file.name
-            edited.write_text(text, encoding="utf-8")
-            command = [sys.executable, "-m", "wsemu.cli", "check", *self._options, "--format", "json", "--fix-budget"]
-            command += ["0", str(edited), *[word for word in self._arguments if word not in _OF_TRIALS]]
+            edited.write_bytes(text.encode(encoding))
+            (Path(folder) / FILE).write_text(_write_table(self._settings()), encoding="utf-8")
+            command = [sys.executable, "-m", "wsemu.cli", "check", str(edited), "--", *self._arguments]
             before = os.environ.get("PYTHONPATH")
             paths = os.pathsep.join(filter(None, [str(self.file.resolve().parent), before]))
             try:
                 done = subprocess.run(
-                    command, capture_output=True, text=True, timeout=SECONDS, check=False,
+                    command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=SECONDS, check=False,
                     env={**os.environ, "PYTHONPATH": paths},
                 )  # fmt: skip
                 reports = json.loads(done.stdout)["reports"]
@@ -229,11 +245,15 @@ class Rerun:
             if finding["severity"] == "error"
         )
 
+    def _settings(self) -> dict[str, Any]:
+        """Return the settings of a run."""
+        table = {**find(self.file)[1], **self._given}
+        return {key: value for key, value in table.items() if key not in _OF_OUTPUT} | {
+            "format": "json", "fix-budget": 0
+        }  # fmt: skip
 
-def _drop_format(options: list[str]) -> list[str]:
-    """Return the options without those of the output and of fixes."""
-    kept = [
-        word for before, word in pairwise(["", *options])
-        if word not in (*_OF_TRIALS, "--format") and before != "--format"
-    ]  # fmt: skip
-    return [word for word in kept if not word.startswith("--format=")]
+
+def _write_table(table: Mapping[str, Any]) -> str:
+    """Return settings as the table of pyproject.toml; strings, numbers and lists are written as in JSON."""
+    lines = (f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in table.items())
+    return "\n".join(["[tool.wsemu]", *lines, ""])

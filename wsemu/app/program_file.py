@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import io
 import os
 import re
 import sys
+import tokenize
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -142,3 +144,10 @@ def run_as_main(file: Path, arguments: Sequence[str], module: str = "") -> Itera
     finally:
         sys.argv = argv
         sys.path[:] = path
+
+
+def read_source(path: Path) -> tuple[str, str]:
+    """Return the text of a Python file, with its line ends, and its encoding."""
+    data = path.read_bytes()
+    encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+    return data.decode(encoding), encoding
