@@ -167,6 +167,16 @@ def test_a_launch_that_is_not_admitted_has_its_effect_and_no_report(process):
     assert (process.runs, process.verdicts) == (2, ["verified"] * 2)
 
 
+def test_a_launch_that_is_not_admitted_does_not_enter_the_order_of_launches(process, monkeypatch):
+    entered = []
+    monkeypatch.setattr(process._session._order, "note_launch", lambda *launch: entered.append(launch))
+    for admitted in (True, True, True, False):
+        process.write(Y, 7)
+        with hooks.adding_hook(hooks.admitting, lambda _, answer=admitted: answer):
+            process.launch()
+    assert (process.runs, len(entered)) == (2, 3)
+
+
 def test_a_launch_that_finds_other_memory_twice_is_no_longer_kept(process):
     for value in (1, 2, 3, 4, 4, 4, 4):
         process.write(Y, value)

@@ -305,8 +305,9 @@ class Session:
         found = self._repeats.find(self._launch_key(message))
         if found is None:
             return None
-        ran = _Ran([], [], [], [], [], [(found.bound, found.places, found.tracer)])
+        ran = _Ran([], [], [], [], [], [])
         if all(admits(kernel.__name__) for admits in hooks.admitting):
+            ran.finished.append((found.bound, found.places, found.tracer))
             report = found.report.model_copy(update={"seconds": time.perf_counter() - started})
             ran.reports.append(report)
             for look in hooks.traceable:
