@@ -136,6 +136,9 @@ def _explain_copy(raw: RawFinding, places: Places) -> Finding:
     elif "address" not in detail:
         message = f"index {detail['index']} of the {noun} lies outside its array"
         note, help_ = "it was left out", "check the indices against the arrays' shapes"
+    elif (of_heap := mistake(detail["address"])) is not None:
+        message = f"the {noun} of {words.amount(detail['size'])} {_COPY_OF_HEAP[of_heap[0]]}"
+        note, help_ = "it was left out", _OF_HEAP[of_heap[0]][1]
     elif rank := _wrong_rank(raw, places):
         message = f"the {noun} names `{places.element(detail['address'], raw.pc)}` in the shared memory of {rank}"
         note = "PTX leaves it undefined; it was left out"
@@ -175,6 +178,8 @@ _OF_HEAP = {
     NO_BLOCK: ("`free` of an address that is not a heap block", "free the address that `malloc` returned"),
 }
 """message and help for each misuse of the heap"""
+_COPY_OF_HEAP = {BEYOND: "reaches outside its heap block", FREED: "names a freed heap block"}
+"""the same for copies"""
 
 
 def _explain_heap(raw: RawFinding, places: Places, which: int) -> Finding:

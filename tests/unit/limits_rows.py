@@ -159,6 +159,8 @@ kernels that launch kernels
     test_matrix.py::ORDINARY
 `wgmma` in Python
     test_limits.py::test_python_has_no_wgmma
+matrix fragments (`wmma.load`
+    test_heap.py::test_a_matrix_fragment_in_a_block_is_not_modelled
 blocks that a kernel allocated
     test_heap.py::test_a_block_of_another_launch_is_not_modelled
 fragmentation of the heap
@@ -307,7 +309,6 @@ zero-column masks
 
 OPEN = frozenset(
     (
-        "bulk and tensor copies from and to heap blocks",
         "addresses in dynamic shared memory that warps share",
         "a launch with more than 1,000,000 traced events",
     )

@@ -310,3 +310,76 @@ def test_blocks_of_other_launches_are_known_where_nothing_is_allocated(kernels, 
     assert any("where in memory blocks of the heap lie" in note for note in report.notes)
     slot[0] = 1 << 40
     assert wsemu.check(module["halves"], 1, 1, (slot,), engine=engine).verdict == "verified"
+
+
+COPIES = """
+.version 8.6
+.target sm_90
+.address_size 64
+.extern .func (.param .b64 r) malloc (.param .b64 n);
+.extern .func free (.param .b64 p);
+.visible .entry k(.param .u64 y_)
+{
+  .shared .align 128 .b8 tile[256]; .shared .align 8 .b64 bar;
+  .reg .b64 %p, %q, %y; .reg .b32 %t, %b, %v; .reg .pred %w;
+  ld.param.u64 %y, [y_]; mov.u32 %t, tile; mov.u32 %b, bar;
+  { .param .b64 n; .param .b64 r; st.param.b64 [n], SIZE; call (r), malloc, (n); ld.param.b64 %p, [r]; }
+  mov.b64 %q, 0;
+FILL:
+  add.u64 %y, %p, %q; st.b8 [%y], 1; add.u64 %q, %q, 1; setp.lt.u64 %w, %q, SIZE; @%w bra FILL;
+  mov.u32 %v, 0;
+CLEAR:
+  add.u32 %b, %t, %v; st.shared.b32 [%b], 0; add.u32 %v, %v, 4; setp.lt.u32 %w, %v, 256; @%w bra CLEAR;
+  mov.u32 %b, bar; mov.u32 %v, BYTES;
+  mbarrier.init.shared.b64 [%b], 1; fence.mbarrier_init.release.cluster; fence.proxy.async;
+  COPY
+  { .param .b64 p; st.param.b64 [p], %p; call free, (p); }
+  ret;
+}
+"""
+WAITS = "WAIT: mbarrier.try_wait.parity.shared.b64 %w, [%b], 0; @!%w bra WAIT;"
+STORED = "cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;"
+FORMS = {
+    "load": f"mbarrier.arrive.expect_tx.shared.b64 _, [%b], %v;"
+    f" cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%t], [%p], %v, [%b]; {WAITS}",
+    "store": f"cp.async.bulk.global.shared::cta.bulk_group [%p], [%t], %v; {STORED}",
+    "reduce": f"cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%p], [%t], %v; {STORED}",
+    "thread": "cp.async.cg.shared.global [%t], [%p], 16, %v; cp.async.wait_all;",
+}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(("form", "size", "bytes_", "verdict"), [
+    ("load", 64, 64, "verified"), ("load", 64, 80, "failed"), ("load", 100, 112, "failed"),
+    ("store", 64, 64, "verified"), ("store", 64, 80, "failed"),
+    ("reduce", 64, 64, "verified"), ("reduce", 64, 80, "failed"),
+    ("thread", 16, 16, "verified"), ("thread", 8, 8, "verified"), ("thread", 8, 16, "failed"),
+])  # fmt: skip
+def test_a_copy_ends_with_its_block(form, size, bytes_, verdict, engine):
+    """All bytes of a copy lie in the block of its first byte."""
+    text = COPIES.replace("SIZE", str(size)).replace("BYTES", str(bytes_)).replace("COPY", FORMS[form])
+    report = wsemu.check(wsemu.load_ptx(text)["k"], 1, 1, (out(),), engine=engine)
+    assert report.verdict == verdict, (report.findings, report.notes)
+    assert {f.code for f in report.errors} == (set() if verdict == "verified" else {"out-of-bounds"})
+    assert all("outside its heap block" in f.message for f in report.errors)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_copy_of_a_freed_block_is_an_error(engine):
+    freed = "{ .param .b64 p; st.param.b64 [p], %p; call free, (p); }"
+    copy = FORMS["store"]
+    text = COPIES.replace("SIZE", "64").replace("BYTES", "64").replace(freed, "").replace("COPY", f"{freed} {copy}")
+    report = wsemu.check(wsemu.load_ptx(text)["k"], 1, 1, (out(),), engine=engine)
+    assert [f.message for f in report.errors] == ["the bulk store of 64 bytes names a freed heap block"]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_matrix_fragment_in_a_block_is_not_modelled(engine):
+    fragment = (
+        ".reg .b32 %f<8>; wmma.load.a.sync.aligned.row.m16n16k16.global.f16"
+        " {%f0, %f1, %f2, %f3, %f4, %f5, %f6, %f7}, [%p], 16;"
+    )
+    text = COPIES.replace("SIZE", "512").replace("BYTES", "64").replace("COPY", fragment)
+    report = wsemu.check(wsemu.load_ptx(text)["k"], 1, 32, (out(),), engine=engine)
+    assert report.verdict == "incomplete"
+    assert any("a matrix fragment in a block of the heap" in note for note in report.notes), report.notes

@@ -72,7 +72,8 @@ def _copy(flags: Flags) -> Lower:
             raise UnhandledForm
         base, offset, _ = lower_address(e, destination, "shared")
         count = _read_bytes(e, some[0], number) if some else e.constant("b32", number)
-        e.effect(f"cp.async.b{8 * number}", (base, full_address(e, origin, "global"), count), immediate=offset)
+        place = full_address(e, origin, "global", count)
+        e.effect(f"cp.async.b{8 * number}", (base, place, count), immediate=offset)
 
     return lower
 
@@ -162,10 +163,11 @@ def _bulk_load(flags: Flags, *, own: bool) -> Lower:
 
     def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
         to, origin, size, bar, *mask = _drop_cache_policy(e, operands, 4 + bool(many), hint)
-        places = full_address(e, to, "shared"), full_address(e, origin, "global")
+        count = e.read(size, "b32")
+        places = full_address(e, to, "shared"), full_address(e, origin, "global", count)
         ctas = (cta_mask(e, mask[0]),) if mask else ()
         operation = "bulk.multicast" if many else "bulk.load"
-        wanted = (*places, e.read(size, "b32"), full_address(e, bar, "shared"), *ctas)
+        wanted = (*places, count, full_address(e, bar, "shared"), *ctas)
         e.effect(operation, wanted, auxiliary=int(own))
 
     return lower
@@ -202,9 +204,10 @@ def _bulk_store(flags: Flags) -> Lower:
         to, origin, size, *mask = _drop_cache_policy(e, operands, 3, hint)
         if len(mask) != bool(masked):
             raise UnhandledForm
-        places = full_address(e, to, "global"), full_address(e, origin, "shared")
+        count = e.read(size, "b32")
+        places = full_address(e, to, "global", count), full_address(e, origin, "shared")
         which = _mask(e, mask[0]) if mask else e.constant("b32", _EVERY_BYTE)
-        e.effect("bulk.store", (*places, e.read(size, "b32"), which))
+        e.effect("bulk.store", (*places, count, which))
 
     return lower
 
@@ -251,8 +254,9 @@ def _reduction(form: Form) -> Lower:
 
     def lower(e: Emitter, operands: tuple[Operand, ...]) -> None:
         to, origin, size = _drop_cache_policy(e, operands, 3, hint)
-        places = full_address(e, to, "global"), full_address(e, origin, "shared")
-        e.effect("bulk.reduce", (*places, e.read(size, "b32")), auxiliary=number)
+        count = e.read(size, "b32")
+        places = full_address(e, to, "global", count), full_address(e, origin, "shared")
+        e.effect("bulk.reduce", (*places, count), auxiliary=number)
 
     return lower
 

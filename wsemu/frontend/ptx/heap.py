@@ -49,6 +49,7 @@ from wsemu.model.heap import (
 )
 from wsemu.model.isa import BY_TEXTURE, SEGMENT_SHIFT
 from wsemu.model.program import ConstantArray
+from wsemu.model.tensor_map import MAP_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -184,19 +185,24 @@ def _mistaken(e: Emitter, address: Register, kind: Register) -> Register:
     return e.emit("or.b64", s.with_number("and.b64", address, (1 << KIND_SHIFT) - 1), told)
 
 
+_FRAGMENT = "a matrix fragment in a block of the heap"
 _ELSEWHERE = "a block of the heap that another launch allocated: blocks end here with their launch"
 
 
-def heap_place(e: Emitter, address: Register) -> Register:
-    """Return the location of the data of an address that may be in a block, for the current instruction."""
+def heap_place(e: Emitter, address: Register, size: Register | None = None) -> Register:
+    """Return the location of the data of an address that may be in a block, for the current instruction.  `size`: the
+    bytes of a copy there (b32)."""
     s = _Steps(e)
     with _emitting_unguarded(e):
         asked = _ask(e, address)
     _stop_where(e, asked.of_other, _ELSEWHERE)
+    if e.instruction is not None and e.instruction.opcode == "wmma":
+        _stop_where(e, asked.of_block, _FRAGMENT)
     with _emitting_unguarded(e), e.looking_up():
         end = e.emit("add.b64", s.with_number("shl.b64", asked.start, _UNIT_SHIFT),
                      s.with_number("and.b64", asked.size, GONE - 1))  # fmt: skip
-        behind = s.with_number("add.b64", asked.inside, _bytes(e.instruction))
+        count = s.number(_bytes(e.instruction)) if size is None else e.resize(size, 64)
+        behind = e.emit("add.b64", asked.inside, count)
         good = e.emit("setp.le.u64", behind, e.emit("selp.b64", end, s.number(0), _none(s, asked)))
         freed = s.with_number("setp.ge.u64", asked.size, GONE)
         kind = e.emit("selp.b64", s.number(FREED), s.number(BEYOND), freed)
@@ -212,7 +218,9 @@ def _none(s: _Steps, asked: _Asked) -> Register:
 
 
 def _bytes(instruction: Instruction | None) -> int:
-    """Return the bytes of an instruction's access; for copies, whose size is in a register, the first byte counts."""
+    """Return the bytes of an instruction's access: a tensor copy reads its map, and hints count as one byte."""
+    if instruction is not None and instruction.opcode == "cp" and "tensor" in instruction.modifiers:
+        return MAP_BYTES
     if instruction is None or instruction.opcode not in _ACCESSES:
         return 1
     type_ = next((m for m in reversed(instruction.modifiers) if m in TYPE_BYTES), "b8")

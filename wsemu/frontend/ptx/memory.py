@@ -141,12 +141,15 @@ def strong_bits(e: Emitter, instruction: Instruction) -> int:
     return space_bits(e, instruction.modifiers) | access_scope(instruction)
 
 
-def lower_address(e: Emitter, operand: Operand, space: str) -> tuple[Register, int, str | None]:
-    """Return register and constant offset of an address, and the variable if it is named."""
+def lower_address(
+    e: Emitter, operand: Operand, space: str, size: Register | None = None
+) -> tuple[Register, int, str | None]:
+    """Return register and constant offset of an address, and the variable if it is named.  `size`: the bytes of a copy
+    there (b32)."""
     register, offset, name = _compute_address(e, operand, space)
     if name is None and space in ("", "global") and e.reached.allocates:
         at = e.emit("add.b64", register, e.constant("b64", offset)) if offset else register
-        return heap_place(e, at), 0, None
+        return heap_place(e, at, size), 0, None
     return register, (offset + (1 << 63)) % (1 << 64) - (1 << 63), name  # address arithmetic wraps
 
 
@@ -177,9 +180,9 @@ def _compute_address(e: Emitter, operand: Operand, space: str) -> tuple[Register
     return found, operand.offset, None
 
 
-def full_address(e: Emitter, operand: Operand, space: str) -> Register:
-    """Return an address with its offset in one register."""
-    base, offset, _ = lower_address(e, operand, space)
+def full_address(e: Emitter, operand: Operand, space: str, size: Register | None = None) -> Register:
+    """Return an address with its offset in one register.  `size`: the bytes of a copy there (b32)."""
+    base, offset, _ = lower_address(e, operand, space, size)
     return e.emit("add.b64", base, e.constant("b64", offset)) if offset else base
 
 
