@@ -38,10 +38,7 @@ DETAIL = {
     "tx-mismatch": Detail({
         **_PHASE, "bytes": "that are missing; below 0: too many", "pending": "arrivals that are missing",
     }),
-    "dangling-phase": Detail({
-        **_PHASE, "pending": "arrivals that are missing", "expected": "arrivals of a phase",
-        "bytes": "bytes that are missing",
-    }),
+    "dangling-phase": Detail({**_PHASE, "pending": "arrivals that are missing", "expected": "arrivals of a phase"}),
 }  # fmt: skip
 CODES = tuple(DETAIL)
 CURES = {
@@ -217,33 +214,28 @@ def _explain_uncovered(raw: RawFinding, places: Places) -> Finding:
 
 
 def _mismatch(raw: RawFinding, places: Places) -> Finding:
-    return words.finding(
-        raw, places, _left_open(raw, places), f"{words.noun(places, raw.pc)} by {words.who(raw, places)}",
-        ["in another schedule the phase completes before all bytes are transferred"],
-        "make the bytes expected in a phase equal the bytes that its copies write: look for a copy that is larger than "
-        "expected, or a path that copies without expecting bytes",
-    )  # fmt: skip
-
-
-def _left_open(raw: RawFinding, places: Places) -> str:
-    """Return what is missing from a phase, or too much in it, at the end."""
     d, name = raw.detail, words.mbarrier(raw, places)
-    return f"{name} is in phase {d['phase']} when the CTA exits: {words.lacking(d['bytes'], d['pending'])}"
-
-
-def _missing_bytes(raw: RawFinding, places: Places) -> Finding:
+    missing = d["bytes"] > 0
+    which = (
+        "look for a copy that is smaller than expected, is missing, or names another mbarrier"
+        if missing
+        else "look for a copy that is larger than expected, or a path that copies without expecting bytes"
+    )
+    told = (
+        "no thread waits for this phase"
+        if missing
+        else "in another schedule the phase completes before all bytes are transferred"
+    )
     return words.finding(
-        raw, places, _left_open(raw, places), f"{words.noun(places, raw.pc)} by {words.who(raw, places)}",
-        ["harmless on the hardware (M21): no thread waits for this phase"],
-        "make the bytes expected in a phase equal the bytes that its copies write: look for a copy that is smaller "
-        "than expected, is missing, or names another mbarrier",
+        raw, places,
+        f"{name} is in phase {d['phase']} when the CTA exits: {words.lacking(d['bytes'], d['pending'])}",
+        f"{words.noun(places, raw.pc)} by {words.who(raw, places)}", [told],
+        f"make the bytes expected in a phase equal the bytes that its copies write: {which}",
     )  # fmt: skip
 
 
 def _dangling(raw: RawFinding, places: Places) -> Finding:
     d, name = raw.detail, words.mbarrier(raw, places)
-    if d["bytes"]:
-        return _missing_bytes(raw, places)
     came = d["expected"] - d["pending"]
     return words.finding(
         raw, places,

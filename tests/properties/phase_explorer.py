@@ -173,7 +173,7 @@ class Explorer:
             self.faults.add(DEADLOCK)
             return
         self.completes = True
-        if any(m.tx < 0 for m in state.mbarriers):  # missing bytes change nothing: nobody waits for them
+        if any(m.tx for m in state.mbarriers):
             self.faults.add(BYTES)
 
     def onward(self, state: State) -> Iterator[State]:

@@ -376,7 +376,7 @@ _DETAIL = {
     "phase-unobserved": ("address", "phase"),
     "uncovered-expectation": ("address", "phase", "what", "other_lane"),
     "tx-mismatch": ("address", "phase", "bytes", "pending"),
-    "dangling-phase": ("address", "phase", "pending", "expected", "bytes"),
+    "dangling-phase": ("address", "phase", "pending", "expected"),
     "async-outlives-cta": ("address", "bytes", "what"),
     "store-outlives-cta": ("address", "bytes"),
     "copy-size": ("bytes", "what"),

@@ -100,11 +100,9 @@ _CODES = {
         "error", "an expect-tx operation that may come after all arrivals of its phase", "phase", proves=True
     ),
     "tx-mismatch": Code(
-        "error", "an mbarrier phase is left with too many transferred bytes", "phase", proves=True
+        "error", "an mbarrier phase is left with too few or too many transferred bytes", "phase", proves=True
     ),
-    "dangling-phase": Code(
-        "warning", "arrivals or bytes are missing from an open phase of an mbarrier at CTA exit", "phase"
-    ),
+    "dangling-phase": Code("warning", "arrivals remain in an open phase of an mbarrier at CTA exit", "phase"),
     "proxy": Code(
         "error", "an asynchronous access that no proxy fence orders after a plain one", "proxy", proves=True
     ),

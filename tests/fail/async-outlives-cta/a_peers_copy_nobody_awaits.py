@@ -17,7 +17,7 @@ def a_peers_copy_nobody_awaits(x, y):
     tile[t] = x[t]
     if t == 0:
         ptx.mbarrier_init(full, 0, 1)
-        ptx.mbarrier_arrive_expect_tx(full, 0, 128)  # expect: dangling-phase
+        ptx.mbarrier_arrive_expect_tx(full, 0, 128)  # expect: tx-mismatch
     ptx.fence_proxy_async()
     ptx.cluster_sync()
     to, told = ptx.mapa(tile, 1), ptx.mapa(full, 1)

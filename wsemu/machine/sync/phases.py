@@ -544,14 +544,14 @@ def judge_open(m, b):
     """Check R5 and R6 at the CTA's exit: report what the current phase still waits for."""
     if m.clocks and b.pending == 0:
         judge_covered(m, b)
-    if b.tx < 0:
+    if b.tx:
         record_finding(
             m.report_entry, m.address, (TX, b.tx_pc, b.tx_warp, 0, -1, -1), (address_of(b), b.phase, b.tx, b.pending, 0)
         )
-    elif b.tx or 0 < b.pending < b.expected:
+    elif 0 < b.pending < b.expected:
         record_finding(
             m.report_entry,
             m.address,
-            (DANGLING, b.tx_pc if b.tx else b.last_pc, b.tx_warp if b.tx else b.last_warp, 0, -1, -1),
-            (address_of(b), b.phase, b.pending, b.expected, b.tx),
+            (DANGLING, b.last_pc, b.last_warp, 0, -1, -1),
+            (address_of(b), b.phase, b.pending, b.expected, 0),
         )

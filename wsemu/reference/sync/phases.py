@@ -297,15 +297,17 @@ def is_left(group: CtaGroup, mbarrier: Mbarrier) -> None:
     phase = mbarrier.open
     if mbarrier.pending == 0:
         covers(group, mbarrier)
-    where = {"address": mbarrier.address, "phase": mbarrier.phase}
-    if mbarrier.tx < 0 and phase.bytes:
-        _leave(group, "tx-mismatch", phase.bytes, {**where, "bytes": mbarrier.tx, "pending": mbarrier.pending})
-        return
-    of_bytes = mbarrier.tx > 0
-    last = phase.bytes if of_bytes else phase.last
-    if last and (of_bytes or 0 < mbarrier.pending < mbarrier.expected):
-        missing = {"pending": mbarrier.pending, "expected": mbarrier.expected, "bytes": mbarrier.tx}
-        _leave(group, "dangling-phase", last, where | missing)
+    if mbarrier.tx and phase.bytes:
+        detail = {
+            "address": mbarrier.address, "phase": mbarrier.phase, "bytes": mbarrier.tx, "pending": mbarrier.pending
+        }  # fmt: skip
+        _leave(group, "tx-mismatch", phase.bytes, detail)
+    elif 0 < mbarrier.pending < mbarrier.expected and phase.last:
+        detail = {
+            "address": mbarrier.address, "phase": mbarrier.phase,
+            "pending": mbarrier.pending, "expected": mbarrier.expected,
+        }  # fmt: skip
+        _leave(group, "dangling-phase", phase.last, detail)
 
 
 def _leave(group: CtaGroup, code: str, mark: Mark, detail: dict[str, int]) -> None:
