@@ -179,7 +179,7 @@ _OF_HEAP = {
 }
 """message and help for each misuse of the heap"""
 _COPY_OF_HEAP = {BEYOND: "reaches outside its heap block", FREED: "names a freed heap block"}
-"""the same for copies"""
+"""the end of the message for a copy"""
 
 
 def _explain_heap(raw: RawFinding, places: Places, which: int) -> Finding:
