@@ -168,6 +168,9 @@ def test_an_offset_beyond_the_replicas_is_out_of_bounds() -> None:
     assert {finding.code for finding in report.findings} == {"undefined-behavior"}
 
 
+TWELVE = np.zeros(12)
+
+
 @pytest.mark.parametrize(
     ("replicas", "said"),
     [
@@ -177,9 +180,11 @@ def test_an_offset_beyond_the_replicas_is_out_of_bounds() -> None:
         ([np.zeros(8)[::2]], "not contiguous"),
         ([np.zeros(4), np.zeros(5)], "replica 1 has 5 float64"),
         ([np.zeros(4), np.zeros(4, np.float32)], "replica 1 has 4 float32"),
+        ([TWELVE[:8], TWELVE[4:]], "replicas 0 and 1 share memory"),
+        ([np.zeros(12), TWELVE, TWELVE], "replicas 1 and 2 share memory"),
     ],
 )
-def test_replicas_are_contiguous_arrays_of_one_size(replicas: list[Any], said: str) -> None:
+def test_replicas_are_separate_contiguous_arrays_of_one_size(replicas: list[Any], said: str) -> None:
     with pytest.raises(wsemu.UsageError, match=said):
         wsemu.Multicast(*replicas)
 

@@ -11,7 +11,7 @@ import pytest
 
 import wsemu
 from wsemu import cuda
-from wsemu.campaign import sweep_command
+from wsemu.campaign import sweep, sweep_command
 from wsemu.campaign.sizes import Reading, edges, read, smaller
 from wsemu.campaign.sweep import Sweep, attempt, of
 from wsemu.campaign.sweep_report import document, plain, ranges
@@ -280,6 +280,17 @@ def test_times_are_predicted_on_request() -> None:
     assert f"n=1,048,576: {large:,.1f} us" in plain(swept)
     assert document(swept)["sizes"][1]["microseconds"] == large
     assert "us" not in plain(Sweep(run_doubled, {"n": (64,)}).run()).split()
+
+
+def test_a_size_of_which_one_launch_cannot_be_predicted_has_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    predictions = iter([1.5, 2.5, None, 2.5])
+    monkeypatch.setattr(sweep, "_predict", lambda *_: next(predictions))
+
+    def run_twice(n: int) -> None:
+        run_doubled(n)
+        run_doubled(n)
+
+    assert [attempt(run_twice, {"n": 64}, device="H200").microseconds for _ in range(2)] == [4.0, 0.0]
 
 
 def test_times_need_one_process(capsys: pytest.CaptureFixture[str]) -> None:

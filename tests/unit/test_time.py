@@ -379,6 +379,17 @@ def test_a_ratio_is_to_a_prediction_of_the_same_model(rings: dict[int, Path], tm
     file.write_text("{}", encoding="utf-8")
     with pytest.raises(wsemu.UsageError, match="is not a stored prediction"):
         slow.ratio_to(file)
+    slow.model_copy(update={"microseconds": 0.0}).ratio_to(tmp_path / "zero.json")
+    with pytest.raises(wsemu.UsageError, match=r"it has 0\.0 microseconds"):
+        slow.ratio_to(tmp_path / "zero.json")
+
+
+@pytest.mark.parametrize("name", ["missing/ring.json", "ring.json/ring.json"])
+def test_a_prediction_that_cannot_be_stored_leaves_no_file(rings: dict[int, Path], tmp_path: Path, name: str) -> None:
+    (tmp_path / "ring.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(wsemu.UsageError, match=r"ring.json` cannot be written: "):
+        predicted(rings[1], 1).ratio_to(tmp_path / name)
+    assert [path.name for path in tmp_path.iterdir()] == ["ring.json"]
 
 
 STALLS = """

@@ -118,7 +118,8 @@ def attempt(
     named, the times of the launches on it are predicted."""
     sizes = tuple(arguments.values())
     reports: list[Report] = []
-    most, times = [0], [0.0]
+    most = [0]
+    times: list[float | None] = []
 
     def start(bound: Bound) -> None:
         most[0] = max(most[0], sum(data.nbytes for data, _ in bound.segments))
@@ -156,18 +157,20 @@ def attempt(
         came, why = "incomplete", f"{undecided.kernel}: {', '.join(undecided.reasons)}"
     work = sum(report.counters.warp_instructions for report in reports)
     shown = failed.model_copy(update={"seconds": 0.0}).model_dump_json() if failed else ""
-    return Tried(sizes, came, why, len(reports), shown, most[0], work, sum(times))
+    known = [one for one in times if one is not None]
+    total = sum(known) if len(known) == len(times) else 0.0
+    return Tried(sizes, came, why, len(reports), shown, most[0], work, total)
 
 
-def _predict(bound: Bound, device: str) -> float:
-    """Return the predicted microseconds of a launch; 0 if it cannot be predicted."""
+def _predict(bound: Bound, device: str) -> float | None:
+    """Return the predicted microseconds of a launch; None if it cannot be predicted."""
     from wsemu.timing.constants import device_named
     from wsemu.timing.time import predict_bound
 
     try:
         return predict_bound(bound, device_named(device)).seconds * 1e6
     except WsemuError:
-        return 0.0
+        return None
 
 
 def _line(error: Exception) -> str:

@@ -48,9 +48,9 @@ class Replicated(NamedTuple):
 class Multicast:
     """A multicast address of several replicas: pass it where a kernel takes the address of a multicast object.
 
-    The replicas are the arrays of the GPUs, in the order of their ranks: contiguous, of one type and one size.  The
-    instructions `multimem.ld_reduce`, `multimem.st` and `multimem.red` access all of them.  No other instruction may
-    use the address.
+    The replicas are the arrays of the GPUs, in the order of their ranks: contiguous, of one type and one size, and in
+    separate memory.  The instructions `multimem.ld_reduce`, `multimem.st` and `multimem.red` access all of them.  No
+    other instruction may use the address.
     """
 
     __slots__ = ("replicas",)
@@ -70,4 +70,8 @@ class Multicast:
                 f"multicast: replica {other} has {replicas[other].size} {replicas[other].dtype}, the first one "
                 f"{first.size} {first.dtype}: give arrays of one size"
             )
+        for n, one in enumerate(replicas):
+            same = next((m for m in range(n) if np.may_share_memory(one, replicas[m])), None)
+            if same is not None:
+                raise UsageError(f"multicast: replicas {same} and {n} share memory: give each GPU an array of its own")
         self.replicas = replicas

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 from os import PathLike
 from pathlib import Path
 
@@ -77,11 +79,12 @@ class Prediction(Record):
         """Return this time divided by that of the prediction stored in a JSON file.
 
         If the file does not exist, it is written with this prediction, and the result is 1. Raise UsageError if the
-        stored prediction is of another kernel, GPU or version of the model: such times are not comparable.
+        stored prediction is of another kernel, GPU or version of the model: such times are not comparable. Raise it
+        also if the file cannot be read or written.
         """
         file = Path(path)
         if not file.exists():
-            file.write_text(self.model_dump_json(indent=2) + "\n", encoding="utf-8")
+            self._store(file)
             return 1.0
         try:
             stored = Prediction.model_validate_json(file.read_text(encoding="utf-8"))
@@ -91,7 +94,20 @@ class Prediction(Record):
             old, new = getattr(stored, name), getattr(self, name)
             if old != new:
                 raise UsageError(f"`{file}` has {name} `{old}`, not `{new}`: delete it to store the new prediction")
+        if not stored.microseconds > 0:
+            raise UsageError(f"`{file}` is not a stored prediction: it has {stored.microseconds} microseconds")
         return self.microseconds / stored.microseconds
+
+    def _store(self, file: Path) -> None:
+        """Write this prediction to a file, which is complete at each moment: tests may run in several processes."""
+        temporary = file.with_name(f".{file.name}.{os.getpid()}")
+        try:
+            temporary.write_text(self.model_dump_json(indent=2) + "\n", encoding="utf-8")
+            temporary.replace(file)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                temporary.unlink()
+            raise UsageError(f"`{file}` cannot be written: {error.strerror}") from None
 
     def _repr_html_(self) -> str:
         """Return the prediction as HTML for a notebook."""
