@@ -161,8 +161,9 @@ def _format_of(type_: str) -> str:
 
 
 def multiplications(tiles: int) -> list[Case]:
-    """Every dense `mma.sync`; those of integers also with `.satfinite`."""
-    shapes = [shape for shape in MMA.values() if shape.m == 16 or shape.a not in ("f16", "bf16")]
+    """Every dense `mma.sync` without a `.kind`; those of integers also with `.satfinite`."""
+    dense = [shape for shape in MMA.values() if not (shape.sparse or shape.kind)]
+    shapes = [shape for shape in dense if shape.m == 16 or shape.a not in ("f16", "bf16")]
     return [
         _multiplication(shape, tiles, clamped=clamped)
         for shape in shapes
@@ -191,12 +192,13 @@ def _multiplication(shape: Mma, tiles: int, *, clamped: bool) -> Case:
 # -- wgmma -------------------------------------------------------------------------------------------------------------
 _DESCRIPTOR = 0x8 << 16 | 0x10 << 32
 """rows of 16 bytes in groups of 8: 128 bytes to the next 16 of k, 256 to the next 8 rows"""
+_DENSE = [found for found in WGMMA.values() if not found.part.sparse]
 
 
 def groups(tiles: int) -> list[Case]:
     """Every dense `wgmma` of 8 columns; negated, transposed, without accumulators, and of 128 columns for some."""
-    cases = [_group(found, 8, tiles) for found in WGMMA.values()]
-    more = [found for found in WGMMA.values() if found.part.a == found.part.b]
+    cases = [_group(found, 8, tiles) for found in _DENSE]
+    more = [found for found in _DENSE if found.part.a == found.part.b]
     for found in more:
         floats = found.part.d != "s32"
         if floats:
@@ -212,7 +214,7 @@ def groups(tiles: int) -> list[Case]:
 
 def other_groups(tiles: int) -> list[Case]:
     """The same of all other numbers of columns."""
-    return [_group(found, n, tiles) for found in WGMMA.values() for n in _other_columns(found)]
+    return [_group(found, n, tiles) for found in _DENSE for n in _other_columns(found)]
 
 
 def _other_columns(found: Wgmma) -> list[int]:

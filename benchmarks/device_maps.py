@@ -13,7 +13,7 @@ import numpy as np
 from tests import tensor_kernels as kernels
 from tests.tensor_kernels import GLOBAL, LOAD, SHARED, START, Record, pattern
 from wsemu.model.isa import TENSOR_REDUCTIONS
-from wsemu.model.tensor_map import ELEMENT_TYPES, TYPE_NAMES, UNIT, MapFields, encode, refusal
+from wsemu.model.tensor_map import ELEMENT_TYPES, PACKED, TYPE_NAMES, UNIT, MapFields, encode, refusal
 
 if TYPE_CHECKING:
     from benchmarks.device_bits import Gpu
@@ -26,6 +26,8 @@ _REDUCED = {
     "xor": ("u32", "s32", "u64"),
 }  # fmt: skip
 _MOST_TILE = 16_384
+_LOADED = [type_ for type_ in TYPE_NAMES if type_ != PACKED]
+"""element types of loads and stores: those that fill whole bytes"""
 
 
 def drawn(seed: int) -> Record:
@@ -40,7 +42,7 @@ def drawn(seed: int) -> Record:
 def _drawn(generator: random.Random) -> Record | None:
     way = generator.random()
     mode = LOAD if way < 0.8 else 0 if way < 0.9 else generator.randrange(1, len(TENSOR_REDUCTIONS) + 1)
-    types = TYPE_NAMES if mode <= 0 else _REDUCED[TENSOR_REDUCTIONS[mode - 1]]
+    types = _LOADED if mode <= 0 else _REDUCED[TENSOR_REDUCTIONS[mode - 1]]
     type_ = generator.choice(types)
     size = ELEMENT_TYPES[type_].bytes
     interleave = generator.choice((0, 0, 0, 0, 1, 2)) if mode <= 0 else 0

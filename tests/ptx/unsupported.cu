@@ -6,13 +6,13 @@ __device__ __forceinline__ unsigned shared_address(const void *pointer) {
   return static_cast<unsigned>(__cvta_generic_to_shared(pointer));
 }
 
-// Matrix products of a warp where half of the elements are zeros.
+// Sparse matrix products of a warp, of elements of 4 bits.
 __global__ void tensor_cores(const unsigned *x, float *y, int use) {
-  float c[4] = {1, 2, 3, 4};
+  int c[4] = {1, 2, 3, 4};
   if (use)
     asm volatile(
-        "mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5}, {%6, %6}, {%0, %1, %2, %3}, %4, 0;"
-        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+        "mma.sp.sync.aligned.m16n8k64.row.col.s32.s4.s4.s32 {%0, %1, %2, %3}, {%4, %5}, {%6, %6}, {%0, %1, %2, %3}, %4, 0;"
+        : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
         : "r"(x[0]), "r"(x[1]), "r"(x[2]));
   y[threadIdx.x] = c[0] + c[3];
 }

@@ -12,7 +12,7 @@ import pytest
 
 import wsemu
 from tests.commands import wsemu as command
-from tests.unit.matrix_kernels import kernel, random_tiles, run
+from tests.unit.matrix_kernels import ALL, kernel, random_tiles, run
 from tests.unit.test_wgmma import form
 from wsemu.model.errors import UsageError
 from wsemu.model.matrix import FORMATS, MMA, WGMMA
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from tests.unit.matrix_kernels import Bits
 
-FLOATS = [name for name, shape in MMA.items() if shape.a in FORMATS and shape.m == 16]
+FLOATS = [name for name in ALL if MMA[name].a in FORMATS and MMA[name].m == 16]
 SLOW = FLOATS[::6]
 """on the reference engine, too"""
 

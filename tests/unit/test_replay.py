@@ -587,5 +587,5 @@ def test_a_step_that_a_barrier_holds_back_is_told() -> None:
     bound = bind_launch(ahead, configure(1, 64), (x,), settings.Settings())[0]
     store = next(pc for pc, span in enumerate(bound.program.span_of) if bound.program.array_of[pc] == "x")
     step = witness().steps[0].model_copy(update={"warp": 0, "instruction": store, "nth": 1, "does": "store"})
-    with pytest.raises(ReplayError, match=r"warp 0 waits for barrier 1 generation 0 at line \d+ before it comes to"):
+    with pytest.raises(ReplayError, match=r"warp 0 waits for barrier 1 generation 0 at line \d+ before it reaches"):
         follow(bound, "race", [step, step])
