@@ -230,3 +230,32 @@ def test_a_counter_that_is_read_is_not_only_drawn_from(engine: Engine) -> None:
 
     report = wsemu.check(read, 2, 1, (np.zeros(1, i32), np.zeros(2, i32)), engine=engine)
     assert report.verdict == "failed"
+
+
+@cuda.jit
+def add_for_the_first_number(counter: Any, out: Any) -> None:
+    if cuda.atomic.add(counter, 0, 1) == 0:
+        cuda.atomic.add(out, 0, cuda.blockIdx.x)
+
+
+@cuda.jit
+def draw_twice_without_the_last_number(counter: Any, out: Any) -> None:
+    if cuda.atomic.add(counter, 0, 1) != 2:
+        cuda.atomic.add(counter, 0, 1)
+
+
+@cuda.jit
+def store_for_the_own_number(counter: Any, out: Any) -> None:
+    old = cuda.atomic.add(counter, 0, 1)
+    if old == cuda.blockIdx.x:
+        out[old] = 1
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    "kernel", [add_for_the_first_number, draw_twice_without_the_last_number, store_for_the_own_number]
+)
+def test_results_that_depend_on_who_draws_a_number_are_noted(kernel: Any, engine: Engine) -> None:
+    report = wsemu.check(kernel, 3, 1, (np.zeros(1, i32), np.zeros(4, i32)), engine=engine)
+    assert (report.verdict, report.proof.endswith(HOW)) == ("verified", True)
+    assert any("depend on the order" in note for note in report.notes), report.notes

@@ -179,6 +179,8 @@ class Draws:
         """Run all segments.  Return whether no new location distinguishes states."""
         self.touched: dict[int, Touch] = {}
         self.held: dict[int, bytes] = {}
+        self.effects: dict[int, tuple[str, frozenset[int]]] = {}
+        """for each number, how the segment after it ends and the locations that it stores to"""
         self.loaded: dict[int, frozenset[int]] = {}
         """for each array location that segments read before writing it, the number of these segments if it is unique"""
         self.states: dict[bytes, State] = {}
@@ -307,6 +309,7 @@ class Draws:
             state.marks.copy(), (*state.numbers, number),
         )  # fmt: skip
         segment = self._take(child, moved, self.owners[key] | {number}, number)
+        self._compare_effects(moved, number)
         if moved.status == "done":
             state.after.setdefault((segment, b""), number)
             return
@@ -318,6 +321,20 @@ class Draws:
         to = self._enter(child, self.owners[key] | {number})
         state.after.setdefault((segment, to), number)
         self.furthest[segment, to] = max(number, self.furthest.get((segment, to), 0))
+
+    def _compare_effects(self, moved: Moved, number: int) -> None:
+        """Record that array contents depend on the CTA that draws a number, if it stores to other locations after that,
+        or ends instead of drawing again, or performs atomics, whose operands are not followed."""
+        stored = set[int]()
+        for made in moved.made:
+            if made.event.kind == "access" and made.event.pc in self.ordered:
+                continue
+            for start, size, _, writes, kind in self._sides(made):
+                if writes and start >> SEGMENT_SHIFT >= FIRST_ARRAY:
+                    stored.update(range(start, start + size))
+                    self.uneven |= kind != _PLAIN
+        effects = moved.status, frozenset(stored)
+        self.uneven |= self.effects.setdefault(number, effects) != effects
 
     def _enter(self, state: State, own: frozenset[int]) -> bytes:
         """Record a state; return its key.  `own` are the numbers that all paths by which it is reached now have drawn:
