@@ -44,12 +44,17 @@ x = np.sum(h[8:16])
 x = max(h[0], h[1])
 x = f"{h[0]:.1f}"
 x = [float(v) for v in h]
+x = [*h]
+x = (0, *h[:3])
+x = (lambda *a: 0)(*h)
 """.strip().splitlines()
 NONE = """
 x = np.asarray(h)
 x = h.reshape(8, 8)
 x = h.T
 x = [h, h]
+x = [*[h, h], *(d,)]
+x = (lambda *a: 0)(*[h])
 a, b = h, h
 x = dict(a=h)
 x = np.empty_like(h)

@@ -184,7 +184,11 @@ class _Reader(ast.NodeVisitor):
                 self._call(node, used)
             case ast.Compare(ops=[ast.Is() | ast.IsNot()]):
                 pass
-            case ast.Tuple() | ast.List() | ast.Starred() | ast.IfExp() | ast.NamedExpr():
+            case ast.Starred(value=ast.Tuple() | ast.List()):
+                self.read(node.value, used, callee)
+            case ast.Starred():
+                self.read(node.value, True)  # the line iterates over it, whatever gets its elements
+            case ast.Tuple() | ast.List() | ast.IfExp() | ast.NamedExpr():
                 for child in ast.iter_child_nodes(node):
                     if isinstance(child, ast.expr):
                         self.read(child, used, callee)
