@@ -12,6 +12,8 @@ import pytest
 
 import wsemu
 from tests.commands import wsemu as command
+from tests.unit import test_scaled as scaled
+from tests.unit import test_sparse as sparse
 from tests.unit.matrix_kernels import ALL, kernel, random_tiles, run
 from tests.unit.test_wgmma import form
 from wsemu.model.errors import UsageError
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 FLOATS = [name for name in ALL if MMA[name].a in FORMATS and MMA[name].m == 16]
 SLOW = FLOATS[::6]
 """on the reference engine, too"""
+NARROW = [name for name, shape in scaled.NARROW.items() if not shape.has_factors]
 
 
 def number(bits: int, type_: str) -> float:
@@ -33,7 +36,8 @@ def number(bits: int, type_: str) -> float:
     bits >>= of.dropped
     sign, field = bits >> of.exponent + of.mantissa, bits >> of.mantissa & (1 << of.exponent) - 1
     low = bits & (1 << of.mantissa) - 1
-    if field == (1 << of.exponent) - 1 and (of.infinite or low == (1 << of.mantissa) - 1):
+    highest = field == (1 << of.exponent) - 1 and of.infinite < 2
+    if highest and (of.infinite or low == (1 << of.mantissa) - 1):
         return math.nan if low else -math.inf if sign else math.inf
     value = math.ldexp(low + (field > 0) * (1 << of.mantissa), max(field, 1) - of.bias - of.mantissa)
     return -value if sign else value
@@ -82,6 +86,31 @@ def test_a_sum_is_rounded_once(name: str) -> None:
         assert np.array_equal(run(shape, *tiles, mma="exact"), right)
         if not wild and name in SLOW:
             assert np.array_equal(run(shape, *tiles, mma="exact", engine="reference"), right)
+
+
+@pytest.mark.parametrize("engine", sparse.ENGINES)
+@pytest.mark.parametrize("name", [name for name, shape in sparse.SPARSE.items() if shape.a in FORMATS])
+def test_a_sum_of_a_sparse_product_is_rounded_once(name: str, engine: str) -> None:
+    shape = MMA[name]
+    dense, b, c = random_tiles(shape, 1, len(name), wild=False)
+    stored, positions = dense[:, :, : shape.k // 2], sparse.random_positions(shape, np.random.default_rng(5))
+    metadata = sparse.pack_metadata(shape, positions, 0)[None]
+    report, d = sparse.run(shape, stored, metadata, b, c, mma="exact", engine=engine)
+    assert report.verdict == "verified", report
+    assert np.array_equal(d, expected(name, sparse.widen(shape, stored[0], positions)[None], b, c))
+
+
+@pytest.mark.parametrize("name", NARROW)
+def test_a_sum_of_narrow_floats_is_rounded_once(name: str) -> None:
+    shape, generator = MMA[name], np.random.default_rng(5)
+    a = generator.choice(scaled.finite(shape.a), (1, 16, 32))
+    b = generator.choice(scaled.finite(shape.b), (1, 32, 8))
+    _, _, c = random_tiles(shape, 1, 5, wild=False)
+    tiles = scaled.in_container(shape, a, shape.a), scaled.in_container(shape, b, shape.b), c
+    right = expected(name, a << FORMATS[shape.a].dropped, b << FORMATS[shape.b].dropped, c)
+    for engine in scaled.ENGINES if name in NARROW[::6] else ("vm",):
+        d = scaled.run(shape, scaled.plain_text(shape), *tiles, *scaled.NO_FACTORS, "0 0 0 0", engine, "exact")
+        assert np.array_equal(d, right)
 
 
 def test_ties_subnormals_overflow_and_cancellation() -> None:

@@ -108,12 +108,15 @@ def pack_factors(of_a: Bits, of_b: Bits, places: str) -> tuple[Bits, Bits]:
     return s, t
 
 
-def run(shape: Mma, text: str, a: Bits, b: Bits, c: Bits, of_a: Bits, of_b: Bits, places: str, engine: str) -> Bits:
+def run(
+    shape: Mma, text: str, a: Bits, b: Bits, c: Bits, of_a: Bits, of_b: Bits, places: str, engine: str,
+    mma: str = "hardware",
+) -> Bits:  # fmt: skip
     s, t = pack_factors(of_a, of_b, places)
     d = np.zeros((len(a), shape.counts[0], 32), np.uint32)
     given = (pack(shape, a, False), s, pack(shape, b, True), t, np.ascontiguousarray(pack_c(shape, c)), d)
     module = wsemu.load_ptx(kernel(shape, text, places))
-    report = wsemu.check(module["k"], len(a), 32, given, engine=engine)  # type: ignore[arg-type]
+    report = wsemu.check(module["k"], len(a), 32, given, engine=engine, mma=mma)  # type: ignore[arg-type]
     assert report.verdict == "verified", report
     return unpack_c(shape, d)
 
