@@ -147,3 +147,16 @@ def test_random_functions_of_numbers(seed: int) -> None:
     for _ in range(4):
         found = judge_slots(draw_slots(source), ENGINES)
         assert not found.complaints, str(found)
+
+
+@cuda.jit
+def marked_by_the_first(n: Any, y: Any) -> None:
+    if cuda.atomic.add(n, 0, 1) == 0:
+        y[cuda.blockIdx.x] = 1
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_branch_on_a_number_has_a_note_on_what_is_left(engine: Engine) -> None:
+    report = wsemu.check(marked_by_the_first, 3, 1, (np.zeros(1, i32), np.zeros(3, i32)), engine=engine)
+    assert (report.verdict, report.proof.endswith(HOW)) == ("verified", True)
+    assert any("so may what is left in arrays" in note for note in report.notes), report.notes

@@ -24,7 +24,7 @@ from wsemu.evidence.unreached import find_unreached, unreached_note
 from wsemu.launch.ranks import name_scopes
 from wsemu.launch.result import Report
 from wsemu.model.codes import CHECKER_OF, CHECKERS, CODES, SCHEDULES
-from wsemu.model.control_flow import loop_numbers
+from wsemu.model.control_flow import STEERS, loop_numbers
 from wsemu.model.data import NamedTuple, replace
 from wsemu.model.effects import COMBINES, effects_of, find_opcodes
 from wsemu.model.finding import Counters, Finding, HoldsIn, Suppressed, Unused, Verdict
@@ -1000,6 +1000,11 @@ def _order_dependent(places: Places, analysis: Analysis | None, given: bool) -> 
             steered[said] = "polls"
         else:
             loose.append(said)
+    noted = {pc for pc, _ in analysis.order_dependent}
+    for t in analysis.find_tainted if given else ():
+        if t.what in STEERS.values() and t.source not in noted:
+            _, source = _source(places, t.source)
+            loose.append(f"{places.where(t.pc)}: the {t.what} depends on {source}, and so may what is left in arrays")
     return steered, list(dict.fromkeys(loose))
 
 
