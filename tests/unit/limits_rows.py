@@ -153,6 +153,8 @@ a deadlock across CTAs
     test_explain.py::test_a_deadlock_names_its_cta
 kernels in two streams that communicate while they run
     fail/stream-race
+a launch with more than 1,000,000 traced events
+    test_between.py::test_a_launch_whose_trace_is_too_long_may_conflict_with_another_stream
 kernels that launch kernels
     test_ptx_refused.py::test_a_function_of_the_system_that_is_not_known_is_refused_with_a_remedy
 `mma.sp` of 4-bit integers
@@ -310,7 +312,6 @@ zero-column masks
 OPEN = frozenset(
     (
         "addresses in dynamic shared memory that warps share",
-        "a launch with more than 1,000,000 traced events",
     )
 )
 """beginnings of rows without a test"""

@@ -97,6 +97,24 @@ def test_parts_of_an_array_on_two_streams_do_not_conflict() -> None:
     assert [f.code for report in reports for f in report.findings] == ["stream-race"]
 
 
+def test_a_launch_whose_trace_is_too_long_may_conflict_with_another_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two launches that write to the halves of an array, nothing is known without the trace."""
+
+    @cuda.jit
+    def fill_from(x: Any, first: int) -> None:
+        x[first + cuda.threadIdx.x] = first
+
+    monkeypatch.setattr("wsemu.machine.run.MAX_EVENTS", 1)
+    d = cuda.to_device(np.zeros(128, np.float32))
+    first, second = cuda.stream(), cuda.stream()
+    reports: list[Any] = []
+    with adding_hook(observers, reports.append):
+        fill_from[1, 64, first](d, 0)
+        fill_from[1, 64, second](d, 64)
+    assert [report.verdict for report in reports] == ["verified", "verified", "incomplete"]
+    assert "the trace is too long to determine which bytes are accessed" in reports[-1].notes[0]
+
+
 def test_host_accesses_are_compared_element_by_element() -> None:
     d, h = cuda.to_device(np.ones(64, np.float32)), cuda.pinned_array(64, np.float32)
     stream = cuda.stream()
