@@ -141,6 +141,8 @@ whether all warps of a warpgroup synchronize
     test_mbarrier_rules.py::test_a_warpgroup_synchronises_between_two_counts_of_registers
 [clusters](semantics.md#clusters) and [cooperative grids]
     test_grid.py::test_more_than_1024_warps_are_not_modelled
+launches of GPUs whose kernels or grids differ
+    test_ranks.py::test_a_grid_needs_an_equal_share_for_each_rank
 barriers of flags that several threads write
     test_flags.py::test_pads_that_are_set_and_reset_are_left_open
 counters at several GPUs to which
