@@ -311,11 +311,7 @@ zero-column masks
     test_tensor_memory.py::test_what_is_not_modelled_is_never_verified
 """
 
-OPEN = frozenset(
-    (
-        "addresses in dynamic shared memory that warps share",
-    )
-)
+OPEN = frozenset(("addresses in dynamic shared memory that warps share",))
 """beginnings of rows without a test"""
 
 

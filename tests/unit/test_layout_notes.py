@@ -44,6 +44,14 @@ def test_an_array_with_strides_has_a_note(array: np.ndarray[Any, Any], strides: 
     assert note.startswith(f"`x` is not contiguous in C order (strides {strides})")
 
 
+@pytest.mark.parametrize(("pitch", "notes"), [(np.int32(64), 0), (np.int64(16), 0), (np.int32(12), 1)])
+def test_a_stride_that_is_passed_as_well_needs_no_note(pitch: Any, notes: int) -> None:
+    """In bytes or in elements."""
+    text = COPY.replace(".param .u64 y)", f".param .u64 y, .param .u{8 * pitch.nbytes} pitch)")
+    report = wsemu.check(wsemu.load_ptx(text)["copy"], 1, 8, (WHOLE[::2], np.zeros(8, np.uint32), pitch))
+    assert len(report.notes) == notes
+
+
 @pytest.mark.parametrize("array", [WHOLE, WHOLE[2:], WHOLE[:1].T, WHOLE.reshape(1, 64, 1)])
 def test_an_array_whose_elements_follow_each_other_has_none(array: np.ndarray[Any, Any]) -> None:
     assert check_copy(array) == []

@@ -117,19 +117,29 @@ def _bind_program(
     if blank and space is None:
         _mark_written(segments, arrays, blank, uninitialized, names, arguments)
     if source is not None:
-        notes = (*notes, *_note_strides(program, arrays, names))
+        notes = (*notes, *_note_strides(program, arrays, names, arguments))
     return Bound(program, configuration, names, rows, segments, arrays, blank, chosen, source, heap, space), notes
 
 
-def _note_strides(program: Program, arrays: Sequence[BoundArray], names: Sequence[str]) -> Iterator[str]:
-    """Yield a note for each argument of a kernel in PTX that is an array whose elements do not follow each other."""
+def _note_strides(
+    program: Program, arrays: Sequence[BoundArray], names: Sequence[str], arguments: Sequence[Any]
+) -> Iterator[str]:
+    """Yield a note for each argument of a kernel in PTX that is an array whose elements do not follow each other,
+    unless another argument is the stride, in bytes or elements."""
+    from wsemu.launch.binding import Packed
+
+    numbers = {
+        int.from_bytes(a.data, "little", signed=True)
+        for a in arguments
+        if isinstance(a, Packed) and len(a.data) in (4, 8)
+    }
     passed = {names[p.argument] for p in program.parameters if p.part == "address"}
     for array in arrays:
         if array.name not in passed or math.prod(array.shape) <= 1:
             continue
         step = array.dtype.itemsize
         for extent, stride in zip(reversed(array.shape), reversed(array.strides), strict=True):
-            if extent > 1 and stride != step:
+            if extent > 1 and stride != step and numbers.isdisjoint((stride, stride // array.dtype.itemsize)):
                 yield (
                     f"`{array.name}` is not contiguous in C order (strides {array.strides}): the kernel gets the "
                     "address of its first element, and no strides; pass `np.ascontiguousarray(...)` to a kernel that "
