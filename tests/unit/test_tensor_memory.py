@@ -74,6 +74,17 @@ def test_an_address_in_local_memory_is_no_operand_of_a_product(used: bool, reaso
     assert report.reasons == reasons
 
 
+@pytest.mark.parametrize("engine", ["vm", "reference"])
+def test_a_column_that_is_computed_from_a_shared_address_is_not_decided(engine: Engine):
+    """Only descriptors are computed from addresses of shared memory, which begins elsewhere on a GPU."""
+    text = program(with_descriptors(A, B, instruction(128, 16)), ISSUE.format(issued=multiply("f16")), dump(16))
+    use = "  mov.u32 %r13, slot;\n  shr.b32 %r13, %r13, 31;\n  add.u32 %r11, %r11, %r13;\n"
+    text = text.replace("  ld.shared.b32 %r11, [%r2];\n", "  ld.shared.b32 %r11, [%r2];\n" + use)
+    arguments = random_bytes("f16", 8192), NOTHING, np.zeros((128, 16), np.uint32)
+    report = wsemu.check(wsemu.load_ptx(text)["k"], 1, 128, arguments, engine=engine)
+    assert (report.verdict, report.reasons) == ("incomplete", ["addresses"])
+
+
 @pytest.mark.parametrize(
     ("kind", "types"),
     [

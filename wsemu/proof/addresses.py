@@ -1047,14 +1047,19 @@ class _Analysis:
             value = state.get(row, NOTHING)
             if step.kind in ("barrier", "warp"):
                 yield "barrier operand" if step.kind == "barrier" else "member mask", value.bits
-            elif self._code[step.pc][0] in _ON_COLUMNS:  # descriptors are computed from addresses of shared memory
-                yield "operand", value.bits & ~self._places.of("shared", "dynamic")
+            elif self._code[step.pc][0] in _ON_COLUMNS:
+                of_matrix = self._places.of("shared", "dynamic") if row in self._descriptors(step.pc) else 0
+                yield "operand", value.bits & ~of_matrix
             else:
                 yield "operand", self._beside(value)
         if step.kind in ("store", "atomic") and step.address >= 0:
             number, address = self._placement_in_results(step, state)
             yield "value", number
             yield LEFT, address
+
+    def _descriptors(self, pc: int) -> frozenset[int]:
+        """Return the rows with descriptors of matrices, which are computed from addresses of shared memory."""
+        return frozenset(s.address for s in self._decoder.steps(pc) if s.array and COPIED in s.writes)
 
     def _beside(self, address: Value) -> Bits:
         """Return the allocations whose location influences an access to a different allocation."""
