@@ -188,16 +188,20 @@ def test_what_kernels_print_comes_out_when_the_host_waits(client):
 
 
 @needs_driver
-def test_an_interrupt_ends_the_program_and_the_command(client, tmp_path):
+@pytest.mark.parametrize(
+    ("number", "said"), [(signal.SIGINT, "interrupted"), (signal.SIGTERM, ""), (signal.SIGHUP, "")]
+)
+def test_a_signal_ends_the_program_and_the_command(client, tmp_path, number, said):
     command = [sys.executable, "-m", "wsemu", "run", str(client), str(PTX), "spin"]
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment) as ran:
         assert ran.stderr is not None
         assert ran.stderr.readline() == "spinning\n"
-        ran.send_signal(signal.SIGINT)
-        text, _ = ran.communicate(timeout=60)
-    assert "interrupted" in text
-    assert ran.returncode == 130
+        ran.send_signal(number)
+        text, errors = ran.communicate(timeout=60)
+    assert said in text
+    assert "Traceback" not in errors
+    assert ran.returncode == 128 + number
     assert not list(tmp_path.glob("wsemu-*"))
 
 

@@ -14,6 +14,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -99,7 +100,7 @@ class Ended:
 def run_program(command: Sequence[str], watch: Watch) -> Ended:
     """Run a command, with its launches checked, to its end; an interrupt or time limit ends it and is raised again."""
     libraries = find_libraries()
-    with _private_folder() as folder:
+    with _exiting_by_signals(), _private_folder() as folder:
         kept = folder / "ptx"
         kept.mkdir()
         path = folder / "server"
@@ -131,6 +132,24 @@ def environment(libraries: Path, server: Path, kept: Path) -> dict[str, str]:
     found.setdefault("TRITON_CACHE_DIR", str(kept / "triton"))
     found |= {"CUPY_CACHE_DIR": str(kept / "cupy"), "CUTE_DSL_KEEP": "ptx", "CUTE_DSL_DUMP_DIR": str(kept)}
     return found
+
+
+@contextlib.contextmanager
+def _exiting_by_signals() -> Iterator[None]:
+    """Let signals that end this process raise SystemExit, so that the program ends as well, and nothing is left."""
+
+    def leave(number: int, _: object) -> None:
+        raise SystemExit(128 + number)
+
+    is_main = threading.current_thread() is threading.main_thread()
+    ending = [one for one in (signal.SIGTERM, signal.SIGHUP) if is_main and signal.getsignal(one) is signal.SIG_DFL]
+    for one in ending:
+        signal.signal(one, leave)
+    try:
+        yield
+    finally:
+        for one in ending:
+            signal.signal(one, signal.SIG_DFL)
 
 
 @contextlib.contextmanager
