@@ -17,17 +17,14 @@ from wsemu.machine.matrix.shapes import (
 )
 from wsemu.machine.matrix.tensor_scales import (
     FLOOR,
-    FRACTION,
     QUIET,
-    encode,
-    factor_exponent,
-    factor_significand,
+    enter_group,
     is_nan,
     nibble,
-    shift_toward_zero,
+    sum_groups,
 )
 from wsemu.machine.matrix.tiles import ENDLESS, NAN, SMALL
-from wsemu.machine.scalars import load_i64, load_u32, store_i64, store_u32
+from wsemu.machine.scalars import load_u32, store_i64, store_u32
 from wsemu.model.isa import LANES, ROW
 from wsemu.model.matrix import BYTE_A_SHIFT, BYTE_B_SHIFT, FACTORS_SHIFT, FINE, LANE_A_SHIFT, LANE_B_SHIFT
 
@@ -103,37 +100,12 @@ def add_nibbles(m, a, b, aux):
 @compiled
 def add_element(m, factors_a, factors_b, aux, i, j, bits):
     """Return an accumulator and its products."""
-    to, terms = m.matrix + NUMBERS, m.matrix + TERMS
-    field, size, fine = (bits >> 23) & 0xFF, bits & 0x7FFFFF, aux & FINE
-    nan = field == 0xFF and size != 0
-    top, count = FLOOR, 1 << ((aux >> FACTORS_SHIFT) & 3)
+    a, b, terms = m.matrix + NUMBERS, m.matrix + NUMBERS + 512, m.matrix + TERMS
+    count, fine, top = 1 << ((aux >> FACTORS_SHIFT) & 3), aux & FINE, FLOOR
     for g in range(4):
-        of_a, of_b = (
-            factor_of_row(factors_a, aux, i, g * count // 4),
-            factor_of_column(factors_b, aux, j, g * count // 4),
-        )
-        nan |= is_nan(of_a, fine) or is_nan(of_b, fine)
-        total, some = 0, 0
-        for k in range(16 * g, 16 * g + 16):
-            product = load_i64(to + 8 * k) * load_i64(to + 512 + 8 * k)
-            total += product
-            some |= product
-        scale = factor_significand(of_a, fine) * factor_significand(of_b, fine)
-        total *= scale
-        exponent = factor_exponent(of_a, fine) + factor_exponent(of_b, fine)
-        store_i64(terms + 16 * g, total)
-        store_i64(terms + 16 * g + 8, exponent)
-        if some != 0 and scale != 0:  # the sum may be 0
-            top = max(top, exponent)
-    if nan:
-        return QUIET
-    if field == 0xFF:
-        return bits
-    exponent = (field if field else 1) - 127
-    size |= 0x800000 if field else 0
-    if size:
-        top = max(top, exponent)
-    total = shift_toward_zero(-size if bits >> 31 else size, exponent - 23 - top + FRACTION)
-    for g in range(4):
-        total += shift_toward_zero(load_i64(terms + 16 * g), load_i64(terms + 16 * g + 8) - 8 - top + FRACTION)
-    return encode(total, top - FRACTION)
+        of_a = factor_of_row(factors_a, aux, i, g * count // 4)
+        of_b = factor_of_column(factors_b, aux, j, g * count // 4)
+        if is_nan(of_a, fine) or is_nan(of_b, fine):
+            return QUIET
+        top = enter_group(terms, g, a, b, of_a, of_b, fine, top)
+    return sum_groups(terms, bits, top)

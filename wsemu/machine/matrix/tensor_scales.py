@@ -160,43 +160,49 @@ def encode(total, unit):
 
 
 @compiled
+def enter_group(terms, g, a, b, of_a, of_b, fine, top):
+    """Store the scaled sum of 16 products, and its exponent, as term g; return the highest exponent so far."""
+    total, some = 0, 0
+    for k in range(16 * g, 16 * g + 16):
+        product = load_i64(a + 8 * k) * load_i64(b + 8 * k)
+        total += product
+        some |= product
+    scale = factor_significand(of_a, fine) * factor_significand(of_b, fine)
+    exponent = factor_exponent(of_a, fine) + factor_exponent(of_b, fine)
+    store_i64(terms + 16 * g, total * scale)
+    store_i64(terms + 16 * g + 8, exponent)
+    if some != 0 and scale != 0:  # the sum may be 0
+        return max(top, exponent)
+    return top
+
+
+@compiled
+def sum_groups(terms, bits, top):
+    """Return the sum of an accumulator and the four terms, of which `top` is the highest exponent."""
+    field, size = (bits >> 23) & 0xFF, bits & 0x7FFFFF
+    if field == 0xFF:
+        return QUIET if size else bits
+    exponent = (field if field else 1) - 127
+    size |= 0x800000 if field else 0
+    if size:
+        top = max(top, exponent)
+    total = shift_toward_zero(-size if bits >> 31 else size, exponent - 23 - top + FRACTION)
+    for g in range(4):
+        total += shift_toward_zero(load_i64(terms + 16 * g), load_i64(terms + 16 * g + 8) - 8 - top + FRACTION)
+    return encode(total, top - FRACTION)
+
+
+@compiled
 def add_element(m, p, member, a, b, row, column, before):
     """Add the products of one element of D."""
-    bits = load_u32(before)
-    field = (bits >> 23) & 0xFF
-    c_size = bits & 0x7FFFFF
-    if field == 0xFF and c_size:
-        return QUIET
-    groups = 1 << p.vector
-    terms = m.columns_scratch + FACTORS + 2048
-    top = FLOOR
+    groups, terms, top = 1 << p.vector, m.columns_scratch + FACTORS + 2048, FLOOR
     for g in range(4):
         of_a = factor(m, p, member, row, 0, g * groups // 4)
         of_b = factor(m, p, member, column, 1, g * groups // 4)
         if is_nan(of_a, p.fine) or is_nan(of_b, p.fine):
             return QUIET
-        total, some = 0, 0
-        for k in range(16 * g, 16 * g + 16):
-            product = load_i64(a + 8 * k) * load_i64(b + 8 * k)
-            total += product
-            some |= product
-        scale = factor_significand(of_a, p.fine) * factor_significand(of_b, p.fine)
-        total *= scale
-        exponent = factor_exponent(of_a, p.fine) + factor_exponent(of_b, p.fine)
-        store_i64(terms + 16 * g, total)
-        store_i64(terms + 16 * g + 8, exponent)
-        if some != 0 and scale != 0:  # the sum may be 0
-            top = max(top, exponent)
-    if field == 0xFF:
-        return bits
-    c_exponent = (field if field else 1) - 127
-    c_size |= 0x800000 if field else 0
-    if c_size:
-        top = max(top, c_exponent)
-    total = shift_toward_zero(-c_size if bits >> 31 else c_size, c_exponent - 23 - top + FRACTION)
-    for g in range(4):
-        total += shift_toward_zero(load_i64(terms + 16 * g), load_i64(terms + 16 * g + 8) - 8 - top + FRACTION)
-    return encode(total, top - FRACTION)
+        top = enter_group(terms, g, a, b, of_a, of_b, p.fine, top)
+    return sum_groups(terms, load_u32(before), top)
 
 
 @compiled
