@@ -231,13 +231,12 @@ def judge(
         decided = decide_by_other_program({*doubts.steered.values()}, True) or decided
     if decided is not None:
         found, doubts = _apply_decision(found, doubts, places, settings, decided)
-        if program.undefined and decided.proven and decided.besides is None and not found.has_errors:
-            doubts = doubts._replace(undefined=[*doubts.undefined, *_unwritten(places)])
         loose = [*decided.notes, *(() if decided.proven else loose)]
-    if given and program.undefined and not found.has_errors and not doubts.undefined:
-        doubts = doubts._replace(undefined=_unwritten(places))
-    if program.undefined and decided is None and alike is None and not found.has_errors:
-        doubts = doubts._replace(undefined=[*doubts.undefined, *_store_doubts(places, analysis, trace_of)])
+    if program.undefined and not found.has_errors:
+        if (given and not doubts.undefined) or (decided is not None and decided.proven and decided.besides is None):
+            doubts = doubts._replace(undefined=[*doubts.undefined, *_unwritten(places)])
+        if decided is None and alike is None:
+            doubts = doubts._replace(undefined=[*doubts.undefined, *_store_doubts(places, analysis, trace_of)])
     decided = decided or alike
     if unread is not None and unread.reasons and not found.has_errors and not _stays_unread(unread, decided, follow):
         doubts = doubts._replace(undefined=[*doubts.undefined, *unread.reasons])
