@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from wsemu.launch.explore.decided import Case, Decided
     from wsemu.model.settings import Engine
 
-WORDS, THREADS = 3, 64
+WORDS, THREADS = 5, 64
 _HEAD = """.version 8.0
 .target sm_90
 .address_size 64
@@ -102,9 +102,11 @@ def draw_turns(source: random.Random) -> Program:
         wait = Step("wait", 0, value, order, "ge" if errs(0.2) else "eq", meets)
         look = [Step("look", 0, 0, "relaxed" if errs(0.1) else order)] if meets and source.random() < 0.5 else []
         before = [Step("store", 1 + cta % 2, cta)] if errs(0.15) else []
+        if meets and source.random() < 0.4:
+            before += _draw_meetings(source, 2 + cta)
         who = source.choice(("", "other"))
         work = [Step(does, 0, cta, kind=who) for does in ("load", "store")]
-        more = [Step(source.choice(("load", "store")), source.randrange(WORDS), cta)] if errs(0.3) else []
+        more = [Step(source.choice(("load", "store")), source.randrange(3), cta)] if errs(0.3) else []
         hand = [Step("set", 0, source.randrange(ctas + 1) if errs(0.1) else (cta + 1) % (ctas + source.randrange(2)),
                      "relaxed" if errs(0.15) else "release")]  # fmt: skip
         barriers = [[] if errs(0.15) else [Step("barrier")] for _ in range(2)]
@@ -114,6 +116,18 @@ def draw_turns(source: random.Random) -> Program:
             steps.insert(source.randrange(len(steps)), hand[0])
         program.append(steps if cta or not errs(0.2) else [*steps[len(look) + 1 :]])
     return program
+
+
+def _draw_meetings(source: random.Random, place: int) -> list[Step]:
+    """Draw meetings of a CTA, between which its warps access a word of the CTA: without a race if each store is alone
+    between two meetings."""
+    steps = [Step("barrier")]
+    for _ in range(source.choice((1, 2, 3))):
+        accesses = [Step(source.choice(("load", "store")), place, 1, kind=source.choice(("", "other")))]
+        if source.random() < 0.2:
+            accesses += [Step("load", place, 0, kind=source.choice(("", "other")))]
+        steps += [*accesses[: source.choice((0, 1, 1, 2))], Step("barrier")]
+    return steps
 
 
 def draw_returns(source: random.Random) -> Program:

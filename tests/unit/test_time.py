@@ -418,7 +418,7 @@ def test_stalls_of_a_warp_by_the_latencies_of_fermi(tmp_path: Path) -> None:
     assert 332 - 60 <= raw["tile[i] = x[i]"] <= 332 + 60  # the store waits for the global load
     assert 0 < raw["y[i] = value * value"] <= 38 + 24  # the product for its load, the store for the product
     wrong = command("time", "--no-run", "--no-numba-ptx", "--stalls", "7", file)
-    assert "no warp 7: a CTA of `scale` has 1" in wrong.stdout + wrong.stderr
+    assert "no warp 7 in a CTA of `scale`: give a number below 1" in wrong.stdout + wrong.stderr
 
 
 def test_the_mix_of_the_third_algorithm_is_that_of_the_paper() -> None:

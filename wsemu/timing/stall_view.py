@@ -47,7 +47,8 @@ def accumulate_stalls(found: Predicted, warp: int) -> list[Stalls]:
     """Return the stalls of a warp, in the order of the source lines; UsageError for a warp that the CTA lacks."""
     stream = found.stream
     if not 0 <= warp < stream.warps:
-        raise UsageError(f"no warp {warp}: a CTA of `{stream.bound.program.name}` has {stream.warps}")
+        where = f"a CTA of `{stream.bound.program.name}`"
+        raise UsageError(f"no warp {warp} in {where}: give a number below {stream.warps}")
     written: dict[int, int] = {}
     read: dict[int, int] = {}
     by_pc: defaultdict[int, list[int]] = defaultdict(lambda: [0, 0, 0])
