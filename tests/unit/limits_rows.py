@@ -187,6 +187,8 @@ not measured: layers below 0
     -
 the address mode of a dimension
     test_textures.py::test_layers_are_no_dimension
+random bits of `cvt.rs`
+    test_narrow_floats.py::test_random_bits_decide_how_a_half_is_rounded
 conversions of s2f6
     test_narrow_floats.py::test_other_conversions_are_never_verified
 `discard`, unknown modifiers
