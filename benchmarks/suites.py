@@ -22,7 +22,7 @@ from pathlib import Path
 LIST = """
 import pathlib, numba.cuda.tests
 root = pathlib.Path(numba.cuda.tests.__file__).parent
-for part in ("cudapy", "cudadrv", "nocuda"):
+for part in ("cudapy", "cudadrv", "nocuda", "doc_examples"):
     for file in sorted((root / part).glob("test_*.py")):
         print(f"numba.cuda.tests.{part}.{file.stem}")
 """
@@ -37,7 +37,7 @@ def list_modules(python: str, options: argparse.Namespace) -> list[str]:
     if options.suite == "numba":
         done = subprocess.run([python, "-c", LIST], check=True, capture_output=True, text=True)
         return done.stdout.split()
-    return [str(path) for path in sorted(options.folder.glob("test_*.py"))]
+    return [str(path) for path in sorted(options.folder.rglob("test_*.py"))]
 
 
 def run_module(python: str, module: str, options: argparse.Namespace, folder: str) -> str:

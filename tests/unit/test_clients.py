@@ -232,3 +232,40 @@ assert triton.testing.do_bench(lambda: double[(1,)](x, out, BLOCK=64)) == 1.0
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "3 launches: 3 verified" in done.stdout
+
+
+def test_machine_code_that_cute_dsl_keeps_in_a_folder_of_the_program_is_loaded(tmp_path):
+    file = tmp_path / "program.py"
+    file.write_text(
+        """
+import tempfile
+import cuda.bindings.driver as driver
+import cutlass.cute as cute
+
+@cute.kernel
+def empty():
+    return
+
+@cute.jit
+def start():
+    empty().launch(grid=[1, 1, 1], block=[1, 1, 1])
+
+def call(function, *arguments):
+    error, *found = function(*arguments)
+    assert error == driver.CUresult.CUDA_SUCCESS, error
+    return found[0] if found else None
+
+call(driver.cuInit, 0)
+call(driver.cuCtxSetCurrent, call(driver.cuDevicePrimaryCtxRetain, 0))
+with tempfile.TemporaryDirectory() as folder:
+    compiled = cute.compile(start, options=f"--dump-dir={folder} --keep-cubin")
+    library = call(driver.cuLibraryLoadData, compiled.artifacts.CUBIN, None, None, 0, None, None, 0)
+(kernel,) = call(driver.cuLibraryEnumerateKernels, 1, library)
+function = call(driver.cuKernelGetFunction, kernel)
+start()
+print("blocks:", call(driver.cuOccupancyMaxActiveBlocksPerMultiprocessor, function, 128, 0))
+"""
+    )
+    done = run(file, "cutlass", "cuda")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "blocks: 16" in done.stdout

@@ -442,6 +442,21 @@ def test_registers_at_the_launch(directives: str, registers: int) -> None:
     assert compiled("", directives).registers == registers
 
 
+@pytest.mark.parametrize(
+    ("directives", "body", "registers"),
+    [
+        (".reqntid 384\n.minnctapersm 1", "inc 232", 168), (".reqntid 256\n.minnctapersm 1", "dec 40 inc 232", 232),
+        (".reqntid 384\n.minnctapersm 1", "dec 24 inc 64 inc 96", 96), (".maxnreg 80", "inc 96 inc 64", 80),
+        (".maxnreg 168", "dec 24 inc 96", 96), (".maxnreg 128", "dec 24", 128), (".reqntid 384", "inc 96", 0),
+    ],
+)  # fmt: skip
+def test_registers_at_the_launch_are_at_most_those_that_a_warp_requests(
+    directives: str, body: str, registers: int
+) -> None:
+    text = re.sub(r"(inc|dec) (\d+)", r"setmaxnreg.\1.sync.aligned.u32 \2;", body)
+    assert compiled(text, directives).registers == registers
+
+
 # -- runs ------------------------------------------------------------------------------------------------------------
 def run(kernel: Any, block: int, arguments: Callable[[], tuple[Any, ...]]) -> tuple[wsemu.Report, Any]:
     """The report of a launch and its first argument; the same from both engines."""

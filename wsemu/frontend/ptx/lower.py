@@ -81,7 +81,6 @@ def lower(
     e = Emitter(graph, module, HANDLERS, reached)
     e.clusters = _clusters(function)
     enter_multicasts(e, multicasts)
-    graph.registers = _registers(function)
     graph.unmodelled += [f"{what} is not modelled ({place})" for what, place in _unsupported_parts(reached)]
     name_modules(e)
     e.names[0] = e.scopes[module.source.path]
@@ -103,6 +102,7 @@ def lower(
         sys.setrecursionlimit(limit)
     e.block.end, e.block.span, e.block.stack = "exit", e.span, e.stack
     graph.blocks[:] = [*e.layout, *e.aside]
+    graph.registers = _registers(function, graph)
     finish(e)
     found: dict[str, str] = {}
     for code, what in mark_registers(graph):
@@ -165,10 +165,11 @@ _UNIT, _WARPS, _LANES = 8, 4, 32
 """registers of a thread are allocated in units of 8, warps in units of four"""
 
 
-def _registers(function: Function) -> int:
+def _registers(function: Function, graph: Graph) -> int:
     """Return the registers that each thread has at the launch, as ptxas chooses them for a kernel with `setmaxnreg`.
-    They are `.maxnreg`, or the share of each thread if the multiprocessor is to hold `.minnctapersm` CTAs, whichever is
-    less. Return 0 if neither is declared: ptxas then ignores `setmaxnreg`."""
+    They are `.maxnreg`, or the share of each thread if the multiprocessor is to hold `.minnctapersm` CTAs, or the
+    most that a `setmaxnreg.inc` requests, whichever is least. Return 0 if neither directive is there: ptxas then
+    ignores `setmaxnreg`."""
     given = function.directives
     limits = [given["maxnreg"].values[0]] if "maxnreg" in given else []
     size = given.get("reqntid") or given.get("maxntid")
@@ -177,7 +178,13 @@ def _registers(function: Function) -> int:
         if 0 < ctas * threads <= _THREADS:
             warps = -(-ctas * -(-threads // _LANES) // _WARPS) * _WARPS
             limits.append(_REGISTERS // (warps * _LANES) // _UNIT * _UNIT)
-    return min(_MOST, *(-(-limit // _UNIT) * _UNIT for limit in limits)) if limits else 0
+    if not limits:
+        return 0
+    requests = [
+        code.immediate for block in graph.blocks for code in block.instructions if code.operation == "setmaxnreg.inc"
+    ]
+    limits += [max(requests)] if requests else []
+    return min(_MOST, *(-(-limit // _UNIT) * _UNIT for limit in limits))
 
 
 def _unsupported_parts(reached: Reached) -> Iterator[tuple[str, str]]:

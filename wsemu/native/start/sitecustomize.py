@@ -55,10 +55,17 @@ def _prepare_viewer(module):
     wsemu_clients.show_no_profile(module)
 
 
+def _prepare_cute(module):
+    import wsemu_clients
+
+    wsemu_clients.keep_ptx_of_cute(module)
+
+
 _PREPARATIONS = {
     "torch": _prepare_torch,
     "cuda.bindings._internal.runtime": _prepare_bindings,
     "cuda.bindings._internal.runtime_ptds": _prepare_bindings,
+    "cutlass.base_dsl.compiler": _prepare_cute,
     "triton.runtime.autotuner": _prepare_autotuner,
     "triton.testing": _prepare_benchmarks,
     "triton.profiler.profile": _prepare_profiler,

@@ -1,4 +1,4 @@
-"""Adaptations of packages that launch through the driver: cuda.bindings and Triton."""
+"""Adaptations of packages that launch through the driver: cuda.bindings, CuTe DSL and Triton."""
 
 import ctypes
 import os
@@ -20,6 +20,22 @@ def redirect_runtime(module):
         plain = name.lstrip("_")
         if plain.startswith("cuda"):
             redirect(pointer_of(capsule, name_of(capsule)), plain.encode())
+
+
+def keep_ptx_of_cute(module):
+    """Let CuTe DSL keep the PTX of each compilation in the folder of wsemu, also if the program names a folder for
+    what it keeps."""
+    apply = module.CompileOptions.apply_envar_settings
+
+    def apply_and_keep(self, *arguments, **named):
+        apply(self, *arguments, **named)
+        kept = self.options[module.KeepPTX]
+        for name in ("dump_path", "full_ptx_path"):
+            path = getattr(kept, name, "")
+            if path:
+                setattr(kept, name, os.path.join(os.environ["CUTE_DSL_DUMP_DIR"], os.path.basename(path)))
+
+    module.CompileOptions.apply_envar_settings = apply_and_keep
 
 
 def tune_with_first_configuration(module):
