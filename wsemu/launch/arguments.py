@@ -62,15 +62,15 @@ def _own_array(value: Any) -> Any:
 
 
 def find_arrays(value: Any, way: Way = ()) -> Iterator[tuple[Way, Any]]:
-    """Yield the arrays that an argument contains, in a tensor map, texture, structure, list, tuple or pattern object.
-    Each comes with the path by which `bind` names it."""
+    """Yield the arrays that an argument contains (in a tensor map, texture, structure, list, tuple or pattern object),
+    each with the path by which `bind` names it."""
     value = underlying_array(value)
     if isinstance(value, np.ndarray):
         yield way, value
     elif isinstance(value, tuple):
         for n, item in enumerate(value):
             yield from find_arrays(item, (*way, n))
-    elif hasattr(value, "all_arrays"):  # packed, as those of PTX are
+    elif hasattr(value, "all_arrays"):  # packed, as in PTX
         yield from value.all_arrays()
     else:
         for name in getattr(value, "__dataclass_fields__", ()):

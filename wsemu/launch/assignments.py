@@ -1,7 +1,7 @@
 """Judge a launch for every assignment of the clusters that it cancels (`clusterlaunchcontrol`).
 
-A run decides for one assignment of clusters.  `explore/taken_clusters.py` proves a launch for all of them.  If it does
-not, the assignments that `--clc` names are run, and the launch is undecided.
+One run decides only one assignment.  `explore/taken_clusters.py` proves a launch for all of them.  Without a proof, the
+assignments that `--clc` names are run, and the launch is undecided.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Assigned(NamedTuple):
 
 
 def judge_assignments(bound: Bound, outcome: Outcome, initial: Callable[[], list[Any]], places: Places) -> Assigned:
-    """Decide a launch for all assignments, or run it with others."""
+    """Prove the launch for all assignments; without a proof, run it with other assignments."""
     requests = [pc for pc, op in enumerate(bound.program.code[:, 0].tolist()) if op == OPCODE[REQUEST_CLUSTER]]
     requests = [pc for pc in requests if outcome.executions[pc]]
     if not requests or outcome.status != "done" or any(data is None for data in initial()):
@@ -82,7 +82,7 @@ def judge_assignments(bound: Bound, outcome: Outcome, initial: Callable[[], list
 
 
 def _has_lags(outcome: Outcome) -> bool:
-    """Return whether the verdict assumes that lanes wait together; other runs are then judged under the same
+    """Return whether the verdict assumes that the lanes of a warp wait together; other runs then make the same
     assumption."""
     return any(raw.code == LAG for raw in outcome.findings)
 

@@ -1,8 +1,8 @@
 """Repeat a launch that has findings with other source, on its original arguments and without output.
 
-The report keeps what is needed for this: the kernel, the arguments, and the original contents of the arrays to which
-the launch stored.  Launches of edits use the same memory, because arguments may share it; afterwards the memory is
-restored.  For a device memory they use a copy, because its owner may continue to use it.
+For this, the report keeps the kernel, the arguments, and the original contents of the arrays to which the launch
+stored.  Launches of edits use the same memory, because arguments may share it; the memory is restored afterwards.  If
+the launch is in a device memory, they use a copy of it, because its owner may continue to use the original.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from wsemu.repair.search import Accesses
 
 MOST_KEPT = 64 << 20
-"""maximum number of bytes of original array contents that a report keeps; with larger arrays, no edit is tried"""
+"""maximum number of bytes of original array contents that a report keeps; if the arrays are larger, no edit is tried"""
 LARGEST_SIZE = 4096
 """the largest number that is taken for a size"""
 _LONGER = 20
@@ -97,7 +97,7 @@ class Launched:
     before: list[npt.NDArray[np.uint8] | None]
     """contents of each segment before the launch"""
     instructions: int
-    """number of executed warp instructions, estimated as if each CTA did what the first one could do"""
+    """number of executed warp instructions, estimated as if each CTA could execute what the first one did"""
     site: tuple[str, int] | None
     """the file and line of the user's that launches"""
     amiss: int
@@ -220,8 +220,8 @@ class Launched:
 
     @contextlib.contextmanager
     def other_contents(self) -> Iterator[None]:
-        """Launch with other array contents, inside `again`: random floating-point numbers, and the integers of each
-        array in another order."""
+        """Launch with other array contents, inside `again`: floating-point elements are random, and the integers of
+        each array are shuffled."""
         before, known = self.before, self._known
         random = np.random.default_rng(1)
         pairs = zip(self.bound.segments, before, strict=True)
@@ -343,9 +343,9 @@ class Launched:
             self._known.clear()
 
     def attempt(self, texts: dict[str, tuple[Any, str]], look: Callable[[Report], Any]) -> Attempted | None:
-        """Run the launch with other source, inside `again`.  The source is given by file: its current syntax tree, and
-        the new text.  `look` receives the report while the new source is in place.  Return None if it does not compile,
-        cannot run, or is not better."""
+        """Run the launch with other source, inside `again`.  The source maps each file to its current syntax tree and
+        its new text.  `look` receives the report while the new source is in place.  Return None if the source does not
+        compile, the launch cannot run, or the result is not better."""
         from wsemu.frontend.python.source import editing_source
 
         with contextlib.ExitStack() as stack:
@@ -360,7 +360,7 @@ class Launched:
                 return None
 
     def _rebound(self, text: Text, assigned: Sequence[tuple[ast.Assign, ast.Assign]]) -> AbstractContextManager[None]:
-        """Put other values at the top of the kernel's own file in force."""
+        """Evaluate changed values at the top of the kernel's file inside the `with` block."""
         from wsemu.frontend.python.source import find_source
         from wsemu.launch.constants import rebound
 
@@ -374,8 +374,8 @@ class Launched:
         return isinstance(self.kernel, Code)
 
     def code(self) -> tuple[str, str, int, int, dict[int, str]] | None:
-        """Return, for a kernel in PTX, its file's text and path, its first and last line, and the files that its lines
-        name by number; None for other kernels, and if several files are linked."""
+        """Return the text and path of a PTX kernel's file, its first and last line, and the source files by number.
+        Return None for other kernels, and if several files are linked."""
         known = self.kernel.text() if isinstance(self.kernel, Code) else None
         if known is None:
             return None
@@ -384,8 +384,8 @@ class Launched:
         return text, path, first, last, files
 
     def attempt_code(self, text: str) -> Attempted | None:
-        """Return the launch with other PTX, inside `again`; None if it does not compile, cannot run, or is no
-        better."""
+        """Return the launch with other PTX, inside `again`; None if it does not compile, cannot run, or its result is
+        not better."""
         try:
             return self._attempt(lambda _: None, self.kernel.with_text(text))
         except (WsemuError, ValueError, LookupError, ArithmeticError, RecursionError):
@@ -433,7 +433,7 @@ class Launched:
         return self._known[key]
 
     def _run(self, kernel: Any, made: Compiled, chosen: Settings, look: Callable[[Report], Any]) -> Attempted | None:
-        """Launch a program; return None if it is no better."""
+        """Launch a program; return None if its result is not better."""
         started = time.perf_counter() - compiling()
         configuration, arguments = self._other or (self.bound.configuration, self.arguments)
         launch = (kernel, configuration, arguments, chosen, self.uninitialized)
@@ -616,8 +616,8 @@ def program_digest(program: Any) -> bytes:
 
 
 def _stores(ran: Examined) -> int:
-    """Return the number of stores by threads.  An atomic that represents a load does not count; an atomic in a loop
-    that waits counts once."""
+    """Return the number of stores by threads.  An atomic that represents a load does not count, and an atomic in a
+    waiting loop counts once."""
     code = ran.places.program.code[:, [0, 7]].tolist()
     counts = ran.places.outcome.accesses.items()
     return sum(count.lanes for pc, count in counts if _is_store(*code[pc]))
@@ -628,8 +628,8 @@ _POLLS = ("atom.cas", "atom.exch")
 
 
 def _accesses(ran: Examined) -> Accesses:
-    """Return the accesses of threads inside of their arrays, without those that are repeated until a flag or a lock is
-    available."""
+    """Return the accesses of threads inside their arrays, except accesses that are repeated until a flag is set or a
+    lock is free."""
     found: Accesses = {}
     program, outcome = ran.places.program, ran.places.outcome
     wrapped = {raw.pc: raw.count for raw in outcome.findings if raw.detail.get("wrapped")}

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 
 def report_conflict(conflict: Conflict) -> None:
-    """Report two operations that nothing orders; as `incomplete` if it is unknown which bytes one of them touches."""
+    """Report two operations that nothing orders; the report is `incomplete` if the bytes that one of them touches are
+    unknown."""
     chosen = settings.current()
     pageable = conflict.earlier.pageable or conflict.later.pageable
     if pageable and conflict.code == "host-race" and chosen.pageable == "usual":
@@ -35,7 +36,7 @@ def report_conflict(conflict: Conflict) -> None:
 
 
 def _report_fence(conflict: Conflict) -> None:
-    """Report a read that only a fence before a trigger orders: a note, and `incomplete` with `strict`."""
+    """Report a read that is ordered only by a fence before a trigger: a note, or `incomplete` with `strict`."""
     chosen = settings.current()
     if CHECKER_OF[conflict.code] in chosen.checkers:
         reasons = ["fence before a trigger"] if chosen.strict else []
@@ -53,7 +54,7 @@ def report_violation(violation: Violation) -> None:
 
 
 def report_finding(finding: Finding) -> None:
-    """Report a finding between launches, unless it is accepted or not looked for."""
+    """Report a finding between launches unless it is suppressed or its checker is disabled."""
     chosen = settings.current()
     if CHECKER_OF[finding.code] not in chosen.checkers:
         return
@@ -74,7 +75,7 @@ def _report(verdict: Verdict, findings: list[Finding], notes: list[str], reasons
 
 
 def deliver(report: Report) -> None:
-    """Hand a report to the observers; without any, raise CheckFailed for one that failed."""
+    """Pass a report to the observers; if there are none, raise CheckFailed for a failed one."""
     for observer in observers:
         observer(report)
     if not observers and report.verdict == "failed":

@@ -1,5 +1,5 @@
-"""Put the arguments of the host into a launch: each array becomes a segment of virtual memory, used in place, and each
-parameter row gets its value."""
+"""Bind host arguments to a launch: each array becomes a segment of virtual memory, used in place, and each parameter
+row gets its value."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Memory:
         space: DeviceMemory | None = None,
     ) -> None:
         """`constant` has the numbers of arrays that are never stored to, whatever their NumPy flags are.  The
-        allocations of `space` are segments as well; an array inside an allocation has its segment."""
+        allocations of `space` are segments as well; an array inside an allocation uses the allocation's segment."""
         self._writable = [a.flags.writeable and n not in constant for n, a in enumerate(arrays)]
         self.segments: list[tuple[Bytes, bool]] = []
         self._free: deque[int] = deque()
@@ -104,7 +104,7 @@ class Memory:
         self.segments[number] = self.segments[number][0], UNWATCHED
 
     def keep_gaps(self, segment: int, covered: npt.NDArray[np.uint8]) -> None:
-        """Restrict stores to a writable segment to these bytes."""
+        """Allow stores to a writable segment only to these bytes."""
         data, writable = self.segments[segment - FIRST_ARRAY]
         if writable and writable != UNWATCHED:
             self.segments[segment - FIRST_ARRAY] = data, cast("bool", InElements(covered))
@@ -115,7 +115,7 @@ class Memory:
 
 
 class Block(NamedTuple):
-    """Memory that contains addresses and tensor maps; paths in `packed` start from the argument."""
+    """Memory that contains addresses and tensor maps.  Paths in `packed` start at the argument."""
 
     memory: npt.NDArray[np.uint8]
     packed: Packed
@@ -130,7 +130,7 @@ class Packed:
     """arrays whose addresses the memory contains: offset of the address, and the path to the array in the nested
     tuples"""
     maps: tuple[tuple[int, Way, TensorMap], ...] = ()
-    """tensor maps that it contains, in the same form; they are encoded once their arrays have addresses"""
+    """tensor maps that the block contains, in the same form; they are encoded once their arrays have addresses"""
     blocks: tuple[tuple[int, Way, Block], ...] = ()
     """memory whose address it contains, and that holds such bytes itself: a table of pointers"""
     has_pointers: bool = False
@@ -217,8 +217,8 @@ def bind(
     given: Mapping[str, npt.NDArray[Any]] | None = None,
     space: DeviceMemory | None = None,
 ) -> tuple[Rows, Memory, list[BoundArray]]:
-    """Return the rows, the memory and the array descriptions for a launch of `program` with these arguments, and with
-    the arrays that the launch allocates.  They may be in a device memory."""
+    """Return the rows, the memory and the array descriptions for a launch of `program` with these arguments and with
+    the arrays that the launch allocates.  Arguments may be in a device memory."""
     wanted = _needed_arrays(program, arguments)
     kept = {(p.argument, p.component): p.row for p in program.parameters if p.part == "memory"}
     copied = [
@@ -281,8 +281,8 @@ def _allocations(space: DeviceMemory | None, bound: Sequence[BoundArray]) -> lis
 
 
 def _with_gaps(program: Program, wanted: _Arrays, places: _Places) -> set[int]:
-    """Return the segments of arrays with bytes between their elements whose strides the program does not know.  Such a
-    program gets only the address, so a store may go to any byte."""
+    """Return the segments of arrays that have bytes between their elements and whose strides the program does not know.
+    Such a program gets only the address, so its stores may reach any byte."""
     strides = {(p.argument, p.component) for p in program.parameters if p.part not in ("address", "memory", "bytes")}
     return {places[key][0] for key, array in wanted.items() if key not in strides and _has_gaps(array)}
 
@@ -350,7 +350,7 @@ def _contents(
 
 
 def _needed_arrays(program: Program, arguments: Sequence[Any]) -> _Arrays:
-    """Return the arrays whose addresses or shapes the program needs, and those in structures."""
+    """Return the arrays whose addresses or shapes the program needs, including those in structures."""
     wanted: _Arrays = {}
     for p in program.parameters:
         if p.part == "memory":

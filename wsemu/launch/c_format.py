@@ -14,12 +14,13 @@ if TYPE_CHECKING:
 
 _CONVERSION = re.compile(r"%([-+ #0]*)(\*|\d*)(?:\.(\*|\d*))?(hh|h|ll|l|j|z|t|L)?(\w)")
 _BITS = {"hh": 8, "h": 16, "": 32}
-"""number of bits of an integer, by its length modifier; others have 64"""
+"""number of bits of an integer for each length modifier; integers with other modifiers have 64"""
 _MAX_WIDTH = 999
 
 
 def format_values(parts: Sequence[str], values: Sequence[int], read_text: Callable[[int], str]) -> str:
-    """Return the text of parts and the bits of their values; `read_text` returns the string at an address."""
+    """Return the text of a format's parts with these values, given as bits; `read_text` returns the string at an
+    address."""
     left = iter(values)
     return "".join(_convert(part[1:], left, read_text) if part.startswith(C_FORMAT) else part for part in parts)
 

@@ -1,7 +1,7 @@
-"""Plan the clusters of a launch that start, and those that they cancel (`clusterlaunchcontrol`).
+"""Plan which clusters of a launch start, and which they cancel (`clusterlaunchcontrol`).
 
-A GPU starts the clusters that it has room for.  Requests cancel the launch of the others, each by one request; which
-of them a request cancels differs by run.
+A GPU starts the clusters that it has room for.  Each request cancels the launch of one other cluster; which one differs
+between runs.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ class Plan(NamedTuple):
     """The clusters that start, and the one that a request cancels after each."""
 
     starting: int = 0
-    """number of clusters, from the first on, that start without a request; 0: all of them"""
+    """number of clusters that start without a request, from the first one on; 0: all of them"""
     successors: tuple[int, ...] = ()
-    """for each cluster, the number of the cluster that takes over after it; the number of clusters if there is none"""
+    """for each cluster, the cluster that takes over next; the number of clusters if there is none"""
 
 
 def requests_clusters(program: Program) -> bool:
@@ -44,8 +44,8 @@ def requests_clusters(program: Program) -> bool:
 
 
 def plan_clusters(program: Program, configuration: LaunchConfiguration, assignment: Assignment, sms: int) -> Plan:
-    """Return the plan of an assignment: `robin` gives clusters to those that fit at once, in turn; `one` gives all to
-    the first cluster, and so does `reverse`, from the last one on."""
+    """Return the plan of an assignment.  `robin` gives clusters in turn to those that fit on the GPU at once.  `one`
+    gives all of them to the first cluster, in order; `reverse` does so from the last one on."""
     if not requests_clusters(program):
         return Plan()
     count = configuration.ctas // math.prod(configuration.cluster)

@@ -46,11 +46,11 @@ MOST_OPERATIONS: Final = 200_000
 _GROUPS: Final = ("", "cp.async", "bulk")
 """groups of asynchronous operations that the theorem's model has"""
 _SILENT: Final = frozenset({"warp", "proxy", "atomic", *FENCES})
-"""events without an operation in a certificate; launches with atomics have none"""
+"""events without an operation in a certificate; launches with atomics have no certificate"""
 
 
 class BeyondTheoremError(Exception):
-    """A verified launch has no certificate; the message has the location and the reason."""
+    """Raised if a verified launch has no certificate.  The message has the source location and the reason."""
 
 
 class Copy(NamedTuple):
@@ -62,8 +62,7 @@ class Copy(NamedTuple):
 
 
 class _Copies:
-    """The asynchronous copies of a thread: those of each committed group, oldest first, and those that are not
-    committed."""
+    """The asynchronous copies of a thread: those of each committed group, oldest first, and those not yet committed."""
 
     def __init__(self) -> None:
         self.groups: list[list[Copy]] = []
@@ -102,7 +101,7 @@ class _Meeting:
 
 
 def write_certificate(report: Report, places: Places, trace_of: Tracer) -> str:
-    """Return the certificate of a verified launch; BeyondTheoremError if the theorem does not cover it."""
+    """Return the certificate of a verified launch; raise BeyondTheoremError if the theorem does not cover it."""
     _refuse_uncovered(report, places)
     trace = trace_of(accessed_instructions(places))
     if not trace.complete:
@@ -199,7 +198,7 @@ class _Writer:
         return {key: number + (key not in complete) for key, number in arrived.items()}
 
     def _groups(self) -> dict[int, list[int]]:
-        """Create the barriers of whole CTAs and clusters.  Return those of each CTA."""
+        """Create the barriers of whole CTAs and clusters; return the barriers of each CTA."""
         uncounted: dict[tuple[int, int], bool] = {}
         of_cta: defaultdict[int, list[int]] = defaultdict(list)
         for event in self.trace.events:
@@ -266,7 +265,7 @@ class _Writer:
             raise self._beyond(event, f"`{self.places.operation(event.pc)}`")
 
     def _pass(self, process: int, where: str) -> None:
-        """Let a process pass the barrier at which it waits; it does so before its next operation."""
+        """Let a process pass the barrier at which it waits, before its next operation."""
         if process in self.waiting:
             barrier, generation = self.waiting.pop(process)
             self._write(process, f"passed {barrier} {generation}", where)

@@ -86,27 +86,27 @@ def check(
 
     Launch: `grid` counts CTAs, `block` threads (an int or up to three); `dynamic_shared` is in bytes.  `cluster` counts
     the CTAs of a cluster (an int or up to three), which divides the grid; without it each CTA is its own cluster.
-    `memory` is a `DeviceMemory` to launch in: numbers that are addresses in it are pointers, also those in memory.
-    `uninitialized` names array arguments whose contents count as uninitialized.
+    `memory` is a `DeviceMemory` to launch in: numbers that are addresses in it, in arguments or in memory, are
+    pointers.  `uninitialized` names array arguments whose contents count as uninitialized.
 
     Target: `arch` selects the limits and the memory cost model.  `sms` is the number of multiprocessors of the GPU, for
-    CTAs that must be co-resident (`Report.residency`).  `clc` selects the clusters that take over the work of canceled
-    ones: all running ones in turn ("robin"), or the first one, which takes them in order ("one") or from the last one
-    on ("reverse").  `ranks` is the number of GPUs of one host that share the CTAs; `.gpu` scope does not reach from one
-    to another.  `heap` is the number of bytes that kernels may allocate (`malloc`, cudaLimitMallocHeapSize).
-    `lockstep` runs the lanes of a warp together, as before sm_70.  `fma` contracts a * b + c as the compiler does.
-    `mma` is "hardware" or "exact": sums of matrix instructions as the tensor cores of `arch` compute them, or rounded
-    once.
+    CTAs that must be co-resident (`Report.residency`).  `clc` selects which clusters take over the work of canceled
+    ones.  With "robin", all running clusters take turns.  With "one", the first cluster takes all of them in order, and
+    with "reverse" from the last one on.  `ranks` is the number of GPUs of one host that share the CTAs; `.gpu` scope
+    then covers only one of them.  `heap` is the number of bytes that kernels may allocate (`malloc`,
+    cudaLimitMallocHeapSize).  `lockstep` runs the lanes of a warp together, as before sm_70.  `fma` contracts a * b + c
+    as the compiler does.  `mma` is "hardware" or "exact": sums of matrix instructions as the tensor cores of `arch`
+    compute them, or rounded once.
 
     Checks: `checkers` are the enabled ones (names of `codes.CHECKERS` or finding codes; default: all).  `fail_on` lists
     codes of warnings that count as errors.  `strict` adds notes on correct code that looks like a mistake (several
     lanes of one store that write the same value).  `every` reports which other launches a verified one covers
-    (`Report.scope`).  `corners` runs only representative CTAs of a large grid, if they provably cover all (the arrays
-    contain what these stored).
+    (`Report.scope`).  `corners` runs only representative CTAs of a large grid, if they provably cover all; the arrays
+    then contain only what the representatives stored.
 
-    Effort: `budget` is in warp instructions.  `effort` multiplies the limits of two searches, after which a launch ends
-    as `incomplete`: the interleavings of atomics that are explored, and the instructions through which undefined values
-    are followed.  `engine` is "vm" or the slow "reference"; `workers` threads share the CTAs.
+    Effort: `budget` is in warp instructions.  `effort` multiplies the limits of two searches, beyond which a launch is
+    `incomplete`: the number of explored interleavings of atomics, and the number of instructions through which
+    undefined values are followed.  `engine` is "vm" or the slow "reference"; `workers` threads share the CTAs.
 
     Raise UsageError or KernelError for an invalid call or source.  A launch that needs something that is not modeled is
     `incomplete` and does not run; the report's notes name the location and the remedy.
@@ -184,11 +184,11 @@ def _locate_error(error: UnsupportedError) -> UnsupportedError:
 def launch(
     kernel: Any, configuration: LaunchConfiguration, arguments: Sequence[Any], memory: DeviceMemory | None = None
 ) -> None:
-    """Implement `kernel[grid, block](*arguments)`: check, notify the observers, and raise CheckFailed on an error; in a
-    device `memory` if there is one.
+    """Implement `kernel[grid, block](*arguments)`: check the launch, notify the observers, and raise CheckFailed on an
+    error.  The launch runs in the device `memory` if there is one.
 
-    An unsupported feature raises UnsupportedError if no caller handles it: otherwise the program would continue with
-    arrays that the launch should have written.
+    Raise UnsupportedError for an unsupported feature unless a hook handles the launch: otherwise the program would
+    continue with arrays that the launch should have written.
     """
     chosen = settings.current()
     if not chosen.wants(kernel.__name__):
@@ -247,7 +247,7 @@ def examine(
     raised: list[BaseException] | None = None,
     memory: DeviceMemory | None = None,
 ) -> Report:
-    """Run a launch and return its report; `more` performs additional checks of this launch, `raised` receives
+    """Run a launch and return its report.  `more` performs additional checks of this launch; `raised` receives
     exceptions of threads."""
     try:
         with leaving_out_launch():
@@ -331,7 +331,7 @@ def _examine(
 
 def _enter_written(report: Report, done: Examined, fresh: dict[str, Any]) -> Report:
     """Mark the bytes of device arrays that are initialized after a launch, and give reads of bytes that earlier
-    launches left uninitialized their own code."""
+    launches left uninitialized a code of their own."""
     bound, outcome = done.bound, done.places.outcome
     of_name = {array.name: array for array in bound.arrays}
     left = {name for name, array in fresh.items() if getattr(array, "written", None) and array.written.launched}
@@ -354,8 +354,8 @@ def _enter_written(report: Report, done: Examined, fresh: dict[str, Any]) -> Rep
 
 
 def _deeper(kernel: Any, arguments: Sequence[Any], chosen: Settings) -> Way | None:
-    """Return the Numba-CUDA PTX of a kernel with recursive functions, which has no limit of depth; None if that is
-    impossible."""
+    """Return the Numba-CUDA PTX of a kernel with recursive functions, which has no depth limit; None if it cannot be
+    compiled."""
     if not chosen.numba_ptx or isinstance(kernel, Code) or not hasattr(kernel, "py_func"):
         return None
     from wsemu.frontend.python.functions import TOO_DEEP

@@ -1,4 +1,4 @@
-"""A kernel given as code instead of a Python function, such as PTX, and its requirements on a launch."""
+"""A kernel given as code instead of a Python function, such as PTX, and what it requires of a launch."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Code(abc.ABC):
     @abc.abstractmethod
     def fit(self, arguments: Sequence[Any]) -> Sequence[Any]:
         """Check arguments by number and type, and return them in the form in which the launch passes them; fitted
-        arguments stay the same."""
+        arguments are returned unchanged."""
 
     def with_pointers(self, arguments: Sequence[Any], memory: DeviceMemory) -> Sequence[Any]:
         """Return the fitted arguments with a view of `memory` in place of each number that is a pointer into it."""
@@ -55,7 +55,7 @@ class Code(abc.ABC):
         return configuration
 
     def text(self) -> tuple[str, dict[int, str]] | None:
-        """Return the text of its file, and the source files by number; None if it is not a single file."""
+        """Return the text of the kernel's file, and the source files by number; None if it is not a single file."""
         return None
 
     def with_text(self, text: str) -> Code:
@@ -67,8 +67,8 @@ class Code(abc.ABC):
         return self
 
     def gpu_entry(self, arguments: Sequence[Any]) -> Entry:
-        """Return the entry that a GPU launches with fitted arguments; UsageError if wsemu does not send this code
-        there."""
+        """Return the entry that a GPU launches with fitted arguments; raise UsageError if wsemu cannot send this code
+        to a GPU."""
         raise NotImplementedError
 
     @abc.abstractmethod

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 class ConfiguredLaunch:
-    """A kernel with the shape of its launches; calling it launches the kernel.
+    """A kernel with a launch shape; calling it launches the kernel.
 
-    `pre_launch_callbacks` are called with the kernel and this object before each launch, as in Numba-CUDA.  `args` are
-    the arguments of the launch in progress, otherwise None.
+    `pre_launch_callbacks` are called with the kernel and this object before each launch, as in Numba-CUDA.  `args` has
+    the arguments during a launch, and is None otherwise.
     """
 
     __slots__ = ("_callbacks", "args", "configuration", "dispatcher", "stream")

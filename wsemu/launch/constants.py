@@ -22,7 +22,7 @@ _BUILT_IN = (min, max, len, sum, abs)
 
 @contextlib.contextmanager
 def rebound(space: dict[str, Any], text: Text, changed: Sequence[tuple[ast.Assign, ast.Assign]]) -> Iterator[None]:
-    """Give the names of a module the values from changed statements at the top of its file inside the `with` block, and
+    """Inside the `with` block, give names of a module the values from changed statements at the top of its file, and
     recompute the names that depend on them.  Raise ValueError if the changes involve more than numbers and patterns, or
     affect the host."""
     made, new = text.constant_values, dict(changed)

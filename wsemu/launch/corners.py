@@ -1,4 +1,4 @@
-"""Decide a grid of symmetric CTAs from representative ones, which `proof.alike` selects."""
+"""Decide a grid of symmetric CTAs by running representative ones, which `proof.alike` selects."""
 
 from __future__ import annotations
 

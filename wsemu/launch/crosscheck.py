@@ -1,9 +1,8 @@
 """`crosscheck`: compare the emulator with a GPU, on the same kernel and the same arguments.
 
 The launch is emulated and checked first.  Unless `force` is set, only a `verified` launch is sent to a GPU, because a
-deadlock would hang it.  Then every array is compared.  Integers, copies and floats are compared bit for bit.  If the
-kernel calls functions of the mathematical library, whose results IEEE 754 does not fix, floats may differ within a
-bound.
+deadlock would hang it.  Then every array is compared bit for bit.  Only if the kernel calls functions of the
+mathematical library, whose results IEEE 754 does not fix, may floats differ within a bound.
 """
 
 from __future__ import annotations
@@ -36,8 +35,8 @@ if TYPE_CHECKING:
     from wsemu.model.program import Program
 
 ULPS = 4
-"""maximum difference of a float, in units in the last place, if a kernel calls the mathematical library: for nearly all
-float32 and float64 functions, CUDA states up to 4"""
+"""maximum difference of floats, in units in the last place, if a kernel calls the mathematical library: CUDA states up
+to 4 for nearly all float32 and float64 functions"""
 SECONDS = 30.0
 """maximum seconds of a launch on the GPU"""
 SHOWN = 5
@@ -156,7 +155,7 @@ def emulate(kernel: Any, configuration: LaunchConfiguration, arguments: Sequence
     named = [array.array for array in program.constant_arrays if array.live]
     kept = [(a, np.array(a, order="K")) for _, _, a in find_arrays((*given, *named))]
     blank = [(a.written, a.written.nothing, a.written.marks) for a, _ in kept if isinstance(a, DeviceArray) and a.blank]
-    try:  # used in place: arrays may share memory with each other and with arrays that the kernel names
+    try:  # used in place: arrays may share memory with each other and with arrays that the kernel refers to by name
         report = examine(kernel, configuration, given, settings.current())
         after = copy_arguments(given)
     finally:
@@ -294,7 +293,7 @@ def disagreements(
 
 
 def _ulps_between(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return the number of steps from one float to the other. -0 and +0 are one step apart, so that they are
+    """Return the number of representable steps between two floats. -0 and +0 are one step apart, so that they are
     distinguished."""
     size = a.dtype.itemsize
     most = (1 << (8 * size - 1)) - 1  # all bits but the sign

@@ -1,15 +1,15 @@
-"""Accesses of a launch after its wait for earlier launches (`griddepcontrol.wait`), from its trace.
+"""Find which accesses of a launch come after its wait for earlier launches (`griddepcontrol.wait`), from its trace.
 
 The wait orders the thread that executes it after all earlier launches are complete.  Whatever is ordered after that
-thread inherits it, through barriers, phases, the bytes of copies that it issued, and atomics of any order.  Nothing
-of the earlier launches is left to become visible.
+thread inherits this order, through barriers, phases, the bytes of copies that it issued, and atomics with any memory
+order.  All stores of the earlier launches are then visible.
 
 A CTA triggers (`griddepcontrol.launch_dependents`) when the first of its threads does, or when it ends.  Which thread
-is the first one depends on the schedule, so a wait comes before the trigger only if it is ordered before each of them.
-A trigger orders no memory.  But stores that are ordered before a fence of gpu scope, and that before each trigger of
-their CTA, by barriers and phases, are *published*: a later launch that the trigger lets begin reads them.  Atomics do
-not publish, because another schedule may have another order of them.  The end of a CTA that never triggers publishes
-nothing.  For reads through the async proxy, there must be a proxy fence as well.
+is the first one depends on the schedule, so a wait comes before the trigger only if it is ordered before the trigger of
+every thread.  A trigger orders no memory.  But some stores are *published*: a later launch that the trigger lets begin
+may read them.  A store is published if barriers and phases order it before a fence of gpu scope, and order that fence
+before each trigger of its CTA.  Atomics do not publish stores, because their order may differ in another schedule.  The
+end of a CTA that never triggers publishes nothing.  For reads through the async proxy, a proxy fence is needed as well.
 Reference: PTX ISA, "griddepcontrol"; CUDA programming guide, "Programmatic Dependent Launch".
 """
 
@@ -46,7 +46,7 @@ def grid_operations(program: Program) -> frozenset[int]:
 
 
 class _Step(NamedTuple):
-    """A step of lanes of a warp that matters for what is published."""
+    """A step of some lanes of a warp that affects what is published."""
 
     kind: Literal["give", "take", "fence", "proxy", "trigger", "store"]
     actor: tuple[int, int]
@@ -58,11 +58,11 @@ class _Step(NamedTuple):
 def published_stores(
     program: Program, events: Sequence[Event], cluster_of: Callable[[int], int]
 ) -> dict[int, tuple[int, int]]:
-    """Return the events whose stores are published, with their lanes: stores of the generic proxy, and those visible to
-    both proxies.
+    """Return the events whose stores are published, with their lanes: stores visible to the generic proxy, and those
+    visible to both proxies.
 
-    The steps are read from the end.  For each lane, this keeps the triggers before which its actions so far are
-    ordered, and those with a fence in between.
+    The steps are read from the last to the first.  For each lane, the analysis keeps the triggers before which its
+    remaining actions are ordered, and those with a fence in between.
     """
     steps = Dependents(program, cluster_of).record(events)
     ordered, fenced, proxied = (_Triggers() for _ in range(3))
@@ -117,7 +117,7 @@ class _Triggers:
         return sum(1 << lane for lane in iterate_lanes(step.lanes) if mine[lane] & wanted == wanted)
 
     def pass_back(self, step: _Step) -> None:
-        """Pass triggers from lanes that acquire back to lanes that released; without an object, among the lanes of a
+        """Pass triggers from lanes that acquire back to lanes that released; without an object, among the lanes of one
         warp."""
         mine = self._of[step.actor]
         if step.kind == "take":
@@ -153,27 +153,27 @@ class Dependents:
         self._given: set[object] = set()
         """barrier generations, phases and locations to which something after a wait gave"""
         self._syncs: defaultdict[tuple[int, int], list[tuple[object, int]]] = defaultdict(list)
-        """generations at which lanes of each (CTA, warp) wait; they are complete when these lanes proceed"""
+        """generations at which lanes of each (CTA, warp) wait; a generation is complete when these lanes proceed"""
         self._waited: set[int] = set()
         """CTAs in which a thread waits"""
         self._first: dict[int, bool] = {}
-        """for each CTA, whether all its triggers so far are ordered after a wait"""
+        """for each CTA, true if all its triggers so far are ordered after a wait"""
         self._recorded: list[_Step] | None = None
         """steps that order stores, fences and triggers, while `published_stores` collects them"""
 
     @property
     def waits(self) -> bool:
-        """True if a thread waits for earlier launches."""
+        """True if some thread waits for earlier launches."""
         return bool(self._waited)
 
     @property
     def waits_first(self) -> bool:
-        """True if a CTA waits before it triggers."""
+        """True if some CTA waits before it triggers."""
         return any(self._first.get(cta, True) for cta in self._waited)
 
     @property
     def triggers(self) -> bool:
-        """True if a thread lets later launches begin."""
+        """True if some thread lets later launches begin."""
         return bool(self._first)
 
     def follow(self, event: Event) -> int:
@@ -201,9 +201,9 @@ class Dependents:
         return self._behind[actor]
 
     def _may_await(self, event: Event) -> bool:
-        """Return whether an atomic may await another thread: its result decides what the launch does.
+        """Return whether an atomic may await another thread because its result decides what the launch does.
 
-        Other atomics come in this order in this run alone.
+        The order of other atomics holds in this run only.
         """
         if (FLAG, event.place) not in self._given:
             return False
@@ -233,7 +233,7 @@ class Dependents:
             self._given.add(key)
 
     def _inherit(self, actor: tuple[int, int], lanes: int, key: object) -> None:
-        """Let lanes acquire what an object was given; without an object, what any of the lanes has."""
+        """Let lanes acquire what an object was given; without an object, each acquires what any of the lanes has."""
         if self._recorded is not None:
             self._recorded.append(_Step("take", actor, lanes, key))
         if self._behind[actor] & lanes if key is None else key in self._given:

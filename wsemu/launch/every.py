@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 
 def add_scope(report: Report, places: Places, bound: Bound, again: Again, *, in_orders: bool = False) -> Report:
-    """Return a report with its scope, if its launch is correct in every schedule; `proof` describes the scope.
+    """Return a report with its scope if its launch is correct in every schedule; `proof` describes the scope.
 
-    `again` runs the launch from the beginning, as it is bound then.  `in_orders` means that interleavings of atomics
-    were explored, in which threads execute code that the run of `places` does not.
+    `again` runs the launch from the beginning with its present bindings.  `in_orders` means that interleavings of
+    atomics were explored, whose threads may execute code that the run of `places` does not.
     """
     if report.verdict != "verified" or not report.proof.startswith(EVERY_SCHEDULE):
         return report
@@ -96,10 +96,10 @@ class _NotShown(Exception):
 def _trips(
     source: Source, steered: Sequence[int], executed: list[int], places: Places, bound: Bound, again: Again
 ) -> list[str]:
-    """Return the loops that may run any number of times for an argument that influences them; _NotShown gives the
-    reason if they may not.
+    """Return the loops that may run any number of times for an argument that influences them; raise _NotShown with the
+    reason if that is not shown.
 
-    `executed` counts the instructions of the launches that prove it, too.
+    `executed` also counts the instructions of the launches that prove it.
     """
     program, name = places.program, bound.names[source.argument]
     met = sorted({pc for pc in steered if places.outcome.executions[pc]})
@@ -140,7 +140,7 @@ def _proof(bound: Bound, places: Places, rows: Sequence[int], ends: dict[int, in
 
 
 def _run_all(proof: Proof, rows: Sequence[int], name: str, executed: list[int], bound: Bound, again: Again) -> None:
-    """Run the launches that represent all others.  Raise Unfit if one of them is not correct, or cannot run."""
+    """Run the launches that represent all others.  Raise Unfit if one of them is incorrect or cannot run."""
     end = proof.ends[0]
     for n in proof.launches:
         given = {row: (bound.rows[row][0], n) for row in rows}
@@ -165,8 +165,8 @@ def _loops_text(places: Places, ends: Sequence[int]) -> str:
 
 
 def _same(places: Places) -> frozenset[int] | None:
-    """Return the stores by which several lanes or warps wrote one value to one location; None if some may not have been
-    recorded."""
+    """Return the stores by which several lanes or warps wrote one value to one location; None if some of them may not
+    have been recorded."""
     if len(places.outcome.findings) + len(places.outcome.overflow) >= MOST_SAME_VALUES:
         return None
     findings = places.outcome.findings

@@ -54,7 +54,7 @@ class Examined(NamedTuple):
     before: list[Any]
     """the bytes of each segment before a launch with findings; None if they were not kept"""
     initial: Callable[[], list[Any]] | None = None
-    """function that returns the initial arrays of another launch; None if it equals the one before it"""
+    """function that returns the initial arrays of another launch; None if they equal those of the previous one"""
 
 
 def run_and_judge(
@@ -91,8 +91,8 @@ def run_and_judge(
 
 
 def ran_with_orders(bound: Bound, workers: int | None, *, tried: bool = False) -> tuple[Ran, Orders]:
-    """Run a launch.  If atomics influence it, decide it by its interleavings.  For a launch that is only `tried`, it is
-    not determined whether all its interleavings fail."""
+    """Run a launch.  If atomics influence it, decide it by its interleavings.  For a launch that is only `tried`, do
+    not determine whether all its interleavings fail."""
     from wsemu.launch.binding import address_rows
     from wsemu.launch.explore.orders import Orders
     from wsemu.launch.lane_lag import separate_lags
@@ -108,7 +108,7 @@ def ran_with_orders(bound: Bound, workers: int | None, *, tried: bool = False) -
 
 
 def _name_unpublished(outcome: Outcome, program: Program) -> None:
-    """Give a race with the store of a tensor memory allocation a code of its own."""
+    """Give a race with the store of a tensor memory allocation its own code."""
     if OPCODE[ALLOC] not in program.opcodes:
         return
     for raw in outcome.findings:
@@ -127,8 +127,8 @@ def judge_run(
     *,
     tried: bool = False,
 ) -> Examined:
-    """Return a completed launch, with its report. `started` is when it began (perf_counter), less the time spent
-    compiling; `orders` decide what one run does not; nobody requests a witness of a launch that is only `tried`."""
+    """Return a completed launch with its report.  `started` is its start time (perf_counter), less the time spent
+    compiling.  `orders` decides what a single run does not.  A launch that is only `tried` gets no witness."""
     from wsemu.evidence.fingerprint import describe_arguments, inputs
     from wsemu.launch.binding import address_rows
     from wsemu.launch.verdict import ARISING, judge
@@ -202,8 +202,8 @@ def _follow(
     *,
     tried: bool,
 ) -> Followed | None:
-    """Return the effects of the launch's undefined values.  `failed`: it has other errors; `tried`: it belongs to an
-    edit; `unread`: strong stores of values that nothing reads, each with its CTA."""
+    """Return the effects of the launch's undefined values.  `failed` means that the launch has other errors, and
+    `tried` that it belongs to an edit.  `unread` are strong stores of values that nothing reads, each with its CTA."""
     from wsemu.launch.undefined import follow
 
     return follow(bound, outcome, initial, arisen, tried=tried, failed=failed, unread=unread)
@@ -238,7 +238,7 @@ def _decide_by_other_program(
     words: Set[str],
     late: bool,
 ) -> Decided | None:
-    """Return the result that a run of another program proves.  `words` name what influences the launch."""
+    """Return the result that a run of another program proves.  `words` describe what influences the launch."""
     from wsemu.launch.other_programs import decide_by_other_program
     from wsemu.launch.verdict import RACES
 
@@ -271,7 +271,7 @@ def _judge_assignments(
 
 
 def _judge_assigned(bound: Bound, initial: Sequence[Any], assignment: Assignment, report: Report) -> Report:
-    """Return the report of a launch with another assignment, if it has errors."""
+    """Return the report of a launch with another assignment if it has errors."""
     other, _ = _again(bound._replace(settings=replace(bound.settings, clc=assignment)), initial)
     if not other.errors:
         return report
@@ -280,7 +280,7 @@ def _judge_assigned(bound: Bound, initial: Sequence[Any], assignment: Assignment
 
 
 def _again(bound: Bound, initial: Sequence[Any]) -> tuple[Report, Outcome]:
-    """Run the launch again, as it is bound now, on copies of its arrays' initial contents."""
+    """Run the launch again with its present bindings, on copies of its arrays' initial contents."""
     from wsemu.launch.binding import address_rows
     from wsemu.launch.verdict import judge
 

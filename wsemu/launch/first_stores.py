@@ -1,11 +1,12 @@
-"""Find strong loads that read uninitialized bytes in another order of the strong operations.
+"""Find strong loads that read uninitialized bytes in some other order of the strong operations.
 
-A strong load and the first strong store to its bytes do not race, so nothing else may order them: the load may come
-first.  If strong operations influence control flow, all their orders are explored.  Otherwise every order executes the
-same instructions, but some loads may return undefined values.  Two runs look for such loads of shared memory and of
-uninitialized arrays.  In the first run, strong stores also load the previous value; a store that loads uninitialized
-bytes is the first one to these bytes.  In the second run, these first stores are plain; a strong load that races with
-one of them is not ordered after it.  A load is excluded if its thread has stored to all of its bytes before.
+A strong load and the first strong store to its bytes do not race, so possibly nothing else orders them: the load may
+come first.  If strong operations influence control flow, all their orders are explored anyway.  Otherwise every order
+executes the same instructions, but some loads may return undefined values.  Two runs look for such loads of shared
+memory and of uninitialized arrays.  In the first run, strong stores also load the previous value; a store that finds
+uninitialized bytes is the first one to these bytes.  In the second run, these first stores are plain; a strong load
+that races with one of them is not ordered after it.  A load is excluded if its own thread has stored to all of its
+bytes before.
 """
 
 from __future__ import annotations
@@ -43,8 +44,8 @@ RACES = ("race", "intra-warp-race")
 
 
 def find_unordered_load(bound: Bound, outcome: Outcome, initial: Initial, trace_of: Tracer) -> tuple[int, int] | None:
-    """Return a strong load whose value is used, and the first strong store to a byte of it, if nothing orders the store
-    before the load; None if there are none."""
+    """Return a strong load whose value is used, and the first strong store to one of its bytes, if nothing orders the
+    store before the load; None if there are none."""
     program = bound.program
     if not {"initialised", "race", "intra-warp"} <= bound.settings.checkers or outcome.status != "done":
         return None
@@ -70,7 +71,7 @@ def find_unordered_load(bound: Bound, outcome: Outcome, initial: Initial, trace_
 
 
 def _find_loads_of_own(program: Program, loads: frozenset[int], trace_of: Tracer) -> frozenset[int]:
-    """Return those of some loads whose thread had stored to all loaded bytes before, in every execution."""
+    """Return those of the given loads whose own thread had stored to all loaded bytes before, in every execution."""
     shapes, stores = {}, set[int]()
     for pc, fields in enumerate(program.code.tolist()):
         kind = OPERATIONS[NAMES[fields[0]]].kind
@@ -100,7 +101,7 @@ def _find_loads_of_own(program: Program, loads: frozenset[int], trace_of: Tracer
 
 
 def _is_global(outcome: Outcome, pc: int) -> bool:
-    """Return whether an atomic never accessed shared memory, where each access costs wavefronts or is uncounted."""
+    """Return whether an atomic never accessed shared memory, where each access costs wavefronts or is not counted."""
     count = outcome.accesses.get(pc)
     return count is not None and not (count.wavefronts or count.uncounted)
 

@@ -1,8 +1,9 @@
-"""Bytes of global memory that a launch reads, writes and updates atomically, from a traced run.
+"""Determine the bytes of global memory that a launch reads, writes and updates atomically.
 
-`possible_accesses` costs nothing: arrays of the launch, and what its executed instructions do to them.  `Footprint`
-runs the launch again for the exact bytes, and for what its threads do about the launches before it.  Launches of one
-kernel with the same parameters share a footprint, if the contents of arrays decide neither branches nor addresses.
+`possible_accesses` costs nothing: it returns the arrays of the launch and what the executed instructions do to them.
+`Footprint` runs the launch again, traced, to find the exact bytes and what its threads do about earlier launches.
+Launches of one kernel with the same parameters share a footprint if array contents influence neither branches nor
+addresses.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class Touched(NamedTuple):
     kind: str
     """`read`, `constant` (through the read-only cache), `write` or `atomic`"""
     part: str
-    """`before` or `after` the wait for earlier launches; empty in a launch without that"""
+    """`before` or `after` the wait for earlier launches; empty in a launch without such a wait"""
     starts: Offsets
     ends: Offsets
     at: Span
@@ -137,7 +138,8 @@ class Footprint:
 
 
 def shared_footprint(bound: Bound, places: Places, tracer: Tracer) -> tuple[Footprint, object]:
-    """Return the footprint of a launch, and a key that equal ones have; None if contents decide what it touches."""
+    """Return the footprint of a launch and its key, which equal footprints share; None if array contents decide what
+    the launch touches."""
     program = places.program
     if depends_on_contents(places):
         made = Footprint(bound, places, tracer)
@@ -227,8 +229,8 @@ class _How(NamedTuple):
 def _event_accesses(
     places: Places, trace: Trace, event: Event, after: int, published: tuple[int, int]
 ) -> Iterator[tuple[_How, int, int]]:
-    """Yield what the accesses of an event do, their addresses and sizes; `after`: lanes that are after a wait;
-    `published`: those whose stores are, for generic loads and for copies."""
+    """Yield the kinds, addresses and sizes of an event's accesses.  `after` has the lanes that are after a wait;
+    `published` has the lanes whose stores are published, for generic loads and for copies."""
     program = places.program
     if event.kind == "access" and event.addresses >= 0:
         kind = access_kind(program, event.pc)

@@ -55,14 +55,14 @@ class Heap(NamedTuple):
 
     @property
     def larger(self) -> int:
-        """Return the size of a thread's part after it has grown; 0 if memory is not large enough."""
+        """Return the enlarged size of a thread's part; 0 if memory does not suffice."""
         threads = len(self.arrays["threads"]) // WORDS
         part = min(self.part * _LARGER, _ROOM // threads // UNIT * UNIT)
         return part if part > self.part else 0
 
 
 def launch_heap(program: Program, configuration: LaunchConfiguration, limit: int, part: int = 0) -> Heap | None:
-    """Return the heap of a launch, of `limit` bytes, in which each thread has `part` bytes; None for a kernel without a
+    """Return the heap of a launch, with `limit` bytes and `part` bytes for each thread; None for a kernel without a
     heap."""
     if check_int(limit, "heap") < 1:
         raise UsageError(f"heap of {limit:,} bytes: give 1 or more")
@@ -101,7 +101,7 @@ def _has_block(data: npt.NDArray[np.uint8]) -> bool:
 
 
 def drop_sectors(bound: Bound, heap: Heap, outcome: Outcome) -> None:
-    """Drop the sectors of accesses to the heap: the addresses of its blocks on a GPU are unknown."""
+    """Drop the sector counts of accesses to the heap, because the addresses of its blocks on a GPU are unknown."""
     own = heap.segments(bound)
     for count in outcome.accesses.values():
         worst = count.worst_sectors

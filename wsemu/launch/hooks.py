@@ -27,7 +27,7 @@ _H = TypeVar("_H", bound="Callable[..., Any]")
 
 
 class Hooks(Generic[_H]):
-    """The hooks of one kind: those of the process, and then those of the current context."""
+    """The hooks of one kind: first those of the process, then those of the current context."""
 
     def __init__(self, name: str) -> None:
         self._shared: list[_H] = []
@@ -71,9 +71,10 @@ def adding_hook(hooks: Hooks[Any], hook: Callable[..., Any]) -> Iterator[None]:
 
 
 observers: Hooks[Callable[[Report], None]] = Hooks("observers")
-"""called with the report of every launch; while there are any, a failed launch does not raise"""
+"""called with the report of every launch; if there is any observer, a failed launch does not raise"""
 undecided: Hooks[Callable[[Report], None]] = Hooks("undecided")
-"""called with the report of each `incomplete` launch that no observer gets, in place of a line on standard error"""
+"""called with the report of each `incomplete` launch that no observer receives, instead of printing a line to standard
+error"""
 refused: Hooks[Callable[[Any, LaunchConfiguration, WsemuError], bool]] = Hooks("refused")
 """called with a launch that is rejected and the reason; if one returns True, the program continues without the
 launch"""
@@ -89,7 +90,8 @@ traceable: Hooks[Callable[[Report, Places, Tracer], None]] = Hooks("traceable")
 finished: Hooks[Callable[[Bound, Places, Tracer], None]] = Hooks("finished")
 """called with each launch that ran to its end, before its report is delivered"""
 admitting: Hooks[Callable[[str], bool]] = Hooks("admitting")
-"""called with the kernel's name before each launch that would be checked; if one returns False, the launch is not"""
+"""called with the kernel's name before each launch that would be checked; if one returns False, the launch is not
+checked"""
 passed_over: dict[str, None] = {}
 """names of kernels that ran unchecked because the settings exclude them"""
 keeping: Hooks[Callable[[Report, Launched], None]] = Hooks("keeping")

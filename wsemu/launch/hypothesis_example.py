@@ -1,7 +1,7 @@
-"""Launches inside an example of Hypothesis: its measurements of a test leave out the emulator.
+"""Launches inside a Hypothesis example: exclude the emulator from Hypothesis's measurements of a test.
 
-Hypothesis has a deadline for each example.  After a failure it traces all lines that run, to explain the failure.  The
-time and the lines of a launch belong to wsemu and not to the test; tracing them takes longer than the launch.
+Hypothesis has a deadline for each example.  After a failure it traces all executed lines to explain the failure.  The
+time and the lines of a launch belong to wsemu and not to the test, and tracing them takes longer than the launch.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _TIMES = "_stateful_run_times"
 
 
 def find_context() -> Any:
-    """Return the context of the example that runs; None if none does."""
+    """Return the context of the running example; None if there is none."""
     control: Any = sys.modules.get("hypothesis.control")
     return control._current_build_context.value if control else None
 

@@ -1,5 +1,5 @@
-"""Numba-CUDA's queries of a kernel's compiled code. Figures and types come from the program that runs here; PTX, LLVM
-and registers from Numba-CUDA's own compiler, if it is installed."""
+"""Numba-CUDA's queries of a kernel's compiled code.  Sizes and types come from the program that the emulator runs; PTX,
+LLVM IR and register counts come from Numba-CUDA's own compiler, if it is installed."""
 
 from __future__ import annotations
 

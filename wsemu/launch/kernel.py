@@ -25,7 +25,7 @@ OPTIONS = (
     "boundscheck cache cc chip debug device extensions fastmath forceinline fma func_or_sig inline launch_bounds "
     "lineinfo link lto max_registers nopython opt shared_memory_carveout signature target"
 ).split()
-"""options of Numba-CUDA's `jit`: those for the compiler have no effect here, except for `max_registers`, with which
+"""options of Numba-CUDA's `jit`; compiler options have no effect here, except `max_registers`, the count with which
 `setmaxnreg` starts"""
 
 
@@ -56,7 +56,7 @@ class Launchable:
         return configure(*parameters)
 
     def configure(self, griddim: Size, blockdim: Size, stream: object = 0, sharedmem: int = 0) -> ConfiguredLaunch:
-        """Return what `kernel[griddim, blockdim, stream, sharedmem]` returns."""
+        """Return the configured launch, as `kernel[griddim, blockdim, stream, sharedmem]` does."""
         return self[griddim, blockdim, stream, sharedmem]
 
     def forall(self, ntasks: int, tpb: int = 0, stream: object = 0, sharedmem: int = 0) -> Callable[..., None]:
@@ -84,8 +84,8 @@ class Launchable:
 class Kernel(DeclaredFunction, Launchable):
     """A function of the kernel dialect: `kernel[grid, block](*arguments)` launches it, checked.
 
-    `py_func` is the function as written, `device` whether only kernels call it, `options` what `jit` was given,
-    `declared` the signatures among it.
+    `py_func` is the Python function, `device` is true if only kernels call it, `options` are the arguments of `jit`,
+    and `declared` are the signatures among them.
     """
 
     __wrapped__: FunctionType
@@ -147,7 +147,7 @@ class Kernel(DeclaredFunction, Launchable):
         return made
 
     def __getattr__(self, name: str) -> Any:
-        """Return another attribute of Numba-CUDA's kernels; most are about compiled code."""
+        """Handle other attributes of Numba-CUDA's kernels, most of which concern compiled code."""
         if not name.startswith("_"):
             from wsemu.launch import inspection  # few ask for it
 
@@ -156,13 +156,13 @@ class Kernel(DeclaredFunction, Launchable):
         raise AttributeError(f"kernel `{self.__dict__.get('__name__', '')}` has no attribute `{name}`")
 
     def on(self, target: str) -> Any:
-        """Return this kernel on `"emulator"` or `"gpu"`: `kernel.on("gpu")[grid, block](*arguments)` compiles it with
+        """Return this kernel on `"emulator"` or `"gpu"`.  `kernel.on("gpu")[grid, block](*arguments)` compiles it with
         Numba-CUDA and runs it there, unchecked; `wsemu.crosscheck` is the safe alternative."""
         if target == "emulator":
             return self
         if target != "gpu":
             raise UsageError(f'no target {target!r}: "emulator" or "gpu"')
-        from wsemu.backends.numba_cuda import GpuKernel  # Numba-CUDA, where it is installed
+        from wsemu.backends.numba_cuda import GpuKernel  # Numba-CUDA's version, if it is installed
 
         return GpuKernel(self)
 
@@ -183,8 +183,9 @@ def jit(
 def jit(signature: Any = None, /, **options: Any) -> Any:
     """Declare a kernel, or with `device=True` a function that kernels call: `@jit`, `@jit(...)`, as in Numba-CUDA.
 
-    Without a signature a launch compiles for the arguments it gets; with one, or a list, it converts its numbers to the
-    declared types first.  Options for the GPU's compiler are kept for it and change nothing here.
+    Without a signature, a launch compiles the kernel for the arguments that it gets.  With one signature or a list of
+    them, the launch first converts its numbers to the declared types.  Options for the GPU's compiler are kept and have
+    no effect here.
     """
     if isinstance(signature, Kernel):
         signature = signature.py_func
@@ -212,7 +213,7 @@ def _kernel(function: Any, device: bool, options: dict[str, Any], signature: Any
         raise UsageError(f"`jit` decorates a Python function, not {function!r} of type {type(function).__name__}")
     declared: tuple[Declared, ...] = ()
     if signature is not None:
-        from wsemu.language import signatures  # on demand: it loads Numba's types
+        from wsemu.language import signatures  # imported on demand, because it loads Numba's types
 
         declared = signatures.parse(signature, function.__name__)
     return Kernel(function, device=device, options=options, declared=declared)

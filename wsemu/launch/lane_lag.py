@@ -1,9 +1,11 @@
-"""Phases that only a lane which lags its own converged instruction can miss.
+"""Find phases that only a lagging lane can miss: one that executes a converged instruction later than the other lanes
+do.
 
-The rules of phases go lane by lane: PTX lets the lanes of a warp execute an instruction at different times.  If they
-alone are broken, the launch runs again with the lanes of each operation on a phase taken together.  If all of them
-hold there, each was broken by such a lane alone: `lane-lag`.  Clocks decide nothing in a run, so that the second one
-takes the same steps, up to where lanes would go past a join without one that waits: lanes together are stuck there.
+The rules of phases apply to each lane, since PTX lets the lanes of a warp execute an instruction at different times.
+If only these rules are broken, the launch runs again with the lanes of each operation on a phase treated as one.  If
+all rules hold in that run, each was broken only by such a lane, and the code is `lane-lag`.  Clocks decide nothing in a
+run, so the second run takes the same steps.  Only at a join that lanes would pass without a waiting lane does it stop:
+lanes treated as one are stuck there.
 """
 
 from __future__ import annotations
@@ -57,8 +59,9 @@ def separate_lags(bound: Bound, run: Ran) -> Ran:
 
 
 def _are_late_alone(left: list[RawFinding], lags: list[RawFinding], trace: Tracer) -> bool:
-    """Return whether only arrivals that lag remain, and every phase before them is observed.  As the other rules hold,
-    these arrivals precede the next completion in every schedule, even if not the arrival."""
+    """Return whether the only remaining arrivals are lagging ones, and every phase before them is observed.  Since the
+    other rules hold, these arrivals precede the next completion in every schedule, even if the instruction's other
+    lanes do not."""
     if any(raw.code != "phase-unobserved" for raw in left) or not {raw.pc for raw in left} <= {raw.pc for raw in lags}:
         return False
     events = trace(frozenset())

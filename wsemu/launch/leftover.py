@@ -1,8 +1,8 @@
-"""Names state that an earlier launch left in memory: a counter or flag that nothing reset.
+"""Find state that an earlier launch left in memory, such as a counter or flag that nothing reset.
 
-A launch fails, and an earlier launch of the same kernel with arguments alike was verified.  If this one is also
-verified after an array is set to the contents that the earlier one found, then the contents are the cause.  Only arrays
-on which the kernel has atomics are tried, each alone, with a run on copies.
+This applies if a launch fails and an earlier launch of the same kernel with similar arguments was verified.  If the
+failing launch is also verified once an array has the contents that the earlier launch found, these contents are the
+cause.  Only arrays on which the kernel has atomics are tried, one at a time, in a run on copies.
 """
 
 from __future__ import annotations

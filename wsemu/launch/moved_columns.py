@@ -1,11 +1,11 @@
-"""A second run of a launch with its allocations of tensor memory at other columns (`tcgen05.alloc`).
+"""Run a launch a second time with its tensor memory allocations at other columns (`tcgen05.alloc`).
 
-Which columns an allocation gets depends on the other CTAs of the multiprocessor, also on those of other kernels.  A
-launch without an error runs again.  Each CTA of a cluster then gets other columns.  Accesses and releases that do not
-follow the allocation are errors.  If other instructions run, or results differ, the launch is undecided.
+Which columns an allocation gets depends on the other CTAs of the multiprocessor, including those of other kernels.  So
+a launch without an error runs again, and each CTA of a cluster then gets other columns.  Accesses and releases that do
+not follow the allocation are errors.  If other instructions run, or results differ, the launch is undecided.
 
 There are three exceptions.  An allocation of 512 columns begins at column 0 in every run.  A kernel may trap if its
-columns begin elsewhere.  No other CTA may fit on the multiprocessor: then a difference is a note.
+columns begin elsewhere.  If no other CTA fits on the multiprocessor, a difference is only a note.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from wsemu.model.outcome import Outcome, RawFinding
 
 MOST_MOVED = {"vm": 100_000, "reference": 25_000}
-"""engine -> warp instructions of the runs after the first such one, for one unit of effort"""
+"""for each engine, the number of warp instructions of all runs after the first one, for one unit of effort"""
 _TENSOR = 500
 """warp instructions in whose time a `tcgen05` operation executes"""
 _OPERATIONS = np.array([name.startswith("tcgen05.") for name in NAMES])

@@ -35,7 +35,7 @@ MOST_INSTRUCTIONS = 2_000_000
 
 
 class Other(NamedTuple):
-    """Another program, and the words for what it proves."""
+    """Another program, and the words that describe what it proves."""
 
     program: Program
     how: str
@@ -47,8 +47,8 @@ def decide_by_other_program(
     bound: Bound, outcome: Outcome, trace: Tracer, initial: Callable[[], list[Any]],
     judge: Callable[[Bound], Report | None], words: Set[str], *, late: bool,
 ) -> Decided | None:  # fmt: skip
-    """Return the proof by another program; `words` name what influences the launch, `judge` runs a bound program, and
-    returns None if that does not end well.  `late`: interleavings were tried."""
+    """Return the proof by another program.  `words` describe what influences the launch.  `judge` runs a bound program,
+    and returns None if the run has errors.  `late` means that interleavings were already tried."""
     from wsemu.launch.explore.decided import Decided
 
     before = initial()
@@ -113,7 +113,7 @@ def _shows_same_accesses(report: Report) -> bool:
 
 
 def _number(bound: Bound, outcome: Outcome, trace: Tracer, before: list[Any]) -> Program | None:
-    """Return the numbered program; None if it is not that each CTA draws once."""
+    """Return the program with numbered draws; None unless each CTA draws exactly once."""
     ctas, program = math.prod(bound.configuration.grid), bound.program
     if bound.configuration.grid[0] != ctas or bound.group != (1, 1, 1) or program.asynchronous:
         return None

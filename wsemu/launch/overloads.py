@@ -35,7 +35,7 @@ class Overload:
 
     @property
     def cooperative(self) -> bool:
-        """Return whether all CTAs of a launch must be co-resident, because it has a barrier of the grid."""
+        """Return whether all CTAs of a launch must be co-resident because it has a grid barrier."""
         return self._program().cooperative
 
     @property
@@ -95,8 +95,8 @@ class Overload:
         print("\n".join(lines), file=file or sys.stdout)
 
     def max_cooperative_grid_blocks(self, blockdim: Any, dynsmemsize: int = 0) -> int:
-        """Return the number of CTAs of this shape that are co-resident on the largest GPU of the architecture, or on
-        one with `sms` multiprocessors.  `dynsmemsize` is a CTA's dynamic shared memory in bytes."""
+        """Return the number of co-resident CTAs of this shape on the largest GPU of the architecture, or on one with
+        `sms` multiprocessors.  `dynsmemsize` is a CTA's dynamic shared memory in bytes."""
         chosen = settings.current()
         shape, program = configure(1, blockdim, 0, dynsmemsize), self._program()
         each, _ = ctas_per_multiprocessor(
@@ -117,7 +117,7 @@ class Overload:
         return compile_for_types(self._kernel, self._examples(), True).program
 
     def _from_numba(self, name: str, get: Callable[[Any], Any]) -> Any:
-        """Return the result of `get` for the code that Numba-CUDA compiles; UnsupportedError that names `name` if that
+        """Return the result of `get` for the code that Numba-CUDA compiles; raise UnsupportedError with `name` if that
         fails."""
         from wsemu.launch.second_way import ask_compiled
 
@@ -132,8 +132,8 @@ _REMEDY = "install what compiles, `pip install 'wsemu[gpu]'`, or do without"
 
 
 class Overloads(Mapping[Any, Overload]):
-    """The kernels by types of arguments, as tuples of Numba's types: those of its signatures, or, without signatures,
-    those of its launches."""
+    """The kernels by types of arguments, which are tuples of Numba's types: those of the declared signatures, or else
+    those of the launches."""
 
     def __init__(self, kernel: Kernel) -> None:
         self._found = {types: Overload(kernel, types) for types in kernel.signatures}

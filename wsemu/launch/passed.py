@@ -1,7 +1,7 @@
-"""Verified launches: a few small ones of each kernel are kept, and an edit that breaks one is not a fix.
+"""Keep a few small verified launches of each kernel: an edit that breaks one of them is not a fix.
 
-What the arrays of a launch held before it the engine keeps anyway; here it is only held on to.  A launch whose like is
-known costs a look into a dictionary.
+The engine has the initial contents of a launch's arrays anyway, so keeping them costs nothing more.  For a launch that
+resembles a kept one, the cost is one dictionary lookup.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ _MADE_AGAIN = 6
 """launches that an edit is tried with"""
 
 _kept: weakref.WeakKeyDictionary[Any, dict[Any, tuple[weakref.ref[Any], dict[str, Any]]]] = weakref.WeakKeyDictionary()
-"""function, or code of PTX -> what a launch is like -> a reference to the kernel, and what `Launched` is made of"""
+"""for each function or PTX code, the properties of a launch -> a reference to the kernel, and the parts of
+`Launched`"""
 
 
 def keep(
@@ -49,7 +50,7 @@ def keep(
 
 
 def find_alike(kernel: Any, configuration: LaunchConfiguration, arguments: Sequence[Any]) -> dict[str, Any] | None:
-    """Return what is kept of a verified launch of this kernel with the same shape and arguments alike, or None."""
+    """Return the kept parts of a verified launch of this kernel with the same shape and similar arguments, or None."""
     found = _kept.get(getattr(kernel, "py_func", kernel), {}).get(_shape_of_launch(configuration, arguments))
     return None if found is None else found[1]
 
@@ -76,7 +77,7 @@ def launches(kernel: Any, wanted: Callable[[Program], bool]) -> list[dict[str, A
 
 
 def _lives(function: Any, space: dict[str, Any]) -> bool:
-    """Return whether a function is from the module with these names, or another one that is imported, as it is."""
+    """Return whether a function still is the one in the module with these names, or in another imported module."""
     own = getattr(function, "__globals__", None)
     return own is not None and (own is space or getattr(sys.modules.get(own.get("__name__")), "__dict__", None) is own)
 

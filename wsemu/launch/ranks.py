@@ -2,9 +2,9 @@
 
 The CTAs of a grid are divided among `ranks` GPUs in the order of their numbers; each GPU gets an equal share.  The
 scope `.gpu` covers the threads of one GPU, and `.sys` the threads of all GPUs.  The emulator already has such a pair of
-scopes: `.cluster` in `.gpu`.  So the CTAs of a GPU run as one cluster, and operations of scope `.gpu` run with scope
-`.cluster`.  Real clusters then have one CTA: `.cluster` counts as `.cta`.  Programs that read the number of their
-cluster, or wait for their cluster or grid, are not divided.
+nested scopes: `.cluster` inside `.gpu`.  So the CTAs of a GPU run as one cluster, and operations of scope `.gpu` run
+with scope `.cluster`.  This requires that real clusters have one CTA, so that `.cluster` counts as `.cta`.  Programs
+that read the number of their cluster, or wait for their cluster or grid, are not divided.
 
 Reference: PTX ISA, "Scope", "Morally strong operations".
 """
@@ -41,7 +41,7 @@ _OF_GROUPS = find_opcodes(lambda row: row.meets in ("cluster", "grid")) | _MULTI
 
 
 def divide_grid(configuration: LaunchConfiguration, ranks: int) -> LaunchConfiguration:
-    """Return a launch whose CTAs are divided among GPUs; UsageError for a grid that cannot be."""
+    """Return a launch whose CTAs are divided among GPUs; raise UsageError for a grid that cannot be divided."""
     if configuration.cluster != (1, 1, 1):
         raise UsageError(f"ranks={ranks}: clusters cannot be divided among GPUs; launch without clusters")
     axis = max((n for n, extent in enumerate(configuration.grid) if extent > 1), default=0)
@@ -76,7 +76,8 @@ def divide_program(program: Program) -> Program:
 
 
 def _check_groups(program: Program) -> None:
-    """Raise UnsupportedError for a program that uses its cluster, or whose CTAs meet in a cluster or the grid."""
+    """Raise UnsupportedError for a program that uses its cluster, or whose CTAs synchronize in a cluster or the
+    grid."""
     reads = any(name.startswith(("cluster", "nclusterid")) for name in program.specials)
     meets = next((pc for pc, op in enumerate(program.code[:, 0].tolist()) if op in _OF_GROUPS), None)
     if reads or program.has_pairs or meets is not None:
@@ -117,11 +118,11 @@ _WORDS = (
 _NARROW = "of too narrow a scope"
 _CLUSTER_WORDS = ("cluster_sync", "barrier.cluster")
 _BY_FLAGS = "order the two by a flag: set it after a fence of `.sys` scope after (1), wait for it and fence before (2)"
-"""help in place of one that names a barrier of clusters, which GPUs do not have in common"""
+"""help that replaces one naming a cluster barrier, which several GPUs do not share"""
 
 
 def name_scopes(findings: list[Finding], ranks: int) -> list[Finding]:
-    """Return the findings of a launch with the scope names for several GPUs in their texts; a race because of too
+    """Return the findings of a launch with the scope names for several GPUs in their texts; a race that is due to too
     narrow a scope gets the code `scope`."""
     return [_name_scope(finding) for finding in findings] if ranks > 1 else findings
 

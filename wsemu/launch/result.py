@@ -44,7 +44,7 @@ class Report(Record):
     left_out: int = 0
     """number of findings beyond `--limit`, in JSON; they affect the verdict and the counters"""
     untold: int = 0
-    """number of findings, at further locations, beyond the 4,096 of which a launch keeps more than the location"""
+    """number of findings at further source locations, beyond the 4,096 that a launch keeps in full"""
     costliest: list[Finding] = []
     """the access with the highest bank conflict degree and the access with the most excess sectors, unless `findings`
     has costlier ones.  They do not justify a warning, but `assert_clean` shows them if a limit is set"""
@@ -72,12 +72,12 @@ class Report(Record):
     seconds: float = 0.0
     """wall-clock time of the check"""
     trials: Trials | None = None
-    """results of edits of the kernel, for a report that is shown; None: none were tried"""
+    """results of edits of the kernel, in a report that is displayed; None: none were tried"""
     _launched: Launched | None = None
     """the launch, to run it again"""
     _trials: Trials | None = None
     _whole: Report | None = None
-    """the report with all warnings, of which this one has only the errors"""
+    """the report with all warnings if this one has only the errors"""
 
     def _check_fields(self) -> None:
         if (self.verdict == "failed") != bool(self.errors) and not self.left_out:
@@ -92,10 +92,10 @@ class Report(Record):
         return [finding for finding in self.findings if finding.severity == "warning"]
 
     def helped(self, budget: float | None = None) -> Report:
-        """Return this report as it is shown: with `trials`, and its findings in the order of their causes.
+        """Return this report for display: with `trials`, and with its findings in the order of their causes.
 
         Edits of the kernel are tried once, for `budget` seconds (default: the setting).  Without a budget, a verified
-        launch and one that Hypothesis shrinks get no search.
+        launch, or one that Hypothesis is shrinking, gets no search.
         """
         if self.trials is not None or not self.findings:
             return self
@@ -122,7 +122,7 @@ class Report(Record):
         return self._trials
 
     def unhelped(self) -> Report:
-        """Return this report as it is shown if the search for edits was interrupted: without any."""
+        """Return this report for display after an interrupted search for edits: without any edits."""
         trials, findings = Trials(groups=causes.group_by_edge(self.findings), stopped=INTERRUPTED).sort_by_group(
             self.findings
         )
@@ -139,7 +139,7 @@ class Report(Record):
         return made
 
     def of_errors(self) -> Report:
-        """Return this report without its warnings; edits are tried for the whole one."""
+        """Return this report without its warnings; edits are tried for the report with all of them."""
         made = self.model_copy(update={"findings": self.errors, "trials": None})
         made._trials, made._whole = None, self if self.warnings else None
         return made
@@ -167,8 +167,8 @@ class Report(Record):
         return [] if self._trials is None else [*self._trials.cures]
 
     def is_cured_by(self, cure: Cure) -> bool:
-        """Return whether this launch is also verified with the edits of another launch's fix; False if it cannot be
-        repeated."""
+        """Return whether this launch is also verified with the edits of another launch's fix; False if the launch
+        cannot be repeated."""
         if any(edit.kind == "launch" for edit in cure.edits):
             return any(own.says == cure.says and own.changes == cure.changes for own in self.cures())
         return self._launched is not None and self._launched.is_verified_with(cure)
@@ -232,7 +232,7 @@ class Report(Record):
         )
 
     def _errors(self, findings: list[Finding], code: str, note: str, most: float) -> list[Finding]:
-        """Return the findings; those with a code and a factor above `most` become errors with a note."""
+        """Return the findings; those with a certain code and a factor above `most` become errors with a note."""
         known = [finding for finding in findings if finding.code == code]
         costly = [f for f in (*known, *self.costliest) if f.code == code and (f.factor is None or f.factor > most)]
         if not costly:
@@ -255,7 +255,7 @@ class CheckFailed(WsemuError):
     """A checked launch is not clean; `report` has the reasons.  As text, the diagnostics in 80 columns, without
     color."""
 
-    __module__ = "wsemu"  # users know the class under this module
+    __module__ = "wsemu"  # users know the class under the name of this module
 
     def __init__(self, report: Report) -> None:
         super().__init__(report)

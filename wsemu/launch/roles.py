@@ -1,8 +1,9 @@
-"""Roles of warps, found from the shared memory that they write and read.
+"""Roles of warps, derived from the shared memory that they write and read.
 
 A producer writes shared memory that another warp reads; a consumer reads shared memory that another warp wrote.  A warp
-that does both is the middle of a pipeline.  Roles are given only if some warps produce and others consume: the CTA is
-warp-specialized.  Roles are found for areas of 128 bytes, since a traced access has only the address of its first lane.
+that does both is the middle of a pipeline.  Roles are given only if some warps only produce and others only consume:
+the CTA is then warp-specialized.  Roles are derived from areas of 128 bytes, since a traced access has only the address
+of its first lane.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class SharedUses:
             used[area].add(warp)
 
     def roles(self, warps: Iterable[int]) -> dict[int, str]:
-        """Return the role of each warp; empty if it has none, and empty for all unless some warp only produces and
+        """Return the role of each warp; empty if it has none.  No warp has a role unless some warp only produces and
         another only consumes."""
         producers, consumers = set[int](), set[int]()
         for area in self._writers.keys() & self._readers.keys():

@@ -46,8 +46,8 @@ def bind_launch(
     part: int = 0,
     memory: DeviceMemory | None = None,
 ) -> tuple[Bound, tuple[str, ...]]:
-    """Return a launch ready to run, of the compiled kernel `made`, and the notes of the front end. `part` is the number
-    of bytes that each thread has of the heap's memory; the launch is in a device `memory` if there is one."""
+    """Return a launch of the compiled kernel `made` that is ready to run, and the notes of the front end.  `part` is
+    the number of bytes of the heap that each thread has; the launch is in a device `memory` if there is one."""
     if check_int(chosen.sms, "sms") < 0:
         raise UsageError(f"sms={chosen.sms}: give the number of multiprocessors, or 0 for the most there are")
     if chosen.clc not in ASSIGNMENTS:
@@ -124,8 +124,8 @@ def _bind_program(
 def _note_strides(
     program: Program, arrays: Sequence[BoundArray], names: Sequence[str], arguments: Sequence[Any]
 ) -> Iterator[str]:
-    """Yield a note for each argument of a kernel in PTX that is an array whose elements do not follow each other,
-    unless another argument is the stride, in bytes or elements."""
+    """Yield a note for each argument of a PTX kernel that is an array with gaps between its elements, unless another
+    argument is the stride, in bytes or elements."""
     from wsemu.launch.binding import Packed
 
     numbers = {
@@ -216,7 +216,7 @@ def _captured_segments(program: Program, rows: dict[int, Any], bound: list[Bound
 
 
 def together(program: Program, configuration: LaunchConfiguration, sms: int) -> Residency | None:
-    """Return the residency that a cooperative launch or one in clusters needs; None for other launches."""
+    """Return the residency that a cooperative launch or a launch with clusters needs; None for other launches."""
     from wsemu.model.residency import residency
 
     if program.cooperative:
@@ -271,8 +271,8 @@ def _check_shared(program: Program, configuration: LaunchConfiguration) -> None:
 
 
 Ran = tuple["Outcome", "Tracer", "Callable[[], list[Any]]"]
-"""the outcome; a function that traces the same run, with the executions of some instructions; a function that returns
-the initial contents of the arrays"""
+"""the outcome; a function that traces the same run and counts how often some instructions are executed; a function that
+returns the initial contents of the arrays"""
 
 
 def ran(
@@ -290,13 +290,13 @@ def ran(
     first_granule: int = 0,
     plan: Plan | None = None,
 ) -> Ran:
-    """Run a launch. `budget` replaces the launch's own; `only` lists the CTAs to run, by default all; `strict` also
-    reports several lanes that store one value; `converged` treats lanes of an operation on a phase as one. On the
-    reference engine, `values` distinguishes stores of one value from other races. On the VM, `alone` is the lane,
-    counted from 1, that performs a bulk operation if several store the same bytes. `joined` are plain stores that
-    conflict with everything except stores of the same value by each other. `maps` are arrays that show which bytes of a
-    segment are written. `first_granule` is the block of 32 columns of tensor memory at which the search for an
-    allocation starts.  `plan` replaces the clusters that requests cancel."""
+    """Run a launch.  `budget` replaces the launch's own; `only` lists the CTAs to run, by default all; `strict` also
+    reports several lanes that store one value; `converged` treats lanes of an operation on a phase as one.  On the
+    reference engine, `values` distinguishes stores of one value from other races.  On the VM, if several lanes store
+    the same bytes by a bulk operation, only the lane `alone` performs it, counted from 1.  `joined` are plain stores
+    that conflict with every access, except that two of them may store the same value.  `maps` are arrays that show
+    which bytes of a segment are written.  `first_granule` is the block of 32 columns of tensor memory at which the
+    search for an allocation starts.  `plan` selects the clusters that requests cancel."""
     from wsemu.proof.uniform import may_store_unequal
 
     program, configuration, chosen = bound.program, bound.configuration, bound.settings
@@ -389,9 +389,10 @@ MUCH_WORK, MUCH_MEMORY = 400_000, 1 << 23
 
 
 def _workers(bound: Bound) -> int | None:
-    """Return the number of cores that share the CTAs of a long launch; None: the engine decides by the threads.
+    """Return the number of cores that share the CTAs of a long launch; None lets the engine decide by the number of
+    threads.
 
-    The work is estimated by the kernel's last launch, or by the size of the arrays if there was none.
+    The work is estimated from the kernel's last launch, or else from the size of the arrays.
     """
     ctas = bound.configuration.ctas
     if ctas == 1:

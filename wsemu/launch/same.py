@@ -35,14 +35,14 @@ class _Said(NamedTuple):
 
 
 def as_comparable(program: Program, outcome: Outcome) -> Outcome:
-    """Return the outcome that `repeated_report` may know if it is equal to this one, as for CTAs spread over cores."""
+    """Return the outcome in a form that `repeated_report` can compare, such as that of CTAs spread over cores."""
     known: _Said | None = program.derived.get(_KEY)
     return known.outcome if known is not None and known.outcome == outcome else outcome
 
 
 def repeated_report(bound: Bound, outcome: Outcome, notes: tuple[str, ...], seconds: float) -> Report | None:
-    """Return the report of the previous launch, with the current duration, if this launch ended equally; None if it
-    must be judged."""
+    """Return the report of the previous launch, with the current duration, if this launch ended alike; None if it must
+    be judged."""
     known: _Said | None = bound.program.derived.get(_KEY)
     if known is None or known.outcome is not outcome or known != _remember(bound, outcome, notes, known.report):
         return None
@@ -50,7 +50,7 @@ def repeated_report(bound: Bound, outcome: Outcome, notes: tuple[str, ...], seco
 
 
 def keep(bound: Bound, outcome: Outcome, notes: tuple[str, ...], report: Report) -> None:
-    """Keep a report for the next launch, if only its outcome decides its contents."""
+    """Keep a report for the next launch if its contents depend only on the launch's outcome."""
     if report.verdict == "verified" and not outcome.findings and not bound.settings.every:
         bound.program.derived[_KEY] = _remember(bound, outcome, notes, report.again())
 

@@ -1,19 +1,19 @@
-"""Stores that nothing orders, and that all write the same value: `same-value-store`.
+"""Stores that nothing orders and that all write the same value: `same-value-store`.
 
-The search for races compares accesses, not values.  If the only failure is two stores to one location, the launch runs
-again in a mode that compares them.  If that run has no race, every two accesses that nothing orders write the same;
-then no schedule shows which was first.  It has to be the same value in every schedule: one that depends on the order of
-atomics, a clock, or the placement of a warp is not.
+The search for races compares accesses, not values.  If the only failure consists of two stores to one location, the
+launch runs again in a mode that compares the values.  If that run has no race, any two accesses that nothing orders
+write the same value, so no schedule shows which was first.  The value must be the same in every schedule; a value that
+depends on the order of atomics, a clock, or the placement of a warp may not be.
 
-The VM decides in most cases.  It runs again with the plain stores that race *joined*: they conflict with all but stores
-of the same value by each other (`machine/memory/joined.py`).  A race of another plain store also joins that one;
-without any race left the values are proven equal.  For bulk stores by lanes of one instruction it is enough that they
-have the same source and destination: then they store the same values.  The launch runs once for each lane, which then
-is the only one of the equal stores that is performed.  If no run has a race, and none stores twice to one location of
-global memory without a plain store between, each of these stores is ordered with everything except the equal ones.
+In most cases the VM decides.  It runs again with the racing plain stores *joined*: they conflict with every access,
+except that two of them may store the same value (`machine/memory/joined.py`).  If another plain store races in that
+run, it is joined as well.  Once no race is left, the values are proven equal.  Bulk stores by several lanes of one
+instruction store the same values if they have the same source and destination.  The launch then runs once for each such
+lane, and only that lane performs the store.  If no run has a race, and none stores twice to one location of global
+memory without a plain store in between, each of these stores is ordered with every access except the equal stores.
 
-What is left, in a launch that is not too large for it, the reference engine decides: it keeps of each byte all stores
-that nothing orders, and compares what they write.
+The remaining launches, if they are small enough, are decided by the reference engine: for each byte it keeps all stores
+that nothing orders, and compares their values.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ RACES = ("race", "intra-warp-race")
 WATCHED = (*RACES, "same-value-store", "proxy", "proxy-war")
 """codes that a race of two stores hides for the first of them, in the run that keeps the last store alone"""
 MOST, MOST_TRIED = COMPARED, 1 << 12
-"""maximum number of thread instructions of a launch that the reference engine repeats, a few seconds; the same for an
-edit that is tried"""
+"""maximum number of thread instructions of a launch that the reference engine repeats, which takes a few seconds; the
+maximum for an edit that is tried"""
 MOST_RUN = 1 << 28
 """maximum thread instructions of all VM runs that decide one launch"""
 MOST_JOINED = 4
@@ -57,7 +57,8 @@ DETAIL = ("address", "kind", "other_kind", "size", "other_cta")
 
 
 def excuse_same_values(bound: Bound, run: Ran, *, tried: bool = False) -> Ran:
-    """Return a run whose findings distinguish stores of one value from other races; `tried`: it is one of many."""
+    """Return a run whose findings distinguish stores of one value from other races.  `tried` means that it is one of
+    many."""
     outcome, trace, initial = run
     errors = [raw for raw in outcome.findings if raw.code in CODES and CODES[raw.code].severity == "error"]
     racing = _races(bound.program, errors)
@@ -92,7 +93,7 @@ def _compare_values(
 ) -> list[RawFinding] | None:
     """Return the findings if values are compared; None if they are not.
 
-    The reference engine may decide races that the VM finds only because cells of shadow memory were wider before.
+    The reference engine can also decide races that the VM finds only because cells of shadow memory were wider before.
     """
     told = None
     if again.settings.engine == "vm":
@@ -122,14 +123,14 @@ def _compare_on_reference(again: Bound, outcome: Outcome) -> list[RawFinding] | 
     again = again._replace(settings=replace(again.settings, engine="reference"))
     try:
         slow = ran(again, 1, again.settings.budget, values=True)[0]
-    except UnsupportedError:  # more warps at once than the reference engine takes
+    except UnsupportedError:  # more simultaneous warps than the reference engine supports
         return None
     return None if slow.status != "done" or slow.executions != outcome.executions or slow.overflow else slow.findings
 
 
 def _compare_on_vm(again: Bound, outcome: Outcome, racing: list[RawFinding], most: int) -> list[RawFinding] | None:
-    """Return the findings of the VM other than stores of one value, within a number of thread instructions; None if it
-    cannot decide."""
+    """Return the findings of the VM other than stores of one value, found within a number of thread instructions; None
+    if it cannot decide."""
     code = again.program.code[:, 0].tolist()
     by_copies = [raw for raw in racing if raw.pc == raw.other_pc and NAMES[code[raw.pc]] in PUTS]
     plain = {pc for raw in racing if raw not in by_copies for pc in (raw.pc, raw.other_pc)}
@@ -161,8 +162,8 @@ def _with_stores_joined(
     again: Bound, outcome: Outcome, joined: frozenset[int], runs: Iterable[int]
 ) -> list[RawFinding] | None:
     """Return the findings with these stores joined, up to the first run with a race; None if the launch then behaves
-    differently. There is a run for each lane that stores the same bytes by a bulk operation, in which that lane does so
-    alone."""
+    differently.  If several lanes store the same bytes by a bulk operation, there is one run for each of them, in which
+    only that lane stores."""
     found: dict[tuple[str, int, int], RawFinding] = {}
     for lane in runs:
         segments = [(data.copy(), writable) for data, writable in again.segments]
@@ -177,8 +178,8 @@ def _with_stores_joined(
 
 
 def _may_differ(bound: Bound, outcome: Outcome, stores: set[int]) -> bool:
-    """Return whether another schedule, or another run, may have other values or paths for one of these stores.  Then
-    all interleavings of the atomics are explored, in which the stores may be ordered, or a race."""
+    """Return whether another schedule, or another run, may have other values or paths for one of these stores.  If so,
+    all interleavings of the atomics are explored; in them the stores may be ordered, or may race."""
     x, y, z = bound.configuration.block
     analysis = examine(
         bound.program, outcome.executions, address_rows(bound.program, bound.rows, bound.names, bound.arrays).get,
@@ -189,7 +190,7 @@ def _may_differ(bound: Bound, outcome: Outcome, stores: set[int]) -> bool:
 
 
 def _note_uncompared(run: Ran) -> Ran:
-    """Return the run with the size of the launch in the detail of each race, for a launch too long to compare
+    """Return the run with the size of the launch in the detail of each race, because the launch is too long to compare
     values."""
     outcome, trace, initial = run
     size = {"uncompared": outcome.thread_operations}

@@ -1,7 +1,8 @@
-"""The PTX fallback: a kernel that the front end cannot read, compiled by Numba-CUDA and launched as PTX.
+"""The PTX fallback: a kernel that the front end cannot read is compiled by Numba-CUDA and launched as PTX.
 
-If Numba-CUDA and its compiler's wheels are installed (`pip install 'wsemu[gpu]'`; no GPU is needed), wsemu runs its
-PTX, which contains the lines of the source.  A note of the report mentions it; `--no-numba-ptx` switches it off.
+If Numba-CUDA and its compiler's wheels are installed (`pip install 'wsemu[gpu]'`; no GPU is needed), wsemu runs the PTX
+that it compiles, which refers to the lines of the source.  A note of the report mentions it; `--no-numba-ptx` disables
+it.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class NumbaKernel(PtxCode):
-    """A kernel as Numba-CUDA's PTX; its parameters are the parts of the arguments."""
+    """A kernel as Numba-CUDA's PTX, whose parameters are the parts of the arguments."""
 
     is_cuda = False
 
@@ -42,7 +43,7 @@ class NumbaKernel(PtxCode):
         return self._own
 
     def _check_target(self, configuration: LaunchConfiguration) -> None:
-        """Accept every architecture: for another one Numba-CUDA compiles it again."""
+        """Accept every architecture, because Numba-CUDA compiles the kernel again for each."""
 
 
 class Way(NamedTuple):
@@ -53,7 +54,7 @@ class Way(NamedTuple):
 
 
 _made: weakref.WeakKeyDictionary[Any, dict[Any, NumbaKernel | str]] = weakref.WeakKeyDictionary()
-"""for each function and types of arguments: its PTX kernel, or the reason why Numba-CUDA does not compile it"""
+"""for each function and argument types, the PTX kernel, or the reason why Numba-CUDA does not compile it"""
 
 
 def open_to(kernel: Any, arguments: Sequence[Any], error: UnsupportedError) -> Way | None:
@@ -100,8 +101,8 @@ def ask_compiled(kernel: Any, types: Sequence[Any], get: Callable[[Any], Any]) -
 
 
 def asking(name: str) -> Any:
-    """Return a function of Numba-CUDA's own compiler, such as `compile_ptx`, for an sm_90 instead of the device; raise
-    MissingName if it is not installed."""
+    """Return a function of Numba-CUDA's own compiler, such as `compile_ptx`, which compiles for an sm_90 instead of the
+    present device; raise MissingName if Numba-CUDA is not installed."""
     if importlib.util.find_spec("numba_cuda") is None:
         raise MissingName(
             f"`cuda.{name}` is not modelled", remedy="install what compiles, `pip install 'wsemu[gpu]'`, or do without"
@@ -127,7 +128,7 @@ def _first_line(error: Exception) -> str:
 
 @contextlib.contextmanager
 def _numba_cuda() -> Iterator[bool]:
-    """Enter Numba-CUDA itself, if it is installed: modules that replace it step aside."""
+    """Use Numba-CUDA itself, if it is installed, inside the `with` block: modules that replace it are removed there."""
     with contextlib.ExitStack() as stack:
         for step in (*aside, _disabling_simulator):
             stack.enter_context(step())
@@ -143,7 +144,7 @@ def _numba_cuda() -> Iterator[bool]:
 
 @contextlib.contextmanager
 def _disabling_simulator() -> Iterator[None]:
-    """Use Numba-CUDA as its compiler, also if the program requests the simulator."""
+    """Use Numba-CUDA as a compiler even if the program requests its simulator."""
     from numba.core import config
 
     variable, chosen = os.environ.pop("NUMBA_ENABLE_CUDASIM", None), config.ENABLE_CUDASIM

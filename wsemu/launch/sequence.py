@@ -55,8 +55,8 @@ class Sequence:
     """Launches, copies, waits and accesses of the host, in the order in which the host issues them."""
 
     def __init__(self, *, managed: settings.Managed | None = None, **options: Any) -> None:
-        """`options` are those of `wsemu.check`, for each launch.  With `managed`, host and device may use managed
-        memory concurrently (`concurrent`), or not (`exclusive`)."""
+        """Prepare a sequence.  `options` are those of `wsemu.check`, for each launch.  `managed` selects whether host
+        and device may use managed memory at the same time (`concurrent`) or not (`exclusive`)."""
         self.reports: list[Report] = []
         """reports of the launches, and findings between them"""
         self._options = options
@@ -72,11 +72,11 @@ class Sequence:
         self._kept: list[Array] = []
         """memory in use: its addresses must not be reused"""
         self.where: Where | None = None
-        """location of the steps; None: lines of the calling program"""
+        """source location of the steps; None: the lines of the calling program"""
 
     # -- names ---------------------------------------------------------------------------------------------------------
     def stream(self, name: str, kind: StreamKind = "blocking", *, device: int = 0) -> None:
-        """Declare a stream of a device.  A stream that is not declared is a blocking stream of the first device, as
+        """Declare a stream of a device.  An undeclared stream is a blocking stream of the first device, as
         `cudaStreamCreate` returns it."""
         if name in self._streams or name in DEFAULT_STREAMS:
             raise UsageError(f"stream {name!r} exists already: declare its kind before it is used")
@@ -85,7 +85,7 @@ class Sequence:
         self._streams[name] = self._session.order.add_stream(kind, f"stream {name}", device)
 
     def destroy(self, stream: str) -> None:
-        """Destroy a stream (`cudaStreamDestroy`): its work still runs, and a later use raises UsageError, as CUDA
+        """Destroy a stream (`cudaStreamDestroy`).  Its work still runs; a later use raises UsageError, since CUDA
         returns an error."""
         if stream in DEFAULT_STREAMS:
             raise UsageError(f"stream {stream!r}: a default stream cannot be destroyed")
@@ -102,7 +102,7 @@ class Sequence:
         self._enter(array, name, "device" if stream is None else "pool", stream, self._where())
 
     def free(self, array: Array, *, stream: str | None = None) -> None:
-        """Free an array by the host, or in a stream (`cudaFreeAsync`)."""
+        """Free an array from the host, or in a stream (`cudaFreeAsync`)."""
         with self._collecting():
             self._session.free(
                 self._block(array), stream=None if stream is None else self._stream(stream), where=self._where()
@@ -113,7 +113,7 @@ class Sequence:
         self, kernel: Any, grid: Size, block: Size, args: Items[Any] = (), *, stream: str = "", pdl: bool = False,
         **options: Any,
     ) -> Report:  # fmt: skip
-        """Check a launch, and record it.  `pdl`: it has the attribute of programmatic stream serialization."""
+        """Check a launch, and record it.  With `pdl`, it has the attribute of programmatic stream serialization."""
         where, chosen, entered = self._where(), self._stream(stream), []
 
         def enter(bound: Any, places: Any, tracer: Any) -> None:
@@ -228,7 +228,7 @@ class Sequence:
 
     # -- graphs --------------------------------------------------------------------------------------------------------
     def begin_capture(self, stream: str, graph: str, mode: CaptureMode = "global") -> None:
-        """Capture the work of a stream, and of streams that join it, as a graph of this name."""
+        """Capture the work of a stream, and of streams that join it, as a graph with this name."""
         if mode not in get_args(CaptureMode):
             raise UsageError(f"capture of mode {mode!r}: give one of {', '.join(get_args(CaptureMode))}")
         with self._collecting():
@@ -288,8 +288,8 @@ class Sequence:
         self, array: Array, name: str = "", kind: BlockKind = "device", stream: str | None = None,
         where: Where | None = None,
     ) -> Block:  # fmt: skip
-        """Return the block of an array, which is recorded on first use.  If `where` is given, this location counts as
-        its allocation."""
+        """Return the block of an array, which is recorded on first use.  If `where` is given, it counts as the location
+        of the allocation."""
         owner = memory_owner(array)
         first, end = byte_bounds(owner)
         known = self._session.blocks.find(first)

@@ -1,7 +1,7 @@
-"""The time line of a program between its launches: the operations of the host and of each stream.
+"""The timeline of a program between its launches: the operations of the host and of each stream.
 
-An operation is shown one step after the last one that happens before it.  So operations of one step may run at the same
-time, and the steps are those of the earliest execution, if each operation took equally long.
+An operation is shown one step after the last operation that happens before it.  So operations of one step may run at
+the same time.  The steps are those of the earliest possible execution if every operation took equally long.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Watcher:
     left_out: int = 0
 
     def look(self, operation: Operation) -> None:
-        """Keep an operation."""
+        """Record an operation."""
         if operation.does in _HIDDEN:
             return
         if len(self.operations) < MOST_OPERATIONS:
@@ -73,7 +73,7 @@ class Watcher:
             self.left_out += 1
 
     def note(self, report: Report) -> None:
-        """Keep the findings of a report on the order of launches."""
+        """Record the findings of a report on the order of launches."""
         if report.kernel == BETWEEN:
             self.findings += report.findings
 

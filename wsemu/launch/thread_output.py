@@ -1,4 +1,4 @@
-"""Output of a launch's threads to the host: lines that they print, an exception that one of them raises."""
+"""Output of a launch's threads to the host: printed lines, and an exception that a thread raises."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def _assertion_text(bound: Bound, printed: Printed) -> str:
 
 
 def _read_text(bound: Bound, address: int) -> str:
-    """Return the string at an address of global memory, as it is after the launch."""
+    """Return the string at an address of global memory, with its contents after the launch."""
     number, offset = (address >> SEGMENT_SHIFT) - FIRST_ARRAY, address & OFFSET_MASK
     if not address:
         return "(null)"

@@ -30,7 +30,7 @@ Kind = Literal[
     "access", "atomic", "fence", "warp", "arrive", "sync", "stop", "arrive_on", "await", "mbarrier", "copy", "landed"
 ]  # fmt: skip
 """kind of a step.  `stop`: the hardware or the emulator ends the launch here.  For mbarriers: `arrive_on`, `await` (a
-wait for a phase) and the names of other operations.  `copy`: copies are issued; `landed`: a wait for groups of
+wait for a phase), and the names of other operations.  `copy`: copies are issued; `landed`: a wait for groups of
 copies"""
 
 
@@ -53,7 +53,7 @@ class Step(NamedTuple):
     warp: int
     at: int
     until: int | None
-    """the step in which the warp continues; None for a sync, or wait for a phase, that is not released"""
+    """the step in which the warp continues; None for a sync or a wait for a phase that is never released"""
     kind: Kind
     pc: int
     barrier: int = -1
@@ -102,8 +102,8 @@ class Copy(NamedTuple):
     warp: int
     at: int
     until: int | None
-    """the step in which a thread observes their completion: a phase that counts their bytes is complete, or the warp
-    has waited for all its groups; None if no thread does"""
+    """the step in which a thread observes their completion, because a phase that counts their bytes is complete or the
+    warp has waited for all its groups; None if no thread does"""
     pc: int
     bytes: int
 
@@ -207,7 +207,7 @@ class Timeline:
 
     @property
     def is_stuck(self) -> bool:
-        """Return whether incomplete waits last forever; otherwise the run was stopped, or the end is omitted."""
+        """Return whether incomplete waits last forever; otherwise the run was stopped, or its end is omitted."""
         return self.status == "deadlock" and self.complete
 
     def stretches(self) -> list[Stretch]:

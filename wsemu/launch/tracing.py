@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from wsemu.model.outcome import Event, RawFinding, Status, Trace, Tracer
 
 MOST_EVENTS = 200_000
-"""maximum number of events of a time line; later ones are omitted"""
+"""maximum number of events of a timeline; later ones are omitted"""
 _STOPPED: tuple[Status, ...] = ("fault", "trap", "stack")
 """statuses of a run that ended at an operation of one warp"""
 _OF_TWO = {code for name in ("mbarrier", "phase", "proxy") for code in CHECKERS[name]}
@@ -50,8 +50,8 @@ def trace(
     cta: int | None = None,
     **options: Any,
 ) -> Timeline:
-    """Check a launch like `wsemu.check`, with its options, and return the time line of one CTA: the one with linear
-    index `cta`, else that of the first finding, else the first.
+    """Check a launch like `wsemu.check`, with the same options, and return the timeline of one CTA: the CTA with linear
+    index `cta`, or else that of the first finding, or else the first one.
 
     In a notebook the result displays itself; its `report` is the one that `check` returns.
     """
@@ -197,7 +197,7 @@ class _Clock:
     # -- mbarriers and copies -----------------------------------------------------------------------------------------
 
     def _asynchronous(self, position: int, event: Event) -> None:
-        """Enter an operation on an mbarrier, a copy, or a wait for copies.  One execution of an instruction is one
+        """Add an operation on an mbarrier, a copy, or a wait for copies.  One execution of an instruction is one
         step."""
         row = effects_of(self.places.operation(event.pc))
         instruction, kinds, number = self._execution
@@ -326,8 +326,8 @@ class _Clock:
         self.steps.append(Step(event.warp, at, until, kind, event.pc, event.place, event.generation))
 
     def _complete(self, event: Event) -> None:
-        """Release the waiting warps; if an exit completed the generation (B7), not before the exiting warp's last
-        operation."""
+        """Release the waiting warps.  If an exit completed the generation (B7), they continue no earlier than the last
+        operation of the exiting warp."""
         generation = self.generations.get((event.place, event.generation))
         if generation is None:  # its operations are left out
             return
@@ -445,8 +445,8 @@ class _Clock:
     def _position(self, raw: RawFinding) -> int | None:
         """Return the position in the trace of a finding's operation, if the finding is about one.
 
-        An access outside of memory was left out: another one of the same source location then represents it. None where
-        the run stopped before that.
+        An access outside of memory is not recorded: another access of the same source location then represents it.
+        Return None if the run stopped before it.
         """
         stopped = self.steps[-1] if self.steps and self.steps[-1].kind == "stop" else None
         if stopped is not None and (stopped.pc, stopped.warp) == (raw.pc, raw.warp):

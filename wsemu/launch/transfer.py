@@ -1,8 +1,8 @@
 """`check_transfer` runs one transfer of a pattern and checks each byte; `plan` returns the steps of a transfer.
 
-A small kernel runs the pattern once between global memory and the whole of dynamic shared memory.  Its source holds a
-different number in every word, so that each received word shows its origin.  The pattern is an argument of that kernel:
-patterns that differ only in sizes, strides and threads share one compiled program.
+A small kernel runs the pattern once between global memory and all of dynamic shared memory.  Each word of its source
+has a different number, so each received word shows its origin.  The pattern is an argument of that kernel: patterns
+that differ only in sizes, strides and threads share one compiled program.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ Bytes = npt.NDArray[np.uint8]
 
 @functools.lru_cache(maxsize=16)
 def _body(two_phase: bool, indexed: bool, scatter: bool) -> Kernel:
-    """Return the device function that runs a pattern once; the options are constants of the compiled function."""
+    """Return the device function that runs a pattern once; the options are compile-time constants of the function."""
 
     def run(pattern, src, dst, index, first_src, first_dst):  # type: ignore[no-untyped-def]
         tile = cuda.shared.array(0, np.uint32, 16)
@@ -156,9 +156,9 @@ def _with_constants(pattern: Any, two_phase: bool, indexed: bool, scatter: bool)
 
 @dataclass(frozen=True, slots=True)
 class TransferCase:
-    """One transfer as a value: what `wsemu.strategies` draws and `check_transfer` runs.
+    """One transfer as a value, which `wsemu.strategies` generates and `check_transfer` runs.
 
-    As text, a case is the call that creates it.
+    Converted to text, a case is the call that creates it.
     """
 
     pattern: Any
@@ -207,7 +207,7 @@ class Job:
     sizes: tuple[int, int]
     """bytes of source and destination"""
     pitch: int = 0
-    """if the kernel gets a tensor map of the source matrix: bytes from one of its rows to the next; otherwise 0"""
+    """distance between rows of the source matrix in bytes, if the kernel gets a tensor map of it; otherwise 0"""
 
     @property
     def pattern(self) -> Any:
@@ -262,7 +262,7 @@ class Job:
 
 
 def job(case: TransferCase) -> Job:
-    """Lay out the transfer of `case` in arrays; UsageError if its parts do not fit together."""
+    """Lay out the transfer of `case` in arrays; raise UsageError if its parts do not fit together."""
     pattern, index = case.pattern, case.index
     if isinstance(pattern, type):
         raise UsageError(f"`{pattern.__name__}` is a class: give an object of it, `{pattern.__name__}(...)`")
@@ -304,7 +304,7 @@ def job(case: TransferCase) -> Job:
 
 
 def _check_indices(pattern: Any, index: Any) -> npt.NDArray[Any]:
-    """Return the indices as an array; UsageError if they do not fit the pattern."""
+    """Return the indices as an array; raise UsageError if they do not fit the pattern."""
     if index is None:
         raise UsageError(f"index is missing: give index=, {pattern.elements} numbers of elements")
     made = np.asarray(index)
@@ -340,7 +340,8 @@ class Run:
         return self.job.arguments(self.src.view(np.uint32), self.dst.view(np.uint32))
 
     def again(self, plane: int, arch: str) -> Run:
-        """Run the job again; every byte of the source holds byte `plane` (0, 1 or 2) of its position, from 1."""
+        """Run the job again.  Every byte of the source has the value of byte `plane` (0, 1 or 2) of its own position,
+        counted from 1."""
         run = fill(self.job, plane)
         launch(run, arch, settings.current())
         return run
@@ -389,8 +390,8 @@ class Run:
 
 
 def fill(job: Job, plane: int | None = None) -> Run:
-    """Return a job with filled arrays: every word of the source holds its position, from 1 (below 2**32).  If `plane`
-    is given, every byte holds byte `plane` (0, 1 or 2) of its own position, from 1."""
+    """Return a job with filled arrays: every word of the source has its position as value, from 1 (below 2**32).  If
+    `plane` is given, every byte has the value of byte `plane` (0, 1 or 2) of its own position, counted from 1."""
     if plane is None:
         src = np.arange(1, job.sizes[0] // 4 + 1, dtype=np.uint32).view(np.uint8)
     else:
@@ -460,7 +461,7 @@ def launch(
 # -- plan ------------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The steps and costs of a transfer; as text, a table."""
+    """The steps and costs of a transfer; converted to text, a table."""
 
     pattern: Any
     parts: tuple[dict[str, Any], ...]
@@ -473,7 +474,7 @@ class Plan:
     """sectors of global memory that are transferred"""
     ideal_sectors: int
     wavefronts: int
-    """wavefronts of shared memory; bulk copies, which are not accesses of warps, have none"""
+    """wavefronts of shared memory; bulk copies have none because they are not accesses of warps"""
     ideal_wavefronts: int
     copies: dict[int, int] = field(default_factory=dict)
     """bytes of an asynchronous copy -> number of copies of this size: warp-wide `cp.async`, or bulk copies"""
@@ -560,7 +561,7 @@ _SECTOR = 32
 
 
 def _bulk_plan(work: Job) -> Plan:
-    """Return the plan of a pattern with bulk copies: one thread starts a copy of each element, one after the other."""
+    """Return the plan of a pattern with bulk copies: one thread starts the copies of all elements in turn."""
     copies: dict[int, int] = {}
     sectors, ideal = 0, 0
     if work.pitch:
@@ -581,7 +582,7 @@ def _bulk_plan(work: Job) -> Plan:
 
 
 def _tile_plan(work: Job) -> Plan:
-    """Return the plan of a tile, which one bulk copy transfers; the tile's rows begin at multiples of a sector."""
+    """Return the plan of a tile, which a single bulk copy transfers; the tile's rows begin at multiples of a sector."""
     p = work.pattern
     (way, part), *_ = p.parts()
     row = {"way": way, "elements": 1, "bytes": part.element_bytes, "lanes": 1, "at a time": 1, "steps": 1}

@@ -4,9 +4,9 @@ The first run records where a value was undefined: a load of uninitialized bytes
 lane.  The program shows which registers some path reads before any write.  The second run decides what these values
 affect:
 
-    A value that reaches something observable: the finding is an error.
-    One that reaches only memory: `undefined-copy` for a load; the warning for a shuffle.
-    One that reaches nothing: no finding for a load or a register; the warning for a shuffle.
+    If a value reaches something observable, the finding is an error.
+    If it reaches only memory, a load gets `undefined-copy`, and a shuffle keeps its warning.
+    If it reaches nothing, a load or a register gets no finding, and a shuffle keeps its warning.
 
 The second run is an instrumented program (`proof.shadow_program`), if that decides the effects.  Otherwise it is a run
 on the slow reference engine, which follows only the beginning of a long launch, for about 2 seconds per unit of
@@ -70,8 +70,8 @@ _OTHER_CONTENTS: tuple[dict[str, int | float | bool], ...] = (
     {"p": True, "b8": 0x5A, "b16": 0x5AA5, "b32": 0x5AA5C33C, "b64": 0x5AA5C33C_69960FF0, "f32": -7.5e9, "f64": -7.5e9},
     {"p": True, "b8": 0xA5, "b16": 0xFB5A, "b32": 0xFF7A3CC3, "b64": 0xFFEA3CC3_9669F00F, "f32": 7.5e9, "f64": 7.5e9},
 )
-"""contents of undefined registers, one set large and one small, since a minimum or a maximum keeps only one of two
-values"""
+"""contents of undefined registers: one set of large and one of small values, since a minimum or a maximum keeps only
+one of two values"""
 
 
 def follow(
@@ -85,9 +85,9 @@ def follow(
     unread: Unread = frozenset(),
 ) -> Followed | None:
     """Return what the undefined values of a launch reach.  Return None if the launch is too long, or if no enabled
-    check keeps the initial contents of arrays.  `tried`: the launch tries an edit; `failed`: it has other errors.
-    `unread`: strong stores, with their CTAs, of values that nothing reads; only the instrumented program leaves them
-    out, so None if it does not decide."""
+    check keeps the initial contents of arrays.  `tried` means that the launch tries an edit, and `failed` that it has
+    other errors.  `unread` are strong stores, with their CTAs, of values that nothing reads; only the instrumented
+    program can exclude them, so the result is None if it does not decide."""
     if any(data is None for data in initial()) or (unread and bound.configuration.grid[0] != bound.configuration.ctas):
         return None
     followed = _follow_compiled(bound, outcome, initial, findings, failed, unread)
@@ -136,7 +136,8 @@ def _follow_compiled(
 ) -> Followed | None:
     """Return what the undefined values of a launch reach, found by an instrumented program; None if it does not decide.
 
-    Copies in shared memory are followed if some value is copied there."""
+    Copies in shared memory are followed if some value is copied there.
+    """
     from wsemu.machine.memory.cell_bits import MAX_INSTRUCTIONS
 
     arisen = _observe_arising(bound, findings)
@@ -179,8 +180,8 @@ def _follow_compiled(
 
 
 def _copies_in_memory(bound: Bound, made: Shadowed, initial: Callable[[], list[Any]]) -> dict[Source, int] | None:
-    """Return where loaded values are first stored to shared or local memory; None if that is uncertain, or if the
-    method does not apply to the launch."""
+    """Return the instructions that first store loaded values to shared or local memory; None if these are uncertain, or
+    if the method does not apply to the launch."""
     loads = [source for source in made.gates if source.kind == "load"]
     sizes = "dynamic_bytes" in bound.program.specials or bound.group != (1, 1, 1)
     if sizes or len(loads) > MOST_NAMED or (loads and not made.exact):
@@ -195,7 +196,8 @@ def _shared_bytes(bound: Bound) -> int:
 
 
 def _observe_arising(bound: Bound, findings: Sequence[RawFinding]) -> dict[Source, Arisen] | None:
-    """Return where the first run saw undefined values; None if an instrumented program cannot follow one of them."""
+    """Return where the first run recorded undefined values; None if an instrumented program cannot follow one of
+    them."""
     arisen: dict[Source, Arisen] = {}
     for raw in findings:
         name, reads = NAMES[int(bound.program.code[raw.pc, 0])], raw.code == "uninitialized-read"
@@ -215,7 +217,7 @@ def _shadow_program(
     bound: Bound, executions: Sequence[int], others: frozenset[int], beside: int = 0, unread: Unread = frozenset()
 ) -> Shadowed:
     """Return the instrumented program that follows undefined values, reused from an earlier launch that executed the
-    same instructions.  `beside`: the distance in bytes of masks of copies in shared memory, 0 if these are not
+    same instructions.  `beside` is the distance in bytes to the masks of copies in shared memory; 0 if these are not
     followed."""
     from wsemu.launch.binding import address_rows
 
@@ -393,8 +395,8 @@ def _source(raw: RawFinding) -> Source | None:
 
 
 def _refine_finding(raw: RawFinding, places: Places, followed: Followed) -> RawFinding | None:
-    """Return a finding with the first use of its undefined value, or as a copy or undecided; None if the value reaches
-    nothing."""
+    """Return a finding with the first use of its undefined value, or as a copy, or as undecided; None if the value
+    reaches nothing."""
     source = _source(raw)
     if source is None or places.verb(raw.pc) == "async":  # the source of a copy is an operand, which is not followed
         return raw

@@ -54,9 +54,10 @@ class Unread(NamedTuple):
 def separate_unread(
     wanted: list[RawFinding], places: Places, trace_of: Tracer
 ) -> tuple[list[RawFinding], Unread]:  # fmt: skip
-    """Return the findings without those of values that no thread reads, and these.
+    """Return the findings without those of values that no thread reads, and these values.
 
-    A strong store publishes such a value in an array that strong loads access.  In any other array it is a result.
+    A strong store publishes such a value in an array that strong loads access.  In any other array the value is a
+    result.
     """
     code = places.program.code.tolist()
     stored = [raw for raw in wanted if _is_published(raw, code)]

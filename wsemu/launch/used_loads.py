@@ -1,9 +1,9 @@
-"""Loads from tensor memory that lack `tcgen05.wait::ld`, and whose registers are all used.
+"""Find loads from tensor memory that lack `tcgen05.wait::ld` but whose registers are all used.
 
-PTX orders such a load before nothing: only the wait completes it.  A machine waits for a load before an instruction
-that uses one of its registers.  So a load has read tensor memory if, on each path, its warp stores all of its
-registers, or values computed from them, before an operation by which another warp may learn that.  Then the error is a
-warning, with a code of its own.
+PTX does not order such a load before anything: only the wait completes it.  Hardware waits for a load before an
+instruction that uses one of its registers.  So a load has read tensor memory if, on each path, its warp stores all of
+its registers, or values computed from them, before an operation from which another warp may learn that.  The error is
+then a warning with a code of its own.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ def name_used_loads(outcome: Outcome, program: Program) -> None:
 
 
 def _uses_all_registers(program: Program, load: int, later: int) -> bool:
-    """Return whether each path from a load uses all its registers before other warps may learn that, or `later`.
+    """Return whether each path from a load uses all its registers before other warps may learn that, or before `later`.
 
-    An assembler may move arithmetic after a barrier.  A use is a store, or another effect, of a register or of a value
-    computed from it; a store to local memory is none.
+    An assembler may move arithmetic after a barrier.  So only a store, or another effect, of a register or of a value
+    computed from it counts as a use; a store to local memory does not count.
     """
     from wsemu.proof.taint_steps import plain_decoder
 
@@ -76,7 +76,7 @@ def _uses_all_registers(program: Program, load: int, later: int) -> bool:
 
 
 def _publishes(fields: list[int]) -> bool:
-    """Return whether other threads may learn from an instruction how far its warp is; a failed assertion ends the
+    """Return whether other threads may learn from an instruction how far its warp has run; a failed assertion ends the
     launch."""
     return fields[0] in _PUBLISHES and not (fields[0] == EXIT and fields[7])
 

@@ -112,7 +112,8 @@ class _Doubts(NamedTuple):
     assigned: Sequence[str] = ()
     """why the launch is not decided for all assignments of canceled clusters"""
     unequal: dict[str, str] = {}
-    """store of equal values by several lanes that may differ in another order -> the word for what decides them"""
+    """for each store of equal values by several lanes that may differ in another order, the word for what decides the
+    values"""
 
     def reasons(self) -> list[str]:
         return [text for kind in self for text in kind]
@@ -165,14 +166,15 @@ def judge(
     find_failing_compares: Callable[[Separate], list[RawFinding]] | None = None,
     decide_by_other_program: Callable[[Set[str], bool], Decided | None] | None = None,
 ) -> Report:
-    """Return the report of a run.  `trace_of` runs it again for its events, `started` is when it began (perf_counter),
-    `more` performs checks that only this launch has, and `decide` explores the interleavings of the atomics that
-    influence it.  `gives_places` returns whether these only allocate slots, `follow` finds the effects of undefined
-    values, and `find_unordered_load` finds a strong load that another interleaving puts before the first store to its
-    bytes.  `move_columns` runs it with its allocations of tensor memory at other columns, `judge_assignments` with
-    other assignments of canceled clusters, and `find_failing_compares` finds the races with a `cas` that writes
-    nothing.  `decide_by_other_program` runs another program that decides this one, given the words for what
-    influences this one: first those that are quicker than interleavings, then, if True, the others."""
+    """Return the report of a run.  `trace_of` runs it again for its events, `started` is its start time (perf_counter),
+    `more` performs checks specific to this launch, and `decide` explores the interleavings of the atomics that
+    influence it.  `gives_places` returns whether these atomics only allocate slots, `follow` finds the effects of
+    undefined values, and `find_unordered_load` finds a strong load that another interleaving executes before the first
+    store to its bytes.  `move_columns` runs the launch with its tensor memory allocations at other columns,
+    `judge_assignments` with other assignments of canceled clusters, and `find_failing_compares` finds the races with a
+    `cas` that writes nothing.  `decide_by_other_program` runs another program that decides this one, given the words
+    for what influences this one: first the programs that are quicker than interleavings, then, if its argument is True,
+    the others."""
     program, outcome = places.program, places.outcome
     wanted = [raw for raw in outcome.findings if CHECKER_OF.get(raw.code) in settings.checkers]
     wanted, apart = _separate_meetings(wanted, places)
@@ -338,8 +340,8 @@ def _store_doubts(places: Places, analysis: Analysis | None, trace_of: Tracer) -
 
 
 def _unwritten(places: Places, *, values: bool = False) -> list[str]:
-    """Return why the proof does not apply to other orders of atomics if an undefined register may reach something
-    there, or only a stored value (`values`): registers are followed only in the initial run."""
+    """Return why the proof does not cover other orders of atomics in which an undefined register may reach something,
+    or only a stored value (`values`): registers are followed only in the initial run."""
     from wsemu.proof.unwritten import Unwritten
 
     unwritten = Unwritten(places.program, [1] * len(places.program.code), places.segment_of.get)
@@ -427,7 +429,7 @@ def _mask_notes(places: Places, settings: Settings) -> Iterator[str]:
 
 
 def _count_overflow(places: Places, wanted: list[RawFinding], settings: Settings) -> int:
-    """Return the number of findings at further source locations, beyond those that a launch keeps."""
+    """Return the number of findings at source locations beyond those that a launch keeps."""
     known = {_source_key(raw, places) for raw in wanted}
     chosen = (raw for raw in places.outcome.overflow if CHECKER_OF.get(raw.code) in settings.checkers)
     return len({_source_key(raw, places) for raw in chosen} - known)
@@ -497,7 +499,7 @@ def _apply_decision(
 def _proof(places: Places, settings: Settings, found: _Findings, tried: Decided | None, given: bool) -> str:
     """Return what the selected checkers prove if they find nothing, and what is missing for a full proof.
 
-    `tried` is the decision for all interleavings of atomics; `given`: these only allocate slots.
+    `tried` is the decision for all interleavings of atomics; `given` means that these only allocate slots.
     """
     counts = Counter(finding.code for finding in (*found.kept, *(entry.finding for entry in found.suppressed)))
     reservations = [f"{n:,} {code}" for code, n in counts.items() if CODES[code].strict]
@@ -560,7 +562,7 @@ def _drop_repeats(wanted: list[RawFinding], places: Places) -> list[RawFinding]:
 
 
 def _together(first: RawFinding, other: RawFinding) -> RawFinding:
-    """Return one of two findings: the first, unless only the value of the other one is known to reach something."""
+    """Merge two findings: return the first one, unless only the value of the other is known to reach something."""
     if _weight(other) > _weight(first):
         first, other = other, first
     unwritten = {name: 1 for name in ("unwritten",) if name in other.detail}
@@ -584,7 +586,7 @@ def _trace(wanted: list[RawFinding], places: Places, trace_of: Tracer) -> Trace 
 
 def _separate_meetings(wanted: list[RawFinding], places: Places) -> tuple[list[RawFinding], list[str]]:
     """Remove findings that exist because lanes of a warp meet in one warp-wide operation from two call sites, each of
-    which runs alone here, and give a reason for each.  Neither the operation nor what follows it in the warp is
+    which runs alone here, and give a reason for each.  Neither the operation nor the warp's later operations are
     decided."""
     alone: dict[tuple[Any, ...], list[RawFinding]] = {}
     for raw in wanted:
@@ -612,8 +614,8 @@ def _separate_meetings(wanted: list[RawFinding], places: Places) -> tuple[list[R
 
 
 def _has_parts(program: Program) -> bool:
-    """Return whether there are strong accesses of vectors, and others of the size of one of their elements, or strong
-    accesses in halves."""
+    """Return whether the launch has strong accesses of vectors and others of the size of one of their elements, or
+    strong accesses to halves of a vector."""
     atomics = [pc for pc, op in enumerate(program.code[:, 0].tolist()) if NAMES[op] in ATOMICS]
     whole = {_bytes(program, pc) for pc in atomics}
     halves = any(int(program.code[pc, 7]) & HALVES_OF_VECTOR for pc in atomics)
@@ -632,8 +634,8 @@ def _bytes(program: Program, pc: int) -> tuple[int, int]:
 
 
 def _separate_vector_parts(wanted: list[RawFinding], places: Places) -> tuple[list[RawFinding], list[str]]:
-    """Remove races between a strong access of a vector and one of its elements, and give a reason for each: in PTX they
-    are atomic with each other.  An order that they establish among the lanes of a warp is not detected."""
+    """Remove races between a strong access of a vector and one of an element, and give a reason for each.  In PTX they
+    are atomic with each other, but an order that they establish among the lanes of a warp is not detected here."""
     met = [raw for raw in wanted if meets_a_part(places.program, raw)]
     if not met:
         return wanted, []
@@ -647,7 +649,7 @@ def _separate_vector_parts(wanted: list[RawFinding], places: Places) -> tuple[li
 
 
 def meets_a_part(program: Program, raw: RawFinding) -> bool:
-    """Return whether a finding is a race of a strong access of a vector and one of an element of it."""
+    """Return whether a finding is a race between a strong access of a vector and one of its elements."""
     if raw.code not in RACES or not (_is_atomic(program, raw.pc) and _is_atomic(program, raw.other_pc)):
         return False
     if not raw.detail["kind"] == raw.detail["other_kind"] == ATOMIC:
@@ -674,9 +676,9 @@ def _marks(outcome: Outcome, code: str) -> list[RawFinding]:
 def _memory_placement_doubts(
     places: Places, trace_of: Tracer, decided: Decided | None
 ) -> tuple[list[str], list[str]]:  # fmt: skip
-    """Return why the proof does not apply if behavior or results depend on the location of memory, and notes on
-    addresses that are left for the host.  `decided` is the result for all interleavings of the atomics, which execute
-    code that the initial run does not."""
+    """Return why the proof does not apply if behavior or results depend on where memory is located, and notes on
+    addresses that the launch leaves for the host.  `decided` is the result for all interleavings of the atomics, which
+    may execute code that the initial run does not."""
     from wsemu.proof.addresses import LEFT, depends_on_places
 
     names = {array.segment: f"`{array.name}`" for array in reversed(places.arrays)}
@@ -710,8 +712,8 @@ _ENDS_THREAD = "and end there, as in Numba's code without `debug`"
 
 
 def _assertion_texts(places: Places, failing: list[RawFinding]) -> list[str]:
-    """Return one text for each failed assertion or executed `trap`, which would end the launch on a GPU; also for those
-    `failing` in a launch whose schedule decides which instructions run."""
+    """Return one text for each failed assertion or executed `trap`, which would end the launch on a GPU.  `failing` are
+    further ones, in a launch whose schedule decides which instructions run."""
     marks = _marks(places.outcome, "failed-assertion")
     aborting = [raw for raw in marks if places.program.code[raw.pc, 7] == ABORTS]
     what = "fail an assertion, and end there; on a GPU the launch would end with an error"
@@ -742,8 +744,8 @@ def _texts_by_place(marks: list[RawFinding], what: str, places: Places) -> list[
 
 
 def _separate_assertions(wanted: list[RawFinding], steered: bool) -> tuple[list[RawFinding], list[RawFinding]]:
-    """Separate failed assertions from other raw findings if the schedule decides which instructions run: for these, all
-    orders of the atomics are explored first."""
+    """Separate failed assertions from other raw findings if the schedule decides which instructions run: all orders of
+    the atomics are explored before these assertions are judged."""
     failing = [raw for raw in wanted if steered and raw.code == "failed-assertion"]
     return [raw for raw in wanted if raw not in failing], failing
 
@@ -769,16 +771,16 @@ _ORDERS = frozenset(
 )
 """codes of findings about two unordered operations"""
 _IN_TIME = frozenset(("phase-alias", "uncovered-expectation"))
-"""codes of findings about two operations on an mbarrier that may come in the wrong order"""
+"""codes of findings about two operations on an mbarrier that may execute in the wrong order"""
 
 
 def _separate_atomics(
     wanted: list[RawFinding], places: Places, trace_of: Tracer, steered: bool
 ) -> tuple[list[RawFinding], list[str]]:
     """Remove findings about operations that atomics and fences order in this run, and give a reason why each is
-    undecided: in another schedule, the atomic may return another value.  `steered`: the results of atomics influence
-    the launch.  Only then are races between lanes of one warp considered, because otherwise lanes perform the same
-    accesses in any order."""
+    undecided: in another schedule, the atomic may return another value.  `steered` means that the results of atomics
+    influence the launch.  Only then are races between lanes of one warp considered, because otherwise lanes perform the
+    same accesses in every order."""
     lanes = [raw for raw in wanted if raw.code == "intra-warp-race"] if steered else []
     phases = [raw for raw in wanted if raw.code in _IN_TIME] if steered else []
     if not lanes and not phases and not any(raw.code in _ORDERS for raw in wanted):
@@ -844,7 +846,7 @@ def _separate_phase_loads(
     wanted: list[RawFinding], places: Places, trace_of: Tracer
 ) -> tuple[list[RawFinding], list[str]]:
     """Remove findings that occur only if a whole phase of an mbarrier is pending at once, and give a reason for each;
-    keep those for which an order is known."""
+    keep the findings for which such an order is known."""
     asking = [raw for raw in wanted if raw.code == "mbarrier-range" and raw.detail["what"] in AT_ONCE]
     if not asking:
         return wanted, []
@@ -877,7 +879,7 @@ def _separate_reuse(
 def _analysis(places: Places, settings: Settings, trace_of: Tracer) -> Analysis | None:
     """Return the influence of atomics, clocks and masks of active lanes; None if the program has none of these.
 
-    If it depends on which array in shared or local memory an access reaches, a second run determines that.
+    If the influence depends on which array in shared or local memory an access reaches, a second run determines that.
     """
     from wsemu.proof.taint import examine
     from wsemu.proof.together import known_masks
@@ -957,7 +959,8 @@ def _still(analysis: Analysis | None) -> bool:
 
 
 def _accessed_addresses(trace: Trace, pcs: frozenset[int], places: Places) -> dict[int, set[int]] | None:
-    """Return the addresses in shared and local memory of accesses that went nowhere else; None if not all are known."""
+    """Return the addresses in shared and local memory of accesses that reached no other memory; None if not all are
+    known."""
     found: dict[int, set[int]] = {pc: set() for pc in pcs}
     for event in trace.events:
         if event.kind == "access" and event.pc in found:
@@ -977,9 +980,10 @@ def _only_atomics_influence(analysis: Analysis, program: Program) -> bool:
 
 
 def _order_dependent(places: Places, analysis: Analysis | None, given: bool) -> tuple[dict[str, str], list[str]]:
-    """Return why the proof does not apply if atomics, clocks or masks of active lanes influence the launch, or such a
-    mask decides what is stored, each with the word for it.  Also return notes on values that depend on the order of
-    atomics, or on clocks.  `given`: atomics only influence at which of their own locations threads store."""
+    """Return why the proof does not apply if atomics, clocks or masks of active lanes influence the launch, or if such
+    a mask decides what is stored; each reason has the word for its source.  Also return notes on values that depend on
+    the order of atomics, or on clocks.  `given` means that atomics only select at which of their own locations threads
+    store."""
     from wsemu.proof.taint import ACTIVE
 
     if analysis is None:
@@ -1061,8 +1065,8 @@ def _is_steered_by_races(places: Places) -> bool:
 
 def _always_stuck(places: Places) -> bool:
     """Return whether a deadlock occurs in every schedule, judged by pending phases of mbarriers and by registers.  In
-    another order bytes may balance before more come, expect-tx operations may follow all arrivals, and registers may go
-    to other warps."""
+    another order, byte counts may balance before more bytes arrive, expect-tx operations may follow all arrivals, and
+    registers may go to other warps."""
     code, executions = places.program.code, places.outcome.executions
     executed = {NAMES[op] for op in code[np.flatnonzero(executions), 0].tolist()}
     loose = bool(executed & {"mbarrier.expect_tx", "mbarrier.complete_tx", "cp.async.arrive"})
@@ -1120,7 +1124,7 @@ def _same_values(places: Places) -> list[str]:
 
 def _unequal_values(places: Places, analysis: Analysis) -> dict[str, str]:
     """Return stores by which lanes write equal values to one element, perhaps only in this order of the atomics.  Each
-    has the word for what decides the values."""
+    comes with the word for what decides the values."""
     from wsemu.proof.uniform import stores_one_value
 
     marks = {raw.pc for raw in _marks(places.outcome, "same-value")}

@@ -1,4 +1,4 @@
-"""Translate the texts of findings for kernels in PTX from the names of Python to those of CUDA C++ or Triton."""
+"""Translate the texts of findings for PTX kernels from the names of Python to those of CUDA C++ or Triton."""
 
 from __future__ import annotations
 

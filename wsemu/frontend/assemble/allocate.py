@@ -191,7 +191,8 @@ def assign(webs: Webs, groups: Groups, types: Sequence[str]) -> tuple[dict[Regis
 
 
 def parallel_copy(moves: Mapping[int, int], scratch: Iterable[int]) -> list[tuple[int, int]]:
-    """Order {target: source} so that every source is read before it is overwritten; cycles go through a scratch row.
+    """Order the moves {target: source} so that every source is read before it is overwritten; cycles go through a
+    scratch row.
 
     `scratch` yields a row when one is needed, at most once.
     """

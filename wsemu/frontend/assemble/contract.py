@@ -1,18 +1,18 @@
 """Contraction of products and sums into fma, as the compiler behind Numba-CUDA does it.
 
-Two compilers contract, one after the other.  The rules were read off the machine code that they produced for sm_90
-(CUDA 13.0, link-time optimization as in a launch).  They hold for f32 and f64 alike; the rules of ptxas also hold for
-halves, pairs of them, and numbers that are flushed (`.ftz`), which it does not mix with others.
+Two compilers contract, first LLVM and then ptxas.  The rules were derived from the machine code that they generated for
+sm_90 (CUDA 13.0, link-time optimization as in a launch).  They hold for f32 and f64.  The rules of ptxas also hold for
+halves, pairs of halves, and operations that flush subnormals (`.ftz`); ptxas does not mix the latter with others.
 
 LLVM's NVPTX back end contracts only additions, from the last one of a block to the first.  Operands are in the order of
-its Reassociate pass, values that come from later loads last.  It fuses the first operand that is a product whose uses
-are all additions in this block, at most four.
+its Reassociate pass, with values from later loads last.  It fuses the first operand that is a product whose uses are
+all additions in this block, at most four.
 
 ptxas then contracts the remaining sums and differences: first with products that have one use, then, in order, with
 products whose uses are all such sums in this block.
 
-First, negations move into the sums (`-(a * b) + c` is `c - a * b`), and a division by a power of two becomes a product.
-A product with one use moves into the next block if no other path leads there.
+Before that, negations move into the sums (`-(a * b) + c` is `c - a * b`), and a division by a power of two becomes a
+product.  A product with one use moves into the next block if no other path leads there.
 
 Of 400 random blocks with several products in several sums, ptxas treated 4 differently: blocks in which a sum uses the
 same product twice, directly and through another sum.
@@ -65,8 +65,8 @@ class _Sum:
 def contract(graph: Graph, blocks: Blocks, *, optimised: bool = False) -> None:
     """Replace additions and subtractions of products by fma as the GPU compiler does; `blocks` is changed in place.
 
-    `optimised` code, PTX, has passed LLVM already, so only ptxas contracts it.  Instructions with auxiliary 1 are
-    unchanged.  New constants and registers are entered into `graph`.
+    With `optimised`, the code is PTX that LLVM has processed already, so only ptxas contracts it.  Instructions with
+    auxiliary 1 are unchanged.  New constants and registers are entered into `graph`.
     """
     roles = {_ROLE[i.operation] for block in blocks.values() for i in block.instructions if i.operation in _ROLE}
     if not roles & {"mul", "div"} or not roles & {"add", "sub"}:
@@ -262,7 +262,7 @@ class _Contraction:
         return ranks
 
     def rewrite(self) -> bool:
-        """Put the fma into the code; return whether there is any."""
+        """Put the fma into the code; return whether there is one."""
         found = False
         for index, sums in self.sums.items():
             fused = {s.at: s for s in sums if s.factor is not None}

@@ -309,8 +309,8 @@ class _Layout:
         return {index: following[index] for index in self._blocks if index in following}
 
     def _successors_that_end(self) -> dict[int, tuple[int, ...]]:
-        """Return the successors, without those from which every path ends the run: the lanes of the other successors
-        reconverge without them.  If this removes all successors, keep all."""
+        """Return the successors without those from which every path ends the run: the lanes of the other successors
+        reconverge without these lanes.  If this removes all successors, keep all."""
         ends = {index for index in self._successors if self._blocks[index].end == "trap"}
         found = len(ends)
         while found:
@@ -340,7 +340,7 @@ class _Layout:
         """Return a branch's successors without the one that only ends the thread: its lanes exit at once, by a guarded
         exit.
 
-        As on the hardware, they do not take part in the barriers that the other lanes reach.
+        As on the hardware, these lanes do not participate in the barriers that the other lanes reach.
         """
         taken, other = targets
         if taken == other:

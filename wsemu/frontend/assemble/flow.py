@@ -81,7 +81,7 @@ def _endless_loops(
     stuck: Sequence[int], successors: Mapping[int, Sequence[int]], backwards: Mapping[int, Sequence[int]]
 ) -> Iterator[tuple[int, set[int]]]:
     """Yield the head and the blocks of each loop that control never leaves; every path from the `stuck` blocks ends in
-    one.
+    such a loop.
 
     The head is the first block through which control enters the loop.
     """

@@ -40,7 +40,7 @@ class Instruction:
 
 @dataclass(slots=True)
 class Phi:
-    """A phi: `result` takes the value `incoming[predecessor block]`; all phis of a block execute at once."""
+    """A phi: `result` takes the value `incoming[predecessor block]`; all phis of a block execute simultaneously."""
 
     result: Register
     incoming: dict[int, Register]
@@ -76,18 +76,19 @@ class Graph:
     constants: dict[tuple[str, int | float | bool | str], Register] = field(default_factory=dict)
     """(type, value) -> register; floats keyed by `float.hex()` so that -0.0 and nan keep their identity"""
     parameters: dict[Register, Parameter] = field(default_factory=dict)
-    """register -> parameter, whose row the assembler sets"""
+    """register -> parameter; the assembler sets the parameter's row"""
     specials: dict[str, Register] = field(default_factory=dict)
     undefined: dict[Register, str] = field(default_factory=dict)
-    """registers that no instruction writes, each of which represents an unwritten register of the source -> its name
-    there; they hold 0 here"""
+    """registers that no instruction writes, each of which represents an uninitialized register of the source -> its
+    name there; they hold 0 here"""
     zeros: set[Register] = field(default_factory=set)
     """registers that hold 0 before anything writes them"""
     declared: list[tuple[Register, int, str]] = field(default_factory=list)
     """registers of the source: the first register of a range, its length (0: a single name without a number), its
     name"""
     constant_arrays: dict[Register, ConstantArray] = field(default_factory=dict)
-    """rows, including those in `addresses`, are registers until the assembler assigns rows"""
+    """arrays in constant memory; their rows, including those in `addresses`, are registers until the assembler assigns
+    rows"""
     shared: list[SharedArray] = field(default_factory=list)
     locals: list[SharedArray] = field(default_factory=list)
     shared_bytes: int = 0

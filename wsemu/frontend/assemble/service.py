@@ -42,11 +42,11 @@ _SAME_IN_A_WARP = ("ctaid", "nctaid", "ntid", "shared", "dynamic", "dynamic_byte
 _OF_PLACE = OWN_SHARED | SCOPES | OF_GPU | ANYWHERE << FORBIDS_SHIFT
 """bits of `aux` that specify the memory and the scope of an atomic"""
 _NEUTRAL = {"add": (0,), "or": (0,), "xor": (0,), "and": (-1, 0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF)}
-"""integer operation -> the operands, 32 or 64 bits wide, that leave a value as it is"""
+"""integer operation -> the operands, 32 or 64 bits wide, with which it leaves a value unchanged"""
 
 
 def mark_without_effect(graph: Graph, blocks: Blocks) -> None:
-    """Mark each atomic that leaves memory unchanged, such as `atomicAdd(p, 0)`, in place, as one that stores nothing.
+    """Mark in place, as storing nothing, each atomic that leaves memory unchanged, such as `atomicAdd(p, 0)`.
 
     Do nothing if strong accesses have narrow scopes: then the atomic is a write for threads outside of its scope.
     """

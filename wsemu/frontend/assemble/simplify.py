@@ -84,8 +84,8 @@ def _reachable_copies(graph: Graph) -> Blocks:
 
 
 def _aliases(blocks: Blocks, assigned: dict[Register, int], fixed: set[Register]) -> dict[Register, Register]:
-    """Return register -> the register that it only renames: phis of one value, moves from a register that is assigned
-    once."""
+    """Return register -> the register that it only renames: phis with one value, and moves from a register that is
+    assigned once."""
     alias: dict[Register, Register] = {}
 
     def find(register: Register) -> Register:
@@ -113,7 +113,7 @@ def _aliases(blocks: Blocks, assigned: dict[Register, int], fixed: set[Register]
 
 
 def _merge_blocks(blocks: Blocks) -> Blocks:
-    """Join each block with its only successor if that has no other predecessor."""
+    """Merge each block with its only successor if that successor has no other predecessor."""
     before = predecessors(blocks)
     result = dict(blocks)
     joined: dict[int, int] = {}
@@ -186,7 +186,7 @@ def _drop_negations(blocks: Blocks, assigned: dict[Register, int]) -> None:
 
 def remove_dead_code(blocks: Blocks) -> None:
     """Drop ALU operations and phis whose results influence no memory access, barrier, branch or other effect, and mark
-    exchanges whose results do."""
+    the exchanges whose results do influence one."""
     sources: dict[Register, list[Iterable[Register]]] = {}
     needed: set[Register] = set()
     for block in blocks.values():
@@ -220,7 +220,7 @@ def remove_dead_code(blocks: Blocks) -> None:
 
 
 def _mark_exchange(instruction: Instruction, needed: set[Register]) -> Instruction:
-    """Return an exchange whose result is needed with a mark; anything else unchanged."""
+    """Return an exchange with a mark if its result is needed; return any other instruction unchanged."""
     if not instruction.operation.startswith("atom.exch.") or needed.isdisjoint(instruction.results):
         return instruction
     return replace(instruction, auxiliary=instruction.auxiliary | USES_OLD)
@@ -277,7 +277,7 @@ def vectors(instruction: Instruction) -> list[tuple[Register, ...]]:
 
 
 Failing = dict[int, set[int]]
-"""identity of an instruction -> which of its `vectors` cannot be in consecutive rows"""
+"""identity of an instruction -> which of its `vectors` cannot occupy consecutive rows"""
 
 
 def spread_vectors(blocks: Blocks, failing: Failing, graph_types: list[str]) -> None:

@@ -5,18 +5,18 @@ of a kernel.
 and so does the program that uses it, except in these shapes:
 
     retry   `while not try_wait(bar, phase): pass`.  After a failure the lane only repeats the test, any number of
-            times; after a success nothing shows how often it did.  Then the wait *blocks* (`BLOCKS`).
-    repeat  `try_wait(bar, phase) or try_wait(bar, phase) or ...`: a retry loop that was unrolled.  After a failure the
-            lane only repeats the test at another location, and whichever succeeds, the continuation is the same.  Then
-            the first one blocks, and the others are never reached.
+            times; after a success nothing shows how often it was repeated.  The wait then *blocks* (`BLOCKS`).
+    repeat  `try_wait(bar, phase) or try_wait(bar, phase) or ...`: an unrolled retry loop.  After a failure the lane
+            only repeats the test at another location, and the continuation is the same whichever test succeeds.  The
+            first test then blocks, and the others are never reached.
     peek    `if not try_wait(bar, phase): wait(bar, phase)`, where the second one blocks.  The result only decides
             whether to execute a wait that would return immediately (`PEEK`).
-    ignore  `try_wait(bar, phase)` alone.  A program that ignores the result may have got a failure, which acquires
-            nothing: so that is what it gets (`PEEK`).
+    ignore  `try_wait(bar, phase)` alone.  If a program ignores the result, the test may have failed, and a failure
+            acquires nothing.  So the test counts as a failure (`PEEK`).
 
-The first three are found by following the code from the test on, with registers as expressions over their contents
-there: once with each result.  A path to a trap counts as unreachable if a clock, a count of tries, or a second try at
-another location leads to it: a watchdog that gives up.  Any other test polls, and stays unmarked.
+To find the first three, the analysis follows the code after the test, once with each result; registers are expressions
+over their contents at the test.  A path to a trap counts as unreachable if a clock, a count of tries, or a second try
+at another location leads to it: a watchdog that gives up.  Any other test polls, and stays unmarked.
 
 Detects: retry loops with pauses, counters that die, clocks, several paths, unrolled ones; peeks whose result goes
 through registers and loops.
@@ -87,7 +87,7 @@ def mark_waits(graph: Graph, blocks: Blocks) -> None:
 
 
 def _mark(blocks: Blocks, places: Iterable[Place], found: Callable[[Place], bool], bit: int) -> bool:
-    """Set a bit in the waits that `found` accepts and that have none yet; return whether there was any."""
+    """Set a bit in the waits that `found` accepts and that do not have it yet; return whether there was one."""
     any_ = False
     for place in places:
         instruction = blocks[place.block].instructions[place.at]
@@ -310,8 +310,8 @@ class _Reader:
         return found
 
     def _replaces_question(self, wait: Instruction, question: Instruction, values: Values) -> bool:
-        """Return whether a later wait performs the same test and, if it succeeds, acquires what the first would
-        have."""
+        """Return whether a later wait performs the same test and, if it succeeds, acquires what the first test would
+        have acquired."""
         kind, asked = (instruction.auxiliary & ~(BLOCKS | PEEK | TRY) for instruction in (wait, question))
         return kind == asked and self._asks_the_same(wait, question, values)
 
@@ -396,9 +396,9 @@ class _Reader:
     def _guarded_branches(
         self, block: Block, question: Instruction, yes: Values, no: Values
     ) -> list[tuple[Place, Values, Values]]:
-        """Return a branch that the result decides, if on the failing side every path that does not trap reaches a wait
-        for the same phase, and then continues where the successful side does.  Return it with the values of registers
-        there, or return nothing; both sides may end the thread, each in a block of its own."""
+        """Return a branch that the result of a test decides, with the values of registers at the test; None if there is
+        none.  On the failing side, every path that does not trap must reach a wait for the same phase.  The branch must
+        then continue where the successful side does, or both sides must end the thread, each in a block of its own."""
         direct = self._direct(block.index, yes)
         ends = [index for index in direct if self._is_exit(index)]
         found: list[tuple[Place, Values, Values]] = []
@@ -504,8 +504,8 @@ class _Reader:
     def _onward(self, index: int, values: Values, *, unanswered: bool = False) -> Iterator[_Stop]:
         """Yield the continuations from the end of a block.
 
-        A trap is never reached, except for an `unanswered` test that is not a watchdog's; it and an exit end the
-        search.
+        A trap is never reached, except for an `unanswered` test that does not belong to a watchdog.  Traps and exits
+        end the search.
         """
         block = self.code[index]
         if not block.successors:
@@ -553,7 +553,7 @@ class _Reader:
         return values.get(register, ("register", register))
 
     def _assign(self, instruction: Instruction, values: Values, step: int) -> None:
-        """Apply an instruction to the registers; a value that it reads from elsewhere equals only itself."""
+        """Apply an instruction to the registers; a value that it reads from memory or elsewhere equals only itself."""
         guard = self._value(instruction.guard, values)
         if guard == ("is", int(instruction.negated)):
             return
@@ -638,7 +638,7 @@ def _condition(predicate: Value) -> tuple[Value, int]:
 
 
 _LOGIC = {"and.pred": 0, "or.pred": 1}
-"""operation on predicates -> the operand that decides it alone"""
+"""operation on predicates -> the value of an operand that alone decides the result"""
 _OPPOSITES = {"setp.ge": "setp.lt", "setp.gt": "setp.le", "setp.ne": "setp.eq"}
 
 
@@ -663,7 +663,7 @@ _FOLDS: dict[str, Callable[..., int]] = {
 
 def _giving_up(graph: Graph, blocks: Blocks) -> set[int]:
     """Return the blocks from which all paths lead to a trap of the kernel or to a failing assertion; paths that end in
-    code that is not modeled do not count."""
+    unsupported code do not count."""
     found = {
         index
         for index, block in blocks.items()

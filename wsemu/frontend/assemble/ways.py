@@ -12,4 +12,4 @@ APART = (
 )
 """reason for ending the run before an operation that lanes on different paths execute together"""
 FACTOR = 0x9E3779B97F4A7C15
-"""multiplier of the hash; odd, so that no call is lost from it"""
+"""multiplier of the hash; odd, so that every call still affects the hash"""

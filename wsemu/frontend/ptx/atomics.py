@@ -114,8 +114,8 @@ def _must_be_aligned(e: Emitter, instruction: Instruction, address: Register, of
 
 
 def _check_space(e: Emitter, instruction: Instruction, address: Register, offset: int) -> None:
-    """Check that an atomic at a generic address is in global or shared memory; without local memory in the file, no
-    other is possible."""
+    """Check that an atomic at a generic address is in global or shared memory; without local memory in the file, it
+    cannot be anywhere else."""
     if state_space(instruction) or ".local" not in e.module.file.text:
         return
     undefined_where(

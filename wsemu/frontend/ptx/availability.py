@@ -202,8 +202,8 @@ class Target(NamedTuple):
         return f"sm_{self.number}{self.suffix}"
 
     def runs_on(self, number: int) -> bool:
-        """Return whether a GPU of an architecture loads a file for this target: any later one; with `a` only that one;
-        with `f` those of its family (PTX ISA, ".target")."""
+        """Return whether a GPU of an architecture loads a file for this target: any later architecture does; with `a`
+        only the same one, and with `f` those of its family (PTX ISA, ".target")."""
         if self.suffix == "a":
             return number == self.number
         if self.suffix == "f":

@@ -43,8 +43,8 @@ _REGISTERS, _CHAIN, _BYTES = (
 _WRAPPED = frozenset(
     ("bar", "barrier", "mbarrier", "cp", "setmaxnreg", "elect", "wgmma", "ldmatrix", "stmatrix", "tcgen05")
 )
-"""operations for which CUDA C++ has no functions, so that programs wrap them, often in a header; the call shows which
-barrier or copy is meant, the line inside the wrapper does not"""
+"""operations for which CUDA C++ has no functions, so that programs wrap them, often in a header.  The call shows which
+barrier or copy is meant; the line inside the wrapper does not"""
 _TOGETHER = frozenset(("bar", "barrier", "shfl", "vote", "match", "redux", "elect"))
 """warp-wide operations, in addition to all with `.sync` or `.aligned`"""
 
@@ -258,10 +258,10 @@ def _memory(e: Emitter, variable: Variable) -> Place:
 
 # -- line information ------------------------------------------------------------------------------------------------
 def _locate(e: Emitter, location: Location) -> None:
-    """Process `.loc`: the following code comes from that location.
+    """Process `.loc`: attribute the following code to that location.
 
     Line 0 marks code of the compiler itself, which is attributed to its surroundings.  If the source is not available,
-    instructions are shown in the PTX.
+    findings show the instructions in the PTX.
     """
     if location.line == 0:
         return

@@ -244,8 +244,8 @@ def _result(e: Emitter, variable: Variable, operand: Operand) -> Register | Plac
 
 # -- the stack ---------------------------------------------------------------------------------------------------------
 def _save_stack_pointer(e: Emitter, home: Module, function: Function) -> Register | None:
-    """Return the end of the stack before a function that allocates on it and frees that at its end; None for other
-    functions."""
+    """Return the current end of the stack before a function that allocates on it and frees that memory at its end; None
+    for other functions."""
     if not home.file.text.count("alloca", function.at, function.end):
         return None
     return e.emit("mov.b64", stack(e).top)
@@ -293,7 +293,7 @@ def _store_call_result(e: Emitter, results: tuple[Operand, ...], type_: str, val
 
 
 def _grid_handle(e: Emitter, results: Operands, arguments: Operands) -> None:
-    """Lower `cudaCGGetIntrinsicHandle`: the result is not null in a cooperative launch."""
+    """Lower `cudaCGGetIntrinsicHandle`: the result is nonzero in a cooperative launch."""
     _store_call_result(e, results, "b64", 1)
 
 
@@ -317,7 +317,7 @@ def _grid_sync(e: Emitter, results: Operands, arguments: Operands) -> None:
 
 
 def _set_condition(e: Emitter, results: Operands, arguments: Operands) -> None:
-    """Lower `cudaGraphSetConditional`: a handle is the address of its value."""
+    """Lower `cudaGraphSetConditional`; a handle is the address of the condition's value."""
     handle, value = read_argument(e, arguments[0]), read_argument(e, arguments[1], "b32")
     e.effect("st.b32", (handle, value))
 

@@ -2,8 +2,8 @@
 another CTA, and the cluster's barrier; `st.async` and `red.async` (9.7.9.12, 9.7.13.7).
 
 The shared memories of a cluster are in one segment, `1 << window` bytes apart; without clusters, each CTA is alone in
-its segment, with rank 0.  Every rank that the cluster does not have is treated as the first such rank: its memory would
-follow that of the last CTA, so that an access there is out of bounds.
+its segment, with rank 0.  All ranks beyond the last one are treated alike: their memory would follow that of the last
+CTA, so an access there is out of bounds.
 """
 
 from __future__ import annotations

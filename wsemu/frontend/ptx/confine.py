@@ -1,7 +1,7 @@
 """Bounds checks for variables in shared memory.
 
-PTX has one address space for all `__shared__` variables of a kernel, so that an index beyond one variable reaches
-another one, and the text does not show which variable an access means.  If an address is computed from the address of a
+PTX has one address space for all `__shared__` variables of a kernel, so an index beyond one variable reaches another
+one, and the text does not show which variable an access is meant for.  If an address is computed from the address of a
 single variable, on every path, and from numbers, the access is meant for that variable.  Before such an access, an
 `index` operation compares the address with the variable's extent, as in a kernel in Python: an access outside is
 `out-of-bounds`, with its distance from the variable's first byte.
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 Sources = dict["Register", int]
 """register -> bits of the variables from whose address it may be computed, and ELSEWHERE"""
 ELSEWHERE = 1
-"""a number, or an address that comes from elsewhere"""
+"""a number, or an address of unknown origin"""
 _SHORT = OFFSET_MASK
 """32-bit address of shared memory: the offset in the window, as in PTX"""
 _WRAP = 1 << 64
@@ -52,7 +52,8 @@ class _Side(NamedTuple):
 _BULK = {"bulk.load": (0, 2), "bulk.store": (1, 2), "bulk.reduce": (1, 2), "bulk.zero": (0, 1)}
 """operation -> the operand with its address in shared memory, and the operand with its size in bytes"""
 _Known = dict[tuple["Register", int, str], tuple["Register", "Register"]]
-"""(address, WINDOW or 0 that is added, variable) -> the full address, its distance from the variable's first byte"""
+"""(address, WINDOW or 0, which is added to it, variable) -> the full address, its distance from the variable's first
+byte"""
 
 
 class _Room(NamedTuple):

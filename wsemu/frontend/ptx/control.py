@@ -53,7 +53,7 @@ _POLLED = frozenset({"load", "atomic", "async"})
 
 def _is_polled(e: Emitter, register: Register) -> bool:
     """Return whether a predicate comes from memory, or from a wait, in the same block.  The branch then belongs to a
-    polling loop, which Triton and CUTLASS write with `.uni` although each lane has its own result."""
+    polling loop; Triton and CUTLASS write `.uni` there although each lane has its own result."""
     wanted = {register}
     for code in reversed(e.block.instructions):
         if not wanted.isdisjoint(code.results):
@@ -125,13 +125,13 @@ def leave(e: Emitter, instruction: Instruction) -> None:
 
 
 def abort(e: Emitter, instruction: Instruction) -> None:
-    """Lower `trap`: the kernel gives up, and the results of the launch are undetermined."""
+    """Lower `trap`: the kernel aborts, and the results of the launch are undetermined."""
     e.emit_unsupported(GIVES_UP)
 
 
 # -- barriers --------------------------------------------------------------------------------------------------------
 _BARRIER = frozenset("cta warp sync arrive red aligned popc and or u32 pred".split())
-"""modifiers, only a few combinations of which are valid"""
+"""modifiers, of which only a few combinations are valid"""
 
 
 def barrier(e: Emitter, instruction: Instruction) -> None:

@@ -172,7 +172,7 @@ _HALVES = {"f16": _Half(10, -14, 0x7BFF, 0x477FE000), "bf16": _Half(7, -126, 0x7
 
 
 def _clamp_finite(e: Emitter, x: Register, to: str) -> Register:
-    """Return an f32, or the largest number of an f16 or bf16 with its sign if it is beyond; a nan stays."""
+    """Return an f32, or the largest f16 or bf16 with its sign if it is out of range; a nan is unchanged."""
     size = e.emit("and.b32", x, e.constant("b32", 0x7FFFFFFF))
     sign = e.emit("and.b32", x, e.constant("b32", 1 << 31))
     most = e.constant("b32", _HALVES[to].wide)
@@ -232,8 +232,8 @@ def _pair_form(form: Form, to: str) -> Lower:
 
 
 def _randomly_rounded(e: Emitter, x: Register, random: Register, to: str, *, finite: bool) -> Register:
-    """Return an f32 as an f16 or bf16 in a b32: random bits are added to the bits that are dropped, and the sum is cut.
-    The random bits are the low 16 of a b32, of which f16 uses 13."""
+    """Return an f32 as an f16 or bf16 in a b32: random bits are added to the bits that will be dropped, and the sum is
+    truncated.  The random bits are the low 16 bits of a b32, of which f16 uses 13."""
     half = _HALVES[to]
     dropped = 23 - half.mantissa
     bits = e.emit("and.b32", random, e.constant("b32", (1 << dropped) - 1))
@@ -403,8 +403,8 @@ def _to_exponents_form(form: Form, source: str) -> Lower:
 
 
 def _exponent(e: Emitter, x: Register, *, up: bool, finite: bool) -> Register:
-    """Return the exponent of the power of 2 next to the size of an f32, whose sign does not count; 255 is nan, and 0
-    the least power, also for what is less."""
+    """Return the exponent of the power of 2 next to the magnitude of an f32; 255 stands for nan, and 0 for the smallest
+    power and everything below."""
     size = e.emit("and.b32", x, e.constant("b32", 0x7FFFFFFF))
     moved = e.emit("add.b32", size, e.constant("b32", 0x7FFFFF)) if up else size
     bits = e.emit("shr.u32", moved, e.constant("b32", 23))
@@ -468,7 +468,7 @@ _PACKED = {"u8": 8, "s8": 8, "u16": 16, "s16": 16}
 
 
 def _pack_form(form: Form) -> Lower:
-    """Lower cvt.pack.sat: two s32 are saturated, a above b, and put below the low bits of c if c is given."""
+    """Lower cvt.pack.sat: two s32 are saturated and packed, a above b; the low bits of c, if given, come above them."""
     to, source, *rest = form.only("pack", "sat").types
     if "sat" not in form.flags or source != "s32" or to not in _PACKED or rest != (["b32"] if BITS[to] == 8 else []):
         raise UnhandledForm

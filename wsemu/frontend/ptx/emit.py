@@ -85,7 +85,7 @@ class Frame:
     inlined: dict[tuple[int, int, int], tuple[int, int, int] | None] = field(default_factory=dict)
     """for each location in the source, the call through which the compiler inlined it"""
     own_file: int | None = None
-    """number of the file with the function's statements; None until it is looked up, 0 if unknown"""
+    """number of the file that contains the function's statements; None until it is looked up, 0 if unknown"""
     region: Region | None = None
     instance: Instance | None = None
     """instance of a function that may be called recursively"""
@@ -152,7 +152,8 @@ class Emitter(Steps):
         self.modelled = True
         """true if lanes may execute the current instruction"""
         self.unused = self._unused_next = 0
-        """bytes of a load, by this instruction and by the next one, that do not matter; bit 0 is the first byte"""
+        """bytes of a load by this instruction and by the next one whose values are never used; bit 0 is the first
+        byte"""
         self._wide: dict[Register, Register] = {}
         """b32 registers -> their sign extension to an address, valid in the current block"""
 
@@ -198,14 +199,14 @@ class Emitter(Steps):
 
     @contextlib.contextmanager
     def looking_up(self, mark: str = LOOKED_UP) -> Iterator[None]:
-        """Mark emitted operations as lookups: they test where an address points, and accept any number."""
+        """Mark emitted operations as lookups, which find what an address refers to and accept any number."""
         before, self.about = self.about, mark
         yield
         self.about = before
 
     # -- names --------------------------------------------------------------------------------------------------------
     def lookup(self, name: Name) -> Register | Place:
-        """Return the object that a name refers to; KernelError if it was not declared."""
+        """Return the object that a name refers to; raise KernelError if it was not declared."""
         for scope in reversed(self.names):
             found = scope.get(name.text)
             if found is not None:
@@ -304,8 +305,7 @@ class Emitter(Steps):
 
     # -- instructions -------------------------------------------------------------------------------------------------
     def assign(self, register: Register, operation: str, *operands: Register) -> None:
-        """Emit a pure operation whose result goes to a register that has been assigned before, regardless of the
-        guard."""
+        """Emit a pure operation whose result goes to a register that is already assigned, regardless of the guard."""
         code = GraphInstruction(operation, (register,), operands, span=self.span, stack=self.stack)
         self.block.instructions.append(code)
 
@@ -347,8 +347,8 @@ class Emitter(Steps):
         )  # fmt: skip
 
     def target(self, operand: Operand, type_: str) -> Register:
-        """Return the register that a destination names, if it has the width of `type_`; otherwise, and for a sink, a
-        fresh one, which `write_register` then copies to the destination."""
+        """Return the register that a destination names if it has the width of `type_`.  Otherwise, and for a sink,
+        return a fresh register, which `write_register` then copies to the destination."""
         if type(operand) is Name:
             found = self.lookup(operand)
             if not isinstance(found, int):
@@ -445,7 +445,7 @@ class Emitter(Steps):
 
     def emit_unsupported(self, text: str = "", *, partly: bool = False) -> None:
         """End the run as incomplete when a lane reaches this instruction.  `text` names what is not modeled, by default
-        the instruction.  `partly`: only lanes whose guard holds end the run, the others continue."""
+        the instruction.  With `partly`, only lanes whose guard holds end the run, and the others continue."""
         assert self.instruction is not None
         self.modelled &= partly
         name = ".".join((self.instruction.opcode, *self.instruction.modifiers))

@@ -1,8 +1,8 @@
 """Give each branch to the end of a kernel its own copy of the end, so that a thread that returns early exits at once.
 
-Compilers let all paths share one `ret`, so that `if (i >= n) return;` is a branch to the end of the kernel.  If lanes
-reconverged there, the returned lanes would count as live and be missing at later votes and barriers. ptxas makes each
-such branch an `EXIT` under its predicate.  Lanes of a branch that reach the end after other operations still reconverge
+Compilers let all paths share one `ret`, so `if (i >= n) return;` becomes a branch to the end of the kernel.  If lanes
+reconverged there, the lanes that returned would count as live and be missing at later votes and barriers. ptxas turns
+each such branch into a predicated `EXIT`.  Lanes of a branch that reach the end after other operations still reconverge
 there.
 """
 

@@ -1,14 +1,14 @@
 """Static analysis of the registers of a `wgmma` in flight (PTX ISA, "wgmma.fence", "wgmma.wait_group").
 
 Between a `wgmma.mma_async` and the wait that covers its group, its accumulators and its registers of `a` must not be
-read or written.  Exceptions are accumulators of a `wgmma` of the same shape, and `a` used by other `wgmma`.  The
-operands of a `wgmma` must have been ordered by a `wgmma.fence` since they were last touched, except for such
-accumulators.  A move copies these facts to its target, because the compiler removes moves.
+read or written.  There are two exceptions: a `wgmma` of the same shape may use the accumulators, and any `wgmma` may
+use the registers of `a`.  The operands of a `wgmma` must have been ordered by a `wgmma.fence` since they were last
+touched, except for such accumulators.  A move copies these facts to its target, because the compiler removes moves.
 
 The analysis finds possible errors in the text and inserts marks there; the run then decides whether an error occurs.
-`wgmma.track` after a `wgmma` records that it is in flight, `wgmma.touch` after an instruction records that it touches
-operands of a `wgmma`, and `wgmma.check` before one checks that.  If the accessed register depends on the path through
-the kernel, no mark can name it; the launch then gets a note.
+`wgmma.track` after a `wgmma` records that it is in flight.  `wgmma.touch` after an instruction records that it touches
+operands of a `wgmma`, and `wgmma.check` before an instruction checks these records.  If the accessed register depends
+on the path through the kernel, no mark can name it; the launch then gets a note.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 `cooperative_groups::this_grid().sync()`.
 
 One thread of each CTA adds to a counter in the grid's workspace, whose address the CUDA runtime leaves in `%envreg1`
-and `%envreg2`, and then reads it until bit 31 has turned (cooperative_groups/details/sync.h).  Here every atomic add to
-the workspace is an arrive, and every read of it is a wait; any other access is an error.
+and `%envreg2`.  It then reads the counter until bit 31 changes (cooperative_groups/details/sync.h).  Here, every atomic
+add to the workspace is an arrive, and every read of it is a wait; any other access is an error.
 """
 
 from __future__ import annotations

@@ -161,7 +161,7 @@ class _Asked:
 
 
 def _ask(e: Emitter, address: Register) -> _Asked:
-    """Look up an address, without a guard."""
+    """Look up the block of an address, without a guard."""
     with e.looking_up():
         return _looked_up(e, address)
 

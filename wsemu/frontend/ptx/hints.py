@@ -1,7 +1,7 @@
-"""Hints for caches, other grids and registers: they do not affect results, but unknown ones are rejected by name (PTX
-ISA 9.7.9.15 to 18, 9.7.13.13, 9.7.19.5).
+"""Hints for caches, other grids and registers (PTX ISA 9.7.9.15 to 18, 9.7.13.13, 9.7.19.5).  They do not affect
+results; an unknown hint is rejected with an error that names it.
 
-`discard` is not one of these: it writes an unpredictable value.
+`discard` is not a hint in this sense: it writes an unpredictable value.
 """
 
 from __future__ import annotations

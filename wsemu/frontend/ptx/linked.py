@@ -35,10 +35,10 @@ def register_types(variables: Sequence[Variable]) -> list[str] | None:
 def call(
     graph: Graph, home: Module, function: Function, arguments: Sequence[Register], span: int, stack: tuple[int, ...]
 ) -> tuple[Block, Block, list[Register]]:
-    """Return the first block of the function's body, the last one, which is left open, and its results; `arguments`
+    """Return the first block of the function's body, its last block, which is left open, and its results; `arguments`
     have the types of its parameters.  Its declarations become part of the graph.
 
-    UnsupportedError if it needs a stack: it may call itself, or allocates memory as it runs.
+    Raise UnsupportedError if it needs a stack because it may call itself or allocates stack memory at run time.
     """
     own = copy.copy(graph)
     own.blocks = []

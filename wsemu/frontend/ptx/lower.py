@@ -52,10 +52,10 @@ def compile_entry(
 ) -> Program:
     """Return the program of a kernel whose parameters are bound to arrays (`address`) or to values, in order.
 
-    `blocks`: arguments may contain addresses of heap blocks.  `multicasts` has the multicast addresses in each
-    argument.  `fma` contracts products and sums without a rounding modifier as ptxas does (PTX ISA 9.7.3), except in
-    code for a debugger.  An error in the text raises a KernelError; unsupported instructions end a run only if a lane
-    reaches them.
+    `blocks` means that arguments may contain addresses of heap blocks.  `multicasts` has the multicast addresses in
+    each argument.  `fma` contracts products and sums without a rounding modifier as ptxas does (PTX ISA 9.7.3), except
+    in code for a debugger.  An error in the text raises a KernelError; unsupported instructions end a run only if a
+    lane reaches them.
     """
     return assemble(
         lower(module, entry, kinds, blocks=blocks, multicasts=multicasts),
@@ -143,14 +143,14 @@ _LIMITS = frozenset(
     "maxnreg maxntid reqntid minnctapersm maxnctapersm maxclusterrank noreturn pragma abi_preserve "
     "abi_preserve_control reqnctapercluster explicitcluster blocksareclusters".split()
 )
-"""performance directives without effect on results, or handled elsewhere (11.4); a launch without clusters satisfies
-every limit on their size"""
+"""performance directives that have no effect on results, or are handled elsewhere (11.4).  A launch without clusters
+satisfies every limit on the cluster size"""
 _IN_CLUSTERS = ("reqnctapercluster", "explicitcluster", "blocksareclusters")
 """directives of a kernel that is always launched in clusters (11.7)"""
 
 
 def _clusters(function: Function) -> Clusters:
-    """Return the cluster requirement of a kernel; if the kernel gives no number, only the launch decides."""
+    """Return the cluster requirement of a kernel; if the kernel gives no number, the launch chooses it."""
     asked = [name for name in _IN_CLUSTERS if name in function.directives]
     if not asked:
         most = function.directives.get("maxclusterrank")

@@ -1,9 +1,9 @@
 """Mbarriers, and operations that arrive at them or wait for them (PTX ISA 9.7.13.15): `mbarrier`,
 `cp.async.mbarrier.arrive`.
 
-With `.shared::cluster`, an address may name an mbarrier of another CTA. A scope of `.cta` applies only if it is
-written: a missing scope is treated as wide enough, as compilers and libraries rely on.  The assembler determines which
-loops of waits block, from the code as a whole.
+With `.shared::cluster`, an address may name an mbarrier of another CTA.  The scope `.cta` applies only if it is
+written: a missing scope counts as wide enough, because compilers and libraries rely on that.  The assembler determines
+which loops of waits block, from the code as a whole.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ def _is_short(e: Emitter, operand: Operand) -> bool:
 # -- waits -----------------------------------------------------------------------------------------------------------
 def _wait(tries: int) -> Callable[[Flags], Lower]:
     """Lower mbarrier.{test,try}_wait{.parity}{.sem.scope}{.shared}.b64 done, [bar], phase{, time}; programs must not
-    depend on how long a try waits."""
+    depend on the duration of a try."""
 
     def choose(flags: Flags) -> Lower:
         parity, order, scope, space = _parse_memory_order(

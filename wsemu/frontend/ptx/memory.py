@@ -3,8 +3,8 @@
 Cache operators have no effect here, except for `.nc`: such a load, and `ldu`, requires bytes that no thread writes
 during the launch.  A relaxed, acquire or release access is strong: it is ordered with other strong accesses to its
 location.  In the model these are atomics, so a load becomes an `or` with 0 and a store an `exch`.  A volatile access of
-a number in global memory is a relaxed one of the scope `sys` (PTX ISA, "ld").  So is one in shared memory if a loop of
-the kernel polls a volatile load of shared memory.
+a number in global memory is a relaxed one of the scope `sys` (PTX ISA, "ld").  A volatile access of shared memory is
+also relaxed if some loop of the kernel polls a volatile load of shared memory.
 
 Other volatile accesses are plain: they order nothing, and may race.  An instruction with a modifier that is not listed
 here is not modeled: the run ends if a lane reaches it.
@@ -89,7 +89,7 @@ _KNOWN = {
 }
 """opcode -> valid modifiers besides the type, which is last"""
 _ONE_ACCESS = (4, 8, 16)
-"""sizes in bytes of vectors whose strong access is a single access, as on hardware; CUB relies on it"""
+"""sizes in bytes of vectors whose strong access is a single access, as on hardware; CUB relies on that"""
 _ATOMIC_BITS = 64
 """maximum bits of an atomic of the bytecode"""
 _ELEMENTS = {"f": "float", "s": "int", "u": "uint", "b": "uint"}
@@ -121,9 +121,9 @@ FORBIDDEN = {
 
 
 def space_bits(e: Emitter, modifiers: Iterable[str]) -> int:
-    """Return the constraints of an access on its memory.  These are the kinds that it excludes, and OWN_SHARED if it
-    goes to the CTA's own shared memory and the program has addresses of other CTAs' (PTX ISA, "State spaces": `.shared`
-    is `.shared::cta`)."""
+    """Return the constraints of an access on its memory: the kinds of memory that it excludes, and OWN_SHARED if it
+    goes to the CTA's own shared memory in a program that has addresses of other CTAs (PTX ISA, "State spaces":
+    `.shared` is `.shared::cta`)."""
     names = [m for m in modifiers if m in SPACES]
     own = OWN_SHARED if e.reached.maps_addresses and not _OWN.isdisjoint(names) else 0
     return own | (FORBIDDEN[SPACES[names[0]]] << FORBIDS_SHIFT if names else 0)
@@ -300,7 +300,8 @@ def _half(where: Strong, which: int) -> Strong:
 
 
 def _check_alignment(e: Emitter, where: Strong) -> None:
-    """End the run in lanes whose 128-bit vector is misaligned: its halves alone would require only a multiple of 8."""
+    """End the run in lanes whose 128-bit vector is misaligned, because its halves alone would only have to be aligned
+    to 8."""
     at = e.emit("add.b64", where.address, e.constant("b64", where.offset)) if where.offset else where.address
     undefined_where(
         e,
@@ -512,8 +513,8 @@ def _load_parameter(
 
 
 def _leaves(parameter: EntryParameter | CallParameter, offset: int, size: int) -> bool:
-    """Return whether an access exceeds the bytes of a parameter; such an access is lowered as one of memory, which
-    reports it."""
+    """Return whether an access exceeds the bytes of a parameter; such an access is lowered as a memory access, which
+    reports the error."""
     whole = variable_size(parameter.variable)
     return bool(whole) and not 0 <= offset <= whole - size
 

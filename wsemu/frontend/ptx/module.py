@@ -102,8 +102,9 @@ class Symbols:
 
 
 def link(modules: Sequence[Module]) -> tuple[Module, ...]:
-    """Return the files, each with the definitions of the others.  A definition that is not weak wins, otherwise the
-    first weak one.  A function or variable with two such definitions raises a KernelError."""
+    """Return the files, each with the definitions of the others.  A definition that is not weak takes precedence,
+    otherwise the first weak one.  Raise a KernelError if a function or variable has two definitions that are not
+    weak."""
     symbols = Symbols()
     linked = tuple(replace(module, symbols=symbols) for module in modules)
     for module in linked:
@@ -164,7 +165,7 @@ def _entry(function: Function, source: Source) -> Entry:
 
 
 def variable_size(variable: Variable) -> int:
-    """Return the bytes of a variable; the initializer determines an open extent."""
+    """Return the bytes of a variable; for an array of open extent, the initializer determines them."""
     count = variable.vector
     for extent in variable.shape:
         count *= extent or len(variable.initial)

@@ -1,9 +1,8 @@
-"""Accesses to all replicas of a multicast address: multimem.ld_reduce, multimem.st and multimem.red (PTX ISA
-9.7.9.14).
+"""Accesses to all replicas of a multicast address: multimem.ld_reduce, multimem.st and multimem.red (PTX ISA 9.7.9.14).
 
-One of these is an access to the same offset of each replica (`model/multicast.py`): a load, a store or an atomic with
-the order and the scope of the instruction.  Elements of a vector are separate accesses.  `ld_reduce` combines the
-values in the order of the replicas.
+Each instruction accesses the same offset of each replica (`model/multicast.py`): a load, a store or an atomic with the
+order and the scope of the instruction.  Elements of a vector are separate accesses.  `ld_reduce` combines the values in
+the order of the replicas.
 
 An argument's replicas are parameters that the kernel does not declare.  If an address is computed from one argument and
 numbers, its replicas are those of this argument, and reports name them; otherwise they are looked up.
@@ -88,7 +87,7 @@ class MulticastAccess(NamedTuple):
     address: Register
     segment: Register
     test: Code
-    """the test whether the chosen argument is wrong; it never holds for a lookup"""
+    """the test whether an address is outside of the chosen argument; it never holds for a lookup"""
     places: list[tuple[Code, tuple[Register, ...]]]
     """the instructions that look up the address in each replica, with the addresses for all arguments"""
 

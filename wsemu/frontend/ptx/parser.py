@@ -386,8 +386,8 @@ class _Parser(Operands):
         return Prototype(tuple(results), tuple(parameters))
 
     def _location(self) -> Location | None:
-        """Parse a location, such as `.loc 2 103 5, function_name $L__info_string0, inlined_at 1 7 197`; None inside
-        inline assembly, after its first one."""
+        """Parse a location, such as `.loc 2 103 5, function_name $L__info_string0, inlined_at 1 7 197`.  In inline
+        assembly, return None for all locations except the first."""
         at = self.starts[self.i]
         self.i += 1
         file, line, column = (self.integer(what) for what in ("the number of a file", "a line", "a column"))

@@ -1,9 +1,9 @@
-"""Find the array that an access means, from the computation of its address.
+"""Find the array that an access is meant for, from the computation of its address.
 
 PTX does not declare which variable `[%rd7+8]` is in.  An address that is computed from the address of one variable and
-from numbers is in that variable; after a join of two variables, it is unknown.  The names are used in reports, and for
-assumptions that are checked when the kernel runs.  The accesses also determine the element types of variables, which
-compilers declare as bytes.
+from numbers is in that variable; after a join of paths with different variables, the variable is unknown.  The names
+are used in reports, and for assumptions that are checked when the kernel runs.  The accesses also determine the element
+types of variables, which compilers declare as bytes.
 """
 
 from __future__ import annotations

@@ -204,7 +204,7 @@ def _flat(body: Block) -> Iterator[Statement]:
 def _polls(body: Block | None) -> bool:
     """Return whether some loop only repeats a volatile load of shared memory until it may continue."""
     begun: dict[str, bool] = {}
-    """for each label after which only polls follow: whether there is a volatile load of shared memory"""
+    """for each label after which only polls follow, whether they include a volatile load of shared memory"""
     for statement in _flat(body) if body is not None else ():
         if isinstance(statement, Label):
             begun[statement.name] = False

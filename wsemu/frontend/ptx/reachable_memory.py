@@ -2,7 +2,7 @@
 
 PTX does not specify which numbers are addresses of which memory.  An address that is computed only from constants,
 special registers and numbers of the launch refers to no variable.  An address that is computed from the addresses of
-arrays does not refer to shared memory, whatever the distance between the two is here.  An address loaded from memory
+arrays does not refer to shared memory, however far apart the two are in the emulator.  An address loaded from memory
 may refer to anything.  A constant in the range of device allocations may be such an address, because run-time compilers
 put addresses into code.
 """

@@ -1,14 +1,14 @@
 """Recursive functions, and the stack memory of a thread for `alloca`.
 
 Other functions are inlined.  Functions that may call each other are emitted once for each call site from outside, with
-a first and a last block.  A call among them saves the registers that are needed later on the thread's stack, in local
-memory, and a number selects the block to which the callee returns.  So lanes of one warp may be at different depths;
-they reconverge where functions end.
+a first and a last block.  A call among them saves the registers that are needed later, on the thread's stack in local
+memory.  It also saves a number that selects the block to which the callee returns.  So lanes of one warp may be at
+different depths; they reconverge where functions end.
 
-On an H200 the lanes no longer converge if a function calls itself more than once and lanes took different paths through
-the calls (measured: `fibonacci(lane)`).  Ptxas, which assumes convergence, emits no waits for the others: shuffles read
-missing lanes, and `bar.sync` lets part of a warp proceed.  This was not observed for a function with one recursive
-call, nor if all lanes took the same path.  So each lane records the calls that it made.
+On an H200, lanes no longer converge if a function calls itself more than once and lanes took different paths through
+the calls (measured: `fibonacci(lane)`).  Since ptxas assumes convergence, it emits no code that waits for the other
+lanes: shuffles read missing lanes, and `bar.sync` lets part of a warp proceed.  This was not observed for a function
+with one recursive call, nor if all lanes took the same path.  So each lane records the calls that it made.
 """
 
 from __future__ import annotations

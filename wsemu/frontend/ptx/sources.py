@@ -32,8 +32,8 @@ SUFFIXES = frozenset(
 def find_sources(
     names: Mapping[int, str], folder: str, roots: Sequence[str] = ()
 ) -> tuple[dict[int, str | None], dict[int, str]]:
-    """Return two tables by number of `.file`: the locations of the sources that may be shown, None for any other, and
-    the locations of existing sources that must not be shown.
+    """Return two tables indexed by the number of `.file`: the locations of the sources that may be shown (None for any
+    other), and the locations of existing sources that must not be shown.
 
     `folder` is the folder of the PTX, or empty for PTX without a file; `roots` are further folders whose sources may be
     shown.

@@ -30,7 +30,7 @@ ALWAYS = (TRUE, False)
 
 
 def assign_once(graph: Graph, given: Iterable[Register] = ()) -> None:
-    """Rewrite the blocks of a graph; unreachable ones are dropped.  Nothing may lead to the first block; `given` are
+    """Rewrite the blocks of a graph, and drop unreachable ones.  The first block must have no predecessors; `given` are
     registers that have their values before it."""
     blocks = {block.index: block for block in graph.blocks}
     kept = reachable(blocks)
@@ -113,7 +113,8 @@ class _Renaming:
         """block -> values at its end"""
 
     def run(self) -> None:
-        """Place phis, rename block by block, each after the one that dominates it; then fill in the phis."""
+        """Place phis, then rename registers block by block, each block after the one that dominates it; finally
+        complete the phis."""
         phis = self._phis()
         for index in self._order():
             block = self.blocks[index]

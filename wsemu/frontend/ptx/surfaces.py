@@ -85,7 +85,7 @@ class _Place:
         return first
 
     def _beyond(self, registers: list[Register]) -> Register:
-        """Return an address outside of any array, where the launch traps."""
+        """Return an address outside of any array, at which the launch traps."""
         e, described = self._e, self._described
         far = e.emit("add.b64", described.pair(Word.ADDRESS), e.constant("b64", 1 << 38))
         return e.emit("add.b64", far, e.emit("cvt.b64.u32", registers[-1]))

@@ -1,4 +1,4 @@
-"""PTX as a tree: what `parse` makes of a file.  Data only; `at` is always an offset in the text.
+"""The syntax tree of PTX, as the parser produces it.  It contains only data; `at` is always an offset in the text.
 
 Names are spelled as in the text: registers with their `%`, labels and symbols without quotes.  Chapter numbers are
 those of the PTX ISA 9.0.

@@ -53,12 +53,12 @@ def _ctas(e: Emitter, operand: Operand) -> Register:
 
 
 class _Mode(NamedTuple):
-    """The mode of a copy: how it names what it moves."""
+    """The mode of a copy, which determines how its operands select the elements to copy."""
 
     kind: int
     rank: int
     offsets: int = 0
-    """operands that say by how much pixels are moved"""
+    """number of operands with the offsets by which pixels are shifted"""
 
     @property
     def coordinates(self) -> int:
@@ -106,7 +106,8 @@ def _tile(
 
 
 def _join_offsets(e: Emitter, operand: Operand | None, mode: _Mode) -> Register:
-    """Return the offsets of pixels in one register, that of W in the low bits; one that is too large stays so."""
+    """Return the offsets of pixels in one register, that of W in the low bits; an offset that is too large remains too
+    large."""
     joined = e.constant("b32", 0)
     bits = OFFSET_BITS[mode.rank]
     items = e.elements(operand, mode.offsets) if operand is not None else ()

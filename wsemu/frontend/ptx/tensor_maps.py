@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 _SPACES = {"global": "global", "shared::cta": "shared"}
 _STRIDES_IN_BYTES = 8.5
-"""PTX version from which on a stride is in bytes; in earlier versions, in units of 16 bytes (ptxas of CUDA 12.5)"""
+"""first PTX version in which a stride is in bytes; in earlier versions, it is in units of 16 bytes (ptxas of CUDA
+12.5)"""
 _FLAGS = {"interleave_layout": (11, 2, 3), "swizzle_mode": (13, 2, 4), "fill_mode": (15, 1, 2)}
 """field with an enumerated value -> (first bit in word 2, bits, number of values)"""
 _NARROW = {"box_dim": 8, "element_stride": 3}

@@ -1,17 +1,17 @@
-"""The linear filter of textures, as an H200 was measured to compute it.
+"""The linear filter of textures, as measured on an H200.
 
-A coordinate counts 256ths of a texel.  The weights of the corners of a cell are multiples of 1/256, which add up to 1.
-The part along x is a share of that along z, and the part along y of that along x, each rounded to the nearest.  A half
-is rounded up for one corner and down for its neighbor.
+A coordinate is in units of 1/256 texel.  The weights of the corners of a cell are multiples of 1/256 that add up to 1.
+Weights are divided first along z, then along x, then along y; each part is rounded to nearest.  A half is rounded up
+for one corner and down for its neighbor.
 
-* Floats: mantissas are cut toward zero at 27 bits below the largest exponent of those that have a weight, the
-  products added exactly, and the sum rounded once, a half away from zero.  Subnormal numbers are zeros.  In three
-  dimensions each of the two slices has its own exponent.
-* Float16: likewise, at 14 bits below the exponent, and rounded to float16.
+* Floats: mantissas are truncated 27 bits below the largest exponent of those that have a weight.  The products are
+  added exactly, and the sum is rounded once, with a half rounded away from zero.  Subnormal numbers count as zeros.  In
+  three dimensions each of the two slices has its own exponent.
+* Float16: likewise, but truncated 14 bits below the exponent, and rounded to float16.
 * Integers read as floats: numbers of 16 bits (those of 8 bits are extended), whose sum is rounded to 16 bits.
 
-Compared with 100,000 fetches of these kinds in one and two dimensions: no bit different; in three, 12 of 9,500, whose
-texels differ by a factor of up to 2 ** 40.
+In a comparison with 100,000 fetches of these kinds in one and two dimensions, no bit differed.  In three dimensions, 12
+of 9,500 fetches differed; their texels differ from each other by a factor of up to 2 ** 40.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def corner_weights(e: Emitter, fractions: list[Register]) -> dict[Corner, Weight
 
 
 def _share(e: Emitter, part: Register, of: Register, half: int) -> Register:
-    """Return part * of / 256, rounded to nearest; a half up (128) or down (127)."""
+    """Return part * of / 256, rounded to nearest; `half` is 128 to round a half up, or 127 to round it down."""
     return e.emit(
         "shr.u32", e.emit("add.b32", e.emit("mul.b32", part, of), e.constant("b32", half)), e.constant("b32", 8)
     )

@@ -1,8 +1,8 @@
 """Fetches from textures: `tex`, `tld4`, `txq` (PTX ISA 9.7.10; CUDA C++ Programming Guide, "Texture Fetching").
 
-A handle is the address of a description (`model/texture.py`), which is read at each fetch, and so are texels.  The
-loads require bytes that the whole launch only reads, as texture caches do.  Coordinates and filters are lowered to
-arithmetic of the bytecode, without branches.
+A handle is the address of a description (`model/texture.py`), which is read at each fetch, as are the texels.  The
+loads require bytes that no thread writes during the launch, as texture caches do.  Coordinates and filters are lowered
+to arithmetic of the bytecode, without branches.
 """
 
 from __future__ import annotations
@@ -282,7 +282,7 @@ class _Fetch:
     def __init__(
         self, e: Emitter, described: Described, along: list[Along], layer: Register | None, has_border: bool = True
     ) -> None:
-        """`has_border`: texels outside have the border color; otherwise they are zeros."""
+        """With `has_border`, texels outside have the border color; otherwise they are zeros."""
         self._e, self._described, self._along, self._layer = e, described, along, layer
         self._has_border = has_border
 
@@ -314,7 +314,7 @@ class _Fetch:
         return self.texel((0,) * len(self._along), self._e.constant("p", 1))
 
     def clamp_level(self, x: Register) -> Register:
-        """Map the smallest integer to -1, like the next one; the filter still distinguishes the two."""
+        """Map the smallest integer to -1, the value of the next larger one; the filter still distinguishes the two."""
         e = self._e
         cut = e.emit("max.f32", x, e.constant("b32", 0xBF800000))
         return e.emit("selp.b32", cut, x, self._described.equals(Word.READ, SNORM))

@@ -2,8 +2,8 @@
 operate on one byte, half or word of each operand.  `vadd4`, `vabsdiff2`, `vset4`, ... operate on two halves or four
 bytes at once; nvcc emits them for intrinsics such as `__vsadu4`.
 
-An operand may say which of its parts it means (`%r1.b0`, `%r2.h32`).  Results are computed with extra bits, and clamped
-to the range of the result's type with `.sat`.  Then they are added to a third operand, compared with it, or inserted in
+An operand may select some of its parts (`%r1.b0`, `%r2.h32`).  Results are computed with extra bits and, with `.sat`,
+clamped to the range of the result's type.  Then they are added to a third operand, compared with it, or inserted in
 place of some of its parts.
 
 For instructions on one number, the code that ptxas generates for an H100 computes results that differ from the text of
@@ -239,7 +239,7 @@ def _average(e: Emitter, a: Register, b: Register) -> Register:
 
 
 _PARTS: dict[str, Binary] = {**{name: made("32") for name, made in _ARITHMETIC.items()}, "vavrg": _average}
-"""operations on parts; a part has at most 17 bits with its sign, so that an s32 does not overflow"""
+"""operations on parts; a part has at most 17 bits including its sign, so an s32 does not overflow"""
 
 
 def _several(n: int, types: tuple[str, ...], first: Binary, clamps: str, adds: bool) -> Lower:

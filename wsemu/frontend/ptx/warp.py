@@ -21,7 +21,8 @@ _INDEPENDENT = 70
 
 
 def _architecture(target: str) -> int:
-    """Return 90 for `sm_90a`; the newest architecture if the target has no number."""
+    """Return the number of a target's architecture, such as 90 for `sm_90a`; the newest architecture if the target has
+    no number."""
     found = re.search(r"\d+", target)
     return int(found[0]) if found else _INDEPENDENT
 

@@ -1,7 +1,7 @@
 """Python's operators on numbers, with Numba-CUDA's types and bit-identical results.
 
-Integers are computed in 64 bits; `//` and `%` of integers round down, and return 0 for a zero divisor.  Float `%` is a
-remainder by division, not the exact one, as the GPU's compiler implements it.  Products and sums are separate
+Integers are computed in 64 bits; `//` and `%` of integers round down, and return 0 for a zero divisor.  Float `%` is
+computed by a division, as the GPU's compiler does it, and is not the exact remainder.  Products and sums are separate
 operations, which the assembler fuses.
 """
 

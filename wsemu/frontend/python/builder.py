@@ -98,7 +98,7 @@ class Builder:
         array: str | None = None,
         element: str | None = None,
     ) -> tuple[Register, ...]:
-        """Append an instruction that stays in its position; return new registers of the types `results`."""
+        """Append an instruction that must not be moved; return new registers of the types `results`."""
         if self.before is not None:
             self.before(operation)
         made = tuple(self.new(t) for t in results)
@@ -123,7 +123,8 @@ class Builder:
         self.scopes.append(Scope(preheader))
 
     def pop(self) -> None:
-        """Leave the innermost scope: values computed in it are unknown after it, but may be parts of later ones."""
+        """Leave the innermost scope.  Values computed in it are unknown afterwards, but may be parts of later
+        values."""
         left = self.scopes.pop()
         depth = len(self.scopes) - 1
         for key in left.entered:

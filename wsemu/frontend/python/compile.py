@@ -94,7 +94,8 @@ class TensorMapType:
 class PatternType:
     """The type of an argument that is a frozen dataclass with kernel methods, such as a transfer pattern.
 
-    Its positional fields are values of the launch, like other arguments; its keyword-only fields are compiled in.
+    Each launch passes the values of its positional fields, like other arguments; its keyword-only fields are
+    compile-time constants.
     """
 
     cls: type
@@ -116,7 +117,7 @@ class Compiled:
 
 
 def argument_type(value: Any, name: str = "argument") -> ArgumentType:
-    """Return the type of a host argument; UsageError names an argument that cannot be passed."""
+    """Return the type of a host argument; raise UsageError, which names the argument, if it cannot be passed."""
     if isinstance(value, np.ndarray):
         if number_type(value.dtype) is None and value.dtype.names is None and value.dtype.kind not in "SU":
             what = f"argument `{name}` is an array of {value.dtype}"

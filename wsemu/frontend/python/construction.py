@@ -83,7 +83,7 @@ class Construction:
         return self.error(node, f"`{cls.__name__}`: {said.replace(chr(39), '`')}", remedy)
 
     def refused_fields(self: Walker, cls: type, error: Exception, node: ast.AST) -> KernelError:
-        """Return the error of a class that does not accept its fields; the words after the colon are the remedy."""
+        """Return the error of a class that does not accept its fields; `words` has the remedy after its colon."""
         what, _, remedy = str(error).partition(": ") if isinstance(error, UsageError) else (str(error), "", "")
         names = ", ".join(_signature(cls).parameters)
         return self.error(node, f"`{cls.__name__}`: {what}", remedy or f"check its fields: {names}")

@@ -289,7 +289,7 @@ class Expressions:
         return self.compare_from(node, 0, self.evaluate(node.left))
 
     def compare_from(self: Walker, node: ast.Compare, at: int, left: Value) -> Scalar:
-        """Return the comparisons of a chain from number `at` on; a later operand is evaluated only if all earlier
+        """Return the comparisons of a chain, starting at number `at`; a later operand is evaluated only if all earlier
         comparisons hold."""
         right = self.evaluate(constant_container(node.ops[at], node.comparators[at]))
         self.at(node)

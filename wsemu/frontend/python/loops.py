@@ -189,7 +189,7 @@ class Loops:
         return bool(continues)
 
     def back(self: Walker, header: Header) -> None:
-        """Close the loop from the present block: fill in the phis, or request another walk."""
+        """Close the loop from the current block: complete the phis, or request another walk."""
         self.find_undefined(header)
         wider = [self.widens(name, entry.value, header.seeds) for name, entry in header.carried.items()]
         if any(wider):
@@ -280,7 +280,7 @@ class Loops:
         return any(not joining.alike(entry.value, self.env[name]) for name, entry in header.carried.items())
 
     def while_to_its_end(self: Walker, node: ast.While, names: tuple[str, ...]) -> list[Edge]:
-        """Lower a loop that is known to be entered, and left only at its end, with the types there."""
+        """Lower a loop that is known to be entered and is left only at its end, with the types at its end."""
         header = self.header(names)
         exits: list[Edge] = []
         self.b.push()

@@ -56,7 +56,7 @@ _QUALIFIED = {
     if name not in _BY_ANY_NAME
     if isinstance(getattr(cuda, name), (KernelFunction, KernelValue, Namespace))
 }
-"""id of a marker -> how a kernel has to name it"""
+"""id of a marker -> the qualified name that a kernel must use"""
 
 
 _NO_PATTERNS = (
@@ -82,8 +82,8 @@ class Names:
         return is_own(file) and not file.startswith(PATTERNS)
 
     def side(self: Walker, test: ast.expr, condition: Scalar) -> bool | None:
-        """Return which side of a branch remains if Numba drops the other one; None if it types both.  In wsemu's own
-        functions, a known condition decides."""
+        """Return the side of a branch that remains if Numba drops the other one; None if Numba types both.  In wsemu's
+        own functions, a known condition decides."""
         if self.is_own_library():
             return None if condition.literal is None else bool(condition.literal)
         return decide_branch(self, test)

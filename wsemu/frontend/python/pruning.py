@@ -130,8 +130,8 @@ def _lookup_name(w: Walker, name: str) -> Known | None:
 
 
 def _variable(w: Walker, name: str) -> tuple[Frame, Value | None] | None:
-    """Return the function, this one or an enclosing one, that has a variable with a name, and what is known of its
-    value."""
+    """Return the function, this one or an enclosing one, that has a variable with this name, and what is known of the
+    variable's value."""
     frame: Frame | None = w.frame
     env = w.env
     while frame is not None:

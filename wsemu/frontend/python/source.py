@@ -210,9 +210,9 @@ class _Edited:
 
 @contextlib.contextmanager
 def editing_source(file: str, before: ast.Module, text: str) -> Iterator[Sequence[tuple[ast.Assign, ast.Assign]]]:
-    """Inside the block, `file`, whose tree is `before`, has the contents `text`.  Yield the assignments at its top that
-    the edit changes.  Raise SyntaxError if the text is not Python, ValueError if it has other functions.  Code that was
-    compiled before does not change."""
+    """Inside the `with` block, give `file`, whose tree is `before`, the contents `text`.  Yield the assignments at its
+    top that the edit changes.  Raise SyntaxError if the text is not Python, and ValueError if it has other functions.
+    Code compiled earlier does not change."""
     lines = [*io.StringIO(text)]  # files are split only at line feeds
     made = _parse_changes(before, linecache.getlines(file), lines)
     known = linecache.cache.get(file)

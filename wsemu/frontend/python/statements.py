@@ -64,7 +64,7 @@ UNSUPPORTED: dict[type[ast.AST], tuple[str, str]] = {
 
 
 def fits(w: Walker, pattern: ast.pattern, subject: Known | None) -> bool | None:
-    """Return whether a pattern of `match` fits, if Numba decides this when it compiles and so drops a branch; None if
+    """Return whether a pattern of `match` fits, if Numba decides this at compile time and so drops a branch; None if
     Numba keeps the branches."""
     match pattern:
         case ast.MatchValue():
@@ -293,7 +293,7 @@ class Statements:
 
     # -- assignment ---------------------------------------------------------------------------------------------------
     def assign(self: Walker, target: ast.expr, value: Value, *, keep: bool = False) -> None:
-        """Bind a name, store an element, or unpack a value.  `keep`: a literal keeps the marks that record whether
+        """Bind a name, store an element, or unpack a value.  With `keep`, a literal keeps the marks that record whether
         Numba also knows its value when it drops branches."""
         match target:
             case ast.Name():

@@ -36,7 +36,7 @@ def _is_constant(node: ast.expr) -> bool:
 
 def fold_constant(node: ast.expr) -> int | float | complex | None:
     """Return the number to which Python's compiler folds an expression before Numba sees it: `2 ** -1` is 0.5, and
-    `2**64 - 1` fits.  None for an expression that it does not fold, such as a division by 0."""
+    `2**64 - 1` fits.  Return None for an expression that it does not fold, such as a division by 0."""
     if not _is_constant(node):
         return None
     with warnings.catch_warnings():

@@ -1,7 +1,7 @@
-"""Trial run of an object's `__post_init__` if only the launch knows some of its fields.
+"""Run an object's `__post_init__` on trial if only the launch knows some of its fields.
 
 It runs on the host, with an open number in place of each unknown field.  A test of an open number is tried with both
-results; an error that is raised on every path occurs for all numbers.
+results.  An error that is raised on every path occurs for all numbers.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ for _name in (*_UNARY, *_BINARY, *(f"r{name}" for name in _BINARY), *_COMPARED):
 
 
 def refusal(cls: type, known: Mapping[str, Any], unknown: tuple[str, ...]) -> UsageError | None:
-    """Return the error that `cls` raises for its fields, whatever integers those of `unknown` are; None if it may
+    """Return the error that `cls` raises for these fields whatever integers the `unknown` ones are; None if it may
     accept them."""
     check: Callable[[Any], None] | None = getattr(cls, "__post_init__", None)
     if check is None:

@@ -17,7 +17,7 @@ def copy_arrays(bound: Bound) -> list[Any]:
 
 
 def put_back(bound: Bound, kept: Sequence[Any]) -> None:
-    """Restore the saved contents of the arrays that a launch may write; None: nothing was saved."""
+    """Restore the saved contents of the arrays that a launch may write; `None` if nothing was saved."""
     for (data, writable), before in zip(bound.segments, kept, strict=True):
         if writable and before is not None and before is not data:
             data[:] = before

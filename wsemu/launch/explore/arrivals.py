@@ -1,16 +1,16 @@
 """Decide launches in which each CTA performs one strong access to a common counter, and only the CTA that arrives last
 behaves differently.
 
-N CTAs that arrive at a counter have N! orders, but a CTA does one thing if it comes last, and another if it does not.
-This is a value-based reduction (Agarwal et al., "Stateless Model Checking Under a Reads-Value-From Equivalence", CAV
-2021).  So each CTA is run in both ways, from its position before its access: with the initial value of the counter, and
-with its value after all others.  The program shows that a CTA does the same for all results but the last: the result of
-the atomic is only compared with known numbers (`linear.py`).
+N CTAs that arrive at a counter have N! orders, but each CTA has only two behaviors: one if it arrives last, and one if
+it does not.  So each CTA is run twice from the position before its access: with the initial value of the counter, and
+with its value after all other arrivals.  This is a value-based reduction (Agarwal et al., "Stateless Model Checking
+Under a Reads-Value-From Equivalence", CAV 2021).  The program itself shows that a CTA behaves alike for all results but
+the last: the result of the atomic is only compared with known numbers (`linear.py`).
 
-The actions of CTAs before their arrivals, and after them if they are not the last, are unordered, and must not
-conflict.  The actions of the last CTA after its arrival may conflict with those of others before their arrivals, if the
-others released them with their access, and the last CTA acquired them.  Both are judged in each CTA alone, with columns
-in the clocks that stand for what all others release (`threads.py`).
+What CTAs do before their arrivals is unordered and must not conflict; the same holds for what they do after them if
+they do not arrive last.  Actions of the last CTA after its arrival may conflict with actions of others before their
+arrivals if the other CTA's access released them and the last CTA acquired them.  Both conditions are checked in each
+CTA alone: columns of its clocks represent what all other CTAs release (`threads.py`).
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Left(NamedTuple):
     results: int
     """number of results that arrays may hold at the end"""
     end: Any
-    """contents of the arrays after one of these ends"""
+    """contents of the arrays after an interleaving that ends"""
     unfenced: dict[int, tuple[Ask, int]]
     """loads after the last arrival that lack a fence, each with that arrival and an address"""
 
@@ -73,9 +73,9 @@ class Touch(NamedTuple):
     atomic: int
     """size of an atomic in bytes; 0 for a plain access"""
     ordered: tuple[bool, bool, bool]
-    """before the arrival: whether the access is released by release, whether by `fence.sc`, and whether it is the
-    arrival itself.  After the last arrival: whether it acquires by acquire, by `fence.sc`, and whether it is the
-    arrival"""
+    """three flags: before the arrival, whether a release orders the access, whether a `fence.sc` does, and whether the
+    access is the arrival itself; after the last arrival, whether an acquire orders it, whether a `fence.sc` does, and
+    whether it is the arrival"""
     counter: tuple[int, int] | None
     """location at which its CTA arrives"""
     fresh: tuple[bool, bool, bool] = (False, False, False)
@@ -96,7 +96,7 @@ class Touch(NamedTuple):
 
 
 def compared_alone(bound: Bound, analysis: Analysis, known: dict[int, int]) -> dict[int, list[Compared]] | None:
-    """Return the comparisons of each atomic's result; None if it is used for anything else."""
+    """Return the comparisons that use each atomic's result; None if it has any other use."""
     linear = Linear(bound.program, analysis, known)
     found: dict[int, list[Compared]] = {pc: [] for pc in analysis._targets}
     for step, rows, bits in linear.states():
@@ -125,7 +125,7 @@ class Arrivals:
 
     def __init__(self, bound: Bound, ordered: frozenset[int], logged: frozenset[int], known: dict[int, int],
                  segment_of: Any, data: frozenset[int] = frozenset()) -> None:  # fmt: skip
-        """`data`: strong loads and stores that count as plain ones."""
+        """`data` are strong loads and stores that count as plain ones."""
         self.data = data
         self.unfenced: dict[int, tuple[Ask, int]] = {}
         self.bound, self.ordered, self.logged, self.known = bound, ordered, logged, known
@@ -147,7 +147,7 @@ class Arrivals:
         """accesses of the last arrivals, each at its counter"""
 
     def decide(self) -> Left | None:
-        """Return the result if every interleaving ends well; None if this method cannot decide it."""
+        """Return the result if every interleaving ends without a failure; None if this method cannot decide it."""
         if not self.ordered or self.bound.configuration.ctas > MOST_CTAS:
             return None
         held = sum(data.nbytes for data, writable in self.bound.segments if writable)

@@ -1,18 +1,18 @@
 """Counter abstraction: decide launches whose CTAs are symmetric by the number of CTAs in each state.
 
-The identity of the CTA that has reached a barrier of the grid, or holds a lock, does not matter to the others, as long
-as no data depends on it.  So a state of the launch is the number of CTAs in each position, and the values at the
-locations of ordered accesses.  N CTAs then reach a barrier through N states, not in N! orders.  (Pnueli, Xu, Zuck,
-"Liveness with (0,1,infinity)-Counter Abstraction", CAV 2002, with exact numbers).
+Which CTA has reached a barrier of the grid, or holds a lock, does not matter to the others as long as no data depends
+on it.  So a state of the launch consists of the number of CTAs at each position and the values at the locations of
+ordered accesses.  N CTAs then reach a barrier through N states instead of N! orders.  (Pnueli, Xu, Zuck, "Liveness with
+(0,1,infinity)-Counter Abstraction", CAV 2002; the numbers here are exact.)
 
-CTAs are *alike* as long as the same accesses with the same results lead them to the same synchronization.  If some turn
-out to differ, the search restarts with more groups.  Each CTA runs on the initial arrays, in which only the location of
-its ordered access changes.  So a plain load from an array that the launch writes must not influence anything.
+CTAs are *alike* as long as equal results of equal accesses lead them to the same synchronization.  If some turn out to
+differ, the search restarts with more groups.  Each CTA runs on the initial arrays, in which only the location of its
+ordered access changes.  So a plain load from an array that the launch writes must not influence control flow or
+addresses.
 
-The clocks of a state cover all paths to it, so that they hold on each of them.  For each access, the
-search determines the earlier ones of other CTAs that it has not observed, on some path.  No two of these may touch one
-location, whatever their CTAs are (`positions.py`).  The launch is then right in all interleavings; otherwise it is
-undecided.
+The clocks of a state hold on every path that leads to it.  For each access, the search finds the earlier accesses of
+other CTAs that it has not observed on some path.  No two such accesses may touch one location, whichever CTAs perform
+them (`positions.py`).  The launch is then correct in every interleaving; otherwise it is undecided.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class Local:
     kin: Kin
     shares: int
     moves: dict[tuple[Ask, bytes], Move | None] = field(default_factory=dict)
-    """step for each (access, found value); None: the CTA waits"""
+    """for each (access, value found), the step; None if the CTA waits"""
 
     @property
     def is_done(self) -> bool:
@@ -127,7 +127,7 @@ class Move(NamedTuple):
 Row = tuple[int, int]
 """positions of other CTAs that an observer may not have observed, a bit each, by their local state"""
 Unknown = dict[tuple[Row, int], int]
-"""observer -> local state of other CTAs -> their positions that it may not have observed, a bit each"""
+"""observer -> local state of other CTAs -> bit mask of their positions that the observer may not have observed"""
 
 
 OWN = -2
@@ -148,8 +148,8 @@ class Crowds:
         self, bound: Bound, session: Session, begin: Callable[[Shared], Kin], apart: Callable[[int, list[Ask]], bool],
         steering: Callable[[], frozenset[int]],
     ) -> None:  # fmt: skip
-        """Prepare the search.  `apart` returns whether lanes of a CTA may run ahead of others; `steering` returns the
-        arrays that influence control flow or addresses."""
+        """Prepare the search.  `apart` returns whether some lanes of a CTA may run ahead of others; `steering` returns
+        the arrays that influence control flow or addresses."""
         self.bound, self.session, self.begin = bound, session, begin
         self.apart, self.steering = apart, steering
         self.code = bound.program.code.tolist()
@@ -418,8 +418,8 @@ class Crowds:
         return done == len(before)
 
     def _bytes_fit(self) -> bool:
-        """Return whether locations of ordered accesses are disjoint from each other and from all else, and values with
-        influence are written only there."""
+        """Return whether locations of ordered accesses overlap neither each other nor other accesses, and whether only
+        they receive values that influence control flow or addresses."""
         units = [unit for (_, at), size in self.sizes.items() for unit in range(at, at + size)]
         places = [(at, size) for (_, at), size in self.sizes.items()]
         if len(set(units)) < len(units) or self.positions.touch(places):
@@ -486,7 +486,7 @@ class Crowds:
 
 
 class _Told:
-    """The mutual knowledge of all CTAs after one of them has moved."""
+    """Everything that CTAs have observed of the others after one of them has moved."""
 
     MOVER = -1
     """the CTA that moves, among observers and local states"""
@@ -520,7 +520,7 @@ class _Told:
         return self._join_at_place(found)
 
     def _collect_unknown(self) -> Unknown:
-        """Return what other CTAs and locations have not observed, of each other and of the moving CTA."""
+        """Return which positions of each other and of the moving CTA the other CTAs and locations have not observed."""
         found: Unknown = {}
         made, crowds = self.move.did.made, self.crowds
         rows = [(o, share) for o in self.others for share in range(crowds.locals[o].shares)]
@@ -578,6 +578,6 @@ def _merge(into: dict[Any, frozenset[Any]], more: dict[Any, frozenset[Any]]) -> 
 
 
 def _join_unknown(known: Unknown, more: Unknown) -> Unknown:
-    """Merge the clocks of two paths; a location that one of them has not written publishes nothing."""
+    """Merge the clocks of two paths; a location that only one of them has written publishes nothing."""
     none = {key: NOTHING if key[0][0] < 0 or key[1] == OWN else 0 for key in (*known, *more)}
     return {key: known.get(key, least) | more.get(key, least) for key, least in none.items()}

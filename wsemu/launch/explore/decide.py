@@ -59,7 +59,7 @@ MOST_CTAS, MOST_THREADS = 64, 2048
 LANES_PER_UNIT = 256
 """number of lanes waiting before ordered accesses at the start that doubles the time of a step"""
 BYTES_PER_UNIT = 1 << 18
-"""number of bytes kept by a CTA between steps above which a step takes longer"""
+"""number of bytes saved for a CTA between steps that count as one unit of a step's duration"""
 MAX_FOLLOWED = 20_000
 """warp instructions of a launch whose undefined values are followed in an order"""
 MOST_DRAWING_CTAS = 256
@@ -74,7 +74,7 @@ def feasible(bound: Bound, places: Places) -> bool:
     thread, and only atomics influence it, whatever it executes."""
     program, cluster = bound.program, math.prod(bound.configuration.cluster)
     known = not program.unmodelled and (not program.asynchronous or (supports_asynchronous(program) and cluster == 1))
-    # there, each CTA runs by itself and does not know its rank
+    # each CTA runs alone there and does not know its rank
     ranked = any(name.startswith(("cluster", "nclusterid")) for name in program.specials)
     apart = cluster == 1 or not ranked
     return known and apart and _depends_on_atomics_alone(bound, places)
@@ -114,12 +114,13 @@ def _depends_on_atomics_alone(bound: Bound, places: Places) -> bool:
 
 
 def decide(bound: Bound, places: Places, *, left: list[Any] | None, first: bool = False) -> Decided | None:
-    """Explore all interleavings of the strong accesses of a launch, whose arrays are in their initial state.  `left` is
-    the expected final contents, by default those that some interleaving leaves.  With `first`, an interleaving that
-    fails decides; whether all fail is not examined.  Return None if there are too many interleavings from the start.
+    """Explore all interleavings of the strong accesses of a launch whose arrays are in their initial state.  `left` is
+    the expected final contents; by default, it is what some interleaving leaves.  With `first`, one failing
+    interleaving decides; whether all fail is not examined.  Return None if the number of interleavings is too large
+    from the start.
 
-    Strong loads and stores without influence count as plain ones if these do not race: then their results are equal in
-    all interleavings.
+    Strong loads and stores that influence nothing count as plain ones if these do not race: their results are then
+    equal in all interleavings.
     """
     certain: Decided | None = None
     initial = copy_arrays(bound)
@@ -301,7 +302,7 @@ class _Attempt:
         return method(Case(self.bound, self.places, session, self.apart, begin))
 
     def _decide_by_lanes(self, begin: functools.partial[Knowledge]) -> Decided | None:
-        """Explore every interleaving of independently running lanes.  Return None if that decides nothing."""
+        """Explore every interleaving of independently running lanes; return None if the result is undecided."""
         bound = self.bound
         put_back(bound, self.initial)
         session: Any = make_threads(bound, self.ordered, self.logged)
@@ -333,8 +334,8 @@ class _Attempt:
             session.close()
 
     def _generalize_deadlock(self, said: Decided, search: Search, hangs: Callable[[list[Ask]], bool]) -> Decided:
-        """Generalize a deadlock of one interleaving to every schedule, if a few interleavings show that none ends well.
-        `hangs` returns whether lanes that wait do so forever."""
+        """Generalize a deadlock of one interleaving to every schedule if a few interleavings show that none ends
+        without a failure.  `hangs` returns whether waiting lanes wait forever."""
         search.most, search.more, search.hangs = FEW_STEPS, 1, hangs
         with arrays_restored(self.bound):
             result = search.run()
@@ -351,7 +352,8 @@ class _Attempt:
         return self._search(session, kind, samples=samples, most=most).run()
 
     def _search(self, session: Session, kind: type[Knowledge], *, samples: bool, most: int) -> Search:
-        """Search all interleavings with one kind of clocks, in at most `most` steps; 0: the default of a search."""
+        """Search all interleavings with one kind of clocks, in at most `most` steps; 0 stands for the default
+        number."""
         bound, lockstep = self.bound, self.bound.settings.lockstep
         search = Search(
             session,

@@ -30,9 +30,9 @@ class Decided(NamedTuple):
     needed: Residency | None = None
     """the CTAs that wait for each other"""
     besides: frozenset[int] | None = None
-    """instructions that only other interleavings execute, compared with the initial run; None: unknown"""
+    """instructions that some other interleaving executes and the initial run does not; None: unknown"""
     loaded: frozenset[tuple[int, int]] | None = None
-    """the ends of the bytes that strong loads may read in some interleaving; None: unknown"""
+    """the address ranges of the bytes that strong loads may read in some interleaving; None: unknown"""
     defined: bool = False
     """true if undefined values reach nothing in any interleaving"""
     is_certain: bool = False

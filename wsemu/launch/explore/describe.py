@@ -1,4 +1,4 @@
-"""Describe in a report what exploring the interleavings of a launch found."""
+"""Describe in a report what the exploration of a launch's interleavings found."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ class Description:
         self, bound: Bound, places: Places, session: Session, result: Result, begin: functools.partial[Knowledge],
         *, brief: bool = False,
     ) -> None:  # fmt: skip
-        """With `brief`, findings get no help."""
+        """With `brief`, findings have no help."""
         self.bound, self.places, self.session, self.result, self.begin = bound, places, session, result, begin
         self.brief = brief
         self.code = bound.program.code.tolist()
@@ -334,8 +334,7 @@ class Description:
             yield places.step(event.pc, event.cta, event.warp, places.verb(event.pc), what=what, mark=mark)
 
     def _place_accesses(self, race: Race, steps: Sequence[Step]) -> list[Step]:
-        """Return the steps with the first access of a race moved to its position in this interleaving, before the
-        access that publishes it."""
+        """Return the steps with the first access of a race moved to just before the access that publishes it."""
         *atomics, first, second = steps
         positions = [n for n, one in enumerate(self.result.reached.made) if one.event.kind == "atomic"]
         if len(positions) == len(atomics):
@@ -517,13 +516,13 @@ class Description:
         return "all others have ended"
 
     def _value(self, ask: Ask) -> str:
-        """Return `, which is 3,` with the element that a lane waits for, or an empty text if the location is not an
-        element of one array."""
+        """Return `, which is 3,` for the element that a lane waits for, or an empty text if the location is not an
+        element of a single array."""
         value = self._read_value(ask)
         return "" if value is None or isinstance(value, np.void) else f", which is {value},"
 
     def _read_value(self, ask: Ask) -> Any:
-        """Return the element that a lane waits for, or None if it is not an element of one array."""
+        """Return the element that a lane waits for, or None if the location is not an element of a single array."""
         segment, offset = divmod(ask.place[1], 1 << SEGMENT_SHIFT)
         arrays = [a for a in self.bound.arrays if a.segment == segment and ask.place[0] < 0]
         if len(arrays) != 1 or (offset - arrays[0].offset) % (itemsize := arrays[0].dtype.itemsize):

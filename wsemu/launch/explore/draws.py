@@ -101,7 +101,7 @@ class State:
     marks: Any
     """interval of the last event of each thread"""
     numbers: tuple[int, ...]
-    """The numbers that it has drawn."""
+    """the numbers that the CTA has drawn so far"""
     after: dict[tuple[bytes, bytes], int] = field(default_factory=dict)
     """a number that leads to a result, by (segment, next state or nothing)"""
 
@@ -147,7 +147,7 @@ class Draws:
         """owners of each array location that a segment reads and an earlier one may have written"""
         self.shared = Shared()
         self.owners: dict[bytes, frozenset[int]] = {}
-        """for each state, the last numbers that all paths to it have drawn"""
+        """for each state, the latest drawn numbers common to all paths that reach it"""
         self.most = 0
         """The numbers below this may be drawn."""
         self.uneven = self.grown = False
@@ -180,9 +180,9 @@ class Draws:
         self.touched: dict[int, Touch] = {}
         self.held: dict[int, bytes] = {}
         self.effects: dict[int, tuple[str, frozenset[int]]] = {}
-        """for each number, how the segment after it ends and the locations that it stores to"""
+        """for each number, how the segment after its draw ends and which locations that segment stores to"""
         self.loaded: dict[int, frozenset[int]] = {}
-        """for each array location that segments read before writing it, the number of these segments if it is unique"""
+        """for each array location that a segment reads before writing it, the number of the only segment that does"""
         self.states: dict[bytes, State] = {}
         self.uneven = False
         session = self.session = self._session(Looking(tells=True), self.logged)
@@ -213,9 +213,9 @@ class Draws:
         return any(first <= at < end for at in self.touched)
 
     def _find_carried(self) -> None:
-        """Find locations of arrays whose contents distinguish states.
+        """Find array locations whose contents distinguish states.
 
-        The numbers of a CTA grow: none of its segments before a number accesses what that number owns.
+        The numbers that a CTA draws grow, and none of its segments before a number accesses what that number owns.
         """
         for at, numbers in self.loaded.items():
             touch = self.touched[at]
@@ -323,8 +323,8 @@ class Draws:
         self.furthest[segment, to] = max(number, self.furthest.get((segment, to), 0))
 
     def _compare_effects(self, moved: Moved, number: int) -> None:
-        """Record that array contents depend on the CTA that draws a number, if it stores to other locations after that,
-        or ends instead of drawing again, or performs atomics, whose operands are not followed."""
+        """Record that array contents depend on which CTA draws a number.  They do if, after a draw, a CTA stores to
+        other locations, ends instead of drawing again, or performs atomics, whose operands are not tracked."""
         stored = set[int]()
         for made in moved.made:
             if made.event.kind == "access" and made.event.pc in self.ordered:
@@ -337,8 +337,8 @@ class Draws:
         self.uneven |= self.effects.setdefault(number, effects) != effects
 
     def _enter(self, state: State, own: frozenset[int]) -> bytes:
-        """Record a state; return its key.  `own` are the numbers that all paths by which it is reached now have drawn:
-        those of the state before, which several CTAs and numbers may lead to, and the last one."""
+        """Record a state and return its key.  `own` has the numbers that every path to the state has drawn so far:
+        those of the state before, to which several CTAs and numbers may lead, and the latest number."""
         hashed = hashlib.blake2b(self.session.digest(state.cta), digest_size=16)
         hashed.update(repr((state.ask[1:], state.segments)).encode())
         last = {*state.numbers[-self.kept - 1 :]}
@@ -355,7 +355,7 @@ class Draws:
         return key
 
     def _find_depth(self) -> int | None:
-        """Return the length of the longest path, None if there are cycles; untried states end paths."""
+        """Return the length of the longest path, or None if there are cycles; untried states end paths."""
         depths: dict[bytes, int | None] = {b"": 0}
         stack = [*self.states]
         while stack:
@@ -478,7 +478,7 @@ class Draws:
                 fresh.update(there)
 
     def _note_arrays(self, made: Made, owners: frozenset[int], drawn: int | None, stored: set[int]) -> None:
-        """Record the array locations that a segment accesses.  `stored` has the locations that it has stored to."""
+        """Record the array locations that a segment accesses; `stored` has those that it has stored to."""
         if made.event.kind == "access" and made.event.pc in self.ordered:
             return
         grain = self.grain
@@ -506,7 +506,7 @@ class Draws:
 
     # -- judging ------------------------------------------------------------------------------------------------------
     def _judge(self) -> None:
-        """Judge runs of one CTA that contain each segment after each state."""
+        """Judge a set of runs of one CTA that together contain each segment after each state."""
         left = {(key, step) for key, state in self.states.items() for step in state.after}
         ends, runs = self._find_paths_to_end(), 0
         for key, state in self.states.items():

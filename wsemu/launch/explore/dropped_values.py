@@ -1,7 +1,7 @@
 """Find guarded writes that overwrite a register for good: lanes that skip the write never read the old value.
 
-An example is `@p mov r, x; @p bra LOOP; ret`, if only LOOP reads r: lanes with a false guard return.  The search starts
-after the write, assumes a false guard, and evaluates operations with known operands.
+An example is `@p mov r, x; @p bra LOOP; ret` where only LOOP reads r: lanes with a false guard return.  The search
+starts after the write with the guard assumed false, and evaluates operations whose operands are known.
 """
 
 from __future__ import annotations

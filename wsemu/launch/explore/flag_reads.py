@@ -1,9 +1,9 @@
-"""Reads of flags in CTAs of which never more than one lane is before a strong access.  They are waits whose loops
-contain barriers of the CTA, as that of CUTLASS's `Semaphore`, and first looks before such a loop.
+"""Reads of flags in CTAs of which at most one lane at a time is before a strong access.  Such reads are waits whose
+loops contain barriers of the CTA, as in CUTLASS's `Semaphore`, and early looks before such a loop.
 
-The CTA continues with each value that the flag has at any time.  In a *wait*, some values lead back to the same state,
-and all others to one other state.  An *early look* leads to such a wait with some values.  With each other value it
-leads to the state after the wait, by the same accesses.
+For each value that the flag may ever have, the analysis follows the CTA after it reads that value.  In a *wait*, some
+values lead back to the same state, and all others lead to one other state.  In an *early look*, some values lead to
+such a wait; each other value leads to the state after the wait, through the same accesses.
 """
 
 from __future__ import annotations
@@ -62,11 +62,11 @@ class FlagReads:
     def __init__(self, session: Session, code: list[list[int]], count_step: Callable[[], None]) -> None:
         self.session, self.code, self.count_step = session, code, count_step
         self.known: dict[tuple[object, ...], End | None] = {}
-        """for a lane, a value that it reads and a state: the end"""
+        """for each (lane, value that it reads, state): the state in which the CTA stops"""
 
     def read(self, ask: Ask, value: bytes, old: bytes) -> End | None:
-        """Return the state in which a CTA stops if a lane reads a value, or None if it is the same as before.  The CTA
-        does not move; `old` is the value now."""
+        """Return the state in which a CTA stops if a lane reads a value, or None if that is its present state.  The CTA
+        itself does not move; `old` is the present value."""
         session, cta = self.session, ask.cta
         before = session.digest(cta), session.digest_memory()
         key = ask, value, before
@@ -121,7 +121,7 @@ class FlagReads:
         )
 
     def _is_same_look(self, early: Ask, late: Ask) -> bool:
-        """Return whether a lane reads one flag by two instructions that acquire alike."""
+        """Return whether a lane reads one flag by two instructions with the same acquire semantics."""
         same = early[:3] == late[:3] and early.place == late.place and early.pc != late.pc
         one, other = self.code[early.pc], self.code[late.pc]
         return same and (one[0], one[7]) == (other[0], other[7]) and self._fence(early.pc) == self._fence(late.pc)
@@ -154,7 +154,7 @@ class FlagReads:
 
 
 def tell(made: Iterable[Made], skipped: set[int], past: Past) -> dict[int, tuple[Told, ...]]:
-    """Return the events of each warp, except at some instructions.  A barrier that all its warps meet twice, with
+    """Return the events of each warp, except those of some instructions.  A barrier that all its warps meet twice, with
     nothing in between, counts once."""
     own = {warp: [*events] for warp, events in past.last.items()}
     members = {meeting: set(warps) for meeting, warps in past.members.items()}
@@ -189,7 +189,7 @@ def _remove_repeated(own: dict[int, list[Made]], members: dict[Meeting, set[int]
 
 
 def _number(made: Made, kept: list[Meeting]) -> int:
-    """Return how many generations of the same barrier come before, or -1 if an event has none."""
+    """Return the number of earlier generations of the same barrier, or -1 if the event has none."""
     place, generation = _meeting(made)
     return sum(1 for other, earlier in kept if other == place and earlier < generation) if generation >= 0 else -1
 

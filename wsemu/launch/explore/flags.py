@@ -1,13 +1,13 @@
-"""Decide launches whose threads wait for flags that a single thread sets each: barriers, all-reduces, puts with
+"""Decide launches whose threads wait for flags, each written by a single thread: barriers, all-reduces, puts with
 signals.
 
-Each flag is written by one thread.  A thread that waits for it does so in a loop that only reads it (`find_polls`), and
-that continues with a certain write of the flag, and with all later ones.  So a thread does the same in each execution,
-whenever it reads the flag, if the plain data that it reads is the same (Kahn, "The Semantics of a Simple Language for
-Parallel Programming", 1974).  It is then ordered at least after the writes released by the first flag value with which
-the loop continues.  So one execution, in which each wait acquires only this, decides all: its data races are those of
-all executions, and without races the data is the same.  Each wait ends, since the writer reaches its write in each of
-them.  Weak memory changes nothing: it only lets a loop read an older value once more.
+A thread waits for a flag in a loop that only reads it (`find_polls`), and that ends for a certain write of the flag and
+for all later ones.  So a thread behaves alike in every execution, whenever it reads the flag, if the plain data that it
+reads is the same (Kahn, "The Semantics of a Simple Language for Parallel Programming", 1974).  It is then ordered at
+least after the writes released by the first flag value that ends the loop.  One execution in which each wait acquires
+only that value therefore decides all executions: its data races are theirs, and without races the data is the same.
+Each wait ends, since the writer reaches its write in every execution.  Weak memory changes nothing: it only lets a loop
+read an older value once more.
 
 Several threads may write a flag if each of them hands it on: it writes the next value after its wait for the last one.
 docs/how.md, "Flags", has the theorem.
@@ -119,8 +119,8 @@ class Flags:
             return None
 
     def has_certain_race(self, result: Result) -> bool:
-        """Return whether a race remains one if data accesses are strong: one side is weak, and no thread reads by a
-        strong load what another one has stored so, which could order the two."""
+        """Return whether a race remains if data accesses are strong: one side is weak, and no thread's strong load
+        reads what another thread stored by a strong store, which could order the two."""
         race = result.race
         if race is None or (race.earlier.pc in self.data and race.later.pc in self.data):
             return False
@@ -176,15 +176,16 @@ class _Run:
         self.turns: dict[tuple[Place, Thread], int] = {}
         """the number of the value with which the last wait of a thread for a flag ends"""
         self.floors: defaultdict[tuple[Place, Thread], int] = defaultdict(int)
-        """the number of the last value of a flag that a thread has surely written or read: it reads no earlier one"""
+        """for each location and thread, the number of the latest flag value that the thread has surely written or read:
+        it reads no earlier one"""
         self.after: defaultdict[Place, list[Location]] = defaultdict(lambda: [Location()])
         """for each location, what a read of each of its values acquires"""
         self.past: defaultdict[int, Past] = defaultdict(Past)
         """the last events of each CTA"""
         self.crowded: set[int] = set()
-        """CTAs of which several lanes were before ordered accesses at once"""
+        """CTAs of which several lanes were once before ordered accesses at the same time"""
         self.alone: set[int] = set()
-        """CTAs of which never more than one lane may be before an ordered access"""
+        """CTAs of which at most one lane at a time can be before an ordered access"""
         self.plain: set[tuple[int, int]] = set()
         """(address, bytes) of plain accesses to arrays"""
         self.most_alive = 1
@@ -213,7 +214,7 @@ class _Run:
             raise UnfitError
 
     def _advance(self, cta: int) -> bool:
-        """Give each lane of a CTA that is before an ordered access a turn.  Return whether one continued."""
+        """Give a turn to each lane of a CTA that is before an ordered access.  Return whether one of them continued."""
         groups: dict[tuple[int, int], list[Ask]] = {}
         for ask in self.session.asks(cta):
             groups.setdefault((ask.warp, ask.pc), []).append(ask)
@@ -226,7 +227,7 @@ class _Run:
 
     # -- waits ---------------------------------------------------------------------------------------------------------
     def _poll(self, asks: list[Ask]) -> bool:
-        """Let the lanes of a loop read their flags once, if one of them then continues."""
+        """Let the lanes of a loop read their flags once if that lets one of them continue."""
         first = self._first_values(asks)
         if not first:
             return False
@@ -333,7 +334,7 @@ class _Run:
         return moved
 
     def _write(self, ask: Ask) -> None:
-        """Let a lane store to a flag: the first value, or the next one in its turn."""
+        """Let a lane store to a flag: the first value, or its next value when it is that writer's turn."""
         place, thread = ask.place, (ask.cta, ask.warp, ask.lane)
         values, writers = self._values(place), self.writers[place]
         before, relays = len(values) - 1, bool(writers) and writers[-1] != thread
@@ -349,7 +350,7 @@ class _Run:
                 raise UnfitError
 
     def _read(self, ask: Ask) -> bool:
-        """Let a lane read a flag, outside of a loop that only reads; return whether its CTA continued."""
+        """Let a lane read a flag outside of a polling loop; return whether its CTA continued."""
         values = self._values(ask.place)
         if self.knowledge is not None and self._is_own(ask):
             self._read_own(ask)
@@ -373,7 +374,7 @@ class _Run:
         return True
 
     def _await(self, ask: Ask, ending: list[bytes]) -> bool:
-        """Let a wait end that ends with some values, if the flag has one of them now."""
+        """End a wait that some values end if the flag now has one of them."""
         every = self.flags.values[ask.place]
         if self._values(ask.place)[-1] not in ending:
             return False
@@ -390,7 +391,7 @@ class _Run:
         self._go(ask, None)
         alone = not any(self._does_more(one.event, ask) for one in self.log[first:])
         if alone and ask in self.session.asks(ask.cta):
-            raise UnfitError  # a loop waits, and uses what it reads
+            raise UnfitError  # this loop waits and uses the value that it reads
 
     def _is_own(self, ask: Ask) -> bool:
         """Return whether a thread reads a flag that it alone writes."""
@@ -414,8 +415,8 @@ class _Run:
         return bytes(self.flags.segments[number][0][offset : offset + size])
 
     def _go(self, ask: Ask, learnt: Location | None, value: bytes = b"") -> None:
-        """Let a lane perform its access.  A lane that waits acquires what is given, and changes no clock of its
-        flag.  `value` is an earlier or later value that it reads."""
+        """Perform a lane's access.  A waiting lane acquires what the value releases and changes no clock of its flag.
+        `value` is the earlier or later value that it reads."""
         self.flags.count_step()
         self.asks.append(ask)
         now = self._at(ask.place, len(value))
@@ -434,7 +435,7 @@ class _Run:
             locations[ask.place] = before
 
     def _take(self, cta: int, moved: Moved) -> None:
-        """Record the actions of a CTA.  Raise UnfitError if one of them is an error."""
+        """Record the actions of a CTA; raise UnfitError if one of them is an error."""
         if moved.status not in ("stands", "done") or moved.findings:
             raise UnfitError
         if len(self.session.asks(cta)) > 1:

@@ -152,10 +152,10 @@ class Given:
 
     # -- results that other lanes use ---------------------------------------------------------------------------------
     def _holds_in_two_orders(self, found: Plan, before: list[Any]) -> bool:
-        """Return whether a plan holds if results may come from other lanes or from memory.
+        """Return whether a plan also holds if results may come from other lanes or from memory.
 
-        In a second run, adds return the results of the opposite order.  It shows with which result the address of each
-        store moves.
+        In a second run, adds return the results of the opposite order.  That run shows which result determines the
+        address of each store.
         """
         if self.bound.configuration.ctas * self.bound.configuration.warps > MOST_WARPS:
             return False

@@ -1,9 +1,9 @@
-"""Knowledge of the threads of one CTA, for all CTAs that synchronize as it does (`crowds.py`).
+"""Knowledge of the threads of one CTA, which represents all CTAs that synchronize alike (`crowds.py`).
 
-Of its own CTA a thread knows intervals, as in `threads.py`.  For others it keeps what it has acquired: a column for
-each *share*, which represents everything acquired together so far.  Three more columns represent the location of the
-next access: what was released there, and what the `fence.sc` before writes, or reads, there knew.  The search
-determines the contents of a share; this module only follows where it goes.
+For its own CTA, a thread keeps intervals, as in `threads.py`.  For other CTAs it keeps what it has acquired: one column
+for each *share*, the set of everything acquired together so far.  Three more columns represent the location of the next
+access: what was released there, and what was known to the `fence.sc` before its writes and before its reads.  The
+search determines what a share contains; this module only tracks which threads have it.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ class Did(NamedTuple):
     accesses: tuple[tuple[int, frozenset[Share]], ...]
     """accessed positions, each with the shares that lanes had there; the position of the ordered access comes first"""
     rows: tuple[Share, ...]
-    """for each new share, the previous shares of which it consists"""
+    """for each new share, the previous shares that it consists of"""
     own: tuple[tuple[int, int, Rows, frozenset[Share]], ...]
     """(later, earlier, unknown lanes, shares): positions of its own that are known only through shares"""
     left: tuple[tuple[Share, int] | None, ...]
-    """knowledge that the location publishes then, of others and, as positions, of its own; None: nothing"""
+    """published contents of the location: knowledge of other CTAs, and positions of its own; None: nothing"""
 
 
 class Kin(Knowledge):
@@ -57,12 +57,12 @@ class Kin(Knowledge):
     positions: Positions
     ctas: Sequence[int]
     shares: int
-    """number of columns after those of threads; after them there is one for what is acquired"""
+    """number of columns after those of threads; one more column follows them for what the access acquires"""
     past: dict[int, int]
-    """for each position, the last interval in which its warp accessed it, if some thread has not observed it"""
+    """for each position, the last interval in which its warp accessed it and that some thread has not observed"""
 
     def begin(self, positions: Positions, ctas: Sequence[int]) -> None:
-        """Represent one of some CTAs that have not begun."""
+        """Represent one of several CTAs that have not begun."""
         self.positions, self.ctas, self.shares, self.past = positions, ctas, 1, {}
         self.width = self.of_cta + 1 + OF_PLACE
         self.rows[0] = np.zeros((self.of_cta, self.width), np.int32)
@@ -72,8 +72,8 @@ class Kin(Knowledge):
     def go(
         self, made: Iterable[Made], touched: Mapping[tuple[int, int], Mapping[int, Touches]], ask: Ask | None
     ) -> tuple[Did, object]:
-        """Let a CTA continue after an access.  `touched`: (warp, interval) -> what each CTA accessed then.  It returns
-        what the CTA did, and a key that distinguishes its knowledge from that in other states."""
+        """Continue a CTA after an access.  `touched` maps (warp, interval) to the positions that each CTA accessed
+        then.  Return what the CTA did, and a key that distinguishes its knowledge from that in other states."""
         self.past = dict(self.past)
         self.rows[0] = self.rows[0].copy()
         self.locations = {}
@@ -117,7 +117,7 @@ class Kin(Knowledge):
         self.then, self.later = dict(self.past), 0
 
     def _close(self, warp: int, interval: int) -> None:
-        """Record what a warp has accessed up to the end of an interval."""
+        """Record the positions that a warp has accessed up to the end of an interval."""
         for key in [key for key in self.open if key[0] == warp and key[1] <= interval]:
             self._visit(self.positions.at(warp, self.open.pop(key)), key[1])
 
@@ -143,7 +143,7 @@ class Kin(Knowledge):
         return [position.warp * LANES + lane for lane in position.lanes]
 
     def _knows(self, rows: Rows, number: int, mark: int) -> Any:
-        """Return, by row and lane of a position, whether it is observed up to an interval."""
+        """Return, for each row and lane of a position, whether it is observed up to an interval."""
         return rows[:, self._columns(self.positions.all[number])] >= mark
 
     def _share(self, rows: Rows) -> list[Share]:
@@ -182,10 +182,10 @@ class Kin(Knowledge):
             whole = self._pad_rows(row)[None]
             (share,) = self._share(whole)
             untold = sum(1 << n for n, mark in self.then.items() if not self._knows(whole, n, mark).all()) | self.later
-            if not whole[0, : self.of_cta].any():  # it is of no thread of its own
+            if not whole[0, : self.of_cta].any():  # the access belongs to none of its threads
                 untold = NOTHING
             found.append((share, untold))
-        if found[0] is not None and self.counts:  # who observes a write knows of that one
+        if found[0] is not None and self.counts:  # a thread that observes a write also knows of that one
             found[0] = found[0][0], found[0][1] & ~(1 << self.accesses[0][0])
         return tuple(found)
 
@@ -220,7 +220,7 @@ class Kin(Knowledge):
         return [name for name, _ in found], np.stack([self._pad_rows(row) for _, row in found])
 
     def _adds(self, name: str, row: Rows, known: Rows) -> bool:
-        """Return whether what the next `fence.sc` of a thread acquires adds to its knowledge."""
+        """Return whether the next `fence.sc` of a thread acquires anything that the thread does not know yet."""
         if name != "forced":
             return True
         taken, own = self._share(np.stack([self._pad_rows(row), self._pad_rows(known)]))

@@ -1,25 +1,27 @@
-"""Launches whose CTAs publish values at locations that one CTA each writes: flags, look-backs, chains.
+"""Launches whose CTAs publish values at locations that only one CTA writes: flags, look-backs, chains.
 
-Such a launch has many interleavings, since a CTA may read a flag before or after it is set, and behaves differently
-then.  But the behavior of one CTA depends only on what it reads from others.  So each CTA is followed by itself.  An
-ordered access returns the initial value, or anything that another CTA may ever write there, and each of these is tried.
-What it writes itself are *messages*, for the others to read.  This continues until nothing is new.  In any
-interleaving, and with weaker memory, each CTA takes one of these paths (thread-modular reasoning: Flanagan, Qadeer,
-"Thread-Modular Model Checking", SPIN 2003).
+Such a launch has many interleavings, since a CTA may read a flag before or after it is set, and then behaves
+differently.  But the behavior of one CTA depends only on what it reads from others.  So each CTA is followed alone.  An
+ordered access returns the initial value, or any value that another CTA may ever write there; each of these is tried.
+The values that a CTA writes are *messages* that the others may read.  The search continues until it finds no new
+message.  In any interleaving, and with weaker memory, each CTA takes one of these paths (thread-modular reasoning:
+Flanagan, Qadeer, "Thread-Modular Model Checking", SPIN 2003).
 
-A message is a location and a value.  It carries what its writer has released: the bytes that it had written, and what
-it knew by messages before.  If there are several paths to one message, it carries what all of them release.
+A message is a location and a value.  It carries what its writer has released: the bytes that the writer had written,
+and what it knew from earlier messages.  If several paths lead to one message, it carries only what all of them release.
 
 A launch is proven if
 
-* Each location of ordered accesses is written by one CTA.  So is each other byte that CTAs share, and only once.
-* A CTA that reads a byte of another CTA knows, by messages, that it was written.
+* Only one CTA writes each location of ordered accesses.  Only one CTA writes each other byte that CTAs share, and only
+  once.
+* A CTA that reads a byte of another CTA knows, from messages, that it was written.
 * No path fails, and none returns to an earlier state.
-* CTAs can be ordered so that each waits only for those before it: their final values let it proceed from any state.
+* CTAs can be ordered so that each waits only for earlier ones, whose final values let it proceed from any state.
 
-If values of shared bytes differ by path, they must not influence control flow or addresses (`proof/contents.py`).
+If values of shared bytes differ between paths, they must not influence control flow or addresses (`proof/contents.py`).
 
-CTAs that begin alike and first of all draw a number, each its own, are followed as if they drew them in their order.
+CTAs that begin alike and whose first ordered access draws a number are followed as if they drew their numbers in the
+order of the CTAs.
 """
 
 from __future__ import annotations
@@ -67,8 +69,8 @@ class Messages:
         apart: Callable[[int, list[Ask]], bool], steering: Callable[[], frozenset[int]],
         data: frozenset[int] = frozenset(),
     ) -> None:  # fmt: skip
-        """`apart` returns whether lanes of a CTA may run ahead of others, `steering` which arrays influence control
-        flow or addresses; `data` are strong accesses that count as plain ones."""
+        """`apart` returns whether some lanes of a CTA may run ahead of others, `steering` which arrays influence
+        control flow or addresses; `data` are strong accesses that count as plain ones."""
         self.data = data
         self.bound, self.session, self.begin = bound, session, begin
         self.apart, self.steering = apart, steering
@@ -174,7 +176,8 @@ class Messages:
         self._take(state, moved[cta])
 
     def _draws(self, moved: list[Moved]) -> bool:
-        """Return whether CTAs begin alike and draw numbers: all are before an `add` of one to the same location."""
+        """Return whether CTAs begin alike and draw numbers: all of them are before an `add` of one to the same
+        location."""
         session = self.session
         asks = [session.asks(cta) for cta in range(session.ctas)]
         digests = {session.digest(cta) for cta in range(session.ctas)}
@@ -212,7 +215,7 @@ class Messages:
             return [(b"own", None)]
         size = access_shape(NAMES[self.code[ask.pc][0]])[1]
         if self.code[ask.pc][7] & SCOPES:
-            raise UnfitError  # it need not be atomic with those of others
+            raise UnfitError  # it does not have to be atomic with those of others
         if self.sizes.setdefault(place, size) != size:
             raise UnfitError
         if self.writer.get(place) == state.cta:
@@ -271,7 +274,8 @@ class Messages:
         return found[1]
 
     def _lay(self, state: State, place: Place, value: bytes) -> None:
-        """Put a CTA's view into memory: values written by others, its own values, and the value that it is to read."""
+        """Prepare memory as a CTA sees it: values written by others, its own values, and the value that it is about to
+        read."""
         flat, own = self.content.copy(), _flat(state.image)
         mine = self.owner == state.cta
         for at, cta in self.writer.items():
@@ -388,7 +392,7 @@ class Messages:
                     raise UnfitError
 
     def _masks(self) -> list[set[int]]:
-        """Return, for each message, the bytes whose writes its receiver has observed: those that every path to the
+        """Return, for each message, the bytes whose writes its reader has observed: those that every path to the
         message releases."""
         every = [m for there in self.messages.values() for m in there.values()]
         masks: list[set[int]] = [set() for _ in every]

@@ -38,7 +38,7 @@ def decide_by_arrivals(
     from wsemu.launch.explore.arrivals import Arrivals
 
     if (find_scopes(bound) and math.prod(bound.configuration.grid) > 1) or bound.program.asynchronous:
-        return None  # they need not be atomic with each other; copies are not followed there
+        return None  # copies need not be atomic with each other, and are not followed there
     logged = frozenset(find_kinds(bound, ACCESSES))
     ordered = find_ordered(bound, places, frozenset(find_kinds(bound, ("atomic",))))
     data = find_data(bound, places, ordered)
@@ -79,7 +79,7 @@ def judge_room(said: Decided | None, met: Together | None, bound: Bound, places:
 
 
 def decide_thread_modularly(case: Case) -> Decided | None:
-    """Decide by thread-modular analysis: each CTA alone is correct, whatever it reads from others."""
+    """Decide by thread-modular analysis: prove that each CTA alone is correct, whatever it reads from others."""
     from wsemu.launch.explore.messages import Messages
     from wsemu.launch.explore.ways import Own
 
@@ -97,7 +97,8 @@ def decide_thread_modularly(case: Case) -> Decided | None:
 
 
 def decide_by_flags(case: Case) -> Decided | None:
-    """Decide by flags: each thread does the same whenever it observes its flag, or an execution has a race."""
+    """Decide by flags: prove that each thread does the same whenever it observes its flag, or that an execution has a
+    race."""
     from wsemu.launch.explore.flags import Flags
 
     bound, _, session, _, begin = case
@@ -120,8 +121,8 @@ def decide_by_flags(case: Case) -> Decided | None:
 def decide_by_draws(
     bound: Bound, places: Places, options: dict[str, Any], idle: Callable[[RawFinding], bool]
 ) -> Decided | None:
-    """Decide by drawn numbers: each CTA alone is correct, whatever numbers it draws from a common counter.  `options`
-    are those of `Knowledge`."""
+    """Decide by drawn numbers: prove that each CTA alone is correct, whatever numbers it draws from a common counter.
+    `options` are those of `Knowledge`."""
     from wsemu.launch.explore.draws import Draws, Window
     from wsemu.launch.explore.search import is_warning
 
@@ -141,7 +142,7 @@ def decide_by_draws(
 
 
 def decide_by_windows(bound: Bound, places: Places) -> Decided | None:
-    """Decide by windows: each CTA does the same whatever published values its loads return."""
+    """Decide by windows: prove that each CTA does the same whatever published values its loads return."""
     from wsemu.launch.explore.search import is_warning
     from wsemu.launch.explore.windows import Windows, publishes
 
@@ -172,8 +173,8 @@ def decide_by_windows(bound: Bound, places: Places) -> Decided | None:
 
 
 def decide_by_counter_abstraction(case: Case) -> Decided | None:
-    """Decide by counter abstraction: CTAs that synchronize alike are correct, however many of them are at each
-    position."""
+    """Decide by counter abstraction: prove that CTAs that synchronize alike are correct, however many of them are at
+    each position."""
     from wsemu.launch.explore.crowds import Crowds
     from wsemu.launch.explore.kin import Kin
 

@@ -35,7 +35,7 @@ class Result:
     uneven: bool = False
     """true if symmetric CTAs leave different values, so that it is undecided which CTA leaves which"""
     end: Any = None
-    """contents of the arrays after one of these ends"""
+    """contents of the arrays after an interleaving that ends"""
     sampled: Sampled | None = None
     """interleavings that were sampled, if there were too many to explore all"""
     race: Race | None = None
@@ -43,11 +43,11 @@ class Result:
     stuck: list[Ask] = field(default_factory=list)
     """lanes that wait for ever"""
     why: str = ""
-    """the reason why nothing is decided: a status of `Moved`, `steps`, `lanes`, `weak`, `unclear`, `rounds`: a waiting
-    loop accesses other memory; `circle`: threads may loop forever; `apart`: lanes of a warp may run ahead of others;
-    `barriers`: in some interleaving all remaining warps wait at barriers; `copies`: a copy and other accesses touch the
-    same array in a way that is not tracked; or `shared`: the launch has ordered accesses to shared memory as well as
-    phases or copies"""
+    """the reason why nothing is decided: a status of `Moved`; `steps`, `lanes`, `weak` or `unclear`; `rounds`: a
+    waiting loop accesses other memory; `circle`: threads may loop forever; `apart`: lanes of a warp may run ahead of
+    others; `barriers`: in some interleaving all remaining warps wait at barriers; `copies`: a copy and other accesses
+    touch the same array in a way that is not tracked; `shared`: the launch has ordered accesses to shared memory as
+    well as phases or copies"""
     ended: dict[bytes, tuple[Ask, ...]] = field(default_factory=dict)
     """history of a CTA with asynchronous operations -> an interleaving with that history"""
     excused: list[tuple[Excused, Reached]] = field(default_factory=list)
@@ -92,7 +92,8 @@ class Node:
     """true if an access that was resumed here has led elsewhere"""
 
     def key(self, alike: bool) -> bytes:
-        """Return a key that distinguishes states.  With `alike`, it ignores which of several CTAs is in which state."""
+        """Return a key that distinguishes states.  With `alike`, the key does not depend on which of several CTAs is in
+        which state."""
         digests = sorted(self.digests) if alike else self.digests
         made = hashlib.blake2b(digest_size=16)
         for part in (*digests, self.digest, self.knowledge.key(self.digests if alike else None)):

@@ -86,9 +86,9 @@ class Orders:
         return True
 
     def _may_finish(self, outcome: Outcome, initial: Callable[[], list[Any]]) -> bool:
-        """Return whether a run with errors needs its whole budget: its program continues with the arrays.
+        """Return whether a run with errors needs its whole budget because its program continues with the arrays.
 
-        A run that only waits never ends; then the arrays are as that run left them.
+        A run that only waits never ends: its arrays already hold what they will hold.
         """
         before = initial()
         if any(kept is None for kept in before):
@@ -150,7 +150,7 @@ class Orders:
         chosen = self.bound.settings
         if not chosen.checkers & {*SCHEDULES}:
             return None
-        # influence is computed for all arrays; which findings are reported is decided later
+        # influence is computed for all arrays; later code decides which findings are reported
         budget = min(chosen.budget, 2 * self.few) if self.stays else chosen.budget
         bound = self.bound._replace(settings=replace(chosen, checkers=chosen.checkers | {*SCHEDULES}, budget=budget))
         before = initial()
@@ -186,7 +186,8 @@ class Orders:
         return found
 
     def _doubt_guarded_release(self, found: Decided, places: Places) -> Decided:
-        """Return a proof, or why it is none: interleavings are not all executions where a read decides on a fence."""
+        """Return a proof, or the reason why there is none: interleavings do not cover all executions if a read decides
+        whether a fence is executed."""
         from wsemu.proof.guarded_releases import find_guarded_release
 
         guarded = find_guarded_release(self.bound.program, self.segment_of.get)

@@ -1,11 +1,11 @@
 """Run the lanes of a warp on values that have unknown bits.
 
-A run covers all values of these bits (ternary simulation: Bryant, "Symbolic Simulation", DAC 1990).  Bits of a result
-are unknown unless all values of the unknown operand bits give the same.  Guards, addresses and stored values need known
-bits: otherwise `AmbiguousError`.
+Such a run covers all values of these bits (ternary simulation: Bryant, "Symbolic Simulation", DAC 1990).  A bit of a
+result is known only if all values of the unknown operand bits give the same bit.  Guards, addresses and stored values
+must be known; otherwise `AmbiguousError` is raised.
 
-Each lane runs by itself up to a load whose value is chosen, a barrier, or its end; warp-wide operations wait for their
-members.
+Each lane runs alone up to a load whose value is to be chosen, a barrier, or its end; warp-wide operations wait for
+their members.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def collect(truths: Array) -> int:
 
 
 def find_vote(name: str) -> str:
-    """Return which vote an operation is, or None if it is not a vote."""
+    """Return the kind of vote that an operation is, or None if it is not a vote."""
     what, _, mode = name.partition(".")
     return mode if what == "vote" else ""
 
@@ -271,7 +271,7 @@ _RELATIONS: dict[str, Callable[[Value, Value, bool], Value]] = {
 
 
 def _enter() -> dict[str, Callable[..., Value]]:
-    """Return functions for values with unknown bits; operations without one need known values."""
+    """Return the functions that compute with unknown bits; operations without such a function need known values."""
     bitwise: dict[str, Callable[..., Value]] = {
         "mov": lambda a: a, "not": _not, "and": _and, "or": _or, "xor": _xor, "andn": lambda a, b: _and(a, _not(b)),
         "selp": _choose,
@@ -516,10 +516,11 @@ class Partial:
         self._write(plan.fields[2], Value(bits, unknown), lanes)
 
     def follow(self, values: Choice, sizes: dict[int, int]) -> tuple[Partial, Choice | None]:
-        """Return the state after loads returned some of several values, which each lane has by itself at first.
+        """Return the state after loads returned some of several values; `values` has those that each lane may read.
 
-        If an `all` or `any` vote then depends on them, that is the state after a vote that some lane decides.  The
-        other result takes the values that are returned as well, of each lane those with which it does not decide.
+        If the result of an `all` or `any` vote then depends on them, return the state after a vote that some lane
+        decides, and the values with which no lane decides, which need another run.  Otherwise the second result is
+        None.
         """
         copies = []
         for n in range(max(map(len, values.values()))):
@@ -537,7 +538,8 @@ class Partial:
         return child, left
 
     def _find_undecided(self, copies: list[Partial], values: Choice) -> Choice | None:
-        """Return the values with which no lane decides the next vote; None if it has one result, or lanes are apart."""
+        """Return the values with which no lane decides the next vote; None if the vote has one result only, or lanes
+        wait at different operations."""
         pcs = {*self.groups}
         mode = find_vote(self.code.plan(min(pcs)).name) if len(pcs) == 1 else ""
         if mode not in ("all", "any") or any({*one.groups} != pcs for one in copies):
@@ -559,7 +561,7 @@ class Partial:
         return left if left != values and all(left.values()) else None
 
     def _unite(self, others: list[Partial]) -> Partial | None:
-        """Return one state for all of these, if lanes behaved alike in them; otherwise None."""
+        """Merge several states into one if lanes behaved alike in them; otherwise return None."""
         did = self.groups, self.effects, self.stored
         if any((one.groups, one.effects, one.stored) != did or (one.known != self.known).any() for one in others):
             return None
@@ -575,8 +577,8 @@ class Partial:
         return self
 
     def advance(self, *, alone: bool = False) -> None:
-        """Run until each lane is at a load whose values are not chosen yet, at a barrier, or has ended; `alone`: or at
-        an operation of several lanes."""
+        """Run until each lane is at a load whose values are not chosen yet, at a barrier, or has ended.  With `alone`,
+        also stop at operations of several lanes."""
         while True:
             ready = [pc for pc, lanes in self.groups.items() if not self._is_held(pc, lanes)]
             ready = [pc for pc in ready if not alone or self.code.plan(pc).kind != "warp"]
@@ -590,7 +592,7 @@ class Partial:
             raise UnfitError
 
     def key(self) -> bytes:
-        """Return a digest of a state: where lanes are, the values that matter to them, and their accesses."""
+        """Return a digest of a state: where lanes are, the values that they may still use, and their accesses."""
         return self._hash(unknown=True)
 
     def end(self) -> bytes:
@@ -826,9 +828,9 @@ class Partial:
             raise UnfitError
 
     def _leave(self, plan: Plan, pc: int, lanes: int, votes: Votes) -> None:
-        """Let lanes vote on who continues, and continue without a result.
+        """Let lanes leave the vote that decides who continues, and continue without its result.
 
-        The members of the first vote are known, those of the next one are the result of the last one.
+        The members of the first vote are known; those of each further vote are the result of the vote before.
         """
         masks, yes = self._read(plan.fields[5], "b32"), self._read(plan.fields[3], "p")
         first = lanes & ~votes.voted

@@ -1,12 +1,13 @@
-"""Lanes of a warp that poll one location together, as one: a loop that only reads there until it may continue.
+"""Treat lanes of a warp that poll one location together as one lane.  They poll in a loop that only reads there until
+it may continue.
 
-Distinguishing which lane has read which value at which time would give too many interleavings, and makes no difference.
-An unsuccessful attempt only acquires more for its lane, so it can be ignored.  After the loop, the value that a lane
-has read is unused, and until lanes of the warp have met at a barrier or a warp-wide operation none of them reaches an
-ordered access again.  So the behavior of others does not depend on which lanes have continued.  So a lane that reads a
-later value than the rest of its warp could have read the earlier one, and one that waits forever could have done so
-with the whole warp.  If lanes that all read one value do nothing wrong, whatever the value, others do not either.
-`decide.py` determines whether lanes may run ahead.
+It would give too many interleavings to distinguish which lane reads which value at which time, and it makes no
+difference.  An unsuccessful attempt only acquires more for its lane, so it can be ignored.  After the loop, the value
+that a lane has read is unused.  No lane reaches an ordered access again before the lanes of the warp have met at a
+barrier or a warp-wide operation.  So the behavior of others does not depend on which lanes have continued.  A lane that
+reads a later value than the rest of its warp could have read the earlier one, and a lane that waits forever could have
+waited with the whole warp.  Suppose that lanes that all read the same value do nothing wrong, whatever that value is.
+Then lanes that read different values do nothing wrong either.  `decide.py` determines whether lanes may run ahead.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ _QUIET = ("alu", "fence", "control")
 
 
 def find_polls(program: Program, ordered: Iterable[int]) -> dict[int, int]:
-    """Return the accesses of loops that only repeat them until they may continue, none of which write -> where such a
-    loop continues; nothing that is computed in it is used again."""
+    """Map accesses in polling loops to the position where the loop continues.  Such a loop only repeats accesses that
+    do not write, and nothing that it computes is used after it."""
     code = program.code.tolist()
     found: dict[int, int] = {}
     live: list[frozenset[int]] | None = None
@@ -56,7 +57,7 @@ def _loop(code: list[list[int]], pc: int) -> tuple[list[int], int] | None:
     while True:
         ways = [way for way in successors(at, code[at]) if way < len(code)]
         if code[at][0] == EXIT and len(ways) == 1:
-            ways.append(len(code))  # those that may go on end
+            ways.append(len(code))  # lanes that may leave the loop end there
         if len(ways) == 2:
             back = [way for way in ways if _comes_back(code, way, pc)]
             if after >= 0 or len(back) != 1:

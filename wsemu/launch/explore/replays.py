@@ -63,7 +63,7 @@ class Judged(NamedTuple):
 
 
 class Replays(NamedTuple):
-    """Replays of a launch, with given orders of its accesses `ordered`, each from the same initial arrays."""
+    """Replays of a launch in given interleavings of its accesses `ordered`, each from the same initial arrays."""
 
     bound: Bound
     ordered: frozenset[int]
@@ -75,8 +75,8 @@ class Replays(NamedTuple):
     def judge_orders(
         self, ended: Mapping[bytes, tuple[Ask, ...]], matters: Callable[[RawFinding], bool]
     ) -> Judged | None:
-        """Return the findings of an engine in the first interleaving that fails, of those with these histories; None if
-        none does.
+        """Replay interleavings with these histories, and return the findings of an engine in the first one that fails;
+        None if none does.
 
         Raise DiffersError if a replay differs from the run of the search.
         """
@@ -133,7 +133,7 @@ class Replays(NamedTuple):
 
 
 def _moves(session: Session, order: tuple[Ask, ...]) -> list[Moved]:
-    """Return the moves of the CTAs: the first of each, then those of the interleaving in order."""
+    """Return the moves of the CTAs: first the start of each CTA, then those of the interleaving in order."""
     return [*session.start(), *(session.go(ask) for ask in order)]
 
 

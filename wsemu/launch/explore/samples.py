@@ -1,13 +1,14 @@
-"""Orders of strong accesses that are tried at random, where all of them are too many.
+"""Sample interleavings of strong accesses at random if there are too many to explore.
 
 Every other interleaving is drawn by PCT: each lane that performs strong accesses gets a priority, and the runnable lane
-with the highest one proceeds.  At DEPTH - 1 steps, drawn in advance, the lane that has just run gets the lowest.  A
-failure that requires an order of d accesses, d up to DEPTH, is found with a probability of at least 1 / (n k^(d - 1)).
-Such an order exists for n lanes and k accesses.  The bound is from Burckhardt, Kothari, Musuvathi, Nagarakatte, "A
+with the highest priority proceeds.  At DEPTH - 1 steps that are drawn in advance, the lane that has just run gets the
+lowest priority.  A failure that requires an order of d accesses, with d up to DEPTH, is found with a probability of at
+least 1 / (n k^(d - 1)) for n lanes and k accesses.  The bound is from Burckhardt, Kothari, Musuvathi, Nagarakatte, "A
 Randomized Scheduler with Probabilistic Guarantees of Finding Bugs", ASPLOS 2010.
 
-The others are drawn step by step, each runnable lane with the same probability.  So the mean of the products of these
-numbers of lanes is the number of interleavings (Knuth, "Estimating the Efficiency of Backtrack Programs", 1975).
+The other interleavings are drawn step by step; each runnable lane has the same probability.  The product of the numbers
+of runnable lanes is an estimate of the number of interleavings, whose mean is exact (Knuth, "Estimating the Efficiency
+of Backtrack Programs", 1975).
 """
 
 from __future__ import annotations
@@ -72,8 +73,8 @@ class Samples:
         return Sampled(orders, drawn, total / max(orders - drawn, 1), len(self.lanes), self.longest)
 
     def _order(self, *, by_priority: bool) -> float | None:
-        """Run one interleaving: return the product of the numbers of runnable lanes in each step; None if it did not
-        end well."""
+        """Run one interleaving.  Return the product of the numbers of runnable lanes in each step; None if the
+        interleaving failed."""
         search = self.search
         ranks: dict[Lane, float] = {}
         changes = {self.dice.randrange(self.longest) for _ in range(DEPTH - 1)}

@@ -1,30 +1,30 @@
-"""All orders of the strong accesses that steer a launch.
+"""Explore all interleavings of the strong accesses that influence a launch's control flow or addresses.
 
-In a state every warp has ended, waits for others, or is parked before an ordered access.  From each the search resumes
-every parked lane, one after another, and explores where that leads: depth first, no state twice.  The actions of a CTA
-between two ordered accesses are one run of it, which decides plain accesses and barriers for all interleavings alike: a
-launch without races does the same there whatever others do.
+In a state, every warp has ended, waits for others, or is parked before an ordered access.  From each state the search
+resumes every parked lane, one after another, and explores the result: depth first, and no state twice.  The actions of
+a CTA between two ordered accesses are a single run, which decides plain accesses and barriers for all interleavings.
+In a launch without races, a CTA does the same there whatever others do.
 
-Two states are one if arrays, shared memory, registers that still matter and the threads' knowledge of each other's
-accesses (`Knowledge.key`) are equal, whatever led there.  So it does not matter in which order N CTAs have released a
-lock.  That is the reduction by value of Agarwal et al., "Stateless Model Checking Under a Reads-Value-From Equivalence"
-(CAV 2021), with states instead of traces.
+Two states are the same if they have equal arrays, shared memory, live registers and knowledge of threads about each
+other's accesses (`Knowledge.key`).  So it does not matter in which order N CTAs have released a lock.  This is a
+reduction by value, with states instead of traces (Agarwal et al., "Stateless Model Checking Under a Reads-Value-From
+Equivalence", CAV 2021).
 
-A lane whose access changes nothing and leads back to its position *waits*: it need not run before another thread writes
-there, and a state in which all wait is a deadlock.
+A lane *waits* if its access changes nothing and leads back to its position: it need not run before another thread
+writes there.  A state in which all lanes wait is a deadlock.
 
-Only relevant interleavings are explored.  From the parked lanes a set is chosen whose ordered accesses the other lanes
-cannot affect before one of the set has proceeded (Godefroid, "Partial-Order Methods for the Verification of Concurrent
-Systems", 1996: persistent sets).  Two accesses that only read do not affect each other.  A lane that waits is one that
-cannot go on, and if none of a set can, the next one is tried.  The locations that each lane touches are learned, and
-the search restarts if there are new ones.  No state of a path comes back (that is a `circle`), so that no lane is left
-out.
+Only relevant interleavings are explored.  The search chooses a persistent set of the parked lanes: other lanes cannot
+affect its ordered accesses before one of its lanes has proceeded.  (Godefroid, "Partial-Order Methods for the
+Verification of Concurrent Systems", 1996.)  Two accesses that only read do not affect each other.  A lane that waits
+counts as one that cannot continue; if no lane of a set can continue, the next set is tried.  The search learns the
+locations that each lane touches, and restarts if there are new ones.  No path contains a state twice (that would be a
+`circle`), so no lane is left out.
 
-Where all CTAs begin alike, what they are called does not matter: states are one that differ in that alone, and whatever
-one touches in the arrays another may.
+If all CTAs begin alike, their numbers do not matter: states that differ only in these numbers are equal, and any CTA
+may touch the array locations that one of them touches.
 
-What a CTA with asynchronous operations does in shared memory is judged apart, for each history of one: `replays.py`.
-Races are judged in each state by `Knowledge`; that interleavings are all that there is to try, by `proof/robust.py`.
+The shared memory of CTAs with asynchronous operations is checked separately, once for each history of a CTA:
+`replays.py`.  `Knowledge` checks races in each state; `proof/robust.py` checks that interleavings cover all executions.
 """
 
 from __future__ import annotations
@@ -49,10 +49,11 @@ if TYPE_CHECKING:
 MOST_STEPS = 1_100
 """ordered accesses that a search performs for one unit of effort"""
 WEIGHT = 500_000
-"""product of threads and accesses, of which threads may have observed some, for which a step counts as one more step
-because it takes longer"""
+"""product of the number of threads and the number of accesses that some of them may have observed for which a step
+counts as one more step, because it takes longer"""
 FEW_THREADS = 512
-"""number of threads for which a step with asynchronous copies counts once; each further such number counts again"""
+"""number of threads up to which a step with asynchronous copies counts once; each further such number of threads counts
+once more"""
 MOST_MORE, DONE_BY_THEN = 5, 0.1
 """factor of further interleavings that it performs if this part of all is done by then"""
 MOST_BYTES = 1 << 30
@@ -86,9 +87,10 @@ class Search:
         samples: bool = True,
         idle: Callable[[RawFinding], bool] = lambda raw: False,
     ) -> None:
-        """`apart` returns whether lanes of a CTA, as it is, may run ahead of others, `reads` whether an ordered access
-        never writes, `idle` whether a finding is of an undefined value that reaches nothing.  `named` are stores whose
-        location depends on the number of a CTA.  With `samples`, some interleavings are drawn if all are too many."""
+        """Prepare a search.  `apart` returns whether lanes of a CTA in its present state may run ahead of others,
+        `reads` whether an ordered access never writes, and `idle` whether a finding concerns an undefined value without
+        effect.  `named` are stores whose location depends on the number of a CTA.  With `samples`, some interleavings
+        are sampled if there are too many to explore."""
         self.session, self.begin, self.most = session, begin, int(MOST_STEPS * session.effort)
         self.all, self.effort = self.most, session.effort
         self.spent = 0.0
@@ -156,7 +158,8 @@ class Search:
         return weak(pairs, strong, spread, misses=self.shared.waits.misses(strong))
 
     def _counts_accesses(self) -> bool:
-        """Begin again and count the strong accesses of each thread, if some of them wait; return whether that helps."""
+        """Restart with a count of the strong accesses of each thread if some threads wait; return whether that
+        helps."""
         if self.shared.waits is not None or self.alike or not self.waits:
             return False
         common, places = self.shared.common, self.shared.places
@@ -166,7 +169,7 @@ class Search:
         return True
 
     def _learns(self) -> bool:
-        """Explore all interleavings.  Return whether new locations were found, so that they must be explored again."""
+        """Explore all interleavings.  Return whether new locations were found, which require another exploration."""
         try:
             self._attempt()
         except _NewsError:
@@ -176,7 +179,7 @@ class Search:
 
     def _pairs(self) -> tuple[set[Pair], set[Strong]]:
         """Return consecutive strong accesses, and all strong accesses.  If CTAs represent each other, include as many
-        CTAs as a cycle may need; a cycle has at most three accesses to a location."""
+        CTAs as a cycle may need, which has at most three accesses to a location."""
         pairs, strong = self.shared.pairs, self.shared.strong
         if not self.alike:
             return pairs, strong
@@ -194,7 +197,8 @@ class Search:
 
     # -- who meets whom -----------------------------------------------------------------------------------------------
     def _touches(self, asks: Iterable[Ask]) -> None:
-        """Record the locations of parked lanes: it is news if two meet there that did not, and one of them writes."""
+        """Record the locations of parked lanes.  Return whether two lanes meet at a location for the first time and one
+        of them writes it."""
         for ask in asks:
             own = ask.place[0] >= 0 or not self.alike
             thread = (ask.cta if own else _ANY, ask.warp, ask.lane)
@@ -213,7 +217,7 @@ class Search:
         return any(users.values()) and (len(users) > 1 or any(cta == _ANY for cta, _, _ in users))
 
     def _persistent_sets(self, node: Node) -> list[list[Ask]]:
-        """Return the runnable lanes, in sets of which one has to be tried, the smallest first."""
+        """Return sets of runnable lanes, the smallest first, of which the search has to try one."""
         standing: dict[tuple[int, int, int], Ask] = {ask[:3]: ask for own in node.asks for ask in own}
         known: dict[tuple[tuple[int, int], bool], frozenset[Ask]] = {}
         sets: dict[frozenset[Ask], None] = {}
@@ -227,9 +231,9 @@ class Search:
     def _close_set(
         self, touch: tuple[tuple[int, int], bool], standing: dict[tuple[int, int, int], Ask], node: Node
     ) -> frozenset[Ask]:
-        """Return the parked lanes whose accesses can affect a (location, whether it may be written) before it is
-        touched.  These may touch the location, one of the two writing, or must proceed before such a lane reaches
-        it."""
+        """Return the parked lanes whose accesses can affect a (location, whether it may be written) before the given
+        lanes touch it.  Such a lane may touch the location itself, with one of the two writing, or has to proceed
+        before a lane that touches it."""
         chosen, seen, todo = set[Ask](), {touch}, [touch]
         while todo:
             place, writes = todo.pop()
@@ -310,7 +314,7 @@ class Search:
         return [root], [key]
 
     def resume(self) -> Result:
-        """Continue a search that has used up the few steps that it had at first."""
+        """Continue a search that has exhausted its small initial number of steps."""
         self.most, self.more = self.all, self.longest
         return self.run()
 
@@ -323,7 +327,7 @@ class Search:
         return self.spent >= self.more * self.most or _done_part(stack) < DONE_BY_THEN
 
     def sample(self) -> Result:
-        """Sample interleavings after a search that did not try all of them."""
+        """Sample interleavings after a search that did not explore all of them."""
         if self.result.why in ("steps", "lanes"):
             self._sample()
         return self.result
@@ -347,8 +351,8 @@ class Search:
         return True
 
     def _comes_round(self, way: list[Node], last: Node) -> None:
-        """Handle a state that occurs again: threads may loop forever, or all of them only wait, like lanes that wait
-        one after another at one instruction."""
+        """Handle a state that occurs again: either threads may loop forever, or all of them only wait, as lanes do that
+        wait in turn at one instruction."""
         for node in (*way, last):
             if self.all_wait(node):
                 self.stand_still(node)
@@ -378,7 +382,7 @@ class Search:
         self.wanders = True
         try:
             node, been = self.root(), set[tuple[bytes, ...]]()
-            while node is not None and (key := (*node.digests, node.digest)) not in been:  # clocks take long to compare
+            while node is not None and (key := (*node.digests, node.digest)) not in been:  # comparing clocks takes long
                 been.add(key)
                 asks = [ask for own in node.asks for ask in own]
                 self.dice.shuffle(asks)
@@ -408,7 +412,7 @@ class Search:
         return True
 
     def _more(self, node: Node) -> bool:
-        """Continue with the next group of a node, if no lane of the previous ones could run."""
+        """Continue with the next group of a node if no lane of the previous groups could run."""
         if node.moves or not node.groups:
             return False
         chosen = node.groups.pop(0)
@@ -419,8 +423,8 @@ class Search:
         return bool(node.todo)
 
     def _apart_of_alike(self, node: Node, asks: list[Ask]) -> list[Ask]:
-        """Return the accesses for one of several symmetric CTAs that have not moved: a move of another leads to the
-        same node with the two exchanged."""
+        """Return the accesses of only one of several symmetric CTAs that have not moved: moving another one leads to
+        the same node with the two CTAs exchanged."""
         if not self.alike:
             return asks
         kept: dict[tuple[object, ...], Ask] = {}
@@ -493,14 +497,14 @@ class Search:
             node.groups = self._persistent_sets(node)
 
     def _give_up(self, node: Node, why: str) -> None:
-        """End the search at a state with too many successors, unless all wait there forever."""
+        """End the search at a state with too many successors, unless all lanes wait there forever."""
         if not self.wanders and self.all_wait(node):
             self.stand_still(node)
         else:
             self.result.why = why
 
     def _judge(self, node: Node, cta: int, moved: Moved, first: int) -> bool:
-        """Return whether the launch continues after a CTA's actions; otherwise the result has the reason."""
+        """Return whether the launch continues after a CTA's actions; if it does not, store the reason in the result."""
         races = list(node.knowledge.apply(cta, moved.made, first))
         for one in list(self.shared.excused.values())[len(self.result.excused) :]:
             self.result.excused.append((one, node.reached_state()))
@@ -547,8 +551,8 @@ class Search:
         return self.shared.grown and any(_array(address) in self.named.places for _, address in self.shared.common)
 
     def _cost(self, known: Knowledge) -> float:
-        """Return the number of steps that a step from this node counts as.  More threads, and more accesses that they
-        may have observed, take longer."""
+        """Return the number of steps that a step from this node counts as.  It grows with the number of threads and of
+        accesses that they may have observed, which both take time."""
         threads = len(known.rows) * known.of_cta
         beyond = max(threads - FEW_THREADS, 0) / FEW_THREADS if self.asynchronous else 0
         return 1 + known.weight() / WEIGHT + beyond
@@ -573,7 +577,7 @@ class Search:
             node.knowledge.copy(), node.number + len(moved.made), node, ask, moved.made,
         )  # fmt: skip
         child.knowledge.state = node.digests[cta]
-        # the lane waits; what it has acquired in the meantime does no harm
+        # the lane waits; what it has acquired until now does no harm
         if same and all(map(self._passes, moved.findings)):
             child.knowledge.in_vain = True
             if not self._judge(child, cta, moved, node.number):  # a polled location may be written by a plain store
@@ -596,8 +600,8 @@ class Search:
 
 
 def _done_part(stack: Iterable[Node]) -> float:
-    """Estimate the part of all interleavings that the search has tried, assuming that each move from a state leads to
-    equally many."""
+    """Estimate the fraction of all interleavings that the search has tried.  The estimate assumes that all moves from a
+    state lead to equally many interleavings."""
     part, weight = 0.0, 1.0
     for node in stack:
         if not node.width:

@@ -95,7 +95,7 @@ class Session(Protocol):
     """stores to locations that belong to a CTA by its number, if CTA numbers are not part of states"""
 
     def start(self) -> list[Moved]:
-        """Restart: every CTA runs to its first ordered accesses, in order."""
+        """Restart: run every CTA, in order, to its first ordered accesses."""
 
     def go(self, ask: Ask) -> Moved:
         """Let a lane perform its access, and its CTA continue."""
@@ -153,11 +153,11 @@ class Session(Protocol):
         """Return the size of the saved states of a CTA and of the arrays, in bytes."""
 
     def history(self, cta: int) -> bytes:
-        """Return the history of a CTA's barriers, copies and accesses to shared memory, by which they are judged; empty
-        for launches without asynchronous operations."""
+        """Return the history of a CTA's barriers, copies and accesses to shared memory, by which it is judged; it is
+        empty for launches without asynchronous operations."""
 
     def suspects(self) -> Any:
-        """Return the locations where lanes may conflict, for a further run that watches them; nothing if this run is
+        """Return the locations where lanes may conflict, for a further run that watches them; empty if this run is
         sufficient."""
 
     def close(self) -> None:
@@ -353,7 +353,7 @@ class VmSession:
         return moved
 
     def _new_findings(self, cta: int, machine: Machine) -> list[RawFinding]:
-        """Return the new findings of a CTA; the machine forgets them if the CTA may be restored."""
+        """Return the new findings of a CTA.  If the CTA may be restored, the machine forgets them."""
         state = machine.state[0]
         now = [machine._finding(raw) for raw in machine.raw[: int(state["raw_count"])]]
         if self.looking.races:
@@ -366,8 +366,8 @@ class VmSession:
         return [*self.found[cta]]
 
     def _tell_history(self, cta: int, state: Any) -> Any:
-        """Add the last events of a CTA to its history, except those on arrays only, which do not affect order within
-        the CTA.  Return which events are not on shared memory only."""
+        """Add the last events of a CTA to its history, except those that concern arrays only: they do not affect the
+        order within the CTA.  Return which events concern more than shared memory."""
         count = min(int(state["trace_count"]), self.room)
         rows = self.events[:count].view(np.int64).reshape(count, layout.EVENT.itemsize // 8)
         used = self.addresses[: min(int(state["trace_used"]), len(self.addresses))]
@@ -615,7 +615,7 @@ class VmSession:
         return bytes(values[self.outlasting].tobytes() + written[self.outlasting].tobytes())
 
     def _digest_objects(self, hashed: Any, cta: int) -> None:
-        """Hash the state that decides how asynchronous operations proceed and are judged."""
+        """Hash the state that determines how asynchronous operations proceed and are judged."""
         machine = self.machines[cta]
         state = machine.state[0]
         live = machine.mbarriers[: int(state["mbarrier_count"])]
@@ -658,7 +658,7 @@ class VmSession:
             hashed.update(machine.local[start : start + 2 * room].tobytes())
 
     def _digest_barriers(self, hashed: Any, machine: Machine) -> None:
-        """Hash the warps' clocks of barrier operations, by which early reuse of a barrier is judged."""
+        """Hash the warps' clocks of barrier operations, which show whether a barrier is reused too early."""
         if self.asynchronous:  # the history contains it
             return
         if machine.state[0]["by_lanes"]:  # clocks of lanes make every state distinct
@@ -679,8 +679,8 @@ class VmSession:
                 hashed.update(np.packbits(rows >= took).tobytes())
 
     def _elsewhere(self, entries: list[list[tuple[int, int, int]]]) -> Iterator[tuple[int, int]]:
-        """Yield (instruction, lanes) of the lanes that do not run.  Parked lanes have not read their operands yet; the
-        position of the others is in their topmost entry."""
+        """Yield (instruction, lanes) for the lanes that do not run.  Parked lanes have not read their operands yet; the
+        positions of other lanes are in their topmost stack entries."""
         for _, resume, mask in entries[1]:
             yield resume - 1, mask
         for _, resume, mask in reversed(entries[0]):

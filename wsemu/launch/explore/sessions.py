@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 def make_session(
     bound: Bound, ordered: frozenset[int], logged: frozenset[int], looking: Looking | None = None
 ) -> Session:
-    """`ordered` are the instructions that wait, `logged` those whose executions are requested; `looking` names the
-    purpose, if it is not to explore interleavings."""
+    """Return a session.  Lanes stop at the instructions `ordered`; executions of `logged` are recorded.  `looking`
+    names the purpose of the session if it is not the exploration of interleavings."""
     from wsemu.launch.explore.session import TRYING
 
     if bound.settings.engine == "reference":

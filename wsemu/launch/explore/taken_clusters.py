@@ -1,16 +1,15 @@
-"""Decide launches whose clusters take over the work of canceled ones: prove that each cluster is correct with every
+"""Decide launches whose clusters take over the work of canceled clusters: prove that each cluster is correct with every
 assignment.
 
 No two requests cancel the same cluster.  A response arrives when all warps of the requesting cluster wait.  A *segment*
-is the work of a cluster from one response up to the next.  The launch is correct for every assignment under three
-conditions.
+is a cluster's work from one response to the next.  The launch is correct for every assignment under three conditions.
 
-First, after n segments a cluster is always in the same state, whichever clusters it has taken, and all segments from
-this state perform the same operations on shared memory, tensor memory and barriers.  Second, a segment reads no bytes
-that an earlier segment wrote, except those of the state.  Third, a byte of an array that a segment writes is not
-accessed by segments of other clusters, and its value depends only on the segment's cluster.
+First, after n segments a cluster is always in the same state, whichever clusters it has taken, and all its next
+segments perform the same operations on shared memory, tensor memory and barriers.  Second, a segment reads no bytes
+that an earlier segment wrote, except bytes that belong to the state.  Third, no segment of another cluster accesses an
+array byte that a segment writes, and the byte's value depends only on the segment's cluster.
 
-docs/how.md, "Taken clusters", has the theorem.  Before each segment, bytes of shared, tensor and global memory are
+docs/how.md, "Taken clusters", has the theorem.  Before each segment, the bytes of shared, tensor and global memory are
 marked as uninitialized, so the engine's checks find the segments that read them.
 """
 
@@ -283,7 +282,7 @@ class TakenClusters:
         self, bound: Bound, written: frozenset[int], judge: Callable[[int, Sequence[int]], Outcome | None]
     ) -> None:
         """Prepare the decision.  `written` are the segments of arrays that the launch may write.  `judge` runs a
-        cluster that takes others, with all checks, and returns the outcome if it has an error.  Arrays must have their
+        cluster that takes others, with all checks, and returns the outcome if it has an error.  Arrays must hold their
         contents from before the launch."""
         self.bound, self.judge, self.arrays = bound, judge, written
         grouping = Grouping(bound.configuration.grid, bound.configuration.cluster)
@@ -292,9 +291,9 @@ class TakenClusters:
         self.reads = set[int]()
         """arrays with bytes that a segment reads and has not written"""
         self.refused = ""
-        """the reason why the launch is not proven; empty if it is"""
+        """the reason why the launch is not proven; an empty text if it is proven"""
         self.failed: tuple[int, tuple[int, ...], Outcome] | None = None
-        """a cluster, the clusters that it takes, and the outcome of a run with an error"""
+        """a cluster, the clusters that it takes over, and the outcome of a run that has an error"""
         self.known: dict[int, Any] | None = None
         """array -> the cluster that writes each byte; None until these clusters are known"""
         self.left = MOST_INSTRUCTIONS * bound.settings.effort
@@ -328,15 +327,15 @@ class TakenClusters:
     def _prove(self) -> None:
         self.states: list[bytes] = []
         self.shapes: dict[bytes, bytes] = {}
-        """state -> the shape of all segments from there"""
+        """state -> the shape of all segments that start there"""
         self.ends: dict[bytes, bytes] = {}
-        """state -> the shape of the end from there"""
+        """state -> the shape of the end that is reached from there"""
         self.first = b""
         self.held: dict[int, dict[int, Any]] = {}
         self.owners = {n: np.full(len(self.bound.segments[n - FIRST_ARRAY][0]), -1, np.int32) for n in self.arrays}
         self.reads = set()
         self.followed: set[tuple[int, ...]] = set()
-        """cluster that starts and the clusters that it takes, of each run so far"""
+        """for each run so far, the cluster that starts and the clusters that it takes over"""
         self.judged: set[tuple[int, ...]] = set()
         steps = self._find_steps()
         for number in range(self.count):  # each cluster starts once, and is taken once in each state
@@ -361,7 +360,7 @@ class TakenClusters:
         return self.count - 1
 
     def _run(self, start: int, clusters: Sequence[int]) -> None:
-        """Run a cluster that takes `clusters`, and judge it with all checks."""
+        """Run a cluster that takes over `clusters`, with all checks, and judge it."""
         self._follow(start, clusters)
         if (start, *clusters) in self.judged:
             return
@@ -371,7 +370,8 @@ class TakenClusters:
             raise _RefusedError("a run with other clusters fails")
 
     def _follow(self, start: int, clusters: Sequence[int]) -> None:
-        """Run a cluster that takes `clusters`, segment by segment, and check each segment; only once."""
+        """Run a cluster that takes over `clusters`, segment by segment, and check each segment; each sequence runs only
+        once."""
         if (start, *clusters) in self.followed:
             return
         one = _Cluster(self.bound, self.arrays, self.rooms, self.carried, self.known)
@@ -428,7 +428,8 @@ class TakenClusters:
             raise _Retry
 
     def _carry(self, raw: RawFinding, one: _Cluster) -> bool:
-        """Let bytes of shared memory pass from one segment to the next; return whether any of these bytes is new."""
+        """Mark bytes of shared memory as carried from one segment to the next; return whether any of these bytes is
+        new."""
         if raw.code == "tmem-uninitialized":
             raise _RefusedError("tensor memory passes from the work of one cluster to that of the next one")
         address, size = raw.detail["address"], raw.detail["size"]

@@ -1,10 +1,10 @@
 """Launches whose lanes are scheduled independently, as in PTX from sm_70 on: each thread stops before its own ordered
-accesses, and waits for no other lane of its warp at their reconvergence point.
+accesses, and does not wait for other lanes of its warp at their reconvergence point.
 
 So a lane that has taken a lock continues while others of its warp spin, and releases it (PTX ISA, "Independent thread
-scheduling": all threads of a warp make progress).  This is explored if threads share only global memory, without
-barriers and warp-wide operations.  Each is then run as its own CTA, of which one lane is alive, and threads that begin
-alike count as one.  Findings are reported for the warps and CTAs of the threads.
+scheduling": all threads of a warp make progress).  This is explored if threads share only global memory and the launch
+has no barriers and no warp-wide operations.  Each thread is then run as a CTA of its own in which only one lane is
+alive, and threads that begin alike count as one.  Findings name the real warps and CTAs of the threads.
 """
 
 from __future__ import annotations
@@ -29,8 +29,7 @@ if TYPE_CHECKING:
 MOST_THREADS = 64
 """maximum threads of a launch"""
 MOST_STANDING, MOST_KINDS = 32, 6
-"""maximum number of threads that reach an ordered access first; maximum number of these threads that are not
-symmetric"""
+"""maximum number of threads that reach an ordered access first; maximum number of them that differ from each other"""
 _TOGETHER = ("barrier", "warp", "matrix", "cluster")
 """kinds of operations that threads make together"""
 

@@ -36,7 +36,7 @@ class _Run:
         self.last: Ask | None = None
 
     def moves(self, cta: int) -> bool:
-        """Return whether a CTA does anything except wait; raise StopIteration if that is unknown."""
+        """Return whether a CTA does anything but wait; raise StopIteration if that is unknown."""
         session = self.session
         before = session.digest(cta), session.digest_memory()
         if self.waiting.get(cta) == before:
@@ -52,13 +52,13 @@ class _Run:
         return False
 
     def round(self, begun: int) -> bool:
-        """Give each started CTA a turn; return whether one of them made progress."""
+        """Give each started CTA a turn; return whether at least one made progress."""
         moved = [self.moves(cta) for cta in range(begun)]
         return any(moved)
 
 
 def together(session: Session) -> Together | None:
-    """Return the number of CTAs that must be co-resident, if the launch is correct in all interleavings; None if it is
+    """Return the number of CTAs that must be co-resident if the launch is correct in all interleavings; None if it is
     not found."""
     if any(moved.status not in ("stands", "done") for moved in session.start()):
         return None

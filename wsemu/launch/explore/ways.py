@@ -1,4 +1,4 @@
-"""One CTA on one of its paths: the knowledge of its threads, and what it publishes (`messages.py`)."""
+"""One CTA on one of its paths: the knowledge of its threads, and what the CTA publishes (`messages.py`)."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Own(Knowledge):
     def of(self, cta: int, flat: Callable[[int], int], reads: dict[bytes, set[tuple[int, int]]]) -> None:
         """Represent a CTA that has not begun.
 
-        `flat` returns the position of an address in the concatenated arrays. `reads` collects the bytes that all paths
+        `flat` returns the position of an address in the concatenated arrays.  `reads` collects the bytes that all paths
         read: known messages -> (start, size).
         """
         self.rows = {cta: np.zeros((self.of_cta, self.total + MOST_MESSAGES), np.int32)}
@@ -116,7 +116,7 @@ class State:
     after: set[bytes] = field(default_factory=set)
     """keys of states that it leads to"""
     moves: dict[tuple[Ask, bytes], bool] = field(default_factory=dict)
-    """for each access and value that it reads, whether it leads to another state"""
+    """for each (access, value that it reads), whether it leads to another state"""
 
     def key(self) -> bytes:
         arrays = [data.tobytes() for data in self.image]
@@ -133,7 +133,7 @@ class Message:
     writer: int
     number: int
     variants: set[tuple[bytes, frozenset[tuple[int, int]]]] = field(default_factory=set)
-    """for each path to this write: the messages that the writer had observed, and the bytes that it released"""
+    """for each path to this write, the messages that the writer had observed and the bytes that it released"""
 
 
 def is_own(address: int) -> bool:

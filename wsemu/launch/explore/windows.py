@@ -1,13 +1,13 @@
 """Decide launches whose warps look back at what other CTAs publish, such as CUB's scans over several tiles.
 
-Each strong location is written by one thread, and read by later CTAs.  A load returns the first contents, or something
-that its writer stores.  If a CTA does the same whichever of these its loads return, it does so in every schedule.  A
-warp that looks at 32 locations has too many combinations to try each: `partial.py` tries many in one run.
-docs/how.md, "Published values", has the theorem.
+Each strong location is written by one thread, and read by later CTAs.  A load returns the initial contents, or a value
+that the location's writer stores.  If a CTA does the same whichever of these its loads return, it does so in every
+schedule.  A warp that looks at 32 locations has too many combinations to try each, so `partial.py` covers many of them
+in one run. docs/how.md, "Published values", has the theorem.
 
-CTAs run in their order, each with the values that earlier ones publish.  At its loads a tree of choices covers all
-combinations: a load returns one value, or some of several.  Each path of the tree ends before further loads, or at a
-barrier, where all paths have to meet in one state.
+CTAs run in order, each with the values that earlier ones publish.  At the loads of a CTA, a tree of choices covers all
+combinations: a load returns one value, or one of several.  Each path of the tree ends before further loads, or at a
+barrier, at which all paths must reach the same state.
 """
 
 from __future__ import annotations
@@ -76,7 +76,8 @@ class Windows:
         self, bound: Bound, session: Session, ordered: frozenset[int], data: frozenset[int],
         passes: Callable[[RawFinding], bool],
     ) -> None:  # fmt: skip
-        """`ordered` are the strong accesses that wait, `data` those that count as plain ones.
+        """Prepare the decision.  Lanes stop before the strong accesses `ordered`; the strong accesses `data` count as
+        plain ones.
 
         `passes` returns whether a finding is harmless.
         """
@@ -106,7 +107,7 @@ class Windows:
 
     @property
     def besides(self) -> frozenset[int] | None:
-        """instructions of all paths; None if they may read uninitialized registers, or what is computed from them"""
+        """instructions of all paths; None if they may read uninitialized registers or values computed from these"""
         return None if self.plans.executed & self.plans.unwritten else frozenset(self.plans.executed)
 
     def is_proven(self) -> bool:
@@ -125,7 +126,7 @@ class Windows:
         return True
 
     def _check_effort(self, runs: int) -> None:
-        """Check the number of paths; later CTAs have no fewer than earlier ones."""
+        """Check that the number of paths is small enough; later CTAs have no fewer than earlier ones."""
         if runs > MOST_RUNS * self.effort or self.runs - self.begun > self.most_at_once:
             raise UnfitError
 
@@ -245,8 +246,8 @@ class Windows:
             raise UnfitError
 
     def _check_votes(self, ended: list[Partial]) -> None:
-        """Check that no lane waits at a vote for one that does not come: a lane votes again if its vote was yes, except
-        after the last vote of all paths."""
+        """Check that no lane waits at a vote for a lane that never reaches it: a lane whose vote was yes votes again,
+        except after the last vote of all paths."""
         most, least = 0, LANES * MOST_NODES
         pcs = max((node.votes.pcs for node in ended if node.votes is not None), key=len, default=())
         for votes in (node.votes for node in ended):
@@ -264,14 +265,15 @@ class Windows:
             self._check_end(node)
 
     def _check_end(self, node: Partial) -> None:
-        """Check that all lanes that voted wait at one barrier, or have ended; an arrive acquires nothing."""
+        """Check that all lanes that voted wait at one barrier or have ended.  (An arrive acquires nothing.)"""
         voted = node.votes.voted if node.votes is not None else 0
         for pc, lanes in node.groups.items():
             if lanes & voted and (voted & ~lanes or effects_of(NAMES[self.code[pc][0]]).event == "arrive"):
                 raise UnfitError
 
     def _check_locations(self, node: Partial) -> None:
-        """Check that no order by votes matters: lanes share no location that one of them writes."""
+        """Check that the order which votes establish does not matter: lanes share no location that one of them
+        writes."""
         last_lanes: dict[int, tuple[int, bool]] = {}
         for effect in node.effects:
             if effect.what == "strong":
@@ -300,7 +302,7 @@ class Windows:
         return {name for name in names if OPERATIONS[name].kind == "warp"}
 
     def _leaves(self, node: Partial, choice: Choice) -> Iterator[tuple[Choice, Partial]]:
-        """Yield the paths of a tree that covers all combinations; for lanes that run alone, the paths of each lane."""
+        """Yield the paths of a tree that covers all combinations; if lanes run alone, yield the paths of each lane."""
         if node.votes is not None:
             yield from self._follow_each(node, choice)
             return
@@ -338,7 +340,7 @@ class Windows:
 
     # -- plain accesses -----------------------------------------------------------------------------------------------
     def _take(self, cta: int, moved: Moved) -> None:
-        """Record the actions of a CTA.  Its plain accesses must not conflict with those of other CTAs."""
+        """Record the actions of a CTA, whose plain accesses must not conflict with those of other CTAs."""
         if moved.status not in ("done", "stands") or not all(map(self.passes, moved.findings)):
             raise UnfitError
         for one in moved.made:
@@ -363,7 +365,8 @@ class Windows:
         self.owner[at] = np.where(others, -2, cta)
 
     def _check_plain(self) -> None:
-        """Check that CTAs share only what they read, or add to, and that strong locations are apart."""
+        """Check that CTAs share only what they read or add to, and that strong locations are separate from all
+        others."""
         if ((self.owner == -2) & ~np.isin(self.kinds, (_READ, _ADDED))).any():
             raise UnfitError
         strong = np.zeros(len(self.kinds), np.uint8)
@@ -396,10 +399,10 @@ def _order_values(first: int, values: list[int]) -> tuple[int, ...]:
 
 
 def _split(taken: Choice, first: dict[int, int]) -> list[Choice]:
-    """Return choices that cover one.
+    """Return choices that together cover the given one.
 
-    While some lanes may find what was there before the launch: the lowest lane that does, and all that do not.  Then
-    likewise the lowest lane that finds the last value.
+    For each lane that may read the contents from before the launch, there is a choice in which it does and no lower
+    lane does; the last choice is that no lane does.  If no lane may read them, the last value takes their role.
     """
     several = [lane for lane, values in sorted(taken.items()) if len(values) > 1]
     if not several:

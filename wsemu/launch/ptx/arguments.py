@@ -1,10 +1,10 @@
-"""Conversion of host arguments to the parameters of a PTX kernel, which declare a size and rarely a type.
+"""Conversion of host arguments to the parameters of a PTX kernel, which declare a size but rarely a type.
 
-An array goes to a parameter of 64 bits, which gets its address.  A Python number takes the type of the parameter; a
-NumPy number is passed as its bytes, and must have the parameter's size.  A structure by value is bytes, a NumPy record,
-or a tuple of fields, which are laid out as in C; an array in it becomes a pointer.  A list becomes memory that contains
-such fields, like a table of pointers, and its address is passed.  A tensor map is passed by its address if the
-parameter is a pointer.  The handle of a texture or surface is the address of its description.
+An array needs a parameter of 64 bits, which gets its address.  A Python number takes the type of the parameter; a NumPy
+number is passed as its bytes and must have the parameter's size.  A structure passed by value is given as bytes, a
+NumPy record, or a tuple of fields, which are laid out as in C; an array in it becomes a pointer.  A list becomes memory
+that contains such fields, like a table of pointers, and its address is passed.  A tensor map is passed by its address
+if the parameter is a pointer.  The handle of a texture or surface is the address of its description.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ def parameter_text(parameter: Parameter) -> str:
 
 
 def fit(parameter: Parameter, where: str, value: Any) -> npt.NDArray[Any] | Packed:
-    """Return a value in the form in which a parameter of this type is passed; `where` begins the message if it does not
-    fit."""
+    """Return a value in the form in which a parameter of this type is passed; `where` begins the error message if the
+    value does not fit."""
     if isinstance(value, Packed):
         return _check_size(value, parameter, where)
     if hasattr(value, "__array_interface__") and not isinstance(value, np.generic):
@@ -93,8 +93,8 @@ def fit(parameter: Parameter, where: str, value: Any) -> npt.NDArray[Any] | Pack
 
 
 def find_pointers(parameter: Parameter, given: Any, memory: DeviceMemory) -> Any:
-    """Return a view of device memory for an argument that is one address; mark an argument that contains addresses of
-    allocations; return any other argument as it is."""
+    """Return a view of device memory for an argument that is a single address, mark an argument that contains addresses
+    of allocations, and return any other argument unchanged."""
     if not isinstance(given, Packed):
         return given
     words = np.frombuffer(given.data, np.uint64, len(given.data) // POINTER).tolist()
@@ -222,7 +222,7 @@ def _lay_out(fields: tuple[Any, ...], path: Way, data: bytearray, arrays: Arrays
 
 
 def _handle(value: Surface, way: Way, where: str) -> tuple[int, Way, Block]:
-    """Return the description of a texture or surface as an entry of a structure; findings name its array by the
+    """Return the description of a texture or surface as an entry of a structure; findings name its array after the
     argument."""
     block = _block(value.held(), way, where)
     ((at, _, array),) = block.packed.arrays

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from wsemu.model.program import Program
 
 _Key: TypeAlias = "tuple[tuple[Kind, ...], bool, bool, tuple[tuple[Replicated, ...], ...]]"
-"""the kinds of the arguments, whether products and sums are contracted, whether blocks of the heap are passed, the
-multicast addresses of each argument"""
+"""the kinds of the arguments, whether a*b+c is contracted, whether heap blocks are passed, and the multicast addresses
+of each argument"""
 
 
 class PtxCode(Code):
@@ -58,7 +58,7 @@ class PtxCode(Code):
         return parameter_names(self._module, self.entry)
 
     def fit(self, arguments: Sequence[Any]) -> Sequence[Any]:
-        """Return the arguments as they are passed, arrays and bytes.  Raise UsageError for a wrong number or type."""
+        """Return the arguments as they are passed: arrays and bytes.  Raise UsageError for a wrong number or type."""
         from wsemu.launch.ptx.arguments import marshal_arguments
 
         return marshal_arguments(self.entry.parameters, self._names, arguments, self.__name__)
@@ -70,7 +70,7 @@ class PtxCode(Code):
         return tuple(find_pointers(*one, memory) for one in zip(self.entry.parameters, arguments, strict=True))
 
     def names(self, arguments: Sequence[Any]) -> tuple[str, ...]:
-        """Return the names of the parameters: those of the CUDA source if it is available, otherwise those of PTX."""
+        """Return the names of the parameters: those in the CUDA source if it is available, otherwise those in PTX."""
         return self._names
 
     def program(self, arguments: Sequence[Any], fma: bool, *, blocks: bool = False) -> Program:
@@ -106,7 +106,7 @@ class PtxCode(Code):
         return program
 
     def keep(self, program: Program) -> None:
-        """Keep one of the programs, with the analyses of its code, for the next process."""
+        """Save a program, with the analyses of its code, for the next process."""
         key = next((key for key, one in self._programs.items() if one is program), None)
         if self._store is not None and key is not None:
             self._store.save(program, *self._store_key(key))
@@ -124,8 +124,8 @@ class PtxCode(Code):
         return parse_target(self._module.file.target)
 
     def _check_target(self, configuration: LaunchConfiguration) -> None:
-        """Raise UsageError for an architecture whose GPUs do not load the file; the default one is accepted for a file
-        of a later one."""
+        """Raise UsageError for an architecture whose GPUs do not load the file; the default architecture is accepted
+        even for a file of a later one."""
         target, arch = self._target, configuration.arch
         if target is None or target.runs_on(number_of(arch)):
             return
@@ -153,7 +153,8 @@ class PtxCode(Code):
             )
 
     def apply_cluster(self, configuration: LaunchConfiguration) -> LaunchConfiguration:
-        """Return a launch in the clusters of `.reqnctapercluster`; raise UsageError if it requests others."""
+        """Return a launch with the cluster size of `.reqnctapercluster`; raise UsageError if the launch requests
+        another size."""
         required = _three(self.entry.cluster)
         if self.entry.explicit and not required and configuration.cluster == (1, 1, 1):
             raise UsageError(f"`{self.__name__}` has `.explicitcluster`: give `cluster=`, the CTAs of a cluster")
@@ -165,8 +166,8 @@ class PtxCode(Code):
         return with_cluster(configuration, required)
 
     def gpu_entry(self, arguments: Sequence[Any]) -> Entry:
-        """Return the entry for the CUDA driver, with fitted arguments; UsageError if the driver needs more than the
-        text."""
+        """Return the entry for the CUDA driver, with fitted arguments; raise UsageError if the driver needs more than
+        the text."""
         from wsemu.backends.driver import Entry
         from wsemu.model import settings
 
@@ -185,8 +186,8 @@ class PtxCode(Code):
         return Entry(text, self.entry.name, program.cooperative, bool(self.entry.cluster), stores)
 
     def text(self) -> tuple[str, dict[int, str]] | None:
-        """Return the text of its file, and the files that its lines name by number; None if several files are
-        linked."""
+        """Return the text of the kernel's file, and the source files to which its lines refer by number; None if
+        several files are linked."""
         if self._module.symbols is not None:
             return None
         return self._module.source.text, {n: path for n, path in self._module.paths.items() if path is not None}
@@ -211,7 +212,7 @@ class PtxCode(Code):
 
 
 def _find_multicasts(arguments: Sequence[Any]) -> tuple[tuple[Replicated, ...], ...]:
-    """Return the multicast addresses of each argument; UsageError if they have different numbers of replicas."""
+    """Return the multicast addresses of each argument; raise UsageError if they have different numbers of replicas."""
     found = tuple([getattr(packed, "multicasts", ()) for packed in arguments])
     counts = {one.size for some in found for one in some}
     if len(counts) > 1:
@@ -221,5 +222,5 @@ def _find_multicasts(arguments: Sequence[Any]) -> tuple[tuple[Replicated, ...], 
 
 
 def _three(extents: tuple[int, ...]) -> tuple[int, ...]:
-    """Return extents in x, y, z, or nothing if none are given."""
+    """Return extents in x, y and z, or an empty result if none are given."""
     return (*extents, 1, 1)[:3] if extents else ()

@@ -1,7 +1,7 @@
 """Demangle C++ names (Itanium C++ ABI, section 5.1).
 
 This covers what names of kernels and variables contain: namespaces, templates, all types, literals, packs, lambdas,
-local names.  A name with anything else, mostly an expression, stays mangled.  ABI tags and return types are left out.
+local names.  A name with any other part, usually an expression, stays mangled.  ABI tags and return types are omitted.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Function(NamedTuple):
     name: str
     """with its namespaces and template arguments"""
     parameters: str | None
-    """`float*, int`; None for a name that is not a function"""
+    """parameter types such as `float*, int`; None for a name that is not a function"""
 
     def __str__(self) -> str:
         return self.name if self.parameters is None else f"{self.name}({self.parameters})"
@@ -73,7 +73,7 @@ class _Type(NamedTuple):
 
 
 class _Reader(Characters):
-    """Recursive descent over a mangled name; the methods have the names of the ABI's grammar."""
+    """Recursive-descent parser of a mangled name; the methods have the names of the ABI's grammar."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text, 2)

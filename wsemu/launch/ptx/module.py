@@ -43,10 +43,10 @@ def load_ptx(
 ) -> PtxModule:
     """Return the kernels of PTX text, or of a PTX file, by name: `wsemu.load_ptx("kernels.ptx")["saxpy"]`.
 
-    `nvcc` compiles a .cu file, for the architecture in force and with the flags `nvcc`; `entries` are templates of
-    kernels with arguments, such as `sums<true>`, which are instantiated unless the file does so.
+    A .cu file is compiled by `nvcc` for the current architecture and with the flags in `nvcc`.  `entries` are kernel
+    templates with arguments, such as `sums<true>`, which are instantiated unless the file does so itself.
 
-    A name is the mangled or the C++ one, with or without parameters, or the beginning of one kernel's name.  Files in
+    A kernel's name is its mangled or its C++ name, with or without parameters, or any unique prefix of it.  Files in
     `more` are linked: each may name functions and variables that another one defines (`.extern`, `.visible`, `.weak`).
     Raise UsageError for a file that cannot be read, and KernelError, with line and column, for text that is not PTX and
     for names that two files define.
@@ -65,7 +65,7 @@ def load_ptx(
 
 
 def _read(source: str | os.PathLike[str], flags: tuple[str, ...], *, separate: bool) -> Module:
-    """Return the module of a PTX or CUDA C++ source; `separate`: it is one of several linked files."""
+    """Return the module of a PTX or CUDA C++ source.  `separate` means that it is one of several linked files."""
     return read_cuda(Request(os.path.abspath(source), flags, (), separate)) if is_cuda(source) else read(source)
 
 
@@ -78,12 +78,13 @@ def _load_cuda(request: Request, others: Sequence[Module]) -> PtxModule:
 
 
 def _find_template(entry: str) -> str:
-    """Return the kernel's name with its template arguments, without parameters; nothing if it has no arguments."""
+    """Return the kernel's name with its template arguments but without parameters; empty if it has no template
+    arguments."""
     return entry[: entry.rindex(">") + 1] if ">" in entry else ""
 
 
 class PtxModule(Mapping[str, "PtxKernel"]):
-    """The kernels of a PTX file, or of files that are linked, by name; iterates over their names in PTX."""
+    """The kernels of a PTX file, or of several linked files, by name; iteration yields their PTX names."""
 
     def __init__(self, modules: Sequence[Module], cuda: str = "") -> None:
         """Collect the kernels of linked modules; `cuda` is the CUDA C++ file from which the first one was compiled."""
@@ -99,22 +100,23 @@ class PtxModule(Mapping[str, "PtxKernel"]):
         }
 
     def set(self, values: Mapping[str, Any] | None = None, /, **named: Any) -> None:
-        """Give `__device__` and `__constant__` variables values, as `cudaMemcpyToSymbol` does: `module.set(scale=2.0)`.
+        """Give values to `__device__` and `__constant__` variables, as `cudaMemcpyToSymbol` does:
+        `module.set(scale=2.0)`.
 
-        A name is that of PTX, or the C++ one.  Values have the form of arguments: numbers, bytes, structures, and
-        arrays with the size of the variable; a pointer is an array, whose address it gets.  An array is used in place:
-        what launches store into the variable stays in it.  Any other value is restored at each launch.  Raise
-        UsageError for an unknown name or another size.
+        A name is the PTX or the C++ name.  Values have the form of arguments: numbers, bytes, structures, and arrays
+        with the size of the variable; for a pointer, pass an array, whose address the variable gets.  An array is used
+        in place: values that launches store into the variable stay in it.  A variable with any other value is reset at
+        each launch.  Raise UsageError for an unknown name or another size.
         """
         self._variables.set({**(values or {}), **named})
 
     def place_variables(self, memory: DeviceMemory, addresses: Mapping[str, int] | None = None) -> dict[str, int]:
         """Allocate the `__device__` variables in a device memory, as `cuModuleLoad` does; return the address of each by
-        its name in PTX.
+        its PTX name.
 
         The variables keep their contents between launches.  A variable that contains the address of a function or of a
-        constant is not allocated.  `addresses` are existing allocations for variables, also for `__constant__` ones, by
-        the names of `placeable`.
+        constant is not allocated.  `addresses` are existing allocations for variables, by the names of `placeable`;
+        they may include `__constant__` variables.
         """
         return self._variables.place(memory, addresses)
 
@@ -211,25 +213,26 @@ class PtxKernel(Launchable, PtxCode):
 
     @functools.cached_property
     def known_as(self) -> tuple[str, ...]:
-        """The names by which the kernel can be found, the PTX name last."""
+        """The names by which the kernel can be found; the PTX name is the last one."""
         function = demangle(self.entry.name)
         local = function.name.rpartition("::")[2] if "<" not in function.name else function.name
         return (function.name, str(function), local, self.entry.name)
 
     @property
     def block(self) -> tuple[int, ...]:
-        """Return the threads of a CTA that its PTX requires, or at most allows; nothing if it declares neither."""
+        """Return the number of threads of a CTA that its PTX requires, or else the maximum that it allows; empty if it
+        declares neither."""
         given = self._module.file.functions[self.entry.name].directives
         found = given.get("reqntid") or given.get("maxntid")
         return tuple(found.values) if found is not None else ()
 
     def set(self, values: Mapping[str, Any] | None = None, /, **named: Any) -> None:
-        """Give values to variables of its file, which other kernels there share: see `PtxModule.set`."""
+        """Give values to variables of the kernel's file, which its other kernels share: see `PtxModule.set`."""
         self._variables.set({**(values or {}), **named})
 
     def on(self, target: str) -> Any:
-        """Return this kernel on `"emulator"` or `"gpu"`: `kernel.on("gpu")[grid, block](*arguments)` has the CUDA
-        driver compile it and runs it there, unchecked; `wsemu.crosscheck` is the safe alternative."""
+        """Return this kernel on `"emulator"` or `"gpu"`.  For `kernel.on("gpu")[grid, block](*arguments)`, the CUDA
+        driver compiles it and runs it there, unchecked; `wsemu.crosscheck` is the safe alternative."""
         if target == "emulator":
             return self
         if target != "gpu":

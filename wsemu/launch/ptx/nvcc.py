@@ -60,7 +60,7 @@ def is_cuda(source: object) -> bool:
 
 
 def compile_cuda(request: Request) -> str:
-    """Return the PTX of a .cu file; UsageError without `nvcc`, and with its messages if it fails."""
+    """Return the PTX of a .cu file; raise UsageError without `nvcc`, or with its messages if it fails."""
     if not os.path.isfile(request.file):
         raise UsageError(f"`{request.file}` cannot be read: no such file")
     compiler = _require_nvcc(request)
@@ -76,7 +76,8 @@ def compile_cuda(request: Request) -> str:
 
 
 def compile_program(file: str, flags: Sequence[str], program: str) -> None:
-    """Compile CUDA C++ with a `main` to a program; UsageError without `nvcc`, and with its messages if it fails."""
+    """Compile CUDA C++ with a `main` to a program; raise UsageError without `nvcc`, or with its messages if it
+    fails."""
     request = Request(file, tuple(flags))
     compiler = _require_nvcc(request)
     words = [compiler, *_options(request)[1:], "--no-compress", *flags, "-o", program, file]  # needs no `zstandard`
@@ -122,7 +123,7 @@ def _candidates() -> Iterator[str]:
 
 
 def _options(request: Request) -> list[str]:
-    """Return the options of `nvcc` that the user does not give."""
+    """Return the options of `nvcc` that the user does not set."""
     options = ["-ptx", "-lineinfo"]
     if not any(re.match(r"--?(arch|gencode|gpu-architecture|gpu-code)\b", flag) for flag in request.flags):
         arch = settings.current().arch
@@ -160,14 +161,15 @@ def _compile(request: Request, command: Sequence[str]) -> tuple[str, list[str]]:
 
 
 def _write_uses(request: Request) -> str:
-    """Return text that includes the file and uses its templates; `# 1` gives its own lines the name of the option."""
+    """Write text that includes the file and uses its templates; a `# 1` directive makes errors in these uses refer to
+    the option."""
     path = request.file.replace("\\", "\\\\").replace('"', '\\"')
     uses = [f"static auto *const wsemu_entry_{n} = &{entry};" for n, entry in enumerate(request.entries)]
     return "\n".join([f'#include "{path}"', f'# 1 "{_INSTANTIATED}"', *uses, ""])
 
 
 def _failure(request: Request, done: subprocess.CompletedProcess[str]) -> CompileError:
-    """Return the error of a failed compilation, with what `nvcc` prints."""
+    """Return the error of a failed compilation, with the messages of `nvcc`."""
     text = (done.stderr.strip() or done.stdout.strip()).replace("\r", "")
     folder = os.getcwd() + os.sep
     output = "\n".join(line.removeprefix(folder) for line in text.split("\n"))
@@ -192,7 +194,7 @@ def _dependencies(listed: Path) -> list[str]:
 
 
 def _find_kept(request: Request, command: Sequence[str]) -> Path | None:
-    """Return the file of the cache for a compilation; None without a cache."""
+    """Return the cache file for a compilation; None without a cache."""
     place = cache.folder()
     if place is None:
         return None
@@ -202,7 +204,7 @@ def _find_kept(request: Request, command: Sequence[str]) -> Path | None:
 
 
 def _state(file: str) -> list[int]:
-    """Return the time and size of a file, which differ once it is changed; nothing for a missing one."""
+    """Return the modification time and size of a file, which show whether it changed; empty if it is missing."""
     try:
         found = os.stat(file)
     except OSError:
@@ -252,7 +254,7 @@ _FOLDER = re.compile(r"(?:-I|--include-path=|-isystem=)(.*)")
 
 
 def split_flags(text: str) -> tuple[str, ...]:
-    """Return the words of `--nvcc`; UsageError if a quotation mark is open."""
+    """Return the words of `--nvcc`; raise UsageError if a quotation mark is not closed."""
     try:
         return tuple(shlex.split(text))
     except ValueError as error:
@@ -260,9 +262,9 @@ def split_flags(text: str) -> tuple[str, ...]:
 
 
 def check_flags(text: str, folder: Path, naming: str) -> str:
-    """Return the flags that a file gives, with the paths of its header folders in full.
+    """Return the flags in a file, with full paths of its header folders.
 
-    UsageError for flags that read files or start programs: these are for the command line.
+    Raise UsageError for flags that read files or start programs, which only the command line may give.
     """
     words: list[str] = []
     rest = iter(split_flags(text))

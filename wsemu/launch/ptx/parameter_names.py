@@ -24,8 +24,8 @@ _NAME = re.compile(r"(\w+)\s*(?:\[[^\]]*\]\s*)*(?:=.*)?$", re.S)
 
 
 def parameter_names(module: Module, entry: Entry) -> tuple[str, ...]:
-    """Return a name for each parameter: that of the declaration in the source, if there is one with the same number;
-    otherwise that of PTX without the kernel's name in front, such as `param_0`."""
+    """Return a name for each parameter: from the declaration in the source if there is one with the same number of
+    parameters; otherwise the PTX name without the kernel's name in front, such as `param_0`."""
     plain = tuple(p.name.removeprefix(entry.name).lstrip("_") or p.name for p in entry.parameters)
     base = re.split(r"[<(]", demangle(entry.name).name)[0].rpartition("::")[2]
     found = {
@@ -39,8 +39,9 @@ def parameter_names(module: Module, entry: Entry) -> tuple[str, ...]:
 
 
 def rename_arrays(program: Program, names: dict[str, str]) -> None:
-    """Give the arrays of a program the names that people know them by: `names` for the parameters.  Variables get the
-    last part of their C++ name, `tile`; two with the same part also get their function, `load<float>::tile`."""
+    """Give the arrays of a program readable names.  `names` has those of the parameters.  Variables get the last part
+    of their C++ name, such as `tile`; two variables with the same last part also get their function, as in
+    `load<float>::tile`."""
     variables = [*program.shared, *program.locals]
     own = dict.fromkeys([*(array.name for array in variables), *(array.name for array in program.constant_arrays)])
     short = {name: _demangle_variable(name).rpartition("::")[2] for name in own}

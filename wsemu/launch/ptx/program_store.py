@@ -1,8 +1,9 @@
-"""Compiled programs of long PTX texts, kept in the user's cache folder from one process to the next.
+"""Compiled programs of long PTX texts, kept in the user's cache folder between processes.
 
 A file is named after a digest of the text and its other inputs: the kernel, the kinds of the arguments, and the sources
-that lines name.  It holds pickled objects, so it has to be as trustworthy as the machine code beside it.  No other user
-can have written it, and it carries its own name, the state of the package, and a digest (`machine.cache`).
+that lines refer to.  It holds pickled objects, so it must be as trustworthy as the machine code in the same cache.
+Therefore no other user may be able to write it, and it contains its own name, the state of the package, and a digest
+(`machine.cache`).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 MIN_TEXT = 1 << 16
-"""minimum number of characters of a text that is kept; shorter texts are compiled in a tenth of a second"""
+"""minimum length of a text that is kept, in characters; shorter texts compile in a tenth of a second"""
 _KEPT_ANALYSES = frozenset(
     ("variables", "decoder", "loops", "places", "shadowed", "shadowed_beside", "synchronization", "live rows",
      "live bits", "rows", "sources, lanes", "sources, lockstep", "atomics branch", "loops wait")
@@ -50,7 +51,7 @@ class ProgramStore:
             return None
 
     def save(self, value: Any, *key: Any) -> None:
-        """Keep an object under a key, unless it was loaded or saved before, or cannot be pickled."""
+        """Save an object under a key unless it was loaded or saved before, or cannot be pickled."""
         name = self._name(key)
         if name in self._known:
             return
@@ -69,7 +70,7 @@ class ProgramStore:
 
 @functools.lru_cache(maxsize=4)
 def open_store(text: str) -> ProgramStore | None:
-    """Return the store of a text; None for a short one."""
+    """Return the store of a text; None for a short text."""
     return ProgramStore(text) if len(text) >= MIN_TEXT else None
 
 
@@ -84,7 +85,7 @@ def file_states(paths: Iterable[str | None]) -> list[tuple[str, int, int]]:
 
 
 def _pickle(value: Any) -> bytes:
-    """Pickle an object; programs are without the analyses that count what launches did."""
+    """Pickle an object; programs are pickled without the analyses that count what launches did."""
     packed = io.BytesIO()
     pickler = pickle.Pickler(packed, pickle.HIGHEST_PROTOCOL)
     pickler.dispatch_table = copyreg.dispatch_table | {Program: _reduce_program}

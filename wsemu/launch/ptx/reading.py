@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 
 def read(source: str | os.PathLike[str], roots: Sequence[str] = ()) -> Module:
-    """Return the module of a PTX text or file; reports also look for the source files that it names in the folders
-    `roots`.
+    """Return the module of a PTX text or file.  `roots` are folders in which reports look for the source files that it
+    refers to.
 
-    UsageError for a file that cannot be read, KernelError for text that is not PTX, with line and column.
+    Raise UsageError for a file that cannot be read, and KernelError, with line and column, for text that is not PTX.
     """
     return _read(*_text(source), roots)
 
@@ -59,7 +59,7 @@ def _read(text: str, file: str, roots: Sequence[str]) -> Module:
 
 @contextlib.contextmanager
 def pausing_collection() -> Iterator[None]:
-    """Pause the garbage collector: of the many objects that a compiler makes, it finds none to free."""
+    """Pause the garbage collector, which would find nothing to free among the many objects that a compiler creates."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -70,7 +70,7 @@ def pausing_collection() -> Iterator[None]:
 
 
 def _text(source: str | os.PathLike[str]) -> tuple[str, str]:
-    """Return the text, and the file under whose name it is shown."""
+    """Return the text, and the file name under which it is shown."""
     if isinstance(source, str) and ("\n" in source or ".version" in source):
         file = f"<ptx {hashlib.sha256(source.encode(errors='replace')).hexdigest()[:8]}>"
         _show(file, source)

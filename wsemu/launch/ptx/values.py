@@ -63,10 +63,10 @@ class Variables:
 
     def place(self, memory: DeviceMemory, addresses: Mapping[str, int] | None = None) -> dict[str, int]:
         """Allocate the `__device__` variables in a device memory, with their initial contents, and return the address
-        of each by its name in PTX.  Variables that hold addresses of functions or constants stay in memory of each
+        of each by its PTX name.  Variables that contain addresses of functions or constants are allocated by each
         launch.
 
-        `addresses`: the caller's allocations for variables, also for `__constant__` ones, by name in PTX.
+        `addresses` are the caller's allocations for variables by PTX name; they may include `__constant__` variables.
         """
         from wsemu.frontend.ptx.variables import contents
 
@@ -153,7 +153,7 @@ def _placeable(modules: Sequence[Module], spaces: Sequence[str] = ("global",)) -
 
 
 def _is_placed(variable: Variable, item: object, placed: Mapping[str, Variable]) -> bool:
-    """Return whether an item of an initializer is a number, or the whole address of one of the variables."""
+    """Return whether an item of an initializer is a number or the complete address of one of the variables."""
     if not isinstance(item, Symbol):
         return True
     return item.name in placed and not item.mask and variable.type in ("u64", "s64", "b64")

@@ -46,7 +46,7 @@ class AccessValue(BaseModel):
 
 @dataclass(slots=True)
 class AccessRecord:
-    """An access of a warp as it was executed: the address of each lane, and the bytes that it loaded or stored."""
+    """An executed access of a warp: the address of each lane, and the bytes that it loaded or stored."""
 
     warp: int
     does: str
@@ -54,12 +54,12 @@ class AccessRecord:
     size: int
     """number of bytes per lane"""
     addresses: dict[int, int] = field(default_factory=dict)
-    """addresses by lane; for an asynchronous operation by piece, of which a lane may have several"""
+    """addresses by lane; for an asynchronous operation by piece, since a lane may have several"""
     values: dict[int, bytes] = field(default_factory=dict)
     before: dict[int, bytes] = field(default_factory=dict)
     """bytes of each lane before the access"""
     source: AccessRecord | None = None
-    """for a copy, its read; the other fields describe its write"""
+    """the read of a copy; the other fields then describe its write"""
     starts: dict[int, int] = field(default_factory=dict)
     """the highest lane at each address, computed on first use"""
 
@@ -163,8 +163,8 @@ def _memory(run: WarpRun, address: int, size: int) -> bytes | None:
 def shared_elements(
     one: AccessRecord, other: AccessRecord, program: Program, apart: bool = False
 ) -> Iterator[tuple[int, int]]:
-    """Yield (address, bytes) of the elements that two accesses share, lowest lane of the second first; with `apart` two
-    lanes must share it."""
+    """Yield (address, bytes) of the elements that two accesses share, in the order of the second access's lanes; with
+    `apart`, only elements that two different lanes share."""
     size = min(element(program, seen) for seen in (one, other))
     lanes: defaultdict[int, set[int]] = defaultdict(set)
     for lane, start in one.addresses.items():
@@ -212,7 +212,7 @@ def exchange_accesses(first: AccessRecord, second: AccessRecord) -> tuple[Access
 
 
 def _reload(load: AccessRecord, store: AccessRecord, source: dict[int, bytes]) -> None:
-    """Replace the bytes of a load where a store overlaps it."""
+    """Replace the bytes of a load that a store overlaps."""
     for lane, start in load.addresses.items():
         data = bytearray(load.values[lane])
         for k in range(load.size):

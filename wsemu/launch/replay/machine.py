@@ -103,7 +103,7 @@ class Machine:
         return max(self._counts[kind, cta.number, warp.number, pc] for kind in ("access", "copy"))
 
     def until(self, step: Step) -> tuple[Step, AccessRecord | None]:
-        """Run a warp until it has executed the operation of a step.  Return the step as executed, and the record of an
+        """Run a warp until it has executed the operation of a step.  Return the executed step, and the record of an
         access."""
         cta = self.cta(step)
         warp, kind = cta.warps[step.warp], _event_kind(step.does)
@@ -126,9 +126,10 @@ class Machine:
         )
 
     def _joined_by_its_group(self, cta: Cta, warp: Warp) -> bool:
-        """Return whether a warp that waits at a commit of `wgmma` continues after its warpgroup has joined it.
+        """Return whether a warp that waits at a commit of `wgmma` continues after the other warps of its warpgroup have
+        joined it.
 
-        Schedules do not contain the steps of the other three warps, so this runs them up to that commit.
+        Schedules do not contain the steps of these three warps, so this function runs them up to that commit.
         """
         if not warp.alive or not warpgroup.stands(cta, warp.number):
             return False

@@ -38,7 +38,8 @@ class Followed(NamedTuple):
     """accesses of the instructions that are looked at, in order"""
 
     def stuck_warps(self) -> list[tuple[int, int, str]] | None:
-        """Return (warp, instruction, what it waits for) of all that have not ended; None if one of them continues."""
+        """Return (warp, instruction, what it waits for) of all warps that have not ended; None if one of them can
+        continue."""
         session, found = self.session, list[tuple[int, int, str]]()
         before = [session.digest(cta) for cta in range(session.ctas)]
         memory, saved = session.digest_memory(), session.save_memory()
@@ -60,7 +61,7 @@ class Followed(NamedTuple):
 def follow_order(
     bound: Bound, steps: Sequence[Step], budget: int, shows: Callable[[Followed], Any | None]
 ) -> tuple[Any, Followed]:
-    """Perform the accesses of a schedule in order.  Return the launch, and the result of `shows` for it afterwards.
+    """Perform the accesses of a schedule in order.  Return the launch, and the result of `shows` for its final state.
 
     Raise ReplayError if the launch does not follow the order, or `shows` finds nothing.
     """
@@ -126,8 +127,7 @@ def _ask(session: Any, step: Step, grid: tuple[int, int, int]) -> Ask | None:
 
 
 def racing_accesses(followed: Followed, marked: Sequence[Step], grid: tuple[int, int, int]) -> Any | None:
-    """Return the two accesses of a race, and the same two as they would be in the opposite order; None if there are
-    none."""
+    """Return the two accesses of a race, and both as they would be in the opposite order; None if there are none."""
     one, two = ((linear(step, grid), step.warp, step.instruction) for step in marked)
     apart, program = one[:2] == two[:2], followed.places.program
     for first, second in _pairs(followed.records, one, two):

@@ -53,14 +53,14 @@ if TYPE_CHECKING:
 BUDGET = 2_000_000
 """warp instructions of a replay: the reference interpreter makes some 10,000 to 100,000 a second"""
 _PATIENCE = 10_000
-"""number of additional instructions, compared with the finding's own order, after which the opposite order is abandoned
-because a warp waits in a loop"""
+"""maximum number of instructions, beyond those of the finding's own order, that the opposite order may execute before
+replay assumes that a warp waits in a loop"""
 
 _AT_BARRIERS = ("arrive", "sync")
 
 
 class FaultError(ReplayError):
-    """A step of the schedule raises an illegal instruction; `steps` are the steps executed so far."""
+    """Raised if a step of the schedule raises an illegal instruction; `steps` are the steps executed so far."""
 
     def __init__(self, message: str, steps: list[Step]) -> None:
         super().__init__(message)
@@ -80,7 +80,7 @@ class Order(_Data):
     left: str = ""
     """value of the element afterwards"""
     why_not: str = ""
-    """obstacle to this order in the emulator, where stores are visible immediately.  Hardware may delay them, and the
+    """why the emulator cannot execute this order: its stores are visible immediately.  Hardware may delay them, and the
     values are those of such a delay"""
 
 
@@ -126,7 +126,7 @@ class Replay(_Data):
     held: list[int] = []
     """warps whose lanes wait for each other at the end (B14)"""
     path: list[Step] = []
-    """barrier operations of a CTA that continued to a deadlock or a fault; the last ones are shown"""
+    """barrier operations of a CTA that ran on to a deadlock or a fault; only the last ones are shown"""
 
 
 @dataclass(slots=True)
@@ -193,7 +193,7 @@ def _check(bound: Bound, steps: Sequence[Step]) -> None:
 
 
 def _does(bound: Bound, instruction: int) -> str:
-    """Return the word for a step at an instruction; empty if the program does not have the instruction."""
+    """Return the word for a step at an instruction; empty if the program does not contain the instruction."""
     if instruction >= len(bound.program.code):
         return ""
     return step_word(NAMES[int(bound.program.code[instruction, 0])])
@@ -251,7 +251,8 @@ def _both_orders(bound: Bound, code: str, steps: Sequence[Step], budget: int, ea
 
 
 def _with_copies(run: _Run, marked: Sequence[Step]) -> Replay:
-    """Replay a race with an asynchronous copy.  Replay performs it at its issue, so the opposite order is computed."""
+    """Replay a race with an asynchronous copy.  Replay performs the copy when it is issued, so the opposite order is
+    computed."""
     marks, seen = (marked[0].mark, marked[1].mark), run.seen
     other = exchange_accesses(seen[0], seen[1])[::-1]
     orders = [list(zip(marks, seen, strict=True)), list(zip(marks[::-1], other, strict=True))]
@@ -269,7 +270,8 @@ def _who(step: Step, steps: Sequence[Step]) -> str:
 
 
 def _within_a_warp(bound: Bound, code: str, steps: Sequence[Step], budget: int, earlier: range) -> Replay:
-    """Replay a race of two lanes of a warp.  They run together here, so the opposite order is computed."""
+    """Replay a race between two lanes of a warp.  The emulator runs them together, so the opposite order is
+    computed."""
     if sum(bool(step.mark) for step in steps) == 1 and steps[-1].mark:
         run = _follow(bound, steps[:-1], budget, earlier, steps[-1:])
         done, pair = _lanes_disagree(run.machine, steps[-1])
@@ -320,7 +322,7 @@ def _replay_atomics(bound: Bound, code: str, steps: Sequence[Step], budget: int)
 
 
 def _lanes_disagree(machine: Machine, step: Step) -> tuple[Step, list[tuple[str, AccessRecord]]]:
-    """Run a warp until it has executed a store whose lanes have different values for one address."""
+    """Run a warp until it has executed a store whose lanes store different values to one address."""
     while True:
         try:
             done, seen = machine.until(step)
@@ -359,8 +361,8 @@ def _compare_orders(
     apart: bool = False,
     wanted: Collection[str] = (),
 ) -> tuple[str, list[Order]]:
-    """Return the accesses in each order, at an element that is requested by name, else the first one on which the
-    orders differ, or else the first one shared."""
+    """Return the accesses in each order, at the element that is requested by name, or else the first element on which
+    the orders differ, or else the first shared element."""
     program, places = machine.launch.program, machine.places
     one, other = (seen for _, seen in orders[0])
     elements = list(shared_elements(one, other, program, apart))
@@ -383,8 +385,8 @@ def _compare_orders(
 
 
 def _replay_recycling(bound: Bound, code: str, steps: Sequence[Step], budget: int, earlier: range) -> Replay:
-    """Replay recycling: the swapped operations, then the rest in order.  If counts differ, the swap itself may be a
-    fault."""
+    """Replay barrier recycling: the swapped operations, then the rest in order.  If their counts differ, the swap
+    itself may be a fault."""
     try:
         run = _follow(bound, steps, budget, earlier)
     except FaultError as fault:
@@ -395,7 +397,7 @@ def _replay_recycling(bound: Bound, code: str, steps: Sequence[Step], budget: in
 
 
 def _replay_deadlock(bound: Bound, code: str, steps: Sequence[Step], budget: int, earlier: range) -> Replay:
-    """Replay a deadlock: each step is a warp that waits at the end."""
+    """Replay a deadlock: each step of the schedule is a warp that waits at the end."""
     machine = Machine(bound, steps, budget)
     for number in earlier:
         machine.run_in_order(machine.begin_cta(number))
@@ -411,7 +413,7 @@ def _replay_deadlock(bound: Bound, code: str, steps: Sequence[Step], budget: int
 
 
 def _replay_columns(bound: Bound, code: str, steps: Sequence[Step], budget: int, earlier: range) -> Replay:
-    """Replay an error that may be one only with allocations of tensor memory at other columns: try all columns."""
+    """Replay an error that may occur only if tensor memory is allocated at other columns: try all columns."""
     for first in (0, *reversed(range(1, COLUMNS // GRANULE))):
         with contextlib.suppress(ReplayError):
             return _replay_until_reported(bound, code, steps, budget, earlier, first)
@@ -421,7 +423,7 @@ def _replay_columns(bound: Bound, code: str, steps: Sequence[Step], budget: int,
 def _replay_until_reported(
     bound: Bound, code: str, steps: Sequence[Step], budget: int, earlier: range, first_granule: int = 0
 ) -> Replay:
-    """Replay an operation that is wrong by itself: run the CTA in order until it is reported."""
+    """Replay an operation that is wrong by itself: run the CTA in order until the operation is reported."""
     machine = Machine(bound, steps, budget, races=code in _ORDERED)
     machine.launch.first_granule = first_granule
     for number in earlier:

@@ -131,7 +131,7 @@ class Witness(BaseModel):
             raise
 
     def check(self, bound: Bound) -> None:
-        """Raise WitnessError unless the launch is the one of the witness.  The message names the difference."""
+        """Raise WitnessError unless the launch is the one of the witness; the message names the difference."""
         found = [*self._differences(bound)]
         if found:
             rest = f"; and {len(found) - _MOST_CHANGES} changes more" if len(found) > _MOST_CHANGES else ""
@@ -154,7 +154,7 @@ class Witness(BaseModel):
 
 
 def load(path: str | os.PathLike[str]) -> Witness:
-    """Read a witness file; WitnessError describes what is wrong with it."""
+    """Read a witness file; raise WitnessError with the fault if it is invalid."""
     name = os.fspath(path)
     try:
         data = read_regular(name, _LARGEST)
@@ -180,9 +180,9 @@ def _wrong(error: ValidationError) -> str:
 
 
 class Saver:
-    """Saves the witnesses of a program's errors into a folder, each location in the source once.
+    """Saves the witnesses of a program's errors into a folder, one for each source location.
 
-    It counts the launches inside a `with` block.  `error` is why the folder cannot be made or written.
+    It counts the launches inside a `with` block.  `error` is the reason why the folder cannot be created or written.
     """
 
     def __init__(self, folder: str, program: Path, arguments: Sequence[str]) -> None:
@@ -234,7 +234,7 @@ class Saver:
         return self._relative(), self.arguments, self.launches, self._sha256
 
     def _relative(self) -> str:
-        """Return the program's path relative to the folder; its name alone if there is none."""
+        """Return the program's path relative to the folder; its name alone if it has no relative path."""
         try:
             path = os.path.relpath(os.path.realpath(self.program), os.path.realpath(self.folder))
         except ValueError:  # another drive
@@ -243,7 +243,7 @@ class Saver:
 
 
 def _sha256(program: str | os.PathLike[str]) -> str:
-    """Return the hash of a program's file; nothing if it cannot be read."""
+    """Return the hash of a program's file; empty if it cannot be read."""
     try:
         return hashlib.sha256(read_regular(program, _LARGEST_PROGRAM)).hexdigest()
     except UsageError:
@@ -251,10 +251,10 @@ def _sha256(program: str | os.PathLike[str]) -> str:
 
 
 def program_path(witness: Witness, path: Path) -> Path:
-    """Return the program that a witness file names, if `wsemu replay` may run it.
+    """Return the program that a witness file names if `wsemu replay` may run it.
 
-    WitnessError unless it is a .py, .ptx or .cu file below the working folder or the witness file's folder, and has the
-    hash that the witness carries.  It must not be below a hidden folder or one of installed packages.
+    Raise WitnessError unless it is a .py, .ptx or .cu file below the working folder or the witness file's folder, and
+    has the hash in the witness.  It must not be below a hidden folder or a folder of installed packages.
     """
     if not witness.program:
         raise WitnessError(f"`{path}` names no program: replay it from Python, `wsemu.replay(path, kernel, arguments)`")
@@ -283,7 +283,7 @@ def program_path(witness: Witness, path: Path) -> Path:
 
 
 def _forbidden(program: Path, roots: Sequence[Path]) -> str:
-    """Why a program is not run because a witness names it, wherever its folder is; nothing if it may be."""
+    """Return the reason why no witness may start this program, whatever folder it is in; empty if one may."""
     if program.suffix.lower() not in _SUFFIXES:
         return "has not the suffix .py, .ptx or .cu"
     installed = (sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib"))

@@ -283,7 +283,7 @@ def _enter_plain(name: str, operation: str, immediate: int = 0, auxiliary: int =
 
 
 def _enter_constant(name: str, operation: str, parameter: str, auxiliary: int = 0) -> None:
-    """Enter an operation with one number, which must be constant."""
+    """Enter an operation with one number, which must be a constant."""
     function = _NAMES[name]
 
     @means(function)

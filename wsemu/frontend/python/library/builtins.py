@@ -62,7 +62,7 @@ from wsemu.language.times import is_time
 
 @handles(abs)
 def absolute(call: Any) -> Value:
-    """Lower `abs`: the result has the type of x; of a complex number it is a float."""
+    """Lower `abs`: the result has the type of x; for a complex number it is a float."""
     (x,) = positional(call, "abs", 1)
     operand = number(x, "`abs`")
     if isinstance(operand, ComplexValue):

@@ -105,7 +105,7 @@ def _nan_test(b: Any, x: Scalar) -> Scalar:
 
 
 def _larger(relation: str) -> Meaning:
-    """Return the lowering of an extreme: the other operand if one is nan, otherwise the one for which the relation
+    """Return the lowering of an extreme: if one operand is nan the other one, otherwise the one for which the relation
     holds."""
 
     def pick(b: Any, x: Scalar, y: Scalar) -> Scalar:

@@ -37,7 +37,7 @@ def local_array(call: Any, shape: Value, dtype: Value, alignment: Value | None) 
 
 @means(cuda.const.array_like)
 def constant_array(call: Any, ndarray: Value) -> Value:
-    """Return a host array that a kernel names; it is in constant memory already."""
+    """Return a host array that a kernel refers to by name; it is in constant memory already."""
     made = array(call, ndarray, "`cuda.const.array_like`")
     if made.space != "constant":
         raise call.error(
