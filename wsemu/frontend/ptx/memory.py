@@ -121,9 +121,9 @@ FORBIDDEN = {
 
 
 def space_bits(e: Emitter, modifiers: Iterable[str]) -> int:
-    """Return the constraints of an access on its memory: the kinds of memory that it excludes, and OWN_SHARED if it
-    goes to the CTA's own shared memory in a program that has addresses of other CTAs (PTX ISA, "State spaces":
-    `.shared` is `.shared::cta`)."""
+    """Return the constraints of an access on its memory (PTX ISA, "State spaces": `.shared` is `.shared::cta`).  These
+    are the kinds of memory that it excludes, and OWN_SHARED if it goes to the CTA's own shared memory in a program that
+    has addresses of other CTAs."""
     names = [m for m in modifiers if m in SPACES]
     own = OWN_SHARED if e.reached.maps_addresses and not _OWN.isdisjoint(names) else 0
     return own | (FORBIDDEN[SPACES[names[0]]] << FORBIDS_SHIFT if names else 0)
