@@ -81,7 +81,7 @@ _HOME = {
     "time": "wsemu.timing.time",
     "trace": "wsemu.launch.tracing",
 }
-"""public name -> the module that defines it (or is it)"""
+"""public name -> the module that defines it, or that it is"""
 
 __all__ = [  # noqa: RUF022 - in the order of a reader's interest
     "check",
@@ -117,7 +117,8 @@ __all__ = [  # noqa: RUF022 - in the order of a reader's interest
 ]
 
 
-if not os.path.isdir(os.path.join(__path__[0], "checkers")):  # a checkout, not installed: it lies beside this folder
+# in a checkout that is not installed, the folder is next to this one
+if not os.path.isdir(os.path.join(__path__[0], "checkers")):
     __path__.append(os.path.dirname(__path__[0]))
 
 
@@ -142,7 +143,7 @@ def load_ipython_extension(shell: Any) -> None:
 
 
 def unload_ipython_extension(shell: Any) -> None:
-    """Give a notebook Numba-CUDA back, for `%unload_ext wsemu`."""
+    """Make a notebook use Numba-CUDA again, for `%unload_ext wsemu`."""
     from wsemu.app.notebook import unload_ipython_extension as unload
 
     unload(shell)

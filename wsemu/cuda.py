@@ -43,7 +43,7 @@ else:
         """Declare a kernel, or with `device=True` a function that kernels call: `@cuda.jit` or `@cuda.jit(...)`."""
         from wsemu.launch import (
             kernel,
-        )  # the host's side, which this module must not load for those who only name things
+        )  # part of the host's side, which this module must not load for users of the names alone
 
         return kernel.jit(signature, **options)
 

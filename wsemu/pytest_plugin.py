@@ -145,7 +145,7 @@ _SESSIONS = {
     "numba": "run tests with wsemu in place of Numba-CUDA: `from numba import cuda` imports `wsemu.cuda`",
     "cuda": "run the whole session on wsemu's CUDA driver: Triton, torch on `cuda`, CuPy, CuTe DSL, and extensions",
 }
-"""kinds of sessions -> help"""
+"""kinds of sessions -> their help texts"""
 _MUTATE = (
     "then change the kernels in one place at a time, and report the mutants that no test detects: exit code 1 if any"
 )
@@ -237,8 +237,8 @@ def _is_on_driver(config: pytest.Config) -> bool:
 
 
 def _failed_launches(config: pytest.Config, settings: Settings | None) -> str:
-    """Return the reports of launches since the last time that failed or, unless that is allowed, are incomplete; warn
-    of the others."""
+    """Return the reports of the launches since the last call that failed or, unless that is allowed, are incomplete;
+    warn of the others."""
     import warnings
 
     found = _take_reports() if _is_on_driver(config) else []
@@ -334,7 +334,7 @@ def _option_or_ini(config: pytest.Config, name: str) -> Any:
 
 
 def _has_table(folder: Path) -> bool:
-    """Return whether a pyproject.toml from here upwards may configure wsemu: only then it is parsed."""
+    """Return whether a pyproject.toml in this folder or above may configure wsemu; it is parsed only in that case."""
     for place in (folder, *folder.parents):
         try:
             if _TABLE.search((place / "pyproject.toml").read_bytes()):
@@ -345,7 +345,7 @@ def _has_table(folder: Path) -> bool:
 
 
 def _resolve_settings(config: pytest.Config, given: Mapping[str, Any]) -> _Chosen | None:
-    """Return the settings of the project's pyproject.toml and of these options; pytest.UsageError if they are
+    """Return the settings from the project's pyproject.toml and from these options; raise pytest.UsageError if they are
     invalid."""
     from wsemu.app.config import parse_table
     from wsemu.app.pyproject import find
@@ -403,7 +403,7 @@ _SETTINGS = pytest.StashKey["Settings | None"]()
 
 
 def _trial() -> Any:
-    """Return the trial as which a test runs with a mutant of its kernels; None if it runs normally."""
+    """Return the trial that a test represents if it runs with a mutant of its kernels; None if it runs normally."""
     trials = sys.modules.get("wsemu.campaign.mutate_trials")
     return trials.running[-1] if trials is not None and trials.running else None
 
@@ -426,7 +426,7 @@ def _using_settings(item: pytest.Item) -> AbstractContextManager[object]:
 def pytest_runtest_setup(item: pytest.Item) -> Generator[None]:
     item.stash[_SETTINGS] = _test_settings(item)
     recording = sys.modules.get("wsemu.host.recorder")
-    if recording is not None:  # streams of another test count as those of another program
+    if recording is not None:  # streams of another test count as streams of another program
         recording.recorder.reset()
     with _checking_launches(item), _using_settings(item):
         return (yield)

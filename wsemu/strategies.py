@@ -1,4 +1,4 @@
-"""Hypothesis strategies: transfers and launches that are valid, and calls that must be refused.
+"""Hypothesis strategies: valid transfers and launches, and calls that must be rejected.
 
     from hypothesis import given
     from wsemu import check_transfer

@@ -22,7 +22,7 @@ class Advance:
         self.begin()
 
     def begin(self) -> None:
-        """Note that a launch begins."""
+        """Record that a launch begins."""
         self._began = self._last = time.monotonic()
         self._done = self._total = 0
 

@@ -22,8 +22,8 @@ _MAX_HEADER_BYTES = 1 << 16
 
 
 def read_array(path: str | os.PathLike[str], limit: int) -> npt.NDArray[Any]:
-    """Read the array of a `.npy` file of at most `limit` bytes; UsageError if the file cannot be read, or
-    is not one that `numpy.save` writes with `allow_pickle=False`."""
+    """Read the array of a `.npy` file of at most `limit` bytes.  Raise UsageError if the file cannot be read, or if
+    `numpy.save` does not write such files with `allow_pickle=False`."""
     with open_regular(path, limit + _MAX_HEADER_BYTES) as stream:
         try:
             return _read(stream)

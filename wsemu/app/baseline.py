@@ -36,7 +36,7 @@ _TEXTS = ("fingerprint", "code", "kernel", "file", "text")
 
 
 def read_baseline(file: str) -> Baseline:
-    """Return the baseline that a file holds; UsageError names what is wrong with it."""
+    """Return the baseline in a file; raise UsageError, which names the fault, if the file is invalid."""
     try:
         text = read_regular(file, LARGEST).decode()
     except UsageError as error:
@@ -115,7 +115,7 @@ def _entry_text(text: str) -> str:
 
 
 def write_baseline(file: str, found: Gathering, printer: Sink) -> None:
-    """Write the findings of a program into a baseline file; those of other programs in it stay."""
+    """Write the findings of a program into a baseline file, which keeps those of other programs."""
     before: Mapping[str, BaselineEntry] = read_baseline(file).entries if os.path.exists(file) else {}
     kept = {key: entry for key, entry in before.items() if entry.program != found.program and key not in found.entries}
     try:
@@ -142,7 +142,7 @@ class BaselineUse:
     kernels: set[str] = field(default_factory=set)
 
     def observe(self, report: Report) -> None:
-        """Note the findings of a launch that the baseline accepts."""
+        """Record the findings of a launch that the baseline accepts."""
         self.used.update(entry.line for entry in report.suppressed if entry.kind == "baseline")
         if report.verdict != "incomplete":
             self.kernels.add(report.kernel)

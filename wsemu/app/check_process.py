@@ -74,7 +74,7 @@ class CheckProcess:
             self._process.wait()
 
     def close(self) -> list[str]:
-        """End the process if it runs; return the sources that it used, or none if it did not finish."""
+        """End the process if it is running; return the sources that it used, or none if it did not finish."""
         self.stop()
         try:
             found = json.loads(Path(self._file).read_text(encoding="utf-8") or "[]")

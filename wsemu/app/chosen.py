@@ -35,10 +35,10 @@ class Chosen(NamedTuple):
 
 
 def resolve_settings(program: Path, given: Mapping[str, Any], *, baseline: bool = True) -> tuple[Chosen, Settings]:
-    """Return the settings of a program.  A setting `given` on the command line (with the key of the file) takes
-    precedence over the nearest pyproject.toml that has the table, and this over the default.  UsageError names the
-    file, the key and its allowed values.  With `baseline` False, no baseline is read.
-    """
+    """Return the settings of a program.  A setting `given` on the command line (by its key in the file) takes
+    precedence over the nearest pyproject.toml that has the table, and the table takes precedence over the default.
+    Raise UsageError, which names the file, the key and its allowed values.  With `baseline` False, no baseline is
+    read."""
     path, table = find(program)
     if not table and not given:
         return Chosen(), Settings()

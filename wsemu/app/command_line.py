@@ -1,4 +1,5 @@
-"""The commands and their options.  A module that takes time to import is imported only by the command that needs it."""
+"""The commands and their options.  Each command imports the modules that take time to import only when it needs
+them."""
 
 from __future__ import annotations
 
@@ -100,7 +101,7 @@ findings of other programs."""
 
 
 def _checking(*, quiet: bool = False, accept: bool = False) -> Callable[..., None]:
-    """Return the command that runs a program and checks its launches; `check`, `run` and `baseline` have the same
+    """Return the command that runs a program and checks its launches; `check`, `run` and `baseline` share their
     options."""
 
     def checks(

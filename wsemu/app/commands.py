@@ -160,12 +160,12 @@ def _counting(chosen: Chosen) -> Iterator[Statistics | None]:
 
 
 _OF_CHECK = ("all", "certificate", "format", "limit", "save-witness", "statistics")
-"""options that `wsemu baseline` takes and has no use for, since it shows and saves no launch"""
+"""options that `wsemu baseline` accepts but has no use for, since it neither shows nor saves launches"""
 
 
 def _note_unused_options(given: Mapping[str, Any]) -> None:
-    """Name the options on the command line of `wsemu baseline` that only `wsemu check` uses; those of the project's
-    configuration are meant for `check`."""
+    """Report options on the command line of `wsemu baseline` that only `wsemu check` uses.  Options in the project's
+    configuration are meant for `check` and are not reported."""
     unused = [f"`--{name}`" for name in _OF_CHECK if name in given]
     if unused:
         Printer().text(f"note: `wsemu baseline` ignores {', '.join(unused)}: give it to `wsemu check`", "warning")
@@ -275,7 +275,7 @@ def doctor() -> int:
 
 
 def report_unexpected_error(error: Exception) -> int:
-    """Report on standard error an error of wsemu or of the system that ended a command; return the exit code."""
+    """Report, on standard error, an error of wsemu or of the system that ended a command; return the exit code."""
     import sys
     import traceback
 

@@ -64,9 +64,9 @@ class Suppress(_Table):
     code: str
     """a finding code, or a checker for all of its codes"""
     file: str = Field(min_length=1)
-    """source file, relative to the folder of the configuration; `*` and `?` match, `/` as well"""
+    """source file, relative to the folder of the configuration; `*` and `?` match any characters, including `/`"""
     reason: str
-    """why they are accepted; kept beside each one that is left out"""
+    """why the findings are accepted; reports show it next to each finding that is left out"""
     line: int | None = Field(default=None, ge=1)
     function: str | None = Field(default=None, min_length=1)
     """the kernel or the device function"""
@@ -93,7 +93,7 @@ class Configuration(_Table):
     sms: int = Field(default=0, ge=0)
     """multiprocessors of the GPU; 0: those of the largest GPU of the architecture"""
     clc: Assignment = "robin"
-    """clusters that take the work of canceled ones"""
+    """rule for which clusters take over the work of canceled ones"""
     ranks: int = Field(default=1, ge=1)
     """GPUs among which the CTAs of a launch are divided"""
     heap: int = Field(default=Settings().heap, ge=1)
@@ -119,11 +119,11 @@ class Configuration(_Table):
     allow_incomplete: bool = False
     """an `incomplete` launch fails neither a command nor a test"""
     kernel: list[str] = []
-    """names of kernels, with `*` and `?`, or `regex:` and an expression; no name: all"""
+    """names of kernels, with `*` and `?`, or `regex:` and an expression; empty: all kernels"""
     launch_skip: int = Field(default=0, ge=0)
     """number of first launches of the checked kernels that run without checks"""
     launch_count: int = Field(default=0, ge=0)
-    """number of launches after these that are checked; 0: all"""
+    """number of launches to check after the skipped ones; 0: all"""
     save_launches: str = ""
     """folder in which each checked launch of a CUDA program is saved, with its memory"""
     time_limit: float | None = Field(default=None, gt=0)
@@ -182,7 +182,8 @@ class Configuration(_Table):
         return names
 
     def settings(self, file: Path | None = None, *, baseline: bool = True) -> Settings:
-        """Return the settings of each launch; `file` is the source of the suppressions, and the baseline is read."""
+        """Return the settings of each launch; `file` is the source file that suppressions refer to.  The baseline is
+        read."""
         looking = checkers_named(self.only) if self.only else Settings().checkers
         looking -= checkers_named(self.skip)
         if not looking:
@@ -217,7 +218,7 @@ class Configuration(_Table):
 
 
 def _suppressions(entries: Sequence[Suppress], written: Path) -> Iterator[Suppression]:
-    """Yield the entries; their file names are relative to the folder of the configuration file."""
+    """Yield the suppressions; their file names are relative to the folder of the configuration file."""
     text = written.read_text(encoding="utf-8").split("\n") if entries and written.is_file() else []
     lines = [n for n, line in enumerate(text, 1) if line.replace(" ", "").startswith("[[tool.wsemu.suppress]]")]
     folder = glob.escape(os.path.realpath(written.parent))
@@ -235,8 +236,8 @@ def _suppressions(entries: Sequence[Suppress], written: Path) -> Iterator[Suppre
 
 
 def parse_table(table: Mapping[str, Any], where: str) -> Configuration:
-    """Return the model of a table.  UsageError starts with `where` and names the first wrong key; if `where` is empty,
-    the key was given as an option and is named like one."""
+    """Return the model of a table.  A UsageError starts with `where` and names the first wrong key.  If `where` is
+    empty, the key was given as an option, and the message names it in that form."""
     if not table:
         return Configuration.model_construct()
     try:
@@ -248,7 +249,7 @@ def parse_table(table: Mapping[str, Any], where: str) -> Configuration:
 
 
 def _explanation(error: ErrorDetails) -> str:
-    """Return what is wrong with a key's value, and the allowed values."""
+    """Return what is wrong with a key's value, and which values are allowed."""
     path, model = error["loc"], Configuration
     entry = f"`suppress` number {int(path[1]) + 1} " if path[0] == "suppress" and len(path) > 2 else ""
     keys = _names(Suppress if entry else model)

@@ -24,7 +24,7 @@ def run(
 ) -> int:
     """Run a program and step through its launches; return the exit code of `wsemu run`.
 
-    With `dap`, an editor controls the steps, otherwise a user at a terminal.
+    With `dap`, an editor controls the steps; otherwise a user at a terminal does.
     """
     printer = Printer()
     try:

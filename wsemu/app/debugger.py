@@ -335,7 +335,7 @@ def _axes(index: int, extents: tuple[int, int, int]) -> str:
 
 
 def linear(text: str, extents: tuple[int, int, int], what: str) -> int:
-    """Return the number of a thread or CTA that is written as `3` or `1,2,0`; UsageError if there is none."""
+    """Return the linear number of a thread or CTA written as `3` or `1,2,0`; raise UsageError if it does not exist."""
     try:
         x, y, z = (*(int(part) for part in text.strip("()").split(",")), 0, 0)[:3]
     except ValueError:
@@ -352,7 +352,7 @@ def _line() -> str:
 
 @dataclass(slots=True)
 class Debugger:
-    """The debugger around the launches of a program: it steps through the selected launches, then lets them run."""
+    """The debugger of a program's launches: it steps through the selected launches, then lets each of them run."""
 
     wanted: Callable[[Any], bool]
     cta: str = "0"

@@ -42,8 +42,8 @@ class _Made(Mapping[str, Any]):
 
 
 class _Commands(TyperGroup):
-    """The commands.  Errors in their options are reported in wsemu's format: `error: ...`, without control characters
-    of the given words."""
+    """The commands.  They report errors in their options in wsemu's format: `error: ...`, without control characters
+    from the given words."""
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
@@ -84,7 +84,7 @@ def _reporting_aborts() -> Iterator[None]:
 
 
 def _reworded_message(error: Any) -> str:
-    """Return the message for a wrong option; newer versions of typer pass on Pydantic's texts."""
+    """Return the message for a wrong option; newer versions of typer show Pydantic's texts instead."""
     listed = getattr(error.__cause__, "errors", None)
     if listed is None:
         return str(error.message)
@@ -205,7 +205,7 @@ class OwnCommand(TyperCommand):
         return options
 
     def values(self, word: str, words: Iterator[str]) -> list[str]:
-        """Return the words that belong to the option `word`; none if `word` is not an option."""
+        """Return the words that belong to the option `word`; an empty result if `word` is not an option."""
         name, equals, value = word.partition("=")
         taken = self.taken_values()
         if equals and not value and taken.get(name, 0):
@@ -254,7 +254,7 @@ class ProgramCommand(OwnCommand):
         return options
 
     def _after_file(self, file: str, words: Iterator[str]) -> Iterator[str]:
-        """Yield the options among the words after FILE, then FILE and the other words."""
+        """Yield the options among the words after FILE, then FILE and the remaining words."""
         following = [*words]
         is_data, own, words = self._is_data(Path(file), following), list[str](), iter(following)
         for word in words:

@@ -53,7 +53,7 @@ class Contents:
     findings: dict[str, str] = field(default_factory=dict)
     """identity -> severity, location and title"""
     counts: Counter[str] = field(default_factory=Counter)
-    """identity -> findings with it"""
+    """identity -> number of findings that have it"""
     verdicts: dict[str, str] = field(default_factory=dict)
     costs: dict[str, dict[str, int]] = field(default_factory=dict)
     times: dict[str, float] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""`wsemu doctor`: the environment of wsemu, for a user who searches for the cause of a problem or reports one."""
+"""`wsemu doctor`: report wsemu's environment, to find the cause of a problem or to describe it in a bug report."""
 
 from __future__ import annotations
 
@@ -50,7 +50,8 @@ class Item(NamedTuple):
 
 
 def examine(program: Path | None = None) -> Iterator[Item]:
-    """Yield all items; the pyproject.toml that applies to `program`, or to the working folder, is examined."""
+    """Yield all items.  The configuration that is examined is the pyproject.toml that applies to `program` or, without
+    one, to the working folder."""
     yield Item("good", "wsemu", f"{__version__} in {Path(__file__).parents[1]}")
     yield Item("good", "Python", f"{platform.python_version()} ({sys.implementation.name}), {sys.executable}")
     yield Item("good", "system", f"{platform.platform()}, {os.cpu_count()} processors")
@@ -107,7 +108,7 @@ def _clients() -> Iterator[Item]:
 
 
 def _cuda_of_torch() -> str:
-    """Return the CUDA version for which torch is built; empty for the CPU build, or if torch is not installed."""
+    """Return the CUDA version for which torch was built; empty for the CPU build, or if torch is not installed."""
     spec = importlib.util.find_spec("torch")
     if spec is None or spec.origin is None:
         return ""
@@ -160,7 +161,7 @@ def _vm() -> Item:
 
 
 def _cache() -> Item:
-    """Report the location of the compiled VM, and how many of its parts exist: a part is compiled at its first use."""
+    """Report where the compiled VM is and how many of its parts exist; a part is compiled at its first use."""
     from wsemu.machine import cache, shipped
     from wsemu.machine.parts import PARTS
 
@@ -180,7 +181,7 @@ def _cache() -> Item:
 
 
 def _blocks() -> Item:
-    """Report the number of compiled regions in the cache, and whether programs are compiled."""
+    """Report the number of compiled regions in the cache, and whether regions are compiled at all."""
     from wsemu.machine import cache
     from wsemu.machine.tier import hot
 

@@ -146,8 +146,8 @@ def _check_files(files: list[str], options: list[str], format_: str, output: str
 
 
 def _judge_launches(counted: list[tuple[str, int]], output: str, *, allowed: bool) -> list[int]:
-    """Return the exit codes of the programs, without those that launch no kernel, unless none does; with a report,
-    print the names of the others."""
+    """Return the exit codes of the programs.  Programs without launches are left out unless all programs are like that;
+    with a report, their names are printed."""
     printer = Printer(sys.stderr)
     idle = [file for file, code in counted if code == NO_LAUNCH]
     for file in idle if output else ():
@@ -174,7 +174,7 @@ def _report_failures(counted: list[tuple[str, int]], output: str) -> None:
 
 
 def _mistakes(found: dict[str, list[str]], checked: list[str], *, allowed: bool) -> Iterator[int]:
-    """Report, on standard error, mistakes that would leave nothing to check; yield their exit codes."""
+    """Report, on standard error, mistakes that leave nothing to check; yield their exit codes."""
     printer = Printer(sys.stderr)
     for name, files in found.items():
         if not files:

@@ -1,7 +1,7 @@
 """`python -m wsemu.app.editor_check COSTS FILE`: the check that the language server runs in a separate process.
 
-Standard output is the document of `wsemu check --format json`; the cost of the accesses of each line is written to the
-file COSTS.
+Its standard output is the document of `wsemu check --format json`.  The file COSTS gets the cost of the accesses of
+each line.
 """
 
 from __future__ import annotations

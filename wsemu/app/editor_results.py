@@ -132,7 +132,8 @@ class CheckResult:
         }  # fmt: skip
 
     def _message_diagnostics(self) -> Iterator[tuple[str, Json]]:
-        """Yield the messages that are errors or have a location, by file; an exception is located by its traceback."""
+        """Yield the messages that are errors or have a location, by file; the traceback of an exception gives its
+        location."""
         messages = self.document["messages"]
         for message, following in zip(messages, [*messages[1:], {"text": ""}], strict=False):
             is_error = message["level"] == "error"
@@ -220,7 +221,7 @@ def to_uri(path: str) -> str:
 
 
 def read_result(file: str, texts: dict[str, str], output: str, costs: str) -> CheckResult:
-    """Return the result of a check from its output and its costs; ValueError if it printed no document."""
+    """Return the result of a check from its output and its costs; raise ValueError if it printed no document."""
     lines = [LineCost(*entry) for entry in json.loads(costs or "[]")]
     document = json.loads(output)
     if not isinstance(document, dict) or "reports" not in document:

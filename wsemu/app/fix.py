@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from wsemu.report.sink import Sink
 
 _LAUNCHES = 16
-"""maximum number of a kernel's launches that an edit has to fix; further ones are not kept"""
+"""maximum number of a kernel's launches that an edit has to fix; later launches are not kept"""
 
 
 @dataclass(slots=True)

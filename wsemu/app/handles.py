@@ -49,7 +49,7 @@ def option_names(kind: str) -> tuple[str, ...]:
 
 
 def handle(kind: str, array: npt.NDArray[Any], options: Mapping[str, str], text: str) -> Surface:
-    """Return the texture (`tex`) or surface (`surf`) of an array, with options as they are written in `text`."""
+    """Return the texture (`tex`) or surface (`surf`) of an array, with the options written in `text`."""
     given = {}
     for name, value in options.items():
         try:

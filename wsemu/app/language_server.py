@@ -116,7 +116,7 @@ class Editor:
 
     # -- checks -------------------------------------------------------------------------------------------------------
     def check(self, file: str) -> None:
-        """Start a check of a file; it replaces one that runs."""
+        """Start a check of a file, which replaces a running one."""
         texts = {file: Path(file).read_text(encoding="utf-8", errors="replace")} if os.path.isfile(file) else {}
 
         def finish(output: str, costs: str) -> None:

@@ -4,8 +4,8 @@ the PTX; a folder of them is checked whole.
     {"ptx": "kernels.ptx", "entry": "saxpy", "grid": [8], "block": [256], "dynamic_shared": 0, "cluster": [2],
      "args": ["i32:2048", "f32:2", "f32[2048]:random", "x.npy"], "set": {"scale": "f32:2"}, "link": ["more.ptx"]}
 
-Arguments are those of `--arg`.  A launch file is data: the files that it names are PTX and arrays of numbers, whatever
-their suffix, and are located below its folder.
+Arguments are those of `--arg`.  A launch file is only data: the files that it names are PTX or arrays of numbers,
+whatever their suffix, and must be below its folder.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class LaunchFile(LaunchForm):
 
     @classmethod
     def read(cls, path: Path) -> LaunchFile:
-        """Return the launch file at a path; UsageError describes what is wrong with it."""
+        """Return the launch file at a path; raise UsageError, which names the fault, if it is invalid."""
         try:
             return cls.model_validate_json(read_regular(path, MAX_LAUNCH_FILE).decode())
         except (UnicodeDecodeError, RecursionError) as error:
@@ -78,7 +78,7 @@ class LaunchFile(LaunchForm):
 
     @classmethod
     def of(cls, options: Options) -> LaunchFile:
-        """Return the launch file for these options; UsageError for an invalid value."""
+        """Return the launch file for these options; raise UsageError for an invalid value."""
         try:
             form: dict[str, Any] = {
                 "entry": options.entry, "grid": _extents(options.grid), "block": _extents(options.block),
@@ -93,7 +93,7 @@ class LaunchFile(LaunchForm):
             raise UsageError(f"it cannot be read: {error}") from None
 
     def options(self, path: Path, given: Mapping[str, Any]) -> Options:
-        """Return the options of the launch; `given` ones take precedence over those of the file."""
+        """Return the options of the launch; options in `given` take precedence over those in the file."""
         own: dict[str, Any] = {
             "entry": self.entry, "grid": ",".join(map(str, self.grid)), "block": ",".join(map(str, self.block)),
             "dynamic_shared": str(self.dynamic_shared), "arg": self.texts, "cluster": ",".join(map(str, self.cluster)),
@@ -115,7 +115,7 @@ def _extents(text: str) -> tuple[int, ...]:
 
 
 def checked_flags(path: Path, launch: LaunchFile) -> str:
-    """Return the flags of `nvcc` in a launch file; UsageError for flags that a launch file must not have."""
+    """Return the flags of `nvcc` in a launch file; raise UsageError for flags that a launch file must not have."""
     if not launch.nvcc:
         return ""
     from wsemu.launch.ptx.nvcc import check_flags
@@ -124,13 +124,13 @@ def checked_flags(path: Path, launch: LaunchFile) -> str:
 
 
 def linked_files(path: Path, launch: LaunchFile) -> list[Path]:
-    """Return the PTX files that a launch file is linked with; UsageError for one that is not below its folder."""
+    """Return the PTX files that a launch file is linked with; raise UsageError for one that is not below its folder."""
     return [find_below(path.parent, file, f"`link` of `{path}`") for file in launch.link]
 
 
 def ptx_file(path: Path, launch: LaunchFile) -> Path:
-    """Return the file of kernels that a launch file names, or `kernel.cu` for `kernel.launch.json`; UsageError for one
-    that is not below its folder."""
+    """Return the file of kernels that a launch file names, or `kernel.cu` for `kernel.launch.json`; raise UsageError
+    for one that is not below its folder."""
     stem = path.name.removesuffix(".launch.json")
     beside = [found for suffix in KERNELS if stem != path.name and (found := path.with_name(stem + suffix)).is_file()]
     if not launch.ptx and beside:
@@ -158,7 +158,7 @@ def check_like(
 ) -> Report:
     """Check the launch that a file describes, of the kernel in `ptx` if the file does not name it; `options` are those
     of `wsemu.check`.  `expected` computes results with NumPy: a function of the arguments that returns arrays by the
-    names of their parameters.  Raise UsageError for an invalid file, and ResultError if the launch does not fail, and
+    names of their parameters.  Raise UsageError for an invalid file, and ResultError if the launch does not fail but
     its results differ from these or from `expect` in the file."""
     path = Path(file)
     launch = LaunchFile.read(path)
@@ -209,8 +209,8 @@ def save_launch(
     variables: Mapping[str, Any] | None = None,
 ) -> None:
     """Write a launch file, with the PTX (a path, or its text) and the arrays next to it, so that `wsemu check FILE`
-    repeats the launch: for hooks that observe launches of a compiler's kernels.  `args` are those of `wsemu.check`,
-    `variables` those of `PtxModule.set`."""
+    repeats the launch.  It is meant for hooks that observe launches of a compiler's kernels.  `args` are those of
+    `wsemu.check`, `variables` those of `PtxModule.set`."""
     path = Path(file)
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_suffix(".ptx")
@@ -246,7 +246,7 @@ def _type_arguments(args: Sequence[Any], file: Path, entry: str) -> list[Any]:
 
 
 def _number(value: Any, type_: str) -> Any:
-    """Return a Python number in the type of its parameter; anything else unchanged."""
+    """Return a Python number converted to the type of its parameter; return anything else unchanged."""
     known = TYPES.get(type_.replace("b", "i" if isinstance(value, int) and value < 0 else "u"))
     fits = isinstance(value, int) or (isinstance(value, float) and type_[:1] == "f")
     if known is None or isinstance(value, np.generic) or not fits:
@@ -275,7 +275,7 @@ def _arrays_with_paths(value: Any, way: str) -> Iterator[tuple[str, npt.NDArray[
 
 
 def _arrays(held: Sequence[tuple[str, npt.NDArray[Any]]], path: Path, names: Iterator[int]) -> dict[str, str]:
-    """Return the text of each array by its path; arrays that share memory also share it there."""
+    """Return the text of each array by its path; arrays that share memory also share it in the texts."""
     bounds = {way: np.lib.array_utils.byte_bounds(array) for way, array in held}
     groups: list[tuple[int, int, list[tuple[str, npt.NDArray[Any]]]]] = []
     for way, array in sorted(held, key=lambda item: bounds[item[0]]):

@@ -68,7 +68,7 @@ class Launches:
     used: set[tuple[str, int]] = field(default_factory=set)
     """suppressions that accepted a finding, by file and line"""
     unused: dict[tuple[str, int], str] = field(default_factory=dict)
-    """suppressions that accept nothing in a launch -> the message about each"""
+    """suppressions that match nothing in a launch -> the message about each"""
 
     @contextlib.contextmanager
     def observing_launches(self) -> Iterator[None]:
@@ -125,8 +125,8 @@ class Launches:
         return self._is_new(report.kernel, *places, *report.notes)
 
     def show(self, report: Report) -> None:
-        """Print a launch, with at most the number of findings that the limit allows; an interrupt cancels the search
-        for edits, but the findings are printed."""
+        """Print a launch, with findings up to the limit.  An interrupt ends the search for edits, but the findings are
+        printed."""
         try:
             helped = report.helped()
             helped = self.checks.confirm(helped) if self.checks is not None else helped
@@ -143,7 +143,7 @@ class Launches:
         self.printer.report(report, shown)
 
     def refuse(self, kernel: Any, configuration: LaunchConfiguration, error: WsemuError) -> bool:
-        """Count a launch that could not run; return whether the program continues, as it does if a feature is not
+        """Count a launch that could not run; return whether the program continues, which it does if a feature is not
         modeled."""
         self.refused.append(error)
         if not isinstance(error, UnsupportedError):
@@ -167,7 +167,7 @@ class Launches:
     def first_swallowed_error(self, ending: BaseException | None) -> WsemuError | None:
         """Return the first error of a launch that the program caught, so that no user saw it; None if there is none.
 
-        Errors that a GPU raises as well may be caught.
+        Errors that a GPU raises as well do not count: a program may catch them.
         """
         known = (UnsupportedError, MistypedError)
         hidden = (e for e in self.refused if e is not ending and not isinstance(e, known))

@@ -89,7 +89,8 @@ def _parameter_name(parameter: Any) -> str:
 
 
 def _choices(parameter: Any) -> list[str]:
-    """Return the values of an option that has a choice; versions of typer keep them in different attributes."""
+    """Return the values of an option that has a choice; different versions of typer keep them in different
+    attributes."""
     described = getattr(getattr(parameter, "type_descriptor", None), "annotation", None)
     choices = [*described] if isinstance(described, EnumType) else getattr(parameter, "type", None)
     found = choices if isinstance(choices, list) else getattr(choices, "choices", ())

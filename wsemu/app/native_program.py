@@ -39,7 +39,7 @@ LONGEST_NAME = 60
 class Watched(Watch):
     """The command's observer of a program."""
 
-    renders_reports = False  # the command shows them, and few programs take them
+    renders_reports = False  # imported here: these commands show launches, and few programs are run in this way
 
     def __init__(self, launches: Launches, saver: LaunchSaver | None) -> None:
         self._launches = launches

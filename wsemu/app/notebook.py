@@ -133,7 +133,7 @@ def _displaying(shell: Any, traces: bool) -> Iterator[None]:
 
 
 def _execute(shell: Any, cell: str) -> Any:
-    """Execute a cell in the user's namespace; as in the notebook, the line of the magic is line 1."""
+    """Execute a cell in the user's namespace; as in the notebook, the magic is on line 1."""
     source = "\n" + shell.transform_cell(cell)
     number = len(shell.history_manager.input_hist_parsed) - 1  # number of this cell, in every version of IPython
     name = shell.compile.cache(source, number, raw_code=cell)

@@ -1,8 +1,8 @@
 """Fixes of findings between launches: waits that are inserted into a host program, and tried by running it again.
 
-For each finding, an edit makes the later operation wait for the earlier one: by an event between their streams, by a
-wait of the host for the earlier stream, or for the device.  A new process runs the edited program.  An edit is kept if
-the finding is gone and no other error has come.
+For each finding, an edit makes the later operation wait for the earlier one: by an event between their streams, or by a
+host wait for the earlier stream or for the device.  A new process runs the edited program.  An edit is kept if the
+finding is gone and no new error appears.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ class _Statement(NamedTuple):
 
 
 def find_order_fix(reports: list[Report], rerun: Rerun) -> Cure | None:
-    """Return edits of the program that remove findings between its launches; None if no edit removes one.  Findings in
-    a module that the program imports get none: only the program runs again."""
+    """Return edits of the program that remove findings between its launches; None if no edit removes one.  A finding in
+    a module that the program imports gets no edit, because only the text of the program itself can be replaced."""
     found: list[tuple[str, Finding]] = []
     for report in reports:
         for finding in report.findings:
@@ -100,7 +100,7 @@ def _build_cure(file: str, text: str, edits: list[Edit], *, left: bool = False) 
 
 
 def _merge(edits: list[Edit]) -> list[Edit]:
-    """Return edits of which no two insert before the same line."""
+    """Return a selection of the edits in which no two insert before the same line."""
     merged: dict[tuple[int, int], Edit] = {}
     for edit in edits:
         (change,) = edit.changes
@@ -114,7 +114,7 @@ def _merge(edits: list[Edit]) -> list[Edit]:
 
 
 def _edits(finding: Finding, file: str, text: str, tree: ast.Module, number: int) -> Iterator[Edit]:
-    """Yield the edits that may order the two operations of a finding, those that wait least first."""
+    """Yield the edits that may order the two operations of a finding, starting with those that wait least."""
     statements: dict[str, _Statement] = {}
     for site in finding.sites:
         if site.file == file and site.text[:3] in ("(1)", "(2)"):

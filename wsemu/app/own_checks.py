@@ -114,7 +114,7 @@ class OwnChecks:
         return trials.model_copy(update={"cures": cures, "stopped": stopped})
 
     def _check(self, cure: Cure) -> str:
-        """Run the program with an edit; return the result of its checks."""
+        """Run the program with an edit; return the result of the program's checks."""
         try:
             text = cure.applied("".join(linecache.getlines(cure.file)))
         except ValueError:
@@ -206,8 +206,8 @@ def _run_edited(run: _Run, asked: dict[str, Any]) -> tuple[int, str]:
 
 
 def _judge(verdicts: list[str], missing: list[Any], words: str) -> tuple[int, str]:
-    """Return the exit code for a program that has ended, with a description if it failed; another launch that fails
-    explains a failure."""
+    """Return the exit code for a program that has ended, and a description if it failed.  If another launch failed,
+    that explains the failure."""
     if "failed" in verdicts or missing or not verdicts:
         return _UNKNOWN, ""
     return (_FAILED, words) if words else (_PASSED, "")

@@ -33,10 +33,11 @@ _FURTHER = re.compile(r"[ \t]*//[ \t]*(?=--)([^\n]*)(?:\n|$)")
 
 
 def find_own(file: Path, given: Mapping[str, Any]) -> list[Options]:
-    """Return the launches that a file describes, with `given` options in place of the same options there; none if it
-    describes none.
+    """Return the launches that a file describes; options in `given` replace the same options in the file.  The result
+    is empty if the file describes none.
 
-    With `entry` among the options, only its launches are returned.  UsageError names the line of an invalid comment.
+    With `entry` among the options, only launches of this kernel are returned.  Raise UsageError, which names the line,
+    for an invalid comment.
     """
     from wsemu.app.launch_file import LaunchFile
 
@@ -74,7 +75,7 @@ def _comments(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _read(file: Path, line: int, words: str) -> LaunchFile:
-    """Return the launch of a comment; UsageError names its line."""
+    """Return the launch that a comment describes; a UsageError names the comment's line."""
     from wsemu.app.launch_file import LaunchFile
     from wsemu.app.ptx_launch import Options
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 class Enough(BaseException):
-    """Ends a program whose remaining part is not needed; a BaseException, because the program may catch any
+    """Ends a program whose remaining part is not needed.  It is a BaseException, because the program may catch any
     Exception."""
 
 
@@ -136,7 +136,7 @@ def _ran(
     time_limit: float | None,
     module: str,
 ) -> tuple[int, BaseException | None]:
-    """Run the program; return an exit code, and the exception of wsemu that ended it, if any."""
+    """Run the program; return an exit code, and the wsemu exception that ended the program, if any."""
     printer, file = launches.printer, target.file
     try:
         limits(settings.arch)
@@ -188,7 +188,7 @@ def _run_as_it_is(
     time_limit: float | None,
     selection: Selection,
 ) -> int:
-    """Run a program on the driver of wsemu; return the exit code."""
+    """Run a program on wsemu's driver; return the exit code."""
     from wsemu.app import native_program
 
     printer, ending = launches.printer, 0
@@ -215,7 +215,7 @@ def _run_as_it_is(
 
 
 def _endings() -> Any:
-    """Import the module that reports unusual endings of programs: few programs need it."""
+    """Import the module that reports unusual ends of programs, which few programs need."""
     from wsemu.app import endings
 
     return endings
@@ -299,7 +299,7 @@ def crosscheck(file: Path, arguments: Sequence[str], options: dict[str, Any], la
 
 
 class TimeUp(KeyboardInterrupt):
-    """The time limit has been reached; raised in code that can be interrupted."""
+    """Raised in code that can be interrupted when the time limit is reached."""
 
 
 @contextlib.contextmanager

@@ -36,7 +36,7 @@ _KERNEL = re.compile(r"\bcuda\b(?s:.*)\bjit\b|\bload_ptx\b")
 _LARGEST = 16 << 20
 """maximum size in bytes of a source that is searched"""
 _MOST_MODULES = 1000
-"""maximum number of modules that are searched for the kernels of a program; a program with more counts as one that has
+"""maximum number of modules that are searched for the kernels of a program; beyond it, a program is assumed to have
 kernels"""
 
 
@@ -47,7 +47,7 @@ class Target(NamedTuple):
     arguments: Sequence[str] = ()
     """arguments of the program, or the words of a launch"""
     is_ptx: bool = False
-    """true if the file is PTX, or CUDA C++ to be compiled to PTX: it is launched, whatever its name, and never run as
+    """true if the file is PTX, or CUDA C++ to be compiled to PTX: whatever its name, it is launched and never run as
     Python"""
     flags: tuple[str, ...] = ()
     """options of `nvcc`, for CUDA C++ that is compiled to a program"""
@@ -76,8 +76,8 @@ def is_launch(file: Path) -> bool:
 
 
 def has_kernels(file: str) -> bool:
-    """Return whether a file can contain checked launches.  A program cannot if neither it nor a module beside it that
-    it imports, directly or through others, names a kernel or imports a package that launches through the driver."""
+    """Return whether a file can contain checked launches.  A program can if it, or a module next to it that it imports
+    directly or indirectly, names a kernel or imports a package that launches through the driver."""
     if not file.endswith(".py"):
         return True
     found, rest = {Path(file)}, [Path(file)]
@@ -96,8 +96,8 @@ def has_kernels(file: str) -> bool:
 
 
 def _imported_files(text: str, folder: Path, root: Path) -> set[Path]:
-    """Return the files of the modules that a source imports, as far as they lie below the folder of the program
-    (`root`) or, for relative imports, beside the source (in `folder`)."""
+    """Return the files of the modules that a source imports, if they are below the folder of the program (`root`) or,
+    for relative imports, next to the source (in `folder`)."""
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):

@@ -24,8 +24,8 @@ OWN_CLIENTS = ("wsemu", "numba.cuda", "numba_cuda", "numba_cuda_mlir")
 
 
 def find_command(file: Path, arguments: Sequence[str], module: str = "") -> list[str] | None:
-    """Return the command of a program that runs on the driver of wsemu; None for a Python program whose kernels wsemu
-    compiles itself, and if the file does not exist."""
+    """Return the command of a program that runs on wsemu's driver; None for a Python program whose kernels wsemu
+    compiles itself, and for a missing file."""
     path = _find(file)
     if path is None:
         return None
@@ -38,7 +38,7 @@ def find_command(file: Path, arguments: Sequence[str], module: str = "") -> list
 
 
 def uses_device(path: Path) -> bool:
-    """Return whether a Python file is a program for the driver; a file that only imports torch must also mention
+    """Return whether a Python file is a program for the driver; a file that imports only torch must also mention
     CUDA."""
     text = _read(path, _LARGEST).decode(errors="replace")
     packages = {name.partition(".")[0] for name in _IMPORT.findall(text)} & {*DRIVER_CLIENTS, "cuda"}

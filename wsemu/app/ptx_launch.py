@@ -55,7 +55,7 @@ TYPES = {
        for bits in (8, 16, 32, 64)},
     "f16": "float16", "f32": "float32", "f64": "float64", "bool": "bool",
 }  # fmt: skip
-"""PTX type -> NumPy type, whose name is accepted as well"""
+"""PTX type -> NumPy type, whose name is also accepted"""
 LARGEST = INPUT_LIMITS["arg-bytes"].most
 """maximum bytes of an array that is created here"""
 _LONGEST, _DEEPEST = INPUT_LIMITS["arg-text"], INPUT_LIMITS["arg-nesting"]
@@ -102,7 +102,7 @@ class Options:
 
     @classmethod
     def read(cls, words: Sequence[str]) -> Options:
-        """Parse `words`; UsageError for words that are not options."""
+        """Parse `words`; raise UsageError for words that are not options."""
         known = {f"--{field.name.replace('_', '-')}": field.name for field in fields(cls)}
         given: dict[str, Any] = {}
         for option, value in zip(words[::2], (*words[1::2], ""), strict=False):
@@ -264,7 +264,7 @@ def _extent(text: str, name: str) -> tuple[int, ...]:
 
 
 def _whole(digits: str, what: str) -> int:
-    """Return a number in full; UsageError if it has more digits than a message can show."""
+    """Return a number in full; raise UsageError if it has more digits than a message can show."""
     if len(digits) > _DIGITS.most:
         raise UsageError(f"{what}: {_DIGITS.excess(len(digits))}; {_DIGITS.remedy}")
     return int(digits)
@@ -290,7 +290,7 @@ def argument(text: str, number: int = 0, made: Arrays | None = None, way: str = 
     """Return the argument that a text describes.  `number` is its position, which is also the default seed of random
     numbers.
 
-    `made` has the arrays of the launch so far; the arrays of this argument are added at the path `way`.  UsageError
+    `made` has the launch's arrays so far; the arrays of this argument are added under the path `way`.  A UsageError
     names the text and the accepted forms.
     """
     made = Arrays() if made is None else made
@@ -428,7 +428,7 @@ def _random(dtype: np.dtype[Any], shape: tuple[int, ...], seed: int) -> npt.NDAr
 
 
 def _load_array(path: str, text: str, made: Arrays) -> npt.NDArray[Any]:
-    """Read an array from a file; a launch file names it relative to its folder, and below it."""
+    """Read an array from a file; the path in a launch file is relative to its folder and must stay below it."""
     try:
         return read_array(path if made.folder is None else find_below(made.folder, path, "it"), LARGEST)
     except UsageError as error:
@@ -508,7 +508,7 @@ def _parts(text: str, inside: str) -> list[str]:
 
 
 _LISTS, _WORDS = ("box", "strides", "element_strides"), ("swizzle", "interleave", "fill", "type", "promotion")
-"""options of a tensor map that take lists of numbers, and those that take words"""
+"""options of a tensor map that take lists of numbers, and options that take words"""
 
 
 def _tensor_map(text: str, number: int, made: Arrays, way: str) -> TensorMap:

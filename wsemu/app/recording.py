@@ -138,8 +138,8 @@ def _threads(made: Any) -> tuple[int, ...]:
 def _values(
     made: _Made, parameters: Sequence[Any], args: Sequence[Any] | Mapping[str, Any], ctas: int
 ) -> list[Any]:  # fmt: skip
-    """Return an argument for each parameter; the last parameters are memory that the compiler's own runtime passes, or
-    absent."""
+    """Return an argument for each parameter.  The last parameters point to memory that the compiler's own runtime
+    passes, or are missing."""
     given = _order_arguments(made, args)
     if len(given) > len(parameters):
         raise UsageError(f"{len(given)} arguments for {len(parameters)} parameters: leave out constants")

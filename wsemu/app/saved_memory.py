@@ -62,8 +62,8 @@ def _group_windows(found: Sequence[MemoryForm]) -> Mapping[int, list[MemoryForm]
 
 
 def _place(memory: DeviceMemory, start: int, found: Sequence[MemoryForm]) -> None:
-    """Place the allocations of one window, a range of 2**40 addresses: a single one at the start of the window, or
-    several in one shared buffer."""
+    """Place the allocations of one window, a range of 2**40 addresses: a single allocation at the start of the window,
+    or several in one shared buffer."""
     if len(found) == 1 and found[0].address == start:
         memory.place(start, np.zeros(found[0].bytes, np.uint8), found[0].name, written=False)
         return
@@ -100,7 +100,7 @@ class LaunchSaver:
     """Writes launches into a folder."""
 
     def __init__(self, folder: Path) -> None:
-        """Prepare a folder; UsageError if it cannot be created, or already has launch files."""
+        """Prepare a folder; raise UsageError if it cannot be created or already has launch files."""
         self._folder = folder
         self._number = 0
         self._known: dict[bytes, str] = {}

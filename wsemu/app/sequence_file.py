@@ -50,7 +50,7 @@ TOP = {"ptx": str, "managed": str, "arrays": dict, "streams": dict, "memory": di
 
 
 def run(file: Path) -> None:
-    """Run the operations of a file; UsageError for an invalid one."""
+    """Run the operations of a file; raise UsageError for an invalid operation."""
     text = read_regular(file, LARGEST).decode(errors="replace")
     try:
         given = tomllib.loads(text)
@@ -81,7 +81,7 @@ def _check_type(naming: str, value: Any, *types: type) -> None:
 
 
 class Steps:
-    """The operations of a file, as they run."""
+    """Runs the operations of a file."""
 
     def __init__(self, file: Path, given: Op) -> None:
         self.file = file
@@ -169,7 +169,7 @@ class Verb(NamedTuple):
 
     run: Callable[[Steps, Op, Any], None]
     keys: tuple[str, ...] = ("stream",)
-    """the other keys that it may have"""
+    """further keys that an operation may have"""
 
 
 _TYPE_NAMES = {str: "a string", int: "an integer", bool: "true or false", list: "a list", dict: "a table"}
@@ -177,7 +177,7 @@ _OPTION_TYPES: dict[str, tuple[type, ...]] = {
     "grid": (int, list), "block": (int, list), "cluster": (int, list), "dynamic_shared": (int,), "args": (list,),
     "pdl": (bool,), "value": (int,),
 }  # fmt: skip
-"""types of the values of keys; strings otherwise"""
+"""types of the values of keys; keys that are not listed have strings"""
 _VERBS = {
     "launch": Verb(Steps._launch, ("grid", "block", "args", "stream", "pdl", "dynamic_shared", "cluster")),
     "copy": Verb(Steps._copy, ("to", "stream")),

@@ -19,7 +19,7 @@ def find_targets(file: Path, arguments: Sequence[str], launch: Mapping[str, Any]
     """Return the targets of a command: the file with its arguments, or the launches of a launch file or a folder of
     launch files.
 
-    `launch` are the options of a launch.  UsageError for options and arguments that the file does not take.
+    `launch` are the options of a launch.  Raise UsageError for options and arguments that the file does not accept.
     """
     is_folder = file.is_dir()
     if not is_folder and file.suffix.lower() != ".json":
@@ -48,7 +48,7 @@ def find_targets(file: Path, arguments: Sequence[str], launch: Mapping[str, Any]
 
 
 def find_target(file: Path, arguments: Sequence[str], launch: Mapping[str, Any]) -> Target:
-    """Return the single target of a command; UsageError for a folder or file with several launches."""
+    """Return the single target of a command; raise UsageError for a folder or file with several launches."""
     found = find_targets(file, arguments, launch)
     if len(found) > 1:
         remedy = "give one of them" if file.is_dir() else "choose one by `--entry`, or give one with `--like`"
@@ -58,7 +58,7 @@ def find_target(file: Path, arguments: Sequence[str], launch: Mapping[str, Any])
 
 
 def _words(file: Path, arguments: Sequence[str], launch: Mapping[str, Any]) -> Sequence[str]:
-    """Return the arguments of a program; UsageError for options of a launch."""
+    """Return the arguments of a program; raise UsageError if there are options of a launch."""
     if launch:
         option = f"--{next(iter(launch)).replace('_', '-')}"
         raise UsageError(

@@ -41,7 +41,8 @@ class Wanted:
     """Options of a drawing."""
 
     launch: int | None = None
-    """number of the launch, from 1; None: the first that failed, else the first with a finding, else the first"""
+    """number of the launch, from 1; None: the first failed launch, or else the first one with a finding, or else the
+    first one"""
     cta: int | None = None
     """linear index of the CTA; None: the CTA of the first finding"""
     first: int | None = None
@@ -58,7 +59,8 @@ class _Quiet(Printer):
 
 
 class _Choice:
-    """The launch to draw, among those of the program; each is traced immediately, before its arrays change."""
+    """The launch to draw, among those of the program; each candidate is traced immediately, before its arrays
+    change."""
 
     def __init__(self, wanted: Wanted) -> None:
         self.wanted = wanted

@@ -24,7 +24,7 @@ class Transport:
         self._lock = threading.Lock()
 
     def read(self) -> bytes | None:
-        """Return the JSON of the next message; None at the end of the stream, and for one that is too large."""
+        """Return the next message as data; None at the end of the stream, and for a message that is too large."""
         size = 0
         while line := self.incoming.readline():
             name, _, value = line.partition(b":")
@@ -51,7 +51,8 @@ class Transport:
 
 
 def standard_transport() -> Transport:
-    """Return a transport on standard input and output; everything else that is written there goes to standard error."""
+    """Return a transport on standard input and output; everything else written to standard output goes to standard
+    error."""
     outgoing = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     incoming = os.fdopen(os.dup(sys.stdin.fileno()), "rb")

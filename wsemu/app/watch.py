@@ -30,7 +30,7 @@ State = dict[str, tuple[int, int] | None]
 
 
 def watch_program(words: Sequence[str], *, sleep: Callable[[float], None] = time.sleep) -> int:
-    """Run the command without `--watch` again and again, until Ctrl+C; return the exit code of the last run."""
+    """Run the command without `--watch` repeatedly until Ctrl+C; return the exit code of the last run."""
     command = drop_watch_option(words)
     printer, code = Printer(sys.stderr), 0
     sources = _named_files(command)

@@ -70,7 +70,8 @@ def parse_question(text: str) -> Question:
 
 @contextlib.contextmanager
 def changed_program(file: Path, question: Question, value: int) -> Iterator[Path]:
-    """Yield a copy of a program in which a constant has another value; the program itself for options of the model."""
+    """Yield a copy of a program in which a constant has another value; for options of the model, yield the program
+    itself."""
     if question.is_of_model:
         yield file
         return
@@ -92,7 +93,8 @@ def changed_program(file: Path, question: Question, value: int) -> Iterator[Path
 
 
 def change_constant(text: str, name: str, value: int, file: str) -> str:
-    """Return a program with another value of a constant that it defines at its top level; UsageError without one."""
+    """Return a program with another value of a constant defined at its top level; raise UsageError without such a
+    constant."""
     constants = {
         node.targets[0].id: node.value
         for node in ast.parse(text).body

@@ -17,7 +17,7 @@ class Database:
     """A file with tables of one command."""
 
     def __init__(self, path: Path, application: int, version: int, tables: str, command: str) -> None:
-        """Open or create a file; UsageError if it exists and is something else."""
+        """Open or create a file; raise UsageError if the file exists and has other contents."""
         self.path = path
         try:
             make_folder(path.parent)

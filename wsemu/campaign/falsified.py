@@ -40,7 +40,7 @@ def given_names(test: Any) -> tuple[str, ...] | None:
 
 
 def parameters(error: BaseException, names: Collection[str] | None = None) -> dict[str, str]:
-    """Return the parameters of the failing example as source text, of these names alone; empty if no note has them.
+    """Return the parameters with these names of the failing example, as source text; empty if no note has them.
 
     Addresses of objects are removed, because they differ between runs.
     """

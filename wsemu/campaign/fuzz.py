@@ -1,8 +1,9 @@
-"""`wsemu fuzz FILE::function`: many examples of a Hypothesis test, by several processes, kept in a file.
+"""`wsemu fuzz FILE::function`: run many examples of a Hypothesis test in several processes, and keep the results in a
+file.
 
-The examples of a campaign come in batches.  The seed of a batch follows from the seed of the campaign and the number of
-the batch, and a batch runs alone.  So the results do not depend on the number of processes, or on how often the
-campaign was interrupted.  A batch with a known result for the same sources is not run again.
+The examples of a campaign come in batches.  The seed of a batch is derived from the seed of the campaign and the number
+of the batch, and each batch runs independently.  So the results do not depend on the number of processes, or on how
+often the campaign was interrupted.  A batch that has a result for the same sources is not run again.
 """
 
 from __future__ import annotations
@@ -99,7 +100,7 @@ class Progress:
         return [(batch, o.failure) for batch, o in sorted(self.outcomes.items(), key=lambda p: p[0]) if o.failure]
 
     def kinds(self) -> dict[tuple[str, str], list[tuple[Batch, Failure]]]:
-        """Return (title, place) -> the failures with these, those with the shortest parameters first."""
+        """Return (title, place) -> the failures that have both, starting with those with the shortest parameters."""
         found: dict[tuple[str, str], list[tuple[Batch, Failure]]] = {}
         for batch, failure in self.failures:
             found.setdefault((failure.title, failure.place), []).append((batch, failure))
@@ -273,7 +274,7 @@ def _afar(crew: _Crew, left: list[Batch], executor: Executor) -> Iterator[tuple[
 
 
 def _next(crew: _Crew) -> tuple[Batch, Outcome]:
-    """Return the next answer; the wait has short steps, so that Ctrl-C is noticed on every system."""
+    """Return the next answer.  It waits in short intervals, so that Ctrl-C is noticed on every system."""
     while True:
         try:
             answer = crew.answers.get(timeout=0.5)
@@ -327,7 +328,7 @@ def _save(progress: Progress, results: Path) -> dict[tuple[str, str], Path]:
     files: dict[tuple[str, str], Path] = {}
     for kind, found in progress.kinds().items():
         failure = found[0][1]
-        with contextlib.suppress(OSError, ValueError):  # the other results do not need this witness
+        with contextlib.suppress(OSError, ValueError):  # the remaining results do not need this witness
             file = results.with_name(f"{results.stem}-{len(files) + 1}{SUFFIX}")
             if failure.witness:
                 Witness.model_validate_json(failure.witness).save(file)

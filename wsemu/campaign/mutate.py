@@ -127,7 +127,8 @@ class Mutant:
 
 # -- launches ----------------------------------------------------------------------------------------------------------
 class _Worse(BaseException):
-    """A launch became worse, so that the trial can stop.  It is not an Exception, because a test may catch those."""
+    """Raised if a launch became worse, so that the trial can stop.  It is not an Exception, because a test may catch
+    those."""
 
 
 class _Late(BaseException):
@@ -161,7 +162,7 @@ class _Watch:
     """lines of the user's files with code of the launches"""
     worse: Failure | None = None
     kernels: tuple[str, ...] = ()
-    """name patterns of the kernels that count; empty: all"""
+    """patterns of the names of kernels to mutate; empty: all kernels"""
     _bound: Bound | None = None
     _kept: int = 0
 
@@ -219,8 +220,8 @@ class _Watch:
 
 
 def _accesses(places: Places, tracer: Tracer) -> bytes:
-    """Return a digest of a launch's accesses and synchronization, in order; empty if a trace cannot contain them
-    all."""
+    """Return a digest of a launch's accesses and synchronization, in order; empty if a trace cannot contain all of
+    them."""
     trace = tracer(frozenset(places.outcome.accesses), None)
     if not trace.complete:
         return b""
@@ -248,8 +249,8 @@ class Bench:
     def __init__(
         self, trials: Sequence[Trial], kinds: Sequence[str] = (), kernels: Sequence[str] = (), *, strict: bool = True
     ) -> None:
-        """Run the trials without mutants.  UsageError if one fails (without `strict`, it is skipped), or if none
-        launches anything."""
+        """Run the trials without mutants.  Raise UsageError if one fails (without `strict`, it is skipped instead), or
+        if none launches a kernel."""
         self.strict = strict
         self.kinds, self.kernels = frozenset(kinds), tuple(kernels)
         self.texts: dict[str, Text] = {}
@@ -371,7 +372,7 @@ class Bench:
         return watch.launches
 
     def _as_it_is(self, name: str) -> list[_Seen] | None:
-        """Return the effects of a trial's launches without a mutant; None if they differ between runs."""
+        """Return the effects of a trial's launches without a mutant; None if the effects differ between runs."""
         known = self.known[name]
         if known.deep is None:
             with nothing_compiled(), _quick():
@@ -402,7 +403,7 @@ class _Pair(NamedTuple):
 
 
 def compare_survivor(mutation: Mutation, pairs: Sequence[_Pair]) -> Told:
-    """Compare the launches without and with a surviving mutant, and return its outcome."""
+    """Compare the launches with a surviving mutant to those without it, and return the mutant's outcome."""
     count = f"{len(pairs):,} launch{'es' * (len(pairs) != 1)}"
     if all(a.program == b.program for a, b, _ in pairs):
         return Told("survives", "it compiles to the same code", same="code")
@@ -439,8 +440,7 @@ def _alike(one: list[_Seen], other: list[_Seen]) -> bool:
 
 @contextlib.contextmanager
 def _quick(budget: int | None = None) -> Iterator[None]:
-    """Inside the block, no edits are tried for findings, and launches have a step budget; a setting of the test takes
-    precedence."""
+    """Inside the block, try no edits for findings, and give launches a step budget unless the test sets one."""
     now = settings.current()
     least = now.budget if budget is None else min(now.budget, budget)
     with settings.using(replace(now, fix_budget=0.0, budget=least)):

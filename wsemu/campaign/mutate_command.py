@@ -1,7 +1,7 @@
-"""`wsemu mutate FILE::test`: from options to an exit code.
+"""`wsemu mutate FILE::test`: the command, from its options to its exit code.
 
 Processes of this machine (`worker`), each of which has opened the tests, try the mutants.  Each result is written to a
-file immediately, so that the same command continues after an interruption.
+file immediately, so the same command continues after an interruption.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class Campaign:
 
 @contextlib.contextmanager
 def _opening_test(test: str, chosen: str) -> Iterator[tuple[dict[str, Any], list[Mutant], spread.Bundle]]:
-    """Open a test in a process, and return what the process reports about itself, and the mutants."""
+    """Open a test in a process; return what the process reports about itself, and the mutants."""
     file, _, name = test.partition("::")
     bundle = spread.Bundle("mutate", file, name, options=chosen)
     process = spread.Process(bundle)

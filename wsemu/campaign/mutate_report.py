@@ -65,7 +65,7 @@ class Mutated:
 
 
 def lines(mutated: Mutated, *, whole: bool = False) -> list[tuple[str, Style]]:
-    """Return the report as pieces of text with their styles; `whole`: also print the diffs of equivalent mutants."""
+    """Return the report as pieces of text with their styles; with `whole`, also the diffs of equivalent mutants."""
     found: list[tuple[str, Style]] = []
     for mutant, told in mutated.survivors():
         found += [(f"survives: {_place(mutant)} ({mutant.kind})", "strong"), *_diff(mutant), (f"  {told.why}", ""),

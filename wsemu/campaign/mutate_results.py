@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 APPLICATION, VERSION = 0x57534D55, 1
-"""`WSMU`; and the version of the tables"""
+"""`WSMU`, and the version of the tables"""
 _TABLES = """
 CREATE TABLE IF NOT EXISTS campaign (
     id INTEGER PRIMARY KEY, test TEXT NOT NULL, source TEXT NOT NULL, UNIQUE (test, source)
@@ -29,7 +29,7 @@ class Results(Database):
     """A result file for one campaign: a test with its current sources."""
 
     def __init__(self, path: Path) -> None:
-        """Open or create a file; UsageError if it exists and is something else."""
+        """Open or create a file; raise UsageError if the file exists and has other contents."""
         super().__init__(path, APPLICATION, VERSION, _TABLES, "wsemu mutate")
         self._campaign = 0
 

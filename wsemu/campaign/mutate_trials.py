@@ -26,7 +26,7 @@ HELP = "give FILE::test, such as tests/test_copy.py::test_rows, or a program"
 
 def run_with_trials(target: str, use: Callable[[Sequence[Trial]], None]) -> None:
     """Call `use` with the trials of `FILE::test`, `FILE::function` or `FILE`; the trials can be run until `use`
-    returns.  UsageError if there are none."""
+    returns.  Raise UsageError if there are none."""
     file, _, name = target.partition("::")
     path = Path(file)
     if not path.is_file():

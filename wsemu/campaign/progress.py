@@ -1,4 +1,4 @@
-"""Progress of `wsemu fuzz`: a progress bar on a terminal, and the failures with what to keep."""
+"""Progress of `wsemu fuzz`: a progress bar on a terminal, and the failures with what to save of them."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def watcher(printer: Printer, total: int, how: str) -> Iterator[Bar | Lines]:
 
 
 class Lines:
-    """Passes a campaign's progress on; implements `fuzz.Watcher`."""
+    """Passes on the progress of a campaign; implements `fuzz.Watcher`."""
 
     def __init__(self, show: Callable[[State], None]) -> None:
         self._show = show

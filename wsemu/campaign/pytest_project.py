@@ -22,8 +22,8 @@ _SECTIONS = {"pytest.ini": "pytest", ".pytest.ini": "pytest", "tox.ini": "pytest
 
 
 def prepare_project(test: Path) -> None:
-    """Extend `sys.path` by the `pythonpath` of a test's project, and import its `conftest.py` files, from the project's
-    folder down to that of the test; UsageError if the configuration cannot be read."""
+    """Extend `sys.path` by the `pythonpath` of a test's project, and import the project's `conftest.py` files, from the
+    project's folder down to that of the test.  Raise UsageError if the configuration cannot be read."""
     folder = Path(os.path.realpath(test)).parent
     found = next(((one, paths) for one in (folder, *folder.parents) if (paths := _python_path(one)) is not None), None)
     root, paths = found or (Path(os.path.realpath(os.getcwd())), [])

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 APPLICATION, VERSION = 0x57534655, 1
-"""`WSFU`; and the version of the tables"""
+"""`WSFU`, and the version of the tables"""
 _TABLES = """
 CREATE TABLE IF NOT EXISTS campaign (
     id INTEGER PRIMARY KEY, test TEXT NOT NULL, seed INTEGER NOT NULL, source TEXT NOT NULL, UNIQUE (test, seed, source)
@@ -67,7 +67,7 @@ class Results(Database):
     """A result file for one campaign: a test with its current sources, and a seed."""
 
     def __init__(self, path: Path) -> None:
-        """Open or create a file; UsageError if it exists and is something else."""
+        """Open or create a file; raise UsageError if the file exists and has other contents."""
         super().__init__(path, APPLICATION, VERSION, _TABLES, "wsemu fuzz")
         self._campaign = 0
 

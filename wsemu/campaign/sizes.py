@@ -2,8 +2,8 @@
 
 A kernel's bytecode shows the numbers at which its behavior may change: constants in comparisons, divisors and masks,
 steps of loops, and threads of a CTA.  It also shows extents of shared arrays; the first of several extents is the depth
-of a pipeline.  Each number is tried together with its neighbors on both sides; so are two and three times a tile or
-depth. 0, 1 and a few primes are added.
+of a pipeline.  Each number is tried together with its neighbors on both sides, as are two and three times a tile size
+or depth. 0, 1 and a few primes are added.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def edges(reading: Reading, most: int) -> list[int]:
 
 
 def limit_sizes(sizes: Iterable[int], reading: Reading, most: int) -> list[int]:
-    """Return at most `most` of these sizes: those next to numbers of the kernel first, and small ones before large
+    """Return at most `most` of these sizes: sizes next to numbers of the kernel come first, and small ones before large
     ones."""
     wanted = sorted(set(sizes))
     near = {n + step for n in reading.compared | reading.tiles | reading.depths for step in (-1, 0, 1)}

@@ -88,8 +88,9 @@ class Process:
         self._hello: dict[str, Any] = {}
 
     def hello(self) -> dict[str, Any]:
-        """Return the greeting of a process: `source`, a digest of all that it runs; `stamp`, a digest that must be
-        equal on another machine; and `files`, which are not installed.  UsageError if the function is unsuitable."""
+        """Return the greeting of a process: `source`, a digest of everything that it runs; `stamp`, a digest that must
+        be equal on another machine; and `files`, its sources that are not installed.  Raise UsageError if the function
+        is unsuitable."""
         if not self._hello:
             self._hello = self._answer()
         if "error" in self._hello:
@@ -138,8 +139,8 @@ def lend(bundle: Bundle, process: Process) -> None:
 
 
 def serve(bundle: Bundle, request: dict[str, Any]) -> dict[str, Any]:
-    """Answer a request in a process of this machine: {"stamp": ..., "answer": ...}.  Return {"died": why} if
-    the processes were dismissed, or if two processes died of the request, due to the code that they run."""
+    """Answer a request in a process of this machine: {"stamp": ..., "answer": ...}.  Return {"died": why} if the
+    processes were dismissed, or if the request ended two processes, which is due to the code that they run."""
     why, dismissed = "", _dismissed
     for _ in range(2):
         with _lock:
@@ -271,7 +272,8 @@ def answers(
 
 @contextlib.contextmanager
 def on(address: str) -> Iterator[Executor]:
-    """Open an Executor on a Dask cluster; UsageError if the scheduler does not answer, or Dask is not installed."""
+    """Open an Executor on a Dask cluster; raise UsageError if the scheduler does not answer, or Dask is not
+    installed."""
     if not address.startswith(("tcp://", "tls://")):
         raise UsageError(f"`--on {address}`: give the address of a Dask scheduler, such as tcp://host:8786")
     try:

@@ -82,7 +82,8 @@ class Swept:
     stopped: str = ""
     """reason why not all sizes were tried: interrupted, or the time limit"""
     chosen: int = 0
-    """number of selected sizes, before the search for the largest size and the shrinking; 0 if neither began"""
+    """number of selected sizes, before sizes from the search for the largest size and from the shrinking; 0 if no sizes
+    were tried yet"""
 
     def of(self, came: Came) -> list[Tried]:
         return [tried for tried in self.tried.values() if tried.came == came]
@@ -297,7 +298,7 @@ class _Run:
         return attempt(self.what.function, dict(zip(self.names, sizes, strict=True)), self.reading, self.device)
 
     def _try(self, wanted: Iterable[Sizes], *, counts: bool = True) -> None:
-        """Try those of these sizes that have not been tried."""
+        """Try those of the given sizes that have not been tried yet."""
         left = [sizes for sizes in dict.fromkeys(wanted) if sizes not in self.swept.tried]
         if counts:
             left = left[: max(0, self.tries - len(self.swept.tried))]
@@ -312,7 +313,7 @@ class _Run:
 
     # -- choice of sizes --
     def _first(self) -> None:
-        """Try a few sizes in this process; their launches show which kernels to read."""
+        """Try a few sizes in this process; their launches show which kernels to analyze."""
         lists = [sizes if sizes is not ... else (1, 32, 64) for sizes in self.what.given.values()]
         picks = [[sizes[len(sizes) // 2], sizes[0], sizes[-1]] for sizes in map(tuple, lists)]
         for wanted in itertools.islice(itertools.product(*picks), 9):
@@ -350,7 +351,7 @@ class _Run:
         return held[len(held) // 2] if held else sizes[len(sizes) // 2]
 
     def _largest(self) -> None:
-        """Double each chosen size until memory, work or a rejection ends it."""
+        """Double each chosen size until memory or work is exhausted, or the size is rejected."""
         held = self.swept.of("holds")
         if self.swept.of("fails") or not held:
             return

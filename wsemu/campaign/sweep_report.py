@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from wsemu.campaign.sweep import Came, Swept, Tried
 
 _WORDS: dict[Came, str] = {"holds": "hold", "fails": "fail", "incomplete": "incomplete", "refused": "refused"}
-"""words for several sizes; for one, the keys are used"""
+"""words for several sizes; for a single size, the keys are used"""
 _MOST = 6
 """maximum number of sizes that are listed of each kind, except sizes that hold"""
 _TIMES = 24

@@ -31,8 +31,8 @@ class State(NamedTuple):
 
 @contextlib.contextmanager
 def showing_progress(how: str) -> Iterator[Callable[[State], None]]:
-    """Provide a function to call after each step: `json` writes lines, `none` nothing, anything else a bar if standard
-    output is a terminal."""
+    """Provide a function to call after each step.  With `json` it writes lines, with `none` nothing; otherwise it draws
+    a bar if standard output is a terminal."""
     if how == "json":
         yield _Lines()
     elif how == "none" or not sys.stdout.isatty():

@@ -45,7 +45,7 @@ KNOWN = {"wsemu"}
 
 # -- the test --------------------------------------------------------------------------------------------------------
 def load(file: Path, name: str) -> Any:
-    """Return the test function of Hypothesis in a file; UsageError describes what is wrong with it."""
+    """Return the Hypothesis test function in a file; raise UsageError, which names the fault, if there is none."""
     exists(file)
     try:
         prepare_project(file)
@@ -82,14 +82,14 @@ def _hello() -> dict[str, Any]:
 
 # -- a batch ---------------------------------------------------------------------------------------------------------
 class Batches:
-    """A test, made ready to run batches of examples."""
+    """A test, prepared to run batches of examples."""
 
     def __init__(self, test: Any) -> None:
         from hypothesis import HealthCheck, Phase, Verbosity, settings
 
         from wsemu.machine import build as native
 
-        # takes seconds once per installation, and so must not count toward the deadline of an example
+        # takes seconds once per installation, so it must not count toward the deadline of an example
         native.keep_all()
         _freeze_constants()
         self.test, self.ran = test, 0
@@ -257,7 +257,7 @@ class _Mutants:
 
 
 def main(file: str, name: str, kind: str = "fuzz", options: str = "") -> None:
-    """Answer requests until there are no more."""
+    """Answer requests until the input ends."""
     from wsemu.app.chosen import resolve_settings
     from wsemu.host import takeover
     from wsemu.model.settings import using

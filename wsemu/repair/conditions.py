@@ -211,7 +211,7 @@ def extents(scene: Scene) -> Iterator[Candidate]:
 
 
 def repetition_edits(scene: Scene) -> Iterator[Candidate]:
-    """Yield edits that turn an `if` into a loop if its body ends with a step of a compared variable."""
+    """Yield edits that turn an `if` into a loop if its body ends by advancing a compared variable."""
     if "uninitialized-read" not in scene.codes:
         return
     for statement in scene.statements:
@@ -235,7 +235,7 @@ def has_several_bounds(scene: Scene, statement: ast.stmt) -> bool:
 
 
 def idiom(scene: Scene, array: str) -> bool:
-    """Return whether the kernel has an expression that loads an element of an array, or gives another value outside of
-    it."""
+    """Return whether the kernel has an expression that loads an element of an array, or has another value if the index
+    is outside of it."""
     found = (n for f in scene.functions for n in ast.walk(f) if isinstance(n, ast.IfExp))
     return any(scene.text.of(n.body).startswith((f"{array}[",)) for n in found)

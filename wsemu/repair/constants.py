@@ -64,8 +64,8 @@ def dependent(made: dict[str, Value], on: set[str]) -> set[str]:
 
 
 def host_uses(text: Text, affected: set[str], functions: Collection[ast.FunctionDef] = ()) -> list[ast.expr] | None:
-    """Return the host's expressions of some names, whose values have to stay the same; None if it uses a name
-    unchanged. Kernels are the functions with `jit` among their decorators, and the given ones."""
+    """Return the host's expressions that use some names and whose values have to stay the same; None if the host uses a
+    name unchanged.  Kernels are the given functions and those with `jit` among their decorators."""
     kernels = [f for f in text.functions() if f in functions or any("jit" in text.of(d) for d in f.decorator_list)]
     inside = {n for f in kernels for n in ast.walk(f)} | {
         n for value in text.constant_values.values() for n in ast.walk(value.node)

@@ -1,4 +1,4 @@
-"""Edits of the launching line: other grids, blocks and arguments of the unchanged kernel.
+"""Edits of the line that launches a kernel: other grids, blocks and arguments for the unchanged kernel.
 
 An edit is tried by another launch of the same kernel; its text is that of the launching line.
 """

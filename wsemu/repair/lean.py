@@ -1,5 +1,5 @@
-"""Redundant synchronization: each barrier, fence and atomic is removed in turn, and the launch repeated. Also the
-padding of a shared array, or order of its indices, that costs fewer wavefronts."""
+"""Find redundant synchronization: remove each barrier, fence and atomic in turn, and repeat the launch.  Also find a
+padding of a shared array, or an order of its indices, that costs fewer wavefronts."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ class Need(NamedTuple):
 
 
 def needs(launched: Launched, steps: int) -> dict[Part, Need]:
-    """Return the parts of a verified launch with this number of steps, and which of them it needs to be verified with
-    the same results."""
+    """Return the parts of a verified launch with this number of steps, and which of them the launch needs to be
+    verified with the same results."""
     found: dict[Part, Need] = {}
     with launched.again():
         same = launched.rerun_unchanged()
@@ -78,7 +78,7 @@ class Layout(NamedTuple):
 
 def layouts(launched: Launched, wavefronts: int) -> dict[Layout, int]:
     """Return other layouts of the shared arrays of a verified launch that keep the verdict and the results, with the
-    number of wavefronts that each saves.  The launch has this number of shared memory wavefronts."""
+    number of wavefronts that each saves.  `wavefronts` is the number that the launch needs now."""
     found: dict[Layout, int] = {}
     with launched.again():
         same = launched.rerun_unchanged()

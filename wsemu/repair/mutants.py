@@ -3,9 +3,9 @@
 A mutation replaces the text of one node of the syntax tree, or of a few statements.  In kernels (`kernel_mutations`) it
 removes or weakens synchronization, moves it by a statement, and drops conditions and atomics.  It also changes integers
 that give positions or counts: indices and slices, the limits of `range`, comparisons, arguments of synchronization
-objects, sizes of shared arrays, and assignments of these through a local variable.  In a pattern (`pattern_mutations`)
-every integer counts; in a program (`program_mutations`) those of kernels, and on the host the parameters of transfer
-patterns and the shapes of launches.
+objects, sizes of shared arrays, and assignments of these through a local variable.  In a pattern (`pattern_mutations`),
+every integer is changed.  In a program (`program_mutations`), these are the integers of kernels and, on the host, the
+parameters of transfer patterns and the shapes of launches.
 """
 
 from __future__ import annotations
@@ -25,22 +25,24 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 KINDS = ("barrier", "id", "count", "stride", "offset", "bound")
-"""barrier      a call that synchronises is deleted, or a sync becomes an arrive and the other way round
-id, count    of a barrier, or of the object that has it
-stride       a factor, a divisor, a step, a distance
-offset       what is added, where something begins
-bound        the limits of a range, a comparison, a condition, a size"""
+"""kinds of mutations of kernels and patterns
+
+barrier      a call that synchronizes is deleted, or a sync becomes an arrive, or an arrive a sync
+id, count    the id or count of a barrier, or of the object that contains the barrier, is changed
+stride       a factor, a divisor, a step or a distance is changed
+offset       an added number or a starting position is changed
+bound        the limits of a range, a comparison, a condition or a size are changed"""
 OF_KERNELS = (*KINDS, "wait", "fence", "scope", "order", "phase", "atomic", "guard", "swap")
 """kinds of mutations that only kernels have
 
-wait         a call that waits, arrives or commits is deleted: of phases, copies, pipelines
+wait         a call that waits, arrives or commits is deleted: for phases, copies, pipelines
 fence        a fence is deleted
-scope        a barrier of the CTA becomes one of the warp, a fence one of the CTA
-order        a call that synchronises changes places with the statement before it, or behind it
-phase        another parity is waited for, more groups may be in flight, other bytes are expected
+scope        the scope of a barrier shrinks from the CTA to the warp, or that of a fence to the CTA
+order        a call that synchronizes is exchanged with the statement before or after it
+phase        a wait is for another parity, more groups may be in flight, or other byte counts are expected
 atomic       an update is no longer atomic
-guard        what a condition guards is always done
-swap         two indices in the other order"""
+guard        a guarded statement is executed unconditionally
+swap         two indices are exchanged"""
 SYNCHRONISING = frozenset(("barrier", "wait", "fence", "scope", "order", "atomic"))
 """kinds that only weaken the order of accesses"""
 
@@ -153,7 +155,7 @@ class File:
                 self.put(kind, node, f"({self.text(node)} {sign} {by})")
 
     def barrier_call(self, statement: ast.stmt) -> None:
-        """Record the removal of a barrier call, and its replacement by a wait in place of an arrive, or the reverse."""
+        """Record the removal of a barrier call, and the exchange of a wait for an arrive or the reverse."""
         if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Call):
             return
         call = statement.value
@@ -163,7 +165,7 @@ class File:
         self.put("barrier", statement, "pass")
         if name in _SYNC and len(call.args) > 1 and isinstance(call.func, ast.Attribute):
             self.put("barrier", call.func, self.text(call.func).replace(name, _SYNC[name]))
-        # a method of an object; that of `Buffers` takes the tile's number as well
+        # a method of an object; a method of `Buffers` also takes the number of the tile
         if name == "execute_dma" and len(call.args) < 4:
             self.put("barrier", call.func, f"{self.text(call.func)}_no_sync")
 
@@ -243,7 +245,7 @@ class File:
         self.more(kind, node, by, "+")
 
     def comparison(self, node: ast.Compare) -> None:
-        """Record `a < b` -> `a <= b`, for each operator alone."""
+        """Record `a < b` -> `a <= b`, for each operator separately."""
         operands = [node.left, *node.comparators]
         for n, (one, other) in enumerate(pairwise(operands)):
             changed = _BOUNDARY.get(type(node.ops[n]))
@@ -478,7 +480,7 @@ def _plain(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def _targets(statement: ast.Assign) -> set[str]:
-    """Return the names that a statement assigns, without those that it only indexes."""
+    """Return the names that a statement assigns, without names that it only indexes."""
     nodes = (child for target in statement.targets for child in ast.walk(target))
     return {child.id for child in nodes if isinstance(child, ast.Name) and isinstance(child.ctx, ast.Store)}
 
@@ -613,7 +615,7 @@ def _broken(file: File, statement: ast.stmt) -> None:
 
 
 def _own(statement: ast.stmt) -> Iterator[ast.AST]:
-    """Yield the nodes of a statement, without those of nested statements."""
+    """Yield the nodes of a statement, without the nodes of nested statements."""
     pending: list[ast.AST] = [statement]
     while pending:
         node = pending.pop()
@@ -644,14 +646,15 @@ def _synchronising(file: File, statement: ast.Expr, call: ast.Call) -> None:
 
 
 def _trades(file: File, statement: ast.stmt, other: ast.stmt) -> bool:
-    """Return whether exchanging two statements can matter: the other one does something that needs an order."""
+    """Return whether exchanging two statements can matter because the other one contains an operation whose order
+    matters."""
     if leaves(other) or synchronises(other) or not (file.whole.alone(statement) and file.whole.alone(other)):
         return False
     if isinstance(other, (ast.Assign, ast.AnnAssign)):
         target = other.targets[0] if isinstance(other, ast.Assign) else other.target
         names = {n.id for n in ast.walk(target) if isinstance(n, ast.Name)}
         if any(isinstance(n, ast.Name) and n.id in names for n in ast.walk(statement)):
-            return False  # it needs a value that the other one computes
+            return False  # it needs a value that the other statement computes
     nodes = [*ast.walk(other)]
     declares = any(isinstance(n, ast.Call) and callee_name(n) == "array" for n in nodes)
     return not declares and any(isinstance(n, (ast.Subscript, ast.Call)) for n in nodes)
@@ -667,7 +670,7 @@ def _add_swap(file: File, first: ast.stmt, second: ast.stmt) -> None:
 
 
 def _atomic(file: File, statement: ast.Expr | ast.Assign, call: ast.Call) -> None:
-    """Record a load and a store in place of an atomic."""
+    """Record a load and a store that replace an atomic."""
     name = callee_name(call)
     if name not in _PLAIN or ".atomic." not in file.text(call.func) or len(call.args) != 3:
         return

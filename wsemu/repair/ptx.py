@@ -108,7 +108,7 @@ def candidates(
 
 
 def _missing(codes: list[str], text: Text) -> Iterator[str]:
-    """Yield the instructions to insert for some findings; the acquire of a tensor map names the map."""
+    """Yield the instructions to insert for some findings; an acquire names its tensor map."""
     if "tensormap-proxy" in codes:
         maps = dict.fromkeys(m[1] for place in text.places if (m := _COPY.match(place.text)))
         yield from (f"fence.proxy.tensormap::generic.acquire.gpu [{name}], 128;" for name in maps)
@@ -116,8 +116,8 @@ def _missing(codes: list[str], text: Text) -> Iterator[str]:
 
 
 def group_copies(places: list[Place]) -> list[list[Place]]:
-    """Group instructions that are copies of one instruction: those with the same text on one source line, from an
-    unrolled loop."""
+    """Group instructions that are copies of one instruction, from an unrolled loop: those with the same text and the
+    same source line."""
     found: dict[tuple[str, int, str], list[Place]] = {}
     for place in places:
         found.setdefault((place.file, place.line, place.text), []).append(place)
@@ -227,10 +227,9 @@ def _quote_instruction(instruction: str) -> str:
 
 
 def _before(text: Text, gap: Place, alike: list[Place], report: Any) -> tuple[str, bool]:
-    """Return the location of an insertion in words, and whether it is a line of C++.
+    """Describe where an insertion goes, and return whether that is a line of C++.
 
-    The location is the line of PTX if the C++ line contains several statements, or if the gap is in the middle of its
-    code.
+    It is a line of PTX if the C++ line contains several statements, or if the gap is in the middle of its code.
     """
     if not gap.file or gap.file == text.path or _is_start(text, gap, alike):
         return _where(gap, report), True
@@ -238,8 +237,8 @@ def _before(text: Text, gap: Place, alike: list[Place], report: Any) -> tuple[st
 
 
 def _is_start(text: Text, gap: Place, alike: list[Place]) -> bool:
-    """Return whether a gap, or the first one of its copies, is at the beginning of a C++ line before which a line can
-    be inserted."""
+    """Return whether a gap, or the first of its copies, is at the beginning of a C++ line before which a line can be
+    inserted."""
     own = [place for place in text.places if (place.file, place.line) == (gap.file, gap.line)]
     earlier = [place.text for place in own if place.at < alike[0].at]
     first = not any(_ACTS.match(words) or _BRANCH.match(words) for words in earlier)
@@ -303,7 +302,8 @@ def search(report: Any, launched: Launched, seconds: float, text: Text) -> Trial
 
 
 def _rank(edits: Iterable[Scored]) -> list[Scored]:
-    """Return edits by distance; edits with the same words, for copies of one line, get more and more distance."""
+    """Return edits by distance; among edits with the same words, for copies of one line, each gets a larger distance
+    than the one before."""
     known: Counter[str] = Counter()
     ranked = []
     for score, candidate, changed in sorted(edits, key=lambda entry: entry[0]):

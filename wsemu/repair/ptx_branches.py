@@ -43,7 +43,8 @@ class Delayed(NamedTuple):
 
     place: Place
     at: int
-    """first line after the instruction that all threads execute; its own line if no branch surrounds it"""
+    """first line after the instruction that all threads execute; the instruction's own line if no branch surrounds
+    it"""
     predicate: str = ""
     """guard that it gets there: `@!%p1`, or nothing"""
     branch: float = math.inf
@@ -58,7 +59,7 @@ def branch_edits(kernel: Kernel) -> Iterator[Scored]:
 
 
 def _commit_edits(kernel: Kernel) -> Iterator[Scored]:
-    """Commit the copies of a round after the branch around them."""
+    """Commit the copies of a round after the branch that surrounds them."""
     groups: dict[object, list[Delayed]] = {}
     for place in kernel.text.places:
         if _COMMIT.match(place.text):
@@ -89,7 +90,7 @@ def _store_edits(kernel: Kernel) -> Iterator[Scored]:
 
 
 def _perform_later(patch: Patch, delayed: Delayed, barrier: str, last: list[str]) -> None:
-    """Move a store out of the branch around it, and put a barrier before it."""
+    """Move a store after the branch that surrounds it, and put a barrier before the store."""
     store, at, predicate, _ = delayed
     if at == store.at:
         patch.before(at, barrier).after(at, *last)
@@ -119,7 +120,7 @@ def _updates(kernel: Kernel) -> dict[tuple[str, int], list[Delayed]]:
 
 
 def _delay(kernel: Kernel, wanted: Place) -> Delayed:
-    """Return where all threads can execute an instruction: after the one branch around it, or in place."""
+    """Return where all threads can execute an instruction: after the only branch that surrounds it, or where it is."""
     labels = {line.strip()[:-1]: at for at, line in enumerate(kernel.text.lines) if is_label(line)}
     jumps = [
         (place, labels[m[1]]) for place in kernel.text.places if (m := _BRANCH.match(place.text)) and m[1] in labels
@@ -133,7 +134,7 @@ def _delay(kernel: Kernel, wanted: Place) -> Delayed:
 
 
 def _is_alone(jumps: list[tuple[Place, int]], branch: Place, target: int) -> bool:
-    """Return whether all threads come through a branch to its target, and no other jump leads past it."""
+    """Return whether all threads reach a branch's target through the branch, and no other jump skips it."""
     for place, to in jumps:
         inside, arrives = branch.at < place.at < target, branch.at < to <= target
         if place is not branch and (inside or arrives) and not (inside and to == target):

@@ -97,7 +97,8 @@ class Kernel:
         return any((p.file, p.line) in self.hot for p in operation.places)
 
     def distance(self, operation: Operation) -> float:
-        """Return how far an operation is from what findings name: 0, or more if only its ring is, or not even that."""
+        """Return the distance of an operation from what findings name: 0 if they name the operation, more if they only
+        name its ring, and most if they name neither."""
         if self.is_hot(operation):
             return 0.0
         return 0.4 if operation.ring in self.hot_rings else 1.5
@@ -130,7 +131,7 @@ class Kernel:
         return [loop for loop in around if not self.polls(loop)]
 
     def polls(self, loop: Loop) -> bool:
-        """Return whether a loop only polls: it is inside one line of the source, or as short as a wait in PTX."""
+        """Return whether a loop only polls: it lies in one line of the source, or is as short as a wait in PTX."""
         inside = [p for p in self.text.places if loop.first <= p.at <= loop.last]
         lines, runs = {(p.file, p.line) for p in inside}, {p.run for p in inside}
         return len(lines) <= 1 or len(runs) <= 1 or len(inside) <= _POLL
@@ -179,8 +180,8 @@ class Kernel:
         return int(x * y * z)
 
     def block_end(self, place: Place) -> int:
-        """Return the line of the label that follows an instruction, outside of a loop that polls with it; the last
-        instruction if there is none."""
+        """Return the line of the label that follows an instruction, outside of a polling loop around it; without such a
+        label, the last instruction."""
         polling = [loop.last for loop in self.loops if loop.first < place.at < loop.last and self.polls(loop)]
         begin = max([place.at, *polling]) + 1
         last = self.text.places[-1].at
@@ -195,7 +196,7 @@ class Kernel:
 
     def named_place(self, op: Operation) -> Place:
         """Return an operation's instruction with the source line that names its ring, if that is known: a helper that
-        initializes several rings is not edited where it is called."""
+        initializes several rings is not edited; its call is."""
         frame = find_named_frame(op.place)
         return op.place._replace(file=frame.file, line=frame.line) if frame is not None and frame.file else op.place
 

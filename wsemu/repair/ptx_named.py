@@ -112,8 +112,8 @@ def _count_edits(kernel: Kernel) -> Iterator[Scored]:
 
 
 def _lone_barrier_edits(kernel: Kernel) -> Iterator[Scored]:
-    """Insert the syncs or arrives that named barriers lack: in the rounds of threads that use other barriers, once all
-    barriers of a ring have been used."""
+    """Insert syncs or arrives that named barriers lack: in the rounds of threads that use other barriers, after they
+    have used all barriers of a ring."""
     groups: dict[tuple[object, bool], list[tuple[Place, re.Match[str]]]] = {}
     for place in kernel.text.places:
         if match := _NAMED.match(place.text):
@@ -140,7 +140,7 @@ def _lone_barrier_edits(kernel: Kernel) -> Iterator[Scored]:
 
 
 def _first_arrive_edits(kernel: Kernel) -> Iterator[Scored]:
-    """Insert a first arrive on a named barrier: by warps that wait on another one, so that a turn begins."""
+    """Insert a first arrive on a named barrier, in warps that wait on another one, so that a round can begin."""
     if "deadlock" not in kernel.codes:
         return
     waits = {
@@ -169,13 +169,13 @@ def _first_arrive_edits(kernel: Kernel) -> Iterator[Scored]:
                 loops = kernel.loops_around(host)
                 where = f"the loop around line {host.line}" if loops else kernel.source.where(host)
                 says = f"insert `bar.arrive {other}, {count}` before {where}, by {who}"
-                rounds = bool(loops) or len(copies) > 1  # otherwise an arrive is more likely to come too late
+                rounds = bool(loops) or len(copies) > 1  # otherwise the arrive is more likely to be too late
                 yield score_edit((0.3 if rounds else _LATE) + 0.02 * (n + k), "insert", says, patch, 1)
 
 
 def _barrier_numbers(kernel: Kernel, group: list[tuple[Place, re.Match[str]]]) -> set[int]:
-    """Return the known numbers of the barriers of a statement: constants, those that findings report for its lines, or
-    the constant part of a computed number."""
+    """Return the known numbers of the barriers of a statement: constants, numbers in findings on its lines, or the
+    constant part of a computed number."""
     addresses = [kernel.registers.address(match[2]) for _, match in group]
     constants = {address.offset for address in addresses if not address.varies and not address.symbol}
     lines = {(place.file, place.line) for place, _ in group}
@@ -253,8 +253,8 @@ def _late_arrive_edits(kernel: Kernel) -> Iterator[Scored]:
 
 
 def _group_barrier_edits(kernel: Kernel) -> Iterator[Scored]:
-    """Yield edits that use a barrier of some warps: in place of a barrier of the whole CTA, or before an arrive that
-    represents these warps."""
+    """Yield edits that use a barrier of only some warps: in place of a barrier of the whole CTA, or before an arrive
+    that represents these warps."""
     uses = [(m[2], kernel.registers.number(m[3])) for p in kernel.text.places if (m := _NAMED.match(p.text))]
     numbers = {kernel.registers.number(number) for number, _ in uses}
     unused = next((n for n in range(1, _BARRIERS) if n not in numbers), 1)

@@ -32,7 +32,8 @@ def number_edits(kernel: Kernel) -> Iterator[Scored]:
 
 
 def _replaced_number(kernel: Kernel, op: Operation, old: int, new: int, what: str) -> str:
-    """Return the words of an edit that writes another number: those of the source if it contains the number."""
+    """Return the description of an edit that changes a number: that of the source line if the line contains the
+    number."""
     place = kernel.named_place(op) if op.what == "init" else op.place
     where, line = kernel.source.where(place), kernel.source.statement(place)
     is_ptx = place.file == kernel.text.path
@@ -54,7 +55,7 @@ def _with_number(patch: Patch, op: Operation, new: int) -> Patch:
 
 
 def _count_edits(kernel: Kernel) -> Iterator[Scored]:
-    """Write another count where a ring is initialized."""
+    """Change the count with which a ring is initialized."""
     others = [ring.count for ring in kernel.uses.known if ring.count]
     warps = -(-kernel.threads // WARP)
     for ring in kernel.uses.known:
@@ -85,8 +86,8 @@ def _count_edits(kernel: Kernel) -> Iterator[Scored]:
 
 
 def _cluster_counts(kernel: Kernel, ring: Ring, old: int) -> list[int]:
-    """Return counts of arrivals from all CTAs of a cluster: of one thread each, as now, or of the warps;
-    nothing if other CTAs do not arrive."""
+    """Return counts of arrivals from all CTAs of a cluster: one thread each, as now, or their warps; empty if other
+    CTAs do not arrive."""
     if all(op.is_local_arrive or not op.is_of_thread for op in kernel.uses.select(ring, "arrive")):
         return []
     size, warps = kernel.cluster_size(), -(-kernel.threads // WARP)
@@ -115,7 +116,7 @@ def _byte_edits(kernel: Kernel) -> Iterator[Scored]:
 
 # -- parities ----------------------------------------------------------------------------------------------------------
 def _parity_edits(kernel: Kernel) -> Iterator[Scored]:
-    """Yield edits that wait for the other parity, or for one that flips after each round of a ring."""
+    """Yield edits that wait for the other parity, or for a parity that flips after each round of a ring."""
     waits = [op for op in kernel.uses.all("wait") if ".parity" in op.place.text]
     for op in waits:
         near = kernel.distance(op)
@@ -145,7 +146,7 @@ def _parity_edits(kernel: Kernel) -> Iterator[Scored]:
 
 
 def _with_parity(kernel: Kernel, op: Operation, first: int | None, patch: Patch | None = None) -> Patch:
-    """Return a patch that waits for the other parity, or for one that is computed from the number of waits."""
+    """Return a patch that waits for the other parity, or for a parity computed from the number of waits."""
     patch = patch or Patch(kernel.text)
     if first is not None and op.ring is not None:
         patch.declare(".reg .b32 %wsemu_n;", ".reg .b32 %wsemu_q;", "mov.u32 %wsemu_n, 0;")
@@ -173,7 +174,8 @@ def parity_instructions(register: str, stages: int, first: int) -> list[str]:
 
 
 def poll_start(kernel: Kernel, place: Place) -> int:
-    """Return the position before the polling loop of an instruction, or the instruction's own if it is in none."""
+    """Return the position before the polling loop around an instruction; if it is in no such loop, the instruction's
+    own position."""
     around = [loop for loop in kernel.loops if loop.first < place.at < loop.last and kernel.polls(loop)]
     return max((loop.first for loop in around[-1:]), default=place.at)
 

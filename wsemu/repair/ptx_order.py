@@ -67,7 +67,7 @@ def order_edits(kernel: Kernel) -> Iterator[Scored]:
 
 
 def _mask_edits(kernel: Kernel) -> Iterator[Scored]:
-    """Name all lanes of the warp in the masks of operations that name some of them."""
+    """Change the masks of operations that name only some lanes of the warp so that they name all of them."""
     groups: dict[int, list[tuple[Place, str]]] = {}
     for place in kernel.text.places:
         match = _MASKED.match(place.text)
@@ -284,7 +284,7 @@ def _name_branch(kernel: Kernel, place: Place) -> str:
 def _line_barrier_edits(kernel: Kernel) -> Iterator[Scored]:
     """Insert a barrier after each copy of a source line, or also before each copy of a later line.
 
-    The compiler may have copied the lines to the paths of a branch, so the barrier is not an aligned one.
+    The compiler may have copied the lines to several paths of a branch, so the barrier is not aligned.
     """
     stores, loads = (_copies_of_lines(kernel, pattern) for pattern in (_STORE, _LOAD))
     fenced = _are_fenced(kernel)
@@ -308,7 +308,8 @@ def _line_barrier_edits(kernel: Kernel) -> Iterator[Scored]:
 
 
 def _are_fenced(kernel: Kernel) -> bool:
-    """Return whether each atomic has a fence near it: what publishes a store may then lack a barrier."""
+    """Return whether each atomic has a fence near it.  If so, the synchronization that publishes a store may lack only
+    a barrier."""
     atomics = [p.at for p in kernel.text.places if _ATOMIC.match(p.text)]
     fences = [p.at for p in kernel.text.places if p.text.startswith(("fence", "membar"))]
     return bool(atomics) and all(any(abs(at - other) < _NEAR for other in fences) for at in atomics)

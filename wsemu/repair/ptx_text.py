@@ -150,8 +150,8 @@ def _chains(lines: list[str], kernel: range) -> dict[int, tuple[Spot, ...]]:
 
 
 def _helpers(chains: Iterable[tuple[Spot, ...]]) -> set[tuple[Spot, ...]]:
-    """Return the call chains that end in a call of a short function; an edit of such a function goes to this call.  If
-    the kernel has few lines, it only wraps the function that it calls, and this function does not count as short."""
+    """Return the call chains that end in a call of a short function, whose edits go to the call instead.  If the kernel
+    has few lines and only wraps the function that it calls, this function does not count as short."""
     known = [*chains]
     own, called = ({chain[n][:2] for chain in known if len(chain) >= -n} for n in (-1, -2))
     wraps = len(own) <= _OF_HELPER and len(called) > len(own)
@@ -165,8 +165,8 @@ def _helpers(chains: Iterable[tuple[Spot, ...]]) -> set[tuple[Spot, ...]]:
 def _find_shown(
     chain: tuple[Spot, ...], helpers: set[tuple[Spot, ...]], files: dict[int, str]
 ) -> tuple[str, int, int] | None:
-    """Return file, line and column of an instruction, outside of short functions and of the toolkit's headers; None if
-    its source is not shown."""
+    """Return the file, line and column of an instruction, outside of short functions and of the toolkit's headers; None
+    if its source is not shown."""
     for depth, (number, line, column) in enumerate(chain):
         file, last = files.get(number, ""), depth == len(chain) - 1
         if file and (last or (chain[depth + 1 :] not in helpers and not is_toolkit_header(file))):

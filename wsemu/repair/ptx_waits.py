@@ -83,8 +83,8 @@ def _guard_lines(place: Place, label: str, lines: Iterable[str]) -> list[str]:
 
 
 def _missing_wait_edits(kernel: Kernel) -> Iterator[Scored]:
-    """Insert a wait on a ring without waits, or without one near a finding: before operations on another ring of
-    equal length, at the start of their rounds, or before reads that a finding names."""
+    """Insert a wait on a ring that has no wait, or none near a finding.  It goes before operations on another ring of
+    equal length, to the start of their rounds, or before reads that a finding names."""
     waited = {op.ring for op in kernel.uses.all("wait")}
     for target in kernel.uses.known:
         if not target.stages:
@@ -110,14 +110,14 @@ def _missing_wait_edits(kernel: Kernel) -> Iterator[Scored]:
 
 
 def _has_wait_in_loop(kernel: Kernel, target: Ring, op: Operation) -> bool:
-    """Return whether the loop around an operation waits on a ring; true if no loop is around it."""
+    """Return whether the loop around an operation waits on a ring; also true without a loop around it."""
     loops = kernel.loops_around(op.place)
     waits = [place.at for wait in kernel.uses.select(target, "wait") for place in wait.places]
     return not loops or any(loops[0].first < at < loops[0].last for at in waits)
 
 
 def _insert_waits(kernel: Kernel, target: Ring, gaps: list[int], where: str, near: float) -> Iterator[Scored]:
-    """Insert waits for the stages of a ring in turn, with either parity in the first round."""
+    """Insert waits for each stage of a ring in turn, with either parity in the first round."""
     owned = {place.at: place for place in kernel.text.places}
     guess = 1 if any(op.what == "expect" and op.ring is not target for op in kernel.uses.all("expect")) else 0
     guess = guess if target not in {op.ring for op in kernel.uses.all("copy")} else 0
@@ -221,7 +221,8 @@ def round_starts(kernel: Kernel, copies: Sequence[Place]) -> list[int]:
 
 
 def _with_arrive(kernel: Kernel, op: Operation, source: Ring, target: Ring, guard: str, rank: str) -> Patch | None:
-    """Arrive at the ends of the rounds of a wait, in the threads whose `guard` is 0, on the ring of CTA `rank`."""
+    """Insert arrives at the ends of the rounds of a wait, in the threads whose `guard` is 0, on the ring of CTA
+    `rank`."""
     patch = Patch(kernel.text)
     for n, ((at, _), end) in enumerate(zip(op.operands, round_ends(kernel, op.places), strict=True)):
         made = _shift_address(kernel, at, source, target, f"%wsemu_a{n}")
@@ -279,7 +280,7 @@ def _start_edits(kernel: Kernel) -> Iterator[Scored]:
 
 
 def _single_arrive_edits(kernel: Kernel) -> Iterator[Scored]:
-    """Arrive in one lane in place of all lanes, or of one thread, and in all threads in place of one lane."""
+    """Make one lane arrive instead of all lanes or of one thread, or all threads instead of one lane."""
     for op in kernel.uses.all("arrive"):
         if op.place.predicate or not op.is_of_thread:
             continue
@@ -335,7 +336,7 @@ def _arrive_by_thread(kernel: Kernel, op: Operation, patch: Patch, thread: str, 
 
 
 def _local_addresses(kernel: Kernel, op: Operation) -> list[str]:
-    """Return for each copy of an arrive the address in its own CTA; nothing if it is unknown."""
+    """Return, for each copy of an arrive, the address in its own CTA; empty if it is unknown."""
     if op.is_local_arrive:
         return [at for at, _ in op.operands] if op.ring is not None else []
     maps = [(place, match) for place in kernel.text.places if (match := _MAPS.match(place.text))]
@@ -399,7 +400,8 @@ def has_hot_reads(kernel: Kernel, places: Sequence[Place], ends: Sequence[int]) 
 
 
 def _address_edits(kernel: Kernel) -> Iterator[Scored]:
-    """Arrive, expect bytes, complete a copy or wait on another ring of equal length."""
+    """Change the ring on which an operation arrives, expects bytes, completes a copy or waits to another ring of equal
+    length."""
     for op in kernel.uses.all("arrive", "expect", "copy", "wait"):
         source = op.ring
         for target in kernel.uses.known if source is not None else ():

@@ -1,6 +1,6 @@
 """Questions about an edit with which a launch is verified: does the kernel still do its work?
 
-A launch without races may leave out stores, copy elements onto themselves, or be correct for the given data only.  Each
+A launch without races may omit stores, copy elements onto themselves, or be correct only for the given data.  Each
 question compares launches of the original kernel with launches of the edited kernel.
 """
 
@@ -25,7 +25,7 @@ _OF_PLACES = frozenset(("out-of-bounds", "uninitialized-read", "misaligned"))
 _FEW = 4
 """number of elements below which an edit may leave them unchanged by coincidence"""
 _ALIKE = 2
-"""an edit must change at least one of this number of elements that the original kernel changes"""
+"""an edit must still change at least one in this many of the elements that the original kernel changes"""
 
 
 @dataclass()
@@ -39,7 +39,7 @@ class Questions:
     """number of edits that were rejected for each reason"""
     _other: list[tuple[Results, Attempted | None]] = field(default_factory=list)
     _sizes: list[Any] = field(default_factory=list)
-    """sizes at which the original kernel has no errors of other codes; None first, once they are known"""
+    """sizes at which the original kernel has no errors with other codes; None comes first, once they are known"""
 
     def reject(self, kinds: Iterable[str], attempt: Callable[[], Attempted | None]) -> bool:
         """Return whether an edit of these kinds fails as a fix; `attempt` launches the edited kernel."""
@@ -106,7 +106,7 @@ class Questions:
         return self._other[0]
 
     def text(self) -> str:
-        """Return the reason that rejected the most edits, in words; empty if no edit was rejected."""
+        """Return, in words, the reason that rejected the most edits; empty if no edit was rejected."""
         if not self.answered:
             return ""
         reason, count = max(self.answered.items(), key=lambda item: item[1])

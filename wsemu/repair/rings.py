@@ -147,7 +147,8 @@ def _uses(text: Text) -> Iterator[_Use]:
 
 
 def _statement(use: _Use) -> object:
-    """Return what identifies the statement that initializes an mbarrier, inside of the functions that are inlined."""
+    """Return a key that identifies the statement that initializes an mbarrier, inside of the functions that are
+    inlined."""
     return use.place.frames or use.place.spot
 
 
@@ -175,7 +176,8 @@ def _rings(uses: list[_Use], registers: Registers) -> list[Ring]:
 def _join_runs(
     runs: list[list[tuple[Address, _Use]]], varying: set[tuple[str, int]], registers: Registers
 ) -> list[list[tuple[Address, _Use]]]:
-    """Join neighboring mbarriers that are initialized alike by statements of their own, and used by an index."""
+    """Merge neighboring mbarriers that separate statements initialize in the same form and that are used by an
+    index."""
     found: list[list[tuple[Address, _Use]]] = []
     for run in runs:
         before = found[-1] if found else []

@@ -49,7 +49,7 @@ class Candidate(NamedTuple):
     edit: Edit
     pieces: tuple[Piece, ...]
     near: float
-    """distance from the findings, plus the size of the intrusion; smaller ones are tried first"""
+    """distance from the findings, plus the size of the change; edits with smaller values are tried first"""
     waits: int = 0
     """number of additional operations that wait or arrive"""
     odd: int = 0
@@ -117,8 +117,8 @@ class Scene:
         return found
 
     def call(self, name: str, *arguments: str) -> str | None:
-        """Return a call of a function of `wsemu.cuda` or `wsemu.ptx` as this file spells it; None if it imports
-        neither."""
+        """Return a call of a function of `wsemu.cuda` or `wsemu.ptx` in the form that this file uses; None if the file
+        imports neither."""
         module = self.modules.get("cuda" if name in CUDA else "ptx")
         return None if module is None else f"{module}.{name}({', '.join(arguments)})"
 
@@ -144,8 +144,8 @@ class Scene:
         return found
 
     def depends_on_thread(self, node: ast.expr, known: dict[str, bool]) -> bool | None:
-        """Return whether an expression has a different value in each thread, as far as can be seen.  None: it has the
-        same value in all threads."""
+        """Return whether an expression has different values in different threads, as far as can be determined; None if
+        it has the same value in all threads."""
         names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)} & {*known}
         attributes = {n.attr for n in ast.walk(node) if isinstance(n, ast.Attribute)}
         if not names and not attributes & {"threadIdx", "grid", "laneid"}:
@@ -167,7 +167,7 @@ class Scene:
         return found
 
     def is_loaded(self, node: ast.expr, known: set[str]) -> bool:
-        """Return whether an expression depends on what each thread loads at an index of its own."""
+        """Return whether an expression depends on values that each thread loads at its own index."""
         return any(
             (isinstance(n, ast.Name) and n.id in known)
             or (isinstance(n, ast.Subscript) and self.depends_on_thread(n.slice, self.thread_variables) is not None)
@@ -276,7 +276,7 @@ class Scene:
         return Piece(gap.at, gap.at, start + "".join(f"{gap.indent}{line}\n" for line in lines))
 
     def cut(self, statement: ast.stmt) -> Piece:
-        """Return the piece that removes a statement; it leaves `pass` if the statement is the only one."""
+        """Return the piece that removes a statement; it leaves `pass` in place of the only statement of a block."""
         if len(self.text.suites[statement]) == 1 or not self.text.alone(statement):
             return Piece(*self.text.span(statement), "pass")
         return Piece(*self.text.lines(statement), "")
@@ -326,7 +326,7 @@ def synchronises(statement: ast.stmt) -> bool:
 
 
 def leaves(statement: ast.stmt) -> bool:
-    """Return whether a statement is a `return`, `break` or `continue`, or a condition around one of these alone."""
+    """Return whether a statement is a `return`, `break` or `continue`, or an `if` around nothing else."""
     if isinstance(statement, ast.If) and len(statement.body) == 1 and not statement.orelse:
         statement = statement.body[0]
     return isinstance(statement, _LEAVES)

@@ -85,12 +85,13 @@ _RANK: dict[Kind, int] = {
 _WEAK = 3
 """additional rank of edits that probably differ from the intent"""
 _DODGES = 2
-"""added to the rank of an edit that exchanges indices, if the findings are about the order of accesses, and to that of
-an edit of a constant, if they are about indices"""
+"""additional rank of an edit that exchanges indices if the findings are about the order of accesses, and of an edit of
+a constant if they are about indices"""
 _OF_ORDER = frozenset("race intra-warp-race uninitialized-read bank-conflict uncoalesced".split())
 """codes that a wrong order of accesses alone may cause"""
 _OF_PLACES = frozenset("out-of-bounds uninitialized-read misaligned".split())
-"""codes that a wrong index may cause; a number at the top of the file, which has many uses, is rarely the mistake"""
+"""codes that a wrong index may cause; a number at the top of the file is rarely the mistake, because it has many
+uses"""
 _OF_CONVENTIONS = frozenset("race intra-warp-race phase-alias".split())
 """codes of errors that may have hidden a warning of `_HIDDEN`"""
 _HIDDEN = frozenset("same-value-store lane-lag".split())
@@ -178,11 +179,11 @@ class Launched(Protocol):
         """Launch the kernel with another grid, block or arguments, and with edited files if given."""
 
     def code(self) -> tuple[str, str, int, int, dict[int, str]] | None:
-        """Return, for a kernel in PTX, its file's text and path, first and last line, and the files that its lines name
-        by number; None for other kernels, and if several files are linked."""
+        """Return the text and path of a PTX kernel's file, its first and last line, and the source files by number.
+        Return None for other kernels, and if several files are linked."""
 
     transferred: tuple[int, ...]
-    """bytes that copies transfer for each expect-tx operation of the launch as it is"""
+    """number of bytes that copies transfer in the original launch, for each expect-tx operation"""
 
     def attempt_code(self, text: str) -> Attempted | None:
         """Launch with edited PTX."""
@@ -203,7 +204,7 @@ class Launched(Protocol):
         """Prepare repetitions of the launch: inside the block, launches run on copies of the original arrays."""
 
     def rerun_unchanged(self) -> Attempted | None:
-        """Repeat the launch without edits, inside `again`; return None if that is impossible."""
+        """Repeat the original launch, inside `again`; return None if that is impossible."""
 
     def arrays_before(self) -> Results:
         """Return the contents of the arrays before the launch."""
@@ -220,7 +221,7 @@ class Launched(Protocol):
 
     def attempt(self, texts: dict[str, tuple[Any, str]], look: Callable[[Any], Any]) -> Attempted | None:
         """Launch with edited files: file -> (its original tree, the new text).  `look` is called with the report while
-        the edited text is the source."""
+        the edited text is in place."""
 
 
 class Tried(NamedTuple):
@@ -294,7 +295,7 @@ class Search:
         return bool(self.stopped)
 
     def run(self) -> None:
-        """Try single edits, then further edits on top of those that removed errors."""
+        """Try single edits, then combine further edits with those that removed errors."""
         first = bool(host.FIRST & {*_codes(self.report)})
         if first:
             self.try_launches()
@@ -397,8 +398,8 @@ class Search:
                 enough = min(enough, score + farther * _STEP) if len(self.cures) < ENOUGH else score
 
     def ways(self, seconds: float) -> Iterator[Launched]:
-        """Yield the launches on which a search of `seconds` can try edits, the preferred one first: only the CTAs of
-        the findings if all CTAs take long."""
+        """Yield the launches on which a search of `seconds` can try edits, the preferred one first.  If all CTAs take
+        too long, these run only the CTAs of the findings."""
         whole, took = self.launched, self.report.seconds
         if _OFTEN * took > seconds:
             part = whole.part({site.cta for f in self.report.findings for site in f.sites if site.cta is not None})
@@ -432,12 +433,12 @@ class Search:
         return sorted(found, key=lambda tried: agrees(tried.attempted.results, whole.expected) is False)
 
     def remember(self, seconds: float) -> None:
-        """Repeat earlier verified launches, in a part of the search time `seconds`."""
+        """Repeat earlier verified launches, within a fraction of the search time `seconds`."""
         started = clock()
         each = self.report.seconds / max(self.launched.instructions, 1)
         for launched in self.launched.earlier_verified():
             if each * launched.instructions > _LONG * seconds and launched.instructions > _MANY:
-                continue  # repeating this launch would take the whole time
+                continue  # repeating this launch would take all the time
             done = launched.as_it_was({})
             if done is not None and done.report.verdict == "verified":
                 self.passed.append((launched, done))
@@ -454,8 +455,8 @@ class Search:
         return f"{edits}, and break{'s' * (self.breaking == 1)} a launch that is verified now"
 
     def check_earlier_launches(self, tried: Tried, texts: dict[str, tuple[Any, str]], code: str = "") -> Tried | None:
-        """Return a fix with its effects on earlier verified launches; None if it breaks one of them, or fails a
-        question."""
+        """Return a fix with its effects on earlier verified launches; None if it breaks one of them or fails one of the
+        questions."""
         kinds = [c.edit.kind for c in tried.edits]
         again = self.launched
         if self.questions is not None and self.questions.reject(
@@ -479,8 +480,8 @@ class Search:
         return tried._replace(changes=changes, drops=drops, lost=self.count_lost(tried), less=less)
 
     def count_lost(self, tried: Tried) -> int:
-        """Return the number of elements that the original launch changes and the edited one does not, if the edit may
-        drop stores and the number is large."""
+        """Return the number of elements that the original launch changes and the edited one does not.  The result is 0
+        unless the edit is of a kind that may drop stores and the number is large."""
         kinds = {c.edit.kind for c in tried.edits}
         lost = _count_lost(self.before, self.stored, tried.attempted.results) if kinds & _KEEPS else 0
         least = max((_PARTS.get(kind, 4) for kind in kinds), default=4)
@@ -510,7 +511,7 @@ class Search:
         return words, what == "loads" and bool(kinds & _NARROWS) and _MOST_OF * count < self.accesses[key]
 
     def right(self, tried: Tried) -> bool | None:
-        """Return whether a fix leaves the expected results; None if no results are expected."""
+        """Return whether a fix produces the expected results; None if no results are expected."""
         return agrees(tried.attempted.results, self.launched.expected)
 
     def attempt(self, file: str, base: Text, edits: tuple[Candidate, ...], report: Any) -> None:
@@ -563,7 +564,7 @@ class Search:
 
 
 def _wait_for_groups(candidate: Candidate, n: int) -> Candidate:
-    """Change an edit that waits for all groups of copies so that it leaves n of them in flight."""
+    """Change an edit that waits for all groups of copies so that it leaves n groups in flight."""
 
     def put(text: str) -> str:
         return _ALL_GROUPS.sub(rf"\g<1>({n})", text)
@@ -631,7 +632,7 @@ def try_with_budget(run: Search, seconds: float, try_edits: Callable[[], None]) 
 
 def repeats(run: Search, seconds: float) -> str:
     """Repeat the original launch inside `again`, and record its results; return the reason if no edit can be tried,
-    otherwise nothing."""
+    otherwise an empty text."""
     started = clock()
     same = run.launched.rerun_unchanged()
     if same is None or _codes(same.report) != _codes(run.report):
@@ -860,8 +861,8 @@ def describe_cures(run: Search, best: list[Tried], expected: dict[str, Any]) -> 
 
 
 def _does_less(tried: Tried, first: Tried, run: Search) -> bool:
-    """Return whether a fix with other results than the first one drops stores by a condition, or changes the accessed
-    elements although only an order of accesses is wrong."""
+    """Return whether a fix whose results differ from those of the first one drops stores by a condition, or changes the
+    accessed elements although only an order of accesses is wrong."""
     if _leaves_out(tried) and tried.attempted.stores < first.attempted.stores:
         return True
     kinds = [{c.edit.kind for c in one.edits} for one in (first, tried)]

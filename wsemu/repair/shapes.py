@@ -179,7 +179,8 @@ def _with_lone_if(scene: Scene, statement: ast.stmt) -> list[ast.stmt]:
 
 
 def _split_store(scene: Scene, owner: ast.stmt, value: str, target: str, barrier: str) -> str:
-    """A value, a barrier, and the store of the value; under the condition of an `if` both but the barrier."""
+    """Return the lines of a store split into its value, a barrier, and the store of the value.  If the store is under
+    an `if`, both parts are, but the barrier is not."""
     indent, name = scene.text.indent(owner), scene.fresh("value", "new", "result")
     head, step = "", ""
     if isinstance(owner, ast.If):
@@ -325,7 +326,8 @@ def _assignment_edits(scene: Scene, statement: ast.Assign, target: ast.Subscript
 def _fetching_edit(
     scene: Scene, statement: ast.stmt, target: ast.Subscript, added: ast.expr, load: ast.Assign
 ) -> Candidate:
-    """Return the edit of `k = x[i]` and a store of `k + v` to one atomic, which returns the old value to `k`."""
+    """Return the edit that turns `k = x[i]` and a store of `k + v` into one atomic, which returns the old value to
+    `k`."""
     call = _add(scene, "add", target, added)
     says = (
         f"write `{call}` in place of `{scene.text.of(load.value)}` in line {load.lineno}, and drop the store in line "
@@ -473,8 +475,8 @@ def guards(scene: Scene) -> Iterator[Candidate]:
 
 
 def all_inside(scene: Scene) -> Iterator[Candidate]:
-    """Yield edits that put conditions around all stores and loads outside of arrays at once, or give zeros for the
-    loads."""
+    """Yield edits that put conditions around all stores and loads that may be outside of arrays at once, or replace
+    such loads by zeros."""
     hot = [s for s in scene.hot if isinstance(s, (ast.Assign, ast.AugAssign)) and _clean(scene, [s])]
     if "out-of-bounds" not in scene.codes or len(hot) < 2:
         return

@@ -23,7 +23,7 @@ _COPY_WAITS = {
     "cp_async_bulk_wait_group_read": ("shared_to_global", "cp_reduce"),
     "cp_async_wait_group": ("cp_async_c",),
 }
-"""for each wait for copies, a part of the names of these copies"""
+"""for each wait for copies, a substring of the names of these copies"""
 _EXCHANGED: dict[str, tuple[str, ...]] = {
     "syncwarp": ("syncthreads",),
     "bar_sync": ("bar_arrive", "barrier_sync"),
@@ -104,7 +104,7 @@ def insertion_edits(scene: Scene) -> Iterator[Candidate]:
 
 def counterparts(scene: Scene) -> Iterator[Candidate]:
     """Yield edits that add a missing method of a pattern, a call that another object has, or the wait for an arrive
-    that no thread waits for."""
+    that has none."""
     twins = [(statement, lines, -6.0) for statement, lines in _missing_twin_calls(scene)]
     others = [
         (statement, lines, -5.0) for statement, lines in (*_missing_pattern_calls(scene), *_missing_last_waits(scene))
@@ -140,7 +140,8 @@ def _missing_pattern_calls(scene: Scene) -> Iterator[tuple[ast.stmt, tuple[str, 
 
 
 def _missing_twin_calls(scene: Scene) -> Iterator[tuple[ast.stmt, tuple[str, ...]]]:
-    """Yield the calls that one object has, and another one of the same methods lacks, among the same statements."""
+    """Yield the calls that one object has and another object with the same methods lacks, in the same block of
+    statements."""
     calls = [*_calls(scene)]
     methods: dict[str, set[str]] = {}
     for _, receiver, name in calls:
@@ -149,7 +150,7 @@ def _missing_twin_calls(scene: Scene) -> Iterator[tuple[ast.stmt, tuple[str, ...
         suite = scene.text.suites[statement]
         inside = {node for part in suite for node in ast.walk(part)}
         there = {(one, what) for other, one, what in calls if scene.text.suites[other] is suite}
-        near = {one for other, one, _ in calls if other in inside}  # another role is not the place for this call
+        near = {one for other, one, _ in calls if other in inside}  # a call of another role does not belong here
         for twin in near:
             if twin != receiver and {name, *_SIBLINGS.get(name, ())} & methods[twin] and (twin, name) not in there:
                 call = scene.text.of(statement)
@@ -157,8 +158,8 @@ def _missing_twin_calls(scene: Scene) -> Iterator[tuple[ast.stmt, tuple[str, ...
 
 
 def _missing_last_waits(scene: Scene) -> Iterator[tuple[ast.stmt, tuple[str, ...]]]:
-    """The wait, before what another role does, for an arrive on a barrier that nobody waits for: `i + n < stop` of
-    who arrives is `i >= n` of who waits."""
+    """Yield the wait that is missing before the code of another role, for an arrive on a barrier without waits.  A
+    condition `i + n < stop` of the arriving role becomes `i >= n` in the waiting one."""
     waited = {scene.text.of(call.args[0]) for call in scene.calls_named("bar_sync", "barrier_sync") if call.args}
     for call in scene.calls_named("bar_arrive", "barrier_arrive"):
         if len(call.args) < 2 or scene.text.of(call.args[0]) in waited:
@@ -196,8 +197,8 @@ def fence_edits(scene: Scene) -> Iterator[Candidate]:
 
 
 def _far(scene: Scene, gap: Gap) -> float:
-    """Return the distance of a gap from the findings: 0 beside the statement itself, or beside a loop or branch around
-    it."""
+    """Return the distance of a gap from the findings: 0 next to the statement itself, or next to a loop or branch
+    around it."""
     beside = list(gap.suite[gap.position - 1 : gap.position] + gap.suite[gap.position : gap.position + 1])
     around: dict[object, float] = {}
     for n, hot in enumerate(scene.hot):
@@ -258,7 +259,7 @@ def _statements(scene: Scene) -> list[tuple[str, ...]]:
 
 
 def _lacking(scene: Scene) -> Iterator[tuple[str, ...]]:
-    """Yield calls that the kernel lacks, and that belong to those that it has: the other method of a pattern, an arrive
+    """Yield calls that the kernel lacks and that belong to calls that it has: the other method of a pattern, an arrive
     for a wait, a fence before an atomic that publishes a store."""
     for call in scene.calls_named(*_SIBLINGS):
         for name in _SIBLINGS[last_name(call)]:
@@ -299,7 +300,7 @@ def _not_started(scene: Scene) -> Iterator[tuple[str, ...]]:
 
 
 def _missing_copy_waits(scene: Scene) -> Iterator[tuple[str, ...]]:
-    """Yield waits for the mbarriers of copies for which no thread waits, with the parities that a loop may give."""
+    """Yield waits for the mbarriers of copies for which no thread waits, with the parities that a loop can provide."""
     waited = {scene.text.of(call.args[0]) for call in scene.calls_named() if "_wait" in last_name(call) and call.args}
     for call in scene.calls_named("mbarrier_arrive_expect_tx"):
         if len(call.args) > 1 and scene.text.of(call.args[0]) not in waited:
@@ -445,7 +446,8 @@ def _same_function(scene: Scene, statement: ast.stmt, gap: Gap) -> bool:
 
 # -- answers -----------------------------------------------------------------------------------------------------------
 def answering_edits(scene: Scene) -> Iterator[Candidate]:
-    """Insert a wait and an arrive on an unused mbarrier, into the loops around an arrive and the wait for it."""
+    """Insert a wait and an arrive on an unused mbarrier into the loops around an existing arrive and the wait for
+    it."""
     calls = [*scene.calls_named("mbarrier_init", _ARRIVE, _WAIT)]
     uses = {name: [call for call in calls if last_name(call) == name and call.args] for name in (_ARRIVE, _WAIT)}
     used = {scene.text.of(call.args[0]) for found in uses.values() for call in found}
@@ -488,8 +490,8 @@ def _loop_around(scene: Scene, call: ast.Call) -> ast.For | None:
 
 # -- pairs -------------------------------------------------------------------------------------------------------------
 def pairing_edits(scene: Scene) -> Iterator[Candidate]:
-    """Yield edits that insert a barrier of its own at both ends of an edge: one side arrives or waits at one end, the
-    other side waits at the other end."""
+    """Yield edits that insert a separate barrier at both ends of a synchronization edge: one side arrives or waits at
+    one end, the other side waits at the other end."""
     ends = scene.hot[:2]
     if len(ends) < 2 or "ptx" not in scene.modules:
         return
@@ -509,7 +511,7 @@ def pairing_edits(scene: Scene) -> Iterator[Candidate]:
 
 
 def _end(scene: Scene, end: ast.stmt, gap: Gap) -> float:
-    """Return the distance of a gap from one end of a missing edge: beside it, or at the ends of the loop around it."""
+    """Return the distance of a gap from one end of a missing edge: next to it, or at the ends of the loop around it."""
     beside = gap.suite[max(gap.position - 1, 0) : gap.position + 1]
     if end in beside:
         return 0.0

@@ -57,8 +57,8 @@ PARAMETERS: dict[str, tuple[str, ...]] = {
 }
 """meaning of the arguments of each call; arguments with an empty meaning are not edited"""
 _WITHOUT_AGAIN = frozenset(("out-of-bounds", "race", "intra-warp-race"))
-"""codes for which no edit may make a statement load one element twice, because a thread would then lose a value that it
-needs from others"""
+"""codes for which no edit may make a statement load one element twice, because the thread would then no longer load a
+value that it needs from others"""
 _WARP, _GROUP = 32, 8
 _FULL = "0xFFFFFFFF"
 """the mask of a whole warp"""
@@ -297,7 +297,7 @@ def whole_counts(scene: Scene) -> Iterator[Candidate]:
 
 
 def free_id(scene: Scene) -> int:
-    """Return the id of a barrier that this file does not use; the highest one if patterns use some."""
+    """Return an id of a barrier that this file does not use; the highest one if patterns use some ids."""
     used = {n.value for n in ast.walk(scene.text.tree) if isinstance(n, ast.Constant) and type(n.value) is int}
     upwards = range(3, 16)
     return next(
@@ -340,7 +340,7 @@ def _stage_edit(scene: Scene, calls: list[ast.Call], stage: str, step: int) -> C
 
 # -- bounds --------------------------------------------------------------------------------------------
 def bounds(scene: Scene) -> Iterator[Candidate]:
-    """Yield edits of the limits of a `range` by one, or to those of other loops."""
+    """Yield edits that change the limits of a `range` by one, or to those of other loops."""
     ranges = list(scene.calls_named("range"))
     for call in ranges:
         far = _loop_distance(scene, call)
@@ -373,14 +373,14 @@ def bounds(scene: Scene) -> Iterator[Candidate]:
 
 
 def _step_from(scene: Scene, node: ast.expr) -> str:
-    """Return the term that a constant is added to, or subtracted from; an empty text if there is none."""
+    """Return the term to which a constant is added, or from which it is subtracted; an empty text if there is none."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)) and isinstance(node.right, ast.Constant):
         return scene.text.of(node.left)
     return ""
 
 
 def _loop_distance(scene: Scene, call: ast.Call) -> float:
-    """Return the distance of a loop, which is 0 if it is around a finding's location."""
+    """Return the distance of a loop from the findings; 0 if it is around a finding's location."""
     loop = scene.text.statement(call)
     inside = any(loop is owner for hot in scene.hot for owner in scene.text.ancestors(hot))
     return -scene.distance(call) + (0.0 if inside else min(scene.distance(call), 3.0))
@@ -421,7 +421,7 @@ def _loaded_elements(scene: Scene, statement: ast.AST) -> Counter[str]:
 
 
 def _again(scene: Scene, node: ast.Subscript, made: Candidate, loaded: Counter[str]) -> bool:
-    """Return whether an edit of a load's index makes it a second load of what the same statement loads already."""
+    """Return whether an edit of a load's index makes it load an element that the same statement already loads."""
     (piece,) = made.pieces
     start, end = scene.text.span(node)
     data = scene.text.data
@@ -498,8 +498,8 @@ def _index(scene: Scene, node: ast.Subscript) -> Iterator[Candidate]:
 
 
 def _index_by_names(scene: Scene, node: ast.Subscript, part: ast.expr) -> Iterator[str]:
-    """Yield edits that add to an index a name that the array's extent or other indices contain, or that exchange a name
-    for another one of the same kind."""
+    """Yield edits that add a name to an index, if the array's extent or other indices contain the name, or that
+    exchange a name for another one of the same kind."""
     text, own = scene.text.of(part), names_in_text(scene.text.of(part))
     array = scene.text.of(node.value)
     if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Add):

@@ -62,8 +62,9 @@ def report_lines(report: Report, width: int, *, all_: bool = False) -> Iterator[
 
 
 def cause_lines(report: Report, shown: Sequence[Finding], width: int, *, all_: bool = False) -> Iterator[Line]:
-    """Yield the lines of the first findings of a `helped` report, grouped by cause.  One finding of a cause is shown in
-    full, with the edit that fixes it; the others take a line each, or are shown in full as well with `all_`."""
+    """Yield the lines of the first findings of a `helped` report, grouped by cause.  The first finding of a cause is
+    shown in full, with the edit that fixes it.  The others take one line each; with `all_`, they are shown in full as
+    well."""
     trials = report.trials or Trials(groups=[[n] for n in range(len(report.findings))])
     told = False
     for group in trials.groups:
@@ -135,7 +136,7 @@ def finding_lines(
 
 
 def _explanation(code: str, gutter: int, width: int) -> Line:
-    """Name the command that prints the page of a code; in a narrow column nothing more than that."""
+    """Name the command that prints the page of a code; in a narrow column, print only the command."""
     line: Line = [(f"{'':{gutter}} = ", "frame"), ("run `", ""), (f"{EXPLAIN}{code}", "explain"), ("` for more", "")]
     if sum(len(text) for text, _ in line) > width:
         line[-1] = ("`", "")
@@ -203,8 +204,8 @@ def error_lines(error: Exception, width: int) -> Iterator[Line]:
 
 
 def summary_lines(report: Report, width: int) -> Iterator[Line]:
-    """Yield `sgemv[grid 8, block 288] verified: ...` and a line of numbers; for an incomplete launch, also the
-    reasons."""
+    """Yield the summary line `sgemv[grid 8, block 288] verified: ...` and a line of numbers; for an incomplete launch,
+    also yield the reasons."""
     style: Style = {"verified": "good", "failed": "error", "incomplete": "warning"}[report.verdict]  # type: ignore[assignment]
     launch = clean(f"{report.kernel}[grid {extent(report.grid)}, block {extent(report.block)}]")
     if report.kernel == BETWEEN:
@@ -434,7 +435,7 @@ def _clean_line(text: str) -> str:
 
 
 def _cells(text: str) -> int:
-    """Return the number of terminal cells that `text` takes."""
+    """Return the number of terminal cells that `text` occupies."""
     return len(text) if text.isascii() else sum(map(_width, text))
 
 

@@ -314,7 +314,7 @@ def _launch_words(timeline: Timeline) -> str:
 
 
 def _live_timeline(timeline: Timeline, first: int | None) -> Markup:
-    """Return the time line that the script draws; without the script, the page shows a picture of a part."""
+    """Return the timeline that the script draws.  Without the script, the page shows a picture of a part of it."""
     part = window(timeline, first)
     still = tag("noscript", _words(timeline, part), timeline_svg(timeline, part, linked=True))
     return join([
@@ -344,7 +344,7 @@ def _finding(report: Report, number: int, timeline: Timeline | None) -> Markup:
 
 def _terminal_markup(lines: Callable[[int], Iterable[Line]], class_: str, *, linked: bool) -> Markup:
     """Return terminal text as HTML.  A page contains it twice, for wide and narrow windows, and the style sheet shows
-    one of them.  A notebook, which may be shown without the style sheet, contains it once."""
+    one of them.  A notebook contains it once, because it may be shown without the style sheet."""
     widths = ((COLUMNS, "wide "), (FEW_COLUMNS, "narrow ")) if linked else ((COLUMNS, ""),)
     return join(tag("pre", _styled_markup(lines(columns)), class_=f"{name}{class_}") for columns, name in widths)
 

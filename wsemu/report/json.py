@@ -3,9 +3,9 @@
     {"wsemu": "0.1.0", "format": 2, "exit_code": 1, "verdicts": {"failed": 1, ...}, "reports": [...], "messages": [...]}
 
 Each of `reports` is a `Report`, which `Report.model_validate` reads; its `left_out` counts the findings that `--limit`
-left out, its `trials` what edits of the kernel cure the launch, and which findings have one cause.  No times: the same
-launches give the same bytes, unless the time for edits ran out.  Files lie relative to the working folder., with `/`
-on every system.
+left out, its `trials` has the edits that fix the launch, and the findings with a common cause.  Times are left out: the
+same launches give the same bytes, unless the time for edits ran out.  Paths of files are relative to the working
+folder, with `/` on every system.
 """
 
 from __future__ import annotations

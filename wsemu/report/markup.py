@@ -1,4 +1,4 @@
-"""HTML and SVG as text that is escaped in one place: everything that is not a `Markup` is escaped."""
+"""HTML and SVG text that is escaped in one place: everything that is not a `Markup` is escaped."""
 
 from __future__ import annotations
 

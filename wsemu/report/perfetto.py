@@ -3,7 +3,7 @@ barrier and each mbarrier is a thread, and so are the asynchronous copies of a w
 Slices are the accesses between barrier operations, the barrier operations with their waits, the generations and phases,
 and the copies.  Flow arrows lead from each arrive to each sync, or wait, that it releases.
 
-A step is drawn as a microsecond: the names of the tracks say that the axis has steps, not cycles.
+A step is drawn as a microsecond; the names of the tracks state that the axis has steps, not cycles.
 Reference: "Trace Event Format" (Google, 2016), events of phase X, s, f, i and M.
 """
 

@@ -1,7 +1,8 @@
 """`--format sarif`: findings as a SARIF 2.1.0 log, for code scanning.
 
 A finding with a schedule has a code flow with one thread flow per warp; `executionOrder` numbers the steps across them.
-Fingerprints hold the code, the kernel and the text of the places, and no line number: they survive moved lines.
+Fingerprints consist of the code, the kernel and the source text of the sites, without line numbers, so they survive
+moved lines.
 
 Reference: Static Analysis Results Interchange Format (SARIF) Version 2.1.0, OASIS Standard.
 """

@@ -1,7 +1,7 @@
 """`--format short`: a line for each finding, and one for each launch; no line is wrapped.
 
-A finding is `copy.py:18:9: error[race]: hazard on shared `tile[t]` (`copy`)`.  Editors and scripts read this form,
-since compilers use it.
+A finding is `copy.py:18:9: error[race]: hazard on shared `tile[t]` (`copy`)`.  Editors and scripts can parse this form,
+because compilers use it.
 """
 
 from __future__ import annotations

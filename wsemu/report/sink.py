@@ -1,4 +1,4 @@
-"""Destination of reports on a program's launches: a terminal, or a document in one of the other formats."""
+"""Destination of the reports on a program's launches: a terminal, or a document in one of the other formats."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Sink(Protocol):
     """true if `wsemu run` also reports launches that it does not show: verified ones, and repeated failures"""
 
     def report(self, report: Report, shown: Sequence[Finding] | None = None) -> None:
-        """Report a launch, with all of its findings or those in `shown`."""
+        """Report a launch, with all of its findings or only those in `shown`."""
 
     def not_run(self, report: Report) -> None:
         """Count a launch that did not run because it needs something that is not modeled.  Its error is reported
@@ -46,9 +46,9 @@ class Sink(Protocol):
 
 @contextlib.contextmanager
 def sink(format_: str, *, all_: bool = False, program: str = "") -> Iterator[Sink]:
-    """Return the sink of a format, on standard output.  A machine-readable format gets standard output for itself: the
-    output of the program goes to standard error.  With `all_`, text shows every finding in full instead of one for each
-    cause.  `program` is the file that is run."""
+    """Return the sink of a format, which writes to standard output.  A machine-readable format has standard output for
+    itself, and the program's own output goes to standard error.  With `all_`, text shows every finding in full instead
+    of one for each cause.  `program` is the file that is run."""
     if format_ == "text":
         yield Printer(all_=all_)
         return
@@ -69,7 +69,8 @@ def _machine(format_: str, stream: IO[str], program: str) -> Sink:
 
 @contextlib.contextmanager
 def _alone() -> Iterator[IO[str]]:
-    """Yield a stream to standard output, while all other output, also of child processes, goes to standard error."""
+    """Yield a stream to standard output, while all other output, including that of child processes, goes to standard
+    error."""
     sys.stdout.flush()
     try:
         number, other = sys.stdout.fileno(), sys.stderr.fileno()

@@ -38,7 +38,7 @@ def _place(one: Shown) -> str:
 
 
 def _label(finding: int) -> str:
-    """Return `S1` for the first finding: those of the drawn launch have letters."""
+    """Return `S1` for the first finding; findings of the drawn launch have letters instead."""
     return f"S{finding + 1}"
 
 

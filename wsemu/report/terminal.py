@@ -111,7 +111,7 @@ class Printer:
         """Do nothing, because everything is printed already."""
 
     def markdown(self, text: str) -> None:
-        """Print a page, with formatting if there are colors, otherwise as it is written."""
+        """Print a page, formatted if there are colors, otherwise as plain Markdown."""
         if not self.colour:
             self.text(text)
             return

@@ -1,7 +1,7 @@
-"""A time line as SVG: a row for each named barrier and mbarrier with its generations or phases, and a row for each warp
+"""A timeline as SVG: a row for each named barrier and mbarrier with its generations or phases, and a row for each warp
 with its actions.  A thin row below a warp shows its asynchronous copies.
 
-The time line consists of two pictures of equal height, so that the labels stay in place while the steps scroll.
+The timeline consists of two pictures of equal height, so that the labels stay in place while the steps scroll.
 """
 
 from __future__ import annotations

@@ -43,8 +43,8 @@ def launches(
     """Return launches of up to `ctas` CTAs with up to `threads` threads each, in up to `dimensions` dimensions.
 
     `whole_warps` makes block.x a multiple of 32; `dynamic_shared` is the maximum of bytes, drawn in multiples of 16.
-    Examples shrink toward one CTA of one thread (with `whole_warps`: 32).  UsageError if `arch` does not allow these
-    maxima.
+    Examples shrink toward one CTA of one thread (with `whole_warps`: 32).  Raise UsageError if `arch` does not allow
+    these maxima.
     """
     configure(ctas, threads, 0, dynamic_shared, arch=arch)
     unit = WARP if whole_warps else 1

@@ -19,7 +19,7 @@ def sizes(
     """Return sizes up to `most`: 0, 1, primes, multiples of tiles and depths with their neighbors on both sides, and
     the numbers with which the kernel compares; one in four is arbitrary.
 
-    Examples shrink toward 0.  UsageError if a tile or depth is below 1, or `most` below 0.
+    Examples shrink toward 0.  Raise UsageError if a tile or depth is below 1, or `most` is below 0.
     """
     tiles, depths = _several(tile), _several(depth)
     if most < 0 or any(n < 1 for n in tiles | depths):

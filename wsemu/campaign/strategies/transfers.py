@@ -188,7 +188,7 @@ def sequential_transfers(engine: str = "warps") -> st.SearchStrategy[TransferCas
 
 
 def strided_transfers(engine: str = "warps") -> st.SearchStrategy[TransferCase]:
-    """Return transfers of `CudaDMAStrided`; one source in eight is read backwards, or partly twice."""
+    """Return transfers of `CudaDMAStrided`; one source in eight is read backwards, or partly read twice."""
     return _transfers(CudaDMAStrided, engine)
 
 
