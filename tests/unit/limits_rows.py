@@ -1,8 +1,7 @@
 """The rows of docs/limits.md that say what is not decided, and the test of each.
 
 A line is the beginning of a row's first cell, and the next one its test: a function in `tests/unit`, `FILE::FUNCTION`,
-programs below `tests`, or `-`, if the row is about compilers or GPUs, which no test here can show.  `OPEN` has the rows
-that have none yet: the list may only become shorter.
+programs below `tests`, or `-`, if the row is about compilers or GPUs, which no test here can show.
 """
 
 from __future__ import annotations
@@ -311,10 +310,9 @@ accesses of the host are determined from the source lines
     test_between.py::test_an_access_of_the_host_is_one_that_a_line_names
 zero-column masks
     test_tensor_memory.py::test_what_is_not_modelled_is_never_verified
+an address that a kernel stores in dynamic shared memory
+    test_addresses_in_memory.py::test_a_copy_whose_place_in_dynamic_shared_memory_is_computed_may_read_an_address
 """
-
-OPEN = frozenset(("addresses in dynamic shared memory that warps share",))
-"""beginnings of rows without a test"""
 
 
 class Row(NamedTuple):

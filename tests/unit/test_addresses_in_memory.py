@@ -173,3 +173,66 @@ def test_strides_of_nested_loops_take_time_in_proportion_to_their_size(monkeypat
         assert wsemu.check(wsemu.load_ptx(text).only(), 1, 1, arrays).verdict == "verified"
         counts.append(len(runs))
     assert counts[1] < 2.5 * counts[0]
+
+
+DYNAMIC = """
+.version 8.6
+.target sm_90a
+.address_size 64
+STATIC
+.extern .shared .align 16 .b8 room[];
+.visible .entry k(.param .u64 o, .param .u64 a, .param .u32 n, .param .align 64 .b8 m[128])
+{
+.reg .b32 %r<19>; .reg .b64 %rd<19>; .reg .pred %p<3>;
+ld.param.u64 %rd1, [o]; ld.param.u64 %rd2, [a]; ld.param.u32 %r4, [n];
+mov.u32 %r0, %tid.x; mov.u32 %r9, room; shl.b32 %r1, %r0, 2; add.u32 %r1, %r1, %r9;
+st.shared.u32 [%r1], %r0;
+setp.ne.u32 %p1, %r0, 0;
+@!%p1 st.shared.u64 [room+1008], %rd2;
+fence.proxy.async.shared::cta;
+bar.sync 0;
+BODY
+ret;
+}
+"""
+"""Threads store numbers in dynamic shared memory, and the first one an address."""
+READ = "ld.shared.u64 %rd3, [room+1008]; st.global.u32 [%rd3], 1;"
+ROUNDED = "add.u32 %r1, %r9, 1023; and.b32 %r1, %r1, -1024; ld.shared.u32 %r2, [%r1]; st.global.u32 [%rd1], %r2;"
+TILES = """@%p1 ret; and.b32 %r1, %r4, 1; shl.b32 %r1, %r1, 9; add.u32 %r1, %r1, %r9; mov.u32 %r5, 0; mov.u64 %rd4, m;
+add.u32 %r6, %r9, 3072; mbarrier.init.shared::cta.b64 [%r6], 1; fence.proxy.async.shared::cta;
+cp.async.bulk.tensor.1d.global.shared::cta.bulk_group [%rd4, {%r5}], [%r1]; cp.async.bulk.commit_group;
+cp.async.bulk.wait_group 0; mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r6], 64; add.u32 %r7, %r9, 2048;
+cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes [%r7], [%rd4, {%r5}], [%r6];
+W: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r6], 0; @!%p2 bra W;
+ld.shared.u32 %r2, [%r7]; setp.eq.u32 %p2, %r2, 99; @%p2 trap;"""
+
+
+def _in_dynamic(body: str, *, static: int = 0) -> Report:
+    declared = f".shared .align 16 .b8 before[{static}];" if static else ""
+    used = "st.shared.u32 [before], 1;" if static else ""
+    text = DYNAMIC.replace("STATIC", declared).replace("BODY", used + body)
+    tile = wsemu.TensorMap(np.zeros(64, np.uint32), [16])
+    arrays = (np.zeros(64, "u8"), np.zeros(64, "u8"), np.int32(0), tile)
+    return wsemu.check(wsemu.load_ptx(text).only(), 1, 64, arrays, dynamic_shared=4096)
+
+
+@pytest.mark.parametrize("static", [0, 16])
+def test_words_of_dynamic_shared_memory_are_no_address_that_is_stored_beside_them(static: int) -> None:
+    number = "ld.shared.u32 %r2, [%r1]; setp.gt.u32 %p2, %r2, 99; @%p2 trap;"
+    report = _in_dynamic(f"{number} @%p1 ret; {READ}", static=static)
+    assert report.verdict == "verified", report
+    half = "add.u32 %r1, %r1, 1008; @%p1 ret; ld.shared.u32 %r2, [%r1]; setp.eq.u32 %p2, %r2, 99; @%p2 trap;"
+    report = _in_dynamic(f"{half} {READ}", static=static)
+    assert (report.verdict, report.reasons) == ("incomplete", ["addresses"]), report
+
+
+@pytest.mark.parametrize(("static", "holds"), [(0, True), (16, False)])
+def test_rounding_an_address_in_dynamic_shared_memory_counts_from_the_first_variable(static: int, holds: bool) -> None:
+    report = _in_dynamic(f"@%p1 ret; {ROUNDED} {READ}", static=static)
+    expected = ("verified", []) if holds else ("incomplete", ["addresses"])
+    assert (report.verdict, report.reasons) == expected, report
+
+
+def test_a_copy_whose_place_in_dynamic_shared_memory_is_computed_may_read_an_address() -> None:
+    report = _in_dynamic(f"{TILES} {READ}")
+    assert (report.verdict, report.reasons) == ("incomplete", ["addresses"]), report

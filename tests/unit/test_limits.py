@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import wsemu
-from tests.unit.limits_rows import OPEN, PAGE, is_there, list_rows, read_table
+from tests.unit.limits_rows import PAGE, is_there, list_rows, read_table
 from wsemu import cuda, ptx
 from wsemu.cuda import uint32
 from wsemu.launch.explore import crowds, decide, flags, messages, samples, search, windows
@@ -27,15 +27,15 @@ def codes(report: wsemu.Report) -> set[str]:
 
 
 # -- the table ---------------------------------------------------------------------------------------------------------
-def test_each_row_has_one_test_or_is_open() -> None:
+def test_each_row_has_one_test() -> None:
     for row in list_rows():
-        found = [about for about in (*LISTED, *OPEN) if row.about.startswith(about)]
+        found = [about for about in LISTED if row.about.startswith(about)]
         assert len(found) == 1, row
 
 
 def test_what_is_listed_is_a_row() -> None:
     rows = [row.about for row in list_rows()]
-    assert not [about for about in (*LISTED, *OPEN) if not any(row.startswith(about) for row in rows)]
+    assert not [about for about in LISTED if not any(row.startswith(about) for row in rows)]
 
 
 @pytest.mark.parametrize("about", [about for about, test in LISTED.items() if test != "-"])

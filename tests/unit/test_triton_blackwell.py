@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from wsemu.launch.result import Report
 
 FOLDER = Path(__file__).parents[1] / "ptx" / "blackwell"
-KERNELS = ("matmul", "persistent", "persistent_specialized", "attention", "attention_specialized")
+KERNELS = ("matmul", "described", "persistent", "persistent_specialized", "attention", "attention_specialized")
+MAKE_MAPS = ("matmul", "described")
+"""kernels that make their tensor maps"""
 NAMED = {"proxy-war", "mbarrier-unfenced", "same-value-store", "commit-order", "setmaxnreg-repeated"}
 """what Triton leaves out, and hardware does not punish"""
 UNUSED = np.zeros(16, np.uint8)
@@ -46,14 +48,14 @@ def launch(name: str, text: str) -> tuple[Report, Any, Any]:
     else:
         result = np.zeros((256, 128), np.float16)
         sizes = [np.int32(256), np.int32(128), np.int32(64)]
-        if name == "matmul":
+        if name in MAKE_MAPS:
             arguments = [first, second, result, *sizes, np.zeros(4 * 384, np.uint8), UNUSED]
         else:
             arguments = [*described(first, 128), *described(second, 64), *described(result, 128), *sizes]
         expected = first.astype(np.float64) @ second.astype(np.float64).T
     kernel, threads, shared = text.split("\n", 1)[0].removeprefix("// ").split()
     grid = (2, 2) if name == "matmul" else 2
-    if name != "matmul":
+    if name not in MAKE_MAPS:
         arguments += [UNUSED, UNUSED]
     report = wsemu.check(
         wsemu.load_ptx(text)[kernel], grid, int(threads), tuple(arguments), dynamic_shared=int(shared), arch="sm_100"

@@ -73,6 +73,8 @@ _UPPER_BYTES = frozenset(range(_ARRAY_BITS // 8, 8))
 """bytes of an address whose bits may differ between launches"""
 _SMALL = frozenset(("shared", "dynamic", "local", "parameter", "constant"))
 """address spaces in which an address has 32 significant bits"""
+_RECORDED = frozenset(("shared", "dynamic", "local"))
+"""address spaces in which a traced run gives the addresses of an access"""
 _ON_COLUMNS = find_opcodes(lambda row: row.moves.unit == "columns")
 """opcodes of all operations that access tensor memory"""
 _OUTLIVE = ("global", "variable", "constant", "heap")
@@ -115,7 +117,7 @@ ELSEWHERE = 0
 NOTHING = Value()
 """a number that depends on no location"""
 _State = dict[int, Value]
-_MOST_PLACES = 256
+_MOST_PLACES = 4096
 """maximum number of locations that are tracked for an access; with more, the access may reach any location"""
 _MAX_KEPT = 16
 """maximum number of results that are kept for a program"""
@@ -284,13 +286,14 @@ def _low_zeros(number: int) -> int:
 class _Arithmetic:
     """The transfer functions of values, operation by operation."""
 
-    def __init__(self, program: Program, small: Bits, multiples: Multiples) -> None:
+    def __init__(self, program: Program, places: _Places, multiples: Multiples) -> None:
         self.multiples = multiples
         self.factors: tuple[int, ...] = ()
         """factor of each operand of the instruction: the operand is a multiple of it"""
         self.constants = {row: int(value) for row, type_, value in program.constants if type_ in ("b32", "b64")}
-        self.small = small
+        self.small = places.of(*_SMALL)
         """allocations whose addresses have only 32 significant bits"""
+        self.dynamic, self.dynamic_offset = places.dynamic.plus, places.dynamic_offset
 
     def result(self, pc: int, name: str, fields: Sequence[int], state: _State) -> Value:
         """Return the result of an operation without effects, whatever its guard."""
@@ -400,10 +403,21 @@ class _Arithmetic:
             if mask == OFFSET_MASK or not a.bits:
                 return a
             low, known = max(a.low, zeros), 1 << min(a.low, zeros)
-            if a.low >= zeros and a.step % known == 0:  # all cleared bits are known
-                return a._replace(low=low, at=a.at & -known)
-            return _spread(a._replace(low=low, at=a.at & -known), known)
+            first = self._remainder(a)
+            below = a._replace(low=low, at=((a.at + first) & -known) - first)
+            if a.low >= zeros and a.step % known == 0 and not self._is_mixed(a):  # all cleared bits are known
+                return below
+            return _spread(below, min(known, _power(first) or known))
         return _number(a, low=max(a.low, zeros))
+
+    def _remainder(self, address: Value) -> int:
+        """Return the low bits of an allocation's first address; they are 0 except in dynamic shared memory, which
+        follows variables."""
+        return self.dynamic_offset % (1 << _SHARED_BITS) if address.plus & self.dynamic else 0
+
+    def _is_mixed(self, address: Value) -> bool:
+        """Return whether an address may be in several allocations whose first addresses have different low bits."""
+        return address.plus != self.dynamic and bool(self._remainder(address))
 
     def _evaluate_or(self, name: str, rows: Sequence[int], values: list[Value], bits: int) -> Value:
         a, b = values
@@ -416,7 +430,9 @@ class _Arithmetic:
             return a
         n = int(not a.bits)
         address, by = (a, b)[n], self.constants.get(rows[1 - n], -1)
-        fits = 0 <= by < 1 << address.low and not address.at & by and (address.step == 0 or _power(address.step) > by)
+        first = address.at + self._remainder(address)
+        fits = 0 <= by < 1 << address.low and not first & by and (address.step == 0 or _power(address.step) > by)
+        fits = fits and not self._is_mixed(address)
         if fits and name.startswith("or"):
             return address._replace(at=address.at + by)
         return _spread(address, _power(self.factors[1 - n]))
@@ -502,6 +518,10 @@ class _Places:
         """row -> the space whose first address it holds"""
         self.tables: dict[str | None, int] = {}
         """name of a table of the heap -> its bit; these tables hold no addresses of the program"""
+        self.dynamic = NOTHING
+        """first address of dynamic shared memory"""
+        self.dynamic_offset = -(-program.shared_bytes // 16) * 16
+        """distance of dynamic shared memory from the first byte of shared memory"""
         self.functions: dict[int, Value] = {}
         """address of a function -> its value"""
         self.block = self._add("a block of the heap", "heap", _BLOCK_BITS)
@@ -559,13 +579,16 @@ class _Places:
                 self.bases[program.specials[space]] = space
                 self.entry[program.specials[space]] = self.at(space, None)
         if "dynamic" in program.specials:
-            self.entry[program.specials["dynamic"]] = self._add("dynamic shared memory", "dynamic", _SHARED_BITS)
+            self.dynamic = self._add("dynamic shared memory", "dynamic", _SHARED_BITS)
+            self.entry[program.specials["dynamic"]] = self.dynamic
 
     def at(self, space: str, offset: int | None) -> Value:
         """Return the address of the variable at a byte offset in a space, or of any variable if the offset is unknown.
 
-        Local memory without a variable belongs to stack frames.
+        Local memory without a variable belongs to stack frames.  Dynamic shared memory follows all variables.
         """
+        if space == "shared" and offset is not None and offset >= self.dynamic_offset and self.dynamic != NOTHING:
+            return self.dynamic._replace(at=offset - self.dynamic_offset)
         if space == "local" and offset is not None:  # without the bits that number the variable
             offset &= (1 << LOCAL_SHIFT) - 1
         for start, end, value in self._declared[space]:
@@ -693,7 +716,7 @@ class _Analysis:
         self._code = self._decoder.code
         self._blocks = blocks_of(program, list(ran), self._decoder)
         multiples = Multiples(program, self._code, self._blocks)
-        self._arithmetic = _Arithmetic(program, self._places.of(*_SMALL), multiples)
+        self._arithmetic = _Arithmetic(program, self._places, multiples)
         self._reached = {} if reached is None else dict(self._places_of(reached))
         self.strays: set[int] = set()
         """accesses that may reach several locations of one allocation in shared or local memory"""
@@ -864,7 +887,7 @@ class _Analysis:
         if reached is not None:
             return [([found.plus.bit_length() - 1], found) for found in reached]
         places = self._where(step, address)
-        if address.step and self._field(step)[1] and any(self._places.spaces[n] in ("shared", "local") for n in places):
+        if address.step and self._field(step)[1] and any(self._places.spaces[n] in _RECORDED for n in places):
             self.strays.add(step.pc)
         return [(places, self._arithmetic.move_address(address, self._field(step)[0]))]
 

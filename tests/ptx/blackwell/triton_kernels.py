@@ -47,6 +47,21 @@ def persistent(
 
 
 @triton.jit
+def described(a, b, c, m, n, k, rows: tl.constexpr, columns: tl.constexpr, step: tl.constexpr):
+    of_a = tl.make_tensor_descriptor(a, [m, k], [k, 1], [rows, step])
+    of_b = tl.make_tensor_descriptor(b, [n, k], [k, 1], [columns, step])
+    of_c = tl.make_tensor_descriptor(c, [m, n], [n, 1], [rows, columns])
+    along = tl.cdiv(n, columns)
+    tiles = tl.cdiv(m, rows) * along
+    for tile in tl.range(tl.program_id(0), tiles, tl.num_programs(0), warp_specialize=True):
+        row, column = tile // along * rows, tile % along * columns
+        sums = tl.zeros((rows, columns), tl.float32)
+        for at in range(tl.cdiv(k, step)):
+            sums = tl.dot(of_a.load([row, at * step]), of_b.load([column, at * step]).T, sums)
+        of_c.store([row, column], sums.to(tl.float16))
+
+
+@triton.jit
 def attention(
     q, k, v, o, n, scale, rows: tl.constexpr, columns: tl.constexpr, width: tl.constexpr, specialized: tl.constexpr
 ):
@@ -71,6 +86,7 @@ SIZES = {"m": "i32", "n": "i32", "k": "i32"}
 TILE = {"rows": ROWS, "columns": COLUMNS, "step": STEP}
 KERNELS: dict[str, tuple[Any, dict[str, str], dict[str, Any]]] = {
     "matmul": (matmul, {"a": "*fp16", "b": "*fp16", "c": "*fp16", **SIZES}, TILE),
+    "described": (described, {"a": "*fp16", "b": "*fp16", "c": "*fp16", **SIZES}, TILE),
     **{
         f"persistent{'_specialized' * on}": (
             persistent, {"a": WIDE, "b": NARROW, "c": WIDE, **SIZES}, {**TILE, "specialized": on}
