@@ -2,11 +2,12 @@
 looks up by an address."""
 
 FIRST_FUNCTION, FUNCTION_STEP = 1 << 54 | 0x1000, 0x10
-"""addresses of functions, in a segment that does not exist: no number that a program computes equals one of them"""
+"""addresses of functions, in a segment that does not exist, so that no number that a program computes equals one of
+them"""
 WORKSPACE = 0x105E_ED13_5EED_1000
-"""address of the workspace of a cooperative grid, where no segment is; no program computes with its halves"""
+"""address of the workspace of a cooperative grid, in no segment; no program computes with its halves"""
 LOOKED_UP = "%address"
-"""value of `Program.array_of` for arithmetic that looks up the memory of an address: its result does not depend on
+"""value of `Program.array_of` for arithmetic that looks up which memory an address is in: its result does not depend on
 where memory is located"""
 ALLOCATED = "%block"
 """value of `Program.array_of` for the operation that returns the address of a new heap block"""

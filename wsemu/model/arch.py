@@ -7,9 +7,9 @@ Sources of the limits: CUDA C++ Programming Guide, "Compute Capabilities", table
 the edition of CUDA 6.5, the last that contains it.  Sources of the costs.  For sm_90 they are measurements with
 hardware counters.  The rules for sm_70 are equal, except for atomics on shared memory, which were measured only on
 sm_90.  For sm_13 and sm_20 they are the sections "Global Memory" and "Shared Memory" of the guide's chapter "Compute
-Capabilities", edition of CUDA 5.0.  Sources of what a multiprocessor holds: the same table; "Shared Memory" of the
-chapters on 8.x and 9.0 for what the system reserves of each CTA; NVIDIA's whitepapers for the largest GPU.  Costs and
-sums of sm_100 were not measured: its row has those of sm_90.
+Capabilities", edition of CUDA 5.0.  Sources of the limits of a multiprocessor: the same table; "Shared Memory" in the
+chapters on 8.x and 9.0 for the bytes that the system reserves for each CTA; NVIDIA's whitepapers for the largest GPU.
+Costs and sums of sm_100 were not measured: its row has those of sm_90.
 """
 
 from __future__ import annotations
@@ -63,7 +63,8 @@ class CostModel(NamedTuple):
     """true if a pass of a load of 8 or 16 bytes serves twice the lanes when pairs of lanes have equal addresses: every
     lane l and lane l ^ 1, or every lane l and lane l ^ 2.  Inactive lanes do not count"""
     one_broadcast: bool = False
-    """true if a wavefront can give one word to any number of lanes, but one word of each other bank to one lane only"""
+    """true if a wavefront can broadcast only one word to any number of lanes; of each other bank it gives one word to
+    only one lane"""
     line: int = 32
     """minimum number of bytes that a transfer from or to global memory moves"""
     atomics: bool = False
@@ -98,9 +99,9 @@ class TensorCore(NamedTuple):
     """true if f16, bf16 and tf32 instructions with four registers of `a` are executed as two instructions with two
     registers each"""
     byte_bits: int
-    """number of fraction bits of sums of e4m3 and e5m2, which add 16 k at once, and of their f32 results. 0 means that
-    both are converted to f16: the lower and the upper half of each register are added one after the other, and the
-    accumulator last, rounded to nearest"""
+    """number of fraction bits of sums of e4m3 and e5m2, which add 16 products at once, and of their f32 results. 0
+    means that both types are converted to f16.  Then the lower and the upper half of each register are added in turn,
+    and the accumulator last, rounded to nearest"""
 
 
 class Arch(NamedTuple):
@@ -111,7 +112,8 @@ class Arch(NamedTuple):
     costs: CostModel
     multiprocessor: Multiprocessor
     tensor_core: TensorCore
-    """tensor cores; for generations before sm_80 they do not matter, because no instruction depends on them"""
+    """tensor cores; for generations before sm_80, which have no instruction that depends on them, the value does not
+    matter"""
     independent: bool
     """true if lanes of a warp may execute independently (independent thread scheduling)"""
     cluster: int

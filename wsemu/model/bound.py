@@ -36,7 +36,7 @@ class BoundArray:
 
 
 class InElements:
-    """A value for the writable flag of a segment that may be written only where its arrays have elements."""
+    """A value for the writable flag of a segment that may be written only at the elements of its arrays."""
 
     __slots__ = ("covered",)
 
@@ -53,7 +53,7 @@ class InElements:
 
 
 class Allocated:
-    """A value for the writable flag of a segment of device memory that may be written where it is allocated."""
+    """A value for the writable flag of a segment of device memory that may be written only in allocations."""
 
     __slots__ = ("covered", "hull", "written")
 
@@ -68,7 +68,7 @@ class Allocated:
         self.hull = hull or (0, 0 if written is None else written.size)
         """offsets, in bytes, of the first written byte and of the end of the last one"""
         self.covered = covered
-        """a 1 for each byte of an allocation; None: every byte belongs to one"""
+        """a 1 for each byte of an allocation; None: every byte belongs to an allocation"""
 
     def __index__(self) -> int:
         return 1
@@ -79,7 +79,7 @@ class Allocated:
 
 
 class Allowance:
-    """The effort that the other programs of one launch may use together."""
+    """The effort that the other programs of one launch may use in total."""
 
     __slots__ = ("left",)
 
@@ -109,7 +109,8 @@ class Bound(NamedTuple):
     memory: DeviceMemory | None = None
     """device memory in which the kernel was launched, or None"""
     allowance: Allowance | None = None
-    """the effort left for the other programs of a launch, if this is one of them; None: this is the launch itself"""
+    """the remaining effort, shared by the other programs of a launch, if this is one of them; None: this is the launch
+    itself"""
 
     @property
     def effort(self) -> float:
@@ -118,12 +119,12 @@ class Bound(NamedTuple):
         return float(self.settings.effort) if self.allowance is None else self.allowance.left / 4
 
     def spend_effort(self, effort: float) -> None:
-        """Subtract the effort of an exploration from what is left for other programs."""
+        """Subtract the effort of an exploration from what remains for other programs."""
         if self.allowance is not None:
             self.allowance.left = max(self.allowance.left - effort, 0.0)
 
     @property
     def group(self) -> tuple[int, int, int]:
-        """Return the number of co-resident CTAs along each axis: those of a cluster, or the whole grid of a cooperative
-        launch."""
+        """Return the number of CTAs that are co-resident along each axis: those of a cluster, or the whole grid of a
+        cooperative launch."""
         return self.configuration.grid if self.program.cooperative else self.configuration.cluster

@@ -11,9 +11,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 Source = Literal["engines", "deadlock", "trap", "outcome", "transfer", "host"]
-"""input of a checker: `engines`: raw findings that the engines record during the launch; `deadlock`, `trap`: the state
-of a launch that ended in a deadlock, or at an instruction for which the front end has no meaning; `outcome`: counters
-of any launch; `transfer`: bytes that `check_transfer` moved; `host`: operations of the host between launches"""
+"""input of a checker.  `engines`: raw findings that the engines record during the launch.  `deadlock`, `trap`: the
+state of a launch that ended in a deadlock, or at an instruction that the front end cannot translate.  `outcome`:
+counters of any launch.  `transfer`: bytes that `check_transfer` moved.  `host`: operations of the host between
+launches"""
 
 
 class Code(NamedTuple):
@@ -27,8 +28,8 @@ class Code(NamedTuple):
     """true if a launch without this finding is proven free of the error in every schedule"""
     source: Source = "engines"
     strict: bool = False
-    """true for a warning about something that no rule allows, although hardware was not seen to fail: it is named in
-    the verdict, and is an error with `--strict`"""
+    """true for a warning about behavior that no rule allows although hardware was not seen to fail: the verdict names
+    it, and it is an error with `--strict`"""
     rests_on: str = ""
     """assumption under which a launch with this finding is verified"""
 
@@ -337,7 +338,7 @@ def _number(name: str) -> None:
 
 
 def _assign(code: str, entry: Code) -> None:
-    """Give a code to its checker."""
+    """Assign a code to its checker."""
     checker = entry.checker
     CHECKERS[checker] = (*CHECKERS.get(checker, ()), code)
     CHECKER_OF[code] = checker
@@ -354,7 +355,7 @@ for _code, _entry in _CODES.items():
 
 
 def _hyphenate(name: object) -> str:
-    """Return a name as it is spelled here, with hyphens.  Return an unknown name for a value that is not a string."""
+    """Return the known spelling of a name, with hyphens.  Return an unknown name for a value that is not a string."""
     return name.replace("_", "-") if isinstance(name, str) else ""
 
 

@@ -1,4 +1,4 @@
-"""Control flow of a program, and the length of a warp's turn before another warp runs."""
+"""Control flow of a program, and the number of instructions that a warp executes before another warp runs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BRA, JUMP, JOIN, EXIT, TRAP = (OPCODE[name] for name in ("bra", "jump", "join", 
 JUMPS, ENDS = (BRA, JUMP), (EXIT, TRAP)
 """operations that may jump to their target, and operations that end their lanes"""
 STEERS: Final[dict[str, Literal["branch", "exit"]]] = {"bra": "branch", "exit": "exit"}
-"""operations whose guard decides where lanes continue, each with the name that an analysis gives this use of a value"""
+"""operations whose guard decides where lanes continue -> the name of this use of a value in analyses"""
 _CHANGES_FLOW = np.zeros(N_OPERATIONS + 1, np.bool_)
 _CHANGES_FLOW[[BRA, JUMP, JOIN, EXIT, TRAP]] = True
 
@@ -37,7 +37,7 @@ def flow_lengths(code: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """Return, for each instruction, the number of instructions up to and including the next one that may change the
     control flow.
 
-    Both engines count executions, and the length of a warp's turn, by these stretches.
+    Both engines count executions, and the length of a warp's turn, in such stretches of code.
     """
     n = len(code)
     ends = np.flatnonzero(_CHANGES_FLOW[np.minimum(code[:, 0], N_OPERATIONS)])
@@ -59,9 +59,9 @@ def successors(pc: int, row: Sequence[int]) -> tuple[int, ...]:
 
 def destinations(pc: int, row: Sequence[int]) -> tuple[int, int] | None:
     """Return the instructions at which lanes continue if the guard of a control instruction holds, and if it does not;
-    -1 if they end.
+    -1 stands for the end of the lanes.
 
-    Return None if the launch ends there, or a thread by an error.
+    Return None if the launch ends there, or if a thread ends there by an error.
     """
     if row[0] in ENDS:
         return None if row[0] == TRAP or row[7] else (-1, pc + 1)

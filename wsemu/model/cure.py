@@ -94,11 +94,11 @@ class Cure(Record):
     fails: int = 0
     """number of neighboring sizes at which it fails, although the kernel has no other errors there"""
     checks: str = ""
-    """result of the program's own checks with the fix: `pass`, or a description of the failure; empty: unknown"""
+    """result of the program's own checks with the fix: `pass`, or a description of the failure; empty: not known"""
 
     @property
     def is_proven(self) -> bool:
-        """True if neither the expected results nor the program's own checks object."""
+        """True unless the expected results or the program's own checks contradict the fix."""
         return self.expected is not False and self.checks in ("", PASS)
 
     @property
@@ -130,7 +130,7 @@ class Cure(Record):
 
     @property
     def changes(self) -> list[Change]:
-        """Return the replacements in the current file; no two of them overlap."""
+        """Return the replacements in the current file, none of which overlap."""
         return [change for edit in self.edits for change in edit.changes]
 
     def lines(self) -> list[tuple[str, int, str]]:
@@ -179,8 +179,8 @@ class Cure(Record):
         return found
 
     def applied(self, source: str) -> str:
-        """Return the text of the file with the edits applied.  Raise ValueError if the text is not the one for which
-        they were made."""
+        """Return the text of the file with the edits applied.  Raise ValueError if the text is not the one to which the
+        edits belong."""
         lines = lines_of(source)
         for change in sorted(self.changes, key=lambda c: (c.line, c.column), reverse=True):
             if change.end_line > len(lines) + 1:
@@ -252,7 +252,7 @@ class Trials(Record):
 
     @property
     def other(self) -> Cure | None:
-        """Return the best fix with different results, unless it does less work: only the user knows which of the two
+        """Return the best fix with different results, unless it does less work.  Only the user knows which of the two
         results is intended."""
         first = self.cure
         return next((c for c in self.cures if c.results and first is not None and not c.does_less(first)), None)

@@ -61,7 +61,7 @@ class Written:
         self.nothing = False
         """True if none of the bytes holds a value"""
         self.marks: npt.NDArray[np.uint8] | None = None
-        """a 1 for each byte that holds a value; None if all bytes do, or if no byte does"""
+        """a 1 for each byte that is initialized; None if all bytes are, or if none is"""
         self.launched = False
         """True after the first launch with the memory"""
 
@@ -95,7 +95,7 @@ class DeviceArray(np.ndarray[Any, np.dtype[Any]]):
 
     stream: object = 0
     written: Written
-    """the bytes that hold a value; all views of the memory share this object"""
+    """the initialized bytes; all views of the memory share this object"""
 
     if TYPE_CHECKING:  # NumPy then returns plain arrays from these
 
@@ -141,7 +141,7 @@ class DeviceArray(np.ndarray[Any, np.dtype[Any]]):
         return target
 
     def _note_undefined(self, target: Array, observer: Observer) -> None:
-        """Report the bytes of a copy that hold no value."""
+        """Report the uninitialized bytes that a copy reads."""
         if not (self.flags.c_contiguous or self.flags.f_contiguous) or target.strides != self.strides:
             return
         edges = np.diff(1 - self._marks().astype(np.int8), prepend=0, append=0)
@@ -150,7 +150,8 @@ class DeviceArray(np.ndarray[Any, np.dtype[Any]]):
             observer.undefined_copy(self, target, starts, np.flatnonzero(edges == -1))
 
     def _offsets(self) -> tuple[int, int, int]:
-        """Return where its bytes begin and end in its memory, and how many bytes the memory has."""
+        """Return the offsets at which the array's bytes begin and end in its memory, and the size of the memory in
+        bytes."""
         low, high = byte_bounds(self)
         first, end = byte_bounds(memory_owner(self))
         return low - first, high - first, end - first
@@ -218,7 +219,7 @@ class DeviceArray(np.ndarray[Any, np.dtype[Any]]):
         return {**self.__array_interface__, "version": 3, "stream": None}
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
-        """Let NumPy's functions take device arrays like host arrays, and return host arrays."""
+        """Let NumPy's functions accept device arrays like host arrays, and return host arrays."""
         plain = [x.view(np.ndarray) if isinstance(x, DeviceArray) else x for x in inputs]
         if "out" in options:
             options["out"] = tuple(x.view(np.ndarray) if isinstance(x, DeviceArray) else x for x in options["out"])
@@ -505,7 +506,7 @@ def auto_device(
 
 
 def In(array: Array) -> Array:
-    """An argument that a launch only reads: what it writes there is lost."""
+    """An argument that a launch only reads: values that the launch stores there are lost."""
     return np.array(array)
 
 

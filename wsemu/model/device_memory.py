@@ -1,9 +1,9 @@
 """Device memory with fixed addresses: allocations that outlive launches, at addresses that the caller knows.
 
-An allocation begins a window of 2**40 bytes, so that an address names its segment and an offset in it, as everywhere in
-the machine.  A pointer is the same number in host code, in memory and in a register.  Bytes between two allocations are
-not memory.  The host and the emulator share the bytes.  Allocations of an arena share a window and a segment.  In an
-arena, each lane of an access is checked separately for being inside an allocation.
+An allocation is at the start of a window of 2**40 bytes, so an address consists of a segment and an offset in it, as
+everywhere in the machine.  A pointer is the same number in host code, in memory and in a register.  Bytes between two
+allocations are not memory.  The host and the emulator share the bytes.  Allocations of an arena share a window and a
+segment.  In an arena, the machine checks for each lane of an access whether it is inside an allocation.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     Bytes = npt.NDArray[np.uint8]
 
 FIRST_WINDOW, LOW_WINDOWS, WINDOWS = 16, 128, 1 << 14
-"""number of the first window for allocations, as launches use the windows before it; number of windows in the 47-bit
-user space of x86-64; number of windows in the address space"""
+"""number of the first window for allocations (launches use the windows before it); number of windows in the 47-bit user
+space of x86-64; number of windows in the address space"""
 ALIGNMENT = 256
 """alignment of allocations in bytes, and minimum number of free bytes between two allocations of an arena"""
 RAW = np.dtype("V1")
@@ -46,9 +46,9 @@ class Allocation:
     bytes: int
     name: str
     data: Bytes
-    """the bytes, shared with the host; empty if the memory is freed"""
+    """the bytes, shared with the host; empty after the memory is freed"""
     written: Bytes | None
-    """a 1 for each byte that holds a value; None if all do"""
+    """a 1 for each initialized byte; None if all are"""
     unwritten: int = 0
     """number of bytes that are still uninitialized"""
     hull: list[int] = field(default_factory=lambda: [0, 0])
@@ -78,7 +78,7 @@ class Allocation:
 
 @dataclass(slots=True)
 class Window:
-    """The allocations of a window: one at its start, or those of an arena by address.  Freed allocations are
+    """The allocations of a window: a single one at its start, or those of an arena by address.  Freed allocations are
     included."""
 
     data: Bytes
@@ -87,7 +87,7 @@ class Window:
     covered: Bytes | None = None
     """for an arena, a 1 for each byte of an allocation"""
     written: Bytes | None = None
-    """for an arena, a 1 for each byte that holds a value"""
+    """for an arena, a 1 for each initialized byte"""
 
     def live(self) -> list[Allocation]:
         """Yield the allocations that are not freed."""
@@ -140,7 +140,7 @@ class Layout(NamedTuple):
 
 @dataclass(slots=True)
 class _Cache:
-    """Data derived from the allocations; an entry is None if it must be computed again."""
+    """Data derived from the allocations; an entry that is None must be computed again."""
 
     layout: Layout | None = None
     hosts: list[tuple[int, int, int]] | None = field(default=None)
@@ -246,8 +246,8 @@ class DeviceMemory:
         return one if one is not None and not one.freed and address < one.end else None
 
     def view(self, address: int, dtype: npt.DTypeLike = np.uint8, count: int | None = None) -> npt.NDArray[Any]:
-        """Return the memory from an address on as an array that shares its bytes, of `count` elements or up to the end
-        of the allocation; passed to a launch, it is that address."""
+        """Return an array that shares the bytes of the memory from an address on, with `count` elements or up to the
+        end of the allocation.  Passed to a launch, the array stands for that address."""
         one = self._allocation(address, "view")
         given = np.dtype(dtype)
         there = one.data[address - one.address :]
@@ -257,7 +257,7 @@ class DeviceMemory:
         return there[: given.itemsize * (most if count is None else count)].view(given)
 
     def address_of(self, array: npt.NDArray[Any]) -> int:
-        """Return the device address of an array that lies in this memory, such as a `view`."""
+        """Return the device address of an array in this memory, such as a `view`."""
         first = int(array.ctypes.data)
         found = self.window_of(first, first + 1)
         if found is None:
@@ -327,7 +327,7 @@ class DeviceMemory:
         return window is not None and window.covered is not None
 
     def window_of(self, first: int, end: int) -> tuple[int, int] | None:
-        """Return the window and the offset of host bytes from `first` to before `end`, or None if they are not all in
+        """Return the window and the offset of the host bytes from `first` up to `end`, or None if they are not all in
         one window."""
         found = self._sharing(first, end)
         if found is None or first < found[0] or end > found[1]:
@@ -385,7 +385,7 @@ class DeviceMemory:
 
     # -- inside --------------------------------------------------------------------------------------------------------
     def _sharing(self, first: int, end: int) -> tuple[int, int, int] | None:
-        """Return the first window that shares bytes of the host from `first` to before `end`, as (first byte of the
+        """Return the first window that shares host bytes in the range from `first` up to `end`, as (first byte of the
         host, end, window); None if there is none."""
         if self._cache.hosts is None:
             known = ((int(w.data.ctypes.data), w.data.size, number) for number, w in self._windows.items())
@@ -404,7 +404,8 @@ class DeviceMemory:
             )
 
     def _mark(self, one: Allocation, offset: int, size: int, written: Bytes | int) -> None:
-        """Record that bytes of an allocation are written: those with a 1 in `written`, beginning at an offset."""
+        """Record that bytes of an allocation are initialized: those with a 1 in `written`, which begins at an
+        offset."""
         if one.written is None or not size:
             return
         marks = one.written[offset : offset + size]

@@ -64,7 +64,7 @@ class Effects(NamedTuple):
     verb: str
     """verb in reports for a thread that executes it on an object"""
     event: EventKind | Literal[""]
-    """trace event that represents the operation itself; it may cause other events as well"""
+    """trace event that represents the operation itself, which may cause other events as well"""
     meets: Meets
     """the object through which it orders threads, warps or asynchronous operations"""
     waits: Waits
@@ -270,8 +270,8 @@ EFFECTS: Final = _make_table()
 
 
 def effects_of(name: str) -> Effects:
-    """Return the row of an operation, which may come from a plug-in.  An asynchronous one may be named without its
-    type."""
+    """Return the row of an operation, which may come from a plug-in.  An asynchronous operation may be named without
+    its type."""
     return EFFECTS.get(name) or _BY_WORD.get(name, OUTSIDE)
 
 
@@ -283,7 +283,7 @@ def enter(name: str, row: Effects) -> None:
 
 
 def leave(name: str) -> None:
-    """Take out a row that was entered."""
+    """Remove a row that was entered."""
     if OPCODE.get(name, N_OPERATIONS) < N_OPERATIONS:
         raise ValueError(f"operation {name!r} was not entered")
     del EFFECTS[name]

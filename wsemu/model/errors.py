@@ -40,7 +40,7 @@ class WsemuError(Exception):
 class UsageError(WsemuError, ValueError):
     """The launch or its arguments are wrong (exit code 2)."""
 
-    __module__ = "wsemu"  # users know the class under this module
+    __module__ = "wsemu"  # users know the class under the name of this module
 
 
 class ResultError(WsemuError, AssertionError):
@@ -48,7 +48,7 @@ class ResultError(WsemuError, AssertionError):
 
 
 class CompileError(UsageError):
-    """A compiler rejects CUDA C++ (exit code 2); `output` is what it prints."""
+    """Raised if a compiler rejects CUDA C++ (exit code 2); `output` is the compiler's output."""
 
     def __init__(self, message: str, output: str) -> None:
         super().__init__(f"{message}\n{output}")
@@ -56,7 +56,7 @@ class CompileError(UsageError):
 
 
 class MistypedError(UsageError, TypeError):
-    """The number or the types of arguments do not fit; a TypeError in Python, as in Numba-CUDA."""
+    """Raised if the number or the types of arguments do not fit; also a TypeError, as in Numba-CUDA."""
 
 
 class KernelError(WsemuError):
@@ -93,15 +93,15 @@ class UnsupportedError(KernelError):
 
 
 class MissingName(UnsupportedError, AttributeError):
-    """A name of Numba-CUDA that `wsemu` does not provide; to Python, a missing attribute."""
+    """Raised for a name of Numba-CUDA that `wsemu` does not provide; also an AttributeError."""
 
 
 class MissingModule(UnsupportedError, ModuleNotFoundError):
-    """A module of Numba-CUDA that `wsemu` does not provide; to Python, a missing module."""
+    """Raised for a module of Numba-CUDA that `wsemu` does not provide; also an ImportError."""
 
 
 class MissingPackage(UsageError, ModuleNotFoundError):
-    """A package that the program needs and that is not installed (exit code 2); to Python, a module that is absent."""
+    """Raised if a package that the program needs is not installed (exit code 2); also an ImportError."""
 
 
 def check_int(value: object, name: str) -> int:
@@ -116,7 +116,7 @@ R = TypeVar("R")
 
 
 def hide_internal_frames(function: Callable[P, R]) -> Callable[P, R]:
-    """Return `function` with tracebacks that end where it was called, without the frames inside wsemu."""
+    """Return `function` with tracebacks that end at its call, without the frames inside wsemu."""
 
     @functools.wraps(function)
     def call(*args: P.args, **named: P.kwargs) -> R:

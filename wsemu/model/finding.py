@@ -130,9 +130,9 @@ _LATER = ("message", "sites", "notes", "help", "schedule", "schedule_steps", "st
 
 
 class Finding(Record):
-    """One cause, with its sites in the order to show them.
+    """One cause, with its sites in the order in which to show them.
 
-    A launch may have thousands, so an explanation is computed when it is first read.
+    A launch may have thousands of findings, so an explanation is computed when it is first read.
     """
 
     code: Annotated[str, AfterValidator(_check_code)]
@@ -156,7 +156,7 @@ class Finding(Record):
     fingerprint: str = ""
     """identity across runs, which does not change when lines move; only in JSON"""
     _explain: Callable[[], Finding] | None = None
-    """function that returns the complete finding; None if it is complete"""
+    """function that returns the complete finding; None if this is the complete finding"""
     _outline: Callable[[], Finding] | None = None
     """function that returns the finding with only its sites completed"""
 
@@ -188,7 +188,7 @@ class Finding(Record):
 
     @property
     def places(self) -> list[Site]:
-        """Return its sites, perhaps without all of their text.  This takes less time than an explanation."""
+        """Return the finding's sites, possibly without all of their text.  This takes less time than an explanation."""
         outline = self._outline
         return self.sites if self._explain is None or outline is None else outline().sites
 
@@ -265,7 +265,7 @@ class Scope(Record):
     """scalars that may have any value of their type"""
     loops: list[str] = []
     """loops that may run any number of times, such as `the loops in lines 9, 15 (`n`)`.  Each entry may vary alone,
-    while the arguments of the others keep their values"""
+    while the arguments of the other entries keep their values"""
     limits: list[str] = []
     """launches that the verdict does not cover, each with the reason and the location"""
 
@@ -296,8 +296,8 @@ class Residency(Record):
     """resource that limits this number: threads, CTAs, shared memory, registers"""
     multiprocessors: int
     known: bool = False
-    """true if the number of multiprocessors was specified (`sms`); otherwise it is that of the largest GPU of the
-    architecture"""
+    """true if the number of multiprocessors was specified (`sms`); otherwise the limit is that of the largest GPU of
+    the architecture"""
 
     @property
     def room(self) -> int:
@@ -330,8 +330,8 @@ class Counters(Record):
     thread_operations: int = 0
     """lanes that executed an instruction, summed over warp instructions"""
     accesses: int = 0
-    """thread accesses to shared and global memory, each counted once whatever its width; accesses to local arrays do
-    not count"""
+    """number of accesses by threads to shared and global memory, each counted once whatever its width; accesses to
+    local arrays do not count"""
     shared_load_wavefronts: int = 0
     shared_store_wavefronts: int = 0
     ideal_shared_load_wavefronts: int = 0

@@ -11,7 +11,7 @@ Extent = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class Grouping:
-    """A grid divided into groups of `shape` CTAs along each axis.  The extents of `shape` divide those of the grid.
+    """A grid divided into groups with `shape` CTAs along each axis.  The extents of `shape` divide those of the grid.
 
     Groups are numbered like clusters (PTX ISA, "%clusterid"), and the CTAs of a group by their rank in it
     ("%cluster_ctarank"), x first.
@@ -71,8 +71,8 @@ has 32 bits"""
 
 def window(shared_bytes: int, *, asynchronous: bool, columns: bool = False) -> int:
     """Return log2 of the distance, in bytes, between the shared memories of two consecutive CTAs of a group; the
-    distance includes a gap.  Matrix descriptors have 18 bits of an address, and tensor copies repeat their pattern
-    every 10 bits.  Kernels that use `columns` of tensor memory have the rank in bits 24 and up, like the hardware."""
+    distance includes a gap.  Matrix descriptors have 18 address bits, and tensor copies repeat their pattern every 10
+    bits.  Kernels that use `columns` of tensor memory have the rank in bits 24 and up, like the hardware."""
     if columns:
         return FARTHEST
     return max(18 if asynchronous else 10, (shared_bytes + 127).bit_length())

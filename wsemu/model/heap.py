@@ -22,9 +22,10 @@ NUMBER = 1 << 15
 """segment number in addresses of blocks.  It has no memory, so an access that does not look up the block is out of
 bounds"""
 SERIAL_SHIFT, SERIALS = 32, 256
-"""position, in an address of a block, of the number of the launch that allocated it; how many such numbers there are"""
+"""position of the launch number in an address of a block (the launch that allocated it); number of possible launch
+numbers"""
 KIND_SHIFT = 57
-"""position of the kind in an address that represents a mistake; the sign bit keeps it out of memory"""
+"""position of the kind in an address that represents a mistake; the sign bit keeps such an address out of memory"""
 BEYOND, FREED, FREED_ALREADY, NO_BLOCK = range(4)
 """mistakes: an access outside of a block, an access to a freed block, `free` of a freed block, `free` of another
 address"""

@@ -1,7 +1,7 @@
 """Limits on the size of inputs, in one table: each row is a limit on a file, a text or an option.
 
-A limit keeps an input of some hundred kilobytes from taking minutes or gigabytes.  Each is far above what compilers
-generate, and low enough to keep resource use small.  `docs/limits.md` shows the table, and
+A limit prevents an input of some hundred kilobytes from taking minutes or gigabytes.  Each limit is far above what
+compilers generate, and low enough to keep resource use small.  `docs/limits.md` shows the table, and
 `tests/unit/test_input_limits.py` has an input beyond each row.
 """
 
@@ -24,7 +24,7 @@ class InputLimit(NamedTuple):
     """advice for an input beyond the limit"""
 
     def excess(self, count: int) -> str:
-        """Return the error text for an input with `count` of the unit, or nothing if it is within the limit."""
+        """Return the error text for an input with `count` of the unit, or an empty text if it is within the limit."""
         return f"{count:,} {self.unit} in {self.of}: at most {self.most:,}"
 
 

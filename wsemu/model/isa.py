@@ -2,7 +2,7 @@
 
 A warp instruction works on 32 lanes.  A register is a *row* of a warp's register block: 256 bytes, lanes packed by the
 instruction's type (`b8`..`b64`, `f16`..`f64`).  A predicate is a 32-bit lane mask in a 4-byte slot; slot 0 always holds
-all ones.  The bytecode names a register by its byte offset in that block.
+all ones.  The bytecode identifies a register by its byte offset in that block.
 
 An instruction is eight int64 (`FIELDS`).  `guard` is `2 * predicate offset + negate` (0: always executed).  Values are
 untyped bits; if sign or kind matter for an operation, its name shows them: `s` signed, `u` unsigned, `b` any bits.
@@ -36,7 +36,7 @@ INDEX_BIAS = 1 << 20
 ADDRESS_WRAPPED = 1 << 61
 """set by `index` when a negative index was wrapped to the end of its dimension, as Numba does"""
 SHARED, LOCAL = 1, 2
-"""segments of shared memory and of a thread's local memory; the arrays of a launch have the numbers after them"""
+"""segments of shared memory and of a thread's local memory; the arrays of a launch have the numbers above them"""
 FIRST_ARRAY = 3
 LOCAL_SHIFT = 24
 """number of bits of a local memory address that are the offset in the warp's local memory.  The bits above them name
@@ -49,7 +49,7 @@ STACK_UNIT = 16
 """distance in bytes between a variable on the stack and a word of 64 bits before it.  The upper half of the word is the
 start of the variable in the same units, the lower half its size in bytes"""
 NON_COHERENT = 1 << 16
-"""flag in `aux` of a load that may go through the read-only cache, so that nothing may write its bytes during the
+"""flag in `aux` of a load that may go through the read-only cache, so that no thread may write its bytes during the
 launch"""
 NO_STORE = 1 << 17
 """flag in `aux` of an atomic that represents a load, and leaves memory unchanged"""
@@ -82,7 +82,7 @@ IN_PIECES = 16
 """additional flag for the kind of an array whose memory consists of allocations, so that each lane of an access is
 checked"""
 FORBIDS_SHIFT = 28
-"""position in `aux` of an access of the kinds of memory that it must not reach, because its instruction names another
+"""position, in `aux` of an access, of the kinds of memory that it must not reach because its instruction names another
 state space.  All kinds are set if its address is computed from numbers alone"""
 UNWATCHED = cast("bool", 2)
 """value of a segment's writable flag for memory of the system: it may be written, and races in it are not checked"""
@@ -91,9 +91,9 @@ OF_CTA_ALONE = 1
 CONVERGED = 1
 """`aux` of an `activemask` among lanes that run in lockstep, whose result is therefore fixed"""
 FAILS, ABORTS, ASSERTS = 1, 2, 4
-"""values in `aux` of a thread's exit.  FAILS: it raises an exception.  ABORTS: it fails a C++ assertion or executes
-`trap`, which ends the launch on a GPU.  ASSERTS: it fails a Python assertion, which ends only the thread in Numba's
-code"""
+"""values in `aux` of a thread's exit.  FAILS: the thread raises an exception.  ABORTS: it fails a C++ assertion or
+executes `trap`, which ends the launch on a GPU.  ASSERTS: it fails a Python assertion, which ends only the thread in
+Numba's code"""
 ERRORS = ABORTS | ASSERTS
 """flag in `aux` of an exit or trap that is an error by itself"""
 RAISES = 8
@@ -106,8 +106,8 @@ C_FORMAT, C_ASSERTION = "\0", "\0assert"
 """start of a part of `Program.prints` that is a conversion of C's `printf`; first part of an assertion, which is
 followed by file, function and condition"""
 PRINTED = 6
-"""number of low bits in the immediate of a `show` that hold the position of the value; the number of its print is above
-them"""
+"""number of low bits in the immediate of a `show` that hold the position of the value; the bits above them are the
+number of its print"""
 ALIGNED = 1
 """`aux` of the barrier operations that need a converged warp"""
 CLUSTER_WIDE = 1
@@ -118,12 +118,12 @@ strong read before it.  The latter two order no other accesses"""
 READ, WRITE, ATOMIC = range(3)
 """kind of a memory access"""
 RELAXED, NO_COMPLETE, DROP, EXPECT = 1, 2, 4, 8
-"""flags in `aux` of `mbarrier.arrive`: it releases nothing; it must not complete the phase; later phases expect as many
-arrivals fewer; it first expects bytes"""
+"""flags in `aux` of `mbarrier.arrive`: it releases nothing; it must not complete the phase; it lowers the number of
+arrivals that later phases expect; it first expects bytes"""
 TRY, WAIT_RELAXED, BLOCKS, PEEK = 1, 2, 4, 8
-"""flags in `aux` of `mbarrier.wait`: a `try_wait`; it acquires nothing; it is in a loop that only repeats it, so that
-it blocks; its result only guards a wait for the same phase, or nothing.  The assembler sets one of the last two if it
-holds; with neither, the result of the wait depends on the schedule"""
+"""flags in `aux` of `mbarrier.wait`: it is a `try_wait`; it acquires nothing; it blocks, because it is in a loop that
+only repeats it; its result guards only a wait for the same phase, or nothing.  The assembler sets one of the last two
+if it applies.  With neither, the result of the wait depends on the schedule"""
 NARROW = 16
 """additional flag for both, for an operation that is declared with CTA scope"""
 REMOTE = 32
@@ -308,7 +308,7 @@ ROUNDINGS = {"rni": "nearest even", "rzi": "toward zero", "rmi": "down", "rpi": 
 for _r, _text in ROUNDINGS.items():
     _define(f"cvt.{_r}.{{f}}.{{f}}", _F, "{f}", "{f}", f"to an integral value, {_text}", group=_CONVERT)
 _nan = "a nan gives 0, the sign bit alone if either type has 64 bits"
-for _r in ("rni", "rzi"):  # the others round to an integral value first
+for _r in ("rni", "rzi"):  # the others first round to an integral value
     for _i in _I:
         _name = f"cvt.{_r}.{_i['t']}.{{f}}"
         _define(_name, _F, _i["b"], "{f}", f"to an integer, {ROUNDINGS[_r]}; saturates; {_nan}", group=_CONVERT)
@@ -607,11 +607,12 @@ REQUEST_CLUSTER, CHECK_RESPONSE = "cluster.request", "cluster.check"
 """operations for requests of clusters (`clusterlaunchcontrol`)"""
 MULTICASTS = ("bulk.multicast", "tensor.multicast")
 TENSOR_RANK = 7
-"""bits of the aux of a tensor copy that say how many rows of registers have its coordinates"""
+"""bits of the aux of a tensor copy with the number of rows of registers that hold its coordinates"""
 TILE_MODE_SHIFT = 8
 ROWS_MODE, PIXELS_MODE = 1, 2
-"""bits of the aux above that: it copies four rows of a matrix that are named one by one (gather4, scatter4); it copies
-pixels (im2col), whose offsets have a row of registers after the coordinates, `OFFSET_BITS` each by rank.  0: a tile"""
+"""higher bits of this aux.  ROWS_MODE: the copy moves four rows of a matrix, each given by its number (gather4,
+scatter4).  PIXELS_MODE: it moves pixels (im2col), whose offsets are in a row of registers after the coordinates, with
+`OFFSET_BITS` bits each by rank. 0: a tile"""
 OFFSET_BITS = (0, 0, 0, 16, 16, 10)
 NAMED_ROWS = 4
 PAIR_TILE = 64
@@ -637,7 +638,7 @@ def first_element(name: str) -> int:
 
 def step_word(name: str) -> str:
     """Return the name of an operation in the steps of a schedule: `arrive`, `sync`, `load`, `exit`.  For an
-    asynchronous operation it is its name without the type: `mbarrier.wait`."""
+    asynchronous operation, this is its name without the type, such as `mbarrier.wait`."""
     kind = OPERATIONS[name].kind
     if kind == "barrier":
         return "arrive" if name == "bar.arrive" else "sync"
@@ -657,14 +658,14 @@ BULK_REDUCTIONS = (
     *(("add", type_) for type_ in ("f16", "bf16", "f32", "f64")),
     *((what, type_) for what in ("min", "max") for type_ in ("f16", "bf16")),
 )
-"""(what, type of an element): PTX ISA, "cp.reduce.async.bulk"; s64 add is that of u64"""
+"""(what, type of an element), from PTX ISA, "cp.reduce.async.bulk"; the add of s64 is that of u64"""
 
 OPCODE = {name: i for i, name in enumerate(OPERATIONS)}
 NAMES = list(OPERATIONS)
 SHOW = OPCODE["show"]
 """operation that prints, or STOPS, or is a `griddepcontrol`"""
 N_OPERATIONS = len(OPERATIONS)
-"""number of operations in this table; those that `enter` adds follow"""
+"""number of operations in this table; operations that `enter` adds follow them"""
 FIRST_STORE = min(number for name, number in OPCODE.items() if name.startswith("st."))
 """number of the first store: loads have lower numbers, stores the numbers up to N_MEMORY"""
 
@@ -692,7 +693,7 @@ def leave(name: str) -> None:
 
 
 def is_cluster_fence(row: Sequence[int]) -> bool:
-    """Return whether an instruction, of which `row` has the fields, is a fence of cluster scope."""
+    """Return whether an instruction, given by its `row` of fields, is a fence of cluster scope."""
     return row[6] == CLUSTER_WIDE and NAMES[row[0]] == "fence.cta"
 
 

@@ -65,7 +65,7 @@ def configure(
     """Check the parameters of `kernel[grid, block, stream, dynamic_shared, cluster]`.
 
     `grid` counts CTAs and `block` threads: an int or a tuple of one to three.  `dynamic_shared` is in bytes.  Launches
-    run one after the other, so `stream` has no effect.  `cluster` counts the CTAs of a cluster.  Raise UsageError for a
+    run sequentially, so `stream` has no effect.  `cluster` counts the CTAs of a cluster.  Raise UsageError for a
     parameter beyond the limits of `arch`.
     """
     now = settings.current()

@@ -115,7 +115,7 @@ class Mma(NamedTuple):
 
     @property
     def chunk(self) -> int:
-        """Return the number of k of which the metadata of a sparse product select half."""
+        """Return the size of the chunks of k from which the metadata of a sparse product select half."""
         return 2 if self.width == 32 else 4
 
     @property
@@ -178,7 +178,7 @@ def _sparse() -> list[Mma]:
 
 
 MMA = {shape.name: shape for shape in _every()}
-"""all operations of this kind; those of f16 and bf16 with m = 8 are parts of a `wmma.mma`"""
+"""all operations of this kind; those with f16 and bf16 and m = 8 are parts of a `wmma.mma`"""
 SATURATES = 1
 """`aux` of a multiplication of integers whose sum is clamped"""
 ROUNDS_ONCE, GROUP_ROUNDS_ONCE = 2, 2048
@@ -257,8 +257,8 @@ class Descriptor(NamedTuple):
 
 
 def find_metadata(shape: Mma, selector: int, chunk: int, half: int) -> tuple[int, int]:
-    """Return where the 4 bits of a chunk are, for rows g (half 0) or g + 8: the lane, counted from 4 g, and the lowest
-    bit."""
+    """Return the location of the 4 bits of a chunk, for rows g (half 0) or g + 8: the lane, counted from 4 g, and the
+    lowest bit."""
     if shape.width == 8:
         lane = 2 * selector if shape.providers == 2 else 2 * (chunk // 8)
         return lane + half, 4 * (chunk % 8)

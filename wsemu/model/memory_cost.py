@@ -80,7 +80,7 @@ def _triple(size: int) -> int:
 
 
 def ways(part: Offsets, size: int, service: int, model: CostModel) -> int:
-    """Return the wavefronts of each request of a pass; 1 is no conflict."""
+    """Return the wavefronts of each request of a pass; 1 means that there is no conflict."""
     if service in (SERIAL, SWAP, LOOP):
         return max(Counter(at // WORD % model.banks for at in part.values()).values())
     extra = model.extra[_triple(size)]
@@ -109,9 +109,9 @@ def bank_wants(part: Offsets, size: int, service: int, model: CostModel) -> dict
 
 
 def broadcasts(part: Offsets, model: CostModel) -> list[set[int]]:
-    """Return the lanes that each wavefront serves if it can give one word to all lanes that request it, and one word of
-    each other bank to one lane.  Where the hardware may choose, the word with the most requests goes first, then the
-    lowest lane.  For wide accesses, the first words count."""
+    """Return the lanes that each wavefront serves if it can broadcast one word to all lanes that request it, and give
+    one word of each other bank to one lane.  If the hardware has a choice, the word with the most requests comes first,
+    then the lowest lane.  For wide accesses, the first words count."""
     steps = []
     left = dict(sorted(part.items()))
     while left:
@@ -147,7 +147,7 @@ def _sector_count(lines: int, model: CostModel) -> int:
 
 def segments(part: Offsets, size: int) -> list[tuple[int, int]]:
     """Return the segments that half a warp moves, from first byte to last + 1.  For each touched segment of 32, 64 or
-    128 bytes (by size), it is the smallest half or quarter that contains all requested bytes."""
+    128 bytes (depending on the size), this is the smallest half or quarter that contains all requested bytes."""
     whole = {1: 32, 2: 64}.get(size, 128)
     moved = []
     for number in sorted({at // whole for at in part.values()}):

@@ -1,4 +1,4 @@
-"""Multicast addresses: an address that stands for the same offset in an array of each of several GPUs.
+"""Multicast addresses: an address that represents the same offset in one array on each of several GPUs.
 
 On a GPU, a multicast object maps an address to memory of each of its devices.  Here each such address of a launch is in
 a segment of its own.  The segment has no memory, so that only `multimem` can use the address; its number identifies the
@@ -37,11 +37,11 @@ class Replicated(NamedTuple):
 
     offset: int
     first: int
-    """number of its first replica among those of the argument"""
+    """number of its first replica among the replicas of the argument"""
     size: int
 
     def address(self, argument: int, number: int) -> int:
-        """Return the address, the one of this `number` in an argument."""
+        """Return the multicast address with this `number` in an argument."""
         return (_FIRST + argument * MOST_FIELDS + number) << SEGMENT_SHIFT
 
 

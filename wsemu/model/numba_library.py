@@ -12,7 +12,7 @@ MISSING = "Numba is not installed, and this needs its types or settings: pip ins
 
 
 def load_numba(module: str) -> Any:
-    """Return a module of Numba, such as `numba.core.types`; UsageError if Numba is not installed."""
+    """Return a module of Numba, such as `numba.core.types`; raise UsageError if Numba is not installed."""
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:

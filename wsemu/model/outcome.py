@@ -31,8 +31,8 @@ proxy fence; `commit`: copies are committed to a group.
 """
 
 Status = Literal["done", "deadlock", "budget", "fault", "trap", "stack"]
-"""`fault`: the hardware would raise an illegal instruction; `trap`: an unsupported operation was reached (`fault_pc`);
-`stack`: divergence nested too deeply"""
+"""`fault`: the hardware would raise an illegal instruction error; `trap`: an unsupported operation was reached
+(`fault_pc`); `stack`: divergence was nested too deeply"""
 
 
 class Detail(NamedTuple):
@@ -56,9 +56,9 @@ class RawFinding:
     """One cause: all findings with the same code at the same one or two instructions.  The fields are those of the
     first occurrence.
 
-    A finding about two operations is reported at the later one. pc, warp and `lanes` belong to the later operation,
-    other_pc and other_warp to the earlier one (-1: there is none).  Further information is in `detail`, whose fields
-    the code's checker declares.
+    A finding about two operations is reported at the later one.  `pc`, `warp` and `lanes` belong to the later
+    operation, `other_pc` and `other_warp` to the earlier one (-1 if there is none).  Further information is in
+    `detail`, whose fields the code's checker declares.
     """
 
     code: str
@@ -86,15 +86,15 @@ class FindingKey(NamedTuple):
 MOST_SAME_VALUES = 1024
 """number of findings of a launch up to which stores of the same value by several lanes are recorded"""
 MOST_FINDINGS = 4096
-"""maximum number of findings that a launch keeps; of further findings only the locations are kept"""
+"""maximum number of findings that a launch keeps; for further findings, only their locations are kept"""
 COMPARED = 1 << 16
 """maximum number of thread instructions of a launch in which the values of racing stores are compared"""
 
 
 @dataclass(slots=True)
 class WarpState:
-    """A warp when a run stopped.  `waits` is the barrier at which it waits, or -1.  `pc` is the barrier operation in
-    which it waits, or else the last instruction that it executed (an exit, if it has no live lanes)."""
+    """The state of a warp when a run stopped.  `waits` is the barrier at which it waits, or -1.  `pc` is the barrier
+    operation in which it waits, or else the last instruction that it executed (an exit, if it has no live lanes)."""
 
     warp: int
     pc: int
@@ -141,8 +141,8 @@ WARPGROUP = "warpgroup"
 
 
 class ObjectWait(NamedTuple):
-    """Lanes of a warp that wait at an instruction for a synchronization object of a kind that a plug-in provides, or
-    that has no type of its own."""
+    """Lanes of a warp that wait at an instruction for a synchronization object whose kind comes from a plug-in or has
+    no type of its own."""
 
     warp: int
     lanes: int
@@ -171,13 +171,13 @@ class PhaseState:
     expected: int
     """expected arrivals of a phase"""
     tx: int
-    """number of bytes that are still expected; if negative, the surplus that was transferred"""
+    """number of bytes still expected; if negative, the surplus that was transferred"""
     init_pc: int
 
 
 class Pattern(NamedTuple):
-    """The costliest execution of an access, compared with its ideal; the first one if there are several.  CTAs count in
-    ascending order."""
+    """The costliest execution of an access, compared with the minimum possible cost; the first one if there are
+    several.  CTAs count in ascending order."""
 
     cost: int
     """shared wavefronts or global sectors"""
@@ -209,7 +209,7 @@ class AccessCount:
     """number of sectors of global memory, of 32 bytes each"""
     ideal_sectors: int = 0
     uncounted: int = 0
-    """warp executions of a shared atomic for which no rule gives the wavefronts"""
+    """warp executions of a shared atomic whose wavefronts no rule determines"""
     worst_wavefronts: Pattern | None = None
     worst_sectors: Pattern | None = None
 
@@ -238,11 +238,11 @@ class Event(NamedTuple):
     generation: int = -1
     """generation of an arrive, sync or complete"""
     lanes: int = ALL_LANES
-    """lanes that execute an arrive or sync, `ALL_LANES` for all lanes that the warp has had; for `access`, the lanes
-    that performed it"""
+    """lanes that execute an arrive or sync, or `ALL_LANES` for all lanes that the warp ever had; for `access`, the
+    lanes that performed it"""
     addresses: int = -1
-    """for `access`, the position of its addresses in `Trace.addresses`, the lowest lane's first; -1: they were not
-    requested"""
+    """for `access`, the position of its addresses in `Trace.addresses`, starting with the lowest lane's; -1: the
+    addresses were not requested"""
     amount: int = 0
     """number of arrivals or bytes"""
 
@@ -269,8 +269,7 @@ class Trace:
     stores: list[Stored] = field(default_factory=list)
     """stores in the order of the run, if they were requested"""
     addresses: Sequence[int] | npt.NDArray[np.int64] = ()
-    """addresses of the lanes of all `access` events, in the order of the run; each event has the position of its own
-    addresses"""
+    """addresses of the lanes of all `access` events, in the order of the run; each event has the position of its own"""
     readings: dict[frozenset[int], Any] = field(default_factory=dict, compare=False, repr=False)
     """explanations of findings, each computed once, by CTAs: see `schedule.reading`"""
 

@@ -16,9 +16,9 @@ from wsemu.model.errors import UsageError
 
 
 def find_below(folder: Path, name: str, naming: str) -> Path:
-    """Return the file that data names, which must be below `folder` with all links resolved.
+    """Return the file to which data refers; with all links resolved, it must be below `folder`.
 
-    `naming` is the start of an error message: it describes what names the file.  Raise UsageError for an absolute name,
+    `naming` begins the error message and describes where the name comes from.  Raise UsageError for an absolute name,
     for a name with `..`, and for a name whose links lead out of the folder.
     """
     outside = f"{naming} names a file outside of its folder, `{name}`: move that file below the folder"
@@ -34,7 +34,7 @@ def find_below(folder: Path, name: str, naming: str) -> Path:
 
 
 def is_below(path: str | os.PathLike[str], folder: str | os.PathLike[str]) -> bool:
-    """Return whether a path lies below a folder, both with their links resolved; a folder is not below itself."""
+    """Return whether a path is below a folder, both with their links resolved; a folder is not below itself."""
     try:
         inside, outer = os.path.realpath(path), os.path.realpath(folder)
     except (OSError, ValueError):
@@ -49,7 +49,7 @@ def read_regular(path: str | os.PathLike[str], limit: int) -> bytes:
     """
     with open_regular(path, limit) as stream:
         data = stream.read(limit + 1)
-    if len(data) > limit:  # it has grown, or the system does not know its size
+    if len(data) > limit:  # the file has grown, or the system does not know its size
         raise UsageError(f"`{os.fspath(path)}` has more bytes than wsemu reads: at most {limit:,}")
     return data
 

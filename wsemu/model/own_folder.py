@@ -10,7 +10,7 @@ _IGNORE = "# made by wsemu: what lies here can be made again\n*\n"
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder and its parents; in a folder `.wsemu` among them, make git ignore everything."""
+    """Create a folder and its parents; if a folder `.wsemu` is created, make git ignore its contents."""
     folder.mkdir(parents=True, exist_ok=True)
     for place in (folder, *folder.parents):
         ignore = place / ".gitignore"

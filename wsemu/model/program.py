@@ -22,7 +22,7 @@ SYSTEM = "%reserved_smem_"
 _OF_GRID = frozenset((OPCODE["grid.arrive"], OPCODE["grid.wait"]))
 _OF_PAIRS = (ALLOC, COPY, MULTIPLY, COMMIT)
 _WITH_TIMES = frozenset((OPCODE["fence.proxy"], OPCODE["fence.mbarrier_init"]))
-"""operations that are not of kind `async` and that need to know which operations came earlier in time"""
+"""operations, not of kind `async`, for which the order of earlier operations in time matters"""
 
 
 class Span(NamedTuple):
@@ -44,13 +44,13 @@ class Constant(NamedTuple):
 
 
 class Parameter(NamedTuple):
-    """A row filled from an argument with its value, its address, its memory, or one of its extents or strides.
+    """A row filled from an argument: with its value, its address, its memory, or one of its extents or strides.
 
     `part` is `value`, `address` (of the first element), `first` (the address of the first byte of its memory), `size`
     (of its memory, in bytes), `shape` or `stride` (in bytes).  `axis` is the dimension, and `component` a path into
     nested tuples and pattern objects: positions and names of fields.  If an argument is passed as bytes, `part` is
-    `bytes` and `axis` the byte at which the row's value starts.  For read-only memory that holds the bytes, as of a
-    tensor map, `part` is `memory` and the value its address.
+    `bytes`, and `axis` is the byte at which the row's value starts.  If the bytes are in read-only memory, like those
+    of a tensor map, `part` is `memory`, and the value is their address.
     """
 
     row: int
@@ -68,8 +68,8 @@ RESPONSES = "responses"
 class ConstantArray(NamedTuple):
     """A global NumPy array used by the kernel, or a variable of its module; `row` gets its address.
 
-    It is read-only, unless it is `writable`: then each launch starts with a fresh copy.  A device array is `live`: a
-    launch uses its current contents, and its stores remain.
+    It is read-only unless it is `writable`; then each launch starts with a fresh copy.  A device array is `live`: a
+    launch uses its current contents, and keeps what it stores there.
     """
 
     row: int
@@ -153,8 +153,8 @@ class Program:
     """register bytes of a warp; a multiple of ROW"""
     constants: list[Constant] = field(default_factory=list)
     undefined: list[tuple[int, str, str]] = field(default_factory=list)
-    """(row, type, name in the source) of registers that are read, on some path, before any instruction writes them;
-    their rows are constants, too"""
+    """(row, type, name in the source) of registers that some path reads before any instruction writes them; their rows
+    also count as constants"""
     parameters: list[Parameter] = field(default_factory=list)
     constant_arrays: list[ConstantArray] = field(default_factory=list)
     specials: dict[str, int] = field(default_factory=dict)
@@ -173,8 +173,8 @@ class Program:
     stack_of: list[tuple[int, ...]] = field(default_factory=list)
     """spans of the calls through which each instruction was inlined, outermost first"""
     origins: dict[int, tuple[object, ...]] = field(default_factory=dict)
-    """for the span of a PTX instruction, its location in source that reports do not show; equal for copies of one
-    statement"""
+    """for the span of a PTX instruction, its location in source that reports do not show; copies of one statement have
+    equal locations"""
     inner_spans: dict[int, tuple[int, ...]] = field(default_factory=dict)
     """for the span of a call, shown for an instruction of a helper in a header: spans of the code that was inlined
     there, outermost first"""
@@ -252,7 +252,8 @@ class Program:
 
     @property
     def meets_alone(self) -> bool:
-        """Return whether the grid barrier is its only asynchronous operation: it has no phases, copies or proxies."""
+        """Return whether the grid barrier is the program's only asynchronous operation, so that it has no phases,
+        copies or proxies."""
         if "meets alone" not in self.derived:
             others = any(op >= N_CONTROL and op not in _OF_GRID for op in self.opcodes)
             alone = not others and _WITH_TIMES.isdisjoint(self.opcodes)

@@ -2,7 +2,8 @@
 
 Importing Pydantic and building its models takes longer than checking a small kernel.  A verified launch needs neither,
 because the values of its report are correct by construction (`Record.build`).  A record is therefore a plain class.
-Its `model`, a Pydantic model with the same fields, is built when a record is constructed from outside, written or read.
+Its `model`, a Pydantic model with the same fields, is built when a record is constructed by other code, written or
+read.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class Derived(NamedTuple):
 
 
 def derive_default(make: Callable[[dict[str, Any]], Any]) -> Any:
-    """Declare a default that is computed from the values of the fields before it."""
+    """Declare a default that is computed from the values of earlier fields."""
     return Derived(make)
 
 
@@ -94,7 +95,7 @@ class _Plain:
             self._become(model(**fields))
 
     def _become_unchecked(self, fields: dict[str, Any]) -> None:
-        """Take the values of fields without checks, if Pydantic is not installed, as in a browser."""
+        """Accept the values of fields without checks if Pydantic is not installed, as in a browser."""
         required = {name for name, default in self._fields.items() if default is _REQUIRED}
         if wrong := (fields.keys() - self._fields.keys()) | (required - fields.keys()):
             raise TypeError(f"{self.__class__.__name__}: unknown or missing fields {', '.join(sorted(wrong))}")
@@ -115,7 +116,7 @@ class _Plain:
 
     @classmethod
     def build(cls, **fields: Any) -> Self:
-        """Construct a record like `model_construct`, in less time.  All fields without a default must be given."""
+        """Construct a record as `model_construct` does, in less time.  All fields without a default must be given."""
         record: Self = _blank(cls).again(**fields)
         return record
 
@@ -251,9 +252,10 @@ if TYPE_CHECKING:
 else:
 
     class Record(_Plain):
-        """Data that is JSON and does not change.
+        """Data that can be converted to JSON and does not change.
 
-        What checks it is built when it is first needed: `made` takes values as they are, and does without.
+        The code that checks it is built when it is first needed.  `made` accepts values unchecked, and needs no such
+        code.
         """
 
 

@@ -1,8 +1,8 @@
-"""The number of co-resident CTAs by architecture: CTAs that wait for each other must be co-resident.
+"""The number of co-resident CTAs by architecture.  CTAs that wait for each other must be co-resident.
 
-The limits of a multiprocessor are in the architecture's row (`arch.py`).  Source of the allocation units of registers
-and shared memory: CUDA occupancy calculator.  If the user does not specify the number of multiprocessors, it is that of
-the largest GPU of the architecture.
+The limits of a multiprocessor are in the architecture's row (`arch.py`).  The allocation units of registers and shared
+memory are from the CUDA occupancy calculator.  If the user does not specify the number of multiprocessors, it is that
+of the largest GPU of the architecture.
 """
 
 from __future__ import annotations

@@ -77,7 +77,7 @@ class Settings:
     strict: bool = False
     """note code that is correct but looks like a mistake, and treat codes that are `strict` as errors"""
     corners: bool = False
-    """run only some CTAs of a grid of symmetric CTAs, and prove that the result holds for the others"""
+    """run only some CTAs of a grid of symmetric CTAs, if the result provably holds for the others"""
     every: bool = False
     """find the other launches for which a `verified` verdict holds: all contents of arrays, all trip counts of loops"""
     checkers: frozenset[str] = field(default_factory=lambda: frozenset(CHECKERS))
@@ -85,7 +85,7 @@ class Settings:
     fail_on: frozenset[str] = frozenset()
     """codes of warnings that count as errors"""
     allow_incomplete: bool = False
-    """an `incomplete` launch counts as verified for exit codes and for tests; its report is the same"""
+    """true if an `incomplete` launch counts as verified for exit codes and for tests; its report is the same"""
     kernels: tuple[str, ...] = ()
     """name patterns of the kernels to check, with `*` and `?`, or `regex:` and an expression; empty: all kernels"""
     suppressions: tuple[Suppression, ...] = ()
@@ -139,7 +139,7 @@ def _default(fix_budget: float) -> Settings:
 
 @contextmanager
 def using(settings: Settings) -> Iterator[Settings]:
-    """Put `settings` in force inside the `with` block."""
+    """Apply `settings` inside the `with` block."""
     token = _current.set(settings)
     try:
         yield settings

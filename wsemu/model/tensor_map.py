@@ -31,8 +31,8 @@ UNIT = 16
 
 
 class ElementType(NamedTuple):
-    """A type of elements: size in bytes, code in a map, whether it is a TF32 type, and the NumPy dtype of an array of
-    it."""
+    """A type of elements: size in bytes, code in a map, whether it is a TF32 type, and the NumPy dtype of its
+    arrays."""
 
     bytes: int
     code: int
@@ -59,7 +59,7 @@ ELEMENT_TYPES = {
 }
 """element types in the order of the driver's `CUtensorMapDataType`"""
 PACKED = "u4"
-"""type of elements of which a byte holds two (16U4_ALIGN8B); the code that a driver writes in its maps is not known"""
+"""element type with two elements in a byte (16U4_ALIGN8B); the code that a driver writes for it in maps is not known"""
 TYPE_NAMES = tuple(ELEMENT_TYPES)
 _CODES = {(type_.code, type_.rounds): name for name, type_ in ELEMENT_TYPES.items()}
 _OF_ARRAY = {type_.dtype: name for name, type_ in reversed(ELEMENT_TYPES.items())} | {
@@ -74,12 +74,12 @@ _SPANS = (0x10, 0x100, 0x200, 0x400)
 """word 18 for each swizzle"""
 MOST_RANK, MOST_BOX, MOST_STEP, MOST_EXTENT = 5, 256, 8, 1 << 32
 WIDE_WORD = 31
-"""word of a map that is 1 if its swizzle moves 32 bytes at once; the bit that a driver writes is not known"""
+"""word of a map that is 1 if its swizzle moves 32 bytes at once; the bit that a driver sets for this is not known"""
 LARGE = 1 << 21
-"""bit of word 2 that newer drivers set, and CUTLASS clears for tensors of less than 128 KiB; it changes no copy"""
+"""bit of word 2 that newer drivers set, and that CUTLASS clears for tensors of less than 128 KiB; it affects no copy"""
 SHORT, SHORT_WORDS = 2, 16
-"""bit of word 2 that CuTe DSL sets in its maps, and the number of words that it writes: the others hold
-what was in memory before"""
+"""bit of word 2 that CuTe DSL sets in its maps, and the number of words that it writes; the other words keep the
+previous contents of memory"""
 MOST_PIXELS = 1024
 """maximum of pixels that a copy in im2col mode moves"""
 MOST_ADDRESS, MOST_STRIDE = 1 << 57, 1 << 40
@@ -90,7 +90,7 @@ CORNER_BITS = {3: 16, 4: 8, 5: 5}
 
 
 class Im2col(NamedTuple):
-    """The fields that a map of im2col mode has in place of a box."""
+    """The fields that a map of im2col mode has instead of a box."""
 
     lower: tuple[int, ...]
     upper: tuple[int, ...]
@@ -124,7 +124,7 @@ class MapFields(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Return the size of an element in bytes; of `PACKED` elements, that of two."""
+        """Return the size of an element in bytes; for `PACKED` elements, the size of two."""
         return ELEMENT_TYPES[self.type].bytes
 
     def to_bytes(self, count: int) -> int:
@@ -133,8 +133,8 @@ class MapFields(NamedTuple):
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """The number of elements in each dimension of a tile; in dimension 0 of an interleaved map, of slices.  Of
-        im2col mode: the number of channels and of pixels."""
+        """The number of elements in each dimension of a tile; in dimension 0 of an interleaved map, the number of
+        slices.  In im2col mode: the numbers of channels and of pixels."""
         if self.im2col:
             return self.im2col.channels, self.im2col.pixels
         counts = [self.box[0], *(-(-b // s) for b, s in zip(self.box[1:], self.steps[1:], strict=True))]
@@ -189,7 +189,7 @@ def refusal(fields: MapFields, named: Sequence[str] = ()) -> str:
 def refuse_pixels(fields: MapFields) -> str:
     """Return what the driver rejects in a map of im2col mode, with a remedy; an empty text if it accepts the map.
 
-    This also rejects a box without a position.
+    A box without a position is also rejected.
     """
     im2col, rank, alignment = fields.im2col, fields.rank, 32 if fields.interleave == 2 else UNIT
     if im2col is None or rank not in CORNER_BITS:
@@ -424,7 +424,7 @@ class TensorMap:
             raise UsageError(f"tensor map of {self.array.dtype}[{shape}]: {why}")
 
     def _extents(self, type_: str | None) -> tuple[int, ...]:
-        """Return the extents of a map, innermost first; a byte of the array may hold two elements."""
+        """Return the extents of a map, innermost first; a byte of the array may contain two elements."""
         inner, *outer = self.array.shape[::-1]
         return (inner << (type_ == PACKED), *outer)
 
@@ -447,10 +447,10 @@ class TensorMap:
 
     @classmethod
     def from_bytes(cls, data: bytes, array: npt.NDArray[Any]) -> TensorMap:
-        """The map whose 128 bytes a CUDA driver has written, with `array` in place of the memory that it was of: the
-        array's first element is where that began.
+        """Return the map whose 128 bytes a CUDA driver has written, with `array` in place of the driver's memory: the
+        array's first element is where that memory began.
 
-        UsageError for bytes that are no map.
+        Raise UsageError for bytes that are not a map.
         """
         try:
             data = bytes(memoryview(data))

@@ -19,8 +19,8 @@ WORDS = ROWS * COLUMNS
 ALLOCATION, RELEASE = 6, 7
 """classes of accesses that findings name: an allocation, a release"""
 COLUMN_ERRORS = ("tmem-unallocated", "tmem-bounds", "tmem-double-free")
-"""codes of accesses to, and releases of, columns that the CTA does not own; some occur only if allocations get other
-columns"""
+"""codes of accesses to columns, and releases of columns, that the CTA does not own; some occur only if allocations get
+other columns"""
 
 # -- ld and st: aux is the shape, log2 of the repetitions << 3, PACKED, the distance of 16x32bx2 << OFFSET_SHIFT -------
 SHAPES = ("32x32b", "16x64b", "16x128b", "16x256b", "16x32bx2")
@@ -57,7 +57,7 @@ COLLECT_SHIFT, COLLECT_BITS = 16, 7
 COLLECTS = ("", "discard", "lastuse", "fill", "use")
 BUFFER_SHIFT, BUFFER_BITS = 19, 7
 NO_FILL, OTHER_OPERAND, OVERWRITTEN = range(3)
-"""values of `what` for a use of a collector buffer that does not hold its operand"""
+"""values of `what` for the use of a collector buffer that does not contain its operand"""
 ROWS_BEFORE_MASKS = 4
 """number of registers of an mma before masks: for D, for the scale factors of a and b, for metadata"""
 
@@ -74,7 +74,7 @@ def product_registers(auxiliary: int) -> int:
 
 
 def move_columns(auxiliary: int) -> int:
-    """Return the number of columns that it accesses from its address on; for 16x32bx2, from each of its two
+    """Return the number of columns that it accesses, starting at its address; for 16x32bx2, at each of its two
     addresses."""
     span = SPAN[auxiliary & SHAPE_BITS] << (auxiliary >> REPEAT_SHIFT & REPEAT_BITS)
     return span << bool(auxiliary & PACKED)

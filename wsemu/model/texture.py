@@ -1,7 +1,7 @@
 """Textures and surfaces: the meaning of a handle, and the description at its address.
 
 On a GPU, a texture object is a number that the driver assigns.  Here it is the address of `BYTES` bytes in read-only
-memory.  They hold the address of the texels, their number, their format and the way they are read, in the words that
+memory.  They contain the address, number and format of the texels and the mode of reading them, in the words that
 `Word` names.  Dimension 0 is x, as in CUDA; a `Texture` has the axes of an array, outermost first.
 """
 
@@ -58,8 +58,8 @@ GEOMETRIES = ("1d", "2d", "3d", "a1d", "a2d")
 MODES = ("clamp", "border", "wrap", "mirror")
 CLAMP, BORDER, WRAP, MIRROR = range(4)
 READS = ("bits", "signed", "unorm", "snorm", "half")
-"""conversions of a texel: none, extended by zeros; sign-extended; a fraction of the largest value; the same with sign;
-f16"""
+"""conversions of a texel: none, extended by zeros; sign-extended; a fraction of the largest value; a signed fraction of
+it; f16"""
 BITS, SIGNED, UNORM, SNORM, HALF = range(5)
 _TYPES: dict[str, tuple[int, int | None]] = {
     "uint8": (BITS, UNORM), "uint16": (BITS, UNORM), "uint32": (BITS, None), "int8": (SIGNED, SNORM),

@@ -1,4 +1,4 @@
-"""The undefined values of a launch: their origins, and what they reached.  Data only."""
+"""The undefined values of a launch: their origins, and what they reached.  This module contains only data."""
 
 from __future__ import annotations
 
@@ -61,11 +61,10 @@ class Followed(NamedTuple):
     cut: bool = False
     """true if only the beginning of the launch was followed"""
     complete: bool = False
-    """true if the launch was followed to its normal end; in a launch that stops, a value might still reach something
-    later"""
+    """true if the launch was followed to its normal end; in a launch that stops early, a value might still have reached
+    something later"""
     steered: int = -1
-    """first instruction that an undefined register may influence, in a launch that is too long to be followed; -1:
-    none"""
+    """first instruction that an undefined register may influence, in a launch that is too long to follow; -1: none"""
     compared: bool = False
     """true if runs with other contents of undefined registers showed an effect, but not its location"""
     most: int = 0

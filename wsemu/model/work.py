@@ -1,4 +1,4 @@
-"""List the issue slots and pipes that operations use, based on the machine code that ptxas generates for them.
+"""The issue slots and pipes that operations use, derived from the machine code that ptxas generates for them.
 
 An operation of the bytecode may need no machine code (moves, conversions between integer widths) or several
 instructions (64-bit integers, division).  `find_work` returns the counts; `timing/constants.py` has the cycles of a
@@ -14,7 +14,7 @@ from wsemu.model.isa import NARROW, OPERATIONS, RELAXED, REMOTE, memory_shape
 from wsemu.model.matrix import COLUMNS, WGMMA
 
 WIDE = 0.8
-"""fraction of PTX's 64-bit integer work that remains in machine code; fitted to a third of the SAXPY launches"""
+"""fraction of PTX's 64-bit integer work that remains in machine code; fitted to one third of the SAXPY launches"""
 MUCH = 40
 """number of issue slots of a division of doubles"""
 
@@ -26,7 +26,7 @@ class Work(NamedTuple):
     """kind of item, one of `multiprocessor.layout.KINDS`"""
     slots: float = 1.0
     pipe: str = ""
-    """one of `constants.PIPES`; empty for an operation without a pipe of its own"""
+    """one of `constants.PIPES`; empty for an operation without a pipe"""
     times: float = 0.0
     """number of uses of the pipe by each execution"""
 
@@ -51,7 +51,7 @@ APART = ("cluster.request", "cluster.check", "grid.")
 
 @cache
 def find_work(name: str) -> Work:
-    """Return what an operation takes."""
+    """Return the work of an operation."""
     kind = OPERATIONS[name].kind
     if kind == "alu":
         return _arithmetic(name)

@@ -4,10 +4,10 @@
 too, as their IEEE 754 encoding), a predicate is a bool.  Nothing here is shared with the VM, and nothing is fast.
 
 Rounding: a sum, product, quotient or square root of two f32 is correct when computed in double and rounded once more
-(Figueroa, "When is double rounding innocuous?", 1995).  Fma and conversions round an exact fraction, and so does
-everything that is rounded toward zero, down or up.  Arithmetic returns 0x7fffffff for an f32 nan.  An f64 nan is the
-nan of an operand, or 0xfff8000000000000.  If a library function returns a nan, its bits are unspecified.  Library
-functions are those of the C library in double, called through Python's `math` if it has them.
+(Figueroa, "When is double rounding innocuous?", 1995).  Fma, conversions, and every operation that rounds toward zero,
+down or up, round an exact fraction.  Arithmetic returns 0x7fffffff for an f32 nan.  An f64 nan is the nan of an
+operand, or 0xfff8000000000000.  If a library function returns a nan, its bits are unspecified.  Library functions are
+those of the C library in double, called through Python's `math` if it has them.
 """
 
 from __future__ import annotations
@@ -111,8 +111,8 @@ def _round_fraction(numerator: int, below: int, type_: str, negative_zero: bool)
 
 
 def _scale_by_power(value: int, exponent: int) -> int:
-    """Return value * 2^exponent.  If the exponent is negative, return the value: the caller then scales the other side
-    of a fraction."""
+    """Return value * 2^exponent.  If the exponent is negative, return the value unchanged: the caller then scales the
+    other side of a fraction."""
     return value << exponent if exponent > 0 else value
 
 
@@ -363,7 +363,8 @@ def _fmod(a: float, b: float) -> float:
 
 
 def _python_division(a: float, b: float, type_: str) -> tuple[float, float]:
-    """Return (a // b, a % b) as CPython's float computes it, each step rounded to the type; by zero: (a / b, nan)."""
+    """Return (a // b, a % b) as CPython computes them for floats, each step rounded to the type; for a zero divisor,
+    return (a / b, nan)."""
 
     def step(x: float) -> float:
         return to_float(from_float(x, type_), type_)
@@ -390,12 +391,12 @@ ROUND: dict[str, Callable[[float], int]] = {"rni": round, "rzi": math.trunc, "rm
 
 
 def _integral(a: float, how: str) -> float:
-    """Round a to an integral value that keeps the sign of zero."""
+    """Round `a` to an integral value that keeps the sign of zero."""
     return math.copysign(float(ROUND[how](a)), a) if math.isfinite(a) else a
 
 
 def _to_integer(a: float, how: str, s: str, n: int, source: str) -> Bits:
-    """Round a to an integer; a value out of range saturates.  PTX ISA, "cvt": nan gives 0, or only the sign bit."""
+    """Round `a` to an integer; a value out of range saturates.  PTX ISA, "cvt": nan gives 0, or only the sign bit."""
     if math.isnan(a):
         return 1 << (n - 1) if source == "f64" or n == 64 else 0
     least, most = (-(1 << (n - 1)), (1 << (n - 1)) - 1) if s == "s" else (0, (1 << n) - 1)

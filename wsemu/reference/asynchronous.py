@@ -28,8 +28,8 @@ Meaning = Callable[["WarpRun", str, list[int], int], bool | None]
 
 
 class Standing(NamedTuple):
-    """The two tests of an operation at which lanes may wait: whether they may continue now, and what they do when they
-    continue."""
+    """The two functions of an operation at which lanes may wait: a test of whether they may continue now, and their
+    action when they do."""
 
     may_go: Callable[[WarpRun, Group], bool]
     go: Callable[[WarpRun, Group], None]
@@ -74,7 +74,7 @@ def leave(kind: str) -> None:
 
 
 def execute(run: WarpRun, name: str, fields: list[int], lanes: int) -> bool:
-    """Execute an operation for some lanes; return whether they must wait there."""
+    """Execute an operation for some lanes; return whether they must wait at it."""
     if not run.launch.watch.options.converged:
         return bool(_MEANINGS[name](run, name, fields, lanes))
     order, actor, waits = run.cta.order, (run.cta.number, run.warp.number), name in WAITS
@@ -94,7 +94,7 @@ def _name_meanings(beginning: str, *meanings: Meaning) -> dict[str, Meaning]:
 
 
 def _plain(meaning: Callable[[WarpRun, list[int], int], None]) -> Meaning:
-    """Adapt a meaning that does not take the name of its operation."""
+    """Adapt a meaning that does not use the name of its operation."""
 
     @functools.wraps(meaning)
     def execute_plain(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
@@ -190,7 +190,8 @@ enter(
 
 
 def _commit(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
-    """Register arrivals that occur when the operations a lane has issued are complete (PTX ISA, "tcgen05.commit")."""
+    """Register arrivals that occur when the operations that a lane has issued are complete (PTX ISA,
+    "tcgen05.commit")."""
     tensor_memory.check_group(run, fields, lanes)
     mbarrier.check(run, fields[3], lanes)
     for goal in tensor_memory.commit_goals(run, fields, lanes):

@@ -64,7 +64,7 @@ class OrderedWarp(WarpRun):
         return lanes & ~self.own.served.get(self.warp.number, 0)
 
     def _stops(self) -> bool:
-        """Return whether the warp stops; perform the access of the lane that was released."""
+        """Return whether the warp stops before this instruction; perform the access of a lane that was released."""
         lanes = self.asks()
         if not lanes:
             return False
@@ -103,8 +103,8 @@ class OrderedCta(Cta):
         return {**vars(self), "look": None}
 
     def run_until_stuck(self, warp: int = -1, lane: int = -1) -> str:
-        """Run all warps until none can continue, after releasing a lane of one of them; return `done`, `stands` (before
-        a strong access), or the reason."""
+        """Release a lane of a warp, and run all warps until none can continue.  Return `done`, `stands` (before a
+        strong access), or the reason why the run stopped."""
         try:
             if warp >= 0:
                 OrderedWarp(self, self.warps[warp], lane).run()
@@ -133,7 +133,7 @@ class OrderedRun:
     """All CTAs of a launch."""
 
     def __init__(self, make: Callable[[], Launch], ordered: frozenset[int]) -> None:
-        """`make` creates a launch; it is called for each CTA."""
+        """Prepare launches for the exploration.  `make` creates a launch; it is called for each CTA."""
         self.make, self.ordered = make, ordered
         first = make()
         self.total = first.grid[0] * first.grid[1] * first.grid[2]
@@ -183,7 +183,7 @@ class OrderedRun:
         return [(w, own.warps[w].ready[-1].pc, lanes) for w, lanes in found if lanes]
 
     def elsewhere(self, cta: int, warp: int) -> list[int]:
-        """Return the instructions at which those lanes of a warp continue that wait at a join or for their turn."""
+        """Return the instructions at which lanes of a warp continue that wait at a join or for their turn."""
         own = self.ctas[cta].warps[warp]
         regions = {region.number: region for group in own.ready for region in chain(group.region)}
         waiting = [region.join + 1 for region in regions.values() if region.waiting & own.alive]
@@ -210,8 +210,8 @@ class OrderedRun:
     def state(self, cta: int, live: list[frozenset[int]], bytes_: list[int] | None = None) -> tuple[Any, ...]:
         """Return the state that decides a CTA's further execution.
 
-        `live` has the live rows at each instruction; `bytes_` selects the parts that count: of shared memory only these
-        bytes, of phases only their parity.
+        `live` has the live rows at each instruction.  `bytes_` selects the state that counts: only these bytes of
+        shared memory, and only the parity of phases.
         """
         own = self.ctas[cta]
         if not own.live_warps:
@@ -272,8 +272,8 @@ def _drop_kept_state(launch: Launch) -> tuple[Any, ...]:
 
 
 def _objects(cta: OrderedCta, *, rounds: bool) -> tuple[Any, ...]:
-    """Return the state that decides how asynchronous operations of a CTA continue; `rounds`: of phases only their
-    parity."""
+    """Return the state that decides how asynchronous operations of a CTA continue; with `rounds`, only the parity of
+    phases."""
     mbarriers = [
         (b.address, b.phase & 1 if rounds else b.phase, b.pending, b.expected, b.tx)
         for b in cta.mbarriers.live.values()

@@ -106,18 +106,19 @@ def run(
     `rows` are the parameter rows, `dynamic_shared` the bytes of dynamic shared memory, `budget` the warp instructions
     after which the run ends, `arch` the cost model.
 
-    `converged`: the lanes of an operation at an mbarrier are converged, so that each follows, in time, all that any of
-    them did before.  `values` distinguishes stores of the same value to one location (`same-value-store`) from races.
-    `init_fences` requires a fence between the initialization of an mbarrier and a copy that credits it.  With
-    `other_lanes`, findings about phases name the lane of the earlier operation.  `strict` reports lanes that store one
-    value.  `races` checks for races and `lockstep` leaves out those between lanes of a warp.  `recycling` checks for
-    barriers reused too early, `initialised` for reads of uninitialized memory: shared and local memory, and the arrays
-    with the segment numbers `uninitialized`.  `read_only` checks for writes to data that is loaded through the
-    read-only cache.  `trace` requests the events of the run.  A group of CTAs of this `shape` is alive at once; in
-    `clusters`, its CTAs access each other's shared memory.  `stopped` is called for each value that a debugger's stop
-    shows, with the warp, the instruction and its lanes.  `undefined` follows undefined values.  The search for free
-    tensor memory begins at `first_granule`.  `successors` maps each cluster to the cluster that the next request
-    cancels.  Only the first `starting` clusters start without a request; 0: all do.
+    With `converged`, the lanes of an operation on an mbarrier are converged, so each of them follows, in time,
+    everything that any of them did before.  `values` distinguishes stores of the same value to one location
+    (`same-value-store`) from races.  `init_fences` requires a fence between the initialization of an mbarrier and a
+    copy that credits it.  With `other_lanes`, findings about phases name the lane of the earlier operation.  `strict`
+    reports lanes that store one value.  `races` checks for races; with `lockstep`, races between lanes of a warp are
+    excluded.  `recycling` checks for barriers reused too early, `initialised` for reads of uninitialized memory: shared
+    and local memory, and the arrays with the segment numbers `uninitialized`.  `read_only` checks for writes to data
+    that is loaded through the read-only cache.  `trace` requests the events of the run.  A group of CTAs of this
+    `shape` is alive at once; in `clusters`, its CTAs access each other's shared memory.  `stopped` is called with the
+    warp, the instruction and its lanes, for each value that a stop of the debugger shows.  `undefined` follows
+    undefined values.  The search for free tensor memory begins at `first_granule`.  `successors` maps each cluster to
+    the cluster that the next request cancels.  Only the first `starting` clusters start without a request; 0 means all
+    of them.
     """
     options = Options(
         races, lockstep, recycling, initialised, read_only, uninitialized, trace, strict, converged, values,
@@ -281,7 +282,7 @@ class Launch:
 
 
 def _initialized_marks(data: Bytes, writable: object) -> bytearray:
-    """Return the marks of the initialized bytes of an array, some of which are uninitialized when a launch begins."""
+    """Return the marks of the initialized bytes of an array that is partly uninitialized when a launch begins."""
     known = writable.written if isinstance(writable, Allocated) else None
     return bytearray(len(data)) if known is None else bytearray(known.tobytes())
 

@@ -76,7 +76,7 @@ class Segment:
 
 @dataclass(slots=True)
 class Warp:
-    """One warp.  Groups in `ready` run, the last one first; groups in `parked` wait at an operation."""
+    """One warp.  Groups in `ready` run, starting with the last one; groups in `parked` wait at an operation."""
 
     number: int
     alive: int
@@ -101,7 +101,7 @@ class Warp:
         self.whole = self.alive
 
     def make_ready(self, groups: list[Group]) -> None:
-        """Make groups ready, the first one to run first; groups at the same instruction of the same region are
+        """Make groups ready, with the first one to run first; groups at the same instruction of the same region are
         merged."""
         for group in reversed(merge_groups(groups)):
             group.since = self.regions

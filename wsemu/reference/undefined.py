@@ -1,15 +1,15 @@
-"""Undefined values of a launch, followed from where they arise to what they reach, bit by bit and lane by lane.
+"""Undefined values of a launch, followed from their sources to what they reach, for each bit and each lane.
 
-A source is an instruction, or a register: a load of bytes that nothing has written, a shuffle that reads a lane which
-does not participate, a register that no instruction has written.  Each lane of a register, and each byte of memory, has
-the mask of its undefined bits and the set of their sources.  Defined values have no entry, so that a run without
-undefined values costs little.  Arithmetic propagates masks by the rules of `definedness`.
+A source is an instruction or a register: a load of uninitialized bytes, a shuffle that reads a lane which does not
+participate, a register that no instruction has written.  Each lane of a register, and each byte of memory, has the mask
+of its undefined bits and the set of their sources.  Defined values have no entry, so a run without undefined values
+costs little.  Arithmetic propagates masks by the rules of `definedness`.
 
-A value reaches something observable if one of its undefined bits influences control flow: a branch, an exit, the guard
-of anything but arithmetic.  Addresses, member masks, and operands of barriers and asynchronous operations are
-observable as well.  The value also reaches something observable if it goes into an atomic or into global memory, or is
-printed.  A store to shared or local memory is a copy, whose bytes are followed.  A value that a select discards reaches
-nothing observable.
+A value reaches something observable if one of its undefined bits influences control flow: a branch, an exit, or the
+guard of an operation other than arithmetic.  Addresses, member masks, and operands of barriers and asynchronous
+operations are observable as well.  So are operands of atomics, values stored to global memory, and printed values.  A
+store to shared or local memory is a copy, whose bytes are followed.  A value that a select discards reaches nothing
+observable.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ class Undefined:
     """The undefined values of one launch."""
 
     def __init__(self, program: Program, until: frozenset[Source] = frozenset()) -> None:
-        """Follow the values of `program`, to the end of the launch, or until the values of all sources in `until`, if
-        any, have reached something observable."""
+        """Follow the values of `program` to the end of the launch, or, if `until` names sources, until the values of
+        all of them have reached something observable."""
         self._until = until
         self._sources: list[Source] = []
         self._numbers: dict[Source, int] = {}
@@ -175,8 +175,8 @@ class Undefined:
     def atomic(
         self, run: WarpRun, name: str, fields: list[int], lanes: int, places: Mapping[int, Place]
     ) -> dict[int, Shadow]:
-        """Follow an atomic, before it is performed, or the strong load or store that it stands for; return what a
-        store leaves in memory, for `keep`."""
+        """Follow an atomic, before it is performed, or the strong load or store that it represents; return what a store
+        leaves in memory, for `keep`."""
         what, type_ = ATOMICS[name]
         size, held = SIZE[type_], run.warp.undefined
         loads = bool(fields[7] & NO_STORE)
@@ -275,7 +275,7 @@ class Undefined:
         self._same_for_all(run, fields[2], lanes, mask, held.values())
 
     def match(self, run: WarpRun, fields: list[int], lanes: int, there: int) -> None:
-        """Follow a match: one undefined value leaves all results undefined."""
+        """Follow a match: one undefined value makes all results undefined."""
         held = self._shadows(run, fields[3], lanes | there)
         mask = (1 << LANES) - 1 if held else 0
         self._same_for_all(run, fields[2], lanes, mask, held.values())

@@ -51,7 +51,7 @@ class WarpRun:
         self.launch = cta.launch
         self.group = warp.ready[-1] if warp.ready else Group(warp.last_pc, warp.alive, None)
         self.turn = TURN
-        """remaining instructions of the warp's turn, subtracted by stretches of code at their beginning"""
+        """number of instructions left in the warp's turn; it is reduced at the beginning of each stretch of code"""
 
     def run(self) -> None:
         self.resume()
@@ -60,7 +60,7 @@ class WarpRun:
                 return
 
     def resume(self) -> None:
-        """If no other lanes run, let waiting lanes continue that may."""
+        """Let waiting lanes continue that may, if no other lanes run."""
         if not self.warp.ready:
             self._release()
 
@@ -180,8 +180,8 @@ class WarpRun:
         self._close(region)
 
     def _close(self, region: Region | None) -> None:
-        """Make lanes ready after the join if none is missing, behind lanes that became ready since the divergence.  A
-        region whose lanes have all exited is closed as well."""
+        """Make lanes ready after the join if none is missing, to run later than lanes that became ready since the
+        divergence.  A region whose lanes have all exited is closed as well."""
         warp = self.warp
         while region is not None and region.waiting & warp.alive == region.lanes & warp.alive:
             if region.waiting & warp.alive:
@@ -214,7 +214,7 @@ class WarpRun:
 
     # -- barriers -------------------------------------------------------------------------------------------------
     def _barrier(self, name: str, fields: list[int], lanes: int) -> None:
-        """Execute a barrier operation: a whole warp is counted, a part of a warp waits for the other lanes (B14)."""
+        """Execute a barrier operation.  A whole warp is counted; part of a warp waits for the other lanes (B14)."""
         group, warp = self.group, self.warp
         pc = group.pc
         group.pc += 1
@@ -317,8 +317,8 @@ class WarpRun:
 
     # -- lanes at barriers and warp-wide operations -------------------------------------------------------------------
     def _held_back(self, at_barriers: list[Group], behind: int = 0) -> list[Group]:
-        """Return the groups at barriers, and the groups at warp-wide operations that wait for them, directly or through
-        others, or for lanes that are `behind` them at a join."""
+        """Return the groups at barriers, and the groups at warp-wide operations that wait for them, directly or
+        indirectly, or for lanes that are `behind` them at a join."""
         held = list(at_barriers)
         while True:
             lanes = behind | sum(group.lanes for group in held)
@@ -344,7 +344,7 @@ class WarpRun:
             raise StopError("fault", aligned[-1].pc - 1, self.warp.number)
 
     def _kind(self, group: Group) -> str:
-        """Return where a parked group waits: `warp`, or `arrive` or `sync`, after `aligned` if it is; `stands` at an
+        """Return what a parked group waits at: `warp`, or `arrive` or `sync`, after `aligned` if it is; `stands` at an
         operation from which others release it."""
         name, fields = self.launch.operation_name(group.pc - 1), self.launch.code[group.pc - 1]
         if name in STANDING:
@@ -354,7 +354,8 @@ class WarpRun:
         return ("aligned " if fields[7] else "") + ("arrive" if name == ARRIVE else "sync")
 
     def _go_past(self, groups: list[Group]) -> bool:
-        """PTX guarantees no reconvergence point: lanes at a join that wait for parked ones continue without them."""
+        """Let lanes at a join that wait for parked ones continue without them, because PTX guarantees no reconvergence
+        point."""
         warp = self.warp
         waiting = [r for group in groups for r in chain(group.region) if r.waiting & warp.alive]
         if not waiting:
@@ -396,8 +397,8 @@ class WarpRun:
         _EXECUTE[OPERATIONS[name].kind](self, name, self.launch.code[pc], lanes)
 
     def _count_all(self) -> None:
-        """Count the warp once, because all its live lanes are at barriers, if their operations are the same (B12, B14);
-        lanes at a join that wait for lanes at an aligned barrier are reported."""
+        """Count the warp once, because all its live lanes are at barriers, if their operations are the same (B12, B14).
+        Lanes at a join that wait for lanes at an aligned barrier are reported."""
         warp, groups = self.warp, list(self.warp.parked)
         first = groups[0]
         one = all(group.pc == first.pc and self._same(group, first) for group in groups)

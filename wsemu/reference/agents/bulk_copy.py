@@ -65,8 +65,8 @@ def check_mbarriers(
 
 
 def _together(run: WarpRun, named: dict[int, int], to: int, lanes: int, *, own: bool, pair: bool) -> None:
-    """Stop the run if the mbarrier that a lane names and the destination of its copy are in different CTAs; `named`:
-    address of an mbarrier -> lanes."""
+    """Stop the run if the mbarrier that a lane names and the destination of its copy are in different CTAs.  `named`
+    maps the address of an mbarrier to lanes."""
     here = run.launch.grouping.of(run.cta.number)[1]
     bars = {lane: address for address, there in named.items() for lane in list_lanes(there)}
     goals = {}
@@ -91,9 +91,9 @@ def ranks(run: WarpRun, name: str, masks: int, lane: int, row: int) -> list[int]
 
 
 def find_live(run: WarpRun, name: str, row: int, lane: int, to: int, *, pair: bool = False) -> mbarrier.Mbarrier:
-    """Return the mbarrier that a lane names.  For a multicast, it is the one at the named offset in the destination's
-    CTA (T11).  For a CTA pair (`pair`), the credited mbarrier is in the pair of the destination, in the CTA
-    whose rank has the same parity as the rank of the named mbarrier's CTA."""
+    """Return the mbarrier that a lane names.  For a multicast, it is at the named offset in the destination's CTA
+    (T11).  For a CTA pair (`pair`), it is in the pair of the destination, in the CTA whose rank has the same parity as
+    that of the named mbarrier's CTA."""
     address = run.read(row, "b64", lane)
     if name.endswith(".multicast") and run.launch.clusters:
         rank = peers.member_rank(run, to & OFFSET_MASK)
@@ -196,7 +196,7 @@ def _give(
     what: str = "",
     type_: str = "",
 ) -> None:
-    """Perform one lane's copy to global memory."""
+    """Copy one lane's bytes to global memory."""
     if not size:
         return
     source = _locate(run, fields[4], lane, size, writes=False, shared=True)

@@ -1,7 +1,7 @@
 """The common part of asynchronous copies.
 
-A copy is performed at its issue, by an agent that is created there: one legal schedule of it.  Clocks decide whether
-other schedules give the same result.
+A copy is performed when it is issued, by an agent that is created there: this is one legal schedule.  Clocks decide
+whether other schedules give the same result.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class Issued:
     address: int
     bytes: int
     reads: bool
-    """true if a wait covers the read of the source, at the address, in the shared memory of its CTA; otherwise it
-    covers the write"""
+    """true if waits cover the read of the source, which is at the address in the shared memory of its CTA; false if
+    they cover the write"""
     stores: bool = False
     """true if the copy writes global memory, which outlives the CTA"""
 

@@ -75,7 +75,7 @@ def written_otherwise(run: WarpRun, address: int) -> bool:
 
 def judge(run: WarpRun, lane: int, address: int) -> None:
     """Report the first write to a map that a lane's copy may miss.  A write that is unordered with the copy is a race,
-    which is reported elsewhere."""
+    which other code reports."""
     watch, clocks = _watch(run), _clocks(run, lane)
     seen = [
         acquired
@@ -121,7 +121,7 @@ def _knows(run: WarpRun, known: Known, made: Made) -> bool:
 
 
 def _was_released(run: WarpRun, clocks: Clocks, made: Made, *, wide: bool) -> bool:
-    """Return whether a lane has observed a release of a write, and this release and an acquire by the lane match: each
+    """Return whether a lane has observed a release of a write, and this release matches an acquire by the lane: each
     has the CTA of the other in its scope.  A `wide` acquire has all CTAs in its scope."""
     own = made.by.cta == run.cta.number
     flags = run.launch.code[made.by.pc][7]

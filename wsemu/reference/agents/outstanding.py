@@ -21,12 +21,12 @@ class Groups:
     """operations that the lane waited for since its last arrival that covered copies"""
 
     def commit(self) -> None:
-        """Put the operations that are in no group into a new group."""
+        """Put the operations that are not yet in a group into a new group."""
         self.groups.append(self.loose)
         self.loose = 0
 
     def wait(self, left: int, *, forget: bool = True) -> int:
-        """Wait for all groups but the newest `left`; return the epochs of their operations."""
+        """Wait for all groups except the newest `left`; return the epochs of their operations."""
         done = self.groups[: max(len(self.groups) - left, 0)]
         if forget:
             del self.groups[: len(done)]

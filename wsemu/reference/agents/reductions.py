@@ -1,7 +1,7 @@
 """Semantics of `cp.reduce.async.bulk` on an element, in exact arithmetic (measured rule T10).
 
 Sums of floats are rounded to nearest even and keep subnormals; a minimum or maximum ignores a nan.  A nan result is
-0x7fffffff (f32) or 0x7fff (f16, bf16), and for f64 the operand's.
+0x7fffffff (f32) or 0x7fff (f16, bf16); for f64 it is the operand's nan.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def _round_to_bits(exact: Fraction, type_: str) -> int:
 
 
 def _brain(exact: Fraction) -> int:
-    """Encode a nonzero number as bf16: 8 bits of precision, the exponents of f32."""
+    """Encode a nonzero number as bf16, with 8 bits of precision and the exponents of f32."""
     size = abs(exact)
     exponent = size.numerator.bit_length() - size.denominator.bit_length()
     exponent -= Fraction(2) ** exponent > size

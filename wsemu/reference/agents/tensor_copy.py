@@ -72,8 +72,8 @@ _REDUCES = {
 
 
 class Row(NamedTuple):
-    """A row of a tile.  Its start in the tensor may lie outside of the tensor; its address in shared memory is the one
-    before the swizzle; its range of bytes in the tensor is from first to last + 1."""
+    """A row of a tile.  Its start may lie outside of the tensor.  Its address in shared memory is the one before the
+    swizzle; its range of bytes in the tensor is from first to last + 1."""
 
     outside: int
     inside: int
@@ -188,7 +188,7 @@ def reduce(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
 
 
 def prefetch(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
-    """Check what every copy of the tile requires; a prefetch has no other effect here."""
+    """Check what every copy of the tile requires; a prefetch has no other effect in the emulator."""
     _tiles(run, fields, lanes, stores=False)
 
 
@@ -246,8 +246,8 @@ class _Walk(NamedTuple):
         return inside and max(self.offsets) < 1 << CORNER_BITS[rank]
 
     def pixels(self, fields: MapFields, at: Sequence[int]) -> Iterator[tuple[int, ...]]:
-        """Yield the pixels of a copy, as coordinates in all dimensions but the channels: the innermost one fastest; at
-        the end of the box the next one takes a step."""
+        """Yield the pixels of a copy, as coordinates in all dimensions but the channels.  The innermost dimension
+        varies fastest; at the end of the box, the next one takes a step."""
         assert fields.im2col is not None
         place = list(at[1 : fields.rank])
         for _ in range(fields.im2col.pixels):
@@ -302,8 +302,8 @@ def _tile(run: WarpRun, fields: list[int], lane: int, at: Sequence[int], *, stor
 
 
 def _starts(fields: MapFields, at: Sequence[int], mode: int) -> Iterator[tuple[int, ...]]:
-    """Yield where the rows of a copy lie, in all dimensions but the innermost one, in the order in which they lie in
-    shared memory: dimension 1 fastest (T20, T28)."""
+    """Yield the positions of the rows of a copy in all dimensions but the innermost one, in the order of their
+    addresses in shared memory: dimension 1 varies fastest (T20, T28)."""
     if mode == ROWS_MODE:
         yield from ((y,) for y in at[1 : 1 + NAMED_ROWS])
     elif mode == PIXELS_MODE:
@@ -526,7 +526,7 @@ def _round_to_tf32(data: bytes) -> bytes:
 
 
 _AS = {"f32_ftz": "f32", "tf32": "f32", "tf32_ftz": "f32"}
-"""type of a map -> type in which its elements are combined; types that flush subnormals do so before"""
+"""type of a map -> type in which its elements are combined; types that flush subnormals do so first"""
 _BITS = {"u32": "b32", "s32": "b32", "u64": "b64"}
 
 

@@ -99,7 +99,7 @@ def mark_elements(masks: Registers, name: str, fields: list[int], lanes: int) ->
 
 
 def gather_lanes(run: WarpRun, lanes: int) -> None:
-    """Require that all live lanes execute the operation, and order their accesses as a shuffle does."""
+    """Require that all live lanes execute the operation; its accesses are ordered as in a shuffle."""
     warp = run.warp
     if lanes != ALL_LANES:
         run.cta.finding(

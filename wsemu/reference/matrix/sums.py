@@ -101,7 +101,7 @@ def _special_result(a: Operands, b: Operands, k: int) -> tuple[str, bool]:
 
 
 def add_products(products: Products, start: Float, bits: int, to: str, fraction: int) -> int:
-    """Add products to `start`; return the bits of an f32 that is cut to `fraction` bits, or of an f16."""
+    """Add products to `start`; return the bits of an f32 that is truncated to `fraction` bits, or of an f16."""
     infinity, nan = (0x7C00, 0x7FFF) if to == "f16" else (0x7F800000, 0x7FFFFFFF)
     kinds = {*products.special.values()} | ({(start.kind, start.negative)} if start.kind else set())
     if any(kind == "nan" for kind, _ in kinds) or len(kinds) > 1:
@@ -215,7 +215,7 @@ def _to_nearest(x: int, y: int, type_: str) -> int:
 
 
 def _doubles(row: tuple[int, ...], column: tuple[int, ...], total: int) -> int:
-    """Compute a chain of fused multiply-adds; of several nans, that of b is returned, else that of c, else that of
+    """Compute a chain of fused multiply-adds; of several nans, return that of b, or else that of c, or else that of
     a."""
     for x, y in zip(row, column, strict=True):
         nans = [value for value in (y, total, x) if value & (1 << 63) - 1 > 0x7FF << 52]

@@ -38,8 +38,8 @@ _AFTER = {
     STORE: (LOAD, STORE),
     LOAD: (STORE,),
 }
-"""pipelined pairs: an access -> the accesses that are ordered after it if the same warp issues them later, with the
-same cta_group; two sums are a pair if they have the same D and shape"""
+"""pipelined pairs: an access -> the accesses that are ordered after it if the same warp issues them later with the same
+cta_group; two sums are such a pair if they have the same D and shape"""
 NO_WAIT_FOR_LOADS, NO_WAIT_FOR_STORES = 2, 1
 """`missing`: the missing wait, if the issue of an access has been observed but not its end"""
 
@@ -82,7 +82,7 @@ class Filled(NamedTuple):
     operand: tuple[int, int, bool, int, bool]
     """descriptor or address, number of rows, and their layout"""
     elements: tuple[tuple[int, ...] | None, ...]
-    """a tuple for each row, or None if a word of it is not written"""
+    """a tuple for each row; None for a row of which a word is not written"""
 
 
 class TensorMemory:
@@ -112,7 +112,7 @@ class TensorMemory:
         self.promised: set[int] = set()
         """granules that the pair has, until the odd CTA takes them"""
         self.moves: defaultdict[tuple[int, int], int] = defaultdict(int)
-        """(warp, LOAD or STORE) -> epochs of the operations that it has not waited for"""
+        """(warp, LOAD or STORE) -> epochs of the operations for which it has not waited"""
         self.issued: defaultdict[tuple[int, int], int] = defaultdict(int)
         """(warp, lane) -> epochs of all its other operations"""
         self.buffers: dict[int, Filled] = {}
@@ -122,7 +122,7 @@ class TensorMemory:
 
     def note_issue(self, run: WarpRun, lane: int, agent: int) -> None:
         """Record a product or copy of a lane, and what the lane had observed at the issue: the observed operations end
-        before the new one begins."""
+        before this one begins."""
         known = run.cta.order.clocks((run.cta.number, run.warp.number), lane).all.agents
         self.issued[run.warp.number, lane] |= known | 3 << 2 * agent
 
@@ -132,7 +132,7 @@ class TensorMemory:
         return self.remains | {first + n for first, made in self.allocations.items() for n in range(made.granules)}
 
     def release(self, granules: range) -> None:
-        """Release only these granules: the rest of their allocations remains."""
+        """Release only these granules; the rest of their allocations remains."""
         kept = self.owned_granules().difference(granules)
         self.allocations = {first: made for first, made in self.allocations.items() if first not in granules}
         self.remains = set()

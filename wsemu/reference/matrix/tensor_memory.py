@@ -297,7 +297,7 @@ def waits(cta: Cta) -> Iterator[ObjectWait]:
 
 
 def _word(shape: str, t: int, r: int, first: int, column: int, distance: int, *, packed: bool) -> Word:
-    """Return the word of register r of lane t; if the register is packed, the first of its two words."""
+    """Return the word of register r of lane t; if registers are packed, the first of its two words."""
     lane, c = {
         "32x32b": (t, r),
         "16x64b": (8 * (t % 2) + t // 4, t // 2 % 2 + 2 * r),

@@ -45,7 +45,7 @@ class Source:
         return self.descriptor >> 61 & 7
 
     def wrong(self, *, for_copy: bool = False, dense: bool = False) -> int:
-        """Return the error in the descriptor, or 0; `dense`: 4-bit elements without padding."""
+        """Return the error in the descriptor, or 0.  `dense` means 4-bit elements without padding."""
         if self.descriptor >> 46 & 7 != 1:
             return VERSION
         if any(self.descriptor >> bit & 1 for bit in (14, 15, 30, 31, *range(52, 61))):

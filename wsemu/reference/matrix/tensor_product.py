@@ -274,7 +274,7 @@ class Product:
 
     # -- values --------------------------------------------------------------------------------------------------------
     def row_of_a(self, member: Cta, memory: TensorMemory, row: int, column: int) -> list[int] | None:
-        """Return the elements of the row of A that a column of D uses; None if part of the row is not initialized."""
+        """Return the elements of the row of A that a column of D uses; None if part of the row is uninitialized."""
         if not self.in_columns:
             return self._from_shared(self.source(False), member, row)
         lane = self.place(row, column)[0]
@@ -301,8 +301,8 @@ class Product:
         return self._from_shared(self.source(True), self.members[column // part], column % part)
 
     def scales(self, memory: TensorMemory, row: int, of_b: bool) -> list[Number] | None:
-        """Return the scale factors of a row of A or a column of B; None if one of their copies is uninitialized, or
-        differs."""
+        """Return the scale factors of a row of A or a column of B; None if a copy of them is uninitialized or differs
+        from the others."""
         quarters = range(4)
         if of_b and self.layout == "B":
             half, row = divmod(row, self.n // 2)

@@ -87,7 +87,8 @@ def _add_terms(terms: list[tuple[int, int, int]], bits: int, floor: int, type_: 
 def add_products(
     row: Sequence[Number], column: Sequence[Number], before: int, type_: str, up: int = 0, *, is_nan: bool = False
 ) -> int:
-    """Return the bits of a sum; `up`: exponents of scale factors, `is_nan`: one of the factors is a nan."""
+    """Return the bits of a sum.  `up` are exponents of scale factors; `is_nan` means that one of the factors is a
+    nan."""
     start = _accumulator_value(before, type_)
     terms, kinds = [(start.significand, start.exponent, start.fraction)], set[tuple[str, bool]]()
     if start.kind:

@@ -38,7 +38,7 @@ class Issues:
 
 @dataclass(slots=True)
 class Part:
-    """The groups of a warpgroup, as far as one of its warps has issued them."""
+    """The groups of a warpgroup's operations that one of its warps has issued."""
 
     groups: list[Issues] = field(default_factory=list)
     open: Issues = field(default_factory=Issues)
@@ -49,7 +49,7 @@ class Part:
 
 
 def _others(cta: Cta, warp: int) -> range:
-    """Return the warps of a warp's warpgroup, itself included; only the warp itself if the warpgroup is incomplete."""
+    """Return all warps of a warp's warpgroup; only the warp itself if the warpgroup is incomplete."""
     first = warp - warp % WARPS
     return range(first, first + WARPS) if first + WARPS <= len(cta.warps) else range(warp, warp + 1)
 

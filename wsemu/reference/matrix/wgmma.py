@@ -59,7 +59,7 @@ def fence(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
 
 
 def commit(run: WarpRun, name: str, fields: list[int], lanes: int) -> bool:
-    """Commit, and return whether the warp has to wait there for other warps of its warpgroup."""
+    """Commit, and return whether the warp has to wait for other warps of its warpgroup."""
     gather_lanes(run, lanes)
     cta, warp = run.cta, run.warp.number
     cta.parts_of_groups[warp].commit()
@@ -81,8 +81,8 @@ def wait(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
 
 
 class GroupRegisters:
-    """Registers of a warp's `wgmma`: those in flight, which must not be accessed, and those that no fence orders before
-    a `wgmma` that would use them."""
+    """Registers of a warp's `wgmma`: registers in flight, which must not be accessed, and registers that no fence
+    orders before a `wgmma` that would use them."""
 
     def __init__(self) -> None:
         self.flying = [0] * (OLDEST_GROUP + 1)
@@ -171,7 +171,8 @@ class _Operand:
 
 
 def _operand_places(run: WarpRun, lane: int, operands: list[_Operand]) -> list[Place] | None:
-    """Return the locations of all pieces; None, and a finding for each operand, if one may not be read."""
+    """Return the locations of all pieces of the operands; None, with a finding for each operand that must not be
+    read."""
     places: list[Place] = []
     good = True
     for operand in operands:

@@ -84,10 +84,10 @@ def locate(
 ) -> Place | None:
     """Return the location of one lane's access, or None after reporting why it is invalid.
 
-    `alignment` is the access size by default.  `shared`: True, the access must be in shared memory; False, in an array.
-    `own`: True, it must be in the shared memory of its own CTA; False, in that of another CTA (PTX ISA,
-    "cp.async.bulk": `.shared::cta`, and from there to `.shared::cluster`).  `forbidden`: kinds of memory other than the
-    state space that the access names.
+    `alignment` is the access size by default.  With `shared` True, the access must be in shared memory; with False, in
+    an array.  With `own` True, it must be in the shared memory of its own CTA; with False, in that of another CTA (PTX
+    ISA, "cp.async.bulk": `.shared::cta`, and from there to `.shared::cluster`).  `forbidden` are kinds of memory other
+    than the state space that the access names.
     """
     alignment = alignment or size
     if ADDRESS_OUT <= address < 1 << 63:
@@ -142,8 +142,8 @@ def _kind(number: int, segment: Segment) -> int:
 def _locate_in_local(
     run: WarpRun, address: int, lane: int, size: int, writes: bool, alignment: int, wrapped: bool, anywhere: bool
 ) -> Place | None:
-    """Locate an address in local memory: each thread has its own, and an address there names its variable (PTX ISA,
-    "Local State Space": private memory for each thread). `anywhere`: local memory is allowed."""
+    """Locate an address in local memory: each thread has its own local memory, and an address in it names its variable
+    (PTX ISA, "Local State Space": private memory for each thread).  With `anywhere`, local memory is allowed."""
     variable, offset = divmod(address & ((1 << SEGMENT_SHIFT) - 1), 1 << LOCAL_SHIFT)
     thread = run.launch.program.local_bytes
     start, length, writable = _variable(run, variable, lane * thread)
@@ -222,7 +222,7 @@ def check_written(run: WarpRun, places: dict[int, Place], size: int, unused: int
 
 
 def _places(run: WarpRun, fields: list[int], lanes: int, size: int, kind: int) -> dict[int, Place]:
-    """Lane -> where it reads or writes, for the lanes whose access can be made."""
+    """Return lane -> location, for the lanes whose access is valid."""
     places = {}
     bases = run.values(fields[3], "b64")
     addresses = {lane: bases[lane] + fields[6] & _ALL_BITS for lane in list_lanes(lanes)}

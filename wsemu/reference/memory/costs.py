@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 
 def charge(run: WarpRun, places: dict[int, Place], size: int, kind: str, service: int) -> None:
-    """Count one access of a warp: `places` of its lanes, bytes per lane, `load`, `store` or `atomic`, and how the
-    access is served.
+    """Count one access of a warp: `places` of its lanes, bytes per lane, `load`, `store` or `atomic`, and the method by
+    which the hardware serves it.
 
     The cost of global atomics is not modeled.
     """
@@ -50,8 +50,8 @@ def charge(run: WarpRun, places: dict[int, Place], size: int, kind: str, service
 
 
 def _worse(run: WarpRun, known: Pattern | None, cost: int, addresses: Offsets) -> Pattern:
-    """Return the pattern of this execution if it costs more than the known one, or costs the same in an earlier CTA;
-    otherwise the known one."""
+    """Return the pattern of this execution if it costs more than the recorded one, or costs the same in an earlier CTA;
+    otherwise the recorded one."""
     of, cta = run.launch.grouping.of, run.cta.number
     if known is not None and (known.cost > cost or (known.cost == cost and of(known.cta) <= of(cta))):
         return known

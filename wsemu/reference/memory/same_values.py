@@ -46,9 +46,9 @@ if TYPE_CHECKING:
 
 
 class Stores(NamedTuple):
-    """The history of a byte: its last stores, of one value; the reads and atomics since; and the accesses before these
-    stores that the next one must follow.  Stores of this value that one of the last stores has replaced are also
-    kept."""
+    """The history of a byte: its last stores, which wrote one value; the reads and atomics since then; and the accesses
+    before these stores that the next store must follow.  Stores of this value that one of the last stores has replaced
+    are also kept."""
 
     last: tuple[Made, ...] = ()
     since: tuple[Made, ...] = ()
@@ -59,8 +59,8 @@ class Stores(NamedTuple):
 UNTOUCHED = Stores()
 RACES = ("race", "intra-warp-race")
 MOST_BEFORE = 64
-"""maximum number of accesses before several last stores that a byte keeps; beyond it, a store that joins is reported as
-a race"""
+"""maximum number of accesses before several last stores that a byte keeps; beyond it, a store that would join is
+reported as a race"""
 
 
 def list_failing_compares(run: WarpRun, places: dict[int, Place]) -> set[int]:
@@ -81,7 +81,7 @@ def list_failing_compares(run: WarpRun, places: dict[int, Place]) -> set[int]:
 
 
 class SameValueWatch(ThreadWatch):
-    """The search for races that knows of values."""
+    """The search for races that compares stored values."""
 
     arrays: list[Segment]
     shared: Segment

@@ -66,11 +66,11 @@ class Scope(NamedTuple):
         return self.named != OF_CLUSTER or self.cluster == other.cluster
 
     def meets(self, other: Scope) -> bool:
-        """Return whether each scope includes the other's thread (PTX ISA, "Morally strong operations")."""
+        """Return whether each scope includes the thread of the other one (PTX ISA, "Morally strong operations")."""
         return self.includes(other) and other.includes(self)
 
     def covers(self, other: Scope) -> bool:
-        """Return whether every scope that does not meet the other scope does not meet this one either."""
+        """Return whether any scope that does not meet the other one does not meet this one either."""
         return self.named == other.named and (not self.named or self.cta == other.cta)
 
 
@@ -135,7 +135,7 @@ class Judged(NamedTuple):
 
 
 class Conflict(NamedTuple):
-    """One lane of an access, and a conflicting earlier access; the first one in order is reported."""
+    """One lane of an access, and an earlier access that conflicts with it; the first one in order is reported."""
 
     lane: int
     address: int
@@ -222,7 +222,7 @@ class Watch:
         lanes: int = ALL_LANES,
         amount: int = 0,
     ) -> None:
-        """Record an operation; it ends the current interval of its warp, or is performed in it."""
+        """Record an operation; it ends the current interval of its warp, or is part of it."""
         interval = 0 if kind == "complete" else self.order.interval((cta, warp))
         event = Event(kind, cta, warp, interval, pc, place, generation, lanes, amount=amount)
         self.order.apply(event)
@@ -250,8 +250,8 @@ class Watch:
                 self._addresses += told
 
     def joins(self, cta: int, now: Participant, barrier: Barrier) -> None:
-        """Check an operation of a warp that is about to take part in the current generation of a barrier.  Each
-        operation of the previous generation must happen before it, otherwise the new one can be counted in the previous
+        """Check an operation of a warp that is about to join the current generation of a barrier.  Each operation of
+        the previous generation must happen before it; otherwise the new one can be counted in the previous
         generation."""
         if not self.options.recycling:
             return

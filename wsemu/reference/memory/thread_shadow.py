@@ -1,13 +1,13 @@
-"""The search for races in launches with asynchronous operations: lane by lane, and agent by agent.
+"""The search for races in launches with asynchronous operations, which checks each lane and each agent.
 
-For each byte, it keeps the last write, and the reads and atomics since, each with the agent or the lanes that performed
-it.  An access is checked against each conflicting access by the clock of the accessing lane; for an agent, by the clock
-of the issuing lane at the issue.  A generic access is visible to a bulk operation only if a proxy fence is between them
-(PTX ISA, "Causality order": proxy-preserved base causality order).  A generic read and an asynchronous read never
-conflict.  Reductions of bulk operations are atomic with each other alone (measured rule T10).
+For each byte, it keeps the last write, and the reads and atomics since then, each with the agent or the lanes that
+performed it.  An access is checked against each conflicting access by the clock of the accessing lane; for an agent, by
+the clock of the issuing lane at the issue.  A generic access is visible to a bulk operation only if a proxy fence is
+between them (PTX ISA, "Causality order": proxy-preserved base causality order).  A generic read and an asynchronous
+read never conflict.  Reductions of bulk operations are atomic only with each other (measured rule T10).
 
-A write empties the list.  A read, or an atomic, of lanes removes earlier ones of its kind that one of these lanes has
-observed.  An access of an agent removes none, because a thread that has observed the agent need not have observed
+A write empties the list.  A read or an atomic by lanes removes earlier accesses of its kind that one of these lanes has
+observed.  An access by an agent removes none, because a thread that has observed the agent need not have observed
 earlier accesses.
 """
 
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
 
 class Touch(NamedTuple):
-    """An access of lanes of a warp, or of an agent that a lane issued; `size` bytes a lane, `width` bytes of an
-    atomic."""
+    """An access by lanes of a warp, or by an agent that a lane issued, with `size` bytes for each lane; `width` is that
+    of an atomic in bytes."""
 
     kind: int
     cta: int
@@ -258,8 +258,8 @@ class ThreadWatch(Watch):
         return Byte(state.write, (*_firsts(earlier_), *own_, Made(now, merged)))
 
     def _unknown(self, by: Touch, lanes: int, clocks: Clocks, fenced: int) -> int:
-        """Return the lanes of an earlier access that are not observed; if `fenced` is a segment, not visible to the
-        asynchronous proxy there."""
+        """Return the lanes of an earlier access that are not observed.  If `fenced` is a segment, also return those
+        that are not visible to the asynchronous proxy there."""
         known = clocks.all if fenced < 0 else clocks.async_visible(fenced)
         if by.agent >= 0:
             return 0 if known.includes_agent(by.agent, HAS_READ if by.kind == READ else HAS_WRITTEN) else lanes
@@ -269,8 +269,8 @@ class ThreadWatch(Watch):
     # -- reports ------------------------------------------------------------------------------------------------------
 
     def tell(self, run: WarpRun, pc: int, found: list[Conflict]) -> None:
-        """Report the conflicts of one instruction with every other instruction; those with earlier CTAs are separate
-        reports."""
+        """Report the conflicts of one instruction with every other instruction; conflicts with earlier CTAs are
+        separate reports."""
         causes: dict[tuple[bool, str, int], list[Conflict]] = {}
         for conflict in found:
             own = self.together(conflict.earlier.cta, run.cta.number)

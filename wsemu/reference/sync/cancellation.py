@@ -1,8 +1,8 @@
-"""`clusterlaunchcontrol`: a cluster takes the work of another one that has not started.
+"""`clusterlaunchcontrol`: a cluster takes over the work of another one that has not started.
 
 PTX ISA, "clusterlaunchcontrol.try_cancel": each cluster is canceled at most once; after a CTA has observed that a
-request failed, its next one is undefined behavior.  Here a table decides which cluster a request cancels: the successor
-of the cluster that was canceled last.  The response is written by a copy (`agents/bulk_copy.py`).
+request failed, its next request is undefined behavior.  Here a table decides which cluster a request cancels: the
+successor of the cluster that was canceled last.  The response is written by a copy (`agents/bulk_copy.py`).
 """
 
 from __future__ import annotations

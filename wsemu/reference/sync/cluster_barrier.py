@@ -2,7 +2,7 @@
 
 Each thread arrives, continues, and later waits until all live threads of the cluster have arrived.  A thread arrives
 once per phase, and again only after its wait.  An arrive releases what its thread has observed, unless it is relaxed; a
-wait acquires what was released in its phase.  The barrier stops counting a thread that exits, which releases nothing
+wait acquires what was released in its phase.  A thread that exits no longer counts, and its exit releases nothing
 (measured rule L3).
 """
 

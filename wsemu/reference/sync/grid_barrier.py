@@ -50,7 +50,7 @@ class GridBarrier:
 
 
 def arrive(run: WarpRun, name: str, fields: list[int], lanes: int) -> None:
-    """Arrive: the first lane arrives for the CTA, and a second arrive of a CTA is misuse."""
+    """Arrive: the first lane arrives for the CTA; another arrive of the CTA is an error."""
     cta, actor, barrier = run.cta, (run.cta.number, run.warp.number), run.cta.group.grid
     _tell(run, fields[2], lanes, barrier.phase)
     arrives = 0 if barrier.stands(cta) else lanes & -lanes

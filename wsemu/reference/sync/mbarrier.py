@@ -80,7 +80,7 @@ class Mbarrier:
     added: int = 0
     """arrivals that `cp.async.mbarrier.arrive` has added to the current phase"""
     published: int = 0
-    """time at which the initializing threads executed a `fence.mbarrier_init`; 0: they did not"""
+    """time at which the initializing threads executed a `fence.mbarrier_init`; 0: they did not execute one"""
 
     @property
     def word(self) -> int:
@@ -150,8 +150,8 @@ class Mbarriers:
 def addresses(
     run: WarpRun, row: int, immediate: int, lanes: int, *, far: bool = False, told: bool = True
 ) -> dict[int, int]:
-    """Return address -> lanes that name it, sorted by the lowest lane of each address (M19).  `far`: objects of other
-    CTAs are allowed; `told` as in `peers.reach`."""
+    """Return address -> lanes that name it, sorted by the lowest lane of each address (M19).  With `far`, objects of
+    other CTAs are allowed; `told` is as in `peers.reach`."""
     found = _lanes_by_address(run, row, immediate, lanes)
     own = run.launch.grouping.of(run.cta.number)[1]
     for address, there in found.items():
@@ -184,7 +184,7 @@ def _lanes_by_address(run: WarpRun, row: int, immediate: int, lanes: int) -> dic
 def targets(
     run: WarpRun, row: int, immediate: int, lanes: int, *, far: bool = False, told: bool = True
 ) -> list[tuple[Mbarrier, int]]:
-    """Return the live mbarriers that lanes name, each with its lanes; stop the run if one is not live."""
+    """Return the live mbarriers that lanes name, each with its lanes; stop the run if one of them is not live."""
     found = addresses(run, row, immediate, lanes, far=far, told=told)
     return [(live(run, address, there), there) for address, there in found.items()]
 
@@ -240,7 +240,7 @@ def _range(run: WarpRun, mbarrier: Mbarrier, lanes: int, value: int, what: int) 
 
 
 def _operands(run: WarpRun, mbarrier: Mbarrier, lanes: int, row: int, what: int) -> dict[int, int]:
-    """Return the counts that lanes name; stop the run if one is out of range."""
+    """Return the counts that lanes pass; stop the run if one is out of range."""
     counts = {lane: run.read(row, "b32", lane) for lane in list_lanes(lanes)}
     for count in counts.values():
         if count > MOST_COUNT:
@@ -252,8 +252,8 @@ def _operands(run: WarpRun, mbarrier: Mbarrier, lanes: int, row: int, what: int)
 
 
 def init(run: WarpRun, fields: list[int], lanes: int) -> None:
-    """Initialize the objects one after the other.  Lanes that name the same address and count store the same value,
-    although PTX leaves a second init of a live object undefined.  A lane with another count finds a live object."""
+    """Initialize the objects in turn.  Lanes with the same address and count store the same value, although PTX leaves
+    a second init of a live object undefined.  A lane with another count finds the object live, which is an error."""
     found = addresses(run, fields[3], fields[6], lanes)
     of_lane = {lane: address for address, there in found.items() for lane in list_lanes(there)}
     alike: dict[tuple[int, int], int] = {}
@@ -388,7 +388,7 @@ def _registering(mbarrier: Mbarrier, lanes: int, adding: int, pending: int) -> i
 
 
 def _register_arrivals(run: WarpRun, fields: list[int], mbarrier: Mbarrier, lanes: int) -> None:
-    """Register arrivals in the current phase; they release what their lanes have observed."""
+    """Register arrivals in the current phase, which release what their lanes have observed."""
     cta, flags, at = run.cta, fields[7], at_(run, lanes)
     phases.recycles(at, mbarrier)
     phases.report_unobserved(at, mbarrier)
@@ -467,7 +467,7 @@ def complete_tx(run: WarpRun, fields: list[int], lanes: int) -> None:
 
 
 def _count_bytes(run: WarpRun, fields: list[int], lanes: int, *, expects: bool) -> None:
-    """Change the bytes that the current phase waits for; neither operation releases memory."""
+    """Change the number of bytes that the current phase waits for; neither operation releases memory."""
     for mbarrier, there in targets(run, fields[3], fields[6], lanes, far=bool(fields[7] & REMOTE), told=False):
         counts = _operands(run, mbarrier, there, fields[4], OF_BYTES)
         count = sum(counts.values())
@@ -489,8 +489,8 @@ def _count_bytes(run: WarpRun, fields: list[int], lanes: int, *, expects: bool) 
 
 
 def credit(run: WarpRun, mbarrier: Mbarrier, lane: int, agent: int, count: int, *, bulk: bool = True) -> None:
-    """Count the bytes of a lane's copy as transferred (PTX ISA, "cp.async.bulk", complete-tx); `bulk`: through the
-    asynchronous proxy."""
+    """Count the bytes of a lane's copy as transferred (PTX ISA, "cp.async.bulk", complete-tx).  `bulk` means through
+    the asynchronous proxy."""
     _change_bytes(run, mbarrier, 1 << lane, -count)
     at = at_(run, 1 << lane)
     marks = [mark._replace(agent=agent) for mark in at.marks()]
@@ -553,7 +553,7 @@ def arrive_when_over(run: WarpRun, address: int, lane: int, agents: int) -> None
 
 
 def _add_arrivals(run: WarpRun, mbarrier: Mbarrier, lanes: int) -> None:
-    """Increase the pending arrivals of the phase: PTX specifies arrivals, an H100 counts each as a byte (C8)."""
+    """Increase the pending arrivals of the phase.  PTX specifies arrivals, but an H100 counts each as a byte (C8)."""
     mbarrier.added += lanes.bit_count()
     mbarrier.wanted += lanes.bit_count()
     if mbarrier.expected + mbarrier.added > MOST_COUNT:

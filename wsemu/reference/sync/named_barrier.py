@@ -54,7 +54,7 @@ class Participant:
     lanes: int
     """lanes whose accesses the operation orders: those that execute it (B14)"""
     followed: bool = False
-    """true if one of its lanes takes part again in this generation"""
+    """true if one of its lanes participates again in this generation"""
     votes: int | None = None
     voters: int = 0
 
@@ -68,7 +68,7 @@ class Barrier:
     arrived: int = 0
     expected: int = 0
     forms: set[str] = field(default_factory=set)
-    """forms of the operations in the current generation: `counted`, `whole` (no count), `gives` (an arrive)"""
+    """forms of the operations in the current generation: `counted`, `whole` (without a count), `gives` (an arrive)"""
     reduction: str = ""
     """the `bar.red` operation of the current generation, or empty"""
     participants: list[Participant] = field(default_factory=list)
@@ -115,7 +115,7 @@ def count_warp(run: WarpRun, name: str, fields: list[int], pc: int, lanes: int) 
 
 
 def _join_generation(cta: Cta, barrier: Barrier, name: str, count: int, where: tuple[int, int, int]) -> None:
-    """Begin a generation, or join the current one if the operation matches its other operations (B5)."""
+    """Begin a generation, or join the current one if the operation matches the others in it (B5)."""
     whole = len(cta.warps) * LANES
     reduction = name if name.startswith("bar.red") else ""
     if not barrier.arrived:
@@ -134,7 +134,7 @@ def exits_matter(cta: Cta, barrier: Barrier) -> bool:
 
 
 def mismatch(cta: Cta, barrier: Barrier, count: int, pc: int, warp: int, lanes: int) -> NoReturn:
-    """Report an operation that does not match those of its generation, and stop."""
+    """Report an operation that does not match the others of its generation, and stop."""
     first, whole = barrier.participants[0], len(cta.warps) * LANES
     detail = {
         "barrier": barrier.number, "generation": barrier.generation, "expected": barrier.expected or whole,

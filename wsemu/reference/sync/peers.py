@@ -5,10 +5,10 @@ In every schedule, an access must follow, in time, some operation of a thread of
 It must also precede the exit of some thread of the same CTA.
 
 Before the exit, the access must be complete, not only requested.  A release followed by an acquire ensures completion.
-After a relaxed arrive at the cluster's barrier "there are no memory ordering and visibility guarantees provided for the
-memory accesses performed prior to" it (PTX ISA, "barrier.cluster").  Published kernels rely on it nevertheless, so this
-case has its own finding.  A copy is complete once a thread has waited for it, however that thread synchronizes with the
-CTA.  An operation on an mbarrier is complete once that CTA has observed its phase complete.
+After a relaxed arrive at the cluster's barrier, "there are no memory ordering and visibility guarantees provided for
+the memory accesses performed prior to" it (PTX ISA, "barrier.cluster").  Published kernels rely on such arrives
+nevertheless, so this case has its own finding.  A copy is complete once a thread has waited for it, however that thread
+synchronizes with the CTA.  An operation on an mbarrier is complete once that CTA has observed its phase complete.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ def member_rank(run: WarpRun, offset: int) -> int:
 
 
 def remote_address(run: WarpRun, address: int, member: int) -> int:
-    """Return the address of a location in the shared memory of the CTA of a rank; outside of all memory if a launch
-    without clusters has no such CTA."""
+    """Return the address of a location in the shared memory of the CTA with this rank; if a launch without clusters has
+    no such CTA, an address outside of all memory."""
     if member and not run.launch.clusters:
         return (SHARED << SEGMENT_SHIFT) + (1 << FARTHEST)
     inside = address & ((1 << run.launch.window) - 1)
@@ -69,8 +69,8 @@ def touch(run: WarpRun, places: dict[int, Place]) -> None:
 
 
 def reach(run: WarpRun, member: int, lanes: int, agent: int, *, told: bool = True) -> None:
-    """Record that lanes, or an agent of a lane, access the memory of the CTA with another rank; `told`: a release
-    publishes its completion."""
+    """Record that lanes, or an agent of a lane, access the memory of the CTA with another rank.  `told` means that a
+    release publishes the completion."""
     group, order, actor = run.cta.group, run.cta.order, (run.cta.number, run.warp.number)
     if group.ctas[member] is run.cta:
         return
@@ -89,7 +89,7 @@ def reach(run: WarpRun, member: int, lanes: int, agent: int, *, told: bool = Tru
 
 
 def reach_phase(group: CtaGroup, member: int, mbarrier: Mbarrier, marks: Iterable[Mark]) -> None:
-    """Record an operation that releases nothing on the mbarrier of another CTA: it is complete once that CTA observes
+    """Record an operation that releases nothing on the mbarrier of another CTA.  It is complete once that CTA observes
     the phase complete, or after a later release."""
     loose = group.loose.setdefault(member, {})
     for mark in marks:
@@ -97,7 +97,7 @@ def reach_phase(group: CtaGroup, member: int, mbarrier: Mbarrier, marks: Iterabl
 
 
 def report_late(group: CtaGroup) -> None:
-    """Report, when all CTAs have ended, accesses that no exit of the target CTA follows, and accesses that may be
+    """Report, after all CTAs have ended, accesses that no exit of the target CTA follows, and accesses that may be
     incomplete at that exit."""
     for member, marks in sorted(group.reached.items()):
         cta = group.ctas[member]

@@ -40,7 +40,7 @@ RECYCLE, EARLY, LATE, STALE = 1, 2, 3, 4
 GIVES_NARROW, TAKES_NARROW = 0, 1
 """`what` of a scope finding: the release, or the acquire, is too narrow"""
 BYTES, ARRIVAL, MORE, NOTHING = 0, 1, 2, 3
-"""`what` of an uncovered-expectation finding; MORE: what an arrival with `noComplete` expects"""
+"""`what` of an uncovered-expectation finding.  MORE: the bytes or arrivals that an arrival with `noComplete` expects"""
 OF_COMPLETION = 4
 """`what` of an mbarrier-range finding"""
 Registrants = dict[tuple[bool, int], Mark]
@@ -132,7 +132,7 @@ def recycles(at: At, mbarrier: Mbarrier) -> None:
 
 def report_unobserved(at: At, mbarrier: Mbarrier) -> None:
     """Report an arrival that follows no wait for the previous phase (PTX ISA, "Phase Completion of the mbarrier
-    object": at least one wait has to precede it)."""
+    object": it must follow at least one such wait)."""
     if mbarrier.phase < 1:
         return
     seen = mbarrier.last.seen.values()
@@ -235,8 +235,8 @@ def sees(mbarrier: Mbarrier, marks: Iterable[Mark]) -> None:
 
 
 def used(at: At, mbarrier: Mbarrier, marks: Iterable[Mark] | None = None) -> None:
-    """Check R4: an mbarrier is initialized before it is used, as the users have observed; `marks`: the users, if they
-    are not these lanes."""
+    """Check R4: an mbarrier is initialized before its uses, as far as the users have observed.  `marks` are the users
+    if they are not these lanes."""
     lanes = sum(1 << lane for lane, clocks in at.clocks.items() if not _initialized_before(mbarrier, clocks))
     if lanes:
         at.report("mbarrier-uninitialized", lanes, mbarrier.made[0], address=mbarrier.address, ordered=1, dead=0)
@@ -286,8 +286,8 @@ def ends(at: At, mbarrier: Mbarrier) -> None:
 
 
 def _list_later(commits: dict[tuple[int, int], list[int]], mark: Mark) -> list[int]:
-    """List the arrivals of commits of the same thread after one of its commits.  A commit arrives when the operations
-    that its thread issued are complete; PTX does not order it after the arrivals of earlier commits."""
+    """List the later arrivals by commits of the same thread after one of its commits.  A commit arrives when the
+    operations that its thread issued are complete; PTX does not order it after the arrivals of earlier commits."""
     own = commits.get((mark.warp, mark.lane), [])
     return own[own.index(mark.agent) + 1 :] if mark.agent in own else []
 

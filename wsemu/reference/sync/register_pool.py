@@ -1,8 +1,8 @@
 """`setmaxnreg`: warps release registers to a pool of their CTA, and request registers from it.
 
-PTX ISA, "Miscellaneous Instructions: setmaxnreg"; measured rule L2: it acts warp by warp, and a warp that exits gives
-nothing.  PTX requires that all warps of a warpgroup execute the same `setmaxnreg`, and synchronize between two of them.
-The counts and directions that they executed are compared when the CTA ends.
+PTX ISA, "Miscellaneous Instructions: setmaxnreg"; measured rule L2: it acts on each warp separately, and a warp that
+exits releases none.  PTX requires that all warps of a warpgroup execute the same `setmaxnreg`, and synchronize between
+two of them.  When the CTA ends, the counts and directions that its warps executed are compared.
 """
 
 from __future__ import annotations

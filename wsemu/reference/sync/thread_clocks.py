@@ -56,14 +56,14 @@ class Mark(NamedTuple):
 
 
 class Known:
-    """A vector clock: of each lane, the last time that precedes now; of each agent, its epochs that do."""
+    """A vector clock: for each lane, its last time that precedes now; for each agent, its epochs that precede now."""
 
     __slots__ = ("agents", "lanes")
 
     def __init__(self, lanes: int) -> None:
         self.lanes = np.zeros(lanes, np.int64)
         self.agents = 0
-        """two bits for each agent: it has read, it has written"""
+        """two bits for each agent: one if it has read its source, one if it has written"""
 
     def join(self, other: Known) -> None:
         """Add everything that another clock contains."""
@@ -99,7 +99,7 @@ class Clocks:
         self.all, self.came = Known(lanes), Known(lanes)
         self.shared, self.elsewhere = Known(lanes), Known(lanes)
         self.released: dict[int, Known] = {}
-        """goal (a CTA, or ALL_CTAS) -> what has been released to the tensormap proxy of the goal"""
+        """receiver (a CTA, or ALL_CTAS) -> what has been released to the tensormap proxy of the receiver"""
         self.published_tensor = 0
         """epochs of operations on tensor memory whose completion a release or `before_thread_sync` has published"""
         self.fenced_tensor = 0
@@ -187,8 +187,8 @@ class _Group:
 class ThreadOrder:
     """The clocks of all lanes of a launch, used instead of `HappensBefore` if there are asynchronous operations.
 
-    `warps`: number of warps in a CTA of the `groups`; `uncounted` and `lockstep` are as in `HappensBefore`: in
-    lockstep, lanes of a warp have observed all of each other.
+    `warps` is the number of warps in a CTA of the `groups`.  `uncounted` and `lockstep` are as in `HappensBefore`; in
+    lockstep, the lanes of a warp have observed everything that the others did.
     """
 
     def __init__(self, groups: Grouping, warps: int, uncounted: Container[int], *, lockstep: bool) -> None:
@@ -288,14 +288,14 @@ class ThreadOrder:
             group.clocks[first + lane].join(given)
 
     def take_time(self, actor: Actor, lanes: int, given: Clocks) -> None:
-        """Order some lanes of a warp after a release, only in time."""
+        """Order some lanes of a warp after a release, but only in time."""
         group, first = self._of(actor[0]), self.number(actor) * LANES
         for lane in list_lanes(self._together(actor, lanes)):
             group.clocks[first + lane].came.join(given.came)
             group.clocks[first + lane].published_tensor |= given.published_tensor
 
     def converge(self, actor: Actor, lanes: int) -> None:
-        """Order each of some lanes of a warp after all that any of them did until now, only in time."""
+        """Order each of some lanes of a warp after everything that any of them did until now, but only in time."""
         clocks = [self.clocks(actor, lane).came for lane in list_lanes(lanes)]
         met = Known(self.size(actor[0]))
         for came in clocks:
